@@ -1,0 +1,201 @@
+import { z } from 'zod';
+import { replicaStates } from '../domain/replica-state.ts';
+import { serviceStates } from '../domain/service-state.ts';
+import type { RouteName } from './routes.ts';
+
+const time = z.iso.datetime().describe('UTC, ISO 8601');
+
+/** A replica as listings show it. */
+export const replicaView = z.strictObject({
+  id: z.int(),
+  version: z.int(),
+  status: z.enum(replicaStates),
+  endpoint: z.string().nullable().describe('Where the replica itself listens; null while unknown'),
+  createdAt: time,
+  launchedAt: time.nullable(),
+  readyAt: time.nullable().describe('When it was first ready'),
+  endedAt: time.nullable(),
+  provider: z.string().nullable(),
+  region: z.string().nullable(),
+  zone: z.string().nullable(),
+  resources: z.string().nullable(),
+  spot: z.boolean(),
+  hourlyUsd: z.number().nullable(),
+  reason: z.string().nullable().describe('Why it is in this state, for people'),
+});
+
+/** A service as listings show it. */
+export const serviceView = z.strictObject({
+  name: z.string(),
+  status: z.enum(serviceStates),
+  activeVersions: z.array(z.int()),
+  version: z.int(),
+  createdAt: time,
+  firstReadyAt: time.nullable(),
+  uptimeSeconds: z.number().nullable().describe('Since it was first ready'),
+  endpoint: z.string(),
+  exposed: z.boolean(),
+  replicasReady: z.int(),
+  replicasTotal: z.int().describe('All that have not failed or ended'),
+  targetReplicas: z.int(),
+  autoscaling: z.string(),
+  loadBalancingPolicy: z.string(),
+  requestedResources: z.string(),
+  hourlyUsd: z.number(),
+  reason: z.string().nullable(),
+  controllerPid: z.int().nullable().describe("Process of the service's reconciler"),
+  balancerPid: z.int().nullable(),
+  replicas: z.array(replicaView),
+});
+
+/** One line of a history. */
+export const eventView = z.strictObject({
+  id: z.int(),
+  at: time,
+  service: z.string(),
+  replicaId: z.int().nullable(),
+  from: z.string().nullable(),
+  to: z.string().nullable(),
+  cause: z.string(),
+  message: z.string(),
+});
+
+/** A job of a cluster. */
+export const jobView = z.strictObject({
+  id: z.int(),
+  name: z.string().nullable(),
+  status: z.enum(['PENDING', 'SETTING_UP', 'RUNNING', 'SUCCEEDED', 'FAILED', 'FAILED_SETUP', 'CANCELLED']),
+  createdAt: time,
+  endedAt: time.nullable(),
+  exitCode: z.int().nullable(),
+});
+
+/** A cluster as listings show it. */
+export const clusterView = z.strictObject({
+  name: z.string(),
+  status: z.enum(['INIT', 'UP', 'SHUTTING_DOWN', 'FAILED']),
+  launchedAt: time,
+  provider: z.string().nullable(),
+  region: z.string().nullable(),
+  resources: z.string().nullable(),
+  hourlyUsd: z.number().nullable(),
+  reason: z.string().nullable(),
+  jobs: z.array(jobView),
+});
+
+/** A task file as it travels: the text, and what the command line added. The server parses it again with the same code. */
+const taskSource = {
+  source: z.string().max(1_048_576),
+  file: z.string().describe('Absolute path, for relative paths in it and for messages'),
+  envs: z.record(z.string(), z.string()),
+  secrets: z.record(z.string(), z.string()),
+  workdir: z.string().optional().describe('Absolute path that replaces the one in the file'),
+};
+
+const named = z.strictObject({ name: z.string() });
+const flag = z.stringbool().default(false);
+const logsQuery = { follow: flag, tail: z.coerce.number().int().min(0).optional() };
+
+/** What a route takes and gives. Absent parts are empty. */
+export interface RouteSchemas {
+  readonly params?: z.ZodType;
+  readonly query?: z.ZodType;
+  readonly body?: z.ZodType;
+  readonly reply: z.ZodType;
+}
+
+/** Request and reply of every route in `routes.ts`. */
+export const contract = {
+  health: {
+    reply: z.strictObject({
+      apiVersion: z.int(),
+      version: z.string(),
+      pid: z.int(),
+      startedAt: time,
+      services: z.int(),
+      serviceLimit: z.int(),
+      clusters: z.int(),
+      idleStopSeconds: z.number().nullable().describe('Seconds until it stops by itself; null while it is needed or when it never does'),
+      log: z.string(),
+    }),
+  },
+  stopController: { body: z.strictObject({ keepServices: z.boolean() }), reply: z.strictObject({ stopping: z.literal(true) }) },
+  listServices: { reply: z.strictObject({ services: z.array(serviceView) }) },
+  getService: { params: named, reply: serviceView },
+  createService: {
+    body: z.strictObject({
+      name: z.string().optional(),
+      expose: z.boolean().optional(),
+      port: z.int().min(1).max(65_535).optional(),
+      ...taskSource,
+    }),
+    reply: z.strictObject({ service: serviceView }),
+  },
+  terminateService: { params: named, query: z.strictObject({ purge: flag }), reply: z.strictObject({ service: z.string() }) },
+  terminateReplica: {
+    params: z.strictObject({ name: z.string(), id: z.coerce.number().int().min(1) }),
+    query: z.strictObject({ purge: flag }),
+    reply: z.strictObject({ service: z.string(), replicaId: z.int() }),
+  },
+  serviceEvents: {
+    params: named,
+    query: z.strictObject({ follow: flag, after: z.coerce.number().int().min(0).default(0) }),
+    reply: eventView,
+  },
+  serviceLogs: {
+    params: named,
+    query: z.strictObject({
+      target: z.enum(['replica', 'controller', 'load-balancer']),
+      id: z.coerce.number().int().min(1).optional(),
+      ...logsQuery,
+    }),
+    reply: z.string(),
+  },
+  listClusters: { reply: z.strictObject({ clusters: z.array(clusterView) }) },
+  launch: {
+    body: z.strictObject({
+      cluster: z.string().optional(),
+      /** `exec`: the cluster must exist and setup is not run again. */
+      mode: z.enum(['launch', 'exec']),
+      ...taskSource,
+    }),
+    reply: z.strictObject({ cluster: clusterView, jobId: z.int() }),
+  },
+  terminateCluster: { params: named, query: z.strictObject({ purge: flag }), reply: z.strictObject({ cluster: z.string() }) },
+  clusterLogs: {
+    params: named,
+    query: z.strictObject({ job: z.coerce.number().int().min(1).optional(), ...logsQuery }),
+    reply: z.string(),
+  },
+} as const satisfies Record<RouteName, RouteSchemas>;
+
+export type Contract = typeof contract;
+export type ReplicaView = z.output<typeof replicaView>;
+export type ServiceView = z.output<typeof serviceView>;
+export type EventView = z.output<typeof eventView>;
+export type JobView = z.output<typeof jobView>;
+export type ClusterView = z.output<typeof clusterView>;
+
+type Part<Name extends RouteName, Key extends string, Otherwise> = Contract[Name] extends {
+  readonly [K in Key]: infer Schema extends z.ZodType;
+}
+  ? z.input<Schema>
+  : Otherwise;
+
+/** What a caller gives to a route. */
+export interface RouteInput<Name extends RouteName> {
+  readonly params: Part<Name, 'params', undefined>;
+  readonly query: Part<Name, 'query', undefined>;
+  readonly body: Part<Name, 'body', undefined>;
+}
+
+/** What a route's handler gets: validated, defaults filled in. */
+export interface RouteRequest<Name extends RouteName> {
+  readonly params: Contract[Name] extends { readonly params: infer Schema extends z.ZodType } ? z.output<Schema> : undefined;
+  readonly query: Contract[Name] extends { readonly query: infer Schema extends z.ZodType } ? z.output<Schema> : undefined;
+  readonly body: Contract[Name] extends { readonly body: infer Schema extends z.ZodType } ? z.output<Schema> : undefined;
+  readonly signal: AbortSignal;
+}
+
+/** A route's reply (for `lines`: one line; for `text`: a string). */
+export type RouteReply<Name extends RouteName> = z.output<Contract[Name]['reply']>;

@@ -1,0 +1,40 @@
+/** One route of the control API: plain data, so that the client needs nothing of the server's validation. `:x` is a path parameter. */
+export interface RouteData {
+  readonly method: 'GET' | 'POST' | 'DELETE';
+  readonly path: string;
+  /** `json`: one reply; `lines`: newline-delimited JSON until the end; `text`: bytes as they come. */
+  readonly reply: 'json' | 'lines' | 'text';
+  readonly summary: string;
+}
+
+/** Counts up when a reply or request changes incompatibly; compared at each connection. */
+export const apiVersion = 1;
+
+/** Every route. `contract.ts` has the matching schemas; a test keeps them equal, and docs/api.md is generated from both. */
+export const routes = {
+  health: { method: 'GET', path: '/v1/health', reply: 'json', summary: 'Version, process and load of the controller' },
+  stopController: { method: 'POST', path: '/v1/controller/stop', reply: 'json', summary: 'Ends the controller process' },
+  listServices: { method: 'GET', path: '/v1/services', reply: 'json', summary: 'All services with their replicas' },
+  getService: { method: 'GET', path: '/v1/services/:name', reply: 'json', summary: 'One service with its replicas' },
+  createService: { method: 'POST', path: '/v1/services', reply: 'json', summary: 'Puts a service up' },
+  terminateService: { method: 'DELETE', path: '/v1/services/:name', reply: 'json', summary: 'Takes a service down' },
+  terminateReplica: {
+    method: 'DELETE',
+    path: '/v1/services/:name/replicas/:id',
+    reply: 'json',
+    summary: 'Ends one replica; it is replaced',
+  },
+  serviceEvents: { method: 'GET', path: '/v1/services/:name/events', reply: 'lines', summary: 'History of a service' },
+  serviceLogs: {
+    method: 'GET',
+    path: '/v1/services/:name/logs',
+    reply: 'text',
+    summary: 'Log of a replica, the controller or the balancer',
+  },
+  listClusters: { method: 'GET', path: '/v1/clusters', reply: 'json', summary: 'All clusters with their jobs' },
+  launch: { method: 'POST', path: '/v1/clusters', reply: 'json', summary: 'Runs a task on a new or existing cluster' },
+  terminateCluster: { method: 'DELETE', path: '/v1/clusters/:name', reply: 'json', summary: 'Takes a cluster down' },
+  clusterLogs: { method: 'GET', path: '/v1/clusters/:name/logs', reply: 'text', summary: 'Output of a job' },
+} as const satisfies Record<string, RouteData>;
+
+export type RouteName = keyof typeof routes;

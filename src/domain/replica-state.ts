@@ -1,0 +1,120 @@
+/** A replica's states, as `svc serve status` prints them. docs/states.md has the diagram, generated from `transitions`. */
+export const replicaStates = [
+  'PENDING',
+  'PROVISIONING',
+  'STARTING',
+  'READY',
+  'NOT_READY',
+  'SHUTTING_DOWN',
+  'PREEMPTED',
+  'FAILED',
+  'FAILED_INITIAL_DELAY',
+  'FAILED_PROBING',
+  'FAILED_PROVISION',
+  'FAILED_CLEANUP',
+  'UNKNOWN',
+  'TERMINATED',
+] as const;
+export type ReplicaState = (typeof replicaStates)[number];
+
+/** Why a replica is on its way out; decides the state it ends in once its machine is gone. */
+export const endCauses = [
+  'scale-down',
+  'user',
+  'service-down',
+  'program-failed',
+  'initial-delay',
+  'probing',
+  'provision',
+  'preempted',
+  'machine-lost',
+] as const;
+export type EndCause = (typeof endCauses)[number];
+
+/** What can happen to a replica. */
+export type ReplicaEvent =
+  /** A machine was asked for. */
+  | { readonly type: 'launch-started' }
+  /** The machine is up, its files are there and the program has been told to start. */
+  | { readonly type: 'machine-up' }
+  | { readonly type: 'probe-passed' }
+  | { readonly type: 'probe-failed' }
+  /** It is to go away, whatever its state; work to remove its machine begins. */
+  | { readonly type: 'stop-requested'; readonly cause: EndCause }
+  /** The place confirmed that nothing of it is left. */
+  | { readonly type: 'machine-gone'; readonly cause: EndCause }
+  | { readonly type: 'cleanup-failed' }
+  /** The record contradicts itself: kept for a person to look at. */
+  | { readonly type: 'record-inconsistent' };
+
+/** The state a replica ends in, by the cause of its end. */
+export const finalStates: Readonly<Record<EndCause, ReplicaState>> = {
+  'scale-down': 'TERMINATED',
+  user: 'TERMINATED',
+  'service-down': 'TERMINATED',
+  'program-failed': 'FAILED',
+  'initial-delay': 'FAILED_INITIAL_DELAY',
+  probing: 'FAILED_PROBING',
+  provision: 'FAILED_PROVISION',
+  preempted: 'PREEMPTED',
+  'machine-lost': 'FAILED',
+};
+
+type Target = ReplicaState | 'by-cause';
+
+/**
+ * The whole table. A missing entry means that the event is stale for that state and changes nothing: controllers restart, places repeat
+ * themselves, and a late "probe-passed" for a replica that is shutting down is normal rather than an error.
+ */
+export const transitions: Readonly<Record<ReplicaState, Readonly<Partial<Record<ReplicaEvent['type'], Target>>>>> = {
+  PENDING: { 'launch-started': 'PROVISIONING', 'stop-requested': 'SHUTTING_DOWN', 'record-inconsistent': 'UNKNOWN' },
+  PROVISIONING: { 'machine-up': 'STARTING', 'stop-requested': 'SHUTTING_DOWN', 'record-inconsistent': 'UNKNOWN' },
+  STARTING: { 'probe-passed': 'READY', 'stop-requested': 'SHUTTING_DOWN', 'record-inconsistent': 'UNKNOWN' },
+  READY: { 'probe-failed': 'NOT_READY', 'stop-requested': 'SHUTTING_DOWN', 'record-inconsistent': 'UNKNOWN' },
+  NOT_READY: { 'probe-passed': 'READY', 'stop-requested': 'SHUTTING_DOWN', 'record-inconsistent': 'UNKNOWN' },
+  SHUTTING_DOWN: { 'machine-gone': 'by-cause', 'cleanup-failed': 'FAILED_CLEANUP' },
+  FAILED_CLEANUP: { 'machine-gone': 'by-cause', 'stop-requested': 'SHUTTING_DOWN' },
+  UNKNOWN: { 'stop-requested': 'SHUTTING_DOWN' },
+  PREEMPTED: {},
+  FAILED: {},
+  FAILED_INITIAL_DELAY: {},
+  FAILED_PROBING: {},
+  FAILED_PROVISION: {},
+  TERMINATED: {},
+};
+
+/** Pure and total: every state accepts every event. */
+export function nextReplicaState(state: ReplicaState, event: ReplicaEvent): ReplicaState {
+  const target = transitions[state][event.type];
+  if (target === undefined) return state;
+  if (target !== 'by-cause') return target;
+  return event.type === 'machine-gone' ? finalStates[event.cause] : state;
+}
+
+/** States in which a replica serves, or may come to serve, requests: those that count towards the target. */
+export const aliveStates = ['PENDING', 'PROVISIONING', 'STARTING', 'READY', 'NOT_READY'] as const satisfies readonly ReplicaState[];
+
+/** States that tell of something having gone wrong. */
+export const failedStates = [
+  'FAILED',
+  'FAILED_INITIAL_DELAY',
+  'FAILED_PROBING',
+  'FAILED_PROVISION',
+  'FAILED_CLEANUP',
+  'UNKNOWN',
+] as const satisfies readonly ReplicaState[];
+
+/** Whether a replica counts towards the target. */
+export function isAlive(state: ReplicaState): boolean {
+  return (aliveStates as readonly ReplicaState[]).includes(state);
+}
+
+/** Whether something went wrong with a replica. */
+export function isFailed(state: ReplicaState): boolean {
+  return (failedStates as readonly ReplicaState[]).includes(state);
+}
+
+/** Whether nothing will happen to a replica any more and nothing of it is left. */
+export function isEnded(state: ReplicaState): boolean {
+  return Object.keys(transitions[state]).length === 0;
+}

@@ -1,0 +1,138 @@
+/**
+ * A task or service file after parsing: every form normalised to one, defaults filled in, variables substituted.
+ * Times are seconds as in the file (they are what users wrote); everything inside the program is ms.
+ */
+export interface Task {
+  readonly name: string | undefined;
+  /** Absolute path on the machine where `svc` was run, or a git source. */
+  readonly workdir: Workdir | undefined;
+  readonly numNodes: number;
+  /** Alternatives, at least one. `ordered`: in order of preference; `any`: the cheapest of all. */
+  readonly resources: ResourceAlternatives;
+  readonly fileMounts: readonly FileMount[];
+  /** Values of `envs`, all strings, all given. */
+  readonly envs: Readonly<Record<string, string>>;
+  /** Values of `secrets`: never printed, logged or put into process arguments. */
+  readonly secrets: Readonly<Record<string, string>>;
+  readonly setup: string | undefined;
+  readonly run: string | undefined;
+  readonly service: ServiceSpec | undefined;
+  /** Valid fields whose behaviour is decided elsewhere (`volumes`, `config`, `pool`, …), as the names found in the file. */
+  readonly otherFields: readonly string[];
+}
+
+/** Where the working directory comes from. */
+export type Workdir =
+  | { readonly kind: 'path'; readonly path: string }
+  | { readonly kind: 'git'; readonly url: string; readonly ref: string | undefined };
+
+/** A file, folder or bucket that is to be at `target` on the machine. */
+export interface FileMount {
+  readonly target: string;
+  readonly source:
+    | { readonly kind: 'path'; readonly path: string }
+    | { readonly kind: 'bucket'; readonly uri: string; readonly mode: 'MOUNT' | 'COPY' | 'MOUNT_CACHED' };
+}
+
+/** The alternatives a machine may be chosen from. */
+export interface ResourceAlternatives {
+  readonly order: 'any' | 'ordered';
+  readonly choices: readonly Resources[];
+}
+
+/** An amount, exact or at least so much. */
+export interface Amount {
+  readonly value: number;
+  readonly atLeast: boolean;
+}
+
+/** Accelerators of one kind on one machine. `name` is as the user wrote it; comparison ignores case. */
+export interface Accelerator {
+  readonly name: string;
+  readonly count: number;
+}
+
+/** One alternative of `resources`. Absent means "anything". */
+export interface Resources {
+  /** `cloud[/region[/zone]]` split up; `*` and absence are undefined. */
+  readonly cloud: string | undefined;
+  readonly region: string | undefined;
+  readonly zone: string | undefined;
+  readonly cpus: Amount | undefined;
+  /** GB */
+  readonly memory: Amount | undefined;
+  readonly accelerator: Accelerator | undefined;
+  /** `accelerators: 80GB+` and the like: any accelerator with that much memory (GB). */
+  readonly acceleratorMemory: (Amount & { readonly count: number; readonly manufacturer: string | undefined }) | undefined;
+  readonly instanceType: string | undefined;
+  readonly useSpot: boolean;
+  readonly diskSizeGb: number;
+  readonly diskTier: 'low' | 'medium' | 'high' | 'ultra' | 'best' | undefined;
+  readonly networkTier: 'standard' | 'best' | undefined;
+  /** Every port, ranges expanded, ascending, without duplicates. */
+  readonly ports: readonly number[];
+  readonly imageId: string | Readonly<Record<string, string>> | undefined;
+  readonly labels: Readonly<Record<string, string>>;
+  /** US dollars per hour and machine. */
+  readonly maxHourlyCost: number | undefined;
+  /** Valid but rarely used fields that were set (`local_disk`, `autostop`, `job_recovery`, `priority`, …), by name. */
+  readonly otherFields: readonly string[];
+}
+
+/** The `service:` section. */
+export interface ServiceSpec {
+  readonly readinessProbe: ReadinessProbe;
+  readonly replicaPolicy: ReplicaPolicy;
+  readonly loadBalancingPolicy: LoadBalancingPolicy;
+  /** The port of a replica that requests go to. */
+  readonly replicaPort: number;
+  readonly tls: { readonly keyfile: string; readonly certfile: string } | undefined;
+  /** How long in-flight requests of a replica that goes away may take, s. */
+  readonly gracefulTerminationSeconds: number;
+  /** Whether the endpoint listens on all addresses rather than on loopback. */
+  readonly expose: boolean;
+  readonly loadBalancer: LoadBalancerSpec;
+}
+
+/** The closed list of names for `load_balancing_policy`. */
+export const loadBalancingPolicies = ['round_robin', 'least_load', 'instance_aware_least_load'] as const;
+export type LoadBalancingPolicy = (typeof loadBalancingPolicies)[number];
+
+/** Settings of the balancer (`load_balancer:`). Absent means the documented default. */
+export interface LoadBalancerSpec {
+  /** A fixed port for the endpoint; otherwise the first free one from 30001. */
+  readonly port: number | undefined;
+  readonly firstByteTimeoutSeconds: number;
+  readonly idleTimeoutSeconds: number;
+  /** Bytes of a request's body; undefined is unlimited. */
+  readonly maxBodyBytes: number | undefined;
+  readonly retryUnsafe: boolean;
+  readonly exposeReplica: boolean;
+  readonly threads: number | undefined;
+}
+
+/** When a replica counts as ready. */
+export interface ReadinessProbe {
+  readonly path: string;
+  readonly headers: Readonly<Record<string, string>>;
+  /** JSON text; when given the probe is a POST. */
+  readonly postData: string | undefined;
+  readonly initialDelaySeconds: number;
+  readonly timeoutSeconds: number;
+  readonly intervalSeconds: number;
+  /** How long probes of a replica that was ready may fail before it is given up, s. */
+  readonly failureThresholdSeconds: number;
+}
+
+/** How many replicas there are to be. A fixed number has `min === max` and no target. */
+export interface ReplicaPolicy {
+  readonly minReplicas: number;
+  readonly maxReplicas: number;
+  readonly numOverprovision: number;
+  readonly targetQpsPerReplica: number | Readonly<Record<string, number>> | undefined;
+  readonly upscaleDelaySeconds: number;
+  readonly downscaleDelaySeconds: number;
+  readonly dynamicOndemandFallback: boolean;
+  readonly baseOndemandFallbackReplicas: number;
+  readonly spotPlacer: 'dynamic_fallback' | undefined;
+}

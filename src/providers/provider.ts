@@ -1,0 +1,91 @@
+import type { Resources } from '../domain/task.ts';
+import type { Remote } from '../remote/remote.ts';
+
+/** The smallest thing a place must be able to do. docs/internals/providers.md is the guide for writing one. */
+export interface Provider {
+  /** As users write it in `infra:`, lower case. */
+  readonly name: string;
+  readonly capabilities: Capabilities;
+  /** Whether the place can be used here and now; never throws for reasons a user can mend. */
+  check(options: CallOptions): Promise<ProviderCheck>;
+  /** Cheapest first; only offers that satisfy `resources`. An empty list comes with the reason in `whyNone`. */
+  offers(resources: Resources, options: CallOptions): Promise<OfferList>;
+  /**
+   * Asks for a machine and returns as soon as the place accepted. `key` makes it idempotent: the same key never yields two
+   * machines, however often and from however many processes it is called. Throws `SvcError` of kind `capacity` when another offer should be tried.
+   */
+  create(offer: Offer, spec: MachineSpec, key: string, options: CallOptions): Promise<MachineId>;
+  /** One round trip for many machines. Unknown ids come back as `gone`. */
+  inspect(ids: readonly MachineId[], options: CallOptions): Promise<ReadonlyMap<MachineId, MachineStatus>>;
+  /** Succeeds when the machine is already gone. May return before it is; `inspect` tells when. */
+  destroy(id: MachineId, options: CallOptions): Promise<void>;
+  /** Every machine whose tags include all the given ones: for the sweep that finds what no record knows. */
+  list(tags: Readonly<Record<string, string>>, options: CallOptions): Promise<readonly ListedMachine[]>;
+  /** How to work on a running machine. Cheap; no call is made. */
+  remote(id: MachineId): Remote;
+}
+
+/** Every call to a place can be cancelled. */
+export interface CallOptions {
+  readonly signal?: AbortSignal;
+}
+
+/** Data rather than optional methods, so that the planner can filter and the docs table can be generated. */
+export type Capabilities = Readonly<Record<'spot' | 'stopResume' | 'customImages' | 'openPorts' | 'multiNode' | 'gpus', boolean>>;
+
+declare const machineId: unique symbol;
+/** A machine's id, unique within its provider. */
+export type MachineId = string & { readonly [machineId]: true };
+
+/** A machine that can be had: where, what, for how much. Plain data: it is stored with the replica. */
+export interface Offer {
+  readonly provider: string;
+  readonly region: string;
+  readonly zone: string | undefined;
+  /** As the place calls it, or a description such as `2x CPU, 4 GB`. */
+  readonly instanceType: string;
+  readonly cpus: number;
+  readonly memoryGb: number;
+  readonly accelerator: { readonly name: string; readonly count: number } | undefined;
+  readonly spot: boolean;
+  /** US dollars; 0 for machines one owns. */
+  readonly hourlyUsd: number;
+}
+
+/** Offers, or why there are none (a sentence a user understands, naming what was asked for and what there is). */
+export interface OfferList {
+  readonly offers: readonly Offer[];
+  readonly whyNone: string | undefined;
+}
+
+/** What is wanted of a new machine besides the offer. */
+export interface MachineSpec {
+  /** `svc-service`, `svc-replica`, `svc-key` and the like; found again by `list`. */
+  readonly tags: Readonly<Record<string, string>>;
+  readonly ports: readonly number[];
+  readonly diskSizeGb: number;
+  readonly imageId: string | undefined;
+}
+
+/** `preempted` when the place took it, `deleted` when somebody removed it or its processes died. */
+export type MachineStatus =
+  | { readonly state: 'booting' }
+  | { readonly state: 'running' }
+  | { readonly state: 'gone'; readonly reason: 'preempted' | 'deleted' | 'unknown' };
+
+/** A machine as found by `list`. */
+export interface ListedMachine {
+  readonly id: MachineId;
+  readonly tags: Readonly<Record<string, string>>;
+}
+
+/** A place as `svc check` shows it. */
+export interface ProviderCheck {
+  readonly enabled: boolean;
+  /** One line: what was found, or why it cannot be used. */
+  readonly summary: string;
+  /** What to do to enable or improve it; one sentence or command each. */
+  readonly remedies: readonly string[];
+  /** Further facts, label and value: isolation chosen and why, regions, GPUs. */
+  readonly details: readonly (readonly [label: string, value: string])[];
+}

@@ -1,0 +1,17 @@
+import { closeSync, fsyncSync, mkdirSync, openSync, renameSync, writeSync } from 'node:fs';
+import { dirname } from 'node:path';
+import { randomHex } from './random.ts';
+
+/** Replaces a file in one step, so that a reader, or a crash, sees the old or the new content and nothing between. */
+export function writeFileAtomic(path: string, content: string, mode = 0o600): void {
+  mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+  const temporary = `${path}.${process.pid}.${randomHex(6)}.tmp`;
+  const file = openSync(temporary, 'wx', mode);
+  try {
+    writeSync(file, content);
+    fsyncSync(file);
+  } finally {
+    closeSync(file);
+  }
+  renameSync(temporary, path);
+}

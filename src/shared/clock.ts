@@ -1,0 +1,41 @@
+import { setTimeout as sleepFor } from 'node:timers/promises';
+
+/** Stops a timer; calling it again, or after it fired, does nothing. */
+export type CancelTimer = () => void;
+
+/** The only source of time. Tests pass one whose time moves by hand. */
+export interface Clock {
+  /** Wall time in ms since the epoch: for records and people. */
+  now(): number;
+  /** Monotonic ms: for durations and deadlines; unaffected by changes of the system time. */
+  monotonic(): number;
+  /** Resolves early, without throwing, when `signal` aborts. */
+  sleep(ms: number, signal?: AbortSignal): Promise<void>;
+  /** Calls `fire` once after `ms`. Does not keep the process alive. */
+  after(ms: number, fire: () => void): CancelTimer;
+  /** Calls `fire` each `ms`. Does not keep the process alive. */
+  every(ms: number, fire: () => void): CancelTimer;
+}
+
+/** The machine's own clock. */
+export const systemClock: Clock = {
+  now: () => Date.now(),
+  monotonic: () => performance.now(),
+  async sleep(ms, signal) {
+    try {
+      await sleepFor(Math.max(0, ms), undefined, signal === undefined ? {} : { signal });
+    } catch (error) {
+      if (!(error instanceof Error) || error.name !== 'AbortError') throw error;
+    }
+  },
+  after(ms, fire) {
+    const timer = setTimeout(fire, Math.max(0, ms));
+    timer.unref();
+    return () => clearTimeout(timer);
+  },
+  every(ms, fire) {
+    const timer = setInterval(fire, ms);
+    timer.unref();
+    return () => clearInterval(timer);
+  },
+};

@@ -1,0 +1,20 @@
+import { homedir } from 'node:os';
+import { join, resolve } from 'node:path';
+
+/** The value of an environment variable; undefined when unset or empty. The only reader of the environment. */
+export function envVar(name: string): string | undefined {
+  const value = process.env[name];
+  return value === undefined || value === '' ? undefined : value;
+}
+
+/** The whole environment, for handing on to a child process. */
+export function wholeEnv(): Readonly<Record<string, string | undefined>> {
+  return process.env;
+}
+
+/** The folder that holds everything of one user or team: `SVC_HOME`, by default `~/.svc`. Always absolute. */
+export function svcHome(): string {
+  const given = envVar('SVC_HOME');
+  if (given !== undefined) return resolve(given);
+  return join(envVar('HOME') ?? homedir(), '.svc');
+}

@@ -1,0 +1,133 @@
+/** What a caller can do about an error; decides the exit code, the HTTP status and whether a loop retries. */
+export type ErrorKind = 'invalid-input' | 'not-found' | 'conflict' | 'unauthenticated' | 'capacity' | 'transient' | 'internal';
+
+/** One row of the table of errors: its kind, what it means, and what a user can do. docs/errors.md is generated from it. */
+export interface ErrorCodeRow {
+  readonly kind: ErrorKind;
+  readonly meaning: string;
+  readonly remedy: string;
+}
+
+const row = (kind: ErrorKind, meaning: string, remedy: string): ErrorCodeRow => ({ kind, meaning, remedy });
+
+/**
+ * Every error a user can meet. Codes are stable: never reused for another meaning, never renamed.
+ * A test fails when the source throws a code that is not here.
+ */
+export const errorCodes = {
+  // Command line and files
+  SVC_USAGE: row('invalid-input', 'The command line could not be understood.', 'Run the command with --help.'),
+  SVC_INVALID_TASK: row(
+    'invalid-input',
+    'The task or service file has problems; all of them are listed with their places.',
+    'Mend the listed lines.',
+  ),
+  SVC_INVALID_CONFIG: row(
+    'invalid-input',
+    'The configuration file has problems; all of them are listed with their places.',
+    'Mend the listed lines.',
+  ),
+  SVC_FILE_NOT_FOUND: row('not-found', 'A file or folder named on the command line or in a task file does not exist.', 'Check the path.'),
+  SVC_FILE_UNREADABLE: row('invalid-input', 'A file exists but cannot be read.', 'Check its permissions and type.'),
+  SVC_FILE_TOO_BIG: row('invalid-input', 'A task file is larger than any sensible one (1 MiB).', 'Check that it is the right file.'),
+  SVC_MISSING_ENV: row(
+    'invalid-input',
+    'A variable declared without a value was not given one.',
+    'Give it with --env NAME=VALUE, --env NAME, --env-file or --secret.',
+  ),
+  SVC_NOT_SUPPORTED: row(
+    'invalid-input',
+    'The file is valid but asks for something this version cannot do yet.',
+    'Remove or change the named field.',
+  ),
+  SVC_BAD_NAME: row(
+    'invalid-input',
+    'A service or cluster name has characters or a length that is not allowed.',
+    'Use letters, digits, dash, dot and underscore, starting with a letter.',
+  ),
+  SVC_CONFIRM_NEEDED: row(
+    'invalid-input',
+    'A command that costs money or destroys something asks first, and there is no terminal to ask on.',
+    'Add --yes (-y).',
+  ),
+  SVC_ABORTED: row('conflict', 'The question was answered with no, or the command was interrupted.', 'Run it again when ready.'),
+  // Services, replicas, clusters
+  SVC_NAME_IN_USE: row(
+    'conflict',
+    'A service or cluster of that name exists already.',
+    'Choose another name, or take the old one down first.',
+  ),
+  SVC_SERVICE_NOT_FOUND: row('not-found', 'There is no service of that name.', 'Run: svc serve status'),
+  SVC_REPLICA_NOT_FOUND: row('not-found', 'The service has no replica with that id.', 'Run: svc serve status NAME'),
+  SVC_REPLICA_ENDING: row('conflict', 'The replica is already being terminated or has failed.', 'Nothing to do; add --purge to force.'),
+  SVC_CLUSTER_NOT_FOUND: row('not-found', 'There is no cluster of that name.', 'Run: svc status'),
+  SVC_TOO_MANY_SERVICES: row(
+    'capacity',
+    'The controller runs as many services as its machine allows.',
+    'Take one down: svc serve down NAME',
+  ),
+  SVC_SERVICE_FAILED: row(
+    'internal',
+    'The service cannot become ready; its replicas keep failing.',
+    'Read the log of a failed replica: svc serve logs NAME ID',
+  ),
+  SVC_SETUP_FAILED: row('invalid-input', 'The setup commands of the task ended with an error.', 'Read the log; mend the setup section.'),
+  // Places
+  SVC_NO_PLACE: row('capacity', 'No enabled place can satisfy the resources.', 'Run: svc check; then change resources or enable a place.'),
+  SVC_CAPACITY: row('capacity', 'A place has no machine of the wanted kind right now.', 'It is tried elsewhere and again later.'),
+  SVC_QUOTA: row('capacity', 'A place refuses because of a quota.', 'Ask for more quota or use another place.'),
+  SVC_NO_GPU: row('capacity', 'GPUs were asked for and this machine has not enough of them.', 'Use a place that has them: svc check'),
+  SVC_MACHINE_LOST: row('transient', 'The machine of a replica is gone.', 'It is replaced automatically.'),
+  SVC_ISOLATION: row(
+    'invalid-input',
+    'The forced kind of isolation does not work on this machine.',
+    'Unset SVC_LOCAL_ISOLATION or follow the remedy in: svc check',
+  ),
+  SVC_NO_SPACE: row('capacity', 'There is no disk space left.', 'Free space under SVC_HOME (~/.svc).'),
+  SVC_PORT_BUSY: row('conflict', 'The port asked for the endpoint is in use.', 'Choose another port, or leave it out to get a free one.'),
+  // Controller
+  SVC_CONTROLLER_UNREACHABLE: row('transient', 'The controller does not answer.', 'Run: svc controller status; its log is named there.'),
+  SVC_CONTROLLER_START: row('internal', 'The controller could not be started.', 'Read the log named in the message.'),
+  SVC_CONTROLLER_BUSY: row(
+    'conflict',
+    'The controller still has services and cannot be stopped.',
+    'Take them down first: svc serve down --all',
+  ),
+  SVC_VERSION_MISMATCH: row(
+    'conflict',
+    'The running controller is of another version than this command.',
+    'Run: svc controller stop --keep-services; the next command starts the new one.',
+  ),
+  SVC_HOME_UNUSABLE: row(
+    'invalid-input',
+    'The home folder of svc cannot be created or written, or is open to other users.',
+    'Check SVC_HOME and its permissions.',
+  ),
+  SVC_STATE_CORRUPT: row('internal', 'The state database cannot be read.', 'Restore it from a copy, or move it away to start anew.'),
+  SVC_INTERNAL: row('internal', 'Something unexpected happened: a bug in svc.', 'Report it with the command and the log.'),
+} as const satisfies Record<`SVC_${Uppercase<string>}`, ErrorCodeRow>;
+
+/** A stable error code, as printed and documented. */
+export type ErrorCode = keyof typeof errorCodes;
+
+/** Exit codes by kind; documented in docs/cli.md. 70 and 75 follow sysexits.h (EX_SOFTWARE, EX_TEMPFAIL). */
+export const exitCodes: Readonly<Record<ErrorKind, number>> = {
+  'invalid-input': 2,
+  'not-found': 3,
+  conflict: 4,
+  unauthenticated: 5,
+  capacity: 6,
+  transient: 75,
+  internal: 70,
+};
+
+/** HTTP statuses of the control API by kind. */
+export const httpStatuses = {
+  'invalid-input': 400,
+  'not-found': 404,
+  conflict: 409,
+  unauthenticated: 401,
+  capacity: 503,
+  transient: 503,
+  internal: 500,
+} as const satisfies Record<ErrorKind, number>;

@@ -1,0 +1,81 @@
+import { createHash } from 'node:crypto';
+import { join } from 'node:path';
+
+/** Linux allows 107 bytes for a socket's path; the longest name we put below the folder takes about 40. */
+const longestRuntimeDir = 66;
+
+/** Where everything lives below one SVC_HOME. All paths are absolute. */
+export interface HomePaths {
+  readonly home: string;
+  readonly config: string;
+  readonly database: string;
+  readonly controllerLog: string;
+  /** Holds pid, start time and boot id of the daemon; see `shared/process-identity.ts`. */
+  readonly controllerPid: string;
+  readonly controllerSocket: string;
+  /** Short enough for Unix sockets; mode 0700. Below SVC_HOME unless that is too long, then below /tmp. */
+  readonly runtimeDir: string;
+  /** One folder per service: its versions' task and files, logs, balancer files. */
+  readonly servicesDir: string;
+  readonly clustersDir: string;
+  /** Of the local provider alone. */
+  readonly localDir: string;
+}
+
+/** Pure: no folder is made here. */
+export function homePaths(home: string, uid: number): HomePaths {
+  const inside = join(home, 'run');
+  const hash = createHash('sha256').update(home).digest('hex').slice(0, 12);
+  const runtimeDir = Buffer.byteLength(inside) <= longestRuntimeDir ? inside : `/tmp/svc-${uid}-${hash}`;
+  return {
+    home,
+    config: join(home, 'config.yaml'),
+    database: join(home, 'state.db'),
+    controllerLog: join(home, 'controller.log'),
+    controllerPid: join(home, 'controller.pid'),
+    controllerSocket: join(runtimeDir, 'controller.sock'),
+    runtimeDir,
+    servicesDir: join(home, 'services'),
+    clustersDir: join(home, 'clusters'),
+    localDir: join(home, 'local'),
+  };
+}
+
+/** Files of one service. */
+export interface ServicePaths {
+  readonly dir: string;
+  readonly reconcilerLog: string;
+  readonly balancerLog: string;
+  /** JSON line per request. */
+  readonly accessLog: string;
+  /** What the balancer process reads at its start; see `domain/balancer-link.ts`. */
+  readonly balancerConfig: string;
+  /** The balancer's last good replica set. */
+  readonly lastReplicas: string;
+  readonly balancerSocket: string;
+  readonly reconcilerSocket: string;
+  /** A private copy of the task's workdir, taken at `up`, so that later replicas are identical. */
+  workdirSnapshot(version: number): string;
+  /** Provisioning lines of one replica. */
+  provisionLog(replicaId: number): string;
+  /** Output of setup and run of one replica; stays after the machine is gone. */
+  jobLog(replicaId: number): string;
+}
+
+/** Pure; service names are checked before, so they are safe as file names. `key` is a short unique id, as names can be long. */
+export function servicePaths(paths: HomePaths, name: string, key: string): ServicePaths {
+  const dir = join(paths.servicesDir, name);
+  return {
+    dir,
+    reconcilerLog: join(dir, 'reconciler.log'),
+    balancerLog: join(dir, 'balancer.log'),
+    accessLog: join(dir, 'access.log'),
+    balancerConfig: join(dir, 'balancer.json'),
+    lastReplicas: join(dir, 'replicas.json'),
+    balancerSocket: join(paths.runtimeDir, `b-${key}.sock`),
+    reconcilerSocket: join(paths.runtimeDir, `r-${key}.sock`),
+    workdirSnapshot: (version) => join(dir, `v${version}`, 'workdir'),
+    provisionLog: (replicaId) => join(dir, 'replicas', `${replicaId}.provision.log`),
+    jobLog: (replicaId) => join(dir, 'replicas', `${replicaId}.job.log`),
+  };
+}

@@ -1,0 +1,57 @@
+import { readFileSync } from 'node:fs';
+
+/** Names one process for ever: a pid alone is reused, so its start time and the boot are kept with it. */
+export interface ProcessIdentity {
+  readonly pid: number;
+  /** Clock ticks since boot, field 22 of /proc/PID/stat (proc(5)). */
+  readonly startTicks: number;
+  readonly bootId: string;
+}
+
+let cachedBootId: string | undefined;
+
+/** The id of this boot of the machine; empty where the system does not tell. */
+export function bootId(): string {
+  if (cachedBootId !== undefined) return cachedBootId;
+  try {
+    cachedBootId = readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();
+  } catch {
+    // Not Linux: pids are then compared by start time alone.
+    cachedBootId = '';
+  }
+  return cachedBootId;
+}
+
+/** Undefined when there is no such process, or only its zombie is left. */
+export function identifyProcess(pid: number): ProcessIdentity | undefined {
+  let stat: string;
+  try {
+    stat = readFileSync(`/proc/${pid}/stat`, 'latin1');
+  } catch {
+    // Gone, or never there: both mean "no such process".
+    return undefined;
+  }
+  // The command name is in parentheses and may itself hold spaces and parentheses: fields are counted after the last one.
+  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+  const [state] = fields;
+  if (state === 'Z' || state === 'X') return undefined;
+  return { pid, startTicks: Number(fields[19]), bootId: bootId() };
+}
+
+/** Whether the very process that was identified still runs. */
+export function isAlive(identity: ProcessIdentity): boolean {
+  const now = identifyProcess(identity.pid);
+  return now !== undefined && now.startTicks === identity.startTicks && now.bootId === identity.bootId;
+}
+
+/** Sends a signal to that very process; false when it is gone already. */
+export function signalProcess(identity: ProcessIdentity, signal: NodeJS.Signals): boolean {
+  if (!isAlive(identity)) return false;
+  try {
+    process.kill(identity.pid, signal);
+    return true;
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'ESRCH') return false;
+    throw error;
+  }
+}

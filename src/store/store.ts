@@ -1,0 +1,64 @@
+import type { ClusterRecord, EventRecord, JobRecord, NewEvent, ReplicaRecord, ServiceRecord, VersionRecord } from './records.ts';
+
+/** A change of a record: only these fields; `revision` counts up by itself. */
+export type Change<Row> = Partial<Omit<Row, 'revision' | 'name' | 'key' | 'service' | 'id' | 'cluster'>>;
+
+/**
+ * Everything that is remembered. Several processes use one database at once (the daemon and each service's reconciler), so every change is
+ * guarded by the revision that was read (compare-and-set) and comes with its event in one transaction.
+ */
+export interface Store {
+  readonly services: ServiceRepository;
+  readonly replicas: ReplicaRepository;
+  readonly events: EventRepository;
+  readonly clusters: ClusterRepository;
+  close(): Promise<void>;
+}
+
+export interface ServiceRepository {
+  list(): Promise<readonly ServiceRecord[]>;
+  get(name: string): Promise<ServiceRecord | undefined>;
+  /**
+   * Adds a service with its first version and event, unless `limit` services exist already (SVC_TOO_MANY_SERVICES), the name is taken
+   * (SVC_NAME_IN_USE), or another service has the port (SVC_PORT_BUSY): one transaction, so that two at once cannot both pass.
+   */
+  add(service: ServiceRecord, version: VersionRecord, event: NewEvent, limit: number): Promise<void>;
+  /** The changed record, or undefined when it has changed or gone since `seen` was read: read again and decide again. */
+  update(seen: ServiceRecord, change: Change<ServiceRecord>, event?: NewEvent): Promise<ServiceRecord | undefined>;
+  /** Removes the service, its versions and its replicas; its events stay. Gone already is success. */
+  remove(name: string, key: string, event: NewEvent): Promise<void>;
+  version(name: string, version: number): Promise<VersionRecord | undefined>;
+}
+
+export interface ReplicaRepository {
+  list(service: string): Promise<readonly ReplicaRecord[]>;
+  /** Adds a replica and moves the service's `nextReplicaId` past it; undefined when the service has changed since `seen`. */
+  add(seen: ServiceRecord, replica: ReplicaRecord, event: NewEvent): Promise<ServiceRecord | undefined>;
+  update(seen: ReplicaRecord, change: Change<ReplicaRecord>, event?: NewEvent): Promise<ReplicaRecord | undefined>;
+  /** Drops records of ended replicas beyond the newest `keep` of a service, so that a long crash loop does not grow without bound. */
+  prune(service: string, keep: number): Promise<void>;
+}
+
+export interface EventRepository {
+  append(event: NewEvent): Promise<void>;
+  /** Oldest first. Without `subjectKey`: of the newest subject of that name. `after` is an event id. */
+  list(query: {
+    readonly subject: string;
+    readonly subjectKey?: string;
+    readonly after?: number;
+    readonly limit?: number;
+  }): Promise<readonly EventRecord[]>;
+}
+
+export interface ClusterRepository {
+  list(): Promise<readonly ClusterRecord[]>;
+  get(name: string): Promise<ClusterRecord | undefined>;
+  /** SVC_NAME_IN_USE when the name is taken. */
+  add(cluster: ClusterRecord, event: NewEvent): Promise<void>;
+  update(seen: ClusterRecord, change: Change<ClusterRecord>, event?: NewEvent): Promise<ClusterRecord | undefined>;
+  remove(name: string, key: string, event: NewEvent): Promise<void>;
+  jobs(cluster: string): Promise<readonly JobRecord[]>;
+  /** Adds a job with the next id and gives it back. */
+  addJob(job: Omit<JobRecord, 'id' | 'revision'>): Promise<JobRecord>;
+  updateJob(seen: JobRecord, change: Change<JobRecord>): Promise<JobRecord | undefined>;
+}

@@ -1,0 +1,38 @@
+import { defineConfig } from 'vitest/config';
+
+const processTests = [
+  'src/{balancer,providers,remote,controller,store,api,cli,provision,node,shared}/**/*.process.test.ts',
+  'test/architecture/**/*.test.ts',
+];
+
+export default defineConfig({
+  test: {
+    projects: [
+      {
+        // Pure code and code over fakes: no processes, no real time, so isolation would only cost time.
+        test: {
+          name: 'unit',
+          include: ['src/**/*.test.ts', 'test/support/**/*.test.ts'],
+          exclude: processTests,
+          pool: 'threads',
+          isolate: false,
+        },
+      },
+      {
+        // Real sockets, files and child processes.
+        test: { name: 'process', include: processTests, pool: 'forks', testTimeout: 30_000, hookTimeout: 30_000, maxWorkers: 2 },
+      },
+      {
+        test: {
+          name: 'e2e',
+          include: ['test/e2e/**/*.test.ts'],
+          pool: 'forks',
+          testTimeout: 120_000,
+          hookTimeout: 60_000,
+          maxWorkers: 1,
+          fileParallelism: false,
+        },
+      },
+    ],
+  },
+});
