@@ -1,6 +1,6 @@
 import { closeSync, fsyncSync, mkdirSync, openSync, renameSync, writeSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { randomHex } from './random.ts';
+import { randomHex } from './random-hex.ts';
 
 /** Replaces a file in one step, so that a reader, or a crash, sees the old or the new content and nothing between. */
 export function writeFileAtomic(path: string, content: string, mode = 0o600): void {

@@ -1,5 +1,3 @@
-import { randomBytes } from 'node:crypto';
-
 /** A source of numbers in [0, 1). Passed in, so that decisions repeat under a seed. */
 export type Random = () => number;
 
@@ -15,11 +13,4 @@ export function seededRandom(seed: number): Random {
     mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
     return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296;
   };
-}
-
-/** Unguessable lower-case hex digits from the system's generator: for ids and cookies. */
-export function randomHex(digits: number): string {
-  return randomBytes(Math.ceil(digits / 2))
-    .toString('hex')
-    .slice(0, digits);
 }

@@ -1,0 +1,60 @@
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { launchGate, rememberFailure, type Failure } from './crash-loop.ts';
+
+const neverReady = (at: number): Failure => ({ at, everReady: false, readyMs: 0, killed: false });
+const killedWhileReady = (at: number): Failure => ({ at, everReady: true, readyMs: 800, killed: true });
+const crashedSoon = (at: number): Failure => ({ at, everReady: true, readyMs: 2_000, killed: false });
+
+test('without failures nothing holds a launch back', () => {
+  expect(launchGate([], 2, false)).toEqual({ notBefore: 0, rounds: 0, gaveUp: false });
+});
+
+test('the pause doubles from a second to five minutes', () => {
+  const failures = Array.from({ length: 12 }, () => crashedSoon(1_000));
+  const pauses = failures.map((_, index) => launchGate(failures.slice(0, index + 1), 1, true).notBefore - 1_000);
+  expect(pauses[0]).toBeGreaterThanOrEqual(800);
+  expect(pauses[0]).toBeLessThanOrEqual(1_200);
+  for (let index = 1; index < 8; index += 1) expect((pauses[index] ?? 0) / (pauses[index - 1] ?? 1)).toBeCloseTo(2);
+  expect(pauses[11]).toBeLessThanOrEqual(300_000);
+  expect(pauses[11]).toBeGreaterThanOrEqual(240_000);
+});
+
+test('a service that never worked is given up after five rounds, one that worked never is', () => {
+  const failures = Array.from({ length: 10 }, (_, index) => neverReady(index));
+  expect(launchGate(failures.slice(0, 8), 2, false).gaveUp).toBe(false);
+  expect(launchGate(failures, 2, false).gaveUp).toBe(true);
+  expect(launchGate(failures, 2, true).gaveUp).toBe(false);
+});
+
+test('replicas failing together are one round', () => {
+  const together = Array.from({ length: 4 }, () => neverReady(5_000));
+  expect(launchGate(together, 4, true).rounds).toBe(1);
+});
+
+test('a replica killed each second for a minute is replaced at once each time', () => {
+  let failures: readonly Failure[] = [];
+  for (let second = 0; second < 60; second += 1) {
+    failures = rememberFailure(failures, killedWhileReady(second * 1_000));
+    expect(launchGate(failures, 2, true).notBefore).toBe(0);
+  }
+});
+
+test('killing without end, as the out-of-memory killer does, is slowed down in the end', () => {
+  const failures = Array.from({ length: 80 }, (_, index) => killedWhileReady(index * 1_000));
+  expect(launchGate(failures, 1, true).notBefore).toBeGreaterThan(79_000 + 60_000);
+});
+
+test('a failure after a long healthy time starts anew', () => {
+  const failures = [...Array.from({ length: 6 }, () => crashedSoon(0)), { at: 1e6, everReady: true, readyMs: 900_000, killed: false }];
+  expect(launchGate(failures, 1, true)).toEqual({ notBefore: 0, rounds: 0, gaveUp: false });
+});
+
+test('never pauses longer than five minutes after the last failure, whatever happened', () => {
+  const failure = fc.record({ at: fc.nat(1e7), everReady: fc.boolean(), readyMs: fc.nat(100_000), killed: fc.boolean() });
+  const property = fc.property(fc.array(failure, { maxLength: 200 }), fc.integer({ min: 0, max: 9 }), fc.boolean(), (list, target, ever) => {
+    const failures = list.toSorted((a, b) => a.at - b.at);
+    expect(launchGate(failures, target, ever).notBefore).toBeLessThanOrEqual((failures.at(-1)?.at ?? 0) + 300_000);
+  });
+  fc.assert(property);
+});

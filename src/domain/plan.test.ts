@@ -1,0 +1,48 @@
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { planReplicas, type PlannedReplica } from './plan.ts';
+import { isAlive, replicaStates, type ReplicaState } from './replica-state.ts';
+
+const aReplica = (id: number, state: ReplicaState, version = 1): PlannedReplica => ({ id, version, state });
+const replica = fc.record({ id: fc.nat(500), version: fc.nat(3), state: fc.constantFrom(...replicaStates) });
+const replicas = fc.uniqueArray(replica, { selector: ({ id }) => id, maxLength: 40 });
+
+test('launches what is missing; failed and leaving replicas do not count', () => {
+  const observed = [aReplica(1, 'READY'), aReplica(2, 'FAILED'), aReplica(3, 'SHUTTING_DOWN')];
+  expect(planReplicas(observed, 3)).toEqual([{ type: 'launch' }, { type: 'launch' }]);
+});
+
+test('stops replicas that serve nothing before replicas that serve', () => {
+  const observed = [aReplica(1, 'READY'), aReplica(2, 'STARTING'), aReplica(3, 'NOT_READY'), aReplica(4, 'PENDING')];
+  expect(planReplicas(observed, 1).map((action) => action.type === 'stop' && action.replicaId)).toEqual([4, 2, 3]);
+});
+
+test('among equals the older version goes first, then the higher id', () => {
+  const observed = [aReplica(1, 'READY', 2), aReplica(2, 'READY', 1), aReplica(3, 'READY', 2)];
+  expect(planReplicas(observed, 1)).toEqual([
+    { type: 'stop', replicaId: 2 },
+    { type: 'stop', replicaId: 3 },
+  ]);
+});
+
+test('never both launches and stops, and never stops a replica twice or one that is leaving', () => {
+  const property = fc.property(replicas, fc.nat(20), (observed, target) => {
+    const actions = planReplicas(observed, target);
+    const stopped = actions.flatMap((action) => (action.type === 'stop' ? [action.replicaId] : []));
+    expect(stopped.length === 0 || stopped.length === actions.length).toBe(true);
+    expect(new Set(stopped).size).toBe(stopped.length);
+    for (const id of stopped) expect(observed.some((one) => one.id === id && isAlive(one.state))).toBe(true);
+  });
+  fc.assert(property);
+});
+
+test('carrying out the plan reaches the target, after which there is nothing to do', () => {
+  const property = fc.property(replicas, fc.nat(20), (observed, target) => {
+    const actions = planReplicas(observed, target);
+    const stopped = new Set(actions.flatMap((action) => (action.type === 'stop' ? [action.replicaId] : [])));
+    const launched = actions.filter((action) => action.type === 'launch').map((_, index) => aReplica(1_000 + index, 'PENDING'));
+    const after = [...observed.filter((one) => !stopped.has(one.id)), ...launched];
+    expect(planReplicas(after, target)).toEqual([]);
+  });
+  fc.assert(property);
+});

@@ -1,0 +1,63 @@
+import type { ReplicaEvent, ReplicaState } from './replica-state.ts';
+import type { ReadinessProbe } from './task.ts';
+
+/** What the answer to a probe is judged by. */
+export interface ProbedReplica {
+  readonly state: ReplicaState;
+  /** First of the failures in a row, ms; null when the last probe passed or none was made. */
+  readonly firstProbeFailureAt: number | null;
+}
+
+/** What a probe's answer changes. */
+export interface ProbeVerdict {
+  readonly event: ReplicaEvent | undefined;
+  readonly firstProbeFailureAt: number | null;
+}
+
+/**
+ * Pure: one probe's answer. A starting replica may fail for the initial delay, one that was ready for the failure threshold; both count from
+ * the first failure in a row.
+ */
+export function judgeProbe(replica: ProbedReplica, passed: boolean, probe: ReadinessProbe, now: number): ProbeVerdict {
+  if (passed) return { event: { type: 'probe-passed' }, firstProbeFailureAt: null };
+  const since = replica.firstProbeFailureAt ?? now;
+  const failingMs = now - since;
+  switch (replica.state) {
+    case 'READY':
+      return { event: { type: 'probe-failed' }, firstProbeFailureAt: since };
+    case 'STARTING': {
+      const tooLong = failingMs >= probe.initialDelaySeconds * 1_000;
+      return { event: tooLong ? { type: 'stop-requested', cause: 'initial-delay' } : undefined, firstProbeFailureAt: since };
+    }
+    case 'NOT_READY': {
+      const tooLong = failingMs >= probe.failureThresholdSeconds * 1_000;
+      return { event: tooLong ? { type: 'stop-requested', cause: 'probing' } : undefined, firstProbeFailureAt: since };
+    }
+    default:
+      // A late answer for a replica that is going away, or not there yet, says nothing.
+      return { event: undefined, firstProbeFailureAt: replica.firstProbeFailureAt };
+  }
+}
+
+/** Starting replicas are asked often, so that they serve within a second of being able to; after a minute a little less. */
+const startingIntervalMs = 250;
+const longStartIntervalMs = 500;
+const longStartMs = 60_000;
+/** A replica that fell out is asked more often than a good one, so that it comes back soon. */
+const notReadyIntervalMs = 1_000;
+
+/** Time from the end of one probe to the next, ms. */
+export function nextProbeMs(state: ReplicaState, sinceStartMs: number, probe: ReadinessProbe): number {
+  const steadyMs = probe.intervalSeconds * 1_000;
+  switch (state) {
+    case 'STARTING':
+      return sinceStartMs < longStartMs ? startingIntervalMs : longStartIntervalMs;
+    case 'NOT_READY':
+      return Math.min(steadyMs, notReadyIntervalMs);
+    default:
+      return steadyMs;
+  }
+}
+
+/** A probe of a ready replica that takes so long takes it out of rotation while the answer is awaited, ms: it may hang. */
+export const slowProbeMs = 2_000;

@@ -1,0 +1,74 @@
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { endCauses, finalStates, isAlive, isEnded, isFailed, nextReplicaState, replicaStates, type ReplicaEvent, type ReplicaState } from './replica-state.ts';
+
+const cause = fc.constantFrom(...endCauses);
+const event: fc.Arbitrary<ReplicaEvent> = fc.oneof(
+  fc.constantFrom<ReplicaEvent>(
+    { type: 'launch-started' },
+    { type: 'machine-up' },
+    { type: 'probe-passed' },
+    { type: 'probe-failed' },
+    { type: 'cleanup-failed' },
+    { type: 'record-inconsistent' },
+  ),
+  cause.map((why): ReplicaEvent => ({ type: 'stop-requested', cause: why })),
+  cause.map((why): ReplicaEvent => ({ type: 'machine-gone', cause: why })),
+);
+const events = fc.array(event, { maxLength: 30 });
+
+test('a good life: pending, provisioning, starting, ready, out, back, down', () => {
+  const life: ReplicaEvent[] = [
+    { type: 'launch-started' },
+    { type: 'machine-up' },
+    { type: 'probe-passed' },
+    { type: 'probe-failed' },
+    { type: 'probe-passed' },
+    { type: 'stop-requested', cause: 'scale-down' },
+    { type: 'machine-gone', cause: 'scale-down' },
+  ];
+  const states: ReplicaState[] = ['PENDING'];
+  for (const one of life) states.push(nextReplicaState(states.at(-1) ?? 'UNKNOWN', one));
+  expect(states).toEqual(['PENDING', 'PROVISIONING', 'STARTING', 'READY', 'NOT_READY', 'READY', 'SHUTTING_DOWN', 'TERMINATED']);
+});
+
+test('an ended replica stays what it is, whatever comes', () => {
+  const property = fc.property(fc.constantFrom(...replicaStates.filter(isEnded)), events, (state, list) => {
+    expect(list.reduce(nextReplicaState, state)).toBe(state);
+  });
+  fc.assert(property);
+});
+
+test('nothing ends before its machine is confirmed gone', () => {
+  const withoutGone = events.map((list) => list.filter((one) => one.type !== 'machine-gone'));
+  const property = fc.property(withoutGone, (list) => {
+    expect(isEnded(list.reduce(nextReplicaState, 'PENDING'))).toBe(false);
+  });
+  fc.assert(property);
+});
+
+test('whatever happened, asking to stop and confirming ends it in the state of its cause', () => {
+  const property = fc.property(events, cause, (list, why) => {
+    const before = list.reduce(nextReplicaState, 'PENDING');
+    const after = [
+      { type: 'stop-requested', cause: why },
+      { type: 'machine-gone', cause: why },
+    ].reduce<ReplicaState>((state, one) => nextReplicaState(state, one as ReplicaEvent), before);
+    expect(isEnded(before) ? before : finalStates[why]).toBe(after);
+  });
+  fc.assert(property);
+});
+
+test('a replica that is shutting down never serves again', () => {
+  const property = fc.property(events, (list) => {
+    expect(isAlive(list.reduce(nextReplicaState, 'SHUTTING_DOWN'))).toBe(false);
+  });
+  fc.assert(property);
+});
+
+test('every state is alive, failed, ended or leaving', () => {
+  for (const state of replicaStates) {
+    expect([isAlive(state), isFailed(state), isEnded(state), state === 'SHUTTING_DOWN'].some(Boolean)).toBe(true);
+    expect(isAlive(state) && isFailed(state)).toBe(false);
+  }
+});

@@ -1,0 +1,28 @@
+import { expect, test } from 'vitest';
+import { serviceState, type ServiceFacts } from './service-state.ts';
+
+const facts = (changes: Partial<ServiceFacts>): ServiceFacts => ({
+  replicas: [],
+  initialised: true,
+  shuttingDown: false,
+  cleanupFailed: false,
+  processesFailed: false,
+  gaveUp: false,
+  ...changes,
+});
+
+test.each<[string, Partial<ServiceFacts>, string]>([
+  ['before the first pass', { initialised: false }, 'CONTROLLER_INIT'],
+  ['one ready among failed ones', { replicas: ['FAILED', 'READY', 'STARTING'] }, 'READY'],
+  ['some coming up', { replicas: ['STARTING', 'FAILED'] }, 'REPLICA_INIT'],
+  ['only failed ones', { replicas: ['FAILED', 'FAILED_PROBING'] }, 'FAILED'],
+  ['none at all', {}, 'NO_REPLICA'],
+  ['only ended ones', { replicas: ['TERMINATED', 'PREEMPTED'] }, 'NO_REPLICA'],
+  ['given up', { replicas: ['FAILED'], gaveUp: true }, 'FAILED'],
+  ['a ready one outweighs having given up', { replicas: ['READY'], gaveUp: true }, 'READY'],
+  ['going down', { replicas: ['READY'], shuttingDown: true }, 'SHUTTING_DOWN'],
+  ['left-overs that could not be removed', { shuttingDown: true, cleanupFailed: true }, 'FAILED_CLEANUP'],
+  ['its processes keep dying', { replicas: ['READY'], processesFailed: true }, 'CONTROLLER_FAILED'],
+])('%s: %j is %s', (_name, changes, state) => {
+  expect(serviceState(facts(changes))).toBe(state);
+});
