@@ -1,0 +1,61 @@
+import { expect, test } from 'vitest';
+import { houseRules, type HouseRule } from './house-rules.ts';
+import { lineOf, productSources, type SourceFile } from './source-tree.ts';
+
+const lies = (path: string, places: readonly string[]): boolean =>
+  places.some((place) => (place.endsWith('/') ? path.startsWith(`src/${place}`) : path === `src/${place}`));
+
+function violations(rule: HouseRule, { path, codeOnly, imports }: SourceFile): readonly string[] {
+  if (lies(path, rule.except) || (rule.within !== undefined && !lies(path, rule.within))) return [];
+  const said = rule.says === undefined ? [] : [...codeOnly.matchAll(new RegExp(rule.says, `g${rule.says.flags}`))];
+  const imported = imports.filter(({ specifier, kind }) => kind !== 'type' && rule.imports?.test(specifier));
+  return [
+    ...said.map((match) => `${path}:${lineOf(codeOnly, match.index)}: ${match[0].trim()}: ${rule.instead}`),
+    ...imported.map(({ line, specifier }) => `${path}:${line}: ${specifier}: ${rule.instead}`),
+  ];
+}
+
+const file = (codeOnly: string): SourceFile => ({ path: 'src/domain/x.ts', text: '', codeOnly, imports: [] });
+
+test.for(houseRules)('$name', (rule) => {
+  expect(productSources.flatMap((source) => violations(rule, source))).toEqual([]);
+});
+
+test.for<readonly [name: string, code: string]>([
+  ['the environment has one reader', 'const home = process.env.HOME;'],
+  ['time comes from a Clock', 'const now =\n  Date.now();'],
+  ['time comes from a Clock', 'setTimeout(() => {}, 5);'],
+  ['chance comes from shared/random.ts', 'Math.random()'],
+  ['no shell sees an argument', 'spawn(a, b, { shell: true })'],
+  ['decisions wait for nothing', 'export async function decide() {}'],
+  ['dynamic imports are literal, so that a bundle finds them', 'await import(path)'],
+])('%s: finds %s', ([name, code]) => {
+  expect(houseRules.filter((rule) => rule.name === name).flatMap((rule) => violations(rule, file(code)))).toHaveLength(1);
+});
+
+test('a literal dynamic import, a date of a given time and a method of another object break no rule', () => {
+  const fine = file("const a = import('      '); const b = new Date(at); socket.setTimeout(5);");
+  expect(houseRules.flatMap((rule) => violations(rule, fine))).toEqual([]);
+});
+
+test('files stay below 400 lines', () => {
+  const long = productSources.map(({ path, text }) => ({ path, lines: text.split('\n').length - 1 })).filter(({ lines }) => lines > 400);
+  expect(long).toEqual([]);
+});
+
+test('every export says in a sentence what it is', () => {
+  const silent = productSources.flatMap(({ path, text }) => undocumentedExports(text).map((found) => `${path}:${found}`));
+  expect(silent).toEqual([]);
+});
+
+/** `export type X = (typeof xs)[number]` right below a documented `xs` needs no sentence of its own. */
+function undocumentedExports(text: string): readonly string[] {
+  const lines = text.split('\n');
+  return lines.flatMap((line, index) => {
+    const name = /^export (?:async )?(?:abstract )?(?:function\*?|const|class|interface|type|let) (\w+)/.exec(line)?.[1];
+    if (name === undefined) return [];
+    const derived = /^export type .*\b(?:typeof|Omit|Pick|z\.(?:output|input))\b/.test(line);
+    const above = lines[index - 1]?.trimEnd() ?? '';
+    return derived || above.endsWith('*/') ? [] : [`${index + 1}: ${name} has no doc comment`];
+  });
+}

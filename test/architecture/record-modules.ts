@@ -1,0 +1,13 @@
+import { appendFileSync } from 'node:fs';
+import { registerHooks } from 'node:module';
+import { fileURLToPath } from 'node:url';
+
+/** Loaded with `node --import`: writes the path of every module that is loaded to the file named by SVC_TEST_MODULES. */
+const record = process.env['SVC_TEST_MODULES'];
+
+registerHooks({
+  load(url, context, nextLoad) {
+    if (record !== undefined && url.startsWith('file:')) appendFileSync(record, `${fileURLToPath(url)}\n`);
+    return nextLoad(url, context);
+  },
+});

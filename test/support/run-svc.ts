@@ -1,0 +1,88 @@
+import { spawn, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { tmpdir, userInfo } from 'node:os';
+import { join, resolve } from 'node:path';
+
+/** Where and how the command line is run. */
+export interface RunOptions {
+  /** SVC_HOME; also the parent of HOME, so that nothing of the person who runs the tests is touched. */
+  readonly home: string;
+  /** Added to a small environment; undefined takes a variable away. */
+  readonly env?: Readonly<Record<string, string | undefined>>;
+  readonly cwd?: string;
+  /** Typed into it. Without, standard input is empty. */
+  readonly input?: string;
+  /** Runs it on a terminal of its own; standard output then holds everything that appears there. */
+  readonly tty?: boolean;
+  /** Runs it as this user and group; only root can. */
+  readonly uid?: number;
+  readonly timeoutMs?: number;
+}
+
+/** How a command ended. `code` is null when a signal ended it. */
+export interface RunResult {
+  readonly code: number | null;
+  readonly signal: NodeJS.Signals | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** The root of this checkout. */
+export const checkout = resolve(import.meta.dirname, '../..');
+
+const node = join(checkout, 'node_modules/.bin/node');
+const entry = join(checkout, 'src/cli/main.ts');
+const systemPath = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
+
+/** The environment of every command: nothing of the caller's but the place of temporary files. */
+export function testEnv({ home, env = {}, uid = userInfo().uid }: RunOptions): Record<string, string | undefined> {
+  return {
+    PATH: systemPath,
+    HOME: join(home, 'home'),
+    SVC_HOME: home,
+    TMPDIR: process.env['TMPDIR'],
+    LANG: 'C.UTF-8',
+    NODE_COMPILE_CACHE: join(tmpdir(), `svc-test-compile-${uid}`),
+    ...env,
+  };
+}
+
+const quote = (word: string): string => `'${word.replaceAll("'", `'\\''`)}'`;
+
+/** Starts `svc` with the arguments, for tests that meddle with it while it runs. The caller ends it. */
+export function startSvc(args: readonly string[], options: RunOptions): ChildProcess {
+  const user = options.uid === undefined ? [] : ['setpriv', `--reuid=${options.uid}`, `--regid=${options.uid}`, '--clear-groups', '--'];
+  const command = [...user, node, entry, ...args];
+  // script(1) is the one tool on every Debian that gives a program a terminal.
+  const onTerminal = ['script', '--quiet', '--return', '--command', command.map(quote).join(' '), '/dev/null'];
+  const [program = '', ...rest] = options.tty === true ? onTerminal : command;
+  const child = spawn(program, rest, { cwd: options.cwd ?? checkout, env: testEnv(options), stdio: ['pipe', 'pipe', 'pipe'] });
+  // A command that ends before it has read everything closes the pipe: no fault of the test.
+  child.stdin.on('error', () => undefined);
+  if (options.tty !== true || options.input !== undefined) child.stdin.end(options.input ?? '');
+  return child;
+}
+
+/** Waits for a started command and collects what it printed. */
+export async function finish(child: ChildProcess, timeoutMs = 60_000): Promise<RunResult> {
+  let stdout = '';
+  let stderr = '';
+  child.stdout?.setEncoding('utf8').on('data', (text: string) => (stdout += text));
+  child.stderr?.setEncoding('utf8').on('data', (text: string) => (stderr += text));
+  const timer = setTimeout(() => child.kill('SIGKILL'), timeoutMs);
+  await once(child, 'close');
+  clearTimeout(timer);
+  return { code: child.exitCode, signal: child.signalCode, stdout, stderr };
+}
+
+/** Runs `svc` as a user types it and waits for its end. */
+export function runSvc(args: readonly string[], options: RunOptions): Promise<RunResult> {
+  return finish(startSvc(args, options), options.timeoutMs);
+}
+
+/** The same, for a command that has to succeed; gives its standard output. */
+export async function svcOk(args: readonly string[], options: RunOptions): Promise<string> {
+  const { code, signal, stdout, stderr } = await runSvc(args, options);
+  if (code !== 0) throw new Error(`svc ${args.join(' ')} ended with ${code ?? signal}:\n${stderr}\n${stdout}`);
+  return stdout;
+}
