@@ -35,8 +35,8 @@ export function processesOf(home: string): readonly OwnedProcess[] {
     .flatMap((pid) => {
       const args = readProc(pid, 'cmdline');
       const places = [readProc(pid, 'environ'), args, workingDirectory(pid)];
-      // Zombies have none of these; the path may have more after it, but no other name may begin with it.
-X      return owned ? [{ pid: Number(pid), command: args.replaceAll('\0', ' ').trim() }] : [];
+      // A zombie has none of these.
+      return places.some((text) => mention.test(text)) ? [{ pid: Number(pid), command: args.replaceAll('\0', ' ').trim() }] : [];
     });
 }
 
