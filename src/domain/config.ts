@@ -1,0 +1,52 @@
+import type { Accelerator, ResourceAlternatives } from './task.ts';
+
+/** `config.yaml` below SVC_HOME after parsing, defaults filled in. */
+export interface Config {
+  readonly serve: { readonly controller: ControllerConfig };
+  readonly local: LocalConfig;
+  /** Places that may be used, lower case; undefined allows all. */
+  readonly allowedClouds: readonly string[] | undefined;
+}
+
+/** Settings of the controller. They apply to the next controller that starts, never to a running one. */
+export interface ControllerConfig {
+  /** The machine it runs on; undefined is the default (this machine, or a small on-demand one). */
+  readonly resources: ResourceAlternatives | undefined;
+  readonly highAvailability: boolean;
+  /** When it stops by itself after the last service ended; undefined: never. */
+  readonly autostop: { readonly idleMinutes: number; readonly down: boolean } | undefined;
+}
+
+/** Kinds of isolation that the local provider knows; `auto` tries them in order. */
+export const localIsolations = ['auto', 'root', 'userns', 'bwrap', 'podman', 'container', 'none'] as const;
+export type LocalIsolation = (typeof localIsolations)[number];
+
+/** Settings of the local provider. */
+export interface LocalConfig {
+  /** At least one. */
+  readonly regions: readonly LocalRegion[];
+  readonly isolation: LocalIsolation;
+  /** What to offer instead of the GPUs that are found; undefined: detect them. */
+  readonly gpus: Accelerator | undefined;
+}
+
+/** A region this machine pretends to have. `refusing`: no new machines; `lost`: its machines are gone as well. */
+export interface LocalRegion {
+  readonly name: string;
+  readonly state: 'up' | 'refusing' | 'lost';
+  /** What a refusal looks like. */
+  readonly refuseWith: 'capacity' | 'quota';
+  /** undefined: as many as there is room for. */
+  readonly maxMachines: number | undefined;
+}
+
+/** What holds when there is no configuration file. */
+export const defaultConfig: Config = {
+  serve: { controller: { resources: undefined, highAvailability: false, autostop: { idleMinutes: 10, down: false } } },
+  local: {
+    regions: [{ name: 'local', state: 'up', refuseWith: 'capacity', maxMachines: undefined }],
+    isolation: 'auto',
+    gpus: undefined,
+  },
+  allowedClouds: undefined,
+};

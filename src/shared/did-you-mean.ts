@@ -1,0 +1,43 @@
+/** Longer words are not compared: nobody mistypes a sentence, and the cost grows with the square. */
+const longestWord = 64;
+
+/** The known word that was probably meant, or undefined. Case does not count. Words that hold the given one as a part come second. */
+export function didYouMean(word: string, known: readonly string[]): string | undefined {
+  const given = word.toLowerCase();
+  if (given === '' || given.length > longestWord) return undefined;
+  let best: { readonly word: string; readonly distance: number } | undefined;
+  for (const candidate of known) {
+    const lower = candidate.toLowerCase();
+    const limit = Math.max(1, Math.floor(Math.max(given.length, lower.length) / 3));
+    if (Math.abs(lower.length - given.length) > limit) continue;
+    const distance = editDistance(given, lower);
+    if (distance <= limit && distance < Math.max(given.length, lower.length) && (best === undefined || distance < best.distance)) {
+      best = { word: candidate, distance };
+    }
+  }
+  return best?.word ?? known.find((candidate) => candidate.startsWith(`${given}_`) || candidate.endsWith(`_${given}`));
+}
+
+/**
+ * The least number of insertions, deletions, replacements and swaps of neighbours that turn one word into the other
+ * (optimal string alignment distance).
+ */
+export function editDistance(a: string, b: string): number {
+  let beforePrevious: number[] = [];
+  let previous = Array.from({ length: b.length + 1 }, (_, index) => index);
+  for (let i = 1; i <= a.length; i += 1) {
+    const current = [i];
+    for (let j = 1; j <= b.length; j += 1) {
+      const replaced = at(previous, j - 1) + (a[i - 1] === b[j - 1] ? 0 : 1);
+      let cost = Math.min(replaced, at(previous, j) + 1, at(current, j - 1) + 1);
+      if (i > 1 && j > 1 && a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1]) cost = Math.min(cost, at(beforePrevious, j - 2) + 1);
+      current.push(cost);
+    }
+    [beforePrevious, previous] = [previous, current];
+  }
+  return at(previous, b.length);
+}
+
+function at(row: readonly number[], index: number): number {
+  return row[index] ?? Number.POSITIVE_INFINITY;
+}

@@ -1,0 +1,42 @@
+const sizeUnits: ReadonlyMap<string, number> = new Map([
+  ['b', 1],
+  ['kb', 2 ** 10],
+  ['mb', 2 ** 20],
+  ['gb', 2 ** 30],
+  ['tb', 2 ** 40],
+  ['pb', 2 ** 50],
+]);
+
+/** Bytes of one GB, as memory and disks are counted. */
+export const bytesPerGb = 2 ** 30;
+
+/**
+ * A size such as `16GB`, `1.5 tb` or `512` as bytes (KB = 1024 bytes, any case). A bare number counts in `bareUnit`.
+ * Undefined when the text is no size; `GiB` and the like are none.
+ */
+export function parseSize(text: string, bareUnit: 'B' | 'GB'): number | undefined {
+  const match = /^(\d{1,15}(?:\.\d{1,9})?) ?([kmgtp]?b)?$/i.exec(text.trim());
+  const factor = sizeUnits.get((match?.[2] ?? bareUnit).toLowerCase());
+  if (match === null || factor === undefined) return undefined;
+  return Number(match[1]) * factor;
+}
+
+const durationUnits: ReadonlyMap<string, number> = new Map([
+  ['s', 1],
+  ['m', 60],
+  ['h', 3_600],
+  ['d', 86_400],
+  ['w', 604_800],
+]);
+
+/**
+ * A duration such as `90s`, `10m` or `1h30m` as seconds. A bare number counts in `bareUnit`. Undefined when the text is no duration.
+ */
+export function parseDuration(text: string, bareUnit: 's' | 'm'): number | undefined {
+  const trimmed = text.trim().toLowerCase();
+  if (/^\d{1,12}(\.\d{1,9})?$/.test(trimmed)) return Number(trimmed) * (durationUnits.get(bareUnit) ?? 1);
+  if (!/^(\d{1,12}(\.\d{1,9})?[smhdw])+$/.test(trimmed)) return undefined;
+  let seconds = 0;
+  for (const [, amount, unit] of trimmed.matchAll(/([\d.]+)([smhdw])/g)) seconds += Number(amount) * (durationUnits.get(unit ?? '') ?? 0);
+  return seconds;
+}
