@@ -104,6 +104,13 @@ export const errorCodes = {
     'Check SVC_HOME and its permissions.',
   ),
   SVC_STATE_CORRUPT: row('internal', 'The state database cannot be read.', 'Restore it from a copy, or move it away to start anew.'),
+  SVC_STATE_BUSY: row(
+    'transient',
+    'Another process kept the state database locked for too long.',
+    'Try again; a process that was stopped with the lock must go on or end.',
+  ),
+  SVC_BAD_REQUEST: row('invalid-input', 'A request to the control API does not fit its contract.', 'See docs/reference/api.md.'),
+  SVC_ROUTE_NOT_FOUND: row('not-found', 'The control API has no such route.', 'See docs/reference/api.md.'),
   SVC_INTERNAL: row('internal', 'Something unexpected happened: a bug in svc.', 'Report it with the command and the log.'),
 } as const satisfies Record<`SVC_${Uppercase<string>}`, ErrorCodeRow>;
 

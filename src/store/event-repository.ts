@@ -1,0 +1,56 @@
+import type { Selectable } from 'kysely';
+import type { Driver, Writer } from './driver.ts';
+import type { EventRecord, NewEvent } from './records.ts';
+import type { EventTable } from './schema.ts';
+import type { EventRepository } from './store.ts';
+
+/** The history, over a database. */
+export function eventRepository(driver: Driver): EventRepository {
+  const { db } = driver;
+  return {
+    append: (event) => driver.write((writer) => insertEvent(writer, event)),
+
+    async list({ subject, subjectKey, after, limit }) {
+      let query = db.selectFrom('events').selectAll().where('subject', '=', subject).orderBy('id');
+      query = query.where('subject_key', '=', (compare) =>
+        subjectKey === undefined
+          ? compare.selectFrom('events').select('subject_key').where('subject', '=', subject).orderBy('id', 'desc').limit(1)
+          : compare.val(subjectKey),
+      );
+      if (after !== undefined) query = query.where('id', '>', after);
+      if (limit !== undefined) query = query.limit(limit);
+      return (await query.execute()).map(toRecord);
+    },
+  };
+}
+
+/** Adds an event to a transaction, together with the change that it tells of. */
+export async function insertEvent(writer: Writer, event: NewEvent): Promise<void> {
+  await writer
+    .insertInto('events')
+    .values({
+      at: event.at,
+      subject: event.subject,
+      subject_key: event.subjectKey,
+      replica_id: event.replicaId,
+      from_state: event.from,
+      to_state: event.to,
+      cause: event.cause,
+      message: event.message,
+    })
+    .execute();
+}
+
+function toRecord(row: Selectable<EventTable>): EventRecord {
+  return {
+    id: row.id,
+    at: row.at,
+    subject: row.subject,
+    subjectKey: row.subject_key,
+    replicaId: row.replica_id,
+    from: row.from_state,
+    to: row.to_state,
+    cause: row.cause,
+    message: row.message,
+  };
+}

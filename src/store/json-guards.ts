@@ -1,0 +1,54 @@
+import type { Task } from '../domain/task.ts';
+import type { ProcessIdentity } from '../shared/process-identity.ts';
+import type { ReplicaAddress } from '../shared/replica-address.ts';
+import type { PlaceRecord, ServiceMemory } from './records.ts';
+
+// These look for damage, not for mistakes in our own writing: what every reader relies on is checked, not every leaf.
+
+function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** Whether it is a process's identity. */
+export function isProcessIdentity(value: unknown): value is ProcessIdentity {
+  return (
+    isObject(value) && typeof value['pid'] === 'number' && typeof value['startTicks'] === 'number' && typeof value['bootId'] === 'string'
+  );
+}
+
+/** Whether it is a replica's address. */
+export function isReplicaAddress(value: unknown): value is ReplicaAddress {
+  if (!isObject(value) || typeof value['port'] !== 'number') return false;
+  return value['kind'] === 'tcp' ? typeof value['host'] === 'string' : value['kind'] === 'unix' && typeof value['path'] === 'string';
+}
+
+/** Whether it is a place. */
+export function isPlace(value: unknown): value is PlaceRecord {
+  return (
+    isObject(value) &&
+    typeof value['provider'] === 'string' &&
+    typeof value['region'] === 'string' &&
+    typeof value['hourlyUsd'] === 'number'
+  );
+}
+
+/** Whether it is a service's memory. */
+export function isServiceMemory(value: unknown): value is ServiceMemory {
+  return (
+    isObject(value) &&
+    typeof value['initialised'] === 'boolean' &&
+    Array.isArray(value['failures']) &&
+    typeof value['autoscaler'] === 'object'
+  );
+}
+
+/** Whether it is a task. */
+export function isTask(value: unknown): value is Task {
+  return (
+    isObject(value) &&
+    isObject(value['resources']) &&
+    isObject(value['envs']) &&
+    isObject(value['secrets']) &&
+    Array.isArray(value['fileMounts'])
+  );
+}

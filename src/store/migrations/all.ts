@@ -1,0 +1,5 @@
+import type { Migration } from '../migrate.ts';
+import { initial } from './0001-initial.ts';
+
+/** Every step of the schema, oldest first; the step at index n has version n + 1. */
+export const migrations: readonly Migration[] = [initial];

@@ -1,0 +1,120 @@
+import type { Generated } from 'kysely';
+import type { EndCause, ReplicaState } from '../domain/replica-state.ts';
+import type { ServiceState } from '../domain/service-state.ts';
+import type { ClusterRecord, JobRecord, ServiceRecord } from './records.ts';
+
+/** A column that holds JSON text; `json-column.ts` reads and writes it. Text rather than a JSON type: all databases keep it alike. */
+type Json = string;
+
+/** A column that holds 0 or 1, as SQLite has no booleans. */
+type Flag = number;
+
+/** Columns of `services`. Times are ms since the epoch here and below. */
+export interface ServiceTable {
+  name: string;
+  key: string;
+  state: ServiceState;
+  desired: ServiceRecord['desired'];
+  purge: Flag;
+  host: string;
+  port: number;
+  version: number;
+  created_at: number;
+  first_ready_at: number | null;
+  reason: string | null;
+  next_replica_id: number;
+  memory: Json;
+  reconciler: Json | null;
+  balancer: Json | null;
+  processes_failed: Flag;
+  revision: number;
+}
+
+/** Columns of `versions`. */
+export interface VersionTable {
+  service: string;
+  version: number;
+  task: Json;
+  source: string;
+  created_at: number;
+}
+
+/** Columns of `replicas`. */
+export interface ReplicaTable {
+  service: string;
+  id: number;
+  version: number;
+  state: ReplicaState;
+  key: string;
+  place: Json | null;
+  machine_id: string | null;
+  address: Json | null;
+  created_at: number;
+  launched_at: number | null;
+  started_at: number | null;
+  first_ready_at: number | null;
+  ready_since: number | null;
+  first_probe_failure_at: number | null;
+  end_cause: EndCause | null;
+  reason: string | null;
+  end_requested_at: number | null;
+  ended_at: number | null;
+  revision: number;
+}
+
+/** Columns of `events`; `from` and `to` are words of SQL. */
+export interface EventTable {
+  id: Generated<number>;
+  at: number;
+  subject: string;
+  subject_key: string;
+  replica_id: number | null;
+  from_state: string | null;
+  to_state: string | null;
+  cause: string;
+  message: string;
+}
+
+/** Columns of `clusters`. */
+export interface ClusterTable {
+  name: string;
+  key: string;
+  state: ClusterRecord['state'];
+  machine_key: string;
+  machine_id: string | null;
+  place: Json | null;
+  created_at: number;
+  reason: string | null;
+  revision: number;
+}
+
+/** Columns of `jobs`. */
+export interface JobTable {
+  cluster: string;
+  id: number;
+  state: JobRecord['state'];
+  task: Json;
+  created_at: number;
+  started_at: number | null;
+  ended_at: number | null;
+  exit_code: number | null;
+  revision: number;
+}
+
+/** Columns of `migrations`: which steps of the schema this database has. */
+export interface MigrationTable {
+  version: number;
+  name: string;
+  applied_at: number;
+}
+
+/** All tables, as the newest migration leaves them. */
+export interface Schema {
+  services: ServiceTable;
+  versions: VersionTable;
+  replicas: ReplicaTable;
+  events: EventTable;
+  clusters: ClusterTable;
+  jobs: JobTable;
+  migrations: MigrationTable;
+}

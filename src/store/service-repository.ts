@@ -1,0 +1,134 @@
+import type { Insertable, Selectable } from 'kysely';
+import { SvcError } from '../shared/errors.ts';
+import type { Driver, Writer } from './driver.ts';
+import { insertEvent } from './event-repository.ts';
+import { fromJson, fromJsonOrNull, toJson } from './json-column.ts';
+import { isProcessIdentity, isServiceMemory } from './json-guards.ts';
+import type { ServiceRecord } from './records.ts';
+import type { ServiceTable } from './schema.ts';
+import type { Change, ServiceRepository } from './store.ts';
+import { findVersion, insertVersion } from './version-repository.ts';
+
+/** Services and their versions, over a database. */
+export function serviceRepository(driver: Driver): ServiceRepository {
+  const { db } = driver;
+  return {
+    async list() {
+      const rows = await db.selectFrom('services').selectAll().orderBy('created_at').orderBy('name').execute();
+      return rows.map(toRecord);
+    },
+
+    async get(name) {
+      const row = await db.selectFrom('services').selectAll().where('name', '=', name).executeTakeFirst();
+      return row === undefined ? undefined : toRecord(row);
+    },
+
+    add: (service, version, event, limit) =>
+      driver.write(async (writer) => {
+        await checkRoom(writer, service, limit);
+        await writer.insertInto('services').values(toRow(service)).execute();
+        await insertVersion(writer, version);
+        await insertEvent(writer, event);
+      }),
+
+    update: (seen, change, event) =>
+      driver.write(async (writer) => {
+        const changed = await updateService(writer, seen, change);
+        if (changed !== undefined && event !== undefined) await insertEvent(writer, event);
+        return changed;
+      }),
+
+    remove: (name, key, event) =>
+      driver.write(async (writer) => {
+        // Versions and replicas go with it: their foreign keys cascade.
+        const { numDeletedRows } = await writer
+          .deleteFrom('services')
+          .where('name', '=', name)
+          .where('key', '=', key)
+          .executeTakeFirstOrThrow();
+        if (numDeletedRows > 0n) await insertEvent(writer, event);
+      }),
+
+    version: (name, version) => findVersion(db, name, version),
+  };
+}
+
+/**
+ * Compare-and-set within a transaction; undefined when the service has changed or gone since `seen` was read. The row is as it was seen when
+ * the revision is, so it is written as a whole.
+ */
+export async function updateService(
+  writer: Writer,
+  seen: ServiceRecord,
+  change: Change<ServiceRecord>,
+): Promise<ServiceRecord | undefined> {
+  const changed = { ...seen, ...change, revision: seen.revision + 1 };
+  const { numUpdatedRows } = await writer
+    .updateTable('services')
+    .set(toRow(changed))
+    .where('name', '=', seen.name)
+    .where('key', '=', seen.key)
+    .where('revision', '=', seen.revision)
+    .executeTakeFirstOrThrow();
+  return numUpdatedRows === 0n ? undefined : changed;
+}
+
+async function checkRoom(writer: Writer, service: ServiceRecord, limit: number): Promise<void> {
+  const others = await writer.selectFrom('services').select(['name', 'port']).execute();
+  if (others.some((other) => other.name === service.name)) {
+    throw new SvcError('SVC_NAME_IN_USE', `A service named "${service.name}" exists already.`, {
+      hint: `Choose another name with -n, or run: svc serve down ${service.name}`,
+    });
+  }
+  if (others.length >= limit) {
+    throw new SvcError('SVC_TOO_MANY_SERVICES', `The controller has ${others.length} services; its machine allows ${limit}.`);
+  }
+  const rival = others.find((other) => other.port === service.port);
+  if (rival !== undefined) {
+    throw new SvcError('SVC_PORT_BUSY', `Port ${service.port} belongs to the service "${rival.name}".`);
+  }
+}
+
+function toRow(record: ServiceRecord): Insertable<ServiceTable> {
+  return {
+    name: record.name,
+    key: record.key,
+    state: record.state,
+    desired: record.desired,
+    purge: Number(record.purge),
+    host: record.host,
+    port: record.port,
+    version: record.version,
+    created_at: record.createdAt,
+    first_ready_at: record.firstReadyAt,
+    reason: record.reason,
+    next_replica_id: record.nextReplicaId,
+    memory: toJson(record.memory),
+    reconciler: toJson(record.reconciler),
+    balancer: toJson(record.balancer),
+    processes_failed: Number(record.processesFailed),
+    revision: record.revision,
+  };
+}
+
+function toRecord(row: Selectable<ServiceTable>): ServiceRecord {
+  return {
+    name: row.name,
+    key: row.key,
+    state: row.state,
+    desired: row.desired,
+    purge: row.purge !== 0,
+    host: row.host,
+    port: row.port,
+    version: row.version,
+    createdAt: row.created_at,
+    firstReadyAt: row.first_ready_at,
+    reason: row.reason,
+    nextReplicaId: row.next_replica_id,
+    memory: fromJson(row.memory, 'services.memory', isServiceMemory),
+    reconciler: fromJsonOrNull(row.reconciler, 'services.reconciler', isProcessIdentity),
+    balancer: fromJsonOrNull(row.balancer, 'services.balancer', isProcessIdentity),
+    processesFailed: row.processes_failed !== 0,
+    revision: row.revision,
+  };
+}
