@@ -13,19 +13,19 @@ export type CallOptions = Omit<RunOptions, 'home'>;
 /** The command line with a home of its own. */
 export interface Svc {
   readonly home: string;
-  run(args: readonly string[], options?: CallOptions): Promise<RunResult>;
+  readonly run: (args: readonly string[], options?: CallOptions) => Promise<RunResult>;
   /** For a command that has to succeed; gives what it printed. */
-  ok(args: readonly string[], options?: CallOptions): Promise<string>;
-  services(): Promise<readonly ServiceView[]>;
-  service(name: string): Promise<ServiceView>;
-  clusters(): Promise<readonly ClusterView[]>;
-  events(name: string): Promise<readonly EventView[]>;
+  readonly ok: (args: readonly string[], options?: CallOptions) => Promise<string>;
+  readonly services: () => Promise<readonly ServiceView[]>;
+  readonly service: (name: string) => Promise<ServiceView>;
+  readonly clusters: () => Promise<readonly ClusterView[]>;
+  readonly events: (name: string) => Promise<readonly EventView[]>;
   /** Waits until at least so many replicas are ready. */
-  ready(name: string, replicas: number, timeoutMs?: number): Promise<ServiceView>;
+  readonly ready: (name: string, replicas: number, timeoutMs?: number) => Promise<ServiceView>;
   /** Writes one of the test's own files and gives its path. */
-  file(path: string, content: string): string;
+  readonly file: (path: string, content: string) => string;
   /** Takes everything down as a user does, and fails when anything of it is left. */
-  end(): Promise<void>;
+  readonly end: () => Promise<void>;
 }
 
 const servicesJson = z.object({ services: z.array(serviceView) });

@@ -1,0 +1,66 @@
+import { networkInterfaces } from 'node:os';
+import { expect, test } from 'vitest';
+import { withSvc } from '../support/e2e.ts';
+
+const hello = 'examples/hello/service.yaml';
+
+test('the endpoint keeps its port, and its replicas, when the controller is stopped and started again', async () => {
+  await withSvc(async (svc) => {
+    await svc.ok(['serve', 'up', hello, '-n', 'hello']);
+    const before = await svc.ready('hello', 2);
+    await svc.ok(['controller', 'stop', '--keep-services']);
+    expect((await fetch(before.endpoint)).status).toBe(200);
+    await svc.ok(['controller', 'start']);
+    const after = await svc.ready('hello', 2);
+    expect(after.endpoint).toBe(before.endpoint);
+    expect(after.replicas.map(({ id, readyAt }) => ({ id, readyAt }))).toEqual(before.replicas.map(({ id, readyAt }) => ({ id, readyAt })));
+    await svc.end();
+  });
+});
+
+/** The status of a request to the endpoint's port at another address; 0 when nobody listens there. */
+async function statusFrom(address: string, endpoint: string): Promise<number> {
+  try {
+    return (await fetch(`http://${address}:${new URL(endpoint).port}/`)).status;
+  } catch {
+    // fetch throws for a refused connection, and that is the answer.
+    return 0;
+  }
+}
+
+test('only this machine reaches the endpoint, unless it is exposed', async () => {
+  const outside = Object.values(networkInterfaces())
+    .flatMap((addresses) => addresses ?? [])
+    .find(({ family, internal }) => family === 'IPv4' && !internal)?.address;
+  await withSvc(async (svc) => {
+    await svc.ok(['serve', 'up', hello, '-n', 'closed']);
+    await svc.ok(['serve', 'up', hello, '-n', 'open', '--expose']);
+    const [closed, open] = [await svc.ready('closed', 1), await svc.ready('open', 1)];
+    expect([closed.exposed, open.exposed]).toEqual([false, true]);
+    expect([await statusFrom('127.0.0.1', closed.endpoint), await statusFrom('127.0.0.1', open.endpoint)]).toEqual([200, 200]);
+    // A machine without a network has no address to try from outside.
+    const expected = outside === undefined ? [] : [0, 200];
+    expect(outside === undefined ? [] : [await statusFrom(outside, closed.endpoint), await statusFrom(outside, open.endpoint)]).toEqual(
+      expected,
+    );
+    await svc.end();
+  });
+});
+
+test('before the first replica is ready the endpoint says so, at once and as JSON', async () => {
+  await withSvc(async (svc) => {
+    const file = svc.file('service.yaml', 'service: {}\nresources:\n  ports: 8080\nrun: sleep 4; exec python3 -m http.server 8080\n');
+    await svc.ok(['serve', 'up', file, '-n', 'slow', '--no-wait']);
+    const { endpoint } = await svc.service('slow');
+    const reply = await fetch(endpoint);
+    expect([reply.status, reply.headers.get('x-svc-reason'), Number(reply.headers.get('retry-after')) > 0]).toEqual([
+      503,
+      'no_ready_replica',
+      true,
+    ]);
+    expect(await reply.json()).toMatchObject({ error: { code: 'no_ready_replica' } });
+    await svc.ready('slow', 1);
+    expect((await fetch(endpoint)).status).toBe(200);
+    await svc.end();
+  });
+});
