@@ -5,8 +5,12 @@ const processTests = [
   'test/architecture/**/*.test.ts',
 ];
 
+// Set by .ci/run, which adds up what the suites report.
+const report = process.env['SVC_TEST_REPORT'];
+
 export default defineConfig({
   test: {
+    reporters: report === undefined ? ['default'] : ['default', ['json', { outputFile: report }]],
     projects: [
       {
         // Pure code and code over fakes: no processes, no real time, so isolation would only cost time.
