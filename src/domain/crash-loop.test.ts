@@ -52,9 +52,14 @@ test('a failure after a long healthy time starts anew', () => {
 
 test('never pauses longer than five minutes after the last failure, whatever happened', () => {
   const failure = fc.record({ at: fc.nat(1e7), everReady: fc.boolean(), readyMs: fc.nat(100_000), killed: fc.boolean() });
-  const property = fc.property(fc.array(failure, { maxLength: 200 }), fc.integer({ min: 0, max: 9 }), fc.boolean(), (list, target, ever) => {
-    const failures = list.toSorted((a, b) => a.at - b.at);
-    expect(launchGate(failures, target, ever).notBefore).toBeLessThanOrEqual((failures.at(-1)?.at ?? 0) + 300_000);
-  });
+  const property = fc.property(
+    fc.array(failure, { maxLength: 200 }),
+    fc.integer({ min: 0, max: 9 }),
+    fc.boolean(),
+    (list, target, ever) => {
+      const failures = list.toSorted((a, b) => a.at - b.at);
+      expect(launchGate(failures, target, ever).notBefore).toBeLessThanOrEqual((failures.at(-1)?.at ?? 0) + 300_000);
+    },
+  );
   fc.assert(property);
 });

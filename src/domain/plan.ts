@@ -24,5 +24,11 @@ export function planReplicas(observed: readonly PlannedReplica[], target: number
     .map((replica) => ({ type: 'stop', replicaId: replica.id }) as const);
 }
 
-const order: readonly ReplicaState[] = ['PENDING', 'PROVISIONING', 'STARTING', 'NOT_READY', 'READY'] satisfies (typeof aliveStates)[number][];
+const order: readonly ReplicaState[] = [
+  'PENDING',
+  'PROVISIONING',
+  'STARTING',
+  'NOT_READY',
+  'READY',
+] satisfies (typeof aliveStates)[number][];
 const usefulness = (state: ReplicaState): number => order.indexOf(state);

@@ -1,6 +1,16 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { endCauses, finalStates, isAlive, isEnded, isFailed, nextReplicaState, replicaStates, type ReplicaEvent, type ReplicaState } from './replica-state.ts';
+import {
+  endCauses,
+  finalStates,
+  isAlive,
+  isEnded,
+  isFailed,
+  nextReplicaState,
+  replicaStates,
+  type ReplicaEvent,
+  type ReplicaState,
+} from './replica-state.ts';
 
 const cause = fc.constantFrom(...endCauses);
 const event: fc.Arbitrary<ReplicaEvent> = fc.oneof(

@@ -39,3 +39,8 @@ export const systemClock: Clock = {
     return () => clearInterval(timer);
   },
 };
+
+/** A point of time (ms since the epoch) for records and people: UTC, ISO 8601. */
+export function isoTime(ms: number): string {
+  return new Date(ms).toISOString();
+}

@@ -56,6 +56,8 @@ export interface ServicePaths {
   readonly reconcilerSocket: string;
   /** A private copy of the task's workdir, taken at `up`, so that later replicas are identical. */
   workdirSnapshot(version: number): string;
+  /** Copies of the task's file mounts, numbered in the file's order. */
+  mountSnapshot(version: number): string;
   /** Provisioning lines of one replica. */
   provisionLog(replicaId: number): string;
   /** Output of setup and run of one replica; stays after the machine is gone. */
@@ -75,6 +77,7 @@ export function servicePaths(paths: HomePaths, name: string, key: string): Servi
     balancerSocket: join(paths.runtimeDir, `b-${key}.sock`),
     reconcilerSocket: join(paths.runtimeDir, `r-${key}.sock`),
     workdirSnapshot: (version) => join(dir, `v${version}`, 'workdir'),
+    mountSnapshot: (version) => join(dir, `v${version}`, 'mounts'),
     provisionLog: (replicaId) => join(dir, 'replicas', `${replicaId}.provision.log`),
     jobLog: (replicaId) => join(dir, 'replicas', `${replicaId}.job.log`),
   };

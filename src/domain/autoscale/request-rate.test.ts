@@ -77,15 +77,21 @@ test('leaves zero at once and decides more often there', () => {
 });
 
 test('the target never leaves its bounds', () => {
-  const property = fc.property(fc.nat(5), fc.nat(10), fc.array(fc.nat(5_000), { maxLength: 80 }), fc.nat(100), (min, more, counts, delay) => {
-    const policy = aPolicy({ minReplicas: min, maxReplicas: min + more, upscaleDelaySeconds: delay, downscaleDelaySeconds: delay });
-    let memory = initialAutoscaler(policy);
-    for (const count of counts) {
-      memory = decideTarget(memory, policy, count);
-      expect(memory.target).toBeGreaterThanOrEqual(min);
-      expect(memory.target).toBeLessThanOrEqual(min + more);
-    }
-  });
+  const property = fc.property(
+    fc.nat(5),
+    fc.nat(10),
+    fc.array(fc.nat(5_000), { maxLength: 80 }),
+    fc.nat(100),
+    (min, more, counts, delay) => {
+      const policy = aPolicy({ minReplicas: min, maxReplicas: min + more, upscaleDelaySeconds: delay, downscaleDelaySeconds: delay });
+      let memory = initialAutoscaler(policy);
+      for (const count of counts) {
+        memory = decideTarget(memory, policy, count);
+        expect(memory.target).toBeGreaterThanOrEqual(min);
+        expect(memory.target).toBeLessThanOrEqual(min + more);
+      }
+    },
+  );
   fc.assert(property);
 });
 

@@ -1,0 +1,87 @@
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Provider, MachineId } from '../../providers/provider.ts';
+import { bootstrap } from '../../provision/bootstrap.ts';
+import { taskEnvironment } from '../../provision/environment.ts';
+import { fileMounts } from '../../provision/file-mounts.ts';
+import { jobLogPath, watchJob, type JobStatus } from '../../provision/job.ts';
+import { fileProvisionLog } from '../../provision/provision-log.ts';
+import { messageOf } from '../../shared/errors.ts';
+import type { ClusterRecord, JobRecord } from '../../store/records.ts';
+import type { Change } from '../../store/store.ts';
+import type { DaemonContext } from '../daemon-context.ts';
+import { keepLog } from '../service/replica-job.ts';
+import { clusterPaths } from './cluster-paths.ts';
+
+/** A job's name on its machine. */
+export const machineJobName = (jobId: number): string => `job-${jobId}`;
+
+/** Runs one job on its cluster's machine to its end, or goes on watching one that an earlier daemon started. */
+export async function runClusterJob(
+  context: DaemonContext,
+  cluster: ClusterRecord,
+  first: JobRecord,
+  provider: Provider,
+  machine: MachineId,
+  signal: AbortSignal,
+): Promise<void> {
+  const files = clusterPaths(context.paths, cluster.name);
+  const remote = provider.remote(machine);
+  const name = machineJobName(first.id);
+  let job = first;
+  const note = async (change: Change<JobRecord>): Promise<void> => {
+    job = (await context.store.clusters.updateJob(job, change)) ?? job;
+  };
+  try {
+    const log = fileProvisionLog(files.provisionLog, context.clock);
+    const snapshot = files.snapshot(job.id);
+    await bootstrap(
+      remote,
+      {
+        task: job.task,
+        workdir: existsSync(join(snapshot, 'workdir')) ? join(snapshot, 'workdir') : undefined,
+        mounts: fileMounts(job.task, join(snapshot, 'mounts')),
+        jobName: name,
+        withSetup: true,
+        env: taskEnvironment(job.task, {
+          owner: cluster.name,
+          replicaId: undefined,
+          taskId: `svc-${cluster.name}-${job.id}`,
+          port: undefined,
+        }),
+        log,
+        isolated: false,
+      },
+      signal,
+    );
+    for await (const status of watchJob(remote, name, signal)) {
+      await keepLog(remote, jobLogPath(remote, name), files.jobLog(job.id), signal);
+      const change = jobChange(status, job, context.clock.now());
+      if (change !== undefined) await note(change);
+      if (job.endedAt !== null) return;
+    }
+  } catch (error) {
+    if (signal.aborted) return;
+    context.log.warn({ err: error, cluster: cluster.name, job: job.id }, 'a job could not be run');
+    fileProvisionLog(files.provisionLog, context.clock)(`Job ${job.id} could not be run: ${messageOf(error)}`);
+    await note({ state: 'FAILED', endedAt: context.clock.now() });
+  }
+}
+
+/** What a look at the machine means for the record; undefined when nothing is new. */
+function jobChange(status: JobStatus, job: JobRecord, now: number): Change<JobRecord> | undefined {
+  switch (status.phase) {
+    case 'absent':
+      return undefined;
+    case 'setup':
+      return job.state === 'SETTING_UP' ? undefined : { state: 'SETTING_UP', startedAt: now };
+    case 'run':
+      return job.state === 'RUNNING' ? undefined : { state: 'RUNNING', startedAt: job.startedAt ?? now };
+    case 'lost':
+      return { state: 'FAILED', endedAt: now };
+    case 'ended': {
+      const failed = status.failedPhase === 'setup' ? 'FAILED_SETUP' : 'FAILED';
+      return { state: status.exitCode === 0 ? 'SUCCEEDED' : failed, exitCode: status.exitCode ?? null, endedAt: now };
+    }
+  }
+}

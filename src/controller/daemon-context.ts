@@ -1,0 +1,23 @@
+import type { Config } from '../domain/config.ts';
+import type { Provider } from '../providers/provider.ts';
+import type { Clock } from '../shared/clock.ts';
+import type { Logger } from '../shared/log.ts';
+import type { HomePaths } from '../shared/paths.ts';
+import type { Random } from '../shared/random.ts';
+import type { Store } from '../store/store.ts';
+
+/** What the parts of the daemon share. */
+export interface DaemonContext {
+  readonly paths: HomePaths;
+  readonly store: Store;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly log: Logger;
+  readonly startedAt: number;
+  readonly version: string;
+  /** How many services this machine may run; see `domain/limits.ts`. */
+  readonly serviceLimit: number;
+  config(): Promise<Config>;
+  providers(): Promise<readonly Provider[]>;
+  provider(name: string): Promise<Provider>;
+}

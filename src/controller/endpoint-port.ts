@@ -1,0 +1,29 @@
+import { createServer } from 'node:net';
+import { hasErrno, SvcError } from '../shared/errors.ts';
+
+/** Endpoints get the first free port from here on, as users of this kind of tool know it. */
+export const firstEndpointPort = 30_001;
+const lastEndpointPort = 32_767;
+
+/** Whether a listener could be opened there now. */
+export async function isPortFree(host: string, port: number): Promise<boolean> {
+  const server = createServer();
+  const { promise, resolve, reject } = Promise.withResolvers<boolean>();
+  server.once('error', (error) => (hasErrno(error, 'EADDRINUSE', 'EACCES') ? resolve(false) : reject(error)));
+  server.listen({ host, port, exclusive: true }, () => server.close(() => resolve(true)));
+  return promise;
+}
+
+/** The asked port when it is free, else SVC_PORT_BUSY; without a wish the first free one that no other service has. */
+export async function chooseEndpointPort(host: string, wished: number | undefined, taken: ReadonlySet<number>): Promise<number> {
+  if (wished !== undefined) {
+    if (taken.has(wished)) throw new SvcError('SVC_PORT_BUSY', `Port ${wished} is the endpoint of another service.`);
+    if (!(await isPortFree(host, wished)))
+      throw new SvcError('SVC_PORT_BUSY', `Port ${wished} on ${host} is in use by another program, or not allowed for this user.`);
+    return wished;
+  }
+  for (let port = firstEndpointPort; port <= lastEndpointPort; port += 1) {
+    if (!taken.has(port) && (await isPortFree(host, port))) return port;
+  }
+  throw new SvcError('SVC_PORT_BUSY', `No port from ${firstEndpointPort} to ${lastEndpointPort} is free on ${host}.`);
+}

@@ -1,0 +1,15 @@
+import { expect, test } from 'vitest';
+import { idleStopMs, nextIdle } from './idle-stop.ts';
+
+test('counts from the moment nothing was left, and anew after each use', () => {
+  const idle = nextIdle({ since: null }, false, 1_000);
+  expect(nextIdle(idle, false, 5_000)).toEqual({ since: 1_000 });
+  expect(nextIdle(idle, true, 5_000)).toEqual({ since: null });
+  expect(idleStopMs(idle, 10, 301_000)).toBe(300_000);
+  expect(idleStopMs(idle, 10, 9e9)).toBe(0);
+});
+
+test('never stops while it is needed or when told never to', () => {
+  expect(idleStopMs({ since: null }, 10, 1)).toBeNull();
+  expect(idleStopMs({ since: 0 }, undefined, 9e9)).toBeNull();
+});

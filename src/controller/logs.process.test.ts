@@ -1,0 +1,60 @@
+import { appendFileSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { systemClock } from '../shared/clock.ts';
+import { readLogs, type LogRequest } from './logs.ts';
+
+let dir = '';
+beforeEach(() => {
+  dir = mkdtempSync(join(tmpdir(), 'svc-logs-'));
+});
+afterEach(() => rmSync(dir, { recursive: true, force: true }));
+
+const read = async (request: Partial<LogRequest> & Pick<LogRequest, 'files'>): Promise<string> => {
+  const chunks: Buffer[] = [];
+  const whole: LogRequest = { tail: undefined, follow: false, ended: () => Promise.resolve(true), ...request };
+  for await (const chunk of readLogs(whole, systemClock, new AbortController().signal)) chunks.push(chunk);
+  return Buffer.concat(chunks).toString();
+};
+
+const file = (name: string, content: string): string => {
+  const path = join(dir, name);
+  writeFileSync(path, content);
+  return path;
+};
+
+test('gives the files one after another; missing ones are empty', async () => {
+  expect(await read({ files: [file('a', '1\n2\n'), join(dir, 'missing'), file('b', '3\n')] })).toBe('1\n2\n3\n');
+});
+
+test.each([
+  [0, ''],
+  [1, '5\n'],
+  [2, '4\n5\n'],
+  [3, '3\n4\n5\n'],
+  [99, '1\n2\n3\n4\n5\n'],
+])('the last %d lines, over both files', async (tail, text) => {
+  expect(await read({ files: [file('a', '1\n2\n3\n'), file('b', '4\n5\n')], tail })).toBe(text);
+});
+
+test('a last line without an end counts as a line', async () => {
+  expect(await read({ files: [file('a', '1\n2\n3')], tail: 2 })).toBe('2\n3');
+});
+
+test('finds the last lines of a file of many chunks', async () => {
+  const lines = Array.from({ length: 50_000 }, (_, index) => `line ${index}`);
+  expect(await read({ files: [file('a', `${lines.join('\n')}\n`)], tail: 3 })).toBe('line 49997\nline 49998\nline 49999\n');
+});
+
+test('following gives what is added, and everything written before the end', async () => {
+  const path = file('a', '1\n');
+  let asked = 0;
+  const ended = (): Promise<boolean> => {
+    asked += 1;
+    if (asked === 2) appendFileSync(path, '2\n');
+    if (asked === 3) appendFileSync(path, '3\n');
+    return Promise.resolve(asked === 3);
+  };
+  expect(await read({ files: [path], follow: true, ended })).toBe('1\n2\n3\n');
+});

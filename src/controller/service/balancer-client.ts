@@ -1,0 +1,134 @@
+import { connect, type Socket } from 'node:net';
+import type { BalancerCommand, BalancerReport } from '../../domain/balancer-link.ts';
+import type { Clock } from '../../shared/clock.ts';
+import { splitLines } from '../../shared/lines.ts';
+import type { Logger } from '../../shared/log.ts';
+import type { RotationSink } from './rotation.ts';
+
+/** Pause before connecting again after the link broke, ms: a balancer restarts within a few hundred. */
+const reconnectMs = 50;
+
+/** What the balancer told last. */
+export interface BalancerView {
+  readonly connected: boolean;
+  readonly inFlight: Readonly<Record<string, number>>;
+  /** Counts reports of figures, so that one can wait for a fresh one. */
+  readonly reports: number;
+}
+
+/** What the reconciler wants to hear. */
+export interface BalancerListeners {
+  /** Requests that arrived since the last report. */
+  arrivals(count: number): void;
+  suspect(replicaId: number, reason: string): void;
+}
+
+/** The reconciler's end of the link to its balancer. Connects again for ever; after each connect the newest set is sent. */
+export class BalancerClient implements RotationSink {
+  readonly #path: string;
+  readonly #clock: Clock;
+  readonly #log: Logger;
+  readonly #listeners: BalancerListeners;
+  #socket: Socket | undefined;
+  #newest: BalancerCommand | undefined;
+  #appliedRevision = 0;
+  #waiting: { readonly revision: number; readonly resolve: (applied: boolean) => void }[] = [];
+  #startedAt = 0;
+  #lastTotal = 0;
+  #view: BalancerView = { connected: false, inFlight: {}, reports: 0 };
+
+  constructor(path: string, clock: Clock, log: Logger, listeners: BalancerListeners) {
+    this.#path = path;
+    this.#clock = clock;
+    this.#log = log;
+    this.#listeners = listeners;
+  }
+
+  get view(): BalancerView {
+    return this.#view;
+  }
+
+  /** Keeps the link up until the signal aborts. */
+  async run(signal: AbortSignal): Promise<void> {
+    while (!signal.aborted) {
+      await this.#connection(signal);
+      this.#view = { connected: false, inFlight: {}, reports: this.#view.reports };
+      await this.#clock.sleep(reconnectMs, signal);
+    }
+  }
+
+  send(command: BalancerCommand): void {
+    this.#newest = command;
+    this.#socket?.write(`${JSON.stringify(command)}\n`);
+  }
+
+  async applied(revision: number, timeoutMs: number): Promise<boolean> {
+    if (this.#appliedRevision >= revision) return true;
+    const { promise, resolve } = Promise.withResolvers<boolean>();
+    const cancel = this.#clock.after(timeoutMs, () => resolve(false));
+    this.#waiting.push({ revision, resolve });
+    const result = await promise;
+    cancel();
+    return result;
+  }
+
+  async #connection(signal: AbortSignal): Promise<void> {
+    const socket = connect(this.#path);
+    const { promise: closed, resolve: close } = Promise.withResolvers<void>();
+    const abort = (): void => {
+      socket.destroy();
+    };
+    signal.addEventListener('abort', abort);
+    socket.once('connect', () => {
+      this.#socket = socket;
+      this.#appliedRevision = 0;
+      if (this.#newest !== undefined) this.send(this.#newest);
+    });
+    socket.on(
+      'data',
+      splitLines((line) => this.#receive(line)),
+    );
+    // Refused, missing and broken links all end in `close`, after which it is tried again.
+    socket.on('error', () => undefined);
+    socket.once('close', () => {
+      this.#socket = undefined;
+      close();
+    });
+    await closed;
+    signal.removeEventListener('abort', abort);
+  }
+
+  #receive(line: string): void {
+    let report: BalancerReport;
+    try {
+      report = JSON.parse(line) as BalancerReport;
+    } catch {
+      this.#log.warn({ line: line.slice(0, 200) }, 'the balancer sent a line that is not JSON');
+      return;
+    }
+    switch (report.type) {
+      case 'hello':
+        // Another start means another count of requests, from zero.
+        if (report.startedAt !== this.#startedAt) this.#lastTotal = 0;
+        this.#startedAt = report.startedAt;
+        this.#view = { ...this.#view, connected: true };
+        break;
+      case 'applied':
+        if (report.epoch !== this.#newest?.epoch) break;
+        this.#appliedRevision = Math.max(this.#appliedRevision, report.revision);
+        for (const waiter of this.#waiting) if (waiter.revision <= report.revision) waiter.resolve(true);
+        this.#waiting = this.#waiting.filter((waiter) => waiter.revision > report.revision);
+        break;
+      case 'stats': {
+        const count = Math.max(0, report.requestsTotal - this.#lastTotal);
+        this.#lastTotal = report.requestsTotal;
+        this.#view = { connected: true, inFlight: report.inFlight, reports: this.#view.reports + 1 };
+        this.#listeners.arrivals(count);
+        break;
+      }
+      case 'suspect':
+        this.#listeners.suspect(report.replicaId, report.reason);
+        break;
+    }
+  }
+}

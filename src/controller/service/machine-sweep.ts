@@ -1,0 +1,69 @@
+import { isAlive, isEnded, type EndCause } from '../../domain/replica-state.ts';
+import type { MachineId } from '../../providers/provider.ts';
+import { placeName } from '../../provision/machine.ts';
+import type { ReplicaRecord } from '../../store/records.ts';
+import type { ServiceContext } from './service-context.ts';
+
+/** A replica whose place says that its machine is gone. */
+export interface LostMachine {
+  readonly replicaId: number;
+  readonly cause: EndCause;
+  readonly reason: string;
+}
+
+/** Asks each place once about all machines of living replicas. A place that cannot be asked says nothing about its machines. */
+export async function inspectMachines(
+  context: ServiceContext,
+  replicas: readonly ReplicaRecord[],
+  signal: AbortSignal,
+): Promise<readonly LostMachine[]> {
+  const lost: LostMachine[] = [];
+  const withMachine = replicas.filter((replica) => isAlive(replica.state) && replica.machineId !== null && replica.place !== null);
+  for (const [name, group] of Map.groupBy(withMachine, (replica) => replica.place?.provider ?? '')) {
+    try {
+      const provider = await context.provider(name);
+      const statuses = await provider.inspect(
+        group.map((replica) => replica.machineId as MachineId),
+        { signal },
+      );
+      for (const replica of group) {
+        const status = statuses.get(replica.machineId as MachineId);
+        if (status?.state !== 'gone') continue;
+        const cause = status.reason === 'preempted' ? 'preempted' : 'machine-lost';
+        const place = placeName(replica.place ?? { provider: name, region: '?' });
+        lost.push({ replicaId: replica.id, cause, reason: `Its machine ${replica.machineId} at ${place} is gone (${status.reason}).` });
+      }
+    } catch (error) {
+      if (!signal.aborted) context.log.warn({ err: error, place: name }, 'a place could not be asked about its machines');
+    }
+  }
+  return lost;
+}
+
+/** Removes machines that carry this service's key but belong to no replica that is alive or being removed: nothing leaks after a crash. */
+export async function removeOrphans(context: ServiceContext, replicas: readonly ReplicaRecord[], signal: AbortSignal): Promise<void> {
+  const known = new Set(replicas.filter((replica) => !isEnded(replica.state)).map((replica) => replica.key));
+  for (const provider of await context.providers()) {
+    try {
+      for (const machine of await provider.list({ 'svc-service-key': context.key }, { signal })) {
+        const key = machine.tags['svc-key'];
+        if (key !== undefined && known.has(key)) continue;
+        await provider.destroy(machine.id, { signal });
+        const message = `Machine ${machine.id} of ${provider.name} belonged to no replica and was removed.`;
+        const at = context.clock.now();
+        await context.store.events.append({
+          at,
+          subject: context.name,
+          subjectKey: context.key,
+          replicaId: null,
+          from: null,
+          to: null,
+          cause: 'orphan-removed',
+          message,
+        });
+      }
+    } catch (error) {
+      if (!signal.aborted) context.log.warn({ err: error, place: provider.name }, 'a place could not be searched for left-over machines');
+    }
+  }
+}

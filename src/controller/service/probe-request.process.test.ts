@@ -1,0 +1,80 @@
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { createServer as createTcpServer, type AddressInfo, type Server } from 'node:net';
+import { afterEach, expect, test } from 'vitest';
+import type { ReadinessProbe } from '../../domain/task.ts';
+import { systemClock } from '../../shared/clock.ts';
+import { probeReplica } from './probe-request.ts';
+
+const aProbe = (changes: Partial<ReadinessProbe> = {}): ReadinessProbe => ({
+  path: '/ready',
+  headers: {},
+  postData: undefined,
+  initialDelaySeconds: 1,
+  timeoutSeconds: 5,
+  intervalSeconds: 10,
+  failureThresholdSeconds: 180,
+  ...changes,
+});
+
+const servers: Server[] = [];
+afterEach(() => {
+  for (const server of servers.splice(0)) server.close();
+});
+
+async function listen(server: Server): Promise<number> {
+  servers.push(server);
+  await new Promise<void>((resolve) => {
+    server.listen(0, '127.0.0.1', resolve);
+  });
+  return (server.address() as AddressInfo).port;
+}
+
+const probePort = (port: number, probe: ReadinessProbe) =>
+  probeReplica({ kind: 'tcp', host: '127.0.0.1', port }, probe, systemClock, new AbortController().signal);
+
+const answering = (reply: (request: IncomingMessage, response: ServerResponse) => void) => listen(createServer(reply));
+
+test('200 alone is ready', async () => {
+  for (const status of [200, 201, 204, 301, 404, 503]) {
+    const port = await answering((_request, response) => response.writeHead(status).end());
+    expect(await probePort(port, aProbe())).toEqual({ passed: status === 200, detail: `/ready answered ${status}` });
+  }
+});
+
+test('sends the headers, and a POST with JSON when there is data', async () => {
+  let seen:
+    | { method: string | undefined; url: string | undefined; authorization: string | undefined; type: string | undefined; body: string }
+    | undefined;
+  const port = await answering((request, response) => {
+    const { method, url, headers } = request;
+    let body = '';
+    request.on('data', (chunk: Buffer) => {
+      body += chunk.toString();
+    });
+    request.on('end', () => {
+      seen = { method, url, authorization: headers.authorization, type: headers['content-type'], body };
+      response.end('ok');
+    });
+  });
+  const answer = await probePort(port, aProbe({ headers: { Authorization: 'Bearer k' }, postData: '{"a":1}' }));
+  expect(answer.passed).toBe(true);
+  expect(seen).toEqual({ method: 'POST', url: '/ready', authorization: 'Bearer k', type: 'application/json', body: '{"a":1}' });
+});
+
+test('nobody listening, closing at once and silence are failures and not exceptions', async () => {
+  const closing = await listen(createTcpServer((socket) => socket.destroy()));
+  const silent = await listen(createTcpServer(() => undefined));
+  const free = await answering(() => undefined);
+  servers.pop()?.close();
+  expect((await probePort(closing, aProbe())).passed).toBe(false);
+  expect(await probePort(silent, aProbe({ timeoutSeconds: 0.05 }))).toEqual({
+    passed: false,
+    detail: '/ready did not answer within 0.05 s',
+  });
+  expect((await probePort(free, aProbe())).passed).toBe(false);
+});
+
+test('an answer whose body never ends is ready all the same', async () => {
+  const port = await answering((_request, response) => response.writeHead(200).write('more to come'));
+  expect((await probePort(port, aProbe())).passed).toBe(true);
+});

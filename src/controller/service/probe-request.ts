@@ -1,0 +1,82 @@
+import { request } from 'node:http';
+import type { Socket } from 'node:net';
+import type { ReadinessProbe } from '../../domain/task.ts';
+import type { Clock } from '../../shared/clock.ts';
+import { dial } from '../../shared/dial.ts';
+import { messageOf } from '../../shared/errors.ts';
+import type { ReplicaAddress } from '../../shared/replica-address.ts';
+
+/** What a probe found; `detail` is for people and names no header and no body. */
+export interface ProbeAnswer {
+  readonly passed: boolean;
+  readonly detail: string;
+}
+
+/** Asks a replica whether it is ready: GET, or POST when there is data; 200 alone means yes. Never throws. */
+export async function probeReplica(
+  address: ReplicaAddress,
+  probe: ReadinessProbe,
+  clock: Clock,
+  signal: AbortSignal,
+): Promise<ProbeAnswer> {
+  const timeoutMs = probe.timeoutSeconds * 1_000;
+  const deadline = new AbortController();
+  const cancel = clock.after(timeoutMs, () => deadline.abort());
+  const stop = AbortSignal.any([signal, deadline.signal]);
+  try {
+    const socket = await open(address, timeoutMs, clock, stop);
+    const status = await ask(socket, probe, stop);
+    return { passed: status === 200, detail: `${probe.path} answered ${status}` };
+  } catch (error) {
+    if (deadline.signal.aborted) return { passed: false, detail: `${probe.path} did not answer within ${probe.timeoutSeconds} s` };
+    return { passed: false, detail: `${probe.path} could not be asked: ${messageOf(error)}` };
+  } finally {
+    cancel();
+  }
+}
+
+/** A connection to the replica, given up when the signal aborts. */
+function open(address: ReplicaAddress, timeoutMs: number, clock: Clock, signal: AbortSignal): Promise<Socket> {
+  const { promise, resolve, reject } = Promise.withResolvers<Socket>();
+  const cancel = dial(address, { timeoutMs, clock }, (error, socket) =>
+    socket === undefined ? reject(error ?? new Error('no connection')) : resolve(socket),
+  );
+  const abort = (): void => {
+    cancel();
+    reject(new Error('cancelled'));
+  };
+  signal.addEventListener('abort', abort, { once: true });
+  return promise.finally(() => signal.removeEventListener('abort', abort));
+}
+
+/** One request on a fresh connection; the status is all that counts, so the body is not read. */
+function ask(socket: Socket, probe: ReadinessProbe, signal: AbortSignal): Promise<number> {
+  const { promise, resolve, reject } = Promise.withResolvers<number>();
+  const body = probe.postData;
+  const sent = request({
+    createConnection: () => socket,
+    method: body === undefined ? 'GET' : 'POST',
+    path: probe.path,
+    headers: {
+      host: 'replica',
+      'user-agent': 'svc-readiness-probe',
+      connection: 'close',
+      ...(body === undefined ? {} : { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) }),
+      ...probe.headers,
+    },
+  });
+  const abort = (): void => {
+    socket.destroy();
+    reject(new Error('cancelled'));
+  };
+  signal.addEventListener('abort', abort, { once: true });
+  // It comes paused; by now the request listens to it.
+  sent.once('socket', () => socket.resume());
+  sent.once('response', (reply) => {
+    resolve(reply.statusCode ?? 0);
+    socket.destroy();
+  });
+  sent.once('error', reject);
+  sent.end(body);
+  return promise.finally(() => signal.removeEventListener('abort', abort));
+}

@@ -1,0 +1,275 @@
+import { addArrivals, requestsInWindow, type RequestWindow } from '../../domain/autoscale/request-window.ts';
+import {
+  decideTarget,
+  initialAutoscaler,
+  nextDecisionMs,
+  rateWindowMs,
+  wantedReplicas,
+  type AutoscalerMemory,
+} from '../../domain/autoscale/request-rate.ts';
+import { launchGate } from '../../domain/crash-loop.ts';
+import { planReplicas } from '../../domain/plan.ts';
+import { isAlive, isEnded } from '../../domain/replica-state.ts';
+import { serviceState } from '../../domain/service-state.ts';
+import type { ReplicaPolicy } from '../../domain/task.ts';
+import type { Loop } from '../../shared/loop.ts';
+import { randomHex } from '../../shared/random-hex.ts';
+import type { ReplicaRecord, ServiceRecord } from '../../store/records.ts';
+import type { BalancerClient } from './balancer-client.ts';
+import { inspectMachines, removeOrphans } from './machine-sweep.ts';
+import { ReplicaDriver } from './replica-driver.ts';
+import { ReplicaHandle } from './replica-handle.ts';
+import type { ServiceContext } from './service-context.ts';
+
+/** A pass is made whenever something changed; this often in any case, ms. */
+const passEveryMs = 1_000;
+/** How often the places are asked whether machines still exist, ms. */
+const inspectEveryMs = 5_000;
+/** How often the places are searched for machines that no record knows, ms. */
+const sweepEveryMs = 60_000;
+/** Records of ended replicas that are kept for people to look at. */
+const keptEnded = 20;
+
+/** Brings one service to what is wanted of it, pass by pass. */
+export class Reconciler implements Loop {
+  readonly name = 'reconcile';
+  readonly everyMs = passEveryMs;
+  readonly #context: ServiceContext;
+  readonly #balancer: BalancerClient;
+  /** Called once when the service is gone and nothing is left to do. */
+  readonly #finished: () => void;
+  readonly #drivers = new Map<number, ReplicaDriver>();
+  readonly #startedAt: number;
+  #window: RequestWindow = [];
+  #nextDecisionAt = 0;
+  #nextInspectAt = 0;
+  #nextSweepAt = 0;
+
+  constructor(context: ServiceContext, balancer: BalancerClient, finished: () => void) {
+    this.#context = context;
+    this.#balancer = balancer;
+    this.#finished = finished;
+    this.#startedAt = context.clock.now();
+  }
+
+  /** Takes note of requests that reached the balancer. */
+  arrivals(count: number): void {
+    const now = this.#context.clock.now();
+    this.#window = addArrivals(this.#window, now, count);
+    // From zero, the first request decides at once instead of waiting for the next tick.
+    if (count > 0 && this.#drivers.size === 0) {
+      this.#nextDecisionAt = Math.min(this.#nextDecisionAt, now);
+      this.#context.wake();
+    }
+  }
+
+  /** The balancer saw a replica misbehave: it is asked at once. */
+  suspect(replicaId: number): void {
+    this.#drivers.get(replicaId)?.probeNow();
+  }
+
+  /** Living replicas' places, for spreading. */
+  occupied(): readonly { readonly provider: string; readonly region: string }[] {
+    return [...this.#drivers.values()].flatMap(({ handle }) =>
+      handle.record.place !== null && isAlive(handle.state) ? [handle.record.place] : [],
+    );
+  }
+
+  async tick(signal: AbortSignal): Promise<void> {
+    const { store, name, key } = this.#context;
+    const service = await store.services.get(name);
+    if (service === undefined || service.key !== key) return this.#finished();
+    const replicas = await store.replicas.list(name);
+    this.#drive(replicas, signal);
+    await this.#lookAfterMachines(replicas, signal);
+    if (service.desired === 'down') await this.#takeDown(service, replicas, signal);
+    else await this.#keepUp(service, replicas);
+  }
+
+  /** One driver for each replica that has not ended; an intent written by another process is carried out. */
+  #drive(replicas: readonly ReplicaRecord[], signal: AbortSignal): void {
+    for (const record of replicas) {
+      const driver = this.#drivers.get(record.id);
+      if (driver === undefined && !isEnded(record.state)) this.#start(record, signal);
+      driver?.handle.refresh(record);
+      if (record.endRequestedAt !== null && isAlive(record.state)) {
+        void this.#drivers
+          .get(record.id)
+          ?.stop('user', 'It was ended by a user.')
+          .catch((error: unknown) => this.#log(error));
+      }
+    }
+  }
+
+  #start(record: ReplicaRecord, signal: AbortSignal): void {
+    const driver = new ReplicaDriver(this.#context, new ReplicaHandle(this.#context, record), () => this.#balancer.view);
+    this.#drivers.set(record.id, driver);
+    const ended = driver.run(signal).catch((error: unknown) => this.#log(error));
+    void ended.then(() => this.#drivers.delete(record.id));
+  }
+
+  async #lookAfterMachines(replicas: readonly ReplicaRecord[], signal: AbortSignal): Promise<void> {
+    const now = this.#context.clock.now();
+    if (now >= this.#nextInspectAt) {
+      this.#nextInspectAt = now + inspectEveryMs;
+      for (const { replicaId, cause, reason } of await inspectMachines(this.#context, replicas, signal)) {
+        await this.#drivers.get(replicaId)?.stop(cause, reason, true);
+      }
+    }
+    if (now >= this.#nextSweepAt) {
+      this.#nextSweepAt = now + sweepEveryMs;
+      await removeOrphans(this.#context, replicas, signal);
+    }
+  }
+
+  async #keepUp(service: ServiceRecord, replicas: readonly ReplicaRecord[]): Promise<void> {
+    const { clock } = this.#context;
+    const task = await this.#context.task(service.version);
+    if (task.service === undefined) return;
+    const policy = task.service.replicaPolicy;
+    const autoscaler = await this.#autoscale(service, policy);
+    const wanted = autoscaler.target === 0 && policy.minReplicas === 0 ? 0 : autoscaler.target + policy.numOverprovision;
+    const gate = launchGate(service.memory.failures, wanted, service.firstReadyAt !== null);
+    const actions = planReplicas(replicas, wanted);
+    for (const action of actions) {
+      if (action.type === 'stop') {
+        const reason = `The autoscaler wants ${wanted} replicas; this one is surplus.`;
+        await this.#drivers.get(action.replicaId)?.stop('scale-down', reason);
+      } else if (!gate.gaveUp && gate.notBefore <= clock.now()) await this.#intendReplica(`${wanted} replicas are wanted.`);
+    }
+    if (gate.notBefore > clock.now() && actions.length > 0) void clock.sleep(gate.notBefore - clock.now()).then(() => this.#context.wake());
+    await this.#report(replicas, gate.gaveUp);
+    await this.#context.store.replicas.prune(this.#context.name, keptEnded);
+  }
+
+  /** One decision of the autoscaler when it is due; its memory is stored, so that a restart goes on counting. */
+  async #autoscale(service: ServiceRecord, policy: ReplicaPolicy): Promise<AutoscalerMemory> {
+    const { clock } = this.#context;
+    const before = service.memory.autoscaler ?? initialAutoscaler(policy);
+    const now = clock.now();
+    if (now < this.#nextDecisionAt && service.memory.autoscaler !== null) return before;
+    const requests = requestsInWindow(this.#window, now);
+    // Without a link there are no figures, and after a restart the window is not full yet: then nothing is taken away.
+    const blind = !this.#balancer.view.connected || now - this.#startedAt < rateWindowMs;
+    const after = blind && wantedReplicas(policy, requests) < before.target ? before : decideTarget(before, policy, requests);
+    this.#nextDecisionAt = now + nextDecisionMs(after);
+    if (service.memory.autoscaler !== null && JSON.stringify(after) === JSON.stringify(before)) return after;
+    await this.#context.changeService((fresh) => ({ memory: { ...fresh.memory, autoscaler: after } }));
+    if (after.target !== before.target) {
+      const rate = (requests / (rateWindowMs / 1_000)).toFixed(2);
+      await this.#event('autoscale', `${rate} requests/s in the last minute: from ${before.target} to ${after.target} replicas.`);
+    }
+    return after;
+  }
+
+  async #intendReplica(why: string): Promise<void> {
+    const { store, name, clock } = this.#context;
+    for (;;) {
+      const service = await store.services.get(name);
+      if (service === undefined || service.desired === 'down') return;
+      const id = service.nextReplicaId;
+      const replica: ReplicaRecord = {
+        service: name,
+        id,
+        version: service.version,
+        state: 'PENDING',
+        key: `${this.#context.key}-${id}-${randomHex(6)}`,
+        place: null,
+        machineId: null,
+        address: null,
+        createdAt: clock.now(),
+        launchedAt: null,
+        startedAt: null,
+        firstReadyAt: null,
+        readySince: null,
+        firstProbeFailureAt: null,
+        endCause: null,
+        reason: null,
+        endRequestedAt: null,
+        endedAt: null,
+        revision: 0,
+      };
+      const event = {
+        at: clock.now(),
+        subject: name,
+        subjectKey: service.key,
+        replicaId: id,
+        from: null,
+        to: 'PENDING',
+        cause: 'wanted',
+        message: why,
+      };
+      if ((await store.replicas.add(service, replica, event)) !== undefined) break;
+    }
+    this.#context.wake();
+  }
+
+  async #takeDown(service: ServiceRecord, replicas: readonly ReplicaRecord[], signal: AbortSignal): Promise<void> {
+    for (const replica of replicas) {
+      if (!isEnded(replica.state)) await this.#drivers.get(replica.id)?.stop('service-down', 'The service is being taken down.');
+    }
+    await this.#report(replicas, false);
+    const left = replicas.filter((replica) => !isEnded(replica.state));
+    if (left.length > 0 && !(service.purge && left.every((replica) => replica.state === 'FAILED_CLEANUP'))) return;
+    await removeOrphans(this.#context, [], signal);
+    const message =
+      left.length === 0
+        ? 'Nothing is left of it.'
+        : `Its records were removed by force; machines of ${left.length} replicas may still exist.`;
+    const event = {
+      at: this.#context.clock.now(),
+      subject: service.name,
+      subjectKey: service.key,
+      replicaId: null,
+      from: service.state,
+      to: null,
+      cause: 'down',
+      message,
+    };
+    await this.#context.store.services.remove(service.name, service.key, event);
+    this.#finished();
+  }
+
+  /** Writes the state that follows from the facts, when it is another one. */
+  async #report(replicas: readonly ReplicaRecord[], gaveUp: boolean): Promise<void> {
+    const { store, name, clock } = this.#context;
+    const service = await store.services.get(name);
+    if (service === undefined) return;
+    const shuttingDown = service.desired === 'down';
+    const state = serviceState({
+      replicas: replicas.map((replica) => replica.state),
+      initialised: true,
+      shuttingDown,
+      cleanupFailed: shuttingDown && replicas.some((replica) => replica.state === 'FAILED_CLEANUP'),
+      processesFailed: service.processesFailed,
+      gaveUp,
+    });
+    if (state === service.state && service.memory.initialised && service.memory.gaveUp === gaveUp) return;
+    const last = replicas.findLast((replica) => replica.reason !== null && replica.endCause !== null);
+    const why = gaveUp
+      ? `No replica ever became ready, and no more are launched. Replica ${last?.id ?? '?'}: ${last?.reason ?? 'no reason known'}`
+      : null;
+    const reason = state === 'FAILED' ? (why ?? last?.reason ?? null) : null;
+    const event = {
+      at: clock.now(),
+      subject: name,
+      subjectKey: service.key,
+      replicaId: null,
+      from: service.state,
+      to: state,
+      cause: gaveUp ? 'gave-up' : 'derived',
+      message: reason ?? `The service is ${state}.`,
+    };
+    const change = { state, reason, memory: { ...service.memory, initialised: true, gaveUp } };
+    await store.services.update(service, change, state === service.state ? undefined : event);
+  }
+
+  async #event(cause: string, message: string): Promise<void> {
+    const { store, name, key, clock } = this.#context;
+    await store.events.append({ at: clock.now(), subject: name, subjectKey: key, replicaId: null, from: null, to: null, cause, message });
+  }
+
+  #log(error: unknown): void {
+    this.#context.log.error({ err: error }, 'a replica could not be driven on');
+  }
+}

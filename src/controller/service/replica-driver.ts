@@ -1,0 +1,104 @@
+import { isEnded, isFailed, type EndCause } from '../../domain/replica-state.ts';
+import { rememberFailure } from '../../domain/crash-loop.ts';
+import type { BalancerView } from './balancer-client.ts';
+import { endReplica } from './replica-end.ts';
+import type { ReplicaHandle } from './replica-handle.ts';
+import { launchFailure, launchReplica } from './replica-launch.ts';
+import { watchReplica, type ReplicaWatch } from './replica-watch.ts';
+import { redactor } from './redact.ts';
+import type { ServiceContext } from './service-context.ts';
+
+/** Pause after an unexpected error of our own, ms, so that a bug does not spin. */
+const bugPauseMs = 1_000;
+
+/** Ends that say nothing about the program. */
+const wantedEnds: readonly EndCause[] = ['scale-down', 'user', 'service-down', 'preempted'];
+
+/** Drives one replica through its life: whatever its recorded state, it does what comes next. */
+export class ReplicaDriver {
+  readonly handle: ReplicaHandle;
+  readonly #context: ServiceContext;
+  readonly #balancer: () => BalancerView;
+  #phase = new AbortController();
+  #watch: ReplicaWatch | undefined;
+
+  constructor(context: ServiceContext, handle: ReplicaHandle, balancer: () => BalancerView) {
+    this.#context = context;
+    this.handle = handle;
+    this.#balancer = balancer;
+  }
+
+  /** Settles when the replica has ended or the signal aborted. */
+  async run(signal: AbortSignal): Promise<void> {
+    while (!signal.aborted && !isEnded(this.handle.state)) {
+      this.#phase = new AbortController();
+      const both = AbortSignal.any([signal, this.#phase.signal]);
+      try {
+        await this.#step(both);
+      } catch (error) {
+        if (both.aborted) continue;
+        this.#context.log.error({ err: error, replica: this.handle.id, state: this.handle.state }, 'driving a replica failed');
+        await this.#context.clock.sleep(bugPauseMs, both);
+      }
+    }
+    this.#context.wake();
+  }
+
+  /** Asks the replica again at once whether it is ready. */
+  probeNow(): void {
+    this.#watch?.probeNow();
+  }
+
+  /** Sends the replica on its way out; does nothing when it is already going. */
+  async stop(cause: EndCause, reason: string, killed = false): Promise<void> {
+    const { record } = this.handle;
+    const stopped = await this.handle.happen({ type: 'stop-requested', cause }, { cause, message: reason }, { endCause: cause, reason });
+    if (!stopped) return;
+    if (!wantedEnds.includes(cause)) {
+      const now = this.#context.clock.now();
+      const failure = {
+        at: now,
+        everReady: record.firstReadyAt !== null,
+        readyMs: record.readySince === null ? 0 : now - record.readySince,
+        killed,
+      };
+      await this.#context.changeService((service) => ({
+        memory: { ...service.memory, failures: rememberFailure(service.memory.failures, failure) },
+      }));
+    }
+    this.#phase.abort();
+    this.#context.wake();
+  }
+
+  async #step(signal: AbortSignal): Promise<void> {
+    const { state } = this.handle;
+    if (state === 'PENDING' || state === 'PROVISIONING') await this.#launch(signal);
+    else if (state === 'STARTING' || state === 'READY' || state === 'NOT_READY') await this.#follow(signal);
+    else if (state === 'SHUTTING_DOWN' || state === 'FAILED_CLEANUP') await endReplica(this.#context, this.handle, this.#balancer, signal);
+    // What is left, such as UNKNOWN, waits for a person: only `stop` moves it on.
+    else if (isFailed(state)) await this.#context.clock.sleep(bugPauseMs, signal);
+  }
+
+  async #launch(signal: AbortSignal): Promise<void> {
+    try {
+      await launchReplica(this.#context, this.handle, signal);
+    } catch (error) {
+      if (signal.aborted) return;
+      this.#context.log.warn({ err: error, replica: this.handle.id }, 'a launch failed');
+      const redact = redactor(await this.#context.task(this.handle.record.version));
+      await this.stop('provision', redact(launchFailure(this.handle.record, error)));
+    }
+  }
+
+  async #follow(signal: AbortSignal): Promise<void> {
+    const { address } = this.handle.record;
+    if (this.handle.state === 'READY' && address !== null) this.#context.rotation.serve(this.handle.id, address);
+    this.#watch = watchReplica(this.#context, this.handle, signal);
+    const outcome = await this.#watch.outcome;
+    this.#watch = undefined;
+    if (outcome === undefined || signal.aborted) return;
+    // Out of rotation before anything else, even before the record: requests must not wait for the disk.
+    if (outcome.cause === 'program-failed' || outcome.cause === 'machine-lost') this.#context.rotation.remove(this.handle.id);
+    await this.stop(outcome.cause, outcome.reason, outcome.killed);
+  }
+}

@@ -1,0 +1,97 @@
+import type { EndCause } from '../../domain/replica-state.ts';
+import { jobLogPath, stopJob } from '../../provision/job.ts';
+import { destroyMachine } from '../../provision/machine.ts';
+import type { Provider } from '../../providers/provider.ts';
+import { messageOf } from '../../shared/errors.ts';
+import type { BalancerView } from './balancer-client.ts';
+import { jobName, keepLog } from './replica-job.ts';
+import type { ReplicaHandle } from './replica-handle.ts';
+import type { ServiceContext } from './service-context.ts';
+
+/** How long the balancer may take to confirm a set; it takes milliseconds unless it is being restarted, and then it has no streams to keep. */
+const appliedTimeoutMs = 1_000;
+/** From SIGTERM to SIGKILL. */
+const killGraceMs = 10_000;
+const drainPollMs = 100;
+/** How long a place may take to confirm that a machine is gone. */
+const goneTimeoutMs = 300_000;
+const attemptsBeforeFailed = 3;
+const firstRetryMs = 1_000;
+const longestRetryMs = 60_000;
+
+/** Causes after which nothing of the program is left to finish a request. */
+const deadCauses: readonly EndCause[] = ['program-failed', 'machine-lost', 'preempted', 'provision', 'initial-delay'];
+
+/** Unmark, let in-flight requests end, SIGTERM, SIGKILL, destroy, confirm. Ends when nothing is left, however long that takes. */
+export async function endReplica(
+  context: ServiceContext,
+  handle: ReplicaHandle,
+  view: () => BalancerView,
+  signal: AbortSignal,
+): Promise<void> {
+  const cause = handle.record.endCause ?? 'user';
+  if (!deadCauses.includes(cause)) await drain(context, handle, view, signal);
+  context.rotation.remove(handle.id);
+  for (let attempt = 1; !signal.aborted; attempt += 1) {
+    try {
+      await removeMachine(context, handle, cause, signal);
+      await handle.happen(
+        { type: 'machine-gone', cause },
+        { cause, message: `Nothing is left of it. ${handle.record.reason ?? ''}`.trim() },
+      );
+      return;
+    } catch (error) {
+      if (signal.aborted) return;
+      const message = `Removing its machine failed: ${messageOf(error)}`;
+      context.log.error({ err: error, replica: handle.id, attempt }, 'removing a machine failed');
+      if (attempt >= attemptsBeforeFailed)
+        await handle.happen({ type: 'cleanup-failed' }, { cause: 'cleanup-failed', message }, { reason: message });
+      await context.clock.sleep(Math.min(longestRetryMs, firstRetryMs * 2 ** (attempt - 1)), signal);
+    }
+  }
+}
+
+/** Waits until the balancer has no request of the replica any more, at most the grace time of the service. */
+async function drain(context: ServiceContext, handle: ReplicaHandle, view: () => BalancerView, signal: AbortSignal): Promise<void> {
+  const { address, version, endRequestedAt } = handle.record;
+  if (address === null) return;
+  context.rotation.drain(handle.id, address);
+  await context.rotation.settled(appliedTimeoutMs);
+  const { service } = await context.task(version);
+  const deadline = (endRequestedAt ?? context.clock.now()) + (service?.gracefulTerminationSeconds ?? 0) * 1_000;
+  const before = view().reports;
+  while (!signal.aborted && view().connected && context.clock.now() < deadline) {
+    // Only a report made after the set was in force can say that nothing is in flight.
+    if (view().reports > before + 1 && (view().inFlight[String(handle.id)] ?? 0) === 0) return;
+    await context.clock.sleep(drainPollMs, signal);
+  }
+}
+
+async function removeMachine(context: ServiceContext, handle: ReplicaHandle, cause: EndCause, signal: AbortSignal): Promise<void> {
+  const { place, key } = handle.record;
+  if (place === null) return;
+  const provider = await context.provider(place.provider);
+  // By key rather than by id: the place may have accepted before the id was recorded.
+  for (const { id } of await provider.list({ 'svc-key': key }, { signal })) {
+    if (cause !== 'machine-lost' && cause !== 'preempted') await stopPolitely(context, handle, provider, id, signal);
+    await destroyMachine(provider, id, context.clock, goneTimeoutMs, signal);
+  }
+}
+
+/** A machine that cannot be worked on any more is destroyed all the same. */
+async function stopPolitely(
+  context: ServiceContext,
+  handle: ReplicaHandle,
+  provider: Provider,
+  id: Parameters<Provider['remote']>[0],
+  signal: AbortSignal,
+): Promise<void> {
+  try {
+    const remote = provider.remote(id);
+    await stopJob(remote, jobName, { graceMs: killGraceMs, clock: context.clock, signal });
+    if (remote.localPath(remote.baseDir) !== undefined)
+      await keepLog(remote, jobLogPath(remote, jobName), context.files.jobLog(handle.id), signal);
+  } catch (error) {
+    context.log.warn({ err: error, replica: handle.id }, 'could not stop its program politely');
+  }
+}

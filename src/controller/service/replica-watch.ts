@@ -1,0 +1,138 @@
+import type { EndCause } from '../../domain/replica-state.ts';
+import { judgeProbe, nextProbeMs, slowProbeMs } from '../../domain/probe.ts';
+import { jobLogPath, watchJob, type JobStatus } from '../../provision/job.ts';
+import type { ReplicaAddress } from '../../shared/replica-address.ts';
+import { probeReplica } from './probe-request.ts';
+import { jobName, keepLog, lastLines } from './replica-job.ts';
+import type { ReplicaHandle } from './replica-handle.ts';
+import { redactor } from './redact.ts';
+import type { ServiceContext } from './service-context.ts';
+
+/** What watching can lead to: the replica's end, asked for with a reason. */
+export interface WatchOutcome {
+  readonly cause: EndCause;
+  readonly reason: string;
+  /** It was killed from outside rather than ending by itself. */
+  readonly killed: boolean;
+}
+
+/** A running replica under watch. `probeNow` asks it again at once, when somebody saw it misbehave. */
+export interface ReplicaWatch {
+  probeNow(): void;
+  /** Settles with why the replica is to end, or undefined when the signal aborted. */
+  readonly outcome: Promise<WatchOutcome | undefined>;
+}
+
+/** Follows a replica whose program was started: its processes, its log and its readiness. */
+export function watchReplica(context: ServiceContext, handle: ReplicaHandle, signal: AbortSignal): ReplicaWatch {
+  const over = new AbortController();
+  const both = AbortSignal.any([signal, over.signal]);
+  let nap = new AbortController();
+  const outcome = async (): Promise<WatchOutcome | undefined> => {
+    const { address, place, machineId, version } = handle.record;
+    if (address === null || place === null || machineId === null) {
+      return { cause: 'provision', reason: 'Its record has no machine or address.', killed: false };
+    }
+    const provider = await context.provider(place.provider);
+    const [listed] = await provider.list({ 'svc-key': handle.record.key }, { signal: both });
+    if (listed === undefined) return { cause: 'machine-lost', reason: `Its machine ${machineId} is gone.`, killed: true };
+    const remote = provider.remote(listed.id);
+    const log = context.files.jobLog(handle.id);
+    const keeping = keepLog(remote, jobLogPath(remote, jobName), log, both).catch((error: unknown) =>
+      context.log.warn({ err: error, replica: handle.id }, 'cannot keep its log'),
+    );
+    const { service } = await context.task(version);
+    if (service === undefined) return undefined;
+    const jobEnd = async (): Promise<WatchOutcome | undefined> => {
+      for await (const status of watchJob(remote, jobName, both)) {
+        await keepLog(remote, jobLogPath(remote, jobName), log, both);
+        if (status.phase === 'run' && handle.record.startedAt === null) {
+          await handle.note({ startedAt: context.clock.now() }, { cause: 'run-started', message: 'The program was started.' });
+          nap.abort();
+        }
+        if (status.phase === 'ended' || status.phase === 'lost')
+          return { cause: 'program-failed', ...(await explainEnd(context, handle, status)) };
+      }
+      return undefined;
+    };
+    const probing = async (): Promise<WatchOutcome | undefined> => {
+      while (!both.aborted) {
+        const found = await probeOnce(context, handle, address, both);
+        if (found !== undefined) return found;
+        const sinceStart = context.clock.now() - (handle.record.startedAt ?? context.clock.now());
+        nap = new AbortController();
+        await context.clock.sleep(nextProbeMs(handle.state, sinceStart, service.readinessProbe), AbortSignal.any([both, nap.signal]));
+      }
+      return undefined;
+    };
+    try {
+      return await Promise.race([jobEnd(), probing()]);
+    } finally {
+      over.abort();
+      await keeping;
+    }
+  };
+  return { probeNow: () => nap.abort(), outcome: outcome() };
+}
+
+/** One probe and what follows from it; a decided end is returned. */
+async function probeOnce(
+  context: ServiceContext,
+  handle: ReplicaHandle,
+  address: ReplicaAddress,
+  signal: AbortSignal,
+): Promise<WatchOutcome | undefined> {
+  // While setup runs there is nothing to ask, and the initial delay does not count.
+  if (handle.record.startedAt === null) return undefined;
+  const { service } = await context.task(handle.record.version);
+  if (service === undefined) return undefined;
+  const slow = context.clock.after(slowProbeMs, () => {
+    // It may hang: others serve while its answer is awaited. With no other, a slow answer is better than none.
+    const others = context.rotation.replicas.some((one) => one.id !== handle.id && one.state === 'serving');
+    if (handle.state === 'READY' && others) context.rotation.drain(handle.id, address);
+  });
+  const answer = await probeReplica(address, service.readinessProbe, context.clock, signal);
+  slow();
+  if (signal.aborted) return undefined;
+  const verdict = judgeProbe(handle.record, answer.passed, service.readinessProbe, context.clock.now());
+  const change = { firstProbeFailureAt: verdict.firstProbeFailureAt };
+  if (verdict.event?.type === 'stop-requested') {
+    const span =
+      verdict.event.cause === 'initial-delay' ? service.readinessProbe.initialDelaySeconds : service.readinessProbe.failureThresholdSeconds;
+    return { cause: verdict.event.cause, reason: `It was not ready for ${span} s: ${answer.detail}.`, killed: false };
+  }
+  if (verdict.event !== undefined) {
+    const happened = await handle.happen(verdict.event, { cause: verdict.event.type, message: `${answer.detail}.` }, change);
+    if (happened && handle.state === 'READY') await rememberReady(context);
+  }
+  if (handle.record.firstProbeFailureAt !== verdict.firstProbeFailureAt) await handle.note(change);
+  if (handle.state === 'READY') context.rotation.serve(handle.id, address);
+  else context.rotation.remove(handle.id);
+  return undefined;
+}
+
+/** A ready replica shows that the program works. */
+async function rememberReady(context: ServiceContext): Promise<void> {
+  await context.changeService((service) =>
+    service.firstReadyAt !== null && !service.memory.gaveUp
+      ? undefined
+      : { firstReadyAt: service.firstReadyAt ?? context.clock.now(), memory: { ...service.memory, gaveUp: false } },
+  );
+}
+
+/** How many lines of the log stand in a reason. */
+const shownLines = 10;
+
+async function explainEnd(
+  context: ServiceContext,
+  handle: ReplicaHandle,
+  status: JobStatus,
+): Promise<Pick<WatchOutcome, 'reason' | 'killed'>> {
+  const redact = redactor(await context.task(handle.record.version));
+  const lines = await lastLines(context.files.jobLog(handle.id), shownLines);
+  const tail = lines.length === 0 ? ' It wrote no output.' : ` Its last output:\n${lines.map((line) => `  ${redact(line)}`).join('\n')}`;
+  if (status.phase !== 'ended') return { reason: `Its processes were lost.${tail}`, killed: true };
+  const what = status.failedPhase === 'setup' ? 'setup' : 'run';
+  const how = status.signal === undefined ? `ended with exit code ${status.exitCode ?? '?'}` : `was ended by ${status.signal}`;
+  return { reason: `Its ${what} ${how}.${tail}`, killed: status.signal === 'SIGKILL' };
+}

@@ -1,0 +1,33 @@
+import type { Task } from '../../domain/task.ts';
+import type { Provider } from '../../providers/provider.ts';
+import type { PlacementHistory } from '../../provision/machine.ts';
+import type { Clock } from '../../shared/clock.ts';
+import type { Logger } from '../../shared/log.ts';
+import type { ServicePaths } from '../../shared/paths.ts';
+import type { ServiceRecord } from '../../store/records.ts';
+import type { Store } from '../../store/store.ts';
+import type { Rotation } from './rotation.ts';
+
+/** What everything that works for one service shares. */
+export interface ServiceContext {
+  readonly name: string;
+  readonly key: string;
+  readonly store: Store;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly files: ServicePaths;
+  readonly rotation: Rotation;
+  readonly history: PlacementHistory;
+  /** All enabled places. */
+  providers(): Promise<readonly Provider[]>;
+  /** One place, enabled or not: a machine may outlive the enabling of its place. */
+  provider(name: string): Promise<Provider>;
+  /** The task of a version; versions never change, so it is read once. */
+  task(version: number): Promise<Task>;
+  /** Where living replicas are now. */
+  occupied(): readonly { readonly provider: string; readonly region: string }[];
+  /** Reads the service, decides, and writes, again when somebody else wrote meanwhile; does nothing when it is gone. */
+  changeService(decide: (service: ServiceRecord) => Partial<Pick<ServiceRecord, 'memory' | 'firstReadyAt'>> | undefined): Promise<void>;
+  /** Makes the reconciler look again now. */
+  wake(): void;
+}

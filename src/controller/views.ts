@@ -1,0 +1,109 @@
+import type { ClusterView, EventView, JobView, ReplicaView, ServiceView } from '../api/contract.ts';
+import { isAlive, isEnded, isFailed } from '../domain/replica-state.ts';
+import type { Task } from '../domain/task.ts';
+import { describeAutoscaling, describeResources } from '../spec/describe.ts';
+import { isoTime } from '../shared/clock.ts';
+import type { ProcessIdentity } from '../shared/process-identity.ts';
+import type { ClusterRecord, EventRecord, JobRecord, ReplicaRecord, ServiceRecord } from '../store/records.ts';
+
+const isoOrNull = (ms: number | null): string | null => (ms === null ? null : isoTime(ms));
+
+/** A replica as listings show it. */
+export function replicaView(replica: ReplicaRecord): ReplicaView {
+  const { address, place } = replica;
+  return {
+    id: replica.id,
+    version: replica.version,
+    status: replica.state,
+    endpoint:
+      address === null ? null : address.kind === 'tcp' ? `http://${address.host}:${address.port}` : `unix:${address.path}:${address.port}`,
+    createdAt: isoTime(replica.createdAt),
+    launchedAt: isoOrNull(replica.launchedAt),
+    readyAt: isoOrNull(replica.firstReadyAt),
+    endedAt: isoOrNull(replica.endedAt),
+    provider: place?.provider ?? null,
+    region: place?.region ?? null,
+    zone: place?.zone ?? null,
+    resources: place?.resources ?? null,
+    spot: place?.spot ?? false,
+    hourlyUsd: place?.hourlyUsd ?? null,
+    reason: replica.reason,
+  };
+}
+
+/** Living processes of a service, as its supervisors know them. */
+export interface ServiceProcessIds {
+  readonly reconciler: ProcessIdentity | undefined;
+  readonly balancer: ProcessIdentity | undefined;
+}
+
+/** A service with its replicas as listings show it. */
+export function serviceView(
+  service: ServiceRecord,
+  replicas: readonly ReplicaRecord[],
+  task: Task,
+  processes: ServiceProcessIds,
+  now: number,
+): ServiceView {
+  const living = replicas.filter((replica) => isAlive(replica.state));
+  const policy = task.service?.replicaPolicy;
+  const target = service.memory.autoscaler?.target ?? policy?.minReplicas ?? 0;
+  return {
+    name: service.name,
+    status: service.state,
+    activeVersions: [...new Set(living.map((replica) => replica.version))].toSorted((a, b) => a - b),
+    version: service.version,
+    createdAt: isoTime(service.createdAt),
+    firstReadyAt: isoOrNull(service.firstReadyAt),
+    uptimeSeconds: service.firstReadyAt === null ? null : Math.max(0, Math.floor((now - service.firstReadyAt) / 1_000)),
+    endpoint: `http://${endpointHost(service.host)}:${service.port}`,
+    exposed: service.host !== '127.0.0.1',
+    replicasReady: replicas.filter((replica) => replica.state === 'READY').length,
+    replicasTotal: replicas.filter((replica) => !isFailed(replica.state) && !isEnded(replica.state)).length,
+    targetReplicas: target + (target > 0 ? (policy?.numOverprovision ?? 0) : 0),
+    autoscaling: describeAutoscaling(task),
+    loadBalancingPolicy: task.service?.loadBalancingPolicy ?? 'least_load',
+    requestedResources: describeResources(task),
+    hourlyUsd: replicas.reduce((sum, replica) => sum + (isEnded(replica.state) ? 0 : (replica.place?.hourlyUsd ?? 0)), 0),
+    reason: service.reason,
+    controllerPid: processes.reconciler?.pid ?? null,
+    balancerPid: processes.balancer?.pid ?? null,
+    replicas: replicas.map(replicaView),
+  };
+}
+
+/** All addresses cannot be dialled: loopback is shown, which reaches the endpoint from here. */
+const endpointHost = (host: string): string => (host === '0.0.0.0' ? '127.0.0.1' : host);
+
+/** One line of a history. */
+export function eventView(event: EventRecord): EventView {
+  const { id, replicaId, from, to, cause, message } = event;
+  return { id, at: isoTime(event.at), service: event.subject, replicaId, from, to, cause, message };
+}
+
+/** A cluster with its jobs as listings show it. */
+export function clusterView(cluster: ClusterRecord, jobs: readonly JobRecord[]): ClusterView {
+  const { place } = cluster;
+  return {
+    name: cluster.name,
+    status: cluster.state,
+    launchedAt: isoTime(cluster.createdAt),
+    provider: place?.provider ?? null,
+    region: place?.region ?? null,
+    resources: place?.resources ?? null,
+    hourlyUsd: place?.hourlyUsd ?? null,
+    reason: cluster.reason,
+    jobs: jobs.map(jobView),
+  };
+}
+
+function jobView(job: JobRecord): JobView {
+  return {
+    id: job.id,
+    name: job.task.name ?? null,
+    status: job.state,
+    createdAt: isoTime(job.createdAt),
+    endedAt: isoOrNull(job.endedAt),
+    exitCode: job.exitCode,
+  };
+}

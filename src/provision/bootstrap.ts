@@ -1,0 +1,53 @@
+import { join, posix } from 'node:path';
+import type { Task } from '../domain/task.ts';
+import type { Remote } from '../remote/remote.ts';
+import { startJob } from './job.ts';
+import type { ProvisionLog } from './provision-log.ts';
+
+/** What is to be put on a machine and started there. */
+export interface Bootstrap {
+  readonly task: Task;
+  /** Folder on this machine whose content becomes the working directory; undefined for none. */
+  readonly workdir: string | undefined;
+  /** Folders or files on this machine, by their place relative to the working directory. */
+  readonly mounts: readonly { readonly source: string; readonly target: string }[];
+  readonly jobName: string;
+  readonly withSetup: boolean;
+  /** Everything the commands see besides what the machine itself adds; holds secrets. */
+  readonly env: Readonly<Record<string, string>>;
+  readonly log: ProvisionLog;
+  /** Whether `run` enters the machine's isolation, so that it has all ports to itself; else it shares the machine's network. */
+  readonly isolated: boolean;
+}
+
+/** The working directory of a task on its machine. */
+export function remoteWorkdir(remote: Remote): string {
+  return posix.join(remote.baseDir, 'workdir');
+}
+
+/**
+ * Puts the files on a machine and starts the task's commands there, detached. Safe to repeat: files are made equal again, and a job that was
+ * started is not started twice.
+ */
+export async function bootstrap(remote: Remote, what: Bootstrap, signal: AbortSignal): Promise<void> {
+  const workdir = remoteWorkdir(remote);
+  if (what.workdir === undefined) {
+    await remote.exec(['mkdir', '-p', workdir], { signal });
+  } else {
+    what.log('Copying the working directory');
+    await remote.copyTo(what.workdir, workdir, { signal });
+  }
+  for (const mount of what.mounts) {
+    what.log(`Copying ${mount.target}`);
+    await remote.copyTo(mount.source, join(workdir, mount.target), { signal });
+  }
+  const { setup, run } = what.task;
+  what.log(what.withSetup && setup !== undefined ? 'Starting setup, then run' : 'Starting run');
+  await startJob(remote, what.jobName, {
+    ...(what.withSetup && setup !== undefined ? { setup } : {}),
+    ...(run === undefined ? {} : { run }),
+    env: what.env,
+    workdir,
+    isolated: what.isolated,
+  });
+}
