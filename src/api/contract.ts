@@ -176,18 +176,24 @@ export type EventView = z.output<typeof eventView>;
 export type JobView = z.output<typeof jobView>;
 export type ClusterView = z.output<typeof clusterView>;
 
-type Part<Name extends RouteName, Key extends string, Otherwise> = Contract[Name] extends {
-  readonly [K in Key]: infer Schema extends z.ZodType;
-}
-  ? z.input<Schema>
-  : Otherwise;
+type KeysNeeded<Given> = { [Key in keyof Given]-?: object extends Pick<Given, Key> ? never : Key }[keyof Given];
 
-/** What a caller gives to a route. */
-export interface RouteInput<Name extends RouteName> {
-  readonly params: Part<Name, 'params', undefined>;
-  readonly query: Part<Name, 'query', undefined>;
-  readonly body: Part<Name, 'body', undefined>;
-}
+/** Values as a program has them (`true`, `3`) for a part that travels as text; keys with a default may be left out. */
+type Texts<Schema extends z.ZodType> = {
+  readonly [Key in keyof z.output<Schema> & KeysNeeded<z.input<Schema>>]: z.output<Schema>[Key];
+} & {
+  readonly [Key in Exclude<keyof z.output<Schema>, KeysNeeded<z.input<Schema>>>]?: z.output<Schema>[Key];
+};
+
+/** `{ key: value }`, with the key optional when nothing in the value is needed. */
+type Under<Key extends string, Value> = object extends Value ? { readonly [K in Key]?: Value } : { readonly [K in Key]: Value };
+
+/** What a caller gives to a route; parts and fields that it does not need may be left out. */
+export type RouteInput<Name extends RouteName> = (Contract[Name] extends { readonly params: infer Schema extends z.ZodType }
+  ? Under<'params', Texts<Schema>>
+  : unknown) &
+  (Contract[Name] extends { readonly query: infer Schema extends z.ZodType } ? Under<'query', Texts<Schema>> : unknown) &
+  (Contract[Name] extends { readonly body: infer Schema extends z.ZodType } ? Under<'body', z.input<Schema>> : unknown);
 
 /** What a route's handler gets: validated, defaults filled in. */
 export interface RouteRequest<Name extends RouteName> {

@@ -10,6 +10,12 @@ export interface RouteData {
 /** Counts up when a reply or request changes incompatibly; compared at each connection. */
 export const apiVersion = 1;
 
+/** Header that carries `apiVersion` in every request and reply. A request without it, such as one made by hand with curl, is served all the same. */
+export const apiVersionHeader = 'x-svc-api-version';
+
+/** Header that carries the version of svc in every reply, for messages. */
+export const svcVersionHeader = 'x-svc-version';
+
 /** Every route. `contract.ts` has the matching schemas; a test keeps them equal, and docs/api.md is generated from both. */
 export const routes = {
   health: { method: 'GET', path: '/v1/health', reply: 'json', summary: 'Version, process and load of the controller' },
@@ -38,3 +44,11 @@ export const routes = {
 } as const satisfies Record<string, RouteData>;
 
 export type RouteName = keyof typeof routes;
+
+/** Routes that answer a client of any API version: those that it needs to find out about another version and to replace it. */
+export const versionlessRoutes: readonly RouteName[] = ['health', 'stopController'];
+
+/** Names of the routes with a given kind of reply. */
+export type RoutesReplying<Kind extends RouteData['reply']> = {
+  [Name in RouteName]: (typeof routes)[Name]['reply'] extends Kind ? Name : never;
+}[RouteName];

@@ -71,6 +71,11 @@ export const errorCodes = {
     'The service cannot become ready; its replicas keep failing.',
     'Read the log of a failed replica: svc serve logs NAME ID',
   ),
+  SVC_CLEANUP_FAILED: row(
+    'internal',
+    'Something that was to go away could not be removed completely.',
+    'Mend the cause and take it down again; --purge forgets it.',
+  ),
   SVC_SETUP_FAILED: row('invalid-input', 'The setup commands of the task ended with an error.', 'Read the log; mend the setup section.'),
   // Places
   SVC_NO_PLACE: row('capacity', 'No enabled place can satisfy the resources.', 'Run: svc check; then change resources or enable a place.'),
@@ -93,6 +98,7 @@ export const errorCodes = {
     'The controller still has services and cannot be stopped.',
     'Take them down first: svc serve down --all',
   ),
+  SVC_CONTROLLER_RUNNING: row('conflict', 'A controller of the same home runs already.', 'Nothing to do: it is used.'),
   SVC_VERSION_MISMATCH: row(
     'conflict',
     'The running controller is of another version than this command.',

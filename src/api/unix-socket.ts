@@ -1,0 +1,106 @@
+import { chmodSync, linkSync, mkdirSync, renameSync, rmSync, statSync, type Stats } from 'node:fs';
+import { connect, type Server } from 'node:net';
+import { dirname } from 'node:path';
+import { hasErrno, SvcError } from '../shared/errors.ts';
+import { randomHex } from '../shared/random-hex.ts';
+
+/** A socket file that a server listens on. */
+export interface OwnedSocket {
+  /** Removes the file, unless another server's stands there by now. */
+  remove(): void;
+}
+
+/**
+ * Makes a server listen on a Unix socket that only this user can reach (mode 0600). A socket file that a dead process left is replaced; one
+ * that is answered never is, also when several processes try at once: SVC_CONTROLLER_RUNNING.
+ *
+ * The server first listens under a name of its own, and then gets the real one by a hard link, which fails when the name is taken. So
+ * whatever stands under the real name listens, or is dead.
+ */
+export async function listenOnUnixSocket(server: Server, path: string): Promise<OwnedSocket> {
+  mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+  const own = besides(path);
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(own, () => {
+      server.off('error', reject);
+      resolve();
+    });
+  });
+  try {
+    chmodSync(own, 0o600);
+    await claim(own, path);
+  } catch (error) {
+    server.close();
+    throw error;
+  } finally {
+    rmSync(own, { force: true });
+  }
+  const { ino } = statSync(path);
+  return {
+    remove() {
+      if (statOrNothing(path)?.ino === ino) rmSync(path, { force: true });
+    },
+  };
+}
+
+async function claim(own: string, path: string): Promise<void> {
+  for (;;) {
+    try {
+      linkSync(own, path);
+      return;
+    } catch (error) {
+      if (!hasErrno(error, 'EEXIST')) throw error;
+    }
+    const seen = statOrNothing(path);
+    if (seen === undefined) continue;
+    if (!seen.isSocket()) throw new SvcError('SVC_HOME_UNUSABLE', `${path} is in the way: it is not a socket.`, { hint: 'Move it away.' });
+    if (await isAnswered(path)) throw runningAlready(path);
+    removeDead(path, seen.ino);
+  }
+}
+
+/** Takes the file away under another name first: had another server just put its own there, it gets it back. */
+function removeDead(path: string, ino: number): void {
+  const aside = besides(path);
+  try {
+    renameSync(path, aside);
+  } catch (error) {
+    if (hasErrno(error, 'ENOENT')) return;
+    throw error;
+  }
+  const rival = statSync(aside).ino !== ino;
+  if (rival) linkSync(aside, path);
+  rmSync(aside);
+  if (rival) throw runningAlready(path);
+}
+
+/** Whether a process accepts connections. */
+function isAnswered(path: string): Promise<boolean> {
+  return new Promise((resolve, reject) => {
+    const socket = connect(path);
+    socket.on('connect', () => {
+      socket.destroy();
+      resolve(true);
+    });
+    socket.on('error', (error) => {
+      if (hasErrno(error, 'ECONNREFUSED', 'ENOENT')) resolve(false);
+      // Its queue of connections is full: busy, and alive.
+      else if (hasErrno(error, 'EAGAIN')) resolve(true);
+      else reject(error);
+    });
+  });
+}
+
+function statOrNothing(path: string): Stats | undefined {
+  return statSync(path, { throwIfNoEntry: false });
+}
+
+/** A name in the same folder that nothing else has. */
+function besides(path: string): string {
+  return `${path}.${randomHex(6)}`;
+}
+
+function runningAlready(path: string): SvcError {
+  return new SvcError('SVC_CONTROLLER_RUNNING', `A controller answers on ${path} already.`);
+}
