@@ -39,7 +39,7 @@ export const houseRules: readonly HouseRule[] = [
   {
     name: 'only the output module prints',
     says: /\bconsole\.|\bprocess\.std(?:out|err)\b/,
-    except: ['cli/output.ts', 'node/'],
+    except: ['cli/output.ts', 'cli/ui.ts', 'node/'],
     instead: 'use the Output of the command, or the Logger in a daemon',
   },
   { name: 'logs have one maker', imports: /^pino$/, except: ['shared/log.ts'], instead: 'use createLogger() of shared/log.ts' },
