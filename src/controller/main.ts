@@ -53,7 +53,6 @@ async function main(): Promise<void> {
     clock,
     random: systemRandom,
     log,
-    clock,
     startedAt: clock.now(),
     version: svcVersion,
     // Tests and containers with limits that Node cannot see may say otherwise.

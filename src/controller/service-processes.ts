@@ -110,9 +110,10 @@ export class ServiceProcesses {
         log.error({ err: error, service: service.name }, 'cannot note a process'),
       );
     };
+    const isWanted = async (): Promise<boolean> => (await this.#context.store.services.get(service.name))?.key === service.key;
     return new Supervisor(
       { name: `${kind} of ${service.name}`, argv, socketPath, logFile },
-      { clock, log, onUp: (identity) => write(false, identity), onDown: (failing) => write(failing, null) },
+      { clock, log, isWanted, onUp: (identity) => write(false, identity), onDown: (failing) => write(failing, null) },
     );
   }
 

@@ -22,6 +22,8 @@ export interface Supervised {
 export interface SupervisorDeps {
   readonly clock: Clock;
   readonly log: Logger;
+  /** Whether it is still to run; asked before each start. */
+  isWanted(): Promise<boolean>;
   /** A living process, started or found. */
   onUp(identity: ProcessIdentity): void;
   /** It died; `failing` after several quick deaths in a row. */
@@ -96,7 +98,7 @@ export class Supervisor {
       }
       this.#identity = undefined;
       this.#socket = undefined;
-      if (this.#stop.signal.aborted) return;
+      if (this.#stop.signal.aborted || !(await this.#deps.isWanted())) return;
       this.#deaths = clock.monotonic() - startedAt >= healthyMs ? 1 : this.#deaths + 1;
       this.#deps.log.warn({ process: this.#what.name, deaths: this.#deaths }, 'a process died');
       this.#deps.onDown(this.#deaths >= failingAfterDeaths);

@@ -1,4 +1,4 @@
-import { aliveStates, isAlive, type ReplicaState } from './replica-state.ts';
+import { isAlive, type aliveStates, type ReplicaState } from './replica-state.ts';
 
 /** What planning needs to know of a replica. */
 export interface PlannedReplica {

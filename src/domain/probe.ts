@@ -33,7 +33,17 @@ export function judgeProbe(replica: ProbedReplica, passed: boolean, probe: Readi
       const tooLong = failingMs >= probe.failureThresholdSeconds * 1_000;
       return { event: tooLong ? { type: 'stop-requested', cause: 'probing' } : undefined, firstProbeFailureAt: since };
     }
-    default:
+    case 'PENDING':
+    case 'PROVISIONING':
+    case 'SHUTTING_DOWN':
+    case 'PREEMPTED':
+    case 'FAILED':
+    case 'FAILED_INITIAL_DELAY':
+    case 'FAILED_PROBING':
+    case 'FAILED_PROVISION':
+    case 'FAILED_CLEANUP':
+    case 'UNKNOWN':
+    case 'TERMINATED':
       // A late answer for a replica that is going away, or not there yet, says nothing.
       return { event: undefined, firstProbeFailureAt: replica.firstProbeFailureAt };
   }
@@ -49,14 +59,8 @@ const notReadyIntervalMs = 1_000;
 /** Time from the end of one probe to the next, ms. */
 export function nextProbeMs(state: ReplicaState, sinceStartMs: number, probe: ReadinessProbe): number {
   const steadyMs = probe.intervalSeconds * 1_000;
-  switch (state) {
-    case 'STARTING':
-      return sinceStartMs < longStartMs ? startingIntervalMs : longStartIntervalMs;
-    case 'NOT_READY':
-      return Math.min(steadyMs, notReadyIntervalMs);
-    default:
-      return steadyMs;
-  }
+  if (state === 'STARTING') return sinceStartMs < longStartMs ? startingIntervalMs : longStartIntervalMs;
+  return state === 'NOT_READY' ? Math.min(steadyMs, notReadyIntervalMs) : steadyMs;
 }
 
 /** A probe of a ready replica that takes so long takes it out of rotation while the answer is awaited, ms: it may hang. */

@@ -60,10 +60,11 @@ test('nothing ends before its machine is confirmed gone', () => {
 test('whatever happened, asking to stop and confirming ends it in the state of its cause', () => {
   const property = fc.property(events, cause, (list, why) => {
     const before = list.reduce(nextReplicaState, 'PENDING');
-    const after = [
+    const end: readonly ReplicaEvent[] = [
       { type: 'stop-requested', cause: why },
       { type: 'machine-gone', cause: why },
-    ].reduce<ReplicaState>((state, one) => nextReplicaState(state, one as ReplicaEvent), before);
+    ];
+    const after = end.reduce(nextReplicaState, before);
     expect(isEnded(before) ? before : finalStates[why]).toBe(after);
   });
   fc.assert(property);

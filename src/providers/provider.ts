@@ -1,4 +1,5 @@
 import type { Resources } from '../domain/task.ts';
+import { SvcError } from '../shared/errors.ts';
 import type { Remote } from '../remote/remote.ts';
 
 /** The smallest thing a place must be able to do. docs/internals/providers.md is the guide for writing one. */
@@ -36,6 +37,11 @@ export type Capabilities = Readonly<Record<'spot' | 'stopResume' | 'customImages
 declare const machineId: unique symbol;
 /** A machine's id, unique within its provider. */
 export type MachineId = string & { readonly [machineId]: true };
+
+/** Takes an id that was stored as text for what it is. */
+export function assertMachineId(id: string): asserts id is MachineId {
+  if (id === '') throw new SvcError('SVC_INTERNAL', 'A machine has an empty id.');
+}
 
 /** A machine that can be had: where, what, for how much. Plain data: it is stored with the replica. */
 export interface Offer {

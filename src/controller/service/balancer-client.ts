@@ -101,7 +101,7 @@ export class BalancerClient implements RotationSink {
   #receive(line: string): void {
     let report: BalancerReport;
     try {
-      report = JSON.parse(line) as BalancerReport;
+      report = JSON.parse(line);
     } catch {
       this.#log.warn({ line: line.slice(0, 200) }, 'the balancer sent a line that is not JSON');
       return;

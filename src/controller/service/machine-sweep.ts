@@ -1,7 +1,7 @@
 import { isAlive, isEnded, type EndCause } from '../../domain/replica-state.ts';
-import type { MachineId } from '../../providers/provider.ts';
+import { assertMachineId, type MachineId } from '../../providers/provider.ts';
 import { placeName } from '../../provision/machine.ts';
-import type { ReplicaRecord } from '../../store/records.ts';
+import type { PlaceRecord, ReplicaRecord } from '../../store/records.ts';
 import type { ServiceContext } from './service-context.ts';
 
 /** A replica whose place says that its machine is gone. */
@@ -18,26 +18,34 @@ export async function inspectMachines(
   signal: AbortSignal,
 ): Promise<readonly LostMachine[]> {
   const lost: LostMachine[] = [];
-  const withMachine = replicas.filter((replica) => isAlive(replica.state) && replica.machineId !== null && replica.place !== null);
-  for (const [name, group] of Map.groupBy(withMachine, (replica) => replica.place?.provider ?? '')) {
+  for (const [name, group] of Map.groupBy(replicas.flatMap(machineOf), ({ place }) => place.provider)) {
     try {
       const provider = await context.provider(name);
-      const statuses = await provider.inspect(
-        group.map((replica) => replica.machineId as MachineId),
-        { signal },
-      );
-      for (const replica of group) {
-        const status = statuses.get(replica.machineId as MachineId);
+      const ids = group.map(({ machineId }) => machineId);
+      const statuses = await provider.inspect(ids, { signal });
+      for (const { replicaId, machineId, place } of group) {
+        const status = statuses.get(machineId);
         if (status?.state !== 'gone') continue;
         const cause = status.reason === 'preempted' ? 'preempted' : 'machine-lost';
-        const place = placeName(replica.place ?? { provider: name, region: '?' });
-        lost.push({ replicaId: replica.id, cause, reason: `Its machine ${replica.machineId} at ${place} is gone (${status.reason}).` });
+        lost.push({ replicaId, cause, reason: `Its machine ${machineId} at ${placeName(place)} is gone (${status.reason}).` });
       }
     } catch (error) {
       if (!signal.aborted) context.log.warn({ err: error, place: name }, 'a place could not be asked about its machines');
     }
   }
   return lost;
+}
+
+/** The machine of a living replica, as a list of one or none. */
+function machineOf({
+  id,
+  state,
+  machineId,
+  place,
+}: ReplicaRecord): readonly { readonly replicaId: number; readonly machineId: MachineId; readonly place: PlaceRecord }[] {
+  if (!isAlive(state) || machineId === null || place === null) return [];
+  assertMachineId(machineId);
+  return [{ replicaId: id, machineId, place }];
 }
 
 /** Removes machines that carry this service's key but belong to no replica that is alive or being removed: nothing leaks after a crash. */

@@ -12,6 +12,7 @@ import { planReplicas } from '../../domain/plan.ts';
 import { isAlive, isEnded } from '../../domain/replica-state.ts';
 import { serviceState } from '../../domain/service-state.ts';
 import type { ReplicaPolicy } from '../../domain/task.ts';
+import type { CancelTimer } from '../../shared/clock.ts';
 import type { Loop } from '../../shared/loop.ts';
 import { randomHex } from '../../shared/random-hex.ts';
 import type { ReplicaRecord, ServiceRecord } from '../../store/records.ts';
@@ -44,6 +45,7 @@ export class Reconciler implements Loop {
   #nextDecisionAt = 0;
   #nextInspectAt = 0;
   #nextSweepAt = 0;
+  #cancelWake: CancelTimer = () => undefined;
 
   constructor(context: ServiceContext, balancer: BalancerClient, finished: () => void) {
     this.#context = context;
@@ -137,9 +139,14 @@ export class Reconciler implements Loop {
         await this.#drivers.get(action.replicaId)?.stop('scale-down', reason);
       } else if (!gate.gaveUp && gate.notBefore <= clock.now()) await this.#intendReplica(`${wanted} replicas are wanted.`);
     }
-    if (gate.notBefore > clock.now() && actions.length > 0) void clock.sleep(gate.notBefore - clock.now()).then(() => this.#context.wake());
+    if (gate.notBefore > clock.now() && actions.length > 0) this.#wakeAt(gate.notBefore);
     await this.#report(replicas, gate.gaveUp);
     await this.#context.store.replicas.prune(this.#context.name, keptEnded);
+  }
+
+  #wakeAt(time: number): void {
+    this.#cancelWake();
+    this.#cancelWake = this.#context.clock.after(time - this.#context.clock.now(), () => this.#context.wake());
   }
 
   /** One decision of the autoscaler when it is due; its memory is stored, so that a restart goes on counting. */
@@ -206,7 +213,9 @@ export class Reconciler implements Loop {
 
   async #takeDown(service: ServiceRecord, replicas: readonly ReplicaRecord[], signal: AbortSignal): Promise<void> {
     for (const replica of replicas) {
-      if (!isEnded(replica.state)) await this.#drivers.get(replica.id)?.stop('service-down', 'The service is being taken down.');
+      // What could not be removed is being tried again all the time.
+      if (!isEnded(replica.state) && replica.state !== 'FAILED_CLEANUP')
+        await this.#drivers.get(replica.id)?.stop('service-down', 'The service is being taken down.');
     }
     await this.#report(replicas, false);
     const left = replicas.filter((replica) => !isEnded(replica.state));

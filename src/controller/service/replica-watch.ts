@@ -66,7 +66,9 @@ export function watchReplica(context: ServiceContext, handle: ReplicaHandle, sig
       return undefined;
     };
     try {
-      return await Promise.race([jobEnd(), probing()]);
+      // Whichever ends first ends the other, which then has nothing to say.
+      const found = await Promise.all([jobEnd().finally(() => over.abort()), probing().finally(() => over.abort())]);
+      return found.find((one) => one !== undefined);
     } finally {
       over.abort();
       await keeping;
