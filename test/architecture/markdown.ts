@@ -58,7 +58,7 @@ export interface ShownCommand {
 
 /** Every `svc …` in code blocks and inline code, up to a pipe, a comment or the end of a substitution. */
 export function commandsOf({ text }: Page): readonly ShownCommand[] {
-  const code = [...text.matchAll(/^```(?:sh|console|bash)?\n([\s\S]*?)^```/gm), ...text.matchAll(/`([^`\n]+)`/g)];
+  const code = [...text.matchAll(/^```(?:sh|console|bash)\n([\s\S]*?)^```/gm), ...text.matchAll(/`([^`\n]+)`/g)];
   return code.flatMap((block) => {
     const offset = block.index + block[0].indexOf(block[1] ?? '');
     return [...(block[1] ?? '').matchAll(/(?:^|[\s(`"$])(?:\.\/)?svc((?: +[^\s|#;&)"`]+)+)/gm)].map((match) => ({
