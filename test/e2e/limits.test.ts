@@ -1,0 +1,33 @@
+import { expect, test } from 'vitest';
+import { z } from 'zod';
+import { withSvc } from '../support/e2e.ts';
+
+const status = z.object({ controller: z.object({ services: z.number(), serviceLimit: z.number() }) });
+const idle = 'service: {}\nresources:\n  ports: 8080\nrun: sleep 100000\n';
+
+/** Each service is two processes: more than this many would only test the machine. */
+const affordable = 12;
+
+test(
+  'one service more than the controller runs is refused with the reason, and one that ends makes room',
+  { timeout: 240_000 },
+  async (context) => {
+    await withSvc(async (svc) => {
+      await svc.ok(['controller', 'start']);
+      const { serviceLimit } = status.parse(JSON.parse(await svc.ok(['controller', 'status', '--json']))).controller;
+      if (serviceLimit > affordable) context.skip(`this machine allows ${serviceLimit} services`);
+      const file = svc.file('service.yaml', idle);
+      for (let count = 1; count <= serviceLimit; count += 1) await svc.ok(['serve', 'up', file, '-n', `s${count}`, '--no-wait']);
+
+      const refused = await svc.run(['serve', 'up', file, '-n', 'surplus', '--no-wait']);
+      expect([refused.code, /code: (\S+)/.exec(refused.stderr)?.[1]]).toEqual([6, 'SVC_TOO_MANY_SERVICES']);
+      expect(refused.stderr).toContain(String(serviceLimit));
+      expect(refused.stderr).toContain('svc serve down');
+      expect(await svc.services()).toHaveLength(serviceLimit);
+
+      await svc.ok(['serve', 'down', 's1', '--yes']);
+      await svc.ok(['serve', 'up', file, '-n', 'surplus', '--no-wait']);
+      await svc.end();
+    });
+  },
+);

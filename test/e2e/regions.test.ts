@@ -1,0 +1,42 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { withSvc, type Svc } from '../support/e2e.ts';
+import { waitFor } from '../support/wait-for.ts';
+
+/** Says what this machine's pretended regions are like from now on. */
+function setRegions(svc: Svc, states: Readonly<Record<string, 'up' | 'refusing' | 'lost'>>): void {
+  const regions = Object.entries(states).map(([name, state]) => `    - name: ${name}\n      state: ${state}\n`);
+  writeFileSync(join(svc.home, 'config.yaml'), `local:\n  regions:\n${regions.join('')}`);
+}
+
+const regionsOf = async (svc: Svc): Promise<readonly (string | null)[]> =>
+  (await svc.service('hello')).replicas.filter(({ status }) => status === 'READY').map(({ region }) => region);
+
+test('a region that refuses is passed over, and the history says so', async () => {
+  await withSvc(async (svc) => {
+    setRegions(svc, { east: 'refusing', west: 'up' });
+    await svc.ok(['serve', 'up', 'examples/hello/service.yaml', '-n', 'hello']);
+    await svc.ready('hello', 2);
+    expect(await regionsOf(svc)).toEqual(['west', 'west']);
+    expect((await svc.events('hello')).filter(({ cause }) => cause === 'place-refused').map(({ message }) => message)).toContainEqual(
+      expect.stringContaining('east'),
+    );
+    await svc.end();
+  });
+});
+
+test('replicas of a region that is lost are replaced in another one, and the endpoint goes on answering', async () => {
+  await withSvc(async (svc) => {
+    setRegions(svc, { east: 'up', west: 'up' });
+    await svc.ok(['serve', 'up', 'examples/hello/service.yaml', '-n', 'hello']);
+    const { endpoint } = await svc.ready('hello', 2);
+    expect((await regionsOf(svc)).toSorted()).toEqual(['east', 'west']);
+
+    setRegions(svc, { east: 'lost', west: 'up' });
+    const moved = async (): Promise<boolean> => (await regionsOf(svc)).join() === 'west,west';
+    await waitFor('both replicas to be in the west', moved, { timeoutMs: 60_000, describe: () => svc.service('hello') });
+    expect((await fetch(endpoint)).status).toBe(200);
+    await svc.end();
+  });
+});
