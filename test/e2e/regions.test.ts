@@ -31,7 +31,7 @@ test('replicas of a region that is lost are replaced in another one, and the end
     setRegions(svc, { east: 'up', west: 'up' });
     await svc.ok(['serve', 'up', 'examples/hello/service.yaml', '-n', 'hello']);
     const { endpoint } = await svc.ready('hello', 2);
-    expect((await regionsOf(svc)).toSorted()).toEqual(['east', 'west']);
+    expect(new Set(await regionsOf(svc))).toEqual(new Set(['east', 'west']));
 
     setRegions(svc, { east: 'lost', west: 'up' });
     const moved = async (): Promise<boolean> => (await regionsOf(svc)).join() === 'west,west';
