@@ -1,0 +1,34 @@
+import { resolve } from 'node:path';
+import type { Task } from '../domain/task.ts';
+import { maxTaskBytes, parseTask, tooBig, type TaskSource } from './parse-task.ts';
+import { readTextFile } from './read-text-file.ts';
+
+/** What the command line adds to a task file. */
+export interface TaskOverrides {
+  readonly envs?: Readonly<Record<string, string>>;
+  readonly secrets?: Readonly<Record<string, string>>;
+  /** Relative to the working directory. */
+  readonly workdir?: string | undefined;
+}
+
+/** A task file as read: what it means, and the source that is sent to the controller. */
+export interface LoadedTask {
+  readonly task: Task;
+  readonly source: TaskSource;
+}
+
+/**
+ * Reads and parses a task file; `-` is standard input. Throws what `parseTask` throws, SVC_FILE_NOT_FOUND and SVC_FILE_UNREADABLE.
+ */
+export async function loadTaskFile(path: string, overrides: TaskOverrides = {}): Promise<LoadedTask> {
+  const file = path === '-' ? '-' : resolve(path);
+  const text = await readTextFile(path === '-' ? '/dev/stdin' : file, 'The file', maxTaskBytes, tooBig);
+  const source: TaskSource = {
+    source: text,
+    file,
+    envs: overrides.envs ?? {},
+    secrets: overrides.secrets ?? {},
+    ...(overrides.workdir === undefined ? {} : { workdir: resolve(overrides.workdir) }),
+  };
+  return { task: parseTask(source), source };
+}

@@ -1,0 +1,21 @@
+import { dirname, join, resolve } from 'node:path';
+
+/** What relative paths of a file start from. */
+export interface PathBase {
+  /** Folder of the file, absolute. */
+  readonly folder: string;
+  /** What `~` stands for, absolute. */
+  readonly home: string;
+}
+
+/** Paths in a file start from its folder; those in text from standard input from the working directory. */
+export function pathBase(file: string, home: string): PathBase {
+  return { folder: file === '-' ? resolve('.') : dirname(resolve(file)), home };
+}
+
+/** A path as the user wrote it, made absolute. `~` is the home folder. */
+export function expandPath(path: string, base: PathBase): string {
+  if (path === '~') return base.home;
+  if (path.startsWith('~/')) return join(base.home, path.slice(2));
+  return resolve(base.folder, path);
+}

@@ -1,0 +1,138 @@
+import type { ResourceAlternatives, Resources } from '../../domain/task.ts';
+import type { Report } from '../report.ts';
+import type { ServiceFields } from '../schema/service.ts';
+import { nodeAt, type Path, type YamlNode } from '../yaml/node.ts';
+
+const service = (...path: Path): Path => ['service', ...path];
+const policyPath = (...path: Path): Path => service('replica_policy', ...path);
+
+/**
+ * Rules over several fields of `service`. `fields` may lack parts that were refused; whether something was given at all is asked of the document.
+ */
+export function checkService(fields: ServiceFields, root: YamlNode, report: Report): void {
+  const has = (...path: Path): boolean => nodeAt(root, path) !== undefined;
+  for (const [one, other, hint] of exclusive) {
+    if (has(...service(one)) && has(...service(other))) report.atKey(service(other), `${one} and ${other} cannot both be given`, hint);
+  }
+  checkPolicy(fields, has, report);
+}
+
+const twoNames = 'They are two names of one field; keep one.';
+const exclusive = [
+  ['replicas', 'replica_policy', 'Use replicas for a fixed number, or replica_policy to follow the load.'],
+  ['workers', 'replica_policy', 'Use workers for a fixed number, or replica_policy to follow the load.'],
+  ['replicas', 'workers', twoNames],
+  ['graceful_termination', 'graceful_drain_seconds', twoNames],
+] as const;
+
+function checkPolicy(fields: ServiceFields, has: (...path: Path) => boolean, report: Report): void {
+  const policy = fields.replica_policy;
+  if (policy === undefined) return;
+  const { min_replicas: min, max_replicas: max, base_ondemand_fallback_replicas: base } = policy;
+  const hasTarget = has(...policyPath('target_qps_per_replica'));
+  const say = (name: string): string => `${name} (${report.textAt(policyPath(name)).slice(1, -1)})`;
+  if (max !== undefined && max < min) {
+    report.at(policyPath('max_replicas'), `${say('max_replicas')} must not be less than ${say('min_replicas')}`);
+  } else if (max !== undefined && max !== min && !hasTarget) {
+    const message = `${say('min_replicas')} and ${say('max_replicas')} differ, and there is no target_qps_per_replica to choose between them`;
+    report.at(policyPath('max_replicas'), message, 'Add target_qps_per_replica, for instance 2.5, or make both equal.');
+  }
+  if (hasTarget && !has(...policyPath('max_replicas'))) {
+    report.atKey(
+      policyPath('target_qps_per_replica'),
+      'needs max_replicas beside it',
+      'Add max_replicas: the most replicas you want to pay for.',
+    );
+  }
+  if (base !== undefined && base > min) {
+    const message = `${say('base_ondemand_fallback_replicas')} must not be more than ${say('min_replicas')}`;
+    report.at(policyPath('base_ondemand_fallback_replicas'), message, 'Raise min_replicas, or lower it.');
+  }
+  checkTargetForm(fields, has, report);
+}
+
+/** A target for each accelerator and the policy that knows accelerators need each other. */
+function checkTargetForm(fields: ServiceFields, has: (...path: Path) => boolean, report: Report): void {
+  const target = fields.replica_policy?.target_qps_per_replica;
+  const balancing = fields.load_balancing_policy ?? (has(...service('load_balancing_policy')) ? undefined : 'least_load');
+  if (target === undefined || balancing === undefined) return;
+  const path = policyPath('target_qps_per_replica');
+  if (typeof target === 'object') {
+    if (Object.keys(target).length === 0) report.at(path, 'must not be empty', 'Write for instance: {L4: 2.5, A100: 10}');
+    if (balancing !== 'instance_aware_least_load') {
+      report.at(path, 'a target for each accelerator needs load_balancing_policy: instance_aware_least_load');
+    }
+  } else if (balancing === 'instance_aware_least_load') {
+    const message = 'instance_aware_least_load needs a target_qps_per_replica for each accelerator';
+    report.at(service('load_balancing_policy'), message, 'Write for instance: target_qps_per_replica: {L4: 2.5, A100: 10}');
+  }
+}
+
+/** Rules between `service` and sound `resources`. */
+export function checkServiceResources(fields: ServiceFields, resources: ResourceAlternatives, root: YamlNode, report: Report): void {
+  const { choices } = resources;
+  checkSpot(fields, choices, report);
+  if (choices.some((choice) => choice.otherFields.includes('job_recovery'))) {
+    const message = 'job_recovery cannot be used with a service, which replaces its replicas by itself';
+    report.at(nodeAt(root, ['resources', 'job_recovery']) ? ['resources', 'job_recovery'] : ['resources'], message, 'Remove job_recovery.');
+  }
+  // A port that was given and refused has its own problem.
+  if (fields.ports !== undefined || nodeAt(root, service('ports')) === undefined) checkPort(fields, choices, report);
+}
+
+function checkSpot(fields: ServiceFields, choices: readonly Resources[], report: Report): void {
+  const spot = choices.filter((choice) => choice.useSpot).length;
+  if (spot > 0 && spot < choices.length) {
+    const hint = 'To mix both, set use_spot: true everywhere and use dynamic_ondemand_fallback or base_ondemand_fallback_replicas.';
+    report.at(['resources'], 'either all alternatives of a service use spot machines, or none', hint);
+    return;
+  }
+  const policy = fields.replica_policy;
+  const needing = [
+    ...(policy?.dynamic_ondemand_fallback === true ? ['dynamic_ondemand_fallback'] : []),
+    ...((policy?.base_ondemand_fallback_replicas ?? 0) > 0 ? ['base_ondemand_fallback_replicas'] : []),
+    ...(policy?.spot_placer === undefined ? [] : ['spot_placer']),
+  ];
+  if (spot === 0) {
+    for (const name of needing) report.at(policyPath(name), 'is for spot machines only', 'Add use_spot: true to resources, or remove it.');
+  }
+  const kinds = new Set(
+    choices.map((choice) => JSON.stringify({ ...choice, cloud: undefined, region: undefined, zone: undefined, ports: [] })),
+  );
+  if (policy?.spot_placer !== undefined && kinds.size > 1) {
+    const message = 'the alternatives in resources may differ in their place only when a spot placer is used';
+    report.at(policyPath('spot_placer'), message, 'Keep one kind of machine, or remove spot_placer.');
+  }
+}
+
+function checkPort(fields: ServiceFields, choices: readonly Resources[], report: Report): void {
+  if (fields.ports !== undefined) {
+    const { ports } = fields;
+    const closed = choices.filter((choice) => choice.ports.length > 0 && !choice.ports.includes(ports));
+    if (closed.length === 0) return;
+    const all = closed.length === choices.length ? '' : 'in all alternatives ';
+    report.at(
+      service('ports'),
+      `the port is not among resources.ports ${all}`.trimEnd(),
+      'Add it to resources.ports, or leave resources.ports out.',
+    );
+    return;
+  }
+  const distinct = new Set(choices.flatMap((choice) => choice.ports));
+  if (distinct.size === 0) {
+    const hint = 'Add the port on which the program answers, for instance: resources: {ports: 8080}, or service: {ports: 8080}.';
+    report.atKey(service(), 'the service has no port', hint);
+  } else if (distinct.size > 1) {
+    const hint = 'Add the main port to the service, for instance: service: {ports: 8080}.';
+    const isSame = choices.every((choice) => choice.ports.length === distinct.size);
+    const reason = isSame ? 'resources opens several ports' : 'the alternatives in resources open different ports';
+    report.at(['resources'], `${reason}, and service.ports does not say which one gets the requests`, hint);
+  } else if (choices.some((choice) => choice.ports.length === 0)) {
+    report.at(['resources'], 'not all alternatives open the port of the service', 'Write ports once, outside any_of or ordered.');
+  }
+}
+
+/** The port of a replica that requests go to. */
+export function replicaPortOf(fields: ServiceFields, resources: ResourceAlternatives): number | undefined {
+  return fields.ports ?? resources.choices[0]?.ports[0];
+}

@@ -1,0 +1,105 @@
+import type { ErrorCode } from '../shared/error-codes.ts';
+import { SvcError, type Problem } from '../shared/errors.ts';
+import { quote } from '../shared/quote.ts';
+import { redact } from '../shared/redact.ts';
+import type { SourceText } from './source-text.ts';
+import type { Fault } from './yaml/fault.ts';
+import { entryAt, nodeAt, type Path, type YamlNode } from './yaml/node.ts';
+
+/** Problems that are listed at once; a file with more of them is not a task file. */
+const maxProblems = 100;
+
+/** Collects what is wrong with one file, and turns paths and offsets into places. */
+export class Report {
+  readonly #source: SourceText;
+  readonly #root: YamlNode | undefined;
+  readonly #secrets: () => Iterable<string>;
+  readonly #found = new Map<string, Fault>();
+
+  /** `secrets`: values that must not appear in any message. */
+  constructor(source: SourceText, root: YamlNode | undefined, secrets: () => Iterable<string> = () => []) {
+    this.#source = source;
+    this.#root = root;
+    this.#secrets = secrets;
+  }
+
+  get isEmpty(): boolean {
+    return this.#found.size === 0;
+  }
+
+  /** A problem with the value at a path; where there is none, it is shown at the nearest key above it. */
+  at(path: Path, message: string, hint?: string): void {
+    this.#add(this.#offset(path, false), prefixed(this.nameOf(path), message), hint);
+  }
+
+  /** A problem with the key that a path ends in; the message names the path above it. */
+  atKey(path: Path, message: string, hint?: string): void {
+    this.#add(this.#offset(path, true), prefixed(this.nameOf(path.slice(0, -1)), message), hint);
+  }
+
+  fault(fault: Fault): void {
+    this.#add(fault.at, fault.message, fault.hint);
+  }
+
+  /** A path as the file writes it: `resources.any_of[1].cpus`. Keys are shown before variables are put in. */
+  nameOf(path: Path): string {
+    let name = '';
+    for (const [index, step] of path.entries()) {
+      if (typeof step === 'number') name += `[${step}]`;
+      else name += `${name === '' ? '' : '.'}${this.#keyText(path.slice(0, index + 1))}`;
+    }
+    return name;
+  }
+
+  /** What the file says at a path, for quoting in a message: its own text, never the value of a variable. */
+  textAt(path: Path): string {
+    const node = this.#root === undefined ? undefined : nodeAt(this.#root, path);
+    return node?.kind === 'scalar' ? quote(node.text) : '';
+  }
+
+  /** Ordered by place. */
+  problems(): readonly Problem[] {
+    const secrets = [...this.#secrets()];
+    const faults = [...this.#found.values()].toSorted((a, b) => a.at - b.at).slice(0, maxProblems);
+    return faults.map(({ at, message, hint }) => ({
+      message: redact(message, secrets),
+      file: this.#source.file,
+      ...this.#source.position(at),
+      excerpt: redact(this.#source.excerpt(at), secrets),
+      ...(hint === undefined ? {} : { hint: redact(hint, secrets) }),
+    }));
+  }
+
+  /** The error that carries everything found. */
+  toError(code: ErrorCode, what: string, details: { readonly hint?: string; readonly message?: string } = {}): SvcError {
+    const problems = this.problems();
+    const count = this.#found.size;
+    const listed = count > problems.length ? ` The first ${problems.length} are listed.` : '';
+    const message = details.message ?? `${what} ${this.#source.file} has ${count === 1 ? 'a problem' : `${count} problems`}.${listed}`;
+    return new SvcError(code, message, { problems, hint: details.hint });
+  }
+
+  #add(at: number, message: string, hint: string | undefined): void {
+    this.#found.set(`${at} ${message}`, { at, message, ...(hint === undefined ? {} : { hint }) });
+  }
+
+  #keyText(path: Path): string {
+    const text = (this.#root === undefined ? undefined : entryAt(this.#root, path)?.keyText) ?? String(path.at(-1));
+    return /^[\w./~$-]{1,60}$/.test(text) ? text : quote(text);
+  }
+
+  #offset(path: Path, key: boolean): number {
+    if (this.#root === undefined) return 0;
+    const entry = entryAt(this.#root, path);
+    if (key && entry !== undefined) return entry.keyAt;
+    const node = nodeAt(this.#root, path);
+    // Of an empty value there is nothing to see but its key.
+    if (node?.kind === 'scalar' && node.value === null && node.text === '' && entry !== undefined) return entry.keyAt;
+    if (node !== undefined) return node.at;
+    return path.length === 0 ? 0 : this.#offset(path.slice(0, -1), true);
+  }
+}
+
+function prefixed(name: string, message: string): string {
+  return name === '' ? message : `${name}: ${message}`;
+}

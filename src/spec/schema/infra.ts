@@ -1,0 +1,48 @@
+import { z } from 'zod';
+import { reading, type Reading } from './kit.ts';
+
+/** Where a machine is to be; absent is anywhere. */
+export interface InfraChoice {
+  readonly cloud: string | undefined;
+  readonly region: string | undefined;
+  readonly zone: string | undefined;
+}
+
+const form =
+  'must be CLOUD, CLOUD/REGION or CLOUD/REGION/ZONE; * stands for any\nWrite for instance: infra: aws/us-east-1 or infra: k8s/my-context';
+
+/** Names of the parts of `infra`, and of `cloud`, `region` and `zone`. */
+const part = /^[A-Za-z0-9*][A-Za-z0-9._:@-]*$/;
+
+/** `aws`, `gcp/us-central1/us-central1-a`, `k8s/context/with/slashes`, `ssh/pool`. Clouds in any case. */
+export function readInfra(text: string): Reading<InfraChoice> {
+  const [first = '', ...rest] = text.trim().split('/');
+  const cloud = cloudName(first);
+  if (!part.test(first) || (first.includes('*') && first !== '*')) return { problem: form };
+  // A Kubernetes context or a pool of SSH hosts may have slashes in its name, and there are no zones.
+  if (cloud === 'kubernetes' || cloud === 'ssh') {
+    const context = rest.join('/');
+    if (rest.length > 0 && (context === '' || /\s/.test(context))) return { problem: form };
+    return { ok: { cloud, region: wild(context), zone: undefined } };
+  }
+  const [region, zone, ...more] = rest;
+  if (more.length > 0 || rest.some((each) => !part.test(each))) return { problem: form };
+  return { ok: { cloud, region: wild(region), zone: wild(zone) } };
+}
+
+/** As places are called inside the program: lower case, one name each. */
+export function cloudName(text: string): string | undefined {
+  const lower = text.toLowerCase();
+  return wild(lower === 'k8s' ? 'kubernetes' : lower);
+}
+
+/** `*` and nothing are anywhere. */
+export function wild(text: string | undefined): string | undefined {
+  return text === '*' || text === '' ? undefined : text;
+}
+
+/** The field `infra`. */
+export const infra = reading(z.string(), readInfra);
+
+/** The fields `cloud`, `region` and `zone`. */
+export const placePart = z.string().regex(part, 'is not the name of a place');

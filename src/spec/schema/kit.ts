@@ -1,0 +1,103 @@
+import { z } from 'zod';
+import { parseDuration, parseSize } from '../../shared/units.ts';
+
+/** A value as JSON Schema prints it. */
+type Json = string | number | boolean | readonly Json[];
+
+/** A default that is no fixed value, in words. */
+export interface DefaultInWords {
+  readonly words: string;
+}
+
+/** What `field` notes about a schema, besides what JSON Schema knows. */
+export interface FieldNotes {
+  readonly description: string;
+  readonly default?: Json;
+  /** For the documentation; not part of the JSON Schema. */
+  readonly defaultWords?: string;
+}
+
+/** An optional field with what the documentation and the JSON Schema say about it. */
+export function field<Schema extends z.ZodType>(
+  schema: Schema,
+  description: string,
+  defaultValue?: Json | DefaultInWords,
+): z.ZodOptional<Schema> {
+  const notes: FieldNotes =
+    typeof defaultValue === 'object' && 'words' in defaultValue
+      ? { description, defaultWords: defaultValue.words }
+      : { description, ...(defaultValue === undefined ? {} : { default: defaultValue }) };
+  return schema.optional().meta({ ...notes });
+}
+
+/** A field that must be there. */
+export function required<Schema extends z.ZodType>(schema: Schema, description: string): Schema {
+  return schema.meta({ description });
+}
+
+/** A map with fixed fields. The message for unknown ones lists the known ones, for the suggestion that is made of it later. */
+export function section<Shape extends z.ZodRawShape>(shape: Shape): z.ZodObject<Shape, z.core.$strict> {
+  const known = Object.keys(shape).join(' ');
+  return z.strictObject(shape, { error: (issue) => (issue.code === 'unrecognized_keys' ? known : undefined) });
+}
+
+/** Marks a piece of text as read: the result, or why not. A hint may follow the reason after a line break. */
+export type Reading<Result> = { readonly ok: Result } | { readonly problem: string };
+
+/** Turns a value into what it means; a problem becomes a validation issue at the value's place. */
+export function reading<Schema extends z.ZodType, Result>(schema: Schema, read: (value: z.output<Schema>) => Reading<Result>) {
+  return schema.transform((value, context): Result => {
+    const result = read(value);
+    if ('ok' in result) return result.ok;
+    context.addIssue({ code: 'custom', message: result.problem });
+    return z.NEVER;
+  });
+}
+
+/** Text that is not empty. */
+export const someText = z.string().min(1);
+
+/** A number of seconds. */
+export const seconds = z.number().min(0);
+
+/** Stands in a type issue of a whole number, which otherwise says only that a number was expected. */
+export const wholeNumberMark = 'int';
+
+/** A number without a fraction. */
+export const wholeNumber = z.int({ error: (issue) => (issue.code === 'invalid_type' ? wholeNumberMark : undefined) });
+
+/** A port number. */
+export const port = wholeNumber.min(1).max(65_535);
+
+/** More replicas than any service has; a typing error beyond that would be expensive. */
+export const replicaCount = wholeNumber.min(0).max(10_000);
+
+/** Seconds, or text such as `90s` or `10m`. */
+export const duration = z.union([
+  seconds,
+  reading(z.string(), (text) => {
+    const parsed = parseDuration(text, 's');
+    return parsed === undefined ? { problem: 'is not a duration\nWrite seconds, or for instance 90s, 10m or 1h30m.' } : { ok: parsed };
+  }),
+]);
+
+/** Bytes, or text such as `16MB`. */
+export const byteSize = z.union([
+  wholeNumber.min(1),
+  reading(z.string(), (text) => {
+    const parsed = parseSize(text, 'B');
+    if (parsed === undefined || parsed < 1) return { problem: 'is not a size\nWrite bytes, or for instance 512KB or 16MB.' };
+    return { ok: Math.floor(parsed) };
+  }),
+]);
+
+/** A closed list of words in which case does not count. */
+export function word<const Words extends readonly [string, ...string[]]>(words: Words) {
+  return z.preprocess((value) => (typeof value === 'string' ? value.toLowerCase() : value), z.enum(words));
+}
+
+/** Data of any form, kept for later or for others. */
+export const anything = z.unknown();
+
+/** A map of any form. */
+export const anyMap = z.record(z.string(), z.unknown());

@@ -1,0 +1,139 @@
+import { z } from 'zod';
+import { loadBalancingPolicies } from '../../domain/task.ts';
+import {
+  anyMap,
+  byteSize,
+  duration,
+  field,
+  port,
+  reading,
+  replicaCount,
+  required,
+  seconds,
+  section,
+  someText,
+  type Reading,
+  word,
+  wholeNumber,
+} from './kit.ts';
+
+/** A path of an HTTP request. */
+const probePath = z
+  .string()
+  .regex(/^\//, 'must start with "/"\nWrite for instance: /health')
+  .regex(/^[^\s#]*$/, 'must not have spaces or "#" in it\nWrite a space as %20.');
+
+/** Header names as HTTP allows them; values on one line, as a line break would begin another header. */
+const headers = z.record(
+  z.string().regex(/^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/, 'is not the name of an HTTP header'),
+  z.string().regex(/^[^\r\n\0]*$/, 'must be on one line'),
+);
+
+const jsonText = reading(z.string(), (text): Reading<string> => {
+  try {
+    JSON.parse(text);
+    return { ok: text };
+  } catch {
+    return { problem: 'is not valid JSON\nWrite JSON text, or a map in YAML.' };
+  }
+});
+const jsonMap = reading(anyMap, (value): Reading<string> => ({ ok: JSON.stringify(value) }));
+
+const probe = section({
+  path: required(probePath, 'Path of the probe; starts with `/`.'),
+  post_data: field(z.union([jsonText, jsonMap]), 'JSON text or a map; when given, the probe is a POST with this body.'),
+  headers: field(headers, 'Headers of the probe; values are text. `$NAME` of `envs` and `secrets` is put in.'),
+  initial_delay_seconds: field(seconds, 'How long a new replica may take to become ready, from its first failed probe.', 1200),
+  timeout_seconds: field(z.number().gt(0), 'How long one probe may take; more than 0.', 15),
+  endpoint_probe_interval_seconds: field(z.number().gt(0), 'Time between two probes of a replica; more than 0.', 10),
+  consecutive_failure_threshold_timeout: field(
+    seconds,
+    'How long all probes of a replica that was ready may fail before it is replaced, in seconds.',
+    180,
+  ),
+});
+
+/** `A100-80GB: 2.5`, `L4:2: 4`: requests per second for each kind of accelerator. */
+const qpsByAccelerator = z.record(
+  z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]*(:\d+)?$/, 'is not the name of an accelerator\nWrite for instance: A100-80GB: 2.5'),
+  z.number().gt(0),
+);
+
+const replicaPolicy = section({
+  min_replicas: required(replicaCount, 'Fewest replicas; 0 lets the service sleep.'),
+  max_replicas: field(replicaCount, 'Most replicas; at least `min_replicas`. Needs `target_qps_per_replica` when it differs from it.', {
+    words: '`min_replicas`',
+  }),
+  num_overprovision: field(replicaCount, 'Replicas on top of what the load asks for.', 0),
+  target_qps_per_replica: field(
+    z.union([z.number().gt(0), qpsByAccelerator]),
+    'Requests per second that one replica is to serve, more than 0; or a map from accelerator to that number. Needs `max_replicas`.',
+  ),
+  upscale_delay_seconds: field(seconds, 'How long the load must ask for more replicas before they come.', 300),
+  downscale_delay_seconds: field(seconds, 'How long the load must ask for fewer replicas before they go.', 1200),
+  dynamic_ondemand_fallback: field(
+    z.boolean(),
+    'Put on-demand machines in for spot machines that are missing. Needs `use_spot: true`.',
+    false,
+  ),
+  base_ondemand_fallback_replicas: field(
+    replicaCount,
+    'Replicas that are always on demand; at most `min_replicas`. Needs `use_spot: true`.',
+    0,
+  ),
+  spot_placer: field(word(['dynamic_fallback']), 'Spread spot machines over zones and leave those that preempt. Needs `use_spot: true`.'),
+});
+
+const loadBalancer = section({
+  port: field(port, 'A fixed port for the endpoint.', { words: 'the first free one from 30001' }),
+  first_byte_timeout_seconds: field(duration, 'How long a replica may take until the first byte of its answer.', 300),
+  idle_timeout_seconds: field(duration, 'How long an answer that has begun may pause.', 300),
+  stream_timeout_seconds: field(duration, 'Default of both `first_byte_timeout_seconds` and `idle_timeout_seconds`.'),
+  max_body_size: field(byteSize, 'Largest body of a request: bytes, or a size such as `16MB`.', { words: 'unlimited' }),
+  retry_unsafe: field(z.boolean(), 'Send POST and PATCH requests again when a replica failed before it answered.', false),
+  expose_replica: field(z.boolean(), 'Name the replica that answered in a response header.', false),
+  threads: field(wholeNumber.min(1).max(64), 'Threads of the balancer.', 1),
+});
+
+const tls = section({
+  keyfile: required(someText, 'Path of the private key (PEM) on this machine, relative to the file.'),
+  certfile: required(someText, 'Path of the certificate chain (PEM) on this machine, relative to the file.'),
+});
+
+const pool = section({
+  workers: field(replicaCount, 'A fixed number of workers.'),
+  min_workers: field(replicaCount, 'Fewest workers.'),
+  max_workers: field(replicaCount, 'Most workers.'),
+  queue_length_threshold: field(wholeNumber.min(1), 'Pending jobs that ask for one more worker.', 1),
+  upscale_delay_seconds: field(seconds, 'As in `replica_policy`.', 300),
+  downscale_delay_seconds: field(seconds, 'As in `replica_policy`.', 1200),
+});
+
+/** The section `service`. */
+export const serviceSection = section({
+  readiness_probe: field(z.union([probePath, probe]), 'When a replica is ready: a path that answers 200, or details.', '/'),
+  replicas: field(replicaCount, 'A fixed number of replicas. Not together with `replica_policy`.', 1),
+  workers: field(replicaCount, 'The same as `replicas`; only one of the two may be given.'),
+  replica_policy: field(replicaPolicy, 'How the number of replicas follows the load.'),
+  load_balancing_policy: field(
+    word(loadBalancingPolicies),
+    'How requests are spread over the replicas. Case does not count.',
+    'least_load',
+  ),
+  ports: field(port, 'The port of a replica that requests go to.', { words: 'the only one of `resources.ports`' }),
+  tls: field(tls, 'Serve the endpoint over TLS.'),
+  load_balancer: field(loadBalancer, 'Settings of the endpoint.'),
+  graceful_termination: field(
+    duration,
+    'How long requests of a replica that goes away may take to end: seconds, or text such as `5m`.',
+    60,
+  ),
+  graceful_drain_seconds: field(duration, 'The same as `graceful_termination`; only one of the two may be given.'),
+  expose: field(z.boolean(), 'Let the endpoint listen on all addresses of the machine, not only on this machine itself.', false),
+  pool: field(pool, 'A pool of workers for jobs; see `pool` of the task.'),
+});
+
+/** The section `pool`. */
+export const poolSection = pool;
+
+export type ServiceFields = z.output<typeof serviceSection>;

@@ -1,0 +1,101 @@
+import { Composer, isScalar, Lexer, Parser, visit, type Document, type Scalar, type YAMLParseError } from 'yaml';
+import type { SourceText } from '../source-text.ts';
+import { convert } from './convert.ts';
+import type { Fault } from './fault.ts';
+import type { YamlNode } from './node.ts';
+import { explainSyntaxError } from './syntax-error.ts';
+
+/** Lexical tokens in one file; a real service file has a few thousand. Keeps hostile files below half a second. */
+const maxTokens = 150_000;
+
+/** Levels on the parser's stack. What comes after the parser is recursive, so this is what keeps it from overflowing. */
+const maxDepth = 100;
+
+/** Syntax errors that are told: the later ones are mostly consequences of the first. */
+const maxSyntaxFaults = 3;
+
+/** A parsed file: its root, or what is wrong with it. */
+export type Composed =
+  | { readonly root: YamlNode; readonly faults: readonly [] }
+  | { readonly root: undefined; readonly faults: readonly [Fault, ...Fault[]] };
+
+/** Reads one YAML document. Never throws; time and memory are bounded whatever the text. */
+export function composeYaml(source: SourceText): Composed {
+  const control = unprintableFault(source.text);
+  if (control !== undefined) return failed([control]);
+  const tokens = parseTokens(source.text);
+  if (!Array.isArray(tokens)) return failed([tokens]);
+  const composer = new Composer({
+    schema: 'failsafe',
+    version: '1.2',
+    uniqueKeys: false,
+    resolveKnownTags: false,
+    logLevel: 'silent',
+  });
+  const documents = [...composer.compose(tokens, true, source.text.length)];
+  const [document, second] = documents;
+  const errors = documents.flatMap((each) => each.errors);
+  if (errors.length > 0 && document !== undefined) return failed(syntaxFaults(errors, document, source));
+  if (second !== undefined) {
+    const message = 'the file holds several YAML documents (separated by ---), one is expected';
+    return failed([{ at: second.range[0], message, hint: 'Keep one task per file.' }]);
+  }
+  const contents = document?.contents ?? null;
+  if (contents === null || (isScalar(contents) && contents.source === '')) return failed([{ at: 0, message: 'the file is empty' }]);
+  const { root, faults } = convert(contents, source);
+  return root === undefined ? failed(faults) : { root, faults: [] };
+}
+
+function failed(faults: readonly Fault[]): Composed {
+  const [first = { at: 0, message: 'the file cannot be read as YAML' }, ...others] = faults;
+  return { root: undefined, faults: [first, ...others] };
+}
+
+/** YAML allows tab and line breaks of all control characters; others would also play tricks on a terminal. */
+function unprintableFault(text: string): Fault | undefined {
+  const match = /[^\P{Cc}\t\n\r\u0085]/u.exec(text);
+  if (match === null) return undefined;
+  const code = (match[0].codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, '0');
+  return { at: match.index, message: `the control character U+${code} is not allowed`, hint: 'Is it a text file? Save it as UTF-8.' };
+}
+
+type Token = Parameters<Composer['next']>[0];
+
+function parseTokens(text: string): Token[] | Fault {
+  const parser = new Parser();
+  const tokens: Token[] = [];
+  let count = 0;
+  for (const lexeme of new Lexer().lex(text)) {
+    count += 1;
+    for (const token of parser.next(lexeme)) tokens.push(token);
+    if (parser.stack.length > maxDepth) return { at: parser.offset, message: `the document is nested more than ${maxDepth} levels deep` };
+    if (count > maxTokens) return { at: parser.offset, message: 'the document has more parts than any task file needs' };
+  }
+  for (const token of parser.end()) tokens.push(token);
+  return tokens;
+}
+
+function syntaxFaults(errors: readonly YAMLParseError[], document: Document.Parsed, source: SourceText): readonly Fault[] {
+  const faults: Fault[] = [];
+  const lines = new Set<number>();
+  for (const error of errors) {
+    const at = openingQuote(error, document) ?? error.pos[0];
+    const { line } = source.position(at);
+    if (lines.has(line) || faults.length >= maxSyntaxFaults) continue;
+    lines.add(line);
+    faults.push({ at, ...explainSyntaxError(error) });
+  }
+  return faults;
+}
+
+/** A missing quote is reported where the file ends; where the text began tells more. */
+function openingQuote(error: YAMLParseError, document: Document.Parsed): number | undefined {
+  if (error.code !== 'MISSING_CHAR' || !error.message.startsWith('Missing closing')) return undefined;
+  let found: number | undefined;
+  visit(document, {
+    Scalar(_key, node: Scalar) {
+      if (node.type?.startsWith('QUOTE') === true && node.range && node.range[1] >= error.pos[0] - 1) found ??= node.range[0];
+    },
+  });
+  return found;
+}

@@ -1,0 +1,163 @@
+import { isAlias, isMap, isScalar, isSeq, type ParsedNode, type Scalar, type YAMLMap, type YAMLSeq } from 'yaml';
+import { quote } from '../../shared/quote.ts';
+import type { SourceText } from '../source-text.ts';
+import type { Fault } from './fault.ts';
+import type { ListNode, MapEntry, MapNode, ScalarNode, YamlNode } from './node.ts';
+import { resolvePlain } from './plain-scalar.ts';
+
+/** Values of a document with every alias written out: what stops a "billion laughs" file, without writing anything out. */
+const maxValues = 50_000;
+
+/** Levels of a document with every alias written out. */
+const maxDepth = 100;
+
+/** Duplicate keys and the like that are told at once. */
+const maxFaults = 100;
+
+const coreTag = 'tag:yaml.org,2002:';
+const knownTags = new Set(['!', ...['str', 'int', 'float', 'bool', 'null', 'map', 'seq', 'set'].map((name) => coreTag + name)]);
+
+/** Turns the package's nodes into ours: aliases and merge keys resolved, scalars given their meaning, keys made text. */
+export function convert(
+  contents: ParsedNode,
+  source: SourceText,
+): { readonly root: YamlNode | undefined; readonly faults: readonly Fault[] } {
+  const conversion = new Conversion(source);
+  const root = conversion.node(contents);
+  if (root.size > maxValues) conversion.fault(root.at, 'the document holds too many values once its aliases are written out');
+  else if (root.depth > maxDepth) conversion.fault(root.at, `the document is nested more than ${maxDepth} levels deep`);
+  return { root: conversion.faults.length === 0 ? root : undefined, faults: conversion.faults };
+}
+
+type AnyNode = ParsedNode | null;
+
+class Conversion {
+  readonly faults: Fault[] = [];
+  readonly #source: SourceText;
+  /** By name: the last node so far that carried the anchor. `undefined` while that node is being read. */
+  readonly #anchors = new Map<string, YamlNode | undefined>();
+  #mergedEntries = 0;
+
+  constructor(source: SourceText) {
+    this.#source = source;
+  }
+
+  fault(at: number, message: string, hint?: string): void {
+    if (this.faults.length < maxFaults) this.faults.push({ at, message, ...(hint === undefined ? {} : { hint }) });
+  }
+
+  node(node: AnyNode, fallbackAt = 0): YamlNode {
+    if (node === null) return scalar(null, '', fallbackAt);
+    const at = node.range[0];
+    if (isAlias(node)) return this.#alias(node.source, at);
+    if (node.tag !== undefined && !knownTags.has(node.tag)) {
+      this.fault(at, `the tag ${quote(node.tag)} is not supported`, 'Leave the tag out.');
+    }
+    const { anchor } = node;
+    if (anchor !== undefined) this.#anchors.set(anchor, undefined);
+    const converted = this.#collectionOrScalar(node, at);
+    if (anchor !== undefined) this.#anchors.set(anchor, converted);
+    return converted;
+  }
+
+  #collectionOrScalar(node: ParsedNode, at: number): YamlNode {
+    if (isMap(node)) return this.#map(node, at);
+    if (isSeq(node)) return this.#list(node, at);
+    return isScalar(node) ? this.#scalar(node, at) : scalar(null, '', at);
+  }
+
+  #alias(name: string, at: number): YamlNode {
+    const target = this.#anchors.get(name);
+    if (target !== undefined) return target;
+    if (this.#anchors.has(name)) this.fault(at, `the alias *${name} stands inside the very value it names`);
+    else this.fault(at, `there is no anchor &${name} above this alias`);
+    return scalar(null, '', at);
+  }
+
+  #scalar(node: Scalar, at: number): ScalarNode {
+    const text = node.source ?? '';
+    if (text.includes('\0')) this.fault(at, 'text cannot hold the NUL character');
+    const tag = node.tag?.startsWith(coreTag) === true ? node.tag.slice(coreTag.length) : node.tag;
+    if (tag === undefined) return scalar(node.type === 'PLAIN' ? resolvePlain(text) : text, text, at);
+    if (tag === '!' || tag === 'str') return scalar(text, text, at);
+    const value = resolvePlain(text);
+    if (tagFits(tag, value)) return scalar(value, text, at);
+    if (knownTags.has(coreTag + tag)) this.fault(at, `the value does not fit its tag !!${tag}`);
+    return scalar(text, text, at);
+  }
+
+  #list(node: YAMLSeq<ParsedNode>, at: number): ListNode {
+    const items = node.items.map((item) => this.node(item, at));
+    return { kind: 'list', items, at, ...measure(items) };
+  }
+
+  #map(node: YAMLMap<ParsedNode, AnyNode>, at: number): MapNode {
+    const own = new Map<string, MapEntry>();
+    const merged: MapNode[] = [];
+    for (const pair of node.items) {
+      const keyAt = pair.key?.range[0] ?? at;
+      if (isScalar(pair.key) && pair.key.type === 'PLAIN' && pair.key.source === '<<') {
+        merged.push(...this.#merged(this.node(pair.value, keyAt), keyAt));
+        continue;
+      }
+      const key = this.node(pair.key, keyAt);
+      const value = this.node(pair.value, keyAt);
+      if (key.kind === 'scalar') this.#addEntry(own, { keyAt, keyText: key.text, value });
+      else this.fault(keyAt, 'a list or map cannot be a key');
+    }
+    const entries = new Map<string, MapEntry>();
+    for (const [key, entry] of [...merged.flatMap((map) => [...map.entries]), ...own]) {
+      // Of merged maps the first one wins, over them the map's own keys.
+      if (own.has(key) ? own.get(key) === entry : !entries.has(key)) entries.set(key, entry);
+    }
+    return { kind: 'map', entries, at, ...measure([...entries.values()].map((entry) => entry.value)) };
+  }
+
+  #addEntry(entries: Map<string, MapEntry>, entry: MapEntry): void {
+    const { keyAt, keyText } = entry;
+    const first = entries.get(keyText);
+    if (keyText === '__proto__') {
+      this.fault(keyAt, "the key '__proto__' is not allowed");
+    } else if (first === undefined) {
+      entries.set(keyText, entry);
+    } else {
+      const { line } = this.#source.position(first.keyAt);
+      const hint = 'Keep one of the two: otherwise one would be lost without a word.';
+      this.fault(keyAt, `the key ${quote(keyText)} is given twice; the first is on line ${line}`, hint);
+    }
+  }
+
+  #merged(node: YamlNode, at: number): readonly MapNode[] {
+    const maps = node.kind === 'list' ? node.items : [node];
+    if (maps.every((map) => map.kind === 'map')) {
+      // Merging copies, so that a chain of merges grows with the square of its length.
+      for (const map of maps) this.#mergedEntries += map.entries.size;
+      if (this.#mergedEntries <= maxValues) return maps;
+      if (this.faults.length === 0) this.fault(at, 'the document holds too many values once its merge keys are written out');
+      return [];
+    }
+    this.fault(at, 'a merge key (<<) needs a map or a list of maps', 'Write: <<: *name');
+    return [];
+  }
+}
+
+function scalar(value: ScalarNode['value'], text: string, at: number): ScalarNode {
+  return { kind: 'scalar', value, text, origin: 'file', at, size: 1, depth: 1 };
+}
+
+function tagFits(tag: string, value: ScalarNode['value']): boolean {
+  if (tag === 'int') return Number.isInteger(value);
+  if (tag === 'float') return typeof value === 'number';
+  if (tag === 'bool') return typeof value === 'boolean';
+  return tag === 'null' && value === null;
+}
+
+function measure(children: readonly YamlNode[]): { readonly size: number; readonly depth: number } {
+  let size = 1;
+  let depth = 0;
+  for (const child of children) {
+    size += child.size;
+    depth = Math.max(depth, child.depth);
+  }
+  return { size, depth: depth + 1 };
+}

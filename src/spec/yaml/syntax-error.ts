@@ -1,0 +1,35 @@
+import type { YAMLParseError } from 'yaml';
+import { printable } from '../../shared/quote.ts';
+
+type Explanation = { readonly message: string; readonly hint?: string };
+
+const quoteHint = "Put the text in quotes if it is meant to be text: '…'.";
+
+const explanations: Readonly<Partial<Record<YAMLParseError['code'], Explanation>>> = {
+  TAB_AS_INDENT: { message: 'a tab cannot be used for indentation', hint: 'Use spaces.' },
+  BAD_INDENT: { message: 'the indentation does not fit the lines above' },
+  BAD_DQ_ESCAPE: {
+    message: 'unknown escape sequence in double quotes',
+    hint: 'Double the backslash, or use single quotes, which leave it alone.',
+  },
+  BAD_SCALAR_START: { message: 'text cannot begin with this character', hint: quoteHint },
+  BLOCK_AS_IMPLICIT_KEY: { message: "a second ': ' on one line", hint: quoteHint },
+  MULTILINE_IMPLICIT_KEY: { message: "a ':' is missing after this key, or the line below is not indented as it should be" },
+  MULTIPLE_ANCHORS: { message: 'a value can have only one anchor (&name)' },
+  MULTIPLE_TAGS: { message: 'a value can have only one tag (!name)' },
+  BAD_ALIAS: { message: 'the name of this anchor or alias is missing or unclear', hint: quoteHint },
+  ALIAS_PROPS: { message: 'an alias (*name) cannot have an anchor or a tag of its own' },
+  BLOCK_IN_FLOW: { message: 'a list or map of several lines cannot stand inside [ ] or { }' },
+  KEY_OVER_1024_CHARS: { message: "the ':' after a key must come within 1024 characters" },
+  RESOURCE_EXHAUSTION: { message: 'the document is nested too deeply' },
+};
+
+/** What a syntax error means, in words that say what to do. */
+export function explainSyntaxError(error: YAMLParseError): Explanation {
+  const known = explanations[error.code];
+  if (known !== undefined) return known;
+  const [first = ''] = error.message.split('\n');
+  if (first.startsWith('Implicit map keys')) return { message: "a ':' is missing after this key" };
+  const text = printable(first.slice(0, 120));
+  return { message: text === '' ? 'this is not valid YAML' : `this is not valid YAML: ${text.charAt(0).toLowerCase()}${text.slice(1)}` };
+}
