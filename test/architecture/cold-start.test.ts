@@ -12,7 +12,7 @@ const maxProjectModules = 25;
 
 /** What one run of the CLI really loads, by static and dynamic imports alike. */
 function loadedBy(home: string, ...args: readonly string[]): { readonly project: readonly string[]; readonly packages: readonly string[] } {
-  const record = join(home, 'modules');
+  const record = join(home, `modules${args.join('')}`);
   execFileSync('node_modules/.bin/node', ['--import', './test/architecture/record-modules.ts', entry, ...args], {
     env: { ...process.env, SVC_HOME: home, SVC_TEST_MODULES: record },
     stdio: 'ignore',

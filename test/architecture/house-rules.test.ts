@@ -48,14 +48,22 @@ test('every export says in a sentence what it is', () => {
   expect(silent).toEqual([]);
 });
 
-/** `export type X = (typeof xs)[number]` right below a documented `xs` needs no sentence of its own. */
+/**
+ * `export type X = (typeof xs)[number]` right below a documented `xs` needs no sentence of its own; neither do the lines of a block of
+ * one-line exports under one comment, nor the overloads of a function after the first.
+ */
 function undocumentedExports(text: string): readonly string[] {
   const lines = text.split('\n');
+  let documented = false;
   return lines.flatMap((line, index) => {
-    const name = /^export (?:async )?(?:abstract )?(?:function\*?|const|class|interface|type|let) (\w+)/.exec(line)?.[1];
-    if (name === undefined) return [];
-    const derived = /^export type .*\b(?:typeof|Omit|Pick|z\.(?:output|input))\b/.test(line);
     const above = lines[index - 1]?.trimEnd() ?? '';
-    return derived || above.endsWith('*/') ? [] : [`${index + 1}: ${name} has no doc comment`];
+    const name = exportedName(line);
+    documented = above.endsWith('*/') || (documented && exportedName(above) !== undefined);
+    if (name === undefined || documented || /^export type .*\b(?:typeof|z\.(?:output|input))\b/.test(line)) return [];
+    return [`${index + 1}: ${name} has no doc comment`];
   });
+}
+
+function exportedName(line: string): string | undefined {
+  return /^export (?:async )?(?:abstract )?(?:function\*?|const|class|interface|type|let) (\w+)/.exec(line)?.[1];
 }
