@@ -108,6 +108,7 @@ export interface EventRecord {
   readonly message: string;
 }
 
+/** A line of the history before it has its id. */
 export type NewEvent = Omit<EventRecord, 'id'>;
 
 /** A cluster: one machine for single launches (`svc launch`). */

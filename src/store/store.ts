@@ -15,6 +15,7 @@ export interface Store {
   close(): Promise<void>;
 }
 
+/** Services and the versions of their files. */
 export interface ServiceRepository {
   list(): Promise<readonly ServiceRecord[]>;
   get(name: string): Promise<ServiceRecord | undefined>;
@@ -30,6 +31,7 @@ export interface ServiceRepository {
   version(name: string, version: number): Promise<VersionRecord | undefined>;
 }
 
+/** Replicas of all services; ids count within a service. */
 export interface ReplicaRepository {
   list(service: string): Promise<readonly ReplicaRecord[]>;
   /** Adds a replica and moves the service's `nextReplicaId` past it; undefined when the service has changed since `seen`. */
@@ -39,6 +41,7 @@ export interface ReplicaRepository {
   prune(service: string, keep: number): Promise<void>;
 }
 
+/** The history: only appended to. */
 export interface EventRepository {
   append(event: NewEvent): Promise<void>;
   /** Oldest first. Without `subjectKey`: of the newest subject of that name. `after` is an event id. */
@@ -50,6 +53,7 @@ export interface EventRepository {
   }): Promise<readonly EventRecord[]>;
 }
 
+/** Clusters and their jobs. */
 export interface ClusterRepository {
   list(): Promise<readonly ClusterRecord[]>;
   get(name: string): Promise<ClusterRecord | undefined>;
