@@ -1,0 +1,53 @@
+import { describe, expect, test } from 'vitest';
+import { anEvent, storeDrivers, withStore } from '../../test/support/stores.ts';
+
+describe.each(storeDrivers)('events in $name', (driver) => {
+  test('an event comes back as it was appended, with a number that goes up', async () => {
+    await withStore(driver, async (store) => {
+      const event = anEvent({
+        at: 1_900_000_000_123,
+        replicaId: 7,
+        from: 'PENDING',
+        to: 'PROVISIONING',
+        cause: 'launch-started',
+        message: 'é "x"',
+      });
+      await store.events.append(event);
+      await store.events.append(anEvent());
+      const [first, second] = await store.events.list({ subject: 'chat' });
+      expect(first).toEqual({ ...event, id: first?.id });
+      expect(second?.id).toBeGreaterThan(first?.id ?? Infinity);
+    });
+  });
+
+  test('a name that was used again shows the newest service, and each by its key', async () => {
+    await withStore(driver, async (store) => {
+      await store.events.append(anEvent({ subjectKey: 'old', message: '1' }));
+      await store.events.append(anEvent({ subjectKey: 'new', message: '2' }));
+      await store.events.append(anEvent({ subject: 'other', subjectKey: 'x', message: '3' }));
+      await store.events.append(anEvent({ subjectKey: 'new', message: '4' }));
+      const messages = async (query: { subject: string; subjectKey?: string }): Promise<readonly string[]> =>
+        (await store.events.list(query)).map(({ message }) => message);
+      expect(await messages({ subject: 'chat' })).toEqual(['2', '4']);
+      expect(await messages({ subject: 'chat', subjectKey: 'old' })).toEqual(['1']);
+      expect(await messages({ subject: 'other' })).toEqual(['3']);
+      expect(await messages({ subject: 'none' })).toEqual([]);
+    });
+  });
+
+  test('a reader that goes on after the last id it saw meets each event once', async () => {
+    await withStore(driver, async (store) => {
+      for (let index = 0; index < 10; index += 1) await store.events.append(anEvent({ message: String(index) }));
+      const met: string[] = [];
+      let after = 0;
+      for (;;) {
+        const page = await store.events.list({ subject: 'chat', after, limit: 3 });
+        if (page.length === 0) break;
+        expect(page.length).toBeLessThanOrEqual(3);
+        met.push(...page.map(({ message }) => message));
+        after = page.at(-1)?.id ?? Infinity;
+      }
+      expect(met).toEqual(['0', '1', '2', '3', '4', '5', '6', '7', '8', '9']);
+    });
+  });
+});

@@ -1,0 +1,70 @@
+import { join } from 'node:path';
+import { sql } from 'kysely';
+import { expect, test } from 'vitest';
+import { withTempHome } from '../../test/support/temp-home.ts';
+import { systemClock } from '../shared/clock.ts';
+import type { Driver } from './driver.ts';
+import { migrate, type Migration } from './migrate.ts';
+import { migrations } from './migrations/all.ts';
+import { openSqlite } from './sqlite-driver.ts';
+
+const addsTable = (version: number): Migration => ({
+  version,
+  name: `adds-t${version}`,
+  async up(writer) {
+    await writer.schema.createTable(`t${version}`).addColumn('a', 'text').execute();
+  },
+});
+
+async function withDriver(use: (driver: Driver) => Promise<void>): Promise<void> {
+  await withTempHome(async (home) => {
+    const driver = await openSqlite(join(home, 'state.db'), systemClock);
+    try {
+      await use(driver);
+    } finally {
+      await driver.close();
+    }
+  });
+}
+
+async function tables(driver: Driver): Promise<readonly string[]> {
+  const { rows } = await sql<{ name: string }>`select name from sqlite_master where type = 'table' and name like 't_'`.execute(driver.db);
+  return rows.map(({ name }) => name).toSorted();
+}
+
+test('versions count from 1 without gaps', () => {
+  expect(migrations.map(({ version }) => version)).toEqual(migrations.map((_, index) => index + 1));
+});
+
+test('only the steps that a database lacks are taken, in order', async () => {
+  await withDriver(async (driver) => {
+    await migrate(driver, [addsTable(1)], systemClock);
+    await migrate(driver, [addsTable(1), addsTable(2), addsTable(3)], systemClock);
+    await migrate(driver, [addsTable(1), addsTable(2), addsTable(3)], systemClock);
+    expect(await tables(driver)).toEqual(['t1', 't2', 't3']);
+    const steps = await driver.db.selectFrom('migrations').select(['version', 'name']).execute();
+    expect(steps.map(({ version, name }) => `${version} ${name}`)).toEqual(['1 adds-t1', '2 adds-t2', '3 adds-t3']);
+  });
+});
+
+test('a step that fails leaves the schema as it was', async () => {
+  await withDriver(async (driver) => {
+    await migrate(driver, [addsTable(1)], systemClock);
+    const failing: Migration = { version: 3, name: 'fails', up: () => Promise.reject(new Error('no')) };
+    await expect(migrate(driver, [addsTable(1), addsTable(2), failing], systemClock)).rejects.toThrow('no');
+    expect(await tables(driver)).toEqual(['t1']);
+    await migrate(driver, [addsTable(1), addsTable(2)], systemClock);
+    expect(await tables(driver)).toEqual(['t1', 't2']);
+  });
+});
+
+test('a database of a newer version of svc is refused and not touched', async () => {
+  await withDriver(async (driver) => {
+    await migrate(driver, [addsTable(1), addsTable(2)], systemClock);
+    await expect(migrate(driver, [addsTable(1)], systemClock)).rejects.toMatchObject({
+      code: 'SVC_VERSION_MISMATCH',
+      message: 'The state database has schema 2; this version of svc knows schemas up to 1.',
+    });
+    expect(await tables(driver)).toEqual(['t1', 't2']);
+  });
+});

@@ -1,0 +1,149 @@
+import { describe, expect, test } from 'vitest';
+import { aReplica, aService, aTask, aVersion } from '../../test/support/builders.ts';
+import { anEvent, storeDrivers, withStore } from '../../test/support/stores.ts';
+import type { ServiceRecord } from './records.ts';
+import type { Store } from './store.ts';
+
+const changedEverywhere: ServiceRecord = {
+  name: 'chat',
+  key: '0a1b2c3d',
+  state: 'READY',
+  desired: 'down',
+  purge: true,
+  host: '0.0.0.0',
+  port: 31_000,
+  version: 2,
+  createdAt: 1_900_000_000_123,
+  firstReadyAt: 1_900_000_000_456,
+  reason: 'It said: "no".\nThen it ended — 終わり',
+  nextReplicaId: 9,
+  memory: {
+    initialised: true,
+    autoscaler: { target: 3, upCount: 1, downCount: 0 },
+    failures: [{ at: 5, everReady: false, readyMs: 0, killed: true }],
+    gaveUp: true,
+  },
+  reconciler: { pid: 12, startTicks: 345, bootId: 'b' },
+  balancer: { pid: 13, startTicks: 346, bootId: 'b' },
+  processesFailed: true,
+  revision: 2,
+};
+
+async function addService(store: Store, change: Partial<ServiceRecord> = {}, limit = 16): Promise<ServiceRecord> {
+  const service = aService(change);
+  await store.services.add(
+    service,
+    aVersion({ service: service.name }),
+    anEvent({ subject: service.name, subjectKey: service.key }),
+    limit,
+  );
+  return service;
+}
+
+describe.each(storeDrivers)('services in $name', (driver) => {
+  test('a service is there as it was added, also for another process and after a restart', async () => {
+    await withStore(driver, async (store, reopen) => {
+      const service = await addService(store);
+      expect(await store.services.get('chat')).toEqual(service);
+      await store.close();
+      const again = await reopen();
+      expect(await again.services.list()).toEqual([service]);
+      expect(await again.services.get('other')).toBeUndefined();
+    });
+  });
+
+  test('every field can be changed and comes back as it was given', async () => {
+    await withStore(driver, async (store) => {
+      const service = await addService(store);
+      expect(await store.services.update(service, changedEverywhere)).toEqual(changedEverywhere);
+      expect(await store.services.get('chat')).toEqual(changedEverywhere);
+      const back = await store.services.update(changedEverywhere, { ...service, createdAt: 1 });
+      expect(await store.services.get('chat')).toEqual({ ...service, createdAt: 1, revision: 3 });
+      expect(back).toEqual(await store.services.get('chat'));
+    });
+  });
+
+  test('a version keeps its task with all values, and unusual names in it do no harm', async () => {
+    await withStore(driver, async (store) => {
+      const task = aTask({
+        envs: JSON.parse('{"__proto__":"x","constructor":"y","A B":"\\u0000é"}'),
+        secrets: { TOKEN: 's3cret' },
+        setup: 'true',
+      });
+      await store.services.add(aService(), aVersion({ task, source: 'run: |\n  true\n' }), anEvent(), 16);
+      const version = await store.services.version('chat', 1);
+      expect(JSON.stringify(version?.task)).toBe(JSON.stringify(task));
+      expect(version).toMatchObject({ service: 'chat', version: 1, source: 'run: |\n  true\n', createdAt: 1_000 });
+      expect(await store.services.version('chat', 2)).toBeUndefined();
+      expect(await store.services.version('other', 1)).toBeUndefined();
+    });
+  });
+
+  test('a taken name, a taken port and a full controller are refused, and nothing of the refused service is kept', async () => {
+    await withStore(driver, async (store) => {
+      await addService(store);
+      await expect(addService(store, { key: 'ffffffff', port: 30_002 })).rejects.toMatchObject({ code: 'SVC_NAME_IN_USE' });
+      await expect(addService(store, { name: 'b', key: 'ffffffff' })).rejects.toMatchObject({
+        code: 'SVC_PORT_BUSY',
+        message: 'Port 30001 belongs to the service "chat".',
+      });
+      await expect(addService(store, { name: 'b', port: 30_002 }, 1)).rejects.toMatchObject({
+        code: 'SVC_TOO_MANY_SERVICES',
+        message: 'The controller has 1 services; its machine allows 1.',
+      });
+      expect((await store.services.list()).map(({ name }) => name)).toEqual(['chat']);
+      expect(await store.services.version('b', 1)).toBeUndefined();
+      expect(await store.events.list({ subject: 'b' })).toEqual([]);
+    });
+  });
+
+  test('of two changes made from the same state only the first is kept, with its event alone', async () => {
+    await withStore(driver, async (store, reopen) => {
+      const seen = await addService(store);
+      const other = await reopen();
+      expect(await store.services.update(seen, { state: 'READY' }, anEvent({ cause: 'first' }))).toMatchObject({
+        state: 'READY',
+        revision: 2,
+      });
+      expect(await other.services.update(seen, { state: 'FAILED' }, anEvent({ cause: 'second' }))).toBeUndefined();
+      expect(await other.services.get('chat')).toMatchObject({ state: 'READY', revision: 2 });
+      expect((await store.events.list({ subject: 'chat' })).map(({ cause }) => cause)).toEqual(['test', 'first']);
+    });
+  });
+
+  test('a change never reaches another service that was put up under the same name', async () => {
+    await withStore(driver, async (store) => {
+      const old = await addService(store);
+      await store.services.remove('chat', old.key, anEvent());
+      const renewed = await addService(store, { key: 'ffffffff' });
+      expect(await store.services.update(old, { state: 'FAILED' })).toBeUndefined();
+      await store.services.remove('chat', old.key, anEvent({ cause: 'too-late' }));
+      expect(await store.services.list()).toEqual([renewed]);
+      expect((await store.events.list({ subject: 'chat', subjectKey: old.key })).map(({ cause }) => cause)).toEqual(['test', 'test']);
+    });
+  });
+
+  test('removing takes versions and replicas along, frees name and port, keeps the history, and is fine to repeat', async () => {
+    await withStore(driver, async (store) => {
+      const service = await addService(store);
+      await addService(store, { name: 'other', key: 'eeeeeeee', port: 30_002 });
+      await store.replicas.add(service, aReplica(), anEvent());
+      for (const _ of [1, 2]) await store.services.remove('chat', service.key, anEvent({ cause: 'removed' }));
+      expect(await store.services.get('chat')).toBeUndefined();
+      expect(await store.services.version('chat', 1)).toBeUndefined();
+      expect(await store.replicas.list('chat')).toEqual([]);
+      expect((await store.events.list({ subject: 'chat' })).map(({ cause }) => cause)).toEqual(['test', 'test', 'removed']);
+      expect(await store.services.version('other', 1)).toBeDefined();
+      await addService(store);
+    });
+  });
+
+  test('services are listed in the order they were made', async () => {
+    await withStore(driver, async (store) => {
+      await addService(store, { name: 'b', createdAt: 2, port: 1 });
+      await addService(store, { name: 'c', createdAt: 1, port: 2 });
+      await addService(store, { name: 'a', createdAt: 2, port: 3 });
+      expect((await store.services.list()).map(({ name }) => name)).toEqual(['c', 'a', 'b']);
+    });
+  });
+});
