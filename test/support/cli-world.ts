@@ -1,0 +1,81 @@
+import { Readable, Writable } from 'node:stream';
+import type { ApiClient } from '../../src/api/client.ts';
+import type { Connection } from '../../src/cli/connection.ts';
+import { runCli } from '../../src/cli/run-cli.ts';
+import { homePaths } from '../../src/shared/paths.ts';
+import { FakeClock } from './fake-clock.ts';
+import { fakeClient, type FakeRoutes, type RecordedCall } from './fake-client.ts';
+
+/** A stream that keeps what is written to it. */
+export class Screen extends Writable {
+  text = '';
+  readonly isTTY: boolean;
+  readonly columns: number;
+  readonly rows = 24;
+
+  constructor(isTTY: boolean, columns: number) {
+    super();
+    this.isTTY = isTTY;
+    this.columns = columns;
+  }
+
+  override _write(chunk: Buffer, _encoding: string, done: () => void): void {
+    this.text += chunk.toString();
+    done();
+  }
+}
+
+/** How the command line is run. */
+export interface CliOptions {
+  /** The controller's answers; without any, no controller runs and none has. */
+  readonly routes?: FakeRoutes;
+  /** Whether all three streams are on a terminal. */
+  readonly tty?: boolean;
+  readonly width?: number;
+  /** Typed by a person. */
+  readonly input?: string;
+  readonly env?: Readonly<Record<string, string>>;
+  readonly cwd?: string;
+  readonly clock?: FakeClock;
+  /** Aborted by the test for Ctrl-C. */
+  readonly interrupt?: AbortController;
+}
+
+/** How a command ended, and what it asked of the controller. */
+export interface CliResult {
+  readonly code: number;
+  readonly stdout: string;
+  readonly stderr: string;
+  readonly calls: readonly RecordedCall[];
+}
+
+/** Runs the command line in this process, against fakes. On a terminal without colours unless `env` asks for them. */
+export async function runInProcess(argv: readonly string[], options: CliOptions = {}): Promise<CliResult> {
+  const { routes, tty = false, width = 80, clock = new FakeClock(), interrupt = new AbortController() } = options;
+  const env: Readonly<Record<string, string>> = { NO_COLOR: '1', ...options.env };
+  const [stdout, stderr] = [new Screen(tty, width), new Screen(tty, width)];
+  const calls: RecordedCall[] = [];
+  const api = routes === undefined ? undefined : fakeClient(routes, calls);
+  const code = await runCli(argv, {
+    streams: { stdin: Object.assign(Readable.from(options.input === undefined ? [] : [options.input]), { isTTY: tty }), stdout, stderr },
+    clock,
+    env: (name) => env[name],
+    cwd: options.cwd ?? '/work',
+    paths: homePaths('/home/ann/.svc', 1000),
+    version: '1.2.3',
+    connection: fakeConnection(api),
+    signal: interrupt.signal,
+  });
+  return { code, stdout: stdout.text, stderr: stderr.text, calls };
+}
+
+function fakeConnection(api: ApiClient | undefined): Connection {
+  return {
+    async client() {
+      if (api === undefined) throw new Error('the test expects no controller to be started');
+      return api;
+    },
+    existing: async () => api,
+    running: async () => api,
+  };
+}
