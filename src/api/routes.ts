@@ -16,7 +16,7 @@ export const apiVersionHeader = 'x-svc-api-version';
 /** Header that carries the version of svc in every reply, for messages. */
 export const svcVersionHeader = 'x-svc-version';
 
-/** Every route. `contract.ts` has the matching schemas; a test keeps them equal, and docs/api.md is generated from both. */
+/** Every route. `contract.ts` has the matching schemas; a test keeps them equal, and docs/reference/api.md is generated from both. */
 export const routes = {
   health: { method: 'GET', path: '/v1/health', reply: 'json', summary: 'Version, process and load of the controller' },
   stopController: { method: 'POST', path: '/v1/controller/stop', reply: 'json', summary: 'Ends the controller process' },

@@ -1,4 +1,4 @@
-/** A replica's states, as `svc serve status` prints them. docs/states.md has the diagram, generated from `transitions`. */
+/** A replica's states, as `svc serve status` prints them. docs/reference/states.md has the diagram, generated from `transitions`. */
 export const replicaStates = [
   'PENDING',
   'PROVISIONING',

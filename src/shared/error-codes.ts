@@ -1,7 +1,7 @@
 /** What a caller can do about an error; decides the exit code, the HTTP status and whether a loop retries. */
 export type ErrorKind = 'invalid-input' | 'not-found' | 'conflict' | 'unauthenticated' | 'capacity' | 'transient' | 'internal';
 
-/** One row of the table of errors: its kind, what it means, and what a user can do. docs/errors.md is generated from it. */
+/** One row of the table of errors: its kind, what it means, and what a user can do. docs/reference/errors.md is generated from it. */
 export interface ErrorCodeRow {
   readonly kind: ErrorKind;
   readonly meaning: string;
@@ -123,7 +123,7 @@ export const errorCodes = {
 /** A stable error code, as printed and documented. */
 export type ErrorCode = keyof typeof errorCodes;
 
-/** Exit codes by kind; documented in docs/cli.md. 70 and 75 follow sysexits.h (EX_SOFTWARE, EX_TEMPFAIL). */
+/** Exit codes by kind; documented in docs/reference/cli.md. 70 and 75 follow sysexits.h (EX_SOFTWARE, EX_TEMPFAIL). */
 export const exitCodes: Readonly<Record<ErrorKind, number>> = {
   'invalid-input': 2,
   'not-found': 3,

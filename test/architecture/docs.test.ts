@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { errorCodes } from '../../src/shared/error-codes.ts';
 import { linksOf, pages } from './markdown.ts';
-import { productSources } from './source-tree.ts';
+import { allSources, productSources } from './source-tree.ts';
 
 const pageByPath = new Map(pages.map((page) => [page.path, page]));
 
@@ -17,6 +17,11 @@ test('every link leads to a file, and to a heading where it names one', () => {
     }),
   );
   expect(broken).toEqual([]);
+});
+
+test('every page that the source names exists', () => {
+  const named = allSources.flatMap(({ path, text }) => (text.match(/\bdocs\/[\w/-]+\.md\b/g) ?? []).map((page) => ({ path, page })));
+  expect(named.filter(({ page }) => !existsSync(page))).toEqual([]);
 });
 
 test('every error code and every variable that a page names is known to the source', () => {
