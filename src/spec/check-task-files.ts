@@ -1,6 +1,7 @@
 import { stat } from 'node:fs/promises';
 import type { Task } from '../domain/task.ts';
 import { SvcError } from '../shared/errors.ts';
+import { redact } from '../shared/redact.ts';
 
 /**
  * Whether the local files that a task names are there: the working directory, sources of file mounts, TLS files.
@@ -23,7 +24,7 @@ export async function checkTaskFiles(task: Task): Promise<void> {
   const problems = found.filter((problem) => problem !== undefined);
   if (problems.length === 0) return;
   const hint = 'Check the paths; relative ones start from the folder of the task file.';
-  throw new SvcError('SVC_FILE_NOT_FOUND', `${problems.join('; ')}.`, { hint });
+  throw new SvcError('SVC_FILE_NOT_FOUND', redact(`${problems.join('; ')}.`, Object.values(task.secrets)), { hint });
 }
 
 interface Wanted {

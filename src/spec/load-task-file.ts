@@ -1,7 +1,7 @@
 import { resolve } from 'node:path';
 import type { Task } from '../domain/task.ts';
 import { maxTaskBytes, parseTask, tooBig, type TaskSource } from './parse-task.ts';
-import { readTextFile } from './read-text-file.ts';
+import { decode, readTextFile } from './read-text-file.ts';
 
 /** What the command line adds to a task file. */
 export interface TaskOverrides {
@@ -22,7 +22,7 @@ export interface LoadedTask {
  */
 export async function loadTaskFile(path: string, overrides: TaskOverrides = {}): Promise<LoadedTask> {
   const file = path === '-' ? '-' : resolve(path);
-  const text = await readTextFile(path === '-' ? '/dev/stdin' : file, 'The file', maxTaskBytes, tooBig);
+  const text = path === '-' ? await readStandardInput() : readTextFile(file, 'The file', maxTaskBytes, tooBig);
   const source: TaskSource = {
     source: text,
     file,
@@ -31,4 +31,16 @@ export async function loadTaskFile(path: string, overrides: TaskOverrides = {}):
     ...(overrides.workdir === undefined ? {} : { workdir: resolve(overrides.workdir) }),
   };
   return { task: parseTask(source), source };
+}
+
+/** By the stream rather than as a file: standard input may be a socket, which cannot be opened. */
+async function readStandardInput(): Promise<string> {
+  const chunks: Buffer[] = [];
+  let length = 0;
+  for await (const chunk of process.stdin as AsyncIterable<Buffer>) {
+    chunks.push(chunk);
+    length += chunk.length;
+    if (length > maxTaskBytes) throw tooBig('The text on standard input');
+  }
+  return decode(Buffer.concat(chunks), '-', 'Standard input');
 }

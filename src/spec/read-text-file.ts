@@ -1,16 +1,16 @@
-import { readFile, stat } from 'node:fs/promises';
+import { readFileSync, statSync } from 'node:fs';
 import { hasErrno, messageOf, SvcError } from '../shared/errors.ts';
 
 /**
  * The text of a small file that a user named. `what` says what it is (`Task file`). Throws SVC_FILE_NOT_FOUND, SVC_FILE_UNREADABLE
  * (a folder, no permission, not UTF-8), or what `tooBig` makes when it has more than `maxBytes`, without reading it.
  */
-export async function readTextFile(path: string, what: string, maxBytes: number, tooBig: (path: string) => SvcError): Promise<string> {
+export function readTextFile(path: string, what: string, maxBytes: number, tooBig: (path: string) => SvcError): string {
   try {
-    const stats = await stat(path);
+    const stats = statSync(path);
     if (stats.isDirectory()) throw new SvcError('SVC_FILE_UNREADABLE', `${what} ${path} is a folder.`, { hint: 'Name a file.' });
     if (stats.size > maxBytes) throw tooBig(path);
-    return decode(await readFile(path), path, what);
+    return decode(readFileSync(path), path, what);
   } catch (error: unknown) {
     if (hasErrno(error, 'ENOENT', 'ENOTDIR')) throw new SvcError('SVC_FILE_NOT_FOUND', `${what} ${path} does not exist.`, { cause: error });
     if (error instanceof SvcError) throw error;
@@ -19,9 +19,9 @@ export async function readTextFile(path: string, what: string, maxBytes: number,
   }
 }
 
-function decode(bytes: Uint8Array, path: string, what: string): string {
+/** Strict UTF-8; a byte order mark is taken away. */
+export function decode(bytes: Uint8Array, path: string, what: string): string {
   try {
-    // Takes a byte order mark away, too.
     return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
   } catch (error: unknown) {
     throw new SvcError('SVC_FILE_UNREADABLE', `${what} ${path} is not UTF-8 text.`, { hint: 'Save it as UTF-8.', cause: error });

@@ -1,0 +1,94 @@
+import { defaultConfig, type Config, type LocalConfig } from '../domain/config.ts';
+import { SvcError } from '../shared/errors.ts';
+import { findingsOf } from './findings.ts';
+import { parsePartly } from './partial-parse.ts';
+import { readResources } from './read/resources.ts';
+import { readTextFile } from './read-text-file.ts';
+import { Report } from './report.ts';
+import { configSection, type ConfigFields } from './schema/config.ts';
+import { SourceText } from './source-text.ts';
+import { composeYaml } from './yaml/compose.ts';
+import { dropNulls } from './yaml/drop-nulls.ts';
+import { toValue } from './yaml/node.ts';
+
+/** Bytes (1 MiB). */
+const maxConfigBytes = 1_048_576;
+
+/**
+ * Reads the configuration file; an absent one is the defaults. Throws SVC_INVALID_CONFIG with all problems at once, or SVC_FILE_UNREADABLE.
+ */
+export function loadConfig(path: string): Config {
+  try {
+    const text = readTextFile(path, 'The configuration file', maxConfigBytes, (file) => {
+      return new SvcError('SVC_INVALID_CONFIG', `${file} is larger than 1 MiB, which no configuration needs to be.`);
+    });
+    return parseConfig(text, path);
+  } catch (error: unknown) {
+    if (error instanceof SvcError && error.code === 'SVC_FILE_NOT_FOUND') return defaultConfig;
+    throw error;
+  }
+}
+
+const nullableSections = [[], ['serve'], ['serve', 'controller'], ['serve', 'controller', 'resources'], ['local']] as const;
+const resourcesPath = ['serve', 'controller', 'resources'] as const;
+
+/** The text of a configuration file as a value. An empty file, or one of comments only, is the defaults. */
+export function parseConfig(text: string, file: string): Config {
+  if (text.split('\n').every((line) => /^\s*(#|$)/.test(line))) return defaultConfig;
+  const source = new SourceText(text, file);
+  const composed = composeYaml(source);
+  const root = composed.root?.kind === 'map' ? dropNulls(composed.root, nullableSections) : undefined;
+  const report = new Report(source, root);
+  for (const fault of composed.faults) report.fault(fault);
+  if (composed.root !== undefined && root === undefined) report.at([], 'expected a map of fields such as local and serve');
+  let fields: ConfigFields = {};
+  if (root !== undefined) {
+    const { output, issues } = parsePartly(configSection, toValue(root));
+    for (const finding of findingsOf(issues, { root, homes: new Map() })) {
+      if (finding.key) report.atKey(finding.path, finding.message, finding.hint);
+      else report.at(finding.path, finding.message, finding.hint);
+    }
+    fields = output ?? {};
+  }
+  const config = toConfig(fields, report);
+  if (!report.isEmpty) throw report.toError('SVC_INVALID_CONFIG', 'The configuration file');
+  return config;
+}
+
+function toConfig(fields: ConfigFields, report: Report): Config {
+  const controller = fields.serve?.controller ?? {};
+  return {
+    serve: {
+      controller: {
+        resources: controller.resources && readResources(controller.resources, resourcesPath, report),
+        highAvailability: controller.high_availability ?? false,
+        autostop: readAutostop(controller.autostop),
+      },
+    },
+    local: readLocal(fields.local ?? {}, report),
+    allowedClouds: fields.allowed_clouds,
+  };
+}
+
+type Controller = Config['serve']['controller'];
+
+function readAutostop(given: NonNullable<NonNullable<ConfigFields['serve']>['controller']>['autostop']): Controller['autostop'] {
+  const { autostop } = defaultConfig.serve.controller;
+  if (given === false) return undefined;
+  if (given === undefined || given === true) return autostop;
+  if (typeof given === 'number') return { idleMinutes: given, down: false };
+  return { idleMinutes: given.idle_minutes ?? autostop?.idleMinutes ?? 10, down: given.down ?? false };
+}
+
+function readLocal(fields: NonNullable<ConfigFields['local']>, report: Report): LocalConfig {
+  const regions = fields.regions?.map((region) => {
+    const { name, state, refuse_with: refuseWith, max_machines: maxMachines } = typeof region === 'string' ? { name: region } : region;
+    return { name, state: state ?? 'up', refuseWith: refuseWith ?? 'capacity', maxMachines } as const;
+  });
+  const seen = new Set<string>();
+  for (const [index, { name }] of (regions ?? []).entries()) {
+    if (seen.has(name)) report.at(['local', 'regions', index], 'two regions have this name');
+    seen.add(name);
+  }
+  return { regions: regions ?? defaultConfig.local.regions, isolation: fields.isolation ?? 'auto', gpus: fields.gpus };
+}

@@ -1,0 +1,60 @@
+import { z } from 'zod';
+import { localIsolations } from '../../domain/config.ts';
+import { readAccelerator } from './accelerators.ts';
+import { cloudName } from './infra.ts';
+import { field, reading, required, section, someText, type Reading, wholeNumber, word } from './kit.ts';
+import { autostop, resourcesSection } from './resources.ts';
+import type { Accelerator } from '../../domain/task.ts';
+
+const regionName = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,49}$/, 'is not the name of a region: letters, digits, ".", "_" and "-"');
+
+const region = section({
+  name: required(regionName, 'Name of the region.'),
+  state: field(word(['up', 'refusing', 'lost']), '`refusing` gives no new machines; `lost` also takes away those it has.', 'up'),
+  refuse_with: field(word(['capacity', 'quota']), 'What a refusal looks like.', 'capacity'),
+  max_machines: field(wholeNumber.min(0), 'Machines it can have.', { words: 'as many as there is room for' }),
+});
+
+const gpuText = reading(z.string(), (text): Reading<Accelerator> => {
+  const wish = readAccelerator(text);
+  if ('problem' in wish) return wish;
+  return wish.ok.kind === 'named' ? { ok: wish.ok.accelerator } : { problem: 'must be NAME or NAME:COUNT\nWrite for instance: gpus: L4:2' };
+});
+const gpuCount = reading(wholeNumber.min(0).max(1024), (count): Reading<Accelerator> => ({ ok: { name: 'GPU', count } }));
+
+const cloud = reading(someText, (text): Reading<string> => {
+  const name = cloudName(text);
+  return name === undefined || !/^[a-z0-9-]+$/.test(name) ? { problem: 'is not the name of a place' } : { ok: name };
+});
+
+const controller = section({
+  resources: field(resourcesSection, 'The machine of the controller, as `resources` in a task file.', { words: 'this machine' }),
+  high_availability: field(z.boolean(), 'Run the controller so that it survives the loss of its machine (Kubernetes only).', false),
+  autostop: field(
+    autostop,
+    'Minutes after the last service until the controller stops: `true`, `false`, minutes, text such as `1h`, or `{idle_minutes, down}`.',
+    10,
+  ),
+});
+
+const local = section({
+  regions: field(
+    z
+      .array(z.union([regionName, region]))
+      .min(1)
+      .max(100),
+    'Regions this machine pretends to have, by name or in detail.',
+    ['local'],
+  ),
+  isolation: field(word(localIsolations), 'How replicas are kept apart; `auto` takes the first that works.', 'auto'),
+  gpus: field(z.union([gpuCount, gpuText]), 'GPUs to offer instead of those found: a number, or `NAME:COUNT`.', { words: 'those found' }),
+});
+
+/** The configuration file. */
+export const configSection = section({
+  serve: field(section({ controller: field(controller, 'The controller. Settings apply to the next one that starts.') }), 'Serving.'),
+  local: field(local, 'This machine as a place for replicas.'),
+  allowed_clouds: field(z.array(cloud).min(1), 'The only places that may be used.', { words: 'all' }),
+});
+
+export type ConfigFields = z.output<typeof configSection>;

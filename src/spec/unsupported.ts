@@ -1,0 +1,162 @@
+import { posix } from 'node:path';
+import type { FileMount, Task } from '../domain/task.ts';
+import { SvcError } from '../shared/errors.ts';
+import { redact } from '../shared/redact.ts';
+
+/** What a file can ask for that a version, or a place, may not be able to do. */
+export const features = [
+  'tls',
+  'num_nodes',
+  'use_spot',
+  'image_id',
+  'disk_tier',
+  'network_tier',
+  'bucket_mounts',
+  'mounts_outside_workdir',
+  'git_workdir',
+  'spot_policy',
+  'target_qps_per_accelerator',
+  'balancer_threads',
+] as const;
+export type Feature = (typeof features)[number];
+
+/** What can be done. Fields in `otherFields` of the task, by the name in the file, may stand here as well. */
+export interface DeployAbilities {
+  readonly can: ReadonlySet<Feature | (string & {})>;
+}
+
+/** Something a file asks for that cannot be done yet. */
+export interface UnsupportedFeature {
+  /** The field, as the file writes it. */
+  readonly field: string;
+  /** What cannot be done, and what to do instead. */
+  readonly sentence: string;
+}
+
+/**
+ * Every field of a valid task that could only be ignored, given what can be done. Empty means that the task can be deployed as it is meant.
+ */
+export function unsupportedFeatures(task: Task, abilities: DeployAbilities): readonly UnsupportedFeature[] {
+  const wanted: readonly (UnsupportedFeature & { readonly feature: string; readonly used: boolean })[] = [
+    ...serviceWishes(task),
+    ...machineWishes(task),
+    ...mountWishes(task),
+    ...otherWishes(task),
+  ];
+  return wanted.filter(({ used, feature }) => used && !abilities.can.has(feature)).map(({ field, sentence }) => ({ field, sentence }));
+}
+
+/** Throws SVC_NOT_SUPPORTED naming every such field. */
+export function refuseUnsupported(task: Task, abilities: DeployAbilities): void {
+  const found = unsupportedFeatures(task, abilities);
+  if (found.length === 0) return;
+  const fields = found.map(({ field }) => field).join(', ');
+  const message = `This version cannot act on ${fields}. ${found.map(({ field, sentence }) => `${field}: ${sentence}`).join(' ')}`;
+  // Targets of mounts can hold the values of variables.
+  const secrets = Object.values(task.secrets);
+  throw new SvcError('SVC_NOT_SUPPORTED', redact(message, secrets), { hint: redact(`Remove or change: ${fields}`, secrets) });
+}
+
+type Wish = UnsupportedFeature & { readonly feature: string; readonly used: boolean };
+
+function wish(feature: Feature | (string & {}), field: string, used: boolean, sentence: string): Wish {
+  return { feature, field, used, sentence };
+}
+
+function serviceWishes({ service }: Task): readonly Wish[] {
+  if (service === undefined) return [];
+  const { replicaPolicy: policy, loadBalancer } = service;
+  const section = 'service.replica_policy';
+  const spot = 'Spot policies are not there yet; leave it out.';
+  const target = policy.targetQpsPerReplica;
+  return [
+    wish('tls', 'service.tls', service.tls !== undefined, 'The endpoint speaks plain HTTP; put a TLS proxy before it and leave this out.'),
+    wish('spot_policy', `${section}.dynamic_ondemand_fallback`, policy.dynamicOndemandFallback, spot),
+    wish('spot_policy', `${section}.base_ondemand_fallback_replicas`, policy.baseOndemandFallbackReplicas > 0, spot),
+    wish('spot_policy', `${section}.spot_placer`, policy.spotPlacer !== undefined, spot),
+    wish(
+      'target_qps_per_accelerator',
+      `${section}.target_qps_per_replica`,
+      typeof target === 'object',
+      'A target for each accelerator is not there yet; give one number.',
+    ),
+    wish(
+      'balancer_threads',
+      'service.load_balancer.threads',
+      (loadBalancer.threads ?? 1) > 1,
+      'The balancer has one thread; leave it out.',
+    ),
+  ];
+}
+
+function machineWishes({ resources, numNodes }: Task): readonly Wish[] {
+  const any = (test: (choice: Task['resources']['choices'][number]) => boolean): boolean => resources.choices.some(test);
+  return [
+    wish('num_nodes', 'num_nodes', numNodes > 1, 'A replica has one machine; leave it out.'),
+    wish(
+      'use_spot',
+      'resources.use_spot',
+      any((choice) => choice.useSpot),
+      'No enabled place has spot machines; leave it out.',
+    ),
+    wish(
+      'image_id',
+      'resources.image_id',
+      any((choice) => choice.imageId !== undefined),
+      'No enabled place takes images; leave it out.',
+    ),
+    wish(
+      'disk_tier',
+      'resources.disk_tier',
+      any((choice) => choice.diskTier !== undefined),
+      'Disks cannot be chosen here; leave it out.',
+    ),
+    wish(
+      'network_tier',
+      'resources.network_tier',
+      any((choice) => choice.networkTier !== undefined),
+      'Networks cannot be chosen here; leave it out.',
+    ),
+  ];
+}
+
+const mountField = (mount: FileMount): string => `file_mounts.${mount.target}`;
+
+function mountWishes({ fileMounts, workdir }: Task): readonly Wish[] {
+  return [
+    wish('git_workdir', 'workdir.url', workdir?.kind === 'git', 'Clone the repository and name its folder.'),
+    ...fileMounts.map((mount) => {
+      const sentence = 'Buckets cannot be mounted yet; download it in setup, or name a local path.';
+      return wish('bucket_mounts', mountField(mount), mount.source.kind === 'bucket', sentence);
+    }),
+    ...fileMounts.map((mount) => {
+      const sentence = 'Only paths inside the working directory can be written here; use a relative target such as ./data.';
+      return wish('mounts_outside_workdir', mountField(mount), mount.source.kind === 'path' && isOutside(mount.target), sentence);
+    }),
+  ];
+}
+
+function isOutside(target: string): boolean {
+  const path = posix.normalize(target);
+  return path.startsWith('/') || path.startsWith('~') || path === '..' || path.startsWith('../');
+}
+
+const otherSentences: Readonly<Record<string, string>> = {
+  pool: 'Pools of workers are not there yet; use replicas of a service.',
+  managed_secrets: 'There is no store of secrets yet; name them below secrets and give them with --secret.',
+  volumes: 'Volumes are not there yet; leave it out.',
+  autostop: 'Single machines do not stop by themselves yet; leave it out and use: svc down.',
+  job_recovery: 'Jobs are not recovered yet; leave it out.',
+};
+
+/** Only tools write these, and nothing depends on them. */
+const harmless = new Set(['_metadata']);
+
+function otherWishes({ otherFields, resources }: Task): readonly Wish[] {
+  const inResources = new Set(resources.choices.flatMap((choice) => choice.otherFields));
+  const fields = [
+    ...otherFields.filter((name) => !harmless.has(name)).map((name) => ({ name, field: name })),
+    ...[...inResources].map((name) => ({ name, field: `resources.${name}` })),
+  ];
+  return fields.map(({ name, field }) => wish(name, field, true, otherSentences[name] ?? 'It is not there yet; leave it out.'));
+}
