@@ -1,0 +1,106 @@
+import { closeSync, fstatSync, mkdirSync, openSync, renameSync, write, writeSync } from 'node:fs';
+import { dirname } from 'node:path';
+import type { Clock } from '../shared/clock.ts';
+import { messageOf } from '../shared/errors.ts';
+import { accessLine, type AccessRecord } from './access-record.ts';
+
+const flushEveryMs = 200;
+const flushAtCharacters = 65_536;
+const rotateAtBytes = 67_108_864;
+/** A disk that cannot follow loses lines rather than memory. */
+const maxWaitingCharacters = 8_388_608;
+
+/** What the log needs from outside. */
+export interface AccessLogOptions {
+  readonly path: string;
+  readonly clock: Clock;
+  readonly onError: (message: string) => void;
+  /** Bytes after which the file is moved to `PATH.1` and begun anew. */
+  readonly rotateAt?: number;
+}
+
+/** Appends one JSON line for each request, in batches; never holds up a request. Two files of 64 MiB at most. */
+export class AccessLog {
+  readonly #options: AccessLogOptions;
+  readonly #rotateAt: number;
+  #file: number;
+  #size: number;
+  #waiting = '';
+  #isWriting = false;
+  #lost = 0;
+  #isFailing = false;
+
+  constructor(options: AccessLogOptions) {
+    this.#options = options;
+    this.#rotateAt = options.rotateAt ?? rotateAtBytes;
+    mkdirSync(dirname(options.path), { recursive: true, mode: 0o700 });
+    this.#file = openSync(options.path, 'a', 0o600);
+    this.#size = fstatSync(this.#file).size;
+    options.clock.every(flushEveryMs, () => this.#flush());
+  }
+
+  add(record: AccessRecord): void {
+    if (this.#waiting.length > maxWaitingCharacters) {
+      this.#lost += 1;
+      return;
+    }
+    this.#waiting += accessLine(record);
+    if (this.#waiting.length >= flushAtCharacters) this.#flush();
+  }
+
+  /** Writes what waits and closes the file; nothing may be added any more. */
+  close(): void {
+    try {
+      writeSync(this.#file, this.#waiting);
+      closeSync(this.#file);
+    } catch (error) {
+      this.#report(error);
+    }
+    this.#waiting = '';
+  }
+
+  #flush(): void {
+    if (this.#isWriting || this.#waiting === '') return;
+    const batch = Buffer.from(this.#waiting);
+    this.#waiting = '';
+    this.#isWriting = true;
+    this.#writeAll(batch, 0);
+  }
+
+  #writeAll(batch: Buffer, from: number): void {
+    write(this.#file, batch, from, batch.length - from, null, (error, written) => {
+      if (error === null && from + written < batch.length) return this.#writeAll(batch, from + written);
+      this.#isWriting = false;
+      if (error === null) this.#settle(batch.length);
+      else this.#report(error);
+      return undefined;
+    });
+  }
+
+  #settle(written: number): void {
+    this.#isFailing = false;
+    this.#size += written;
+    if (this.#lost > 0) this.#options.onError(`The access log lost ${this.#lost} lines because the disk was too slow.`);
+    this.#lost = 0;
+    if (this.#size >= this.#rotateAt) this.#rotate();
+  }
+
+  #rotate(): void {
+    const { path } = this.#options;
+    try {
+      renameSync(path, `${path}.1`);
+      const next = openSync(path, 'a', 0o600);
+      closeSync(this.#file);
+      this.#file = next;
+      this.#size = 0;
+    } catch (error) {
+      this.#report(error);
+    }
+  }
+
+  /** Once for each series of failures: a full disk would otherwise fill the process's own log too. */
+  #report(error: unknown): void {
+    if (!this.#isFailing) this.#options.onError(`The access log could not be written: ${messageOf(error)}`);
+    this.#isFailing = true;
+  }
+}

@@ -1,0 +1,35 @@
+import type { BalancerConfig, BalancerReport } from '../domain/balancer-link.ts';
+import type { Clock } from '../shared/clock.ts';
+import type { AccessRecord } from './access-record.ts';
+import type { Deadlines } from './deadlines.ts';
+import type { ReplicaSet } from './replica-set.ts';
+import type { RetryBudget } from './retry-budget.ts';
+
+/** Why a replica deserves a probe at once. */
+export type SuspectReason = Extract<BalancerReport, { type: 'suspect' }>['reason'];
+
+/** What all requests of the process share. */
+export interface BalancerContext {
+  readonly config: BalancerConfig;
+  readonly clock: Clock;
+  readonly deadlines: Deadlines;
+  readonly replicas: ReplicaSet;
+  readonly retryBudget: RetryBudget;
+  readonly counters: RequestCounters;
+  readonly newRequestId: () => string;
+  /** A request ended. */
+  readonly log: (record: AccessRecord) => void;
+  readonly suspect: (replicaId: number, reason: SuspectReason) => void;
+  /** An unexpected error in the work on one connection, which was closed for it. */
+  readonly crashed: (error: unknown) => void;
+}
+
+/** Counted since the process started. */
+export interface RequestCounters {
+  /** Requests whose head could be read, whatever became of them. */
+  requests: number;
+  /** Those that the balancer answered with 5xx itself, and those whose response a replica broke off. */
+  errors: number;
+  /** The process is ending: connections are closed after their current response. */
+  isDraining: boolean;
+}

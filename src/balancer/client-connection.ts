@@ -1,0 +1,251 @@
+import type { Socket } from 'node:net';
+import { openRecord } from './access-record.ts';
+import type { BalancerContext } from './balancer-context.ts';
+import type { Timed } from './deadlines.ts';
+import type { ExchangeClient } from './exchange-client.ts';
+import { Exchange } from './exchange.ts';
+import type { Trailers } from './http1/chunked-decoder.ts';
+import type { Fault } from './http1/faults.ts';
+import type { ForwardedClient } from './http1/forward-request.ts';
+import { defaultHeadLimits } from './http1/limits.ts';
+import { writeOwnResponse, type OwnResponse } from './http1/own-response.ts';
+import type { RequestHead } from './http1/request-head.ts';
+import { RequestParser, type RequestSink } from './http1/request-parser.ts';
+import { MessageWriter } from './message-writer.ts';
+import * as own from './own-responses.ts';
+
+/** From the first byte of a head to its last. */
+const headTimeoutMs = 10_000;
+const idleTimeoutMs = 75_000;
+/** A reply that tells a client to stop sending is lost when the connection is closed before the client has read it. */
+const lingerMs = 2_000;
+/** Of further requests sent before the answer to the current one; the client waits beyond it. */
+const maxPipelinedBytes = 65_536;
+
+/** One connection of a client: reads requests off it one after the other and gives each to an exchange. */
+export class ClientConnection implements RequestSink, ExchangeClient, Timed {
+  readonly forwarded: ForwardedClient;
+  readonly writer: MessageWriter;
+  deadlineAt: number;
+  readonly #socket: Socket;
+  readonly #context: BalancerContext;
+  readonly #onClosed: (connection: ClientConnection) => void;
+  readonly #parser = new RequestParser(this, defaultHeadLimits);
+  #exchange: Exchange | undefined;
+  /** `lingering`: all was said, what still comes is thrown away until the client closes. */
+  #state: 'open' | 'lingering' | 'closed' = 'open';
+  /** Read but not looked at: belongs to the requests after the current one. */
+  #pipelined: Buffer | undefined;
+  #isConsuming = false;
+
+  constructor(socket: Socket, context: BalancerContext, onClosed: (connection: ClientConnection) => void) {
+    this.#socket = socket;
+    this.#context = context;
+    this.#onClosed = onClosed;
+    this.writer = new MessageWriter(socket);
+    this.forwarded = { address: plainAddress(socket.remoteAddress), proto: 'http' };
+    this.deadlineAt = context.deadlines.in(headTimeoutMs);
+    socket.on('data', (chunk: Buffer) => this.#onData(chunk));
+    socket.on('drain', () => this.#guarded(() => this.#onDrain()));
+    socket.on('end', () => this.#guarded(() => this.#onEnd()));
+    // What is wrong does not matter: `close` follows.
+    socket.on('error', () => undefined);
+    socket.on('close', () => this.#guarded(() => this.#onClose()));
+    context.deadlines.add(this);
+  }
+
+  /** The process is ending: an idle connection goes now, a busy one after its response. */
+  drain(): void {
+    if (this.#exchange === undefined && this.#state === 'open' && !this.#parser.isInHead) this.#closeAfterReply();
+  }
+
+  /** Closes it at once. */
+  destroy(): void {
+    this.#socket.destroy();
+    this.#guarded(() => this.#onClose());
+  }
+
+  /** Says one thing and closes; before anything was read. */
+  turnAway(response: OwnResponse): void {
+    this.#reply(response);
+  }
+
+  // ---- RequestSink
+
+  requestHead(head: RequestHead): void {
+    this.#exchange = new Exchange(this.#context, this, head);
+  }
+
+  body(bytes: Buffer, from: number, to: number): void {
+    this.#exchange?.requestBody(bytes.subarray(from, to));
+  }
+
+  requestEnd(trailers: Trailers): void {
+    this.#exchange?.requestEnd(trailers);
+  }
+
+  requestFault(fault: Fault): void {
+    if (this.#exchange !== undefined) this.#exchange.requestFault(fault);
+    else if (this.#state === 'open') this.#reply(own.refusal(fault));
+  }
+
+  // ---- ExchangeClient
+
+  pauseReading(): void {
+    this.#socket.pause();
+  }
+
+  resumeReading(): void {
+    const waits = this.#pipelined !== undefined && this.#pipelined.length >= maxPipelinedBytes;
+    if (this.#socket.isPaused() && !waits) this.#socket.resume();
+  }
+
+  exchangeDone(isPersistent: boolean): void {
+    this.#exchange = undefined;
+    if (this.#state !== 'open') return;
+    if (!isPersistent) this.#closeAfterReply();
+    else {
+      this.deadlineAt = this.#context.deadlines.in(idleTimeoutMs);
+      if (!this.#isConsuming) this.#goOn();
+    }
+  }
+
+  exchangeBroken(): void {
+    this.#exchange = undefined;
+    this.#state = 'closed';
+    // A reset, as the plain end of a connection would be the proper end of a body that has no length. What was written leaves first.
+    if (this.#socket.writableLength === 0) this.#socket.resetAndDestroy();
+    else {
+      this.#socket.write('', () => this.#socket.resetAndDestroy());
+      this.deadlineAt = this.#context.deadlines.in(lingerMs);
+    }
+  }
+
+  // ---- Timed
+
+  onDeadline(): void {
+    this.#guarded(() => {
+      if (this.#exchange !== undefined) this.#exchange.onDeadline(this.#socket.writableNeedDrain);
+      else if (this.#state === 'open' && this.#parser.isInHead) this.#reply(own.requestTimeout);
+      else this.destroy();
+    });
+  }
+
+  // ---- Events of the socket
+
+  #onData(chunk: Buffer): void {
+    if (this.#state !== 'open') return;
+    // Not through `#guarded`: this is the hot path.
+    try {
+      if (this.#pipelined !== undefined || this.#exchange?.isRequestRead === true) this.#putAside(chunk);
+      else this.#consume(chunk);
+    } catch (error) {
+      this.#crash(error);
+    }
+  }
+
+  /** Works on one read: as many requests as can be answered at once, and the beginning of one that cannot. */
+  #consume(chunk: Buffer): void {
+    this.#isConsuming = true;
+    const wasInHead = this.#parser.isInHead;
+    let at = 0;
+    while (at < chunk.length && this.#state === 'open') {
+      if (this.#exchange?.isRequestRead === true || (this.#exchange === undefined && this.#socket.writableNeedDrain)) {
+        this.#putAside(chunk.subarray(at));
+        break;
+      }
+      at = this.#parser.feed(chunk, at);
+      this.#exchange?.advance();
+    }
+    this.#isConsuming = false;
+    if (this.#parser.isInHead && !(wasInHead && at === chunk.length)) this.deadlineAt = this.#context.deadlines.in(headTimeoutMs);
+  }
+
+  #putAside(bytes: Buffer): void {
+    this.#pipelined = this.#pipelined === undefined ? bytes : Buffer.concat([this.#pipelined, bytes]);
+    if (this.#pipelined.length >= maxPipelinedBytes) this.#socket.pause();
+  }
+
+  /** Takes up what was put aside. */
+  #goOn(): void {
+    const bytes = this.#pipelined;
+    this.#pipelined = undefined;
+    if (this.#socket.isPaused()) this.#socket.resume();
+    if (bytes !== undefined) this.#consume(bytes);
+  }
+
+  #onDrain(): void {
+    if (this.#exchange !== undefined) this.#exchange.clientDrained();
+    else if (this.#state === 'open') this.#goOn();
+  }
+
+  #onEnd(): void {
+    // A client that closed cannot be told from one that only sends no more; the work of a replica is not spent on the first.
+    if (this.#exchange !== undefined || this.#state === 'closed') this.destroy();
+    else this.#socket.end();
+  }
+
+  #onClose(): void {
+    this.#state = 'closed';
+    this.#context.deadlines.delete(this);
+    this.#onClosed(this);
+    const exchange = this.#exchange;
+    this.#exchange = undefined;
+    exchange?.clientGone();
+  }
+
+  // ---- Ends
+
+  /** Answers a request that could not be read to its end. */
+  #reply(response: OwnResponse): void {
+    const { clock, newRequestId, log } = this.#context;
+    const record = openRecord(clock.now(), clock.monotonic());
+    record.requestId = newRequestId();
+    record.status = response.status;
+    record.code = response.code;
+    record.outcome = response.status < 500 ? 'refused' : 'unavailable';
+    this.writer.text(writeOwnResponse(response, undefined, record.requestId, false));
+    this.writer.flush();
+    this.#closeAfterReply();
+    log(record);
+  }
+
+  #closeAfterReply(): void {
+    this.#state = 'lingering';
+    this.#pipelined = undefined;
+    this.deadlineAt = this.#context.deadlines.in(this.#context.config.idleTimeoutMs);
+    this.#socket.end(() => {
+      this.deadlineAt = this.#context.deadlines.in(lingerMs);
+    });
+    if (this.#socket.isPaused()) this.#socket.resume();
+  }
+
+  #guarded(work: () => void): void {
+    try {
+      work();
+    } catch (error) {
+      this.#crash(error);
+    }
+  }
+
+  /** An unexpected error in the work on one connection must not end the others. */
+  #crash(error: unknown): void {
+    this.#context.crashed(error);
+    const exchange = this.#exchange;
+    this.#exchange = undefined;
+    this.#state = 'closed';
+    this.#isConsuming = false;
+    this.#socket.destroy();
+    try {
+      exchange?.clientGone();
+    } catch (second) {
+      this.#context.crashed(second);
+    }
+  }
+}
+
+/** IPv4 clients of a socket that takes both kinds look like `::ffff:10.0.0.1`. */
+function plainAddress(address: string | undefined): string {
+  if (address === undefined) return 'unknown';
+  return address.startsWith('::ffff:') ? address.slice('::ffff:'.length) : address;
+}

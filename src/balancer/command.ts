@@ -1,0 +1,60 @@
+import type { BalancerCommand, BalancerReplica } from '../domain/balancer-link.ts';
+import type { ReplicaAddress } from '../shared/replica-address.ts';
+
+type Json = Readonly<Record<string, unknown>>;
+
+const maxPort = 65_535;
+
+/** Reads one line of the control socket; undefined when it is no command that is known. Pure. */
+export function readCommand(line: string): BalancerCommand | undefined {
+  const value = parseObject(line);
+  if (value === undefined || value['type'] !== 'replicas') return undefined;
+  const { epoch, revision } = value;
+  const replicas = readReplicas(value['replicas']);
+  if (typeof epoch !== 'string' || typeof revision !== 'number' || replicas === undefined) return undefined;
+  return { type: 'replicas', epoch, revision, replicas };
+}
+
+/** Reads a list of replicas; undefined when anything in it is not as it should be. Pure. */
+export function readReplicas(value: unknown): readonly BalancerReplica[] | undefined {
+  if (!Array.isArray(value)) return undefined;
+  const replicas: BalancerReplica[] = [];
+  for (const element of value) {
+    const replica = readReplica(element);
+    if (replica === undefined) return undefined;
+    replicas.push(replica);
+  }
+  return replicas;
+}
+
+function readReplica(value: unknown): BalancerReplica | undefined {
+  if (!isObject(value)) return undefined;
+  const { id, weight, state } = value;
+  const address = readAddress(value['address']);
+  if (!Number.isSafeInteger(id) || typeof id !== 'number' || address === undefined) return undefined;
+  if (typeof weight !== 'number' || !(weight > 0) || (state !== 'serving' && state !== 'draining')) return undefined;
+  return { id, address, weight, state };
+}
+
+function readAddress(value: unknown): ReplicaAddress | undefined {
+  if (!isObject(value)) return undefined;
+  const { kind, host, path, port } = value;
+  if (typeof port !== 'number' || !Number.isInteger(port) || port < 1 || port > maxPort) return undefined;
+  if (kind === 'tcp' && typeof host === 'string' && host !== '') return { kind, host, port };
+  if (kind === 'unix' && typeof path === 'string' && path !== '') return { kind, path, port };
+  return undefined;
+}
+
+function parseObject(text: string): Json | undefined {
+  try {
+    const value: unknown = JSON.parse(text);
+    return isObject(value) ? value : undefined;
+  } catch {
+    // Not JSON: the caller says so, with the line's length rather than its content.
+    return undefined;
+  }
+}
+
+function isObject(value: unknown): value is Json {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}

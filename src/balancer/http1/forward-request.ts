@@ -1,0 +1,74 @@
+import { chunkedLength } from './body-length.ts';
+import { FieldKind } from './field-kinds.ts';
+import type { RequestHead } from './request-head.ts';
+
+/** What is known of the client besides its request. */
+export interface ForwardedClient {
+  /** The client's own address, without brackets. */
+  readonly address: string;
+  readonly proto: 'http' | 'https';
+}
+
+/** What `Host` says when a client of HTTP/1.0 sent none; HTTP/1.1 replicas demand one. */
+const hostOfTheNameless = 'localhost';
+
+/** Methods whose request has a body by nature, so that its absence must be said (RFC 9110, section 8.6). */
+const methodsWithContent: ReadonlySet<string> = new Set(['POST', 'PUT', 'PATCH']);
+
+const alwaysForwarded: ReadonlySet<FieldKind> = new Set([
+  FieldKind.host,
+  FieldKind.contentLength,
+  FieldKind.contentType,
+  FieldKind.retryAfter,
+]);
+
+/**
+ * The one canonical head that a replica gets: hop-by-hop and nominated fields are gone, framing and forwarding fields are our own, the
+ * others stay as they came. Latin-1 text, with the empty line.
+ */
+export function forwardRequestHead(head: RequestHead, client: ForwardedClient, requestId: string): string {
+  const { names, values, kinds, connection, contentLength } = head.fields;
+  let out = `${head.method} ${head.path} HTTP/1.1\r\n`;
+  for (let index = 0; index < names.length; index += 1) {
+    const kind = kinds[index];
+    if (kind !== FieldKind.plain && !isForwarded(kind, head)) continue;
+    const name = names[index] ?? '';
+    if (connection.nominated?.has(name.toLowerCase())) continue;
+    out += `${name}: ${values[index] ?? ''}\r\n`;
+  }
+  const host = head.host ?? hostOfTheNameless;
+  if (!kinds.includes(FieldKind.host)) out += `Host: ${host}\r\n`;
+  if (head.bodyLength === chunkedLength) out += 'Transfer-Encoding: chunked\r\n';
+  else if (contentLength === undefined && methodsWithContent.has(head.method)) out += 'Content-Length: 0\r\n';
+  if (acceptsTrailers(head)) out += 'TE: trailers\r\nConnection: TE\r\n';
+  out += `X-Forwarded-For: ${client.address}\r\nX-Forwarded-Proto: ${client.proto}\r\nX-Forwarded-Host: ${host}\r\n`;
+  return `${out}X-Request-Id: ${requestId}\r\n\r\n`;
+}
+
+function isForwarded(kind: FieldKind | undefined, head: RequestHead): boolean {
+  if (kind === undefined) return false;
+  if (kind === FieldKind.trailer) return head.bodyLength === chunkedLength;
+  if (kind === FieldKind.expect) return head.expectsContinue;
+  return alwaysForwarded.has(kind);
+}
+
+/** Trailers pass through here, so a client that takes them is announced as such. */
+function acceptsTrailers({ fields, minorVersion }: RequestHead): boolean {
+  if (minorVersion === 0 || !fields.kinds.includes(FieldKind.te)) return false;
+  return fields.kinds.some((kind, index) => kind === FieldKind.te && (fields.values[index] ?? '').toLowerCase().includes('trailers'));
+}
+
+const maxRequestIdLength = 128;
+
+/** The client's `X-Request-Id` when there is exactly one of visible characters, not too long to log. */
+export function givenRequestId({ fields }: RequestHead): string | undefined {
+  const index = fields.kinds.indexOf(FieldKind.requestId);
+  if (index < 0 || fields.kinds.lastIndexOf(FieldKind.requestId) !== index) return undefined;
+  const value = fields.values[index] ?? '';
+  if (value.length === 0 || value.length > maxRequestIdLength) return undefined;
+  for (let at = 0; at < value.length; at += 1) {
+    const octet = value.charCodeAt(at);
+    if (octet <= 0x20 || octet > 0x7e) return undefined;
+  }
+  return value;
+}

@@ -1,0 +1,53 @@
+import type { RequestHead } from './request-head.ts';
+
+/** An answer of the balancer itself. */
+export interface OwnResponse {
+  readonly status: number;
+  /** Stable, in `code` and `x-svc-reason`. */
+  readonly code: string;
+  readonly message: string;
+  /** s. */
+  readonly retryAfter?: number;
+}
+
+const reasons: Readonly<Record<number, string>> = {
+  400: 'Bad Request',
+  405: 'Method Not Allowed',
+  408: 'Request Timeout',
+  413: 'Content Too Large',
+  414: 'URI Too Long',
+  417: 'Expectation Failed',
+  431: 'Request Header Fields Too Large',
+  500: 'Internal Server Error',
+  501: 'Not Implemented',
+  502: 'Bad Gateway',
+  503: 'Service Unavailable',
+  504: 'Gateway Timeout',
+};
+
+const servedMethods = 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS';
+
+/**
+ * The whole answer as text, in the JSON shape whose message the clients of OpenAI-like services show. `request` is absent when it could not be read.
+ */
+export function writeOwnResponse(
+  response: OwnResponse,
+  request: RequestHead | undefined,
+  requestId: string,
+  isPersistent: boolean,
+): string {
+  const { status, code, message, retryAfter } = response;
+  const type = status < 500 ? 'invalid_request_error' : 'server_error';
+  const body = `${JSON.stringify({ error: { message, type, code } })}\n`;
+  let out = `HTTP/1.1 ${status} ${reasons[status] ?? 'Error'}\r\nContent-Type: application/json\r\nContent-Length: ${utf8Length(body)}\r\n`;
+  if (status === 405) out += `Allow: ${servedMethods}\r\n`;
+  if (retryAfter !== undefined) out += `Retry-After: ${retryAfter}\r\n`;
+  out += `X-Svc-Reason: ${code}\r\nX-Request-Id: ${requestId}\r\n`;
+  if (!isPersistent) out += 'Connection: close\r\n';
+  else if (request?.minorVersion === 0) out += 'Connection: keep-alive\r\n';
+  return request?.method === 'HEAD' ? `${out}\r\n` : `${out}\r\n${body}`;
+}
+
+function utf8Length(text: string): number {
+  return Buffer.byteLength(text, 'utf8');
+}

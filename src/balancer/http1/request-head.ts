@@ -1,0 +1,70 @@
+import { isValidAuthority } from './authority.ts';
+import { chunkedLength, type BodyLength } from './body-length.ts';
+import type { Fault } from './faults.ts';
+import { FieldKind } from './field-kinds.ts';
+import { fieldOfKind, readFields, type HeadFields } from './head-fields.ts';
+import type { HeadScanner } from './head-scanner.ts';
+import { readTarget } from './request-target.ts';
+
+/** A request's head that passed every rule. */
+export interface RequestHead {
+  readonly method: string;
+  /** Origin-form or `*`. */
+  readonly path: string;
+  readonly minorVersion: 0 | 1;
+  /** Of the `Host` field, else of an absolute target; undefined with HTTP/1.0 only. */
+  readonly host: string | undefined;
+  readonly fields: HeadFields;
+  /** 0 when there is no body. */
+  readonly bodyLength: BodyLength;
+  /** Whether the client wants to send another request on the connection. */
+  readonly isPersistent: boolean;
+  /** Whether the client waits for 100 (Continue) before it sends the body. */
+  readonly expectsContinue: boolean;
+}
+
+/** Gives the scanned lines their meaning. */
+export function readRequestHead(scanner: HeadScanner): RequestHead | Fault {
+  const { text, minorVersion } = scanner;
+  const method = text.slice(scanner.methodStart, scanner.methodEnd);
+  if (method === 'CONNECT' || method === 'TRACE') return 'method_not_allowed';
+  const target = readTarget(method, text.slice(scanner.methodEnd + 1, scanner.targetEnd));
+  if (target === undefined) return 'bad_target';
+  const fields = readFields(scanner);
+  if (typeof fields === 'string') return fields;
+  const host = readHost(fields, target.authority);
+  if (host === false || (host === undefined && minorVersion === 1)) return 'bad_host';
+  const expectation = readExpectation(fields);
+  if (expectation === false) return 'bad_expectation';
+  const { connection } = fields;
+  return {
+    method,
+    path: target.path,
+    minorVersion,
+    host,
+    fields,
+    bodyLength: fields.isChunked ? chunkedLength : (fields.contentLength ?? 0),
+    isPersistent: minorVersion === 1 ? !connection.close : connection.keepAlive && !connection.close,
+    // A client of HTTP/1.0 cannot understand the interim answer (RFC 9110, section 10.1.1).
+    expectsContinue: expectation === '100-continue' && minorVersion === 1,
+  };
+}
+
+/** False when there are several, or a bad one, or one that is not the target's. */
+function readHost(fields: HeadFields, authority: string | undefined): string | undefined | false {
+  const index = fields.kinds.indexOf(FieldKind.host);
+  // An absolute target does not stand in for the field, which HTTP/1.1 demands in any case (RFC 9112, section 3.2).
+  if (index < 0) return undefined;
+  const host = fields.values[index] ?? '';
+  if (fields.kinds.lastIndexOf(FieldKind.host) !== index || !isValidAuthority(host)) return false;
+  return authority === undefined || authority.toLowerCase() === host.toLowerCase() ? host : false;
+}
+
+function readExpectation(fields: HeadFields): '100-continue' | undefined | false {
+  const value = fieldOfKind(fields, FieldKind.expect);
+  if (value === undefined) return undefined;
+  const areAllKnown = fields.kinds.every(
+    (kind, index) => kind !== FieldKind.expect || fields.values[index]?.toLowerCase() === '100-continue',
+  );
+  return areAllKnown ? '100-continue' : false;
+}

@@ -1,0 +1,62 @@
+import { chunkedLength, untilClose, type BodyLength } from './body-length.ts';
+import type { Fault } from './faults.ts';
+import { FieldKind } from './field-kinds.ts';
+import { fieldOfKind, readFields, type HeadFields } from './head-fields.ts';
+import type { HeadScanner } from './head-scanner.ts';
+
+/** A response's head that passed every rule; also of an interim (1xx) response. */
+export interface ResponseHead {
+  readonly status: number;
+  readonly reason: string;
+  readonly minorVersion: 0 | 1;
+  readonly fields: HeadFields;
+  /** Of the body that follows on the wire: 0 for HEAD, 204, 304 and 1xx whatever the fields say (RFC 9112, section 6.3). */
+  readonly bodyLength: BodyLength;
+  /** Whether the replica keeps the connection, once the body has been read. */
+  readonly isPersistent: boolean;
+}
+
+/** Gives the scanned lines their meaning. `isHead`: the request's method was HEAD. */
+export function readResponseHead(scanner: HeadScanner, isHead: boolean): ResponseHead | Fault {
+  const { text, minorVersion, statusCode: status } = scanner;
+  const fields = readFields(scanner);
+  if (typeof fields === 'string') return fields;
+  const bodyLength = lengthOf(fields, status, isHead);
+  const { connection } = fields;
+  return {
+    status,
+    reason: text.slice(scanner.reasonStart, scanner.reasonEnd),
+    minorVersion,
+    fields,
+    bodyLength,
+    isPersistent:
+      bodyLength !== untilClose &&
+      !connection.close &&
+      (minorVersion === 1 || connection.keepAlive) &&
+      // A body announced where none may be is likely to follow all the same.
+      !(status === 204 && (fields.isChunked || (fields.contentLength ?? 0) > 0)),
+  };
+}
+
+function lengthOf(fields: HeadFields, status: number, isHead: boolean): BodyLength {
+  if (isHead || status < 200 || status === 204 || status === 304) return 0;
+  if (fields.isChunked) return chunkedLength;
+  return fields.contentLength ?? untilClose;
+}
+
+/** How long the replica says that it keeps an idle connection (`Keep-Alive: timeout=5`), s. */
+export function keepAliveSeconds(head: ResponseHead): number | undefined {
+  return numberAfter(fieldOfKind(head.fields, FieldKind.keepAlive), 'timeout=');
+}
+
+/** `Retry-After` in seconds; undefined when absent or given as a date. */
+export function retryAfterSeconds(head: ResponseHead): number | undefined {
+  return numberAfter(fieldOfKind(head.fields, FieldKind.retryAfter), '');
+}
+
+function numberAfter(value: string | undefined, prefix: string): number | undefined {
+  const at = value?.toLowerCase().indexOf(prefix) ?? -1;
+  if (value === undefined || at < 0) return undefined;
+  const seconds = Number.parseInt(value.slice(at + prefix.length), 10);
+  return Number.isSafeInteger(seconds) && seconds >= 0 ? seconds : undefined;
+}

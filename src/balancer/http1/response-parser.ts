@@ -1,0 +1,88 @@
+import { BodyDecoder } from './body-decoder.ts';
+import { noTrailers, type BodySink, type Trailers } from './chunked-decoder.ts';
+import type { Fault } from './faults.ts';
+import { faulted, HeadScanner, needMore } from './head-scanner.ts';
+import { maxInterimResponses, type HeadLimits } from './limits.ts';
+import { readResponseHead, type ResponseHead } from './response-head.ts';
+
+/** Gets the events of one response, in order: interim heads, a head, any number of bodies, an end; or a fault in place of any of them. */
+export interface ResponseSink extends BodySink {
+  responseInterim(head: ResponseHead): void;
+  responseHead(head: ResponseHead): void;
+  responseEnd(trailers: Trailers): void;
+  responseFault(fault: Fault): void;
+}
+
+/** Reads responses off one connection to a replica, each announced by `begin`. */
+export class ResponseParser {
+  #sink: ResponseSink | undefined;
+  readonly #scanner: HeadScanner;
+  readonly #body: BodyDecoder;
+  #state: 'idle' | 'head' | 'body' | 'failed' = 'idle';
+  #isHead = false;
+  #interimCount = 0;
+
+  constructor(limits: HeadLimits) {
+    this.#scanner = new HeadScanner('status', limits);
+    this.#body = new BodyDecoder(limits);
+  }
+
+  /** A request is being sent: its response may come, and goes to `sink`. */
+  begin(method: string, sink: ResponseSink): void {
+    this.#sink = sink;
+    this.#state = 'head';
+    this.#isHead = method === 'HEAD';
+    this.#interimCount = 0;
+  }
+
+  /** Reads on to the end of the response at most. Returns the offset up to which `chunk` was used; the rest was never asked for. */
+  feed(chunk: Buffer, from: number): number {
+    let at = from;
+    const sink = this.#sink;
+    if (sink === undefined || this.#state === 'idle') return at;
+    while (this.#state === 'head' && at < chunk.length) {
+      const next = this.#scanner.scan(chunk, at);
+      if (next === needMore) return chunk.length;
+      if (next === faulted) return this.#fail(this.#scanner.fault, chunk);
+      at = next;
+      const head = readResponseHead(this.#scanner, this.#isHead);
+      if (typeof head === 'string') return this.#fail(head, chunk);
+      if (head.status === 101) return this.#fail('unasked_upgrade', chunk);
+      if (head.status < 200) {
+        this.#interimCount += 1;
+        if (this.#interimCount > maxInterimResponses) return this.#fail('too_many_interim', chunk);
+        sink.responseInterim(head);
+        continue;
+      }
+      this.#body.begin(head.bodyLength);
+      this.#state = 'body';
+      sink.responseHead(head);
+      if (this.#body.isEmpty) return this.#end(at, sink);
+    }
+    if (this.#state !== 'body') return chunk.length;
+    const next = this.#body.decode(chunk, at, sink);
+    if (next === needMore) return chunk.length;
+    if (next === faulted) return this.#fail(this.#body.fault, chunk);
+    return this.#end(next, sink);
+  }
+
+  /** The replica ended the connection: true when that is the proper end of the response. */
+  finish(): boolean {
+    if (this.#state !== 'body' || !this.#body.endsWithConnection) return false;
+    this.#state = 'idle';
+    this.#sink?.responseEnd(noTrailers);
+    return true;
+  }
+
+  #end(at: number, sink: ResponseSink): number {
+    this.#state = 'idle';
+    sink.responseEnd(this.#body.trailers);
+    return at;
+  }
+
+  #fail(fault: Fault, chunk: Buffer): number {
+    this.#state = 'failed';
+    this.#sink?.responseFault(fault);
+    return chunk.length;
+  }
+}

@@ -1,0 +1,93 @@
+import type { Socket } from 'node:net';
+import type { Clock } from '../shared/clock.ts';
+import { dial, type CancelDial, type DialError } from '../shared/dial.ts';
+import type { ReplicaAddress } from '../shared/replica-address.ts';
+import type { Deadlines } from './deadlines.ts';
+import { keepAliveSeconds, type ResponseHead } from './http1/response-head.ts';
+import { ReplicaConnection, type ReplicaConnectionOwner } from './replica-connection.ts';
+
+/** Below the 5 s after which common servers (Node, uvicorn) close an idle connection. */
+const defaultIdleMs = 4_000;
+const maxIdleMs = 60_000;
+/** A replica that says N seconds may count from an earlier moment than we do. */
+const keepAliveMarginMs = 1_000;
+const minIdleMs = 200;
+const maxIdleConnections = 1_024;
+const connectTimeoutMs = 5_000;
+
+/** What a pool needs from the process. */
+export interface PoolServices {
+  readonly clock: Clock;
+  readonly deadlines: Deadlines;
+  /** An unexpected error in the work on a connection. */
+  readonly crashed: (error: unknown) => void;
+}
+
+/** The connections to one replica that are free for the next request. */
+export class ReplicaPool implements ReplicaConnectionOwner {
+  readonly deadlines: Deadlines;
+  readonly #address: ReplicaAddress;
+  readonly #services: PoolServices;
+  /** The most recently used is last. */
+  readonly #idle: ReplicaConnection[] = [];
+  #isClosed = false;
+
+  constructor(address: ReplicaAddress, services: PoolServices) {
+    this.#address = address;
+    this.#services = services;
+    this.deadlines = services.deadlines;
+  }
+
+  /** The connection that was idle for the shortest time; none when that is longer than `maxIdleForMs`. */
+  take(maxIdleForMs: number): ReplicaConnection | undefined {
+    const connection = this.#idle.at(-1);
+    if (connection === undefined || this.deadlines.now - connection.idleSince > maxIdleForMs) return undefined;
+    this.#idle.pop();
+    return connection;
+  }
+
+  /** Opens a new connection; `done` comes later. */
+  dial(done: (error: DialError | undefined, connection: ReplicaConnection | undefined) => void): CancelDial {
+    const onDialled = (error: DialError | undefined, socket: Socket | undefined): void => {
+      try {
+        done(error, socket === undefined ? undefined : new ReplicaConnection(socket, this));
+      } catch (unexpected) {
+        this.crashed(unexpected);
+      }
+    };
+    return dial(this.#address, { timeoutMs: connectTimeoutMs, clock: this.#services.clock }, onDialled);
+  }
+
+  /** Keeps a connection whose response was read to the end, for the next request. */
+  give(connection: ReplicaConnection, head: ResponseHead): void {
+    connection.finish(idleMsAfter(head));
+    if (this.#isClosed || this.#idle.length >= maxIdleConnections) connection.destroy();
+    else this.#idle.push(connection);
+  }
+
+  forget(connection: ReplicaConnection): void {
+    const index = this.#idle.indexOf(connection);
+    if (index >= 0) this.#idle.splice(index, 1);
+  }
+
+  crashed(error: unknown): void {
+    this.#services.crashed(error);
+  }
+
+  /** Closes what is idle now, and later what becomes so. Requests that are under way go on. */
+  close(): void {
+    this.#isClosed = true;
+    for (const connection of this.#idle.splice(0)) connection.destroy();
+  }
+
+  /** Undoes `close`. */
+  reopen(): void {
+    this.#isClosed = false;
+  }
+}
+
+function idleMsAfter(head: ResponseHead): number {
+  const told = keepAliveSeconds(head);
+  if (told === undefined) return defaultIdleMs;
+  return Math.max(minIdleMs, Math.min(maxIdleMs, told * 1_000 - keepAliveMarginMs));
+}

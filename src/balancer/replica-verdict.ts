@@ -1,0 +1,18 @@
+import type { BalancerContext, SuspectReason } from './balancer-context.ts';
+import { retryAfterSeconds, type ResponseHead } from './http1/response-head.ts';
+import type { Replica } from './replica.ts';
+
+/** An attempt failed through the replica's fault: it may go out of rotation, and the reconciler is told to look. */
+export function blame(context: BalancerContext, replica: Replica, reason: SuspectReason): void {
+  context.replicas.noteFailure(replica, reason === 'refused');
+  context.suspect(replica.id, reason);
+}
+
+/** What the status of a response says about the replica's health. */
+export function judgeStatus(context: BalancerContext, replica: Replica, head: ResponseHead): void {
+  const { status } = head;
+  const pauseSeconds = status === 429 || status === 503 ? retryAfterSeconds(head) : undefined;
+  if (pauseSeconds !== undefined) context.replicas.steerAway(replica, pauseSeconds * 1_000);
+  else if (status >= 500) context.replicas.noteFailure(replica, false);
+  else replica.health.noteSuccess();
+}
