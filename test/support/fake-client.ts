@@ -29,7 +29,7 @@ export function fakeClient(routes: FakeRoutes, calls: RecordedCall[] = []): ApiC
     if (route === undefined) throw new Error(`the test expects no call of ${name}`);
     return route(input ?? {});
   }
-  async function* items(name: RouteName, input: unknown): AsyncGenerator<unknown> {
+  async function* items(name: RouteName, input: unknown): AsyncGenerator {
     const result = await run(name, input);
     if (isIterable(result)) yield* result;
   }

@@ -1,0 +1,122 @@
+import type { CommandContext } from './context.ts';
+
+/** What a position or an option's value stands for; decides what the shell offers at Tab. */
+export type Completes = 'file' | 'folder' | 'service' | 'cluster' | 'place' | 'shell';
+
+/** One positional argument. `afterDashes`: everything after `--`, word by word. */
+export interface ArgumentSpec {
+  readonly kind: 'one' | 'optional' | 'many' | 'afterDashes';
+  /** As shown in help, upper case. */
+  readonly label: string;
+  readonly summary: string;
+  readonly completes?: Completes;
+}
+
+interface OptionBase<Kind extends string> {
+  readonly kind: Kind;
+  /** One letter. */
+  readonly short?: string;
+  /** A further long name, not shown: what users of similar tools type. */
+  readonly alias?: string;
+  readonly summary: string;
+}
+
+interface ValueOption<Kind extends string> extends OptionBase<Kind> {
+  /** What the value is, as shown in help: upper case. */
+  readonly label: string;
+  readonly completes?: Completes;
+}
+
+interface SwitchOption extends OptionBase<'switch'> {
+  /** Of the form with `no-`. */
+  readonly offSummary: string;
+}
+
+interface IntegerOption extends ValueOption<'integer'> {
+  readonly min: number;
+  readonly max: number;
+}
+
+/**
+ * One option; its long name is its key in kebab-case.
+ * - `flag`: `--x`
+ * - `switch`: `--x` or `--no-x`; undefined when neither was given
+ * - `value`: `--x V`; `optionalValue`: `--x` (true) or `--x V`; `values`: may be repeated; `integer`: a whole number in the bounds
+ */
+export type OptionSpec =
+  | OptionBase<'flag'>
+  | SwitchOption
+  | ValueOption<'value'>
+  | ValueOption<'optionalValue'>
+  | ValueOption<'values'>
+  | IntegerOption;
+
+interface ArgumentValues {
+  readonly one: string;
+  readonly optional: string | undefined;
+  readonly many: readonly string[];
+  readonly afterDashes: readonly string[];
+}
+
+interface OptionValues {
+  readonly flag: boolean;
+  readonly switch: boolean | undefined;
+  readonly value: string | undefined;
+  readonly optionalValue: string | true | undefined;
+  readonly values: readonly string[];
+  readonly integer: number | undefined;
+}
+
+export type ArgumentSpecs = Readonly<Record<string, ArgumentSpec>>;
+export type OptionSpecs = Readonly<Record<string, OptionSpec>>;
+
+/** What a command's handler gets: one field per argument and option, typed by its kind. */
+export type ParsedArgs<Arguments extends ArgumentSpecs, Options extends OptionSpecs> = {
+  readonly [Key in keyof Arguments]: ArgumentValues[Arguments[Key]['kind']];
+} & { readonly [Key in keyof Options]: OptionValues[Options[Key]['kind']] };
+
+/** Any of the values that a word or option can have after parsing. */
+export type ParsedValue = ArgumentValues[ArgumentSpec['kind']] | OptionValues[OptionSpec['kind']];
+
+interface CommandData<Arguments, Options> {
+  readonly path: readonly [string, ...string[]];
+  readonly summary: string;
+  /** Further sentences for help and docs. */
+  readonly description?: string;
+  readonly arguments: Arguments;
+  readonly options: Options;
+  readonly examples: readonly string[];
+  /** Asks before it acts on a terminal and needs `--yes` elsewhere; has a `yes` flag. */
+  readonly destructive?: boolean;
+  /** Left out of help and docs. */
+  readonly hidden?: boolean;
+}
+
+/** A command as data. Parsing, help, completion and docs/reference/cli.md are all views of it. */
+export interface Command extends CommandData<ArgumentSpecs, OptionSpecs> {
+  /** A number is the exit code; nothing is 0. Loads its code when called, so that other commands start fast. */
+  run(args: Readonly<Record<string, ParsedValue>>, context: CommandContext): Promise<number | void>;
+}
+
+/** A command as it is written down: what its handler gets follows from its arguments and options. */
+export interface CommandDefinition<Arguments extends ArgumentSpecs, Options extends OptionSpecs> extends CommandData<Arguments, Options> {
+  run(args: ParsedArgs<Arguments, Options>, context: CommandContext): Promise<number | void>;
+}
+
+/** Checks a command against its handler. */
+export function defineCommand<const Arguments extends ArgumentSpecs, const Options extends OptionSpecs>(
+  command: CommandDefinition<Arguments, Options>,
+): Command {
+  return command;
+}
+
+/** A group of commands, such as `serve`. */
+export interface CommandGroup {
+  readonly name: string;
+  readonly summary: string;
+}
+
+/** `envFile` is `--env-file` on the command line. */
+export function longName(key: string): string {
+  return key.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
+}

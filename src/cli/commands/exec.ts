@@ -1,0 +1,29 @@
+import { SvcError } from '../../shared/errors.ts';
+import type { CommandContext } from '../context.ts';
+import { clusterNotFound } from '../name-patterns.ts';
+import { shellLine } from '../shell-line.ts';
+import { submitJob } from '../submit-job.ts';
+import { readTaskFile, readTaskText, type TaskArgs } from '../task-source.ts';
+
+interface ExecArgs extends TaskArgs {
+  readonly cluster: string;
+  readonly file: string | undefined;
+  readonly command: readonly string[];
+  readonly detach: boolean;
+  readonly json: boolean;
+}
+
+/** `svc exec`: runs a task, or a command, on a cluster that exists. */
+export async function exec(args: ExecArgs, context: CommandContext): Promise<number> {
+  if ((args.file === undefined) === (args.command.length === 0)) {
+    throw new SvcError('SVC_USAGE', 'Give either a task file or a command after --.', { hint: 'Run: svc exec --help' });
+  }
+  const body =
+    args.file === undefined
+      ? // JSON is YAML, so no value can break out of its place.
+        await readTaskText(JSON.stringify({ run: shellLine(args.command) }), args, context)
+      : await readTaskFile(args.file, args, context);
+  const api = await context.connection.existing();
+  if (api === undefined) throw clusterNotFound(args.cluster);
+  return submitJob(api, { ...body, mode: 'exec', cluster: args.cluster }, args, context);
+}

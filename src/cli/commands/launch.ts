@@ -1,0 +1,25 @@
+import { nameProblem } from '../../domain/names.ts';
+import { SvcError } from '../../shared/errors.ts';
+import { controllerName } from '../cluster-listing.ts';
+import type { CommandContext } from '../context.ts';
+import { submitJob } from '../submit-job.ts';
+import { readTaskFile, type TaskArgs } from '../task-source.ts';
+
+interface LaunchArgs extends TaskArgs {
+  readonly file: string;
+  readonly cluster: string | undefined;
+  readonly detach: boolean;
+  readonly yes: boolean;
+  readonly json: boolean;
+}
+
+/** `svc launch`: runs a task on a cluster, made for it where none of that name exists. */
+export async function launch(args: LaunchArgs, context: CommandContext): Promise<number> {
+  const problem = args.cluster === undefined ? undefined : nameProblem(args.cluster);
+  if (problem !== undefined) throw new SvcError('SVC_BAD_NAME', problem);
+  if (args.cluster === controllerName) throw new SvcError('SVC_BAD_NAME', `The name '${controllerName}' belongs to the controller.`);
+  const body = await readTaskFile(args.file, args, context);
+  const api = await context.connection.client();
+  const request = { ...body, mode: 'launch', ...(args.cluster !== undefined && { cluster: args.cluster }) } as const;
+  return submitJob(api, request, args, context);
+}

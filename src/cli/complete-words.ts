@@ -1,0 +1,96 @@
+import { longName, type ArgumentSpec, type Command, type CommandGroup, type Completes, type OptionSpec } from './command.ts';
+
+/** One thing that may stand at the cursor. */
+export interface Candidate {
+  readonly value: string;
+  readonly summary: string;
+}
+
+/** What may stand at the cursor: candidates, or what kind of thing, which the shell or the controller knows more about. */
+export interface Completion {
+  readonly candidates: readonly Candidate[];
+  readonly more: Completes | undefined;
+}
+
+/** What the words are looked up in. */
+export interface CompletionTable {
+  readonly commands: readonly Command[];
+  readonly groups: readonly CommandGroup[];
+}
+
+const nothing: Completion = { candidates: [], more: undefined };
+
+/** What may follow. `words` is everything between `svc` and the cursor; the last one is being typed, and may be empty. */
+export function completeWords(words: readonly string[], table: CompletionTable): Completion {
+  const current = words.at(-1) ?? '';
+  // bash makes three words of `--name=x`.
+  const before = words.slice(0, -1).filter((word) => word !== '=');
+  const { command, rest } = findCommand(before, table);
+  if (command === undefined) return { candidates: startingWith(current, subcommands(rest, table)), more: undefined };
+
+  let expected: OptionSpec | undefined;
+  let position = 0;
+  for (const word of rest) {
+    if (word === '--') return nothing;
+    if (word.startsWith('-')) expected = takesValue(optionOf(command, word)) && !word.includes('=') ? optionOf(command, word) : undefined;
+    else if (expected !== undefined) expected = undefined;
+    else position += 1;
+  }
+  const optional = expected?.kind === 'optionalValue';
+  if (expected !== undefined && !(optional && current.startsWith('-'))) return { candidates: [], more: completesOf(expected) };
+  if (current.startsWith('-')) return { candidates: startingWith(current, optionNames(command)), more: undefined };
+  return { candidates: [], more: argumentAt(command, position)?.completes };
+}
+
+function findCommand(
+  words: readonly string[],
+  table: CompletionTable,
+): { readonly command: Command | undefined; readonly rest: readonly string[] } {
+  const command = table.commands.find(({ path }) => path.every((part, index) => words[index] === part));
+  return { command, rest: command === undefined ? words : words.slice(command.path.length) };
+}
+
+/** Names of commands below the words so far. */
+function subcommands(words: readonly string[], { commands, groups }: CompletionTable): readonly Candidate[] {
+  const visible = commands.filter(({ hidden }) => hidden !== true);
+  const [group] = words;
+  if (words.length > 1) return [];
+  if (group !== undefined) {
+    return visible.flatMap(({ path, summary }) => (path[0] === group && path[1] !== undefined ? [{ value: path[1], summary }] : []));
+  }
+  const top = visible.flatMap(({ path, summary }) => (path.length === 1 ? [{ value: path[0], summary }] : []));
+  return [...groups.map(({ name, summary }) => ({ value: name, summary })), ...top];
+}
+
+function optionNames({ options }: Command): readonly Candidate[] {
+  const named = Object.entries(options).flatMap(([key, option]) => {
+    const on = { value: `--${longName(key)}`, summary: option.summary };
+    return option.kind === 'switch' ? [on, { value: `--no-${longName(key)}`, summary: option.offSummary }] : [on];
+  });
+  return [...named, { value: '--help', summary: 'show this help' }];
+}
+
+function optionOf({ options }: Command, word: string): OptionSpec | undefined {
+  const [name] = word.split('=');
+  return Object.entries(options).find(
+    ([key, { short }]) => name === `--${longName(key)}` || (short !== undefined && name === `-${short}`),
+  )?.[1];
+}
+
+function takesValue(option: OptionSpec | undefined): boolean {
+  return option !== undefined && option.kind !== 'flag' && option.kind !== 'switch';
+}
+
+function completesOf(option: OptionSpec): Completes | undefined {
+  return option.kind === 'flag' || option.kind === 'switch' ? undefined : option.completes;
+}
+
+function argumentAt(command: Command, position: number): ArgumentSpec | undefined {
+  const specs = Object.values(command.arguments);
+  const last = specs.at(-1);
+  return specs[position] ?? (last?.kind === 'many' ? last : undefined);
+}
+
+function startingWith(prefix: string, candidates: readonly Candidate[]): readonly Candidate[] {
+  return candidates.filter(({ value }) => value.startsWith(prefix));
+}

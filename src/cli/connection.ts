@@ -1,0 +1,55 @@
+import { existsSync } from 'node:fs';
+import type { ApiClient } from '../api/client.ts';
+import type { RouteReply } from '../api/contract.ts';
+import type { Clock } from '../shared/clock.ts';
+import { hasErrno, SvcError } from '../shared/errors.ts';
+import type { HomePaths } from '../shared/paths.ts';
+
+/** The way to the controller of this home. Calls that are under way end at Ctrl-C. */
+export interface Connection {
+  /** Starts a controller when none runs. */
+  client(): Promise<ApiClient>;
+  /** Starts one only where one has been before, as after a crash; undefined where there is nothing to know about. */
+  existing(): Promise<ApiClient | undefined>;
+  /** Never starts one. The controller may be of another version: only `health` and `stopController` are sure to be understood. */
+  running(): Promise<ApiClient | undefined>;
+}
+
+/** How long a controller may take to say that it is there, ms. */
+const probeTimeoutMs = 10_000;
+
+/** The real one. What it needs is loaded when it is used, as most of it is not for `--help`. */
+export function createConnection(paths: HomePaths, clock: Clock, signal: AbortSignal): Connection {
+  const open = async (): Promise<ApiClient> => {
+    const { createClient } = await import('../api/client.ts');
+    return createClient({ socketPath: paths.controllerSocket, clock, signal });
+  };
+
+  async function client(): Promise<ApiClient> {
+    const api = await open();
+    const { ensureController } = await import('./daemon.ts');
+    await ensureController(paths, { clock, signal, probe: () => probe(api) });
+    return api;
+  }
+
+  async function running(): Promise<ApiClient | undefined> {
+    const api = await open();
+    return (await probe(api)) === undefined ? undefined : api;
+  }
+
+  return {
+    client,
+    running,
+    existing: () => (existsSync(paths.database) ? client() : running()),
+  };
+}
+
+/** What the controller says of itself; undefined when nobody listens. */
+async function probe(api: ApiClient): Promise<RouteReply<'health'> | undefined> {
+  try {
+    return await api.call('health', { timeoutMs: probeTimeoutMs });
+  } catch (error) {
+    if (error instanceof SvcError && hasErrno(error.cause, 'ENOENT', 'ECONNREFUSED')) return undefined;
+    throw error;
+  }
+}

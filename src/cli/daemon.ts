@@ -1,0 +1,84 @@
+import { spawn, type ChildProcess } from 'node:child_process';
+import { closeSync, openSync, readFileSync, statSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import type { Clock } from '../shared/clock.ts';
+import { wholeEnv } from '../shared/env.ts';
+import { hasErrno, messageOf, SvcError } from '../shared/errors.ts';
+import type { HomePaths } from '../shared/paths.ts';
+import { prepareHome } from '../shared/prepare-home.ts';
+
+/** How long a controller may take until it answers, ms. */
+const startTimeoutMs = 15_000;
+const pollMs = 25;
+
+/** Lines of its log that are shown when it does not start. */
+const shownLogLines = 12;
+
+/** What starting the controller needs. */
+export interface DaemonDeps<Health> {
+  readonly clock: Clock;
+  readonly signal: AbortSignal;
+  /** Undefined while nobody listens on the controller's socket. */
+  readonly probe: () => Promise<Health | undefined>;
+  /** The program to run; the controller's by default. */
+  readonly entry?: string;
+}
+
+/**
+ * What the controller of this home says of itself, after starting it when none runs. Any number of processes may do this at once: of the
+ * controllers they start one stays, the others end with exit code 0. Throws SVC_CONTROLLER_START, with the end of its log.
+ */
+export async function ensureController<Health>(paths: HomePaths, deps: DaemonDeps<Health>): Promise<Health> {
+  const running = await deps.probe();
+  if (running !== undefined) return running;
+  prepareHome(paths);
+  const logStart = sizeOf(paths.controllerLog);
+  const child = startDaemon(paths, deps.entry ?? fileURLToPath(new URL('../controller/main.ts', import.meta.url)));
+  let failure: string | undefined;
+  child.once('error', (error) => (failure = `it could not be run: ${messageOf(error)}`));
+  child.once('exit', (code, signal) => {
+    if (code !== 0) failure = `it ended with ${code === null ? String(signal) : `exit code ${code}`}`;
+  });
+  const deadline = deps.clock.monotonic() + startTimeoutMs;
+  for (;;) {
+    const health = await deps.probe();
+    if (health !== undefined) return health;
+    if (deps.clock.monotonic() >= deadline) failure ??= `it did not answer within ${startTimeoutMs / 1_000} s`;
+    if (failure !== undefined) throw startError(paths, failure, logStart);
+    await deps.clock.sleep(pollMs, deps.signal);
+    deps.signal.throwIfAborted();
+  }
+}
+
+/** Starts the controller in a session of its own, so that neither Ctrl-C nor the end of the terminal reaches it. */
+function startDaemon(paths: HomePaths, entry: string): ChildProcess {
+  let log: number;
+  try {
+    log = openSync(paths.controllerLog, 'a', 0o600);
+  } catch (error) {
+    if (hasErrno(error, 'ENOSPC')) throw new SvcError('SVC_NO_SPACE', `${paths.controllerLog} cannot be written: no space is left.`);
+    throw new SvcError('SVC_HOME_UNUSABLE', `${paths.controllerLog} cannot be written: ${messageOf(error)}.`, { cause: error });
+  }
+  try {
+    const child = spawn(process.execPath, [entry], {
+      cwd: paths.home,
+      detached: true,
+      stdio: ['ignore', log, log],
+      env: { ...wholeEnv(), SVC_HOME: paths.home },
+    });
+    child.unref();
+    return child;
+  } finally {
+    closeSync(log);
+  }
+}
+
+function startError(paths: HomePaths, failure: string, logStart: number): SvcError {
+  const said = readFileSync(paths.controllerLog).subarray(logStart).toString('utf8').trimEnd();
+  const end = said === '' ? '' : `\n${said.split('\n').slice(-shownLogLines).join('\n')}`;
+  return new SvcError('SVC_CONTROLLER_START', `The controller could not be started: ${failure}. Its log is ${paths.controllerLog}${end}`);
+}
+
+function sizeOf(path: string): number {
+  return statSync(path, { throwIfNoEntry: false })?.size ?? 0;
+}

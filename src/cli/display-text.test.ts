@@ -1,0 +1,37 @@
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { displayWidth, oneLine, padTo, safeLines, truncate } from './display-text.ts';
+
+test('escape sequences and control characters of a program do not reach the terminal', () => {
+  expect(oneLine('\u001B[31mred\u001B[0m\u0007\r\n  and\tmore\u009B2J')).toBe('red and more');
+  expect(safeLines('a\u001B[2J\n  b\u0000\tc\r')).toEqual(['a', '  b  c']);
+});
+
+test('one line holds no control character, whatever went in', () => {
+  const property = fc.property(fc.string({ unit: 'binary' }), (text) => !/\p{Control}/u.test(oneLine(text)));
+  fc.assert(property);
+});
+
+test.for([
+  ['chat', 4],
+  ['über', 4],
+  ['u\u0308ber', 4],
+  ['日本', 4],
+  ['🚀', 2],
+  ['', 0],
+] as const)('%s takes %d columns', ([text, width]) => {
+  expect(displayWidth(text)).toBe(width);
+});
+
+test('a text that is cut never takes more columns than it may, and says that it was cut', () => {
+  expect(truncate('replica', 4)).toBe('rep…');
+  expect(truncate('日本語', 4)).toBe('日…');
+  expect(truncate('chat', 4)).toBe('chat');
+  const property = fc.property(fc.string({ unit: 'grapheme' }), fc.nat(20), (text, width) => displayWidth(truncate(text, width)) <= width);
+  fc.assert(property);
+});
+
+test('padding counts columns, not characters', () => {
+  expect(padTo('日本', 6)).toBe('日本  ');
+  expect(padTo('longer', 3)).toBe('longer');
+});

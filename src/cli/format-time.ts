@@ -1,0 +1,48 @@
+const units = [
+  { name: 'd', seconds: 86_400 },
+  { name: 'h', seconds: 3_600 },
+  { name: 'm', seconds: 60 },
+  { name: 's', seconds: 1 },
+] as const;
+
+/** A duration in s, each unit that is not zero: `2d 1h 5s`, `10m 5s`, `0s`. Fractions are dropped. */
+export function formatDuration(seconds: number): string {
+  let rest = Math.max(0, Math.floor(seconds));
+  const parts: string[] = [];
+  for (const unit of units) {
+    const count = Math.floor(rest / unit.seconds);
+    rest -= count * unit.seconds;
+    if (count > 0) parts.push(`${count}${unit.name}`);
+  }
+  return parts.length === 0 ? '0s' : parts.join(' ');
+}
+
+const ages = [
+  { name: 'day', seconds: 86_400 },
+  { name: 'hr', seconds: 3_600 },
+  { name: 'min', seconds: 60 },
+  { name: 'sec', seconds: 1 },
+] as const;
+
+/** How long ago something was, in its largest unit: `30 secs ago`, `1 hr ago`; `-` when it was never. Times are ISO strings and ms. */
+export function formatAge(at: string | null, now: number): string {
+  if (at === null) return '-';
+  const seconds = Math.floor((now - Date.parse(at)) / 1_000);
+  for (const unit of ages) {
+    const count = Math.floor(seconds / unit.seconds);
+    if (count >= 1) return `${count} ${unit.name}${count === 1 ? '' : 's'} ago`;
+  }
+  return 'just now';
+}
+
+/** Time of day in UTC from an ISO string: `12:03:04`. */
+export function formatClockTime(at: string): string {
+  return at.slice(11, 19);
+}
+
+/** US dollars per hour: `$1.20`, `$0.0125`; `-` when unknown and `$0` when it costs nothing. */
+export function formatPrice(hourlyUsd: number | null): string {
+  if (hourlyUsd === null) return '-';
+  if (hourlyUsd === 0) return '$0';
+  return `$${hourlyUsd < 0.1 ? hourlyUsd.toPrecision(2) : hourlyUsd.toFixed(2)}`;
+}

@@ -1,0 +1,91 @@
+import { expect, test } from 'vitest';
+import type { ServiceView } from '../api/contract.ts';
+import { aReplicaView, aServiceView } from '../../test/support/views.ts';
+import { renderServices, toneOf, type ListingOptions } from './service-listing.ts';
+
+const options: ListingOptions = { width: 200, now: Date.parse('2030-01-01T12:00:00Z'), verbose: false, paint: (_, text) => text };
+
+const services: readonly ServiceView[] = [
+  aServiceView({
+    name: 'chat',
+    activeVersions: [1, 2],
+    version: 2,
+    uptimeSeconds: 176_405,
+    replicas: [
+      aReplicaView({ id: 1, launchedAt: '2029-12-30T10:59:55.000Z' }),
+      aReplicaView({ id: 2, version: 2, status: 'PROVISIONING', endpoint: null, resources: null, launchedAt: null, hourlyUsd: null }),
+      aReplicaView({
+        id: 3,
+        version: 2,
+        provider: 'aws',
+        region: 'eu-central-1',
+        zone: 'eu-central-1a',
+        resources: '1x L4:1, 8 CPU, 32 GB',
+        spot: true,
+        hourlyUsd: 0.3412,
+        status: 'FAILED',
+        endedAt: '2030-01-01T11:59:30.000Z',
+        reason: 'run ended with exit code 3:\n\u001B[31mno weights found\u001B[0m',
+      }),
+    ],
+  }),
+  aServiceView({
+    name: 'embeddings-for-search',
+    status: 'FAILED',
+    activeVersions: [],
+    uptimeSeconds: null,
+    endpoint: 'http://127.0.0.1:30002',
+    replicas: [],
+    reason: 'its replicas keep failing',
+    autoscaling: 'Autoscaling from 1 to 3 replicas (target QPS per replica: 2.5)',
+    requestedResources: '8+ CPU, L4:1',
+  }),
+];
+
+test.for([60, 80, 200])('services and replicas in %d columns', (width) => {
+  expect(renderServices(services, { ...options, width }).join('\n')).toMatchSnapshot();
+});
+
+test('verbose adds policies and requested resources', () => {
+  expect(
+    renderServices(services, { ...options, verbose: true })
+      .slice(0, 3)
+      .join('\n'),
+  ).toMatchSnapshot();
+});
+
+test('a pipe gets whole values, however long', () => {
+  const [long = ''] = renderServices([aServiceView({ name: 'x'.repeat(50), endpoint: `http://${'y'.repeat(300)}` })], {
+    ...options,
+    width: Infinity,
+  }).slice(1);
+  expect(long).toContain('x'.repeat(50));
+  expect(long).toContain('y'.repeat(300));
+});
+
+test('of a long crash loop only the newest replicas are shown, and those that live', () => {
+  const ended = Array.from({ length: 30 }, (_, index) =>
+    aReplicaView({ id: index + 2, status: 'FAILED', endedAt: '2030-01-01T11:59:30.000Z' }),
+  );
+  const lines = renderServices([aServiceView({ replicas: [aReplicaView({ id: 1 }), ...ended] })], options);
+  expect(
+    lines
+      .filter((line) => line.startsWith('chat '))
+      .slice(1)
+      .map((line) => Number(line.split(/ +/)[1])),
+  ).toEqual([1, 23, 24, 25, 26, 27, 28, 29, 30, 31]);
+  expect(lines.at(-1)).toBe('... 21 more; --verbose shows all');
+});
+
+test('no service is said in words', () => {
+  expect(renderServices([], options)).toEqual(['No live services.']);
+});
+
+test.for([
+  ['READY', 'good'],
+  ['FAILED_PROBING', 'bad'],
+  ['TERMINATED', 'quiet'],
+  ['STARTING', 'busy'],
+] as const)('%s is shown as %s', ([state, tone]) => {
+  expect(toneOf(state)).toBe(tone);
+});

@@ -1,0 +1,53 @@
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { displayWidth } from './display-text.ts';
+import { renderTable, type Column } from './table.ts';
+
+interface Row {
+  readonly name: string;
+  readonly endpoint: string;
+  readonly status: string;
+}
+
+const columns: readonly Column<Row>[] = [
+  { title: 'NAME', value: ({ name }) => name, shrinks: true },
+  { title: 'ENDPOINT', value: ({ endpoint }) => endpoint, shrinks: true, dropOrder: 1 },
+  { title: 'STATUS', value: ({ status }) => status },
+];
+const row: Row = { name: 'a-rather-long-name', endpoint: 'http://127.0.0.1:30001', status: 'READY' };
+
+test('columns are two spaces apart and lines have no trailing spaces', () => {
+  expect(renderTable(columns, [row, { ...row, name: 'b', status: 'STARTING' }], 200)).toEqual([
+    'NAME                ENDPOINT                STATUS',
+    'a-rather-long-name  http://127.0.0.1:30001  READY',
+    'b                   http://127.0.0.1:30001  STARTING',
+  ]);
+});
+
+test('what is too wide is taken from the widest columns that may be cut', () => {
+  expect(renderTable(columns, [row], 40)).toEqual(['NAME             ENDPOINT         STATUS', 'a-rather-long-…  http://127.0.0…  READY']);
+});
+
+test('when cutting is not enough, columns are left out, and then the end of the line', () => {
+  expect(renderTable(columns, [row], 20)).toEqual(['NAME          STATUS', 'a-rather-lo…  READY']);
+  expect(renderTable(columns, [row], 8)).toEqual(['NAME  S…', 'a-r…  R…']);
+  expect(renderTable(columns, [row], 5)).toEqual(['NAME', 'a-r…']);
+});
+
+test('an empty cell is a dash, and control characters of a value are taken out', () => {
+  expect(renderTable(columns, [{ name: '', endpoint: 'a\nb', status: '\u001B[31mREADY' }], 80)[1]).toBe('-     a b       READY');
+});
+
+test('colour is put around the finished cell, so that it takes no columns', () => {
+  const painted = columns.map((column) => ({ ...column, paint: (cell: string) => `<${cell}>` }));
+  expect(renderTable(painted, [{ name: 'chat', endpoint: 'here', status: 'READY' }], 80)[1]).toBe('<chat>  <here>      <READY>');
+});
+
+test('no line is ever wider than the terminal', () => {
+  const cell = fc.string({ unit: 'grapheme', maxLength: 30 });
+  const rows = fc.array(fc.record({ name: cell, endpoint: cell, status: cell }), { maxLength: 5 });
+  const property = fc.property(rows, fc.integer({ min: 1, max: 100 }), (given, width) =>
+    renderTable(columns, given, width).every((line) => displayWidth(line) <= width),
+  );
+  fc.assert(property);
+});

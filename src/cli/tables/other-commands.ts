@@ -1,0 +1,71 @@
+import { defineCommand, type Command } from '../command.ts';
+import { json } from './common-options.ts';
+
+const start = defineCommand({
+  path: ['controller', 'start'],
+  summary: 'Start the controller, if it does not run',
+  description: 'Not needed as a rule: the first service starts it.',
+  arguments: {},
+  options: { json },
+  examples: ['svc controller start'],
+  run: async (args, context) => (await import('../commands/controller-start.ts')).controllerStart(args, context),
+});
+
+const stop = defineCommand({
+  path: ['controller', 'stop'],
+  summary: 'Stop the controller',
+  description: 'It is refused while there are services, unless they are to go on without it: --keep-services.',
+  arguments: {},
+  options: {
+    keepServices: {
+      kind: 'flag',
+      summary: 'leave services running; the next command starts a controller, which takes them over',
+    },
+    json,
+  },
+  examples: ['svc controller stop', 'svc controller stop --keep-services'],
+  run: async (args, context) => (await import('../commands/controller-stop.ts')).controllerStop(args, context),
+});
+
+const controllerStatus = defineCommand({
+  path: ['controller', 'status'],
+  summary: 'Show whether the controller runs, and where its log is',
+  description: 'Exits with 3 when it does not run.',
+  arguments: {},
+  options: { json },
+  examples: ['svc controller status'],
+  run: async (args, context) => (await import('../commands/controller-status.ts')).controllerStatus(args, context),
+});
+
+const check = defineCommand({
+  path: ['check'],
+  summary: 'Show where replicas can run, and what to do where they cannot',
+  arguments: { place: { kind: 'optional', label: 'PLACE', completes: 'place', summary: 'one place only' } },
+  options: { json },
+  examples: ['svc check', 'svc check local --json'],
+  run: async (args, context) => (await import('../commands/check.ts')).check(args, context),
+});
+
+const completion = defineCommand({
+  path: ['completion'],
+  summary: 'Print the script that completes `svc` at Tab',
+  description:
+    'It knows commands, options, and the names of services and clusters. Put the line of the example into the start file of the shell.',
+  arguments: { shell: { kind: 'one', label: 'SHELL', completes: 'shell', summary: 'bash, zsh or fish' } },
+  options: {},
+  examples: ['source <(svc completion bash)', 'source <(svc completion zsh)', 'svc completion fish | source'],
+  run: async (args, context) => (await import('../commands/completion.ts')).completion(args, context),
+});
+
+const complete = defineCommand({
+  path: ['complete'],
+  summary: 'Print what may follow the given words (called by the completion scripts)',
+  arguments: { words: { kind: 'afterDashes', label: '-- WORDS', summary: 'what stands between `svc` and the cursor' } },
+  options: {},
+  examples: [],
+  hidden: true,
+  run: async (args, context) => (await import('../commands/complete.ts')).complete(args, context),
+});
+
+/** `svc controller …`, `svc check` and `svc completion`. */
+export const otherCommands: readonly Command[] = [start, stop, controllerStatus, check, completion, complete];

@@ -1,0 +1,98 @@
+import { defineCommand, type Command } from '../command.ts';
+import { followLog, json, purge, tail, taskFile, taskOptions, waitGone, yes } from './common-options.ts';
+
+const serviceName = { kind: 'one', label: 'NAME', completes: 'service', summary: 'service' } as const;
+const serviceNames = { kind: 'many', label: 'NAME', completes: 'service', summary: 'services; `*` and `?` match several' } as const;
+
+const up = defineCommand({
+  path: ['serve', 'up'],
+  summary: 'Put a service up',
+  description:
+    'On a terminal it follows until the first replica is ready; Ctrl-C leaves the service running. ' +
+    'Elsewhere it prints the endpoint and returns at once.',
+  arguments: { file: { ...taskFile, summary: 'service file (YAML)' } },
+  options: {
+    name: { kind: 'value', short: 'n', alias: 'service-name', label: 'NAME', summary: 'name of the service; generated when absent' },
+    ...taskOptions,
+    expose: { kind: 'flag', summary: 'let the endpoint listen on all addresses, not on this machine alone' },
+    endpointPort: { kind: 'integer', label: 'PORT', min: 1, max: 65_535, summary: 'port of the endpoint; a free one when absent' },
+    wait: {
+      kind: 'switch',
+      summary: 'follow until the first replica is ready (default on a terminal)',
+      offSummary: 'print the endpoint and return at once',
+    },
+    yes,
+    json,
+  },
+  examples: [
+    'svc serve up service.yaml',
+    'svc serve up service.yaml -n chat --env MODEL=small',
+    'svc serve up service.yaml --secret HF_TOKEN --wait',
+  ],
+  run: async (args, context) => (await import('../commands/serve-up.ts')).serveUp(args, context),
+});
+
+const status = defineCommand({
+  path: ['serve', 'status'],
+  summary: 'Show services and their replicas',
+  arguments: { names: serviceNames },
+  options: {
+    endpoint: { kind: 'optionalValue', label: 'NAME', completes: 'service', summary: 'print nothing but the endpoint of one service' },
+    watch: { kind: 'flag', summary: 'show it again whenever it changes, until Ctrl-C' },
+    verbose: { kind: 'flag', short: 'v', summary: 'show policies, requested resources and all replicas' },
+    json,
+  },
+  examples: ['svc serve status', 'svc serve status chat --watch', 'curl $(svc serve status --endpoint chat)'],
+  run: async (args, context) => (await import('../commands/serve-status.ts')).serveStatus(args, context),
+});
+
+const logs = defineCommand({
+  path: ['serve', 'logs'],
+  summary: 'Show the log of a replica, the controller or the load balancer',
+  description: "A replica's log holds provisioning, setup and run, in this order, and stays after the replica is gone.",
+  arguments: { name: serviceName, id: { kind: 'optional', label: 'ID', summary: 'replica; the newest when absent' } },
+  options: {
+    controller: { kind: 'flag', summary: 'the log of the process that looks after the replicas' },
+    loadBalancer: { kind: 'flag', summary: 'the access log of the endpoint' },
+    follow: followLog,
+    tail,
+    json: { kind: 'flag', summary: 'with --load-balancer: the lines as they are written, JSON' },
+  },
+  examples: ['svc serve logs chat 1', 'svc serve logs chat 2 --no-follow --tail 50', 'svc serve logs chat --load-balancer'],
+  run: async (args, context) => (await import('../commands/serve-logs.ts')).serveLogs(args, context),
+});
+
+const down = defineCommand({
+  path: ['serve', 'down'],
+  summary: 'Take services down, with everything they run on',
+  arguments: { names: serviceNames },
+  options: { all: { kind: 'flag', short: 'a', summary: 'all services' }, purge, wait: waitGone, yes, json },
+  examples: ['svc serve down chat', "svc serve down 'test-*' --yes", 'svc serve down --all --yes'],
+  destructive: true,
+  run: async (args, context) => (await import('../commands/serve-down.ts')).serveDown(args, context),
+});
+
+const events = defineCommand({
+  path: ['serve', 'events'],
+  summary: 'Show the history of a service: every change of state, and why',
+  arguments: { name: serviceName },
+  options: {
+    follow: { kind: 'flag', short: 'f', summary: 'go on with what happens, until Ctrl-C' },
+    json: { kind: 'flag', summary: 'print one JSON object a line' },
+  },
+  examples: ['svc serve events chat', 'svc serve events chat --follow --json'],
+  run: async (args, context) => (await import('../commands/serve-events.ts')).serveEvents(args, context),
+});
+
+const terminateReplica = defineCommand({
+  path: ['serve', 'terminate-replica'],
+  summary: 'End one replica; a new one takes its place',
+  arguments: { name: serviceName, id: { kind: 'one', label: 'ID', summary: 'replica' } },
+  options: { purge, yes, json },
+  examples: ['svc serve terminate-replica chat 2'],
+  destructive: true,
+  run: async (args, context) => (await import('../commands/serve-terminate-replica.ts')).serveTerminateReplica(args, context),
+});
+
+/** `svc serve …` */
+export const serveCommands: readonly Command[] = [up, status, logs, down, events, terminateReplica];

@@ -1,0 +1,45 @@
+import { SvcError } from '../shared/errors.ts';
+import type { CommandContext } from './context.ts';
+import { waitUntilGone, type Leaving } from './going-away.ts';
+import { pickByName } from './name-patterns.ts';
+
+/** What both `svc serve down` and `svc down` are told. */
+export interface TakeDownArgs {
+  readonly names: readonly string[];
+  readonly all: boolean;
+  readonly purge: boolean;
+  readonly wait: boolean | undefined;
+  readonly yes: boolean;
+  readonly json: boolean;
+}
+
+/** A kind of thing that can be taken down. */
+export interface Removable {
+  readonly noun: 'service' | 'cluster';
+  /** The command that lists them, and the one that forgets NAME. */
+  readonly listCommand: string;
+  readonly purgeCommand: string;
+  readonly notFound: (name: string) => SvcError;
+  readonly list: () => Promise<readonly Leaving[]>;
+  readonly terminate: (name: string) => Promise<unknown>;
+}
+
+/** Takes down what was named, after asking, and sees it gone unless told otherwise. Throws for a name that nothing has, before anything is done. */
+export async function takeDown(args: TakeDownArgs, kind: Removable, context: CommandContext): Promise<void> {
+  const { ui, signal } = context;
+  if (args.all === args.names.length > 0) {
+    throw new SvcError('SVC_USAGE', `Give either names of ${kind.noun}s or --all.`, { hint: `Run: ${kind.listCommand}` });
+  }
+  const { found, missing } = pickByName(await kind.list(), args.names);
+  if (missing[0] !== undefined) throw kind.notFound(missing[0]);
+  const names = found.map(({ name }) => name);
+  if (names.length === 0) ui.say(`No ${kind.noun} to take down.`);
+  else {
+    const quoted = `${kind.noun}${names.length === 1 ? '' : 's'} ${names.map((name) => `'${name}'`).join(', ')}`;
+    if (!(await ui.confirm(`Take down ${quoted}?`, args.yes))) throw new SvcError('SVC_ABORTED', 'Nothing was taken down.');
+    for (const name of names) await kind.terminate(name);
+    if (args.wait ?? true) await waitUntilGone(found, kind.list, kind.purgeCommand, context);
+    else ui.say(`Taking down ${quoted}.`);
+  }
+  if (args.json && !signal.aborted) ui.json({ [`${kind.noun}s`]: names });
+}

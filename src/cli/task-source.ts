@@ -1,0 +1,69 @@
+import { join, resolve } from 'node:path';
+import type { RouteInput } from '../api/contract.ts';
+import { checkTaskFiles } from '../spec/check-task-files.ts';
+import { collectEnvs } from '../spec/collect-envs.ts';
+import { describeService } from '../spec/describe-service.ts';
+import { loadTaskFile, type LoadedTask, type TaskOverrides } from '../spec/load-task-file.ts';
+import { parseTask, serviceOf, type TaskSource } from '../spec/parse-task.ts';
+import type { CommandContext } from './context.ts';
+
+/** What a command line says about a task besides its file. */
+export interface TaskArgs {
+  readonly env: readonly string[];
+  readonly envFile: string | undefined;
+  readonly secret: readonly string[];
+  readonly secretFile: string | undefined;
+  readonly workdir: string | undefined;
+}
+
+/** A task as it is sent to the controller, which reads it again with the same code. */
+export type TaskBody = Pick<RouteInput<'createService'>['body'], 'source' | 'file' | 'envs' | 'secrets' | 'workdir'>;
+
+/** A service file that has been found good, with what it asks for in words. */
+export interface ServiceFile {
+  readonly body: TaskBody;
+  /** Lines for people. */
+  readonly summary: readonly string[];
+}
+
+/**
+ * Reads a service file and finds everything that is wrong with it here, before a controller is started. Throws what `loadTaskFile`,
+ * `collectEnvs` and `checkTaskFiles` throw.
+ */
+export async function readServiceFile(path: string, args: TaskArgs, context: CommandContext): Promise<ServiceFile> {
+  const { task, source } = await load(path, args, context);
+  const service = serviceOf(task, source.file);
+  await checkTaskFiles(task);
+  const rows = describeService({ ...task, service });
+  const width = Math.max(...rows.map(([label]) => label.length));
+  return { body: bodyOf(source, context), summary: rows.map(([label, value]) => `${`${label}:`.padEnd(width + 3)}${value}`) };
+}
+
+/** The same for a task that runs once. */
+export async function readTaskFile(path: string, args: TaskArgs, context: CommandContext): Promise<TaskBody> {
+  const { task, source } = await load(path, args, context);
+  await checkTaskFiles(task);
+  return bodyOf(source, context);
+}
+
+/** The same for a task that is no file but given on the command line. */
+export async function readTaskText(text: string, args: TaskArgs, context: CommandContext): Promise<TaskBody> {
+  const source = { source: text, file: '-', ...overridesOf(args, context) };
+  await checkTaskFiles(parseTask(source));
+  return bodyOf(source, context);
+}
+
+function overridesOf(args: TaskArgs, { env, cwd }: CommandContext): Required<TaskOverrides> {
+  const { env: envFlags, envFile, secret: secretFlags, secretFile } = args;
+  const collected = collectEnvs({ envFlags, envFile, secretFlags, secretFile }, env);
+  return { ...collected, workdir: args.workdir === undefined ? undefined : resolve(cwd, args.workdir) };
+}
+
+async function load(path: string, args: TaskArgs, context: CommandContext): Promise<LoadedTask> {
+  return loadTaskFile(path === '-' ? path : resolve(context.cwd, path), overridesOf(args, context));
+}
+
+function bodyOf({ source, file, envs, secrets, workdir }: TaskSource, { cwd }: CommandContext): TaskBody {
+  // The controller's working directory is another one: what came from standard input is read there as a file of this folder.
+  return { source, file: file === '-' ? join(cwd, '-') : file, envs, secrets, ...(workdir !== undefined && { workdir }) };
+}

@@ -1,0 +1,80 @@
+import { styleText } from 'node:util';
+import type { Clock } from '../shared/clock.ts';
+import { SvcError } from '../shared/errors.ts';
+import { plainProgress, terminalProgress, type Progress } from './progress.ts';
+import type { OutputStream, Streams } from './streams.ts';
+
+/** The colours in use; each is a meaning rather than a taste. */
+export type Tone = 'good' | 'busy' | 'bad' | 'quiet' | 'strong';
+
+const formats = { good: 'green', busy: 'yellow', bad: 'red', quiet: 'dim', strong: 'bold' } as const;
+
+/** How commands talk to people and programs: results go to standard output, everything said meanwhile to standard error. */
+export interface Ui {
+  /** Whether results go to a terminal. */
+  readonly outIsTerminal: boolean;
+  /** Whether somebody can be asked: input and messages are on a terminal. */
+  readonly canAsk: boolean;
+  /** Columns that a line of output may take: without bound unless on a terminal. */
+  readonly outWidth: number;
+  /** Lines of the terminal that output goes to. */
+  readonly outRows: number;
+  /** A line of the result. */
+  print(line: string): void;
+  /** A part of the result as it is. */
+  write(text: string | Uint8Array): void;
+  /** The result as one JSON document. */
+  json(value: unknown): void;
+  /** A line that is not part of the result. */
+  say(line: string): void;
+  progress(): Progress;
+  /** Asks a question; false for no. Throws SVC_CONFIRM_NEEDED when nobody can be asked, unless `yes` was given. */
+  confirm(question: string, yes: boolean): Promise<boolean>;
+  /** Colours a text of the result when output shows colours. */
+  readonly paint: (tone: Tone, text: string) => string;
+  /** Colours a text for standard error. */
+  readonly paintMessage: (tone: Tone, text: string) => string;
+}
+
+/** What the environment says about output. */
+export interface UiOptions {
+  readonly clock: Clock;
+  readonly env: (name: string) => string | undefined;
+}
+
+/** A `Ui` over three streams. */
+export function createUi(streams: Streams, options: UiOptions): Ui {
+  const { stdin, stdout, stderr } = streams;
+  const plain = options.env('NO_COLOR') !== undefined || options.env('TERM') === 'dumb';
+  const paintFor =
+    (stream: OutputStream) =>
+    (tone: Tone, text: string): string =>
+      stream.isTTY === true && !plain ? styleText(formats[tone], text, { validateStream: false }) : text;
+  const canAsk = stdin.isTTY === true && stderr.isTTY === true;
+  return {
+    outIsTerminal: stdout.isTTY === true,
+    canAsk,
+    get outWidth() {
+      return stdout.isTTY === true ? (stdout.columns ?? 80) : Number.POSITIVE_INFINITY;
+    },
+    get outRows() {
+      return stdout.rows ?? 24;
+    },
+    print: (line) => void stdout.write(`${line}\n`),
+    write: (text) => void stdout.write(text),
+    json: (value) => void stdout.write(`${JSON.stringify(value, undefined, 2)}\n`),
+    say: (line) => void stderr.write(`${line}\n`),
+    progress: () =>
+      stderr.isTTY === true && options.env('TERM') !== 'dumb' ? terminalProgress(stderr, options.clock) : plainProgress(stderr),
+    async confirm(question, yes) {
+      if (yes) return true;
+      if (!canAsk) throw new SvcError('SVC_CONFIRM_NEEDED', `${question} There is no terminal to ask on.`);
+      const { confirm, isCancel } = await import('@clack/prompts');
+      // Clack wants Node's own stream classes; a terminal is one.
+      const answer = await confirm({ message: question, initialValue: false, input: stdin, output: process.stderr });
+      return !isCancel(answer) && answer;
+    },
+    paint: paintFor(stdout),
+    paintMessage: paintFor(stderr),
+  };
+}
