@@ -25,6 +25,9 @@ export interface DeployAbilities {
   readonly can: ReadonlySet<Feature | (string & {})>;
 }
 
+/** What this version can do beyond the plain case: nothing yet. */
+export const currentAbilities: DeployAbilities = { can: new Set() };
+
 /** Something a file asks for that cannot be done yet. */
 export interface UnsupportedFeature {
   /** The field, as the file writes it. */
@@ -36,7 +39,7 @@ export interface UnsupportedFeature {
 /**
  * Every field of a valid task that could only be ignored, given what can be done. Empty means that the task can be deployed as it is meant.
  */
-export function unsupportedFeatures(task: Task, abilities: DeployAbilities): readonly UnsupportedFeature[] {
+export function unsupportedFeatures(task: Task, abilities: DeployAbilities = currentAbilities): readonly UnsupportedFeature[] {
   const wanted: readonly (UnsupportedFeature & { readonly feature: string; readonly used: boolean })[] = [
     ...serviceWishes(task),
     ...machineWishes(task),
@@ -47,7 +50,7 @@ export function unsupportedFeatures(task: Task, abilities: DeployAbilities): rea
 }
 
 /** Throws SVC_NOT_SUPPORTED naming every such field. */
-export function refuseUnsupported(task: Task, abilities: DeployAbilities): void {
+export function refuseUnsupported(task: Task, abilities: DeployAbilities = currentAbilities): void {
   const found = unsupportedFeatures(task, abilities);
   if (found.length === 0) return;
   const fields = found.map(({ field }) => field).join(', ');

@@ -42,7 +42,7 @@ export function composeYaml(source: SourceText): Composed {
   }
   const contents = document?.contents ?? null;
   if (contents === null || (isScalar(contents) && contents.source === '')) return failed([{ at: 0, message: 'the file is empty' }]);
-  const { root, faults } = convert(contents, source);
+  const { root, faults } = convert(contents);
   return root === undefined ? failed(faults) : { root, faults: [] };
 }
 

@@ -1,6 +1,5 @@
 import { isAlias, isMap, isScalar, isSeq, type ParsedNode, type Scalar, type YAMLMap, type YAMLSeq } from 'yaml';
 import { quote } from '../../shared/quote.ts';
-import type { SourceText } from '../source-text.ts';
 import type { Fault } from './fault.ts';
 import type { ListNode, MapEntry, MapNode, ScalarNode, YamlNode } from './node.ts';
 import { resolvePlain } from './plain-scalar.ts';
@@ -11,18 +10,15 @@ const maxValues = 50_000;
 /** Levels of a document with every alias written out. */
 const maxDepth = 100;
 
-/** Duplicate keys and the like that are told at once. */
+/** Unknown aliases and the like that are told at once. */
 const maxFaults = 100;
 
 const coreTag = 'tag:yaml.org,2002:';
 const knownTags = new Set(['!', ...['str', 'int', 'float', 'bool', 'null', 'map', 'seq', 'set'].map((name) => coreTag + name)]);
 
 /** Turns the package's nodes into ours: aliases and merge keys resolved, scalars given their meaning, keys made text. */
-export function convert(
-  contents: ParsedNode,
-  source: SourceText,
-): { readonly root: YamlNode | undefined; readonly faults: readonly Fault[] } {
-  const conversion = new Conversion(source);
+export function convert(contents: ParsedNode): { readonly root: YamlNode | undefined; readonly faults: readonly Fault[] } {
+  const conversion = new Conversion();
   const root = conversion.node(contents);
   if (root.size > maxValues) conversion.fault(root.at, 'the document holds too many values once its aliases are written out');
   else if (root.depth > maxDepth) conversion.fault(root.at, `the document is nested more than ${maxDepth} levels deep`);
@@ -33,14 +29,9 @@ type AnyNode = ParsedNode | null;
 
 class Conversion {
   readonly faults: Fault[] = [];
-  readonly #source: SourceText;
   /** By name: the last node so far that carried the anchor. `undefined` while that node is being read. */
   readonly #anchors = new Map<string, YamlNode | undefined>();
   #mergedEntries = 0;
-
-  constructor(source: SourceText) {
-    this.#source = source;
-  }
 
   fault(at: number, message: string, hint?: string): void {
     if (this.faults.length < maxFaults) this.faults.push({ at, message, ...(hint === undefined ? {} : { hint }) });
@@ -102,8 +93,10 @@ class Conversion {
       }
       const key = this.node(pair.key, keyAt);
       const value = this.node(pair.value, keyAt);
-      if (key.kind === 'scalar') this.#addEntry(own, { keyAt, keyText: key.text, value });
-      else this.fault(keyAt, 'a list or map cannot be a key');
+      if (key.kind !== 'scalar') this.fault(keyAt, 'a list or map cannot be a key');
+      else if (key.text === '__proto__') this.fault(keyAt, "the key '__proto__' is not allowed");
+      // Of a key that comes twice the last one counts, as for PyYAML: see docs/decisions/0008-last-duplicate-key-wins.md.
+      else own.set(key.text, { keyAt, keyText: key.text, value });
     }
     const entries = new Map<string, MapEntry>();
     for (const [key, entry] of [...merged.flatMap((map) => [...map.entries]), ...own]) {
@@ -111,20 +104,6 @@ class Conversion {
       if (own.has(key) ? own.get(key) === entry : !entries.has(key)) entries.set(key, entry);
     }
     return { kind: 'map', entries, at, ...measure([...entries.values()].map((entry) => entry.value)) };
-  }
-
-  #addEntry(entries: Map<string, MapEntry>, entry: MapEntry): void {
-    const { keyAt, keyText } = entry;
-    const first = entries.get(keyText);
-    if (keyText === '__proto__') {
-      this.fault(keyAt, "the key '__proto__' is not allowed");
-    } else if (first === undefined) {
-      entries.set(keyText, entry);
-    } else {
-      const { line } = this.#source.position(first.keyAt);
-      const hint = 'Keep one of the two: otherwise one would be lost without a word.';
-      this.fault(keyAt, `the key ${quote(keyText)} is given twice; the first is on line ${line}`, hint);
-    }
   }
 
   #merged(node: YamlNode, at: number): readonly MapNode[] {
