@@ -17,7 +17,7 @@ const maxConfigBytes = 1_048_576;
 /**
  * Reads the configuration file; an absent one is the defaults. Throws SVC_INVALID_CONFIG with all problems at once, or SVC_FILE_UNREADABLE.
  */
-export function loadConfig(path: string): Config {
+export async function loadConfig(path: string): Promise<Config> {
   try {
     const text = readTextFile(path, 'The configuration file', maxConfigBytes, (file) => {
       return new SvcError('SVC_INVALID_CONFIG', `${file} is larger than 1 MiB, which no configuration needs to be.`);
