@@ -1,0 +1,323 @@
+import { execFile } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { createServer, type RequestListener } from 'node:http';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { expect, test } from 'vitest';
+import { aClusterView, aHealth, anEventView, aServiceView, withApi, type ServedApi } from '../../test/support/api.ts';
+import { withTempHome } from '../../test/support/temp-home.ts';
+import { systemClock } from '../shared/clock.ts';
+import { SvcError } from '../shared/errors.ts';
+import { createClient, type ApiClient } from './client.ts';
+import type { RouteRequest } from './contract.ts';
+import type { RouteName } from './routes.ts';
+
+const source = { source: 'run: true\n', file: '/a.yaml', envs: { A: '1' }, secrets: { B: 'ü' } };
+
+/** Gives back what it was asked, and remembers it. */
+const seen: object[] = [];
+function remember<Reply>(
+  reply: Reply,
+): (request: { readonly params?: unknown; readonly query?: unknown; readonly body?: unknown }) => Promise<Reply> {
+  return async ({ params, query, body }) => {
+    seen.push({ ...(params !== undefined && { params }), ...(query !== undefined && { query }), ...(body !== undefined && { body }) });
+    return reply;
+  };
+}
+
+async function* items<Item>(...all: readonly Item[]): AsyncGenerator<Item> {
+  yield* all;
+}
+
+/** One trip through every route: what the client gets, and what the handler is to have been given. */
+const trips: Readonly<
+  Record<RouteName, { readonly go: (api: ServedApi) => Promise<unknown>; readonly gets: unknown; readonly given: object }>
+> = {
+  health: { go: ({ client }) => client.call('health'), gets: aHealth, given: {} },
+  stopController: {
+    go: ({ client }) => client.call('stopController', { body: { keepServices: true } }),
+    gets: { stopping: true },
+    given: { body: { keepServices: true } },
+  },
+  listServices: { go: ({ client }) => client.call('listServices'), gets: { services: [aServiceView] }, given: {} },
+  getService: {
+    go: ({ client }) => client.call('getService', { params: { name: 'a/b ?&#é' } }),
+    gets: aServiceView,
+    given: { params: { name: 'a/b ?&#é' } },
+  },
+  createService: {
+    go: ({ client }) => client.call('createService', { body: { name: 'chat', port: 1234, ...source } }),
+    gets: { service: aServiceView },
+    given: { body: { name: 'chat', port: 1234, ...source } },
+  },
+  terminateService: {
+    go: ({ client }) => client.call('terminateService', { params: { name: 'chat' }, query: { purge: true } }),
+    gets: { service: 'chat' },
+    given: { params: { name: 'chat' }, query: { purge: true } },
+  },
+  terminateReplica: {
+    go: ({ client }) => client.call('terminateReplica', { params: { name: 'chat', id: 3 } }),
+    gets: { service: 'chat', replicaId: 3 },
+    given: { params: { name: 'chat', id: 3 }, query: { purge: false } },
+  },
+  serviceEvents: {
+    go: ({ client }) => collect(client.lines('serviceEvents', { params: { name: 'chat' }, query: { after: 1, follow: true } })),
+    gets: [anEventView(2), anEventView(3, 'Zeile\nzwei – 二')],
+    given: { params: { name: 'chat' }, query: { after: 1, follow: true } },
+  },
+  serviceLogs: {
+    go: ({ client }) => textOf(client, 'chat'),
+    gets: 'line 1\nline é\n',
+    given: { params: { name: 'chat' }, query: { target: 'replica', id: 2, follow: false, tail: 0 } },
+  },
+  listClusters: { go: ({ client }) => client.call('listClusters', {}), gets: { clusters: [aClusterView] }, given: {} },
+  launch: {
+    go: ({ client }) => client.call('launch', { body: { mode: 'exec', cluster: 'box', ...source } }),
+    gets: { cluster: aClusterView, jobId: 1 },
+    given: { body: { mode: 'exec', cluster: 'box', ...source } },
+  },
+  terminateCluster: {
+    go: ({ client }) => client.call('terminateCluster', { params: { name: 'box' }, query: { purge: false } }),
+    gets: { cluster: 'box' },
+    given: { params: { name: 'box' }, query: { purge: false } },
+  },
+  clusterLogs: {
+    go: async ({ client }) => Buffer.concat(await collect(client.text('clusterLogs', { params: { name: 'box' } }))).toString(),
+    gets: 'out',
+    given: { params: { name: 'box' }, query: { follow: false } },
+  },
+};
+
+async function textOf(client: ApiClient, name: string): Promise<string> {
+  const pieces = client.text('serviceLogs', { params: { name }, query: { target: 'replica', id: 2, tail: 0 } });
+  return Buffer.concat(await collect(pieces)).toString();
+}
+
+async function collect<Item>(stream: AsyncIterable<Item>): Promise<readonly Item[]> {
+  const all: Item[] = [];
+  for await (const item of stream) all.push(item);
+  return all;
+}
+
+async function* failingHistory(): AsyncGenerator<ReturnType<typeof anEventView>> {
+  yield anEventView(1);
+  throw new SvcError('SVC_SERVICE_NOT_FOUND', 'It is gone.');
+}
+
+async function* failingLog(): AsyncGenerator<string> {
+  yield 'beginning';
+  throw new Error('read error');
+}
+
+async function* endlessLog({ signal }: RouteRequest<'serviceLogs'>): AsyncGenerator<string> {
+  yield 'first';
+  await systemClock.sleep(60_000, signal);
+}
+
+/** A call that only ends, with an error, when it is told to. */
+function stuck({ signal }: { readonly signal: AbortSignal }): Promise<never> {
+  return new Promise((_, reject) => {
+    signal.addEventListener('abort', () => reject(new Error('stopped')));
+  });
+}
+
+test.for(Object.entries(trips))('%s goes to the handler and back', async ([, { go, gets, given }]) => {
+  seen.length = 0;
+  await withApi(
+    {
+      health: remember(aHealth),
+      stopController: remember({ stopping: true }),
+      listServices: remember({ services: [aServiceView] }),
+      getService: remember(aServiceView),
+      createService: remember({ service: aServiceView }),
+      terminateService: remember({ service: 'chat' }),
+      terminateReplica: remember({ service: 'chat', replicaId: 3 }),
+      serviceEvents: remember(items(anEventView(2), anEventView(3, 'Zeile\nzwei – 二'))),
+      serviceLogs: remember(items<string | Uint8Array>('line 1\n', Buffer.from('line é\n'))),
+      listClusters: remember({ clusters: [aClusterView] }),
+      launch: remember({ cluster: aClusterView, jobId: 1 }),
+      terminateCluster: remember({ cluster: 'box' }),
+      clusterLogs: remember(items('out')),
+    },
+    async (api) => {
+      expect(await go(api)).toEqual(gets);
+      expect(seen).toEqual([given]);
+    },
+  );
+});
+
+test('the error of a handler comes out of the call as it was thrown, with its problems', async () => {
+  const problems = [{ message: 'unknown field', file: '/a.yaml', line: 3, column: 1, excerpt: 'x', hint: 'Did you mean y?' }];
+  const fail = (): Promise<never> =>
+    Promise.reject(new SvcError('SVC_INVALID_TASK', 'The file has 1 problem.', { hint: 'Mend it.', problems }));
+  await withApi({ createService: fail, serviceLogs: fail, serviceEvents: fail }, async ({ client }) => {
+    const expected = {
+      name: 'SvcError',
+      code: 'SVC_INVALID_TASK',
+      kind: 'invalid-input',
+      message: 'The file has 1 problem.',
+      hint: 'Mend it.',
+      problems,
+    };
+    await expect(client.call('createService', { body: source })).rejects.toMatchObject(expected);
+    await expect(textOf(client, 'chat')).rejects.toMatchObject(expected);
+    await expect(collect(client.lines('serviceEvents', { params: { name: 'chat' } }))).rejects.toMatchObject(expected);
+  });
+});
+
+test('the error of a history that fails midway follows the lines before it', async () => {
+  await withApi({ serviceEvents: failingHistory }, async ({ client }) => {
+    const lines: number[] = [];
+    const reading = (async () => {
+      for await (const { id } of client.lines('serviceEvents', { params: { name: 'chat' } })) lines.push(id);
+    })();
+    await expect(reading).rejects.toMatchObject({ code: 'SVC_SERVICE_NOT_FOUND', message: 'It is gone.' });
+    expect(lines).toEqual([1]);
+  });
+});
+
+test('a log that fails midway is told from one that ended', async () => {
+  await withApi({ serviceLogs: failingLog }, async ({ client, logged }) => {
+    await expect(textOf(client, 'chat')).rejects.toMatchObject({
+      code: 'SVC_CONTROLLER_UNREACHABLE',
+      message: expect.stringContaining('went away before its answer was complete'),
+    });
+    expect(logged).toEqual(['read error']);
+  });
+});
+
+test('no controller, none any more, and one that ends during a call are all told as such', async () => {
+  await withTempHome(async (home) => {
+    const client = createClient({ socketPath: join(home, 'none.sock') });
+    await expect(client.call('health')).rejects.toMatchObject({
+      code: 'SVC_CONTROLLER_UNREACHABLE',
+      message: `The controller at ${join(home, 'none.sock')} does not run.`,
+    });
+    await expect(textOf(client, 'chat')).rejects.toMatchObject({ code: 'SVC_CONTROLLER_UNREACHABLE' });
+  });
+  await withRawServer(
+    (request) => void request.socket.destroy(),
+    async (client) => {
+      await expect(client.call('health')).rejects.toMatchObject({
+        code: 'SVC_CONTROLLER_UNREACHABLE',
+        message: expect.stringContaining('went away before its answer was complete'),
+      });
+    },
+  );
+});
+
+test('a controller that does not answer in time is told with the call and the time', async () => {
+  await withRawServer(
+    () => undefined,
+    async (client, socketPath) => {
+      await expect(client.call('listServices', { timeoutMs: 50 })).rejects.toMatchObject({
+        code: 'SVC_CONTROLLER_UNREACHABLE',
+        message: `The controller at ${socketPath} did not answer "listServices" within 0.05 s.`,
+      });
+    },
+  );
+  // The head alone is not an answer.
+  await withRawServer(
+    (_, response) => void response.writeHead(200, { 'x-svc-api-version': '1' }).write('{'),
+    async (client) => {
+      await expect(client.call('listServices', { timeoutMs: 50 })).rejects.toMatchObject({ code: 'SVC_CONTROLLER_UNREACHABLE' });
+    },
+  );
+});
+
+test('a controller of another API version is told with both versions, but its health can be read', async () => {
+  await withRawServer(
+    (_, response) => void response.writeHead(200, { 'x-svc-api-version': '7', 'x-svc-version': '9.9.9' }).end('{"apiVersion":7}'),
+    async (client) => {
+      await expect(client.call('listServices')).rejects.toMatchObject({
+        code: 'SVC_VERSION_MISMATCH',
+        message: 'The running controller is of another version (9.9.9, API 7) than this command (API 1).',
+      });
+      expect(await client.call('health')).toEqual({ apiVersion: 7 });
+    },
+  );
+});
+
+test('an error of a code that only a newer controller knows keeps its message', async () => {
+  const reply = JSON.stringify({ error: { code: 'SVC_NEW', message: 'Something new.', hint: 'Do that.', problems: [] } });
+  await withRawServer(
+    (_, response) => void response.writeHead(409, { 'x-svc-api-version': '1' }).end(reply),
+    async (client) => {
+      await expect(client.call('listServices')).rejects.toMatchObject({
+        code: 'SVC_INTERNAL',
+        message: 'Something new. (SVC_NEW)',
+        hint: 'Do that.',
+      });
+    },
+  );
+});
+
+test('what answers without being a controller is told as such', async () => {
+  for (const status of [200, 502]) {
+    await withRawServer(
+      (_, response) => void response.writeHead(status, { 'x-svc-api-version': '1' }).end('<html>'),
+      async (client) => {
+        await expect(client.call('listServices')).rejects.toMatchObject({
+          code: 'SVC_CONTROLLER_UNREACHABLE',
+          message: expect.stringContaining('cannot be understood'),
+        });
+      },
+    );
+  }
+});
+
+test('aborting rejects a call with the reason and ends a stream quietly', async () => {
+  await withApi({ serviceLogs: endlessLog, listServices: stuck }, async ({ client, logged }) => {
+    const call = new AbortController();
+    const calling = client.call('listServices', { signal: call.signal });
+    call.abort(new Error('enough'));
+    await expect(calling).rejects.toThrow('enough');
+    await expect(client.call('listServices', { signal: call.signal })).rejects.toThrow('enough');
+
+    const stream = new AbortController();
+    const got: string[] = [];
+    for await (const piece of client.text('serviceLogs', {
+      params: { name: 'chat' },
+      query: { target: 'controller', follow: true },
+      signal: stream.signal,
+    })) {
+      got.push(piece.toString());
+      stream.abort();
+    }
+    expect(got).toEqual(['first']);
+    expect(logged).toEqual([]);
+  });
+});
+
+test('importing the client loads neither a package nor undici', async () => {
+  await withTempHome(async (home) => {
+    const record = join(home, 'modules');
+    const script = `
+      await import(${JSON.stringify(new URL('client.ts', import.meta.url).href)});
+      console.log(JSON.stringify(process.moduleLoadList.filter((name) => name.includes('undici/undici'))));`;
+    const { stdout } = await promisify(execFile)(
+      process.execPath,
+      ['--import', './test/architecture/record-modules.ts', '--input-type=module', '-e', script],
+      { env: { ...process.env, SVC_TEST_MODULES: record } },
+    );
+    const loaded = readFileSync(record, 'utf8');
+    expect(loaded).toContain('src/api/client.ts');
+    expect(loaded).not.toContain('node_modules');
+    expect(JSON.parse(stdout)).toEqual([]);
+  });
+});
+
+/** Serves whatever `listener` does on a socket. */
+async function withRawServer(listener: RequestListener, use: (client: ApiClient, socketPath: string) => Promise<void>): Promise<void> {
+  await withTempHome(async (home) => {
+    const socketPath = join(home, 'raw.sock');
+    const server = createServer(listener);
+    await new Promise<void>((resolve) => void server.listen(socketPath, resolve));
+    try {
+      await use(createClient({ socketPath }), socketPath);
+    } finally {
+      server.closeAllConnections();
+      server.close();
+    }
+  });
+}
