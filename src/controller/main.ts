@@ -2,6 +2,7 @@ import { readdirSync } from 'node:fs';
 import { availableParallelism, totalmem } from 'node:os';
 import { getuid } from 'node:process';
 import { serveApi } from '../api/server.ts';
+import type { Config } from '../domain/config.ts';
 import { serviceLimit } from '../domain/limits.ts';
 import type { Provider } from '../providers/provider.ts';
 import { openProvider, providerNames } from '../providers/registry.ts';
@@ -39,7 +40,7 @@ async function main(): Promise<void> {
     return;
   }
   const store = await openStore({ path: paths.database, clock });
-  const config = () => loadConfig(paths.config);
+  const config = async (): Promise<Config> => loadConfig(paths.config);
   const { autostop } = (await config()).serve.controller;
   const providers = new Map<string, Promise<Provider>>();
   const provider = (name: string): Promise<Provider> => {

@@ -116,7 +116,7 @@ export class ClusterDriver {
     if (machine !== undefined) {
       const remote = machine.provider.remote(machine.id);
       const living = (await store.clusters.jobs(name)).filter((job) => !ended(job));
-      await Promise.all(living.map((job) => stopJob(remote, machineJobName(job.id), { graceMs: killGraceMs, clock, signal })));
+      await Promise.all(living.map((job) => stopJob(remote, machineJobName(job.id), { graceMs: killGraceMs, signal })));
       await destroyMachine(machine.provider, machine.id, clock, goneTimeoutMs, signal);
     }
     await store.clusters.remove(name, key, {

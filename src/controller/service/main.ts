@@ -37,7 +37,7 @@ async function main(name: string, key: string): Promise<void> {
   const providers = new Map<string, Promise<Provider>>();
   const provider = (wanted: string): Promise<Provider> => {
     const known =
-      providers.get(wanted) ?? openProvider(wanted, { paths, clock, random: systemRandom, config: () => loadConfig(paths.config) });
+      providers.get(wanted) ?? openProvider(wanted, { paths, clock, random: systemRandom, config: async () => loadConfig(paths.config) });
     providers.set(wanted, known);
     return known;
   };

@@ -88,7 +88,7 @@ async function stopPolitely(
 ): Promise<void> {
   try {
     const remote = provider.remote(id);
-    await stopJob(remote, jobName, { graceMs: killGraceMs, clock: context.clock, signal });
+    await stopJob(remote, jobName, { graceMs: killGraceMs, signal });
     if (remote.localPath(remote.baseDir) !== undefined)
       await keepLog(remote, jobLogPath(remote, jobName), context.files.jobLog(handle.id), signal);
   } catch (error) {
