@@ -1,32 +1,5 @@
-import type { Amount, ReplicaPolicy, Resources, ServiceSpec, Task } from '../domain/task.ts';
+import type { Amount, Resources, Task } from '../domain/task.ts';
 import { printable } from '../shared/quote.ts';
-import { redact } from '../shared/redact.ts';
-
-/** A service's settings as label and value, printed before anything is started. Values of secrets are starred out. */
-export function describeService(task: Task & { readonly service: ServiceSpec }): readonly (readonly [label: string, value: string])[] {
-  const { service } = task;
-  const { readinessProbe: probe, replicaPolicy: policy, tls } = service;
-  const headers = Object.keys(probe.headers).length > 0 ? ' with custom headers' : '';
-  const request = probe.postData === undefined ? `GET ${probe.path}` : `POST ${probe.path} ${probe.postData}`;
-  const lines: readonly (readonly [string, string])[] = [
-    ['Readiness probe method', request + headers],
-    ['Readiness initial delay seconds', String(probe.initialDelaySeconds)],
-    ['Readiness probe timeout seconds', String(probe.timeoutSeconds)],
-    ['Replica autoscaling policy', describeAutoscaling(task)],
-    ['TLS certificates', tls === undefined ? 'No TLS' : `Keyfile: ${tls.keyfile}, certfile: ${tls.certfile}`],
-    ['Spot policy', describeSpotPolicy(policy)],
-    ['Load balancing policy', service.loadBalancingPolicy],
-  ];
-  return lines.map(([label, value]) => [label, printable(redact(value, Object.values(task.secrets)))]);
-}
-
-function describeSpotPolicy(policy: ReplicaPolicy): string {
-  const base = policy.baseOndemandFallbackReplicas;
-  const withBase = base > 0 ? ` with ${countReplicas(base, 'base on-demand')}` : '';
-  if (policy.spotPlacer !== undefined) return `Dynamic spot placement${withBase}`;
-  if (policy.dynamicOndemandFallback) return `Dynamic on-demand fallback${withBase}`;
-  return base > 0 ? `Static spot mixture${withBase}` : 'No spot policy';
-}
 
 /** How many replicas, in words: `Fixed 2 replicas`, or from, to, and at which load. A task without a service has none. */
 export function describeAutoscaling(task: Task): string {
@@ -40,7 +13,7 @@ export function describeAutoscaling(task: Task): string {
 }
 
 /** `1 replica`, `2 spare replicas`. */
-function countReplicas(count: number, kind?: string): string {
+export function countReplicas(count: number, kind?: string): string {
   return `${count}${kind === undefined ? '' : ` ${kind}`} ${count === 1 ? 'replica' : 'replicas'}`;
 }
 
