@@ -38,6 +38,11 @@ declare const machineId: unique symbol;
 /** A machine's id, unique within its provider. */
 export type MachineId = string & { readonly [machineId]: true };
 
+/** Whether a text, such as one from the database, can be an id; which place it belongs to is for the caller to know. */
+export function isMachineId(text: string): text is MachineId {
+  return text !== '';
+}
+
 /** Takes an id that was stored as text for what it is. */
 export function assertMachineId(id: string): asserts id is MachineId {
   if (id === '') throw new SvcError('SVC_INTERNAL', 'A machine has an empty id.');

@@ -22,6 +22,14 @@ export function bootId(): string {
   return cachedBootId;
 }
 
+/** The start time in the text of /proc/PID/stat, in clock ticks since boot; undefined when only the process's zombie is left. */
+export function parseStartTicks(stat: string): number | undefined {
+  // The command name is in parentheses and may itself hold spaces and parentheses: fields are counted after the last one.
+  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+  const [state] = fields;
+  return state === 'Z' || state === 'X' ? undefined : Number(fields[19]);
+}
+
 /** Undefined when there is no such process, or only its zombie is left. */
 export function identifyProcess(pid: number): ProcessIdentity | undefined {
   let stat: string;
@@ -31,11 +39,8 @@ export function identifyProcess(pid: number): ProcessIdentity | undefined {
     // Gone, or never there: both mean "no such process".
     return undefined;
   }
-  // The command name is in parentheses and may itself hold spaces and parentheses: fields are counted after the last one.
-  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-  const [state] = fields;
-  if (state === 'Z' || state === 'X') return undefined;
-  return { pid, startTicks: Number(fields[19]), bootId: bootId() };
+  const startTicks = parseStartTicks(stat);
+  return startTicks === undefined ? undefined : { pid, startTicks, bootId: bootId() };
 }
 
 /** Whether the very process that was identified still runs. */

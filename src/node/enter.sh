@@ -1,0 +1,178 @@
+#!/bin/sh
+# Runs a command inside the namespaces of a local machine: enter.sh COMMAND [ARGUMENT...]
+#
+# Copied into the machine's folder, beside enter.conf (shell) with:
+#   svc_kind       root | userns | bwrap
+#   svc_node       the Node binary, svc_socket the way in, svc_address the machine's own address
+#   svc_keep       folders below /tmp that stay visible, one per line
+#   svc_outbound   slirp4netns | pasta | proxy | none, svc_proxy_socket, svc_proxy_port, svc_egress (script)
+#
+# It becomes the process that holds the namespaces open: when it dies they end with everything in them, and when the command ends so does it,
+# with the same exit code. The first process inside (its pid is written to init.PID and to $SVC_TERM_FILE) passes SIGTERM on to all others.
+#
+# All variables begin with svc_, so that no exported variable of the user's is changed by accident.
+
+svc_here=${0%/*}
+. "$svc_here/enter.conf"
+
+# Sets svc_session and svc_ticks of process $1; fails when it is gone or only its zombie is left. See runner.sh.
+look_at() {
+  { read -r svc_stat < "/proc/$1/stat"; } 2>/dev/null || return 1
+  set -- ${svc_stat##*) }
+  [ "$1" != Z ] && [ "$1" != X ] || return 1
+  svc_session=$4 svc_ticks=${20}
+}
+
+# Whether another command's namespaces of this machine still live: that command keeps the way in.
+has_living_init() {
+  for svc_file in "$svc_here"/init.*; do
+    [ -e "$svc_file" ] && read -r svc_pid svc_since svc_boot < "$svc_file" || continue
+    look_at "$svc_pid" && [ "$svc_ticks" = "$svc_since" ] && [ "$svc_boot" = "$svc_this_boot" ] && return 0
+  done
+  return 1
+}
+
+# The way out of the namespaces, outside of them. Told the first process's pid on descriptor 8, says on 6 that it is ready, and goes when 8 is
+# at its end: its other side is held by the namespaces' processes alone.
+serve_outbound() {
+  exec 9>&- 7<&-
+  read -r svc_pid <&8 || exit 0
+  case $svc_outbound in
+    slirp4netns) exec slirp4netns --configure --mtu=65520 --disable-host-loopback --ready-fd=6 --exit-fd=8 "$svc_pid" tap0 ;;
+    proxy) exec "$svc_node" "$svc_egress" "$svc_proxy_socket" <&8 >&6 ;;
+  esac
+}
+
+open_outbound() {
+  svc_pipe=$svc_here/pipe.$$
+  mkfifo -m 600 "$svc_pipe.life" "$svc_pipe.ready" || exit 97
+  # Opened for both directions first, as that never waits for the other side.
+  exec 9<> "$svc_pipe.life" 6<> "$svc_pipe.ready"
+  exec 8< "$svc_pipe.life" 7< "$svc_pipe.ready"
+  rm -f "$svc_pipe.life" "$svc_pipe.ready"
+  serve_outbound > /dev/null 2> "$svc_here/outbound.log" &
+  exec 6>&- 8<&-
+}
+
+outside() {
+  [ ! -e "$svc_here/destroying" ] || exit 98
+  { read -r svc_this_boot < /proc/sys/kernel/random/boot_id; } 2>/dev/null
+  svc_way_in=yes
+  ! has_living_init || svc_way_in=no
+  [ "$svc_outbound" = none ] || open_outbound
+  case $svc_kind in
+    root) set -- --net --pid --mount --fork --kill-child=SIGKILL sh "$0" --inside "$svc_way_in" "$svc_this_boot" "$@" ;;
+    userns)
+      # The same user inside: a program that believes it is root behaves differently.
+      set -- --user --map-current-user --keep-caps --net --pid --mount --fork --kill-child=SIGKILL \
+        sh "$0" --inside "$svc_way_in" "$svc_this_boot" "$@"
+      ;;
+    *) exit 97 ;;
+  esac
+  exec unshare "$@"
+}
+
+# An empty /tmp of the machine's own. What must stay visible although it lies below /tmp is bound into it at its old place.
+make_private_tmp() {
+  svc_tmp=$svc_here/tmp
+  mkdir -p "$svc_tmp" && chmod 1777 "$svc_tmp" || return 1
+  svc_ifs=$IFS
+  IFS='
+'
+  for svc_dir in $svc_keep; do
+    mkdir -p "$svc_tmp${svc_dir#/tmp}" && mount --rbind "$svc_dir" "$svc_tmp${svc_dir#/tmp}" || return 1
+  done
+  IFS=$svc_ifs
+  mount --rbind "$svc_tmp" /tmp || return 1
+  # Where a session has a folder of its own there, programs expect to find it.
+  case ${TMPDIR-} in /tmp/*) mkdir -p -m 700 "$TMPDIR" ;; esac
+}
+
+# Run without the outer /proc, in which this process could be mistaken for another.
+serve_way_in() {
+  # SIGTERM is for the program: the way in stays open until the program has ended.
+  trap '' TERM
+  while :; do
+    $svc_drop "$svc_node" "$svc_here/forwarder.mjs" "$svc_socket" "$svc_address" "$@"
+    sleep 0.1 2>/dev/null || sleep 1
+  done
+}
+
+# Processes besides this one and the way in, which share its session.
+has_others() {
+  look_at $$ && svc_own_session=$svc_session
+  for svc_entry in /proc/[0-9]*; do
+    look_at "${svc_entry#/proc/}" && [ "$svc_session" != "$svc_own_session" ] && return 0
+  done
+  return 1
+}
+
+on_term() {
+  svc_interrupted=1
+  [ -z "$svc_stopping" ] || return 0
+  svc_stopping=1
+  kill -s TERM -- -1 2>/dev/null
+}
+
+inside() {
+  svc_way_in=$1 svc_boot=$2
+  shift 2
+  # The outer /proc still: it says which pid this process has outside.
+  { read -r svc_stat < /proc/self/stat; } 2>/dev/null
+  svc_pid=${svc_stat%% *}
+  look_at "$svc_pid"
+  printf '%s %s %s\n' "$svc_pid" "$svc_ticks" "$svc_boot" > "$svc_here/init.$svc_pid"
+  mount -t proc proc /proc || exit 97
+  # Once it has a handler it can be asked.
+  svc_stopping=
+  trap on_term TERM
+  [ -z "${SVC_TERM_FILE-}" ] || printf '%s %s\n' "$svc_pid" "$svc_ticks" > "$SVC_TERM_FILE"
+  printf 'link set lo up\naddress add %s/32 dev lo\n' "$svc_address" | ip -batch - || exit 97
+  echo 0 > /proc/sys/net/ipv4/ip_unprivileged_port_start || exit 97
+  make_private_tmp || exit 97
+  case $svc_kind in
+    # Those a container's root has by default: it may write, own and serve, but not leave its namespaces.
+    root) svc_keep_caps=,+chown,+dac_override,+fowner,+fsetid,+kill,+setgid,+setuid,+setpcap,+net_bind_service,+net_raw,+sys_chroot,+setfcap ;;
+    *) svc_keep_caps= ;;
+  esac
+  svc_drop="setpriv --bounding-set=-all$svc_keep_caps --inh-caps=-all --ambient-caps=-all --no-new-privs"
+  if [ "$svc_way_in" = yes ]; then
+    if [ "$svc_outbound" = proxy ]; then set_proxy_variables; fi
+    serve_way_in ${svc_relay-} < /dev/null > /dev/null 2>> "$svc_here/forwarder.log" 9>&- 7<&- &
+  fi
+  if [ "$svc_outbound" != none ]; then
+    printf '%s\n' "$svc_pid" >&9
+    # One byte, or the end when it failed.
+    head -c 1 <&7 > /dev/null
+    exec 7<&-
+    [ ! -e "$svc_here/resolv.conf" ] || mount --bind "$svc_here/resolv.conf" /etc/resolv.conf 2>/dev/null
+  fi
+  $svc_drop setsid "$@" 9>&- &
+  svc_child=$!
+  svc_code=
+  while :; do
+    svc_interrupted=
+    wait "$svc_child"
+    svc_waited=$?
+    # 127 after an interruption: the command was already waited for by the call that was interrupted.
+    [ "$svc_waited" = 127 ] && [ -n "$svc_code" ] || svc_code=$svc_waited
+    [ -n "$svc_interrupted" ] || break
+  done
+  # Asked to stop: what the first process leaves behind may still be finishing its work. Otherwise it ends here and now.
+  while [ -n "$svc_stopping" ] && has_others; do sleep 0.05 2>/dev/null || sleep 1; done
+  exit "$svc_code"
+}
+
+set_proxy_variables() {
+  svc_relay="$svc_proxy_port $svc_proxy_socket"
+  http_proxy=http://127.0.0.1:$svc_proxy_port
+  export http_proxy https_proxy="$http_proxy" HTTP_PROXY="$http_proxy" HTTPS_PROXY="$http_proxy"
+  export no_proxy="127.0.0.1,localhost,::1,$svc_address" NO_PROXY="127.0.0.1,localhost,::1,$svc_address" NODE_USE_ENV_PROXY=1
+}
+
+if [ "${1-}" = --inside ]; then
+  shift
+  inside "$@"
+else
+  outside "$@"
+fi

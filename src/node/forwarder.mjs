@@ -1,0 +1,64 @@
+// The way into a local machine's network namespace, run inside it: forwarder.mjs SOCKET ADDRESS [RELAY_PORT RELAY_SOCKET]
+//
+// A Unix socket in the file system crosses network namespaces. A client sends `PORT\n` and gets `OK\n`, after which the stream is that port's,
+// or `ERR <errno>\n`: nobody listens there, and not a byte of the request has gone anywhere. ADDRESS is the namespace's own and not loopback,
+// so that a program that binds 127.0.0.1 alone is refused here as it would be on any other machine.
+//
+// With RELAY_PORT, loopback connections to it inside are passed to RELAY_SOCKET, where the way out (egress.ts) listens.
+//
+// It imports little and is plain JavaScript because a replica cannot be reached before it has started.
+import { renameSync, rmSync } from 'node:fs';
+import { connect, createServer } from 'node:net';
+
+const [, , socketPath, address, relayPort, relaySocket] = process.argv;
+const maxPort = 65_535;
+/** `65535\n` */
+const longestRequest = 6;
+
+function join(client, target) {
+  client.on('error', () => target.destroy());
+  target.on('error', () => client.destroy());
+  client.on('close', () => target.destroy());
+  target.on('close', () => client.destroy());
+  client.pipe(target);
+  target.pipe(client);
+}
+
+function answerHandshake(client, bytes) {
+  const lineEnd = bytes.indexOf(10);
+  if (lineEnd < 0 && bytes.length < longestRequest)
+    return client.once('data', (more) => answerHandshake(client, Buffer.concat([bytes, more])));
+  client.pause();
+  const port = Number(bytes.toString('latin1', 0, lineEnd));
+  if (lineEnd < 1 || !Number.isInteger(port) || port < 1 || port > maxPort) return client.end('ERR EINVAL\n');
+  const target = connect({ host: address, port, allowHalfOpen: true, noDelay: true });
+  const refuse = (error) => client.end(`ERR ${error.code}\n`);
+  const giveUp = () => target.destroy();
+  client.once('close', giveUp);
+  target.once('error', refuse);
+  return target.once('connect', () => {
+    target.off('error', refuse);
+    client.off('close', giveUp);
+    client.write('OK\n');
+    const rest = bytes.subarray(lineEnd + 1);
+    if (rest.length > 0) target.write(rest);
+    join(client, target);
+  });
+}
+
+function welcome(client) {
+  client.on('error', () => client.destroy());
+  client.once('data', (bytes) => answerHandshake(client, bytes));
+}
+
+// The socket is for its owner alone, and replaces that of a forwarder before in one step.
+process.umask(0o177);
+const temporary = `${socketPath}.new`;
+rmSync(temporary, { force: true });
+createServer({ allowHalfOpen: true }, welcome).listen({ path: temporary, backlog: 4096 }, () => renameSync(temporary, socketPath));
+
+if (relayPort !== undefined && relaySocket !== undefined) {
+  createServer({ allowHalfOpen: true, noDelay: true }, (client) =>
+    join(client, connect({ path: relaySocket, allowHalfOpen: true })),
+  ).listen(Number(relayPort), '127.0.0.1');
+}

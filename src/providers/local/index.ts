@@ -1,0 +1,196 @@
+import { createHash } from 'node:crypto';
+import { statfsSync } from 'node:fs';
+import { availableParallelism, totalmem } from 'node:os';
+import type { LocalConfig, LocalRegion } from '../../domain/config.ts';
+import type { Resources } from '../../domain/task.ts';
+import { LocalRemote } from '../../remote/local.ts';
+import type { Remote } from '../../remote/remote.ts';
+import { SvcError } from '../../shared/errors.ts';
+import { randomHex } from '../../shared/random-hex.ts';
+import {
+  isMachineId,
+  type CallOptions,
+  type ListedMachine,
+  type MachineId,
+  type MachineSpec,
+  type MachineStatus,
+  type Offer,
+  type OfferList,
+  type Provider,
+  type ProviderCheck,
+} from '../provider.ts';
+import type { ProviderContext } from '../registry.ts';
+import { checkLocal } from './check.ts';
+import { findGpus, matchingGpus, type Gpu } from './gpus.ts';
+import { chooseIsolation } from './isolation.ts';
+import { machineEnvironment } from './machine-environment.ts';
+import { withMachineLock } from './machine-lock.ts';
+import type { MachineRecord } from './machine-record.ts';
+import { MachineStore } from './machine-store.ts';
+import { localOffers, type LocalFacts } from './offers.ts';
+import { chooseOwnPort } from './own-port.ts';
+import { endProcesses, tearDown } from './teardown.ts';
+
+/** Less than this and a program that logs, or a copy of a workdir, would fill the disk. */
+const minFreeBytes = 100 * 1_048_576;
+
+const bytesPerGb = 1_073_741_824;
+
+/** Digits of a machine's id: short enough for socket paths, long enough never to be met twice. */
+const idDigits = 16;
+
+/** This very computer as a place: machines are folders whose programs are kept apart by the kernel. */
+export class LocalProvider implements Provider {
+  readonly name = 'local';
+  readonly capabilities = { spot: false, stopResume: false, customImages: false, openPorts: true, multiNode: false, gpus: true };
+  readonly #context: ProviderContext;
+  readonly #machines: MachineStore;
+
+  constructor(context: ProviderContext) {
+    this.#context = context;
+    this.#machines = new MachineStore(context.paths);
+  }
+
+  async check(): Promise<ProviderCheck> {
+    return checkLocal(this.#context, await this.#settings());
+  }
+
+  async offers(resources: Resources, options: CallOptions): Promise<OfferList> {
+    options.signal?.throwIfAborted();
+    const settings = await this.#settings();
+    return localOffers(resources, await this.#facts(settings), settings.regions);
+  }
+
+  async create(offer: Offer, spec: MachineSpec, key: string, options: CallOptions): Promise<MachineId> {
+    const id = idOf(key);
+    const { clock, random, paths } = this.#context;
+    const settings = await this.#settings();
+    const isolation = await chooseIsolation(this.#context, settings.isolation);
+    const gpus = await findGpus(clock, settings.gpus);
+    options.signal?.throwIfAborted();
+    return withMachineLock(this.#machines.lockFile, async () => {
+      if (this.#machines.read(id) !== undefined) return id;
+      const others = this.#machines.list().filter((machine) => !machine.preempted);
+      refuseByRegion(settings.regions, offer.region, others);
+      refuseWithoutSpace(paths.localDir);
+      const record: MachineRecord = {
+        id,
+        key,
+        region: offer.region,
+        tags: spec.tags,
+        isolation: isolation.kind,
+        outbound: isolation.outbound,
+        cookie: randomHex(32),
+        gpus: allotGpus(gpus, offer, others),
+        ownPort:
+          isolation.kind === 'none'
+            ? await chooseOwnPort(
+                random,
+                others.flatMap(({ ownPort }) => ownPort ?? []),
+              )
+            : null,
+        createdAt: clock.now(),
+        preempted: false,
+      };
+      options.signal?.throwIfAborted();
+      this.#machines.add(record);
+      return id;
+    });
+  }
+
+  async inspect(ids: readonly MachineId[], options: CallOptions): Promise<ReadonlyMap<MachineId, MachineStatus>> {
+    const { regions } = await this.#settings();
+    const statuses = new Map<MachineId, MachineStatus>();
+    for (const id of ids) statuses.set(id, await this.#inspectOne(id, regions, options));
+    return statuses;
+  }
+
+  async destroy(id: MachineId, options: CallOptions): Promise<void> {
+    const record = this.#machines.read(id);
+    await tearDown({ files: this.#machines.files(id), record, clock: this.#context.clock, signal: options.signal });
+  }
+
+  async list(tags: Readonly<Record<string, string>>, options: CallOptions): Promise<readonly ListedMachine[]> {
+    options.signal?.throwIfAborted();
+    return this.#machines
+      .list()
+      .filter((machine) => Object.entries(tags).every(([name, value]) => machine.tags[name] === value))
+      .map((machine) => ({ id: machine.id, tags: machine.tags }));
+  }
+
+  remote(id: MachineId): Remote {
+    const record = this.#machines.read(id);
+    const files = this.#machines.files(id);
+    const ownPort = record?.ownPort ?? null;
+    return new LocalRemote({
+      baseDir: files.base,
+      enter: record === undefined || record.isolation === 'none' ? [] : ['sh', files.enter],
+      environment: record === undefined ? {} : machineEnvironment(record),
+      address: (port) =>
+        ownPort === null ? { kind: 'unix', path: files.socket, port } : { kind: 'tcp', host: '127.0.0.1', port: ownPort },
+      clock: this.#context.clock,
+    });
+  }
+
+  async #inspectOne(id: MachineId, regions: readonly LocalRegion[], { signal }: CallOptions): Promise<MachineStatus> {
+    const record = this.#machines.read(id);
+    if (record === undefined) return { state: 'gone', reason: 'unknown' };
+    if (record.preempted) return { state: 'gone', reason: 'preempted' };
+    if (regions.find(({ name }) => name === record.region)?.state !== 'lost') return { state: 'running' };
+    await endProcesses({ files: this.#machines.files(id), record, clock: this.#context.clock, signal });
+    this.#machines.replace({ ...record, preempted: true });
+    return { state: 'gone', reason: 'preempted' };
+  }
+
+  async #settings(): Promise<LocalConfig> {
+    return (await this.#context.config()).local;
+  }
+
+  async #facts(settings: LocalConfig): Promise<LocalFacts> {
+    // Inside a container less may be had than the computer has.
+    const bytes = Math.min(totalmem(), process.constrainedMemory() || Number.POSITIVE_INFINITY);
+    const memoryGb = Math.round((bytes / bytesPerGb) * 10) / 10;
+    return { cpus: availableParallelism(), memoryGb, gpus: await findGpus(this.#context.clock, settings.gpus) };
+  }
+}
+
+/** The same key always names the same machine: what makes asking twice harmless. */
+function idOf(key: string): MachineId {
+  const id = createHash('sha256').update(key).digest('hex').slice(0, idDigits);
+  if (!isMachineId(id)) throw new SvcError('SVC_INTERNAL', 'A digest was empty.');
+  return id;
+}
+
+function refuseByRegion(regions: readonly LocalRegion[], name: string, machines: readonly MachineRecord[]): void {
+  const region = regions.find((one) => one.name === name);
+  if (region === undefined) throw new SvcError('SVC_CAPACITY', `There is no region '${name}' on this computer any more.`);
+  const code = region.refuseWith === 'quota' ? 'SVC_QUOTA' : 'SVC_CAPACITY';
+  if (region.state !== 'up')
+    throw new SvcError(code, `The region '${name}' gives no machines: its state is '${region.state}' (local.regions).`);
+  const count = machines.filter((machine) => machine.region === name).length;
+  if (region.maxMachines !== undefined && count >= region.maxMachines) {
+    throw new SvcError(code, `The region '${name}' has ${count} of ${region.maxMachines} machines (local.regions).`);
+  }
+}
+
+function refuseWithoutSpace(dir: string): void {
+  const { bavail, bsize } = statfsSync(dir);
+  const free = bavail * bsize;
+  if (free < minFreeBytes) throw new SvcError('SVC_NO_SPACE', `There are ${Math.floor(free / 1_048_576)} MB left on the disk of ${dir}.`);
+}
+
+/** GPUs that no other machine has; null where there are none at all. */
+function allotGpus(gpus: readonly Gpu[], { accelerator }: Offer, machines: readonly MachineRecord[]): readonly number[] | null {
+  if (gpus.length === 0) return null;
+  if (accelerator === undefined) return [];
+  const taken = new Set(machines.flatMap((machine) => machine.gpus ?? []));
+  const matching = matchingGpus(gpus, { accelerator, acceleratorMemory: undefined });
+  const free = matching.filter(({ index }) => !taken.has(index));
+  if (free.length < accelerator.count) {
+    throw new SvcError(
+      'SVC_CAPACITY',
+      `${accelerator.count}x ${accelerator.name} are asked for; ${free.length} of ${matching.length} on this computer are free.`,
+    );
+  }
+  return free.slice(0, accelerator.count).map(({ index }) => index);
+}

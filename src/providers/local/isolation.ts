@@ -1,0 +1,155 @@
+import { mkdirSync, readFileSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import type { LocalIsolation } from '../../domain/config.ts';
+import { runCommand } from '../../remote/run-command.ts';
+import type { Clock } from '../../shared/clock.ts';
+import { envVar, wholeEnv } from '../../shared/env.ts';
+import { messageOf, SvcError } from '../../shared/errors.ts';
+import type { HomePaths } from '../../shared/paths.ts';
+import { randomHex } from '../../shared/random-hex.ts';
+import { isolationKinds, isolationNames, type IsolationKind, type OutboundKind } from './isolation-kinds.ts';
+import { remediesFor } from './isolation-remedies.ts';
+import { writeEnterFiles } from './machine-files.ts';
+import { filesIn } from './machine-record.ts';
+
+/** What is used for new machines, and why nothing better. */
+export interface IsolationChoice {
+  readonly kind: IsolationKind;
+  readonly outbound: OutboundKind;
+  /** Set by the user rather than found best. */
+  readonly isForced: boolean;
+  /** Better ones that were tried and failed, with the reason. */
+  readonly refused: readonly (readonly [name: string, why: string])[];
+  readonly remedies: readonly string[];
+}
+
+/** What trying needs. */
+export interface IsolationContext {
+  readonly paths: HomePaths;
+  readonly clock: Clock;
+}
+
+/** A try that takes longer hangs; a good one takes 10 to 100 ms. */
+const tryTimeoutMs = 5_000;
+
+/** Names that can be asked for but that this version cannot do. */
+const notBuiltIn = new Set<string>(['podman', 'container']);
+
+const choices = new Map<string, Promise<IsolationChoice>>();
+
+/** The best isolation that works here, or the one asked for; tried once per process. SVC_ISOLATION when the one asked for does not work. */
+export function chooseIsolation(context: IsolationContext, configured: LocalIsolation): Promise<IsolationChoice> {
+  const wanted = envVar('SVC_LOCAL_ISOLATION') ?? configured;
+  const memoKey = `${context.paths.home}\0${wanted}`;
+  const known = choices.get(memoKey);
+  if (known !== undefined) return known;
+  const choice = choose(context, wanted);
+  choices.set(memoKey, choice);
+  // A refusal is final only for those who wait for it now: the user may mend what is missing.
+  choice.catch(() => choices.delete(memoKey));
+  return choice;
+}
+
+async function choose(context: IsolationContext, wanted: string): Promise<IsolationChoice> {
+  if (notBuiltIn.has(wanted)) {
+    throw new SvcError(
+      'SVC_ISOLATION',
+      `The isolation '${wanted}' is not built into this version (there are: ${isolationKinds.join(', ')}).`,
+    );
+  }
+  const forced = isolationKinds.find((kind) => kind === wanted);
+  if (wanted !== 'auto' && forced === undefined) {
+    throw new SvcError('SVC_ISOLATION', `There is no isolation called '${wanted}' (there are: auto, ${isolationKinds.join(', ')}).`);
+  }
+  const refused: (readonly [string, string])[] = [];
+  for (const kind of forced === undefined ? isolationKinds : [forced]) {
+    const why = await whyNot(context, kind);
+    if (why === undefined) {
+      const outbound = await chooseOutbound(context, kind);
+      return {
+        kind,
+        outbound: outbound.kind,
+        isForced: forced !== undefined,
+        refused: [...refused, ...outbound.refused],
+        remedies: remediesFor(kind, outbound.kind),
+      };
+    }
+    refused.push([kind, why]);
+  }
+  const [[, why] = []] = refused;
+  const remedies = remediesFor('none', 'host');
+  throw new SvcError('SVC_ISOLATION', `The isolation '${wanted}' (${isolationNames[forced ?? 'none']}) does not work here: ${why}`, {
+    hint: ['Unset SVC_LOCAL_ISOLATION and local.isolation', ...remedies].join('; or: '),
+  });
+}
+
+/** Undefined when a kind works; else why it does not, in a few words. */
+async function whyNot(context: IsolationContext, kind: IsolationKind): Promise<string | undefined> {
+  if (kind === 'none') return undefined;
+  if (process.platform !== 'linux') return `it needs Linux, and this is ${process.platform}`;
+  if (kind === 'root' && process.getuid?.() !== 0) return 'it needs root';
+  return tryEntering(context, kind, 'none', ['true']);
+}
+
+async function chooseOutbound(
+  context: IsolationContext,
+  kind: IsolationKind,
+): Promise<{ readonly kind: OutboundKind; readonly refused: IsolationChoice['refused'] }> {
+  if (kind === 'none') return { kind: 'host', refused: [] };
+  if (!hasRoute()) return { kind: 'none', refused: [] };
+  const refused: (readonly [string, string])[] = [];
+  for (const outbound of ['slirp4netns', 'pasta'] as const) {
+    const why = await tryEntering(context, kind, outbound, ['sh', '-c', 'ip -4 route show default | grep -q default']);
+    if (why === undefined) return { kind: outbound, refused };
+    refused.push([outbound, why]);
+  }
+  return { kind: 'proxy', refused };
+}
+
+/** Really enters the isolation and runs a command there. Undefined when it ended with 0, else why not. */
+async function tryEntering(
+  context: IsolationContext,
+  kind: IsolationKind,
+  outbound: OutboundKind,
+  argv: readonly string[],
+): Promise<string | undefined> {
+  const id = randomHex(12);
+  const dir = join(context.paths.runtimeDir, `try-${id}`);
+  const files = filesIn(dir, dir, id);
+  try {
+    mkdirSync(dir, { recursive: true, mode: 0o700 });
+    writeEnterFiles(files, context.paths, kind, outbound);
+    const result = await runCommand(['sh', files.enter, ...argv], { env: wholeEnv(), clock: context.clock, timeoutMs: tryTimeoutMs });
+    if (result.exitCode === 0) return undefined;
+    return lastLine(result.stderr) ?? lastLine(readIfThere(join(dir, 'outbound.log'))) ?? `it ended with exit code ${result.exitCode}`;
+  } catch (error) {
+    return messageOf(error);
+  } finally {
+    rmSync(dir, { recursive: true, force: true });
+  }
+}
+
+function lastLine(text: string): string | undefined {
+  const line = text.trim().split('\n').at(-1);
+  return line === '' ? undefined : line;
+}
+
+function readIfThere(path: string): string {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch {
+    // It was never written.
+    return '';
+  }
+}
+
+/** Whether this computer can reach any other: a route that is not over loopback. */
+function hasRoute(): boolean {
+  const ipv4 = readIfThere('/proc/net/route').split('\n').slice(1);
+  const ipv6 = readIfThere('/proc/net/ipv6_route').split('\n');
+  return ipv4.some((line) => line.trim() !== '' && !line.startsWith('lo\t')) || ipv6.some(isDefaultIpv6Route);
+}
+
+function isDefaultIpv6Route(line: string): boolean {
+  return /^0{32} 00 /.test(line) && !/\slo$/.test(line);
+}

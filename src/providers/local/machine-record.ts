@@ -1,0 +1,91 @@
+import { join } from 'node:path';
+import type { HomePaths } from '../../shared/paths.ts';
+import type { MachineId } from '../provider.ts';
+import type { IsolationKind, OutboundKind } from './isolation-kinds.ts';
+
+/** A local machine as its `machine.json` remembers it: everything needed to use it, and to remove it whatever state it is in. */
+export interface MachineRecord {
+  readonly id: MachineId;
+  readonly key: string;
+  readonly region: string;
+  readonly tags: Readonly<Record<string, string>>;
+  readonly isolation: IsolationKind;
+  readonly outbound: OutboundKind;
+  /** In the environment of every process of the machine, and nowhere else: how they are found when all else fails. */
+  readonly cookie: string;
+  /** GPUs given to this machine alone; null where there are none to give. */
+  readonly gpus: readonly number[] | null;
+  /** The port its program is to listen on, where it has no network of its own. */
+  readonly ownPort: number | null;
+  readonly createdAt: number;
+  /** The place took it. Its folder stays until it is destroyed, so that whoever asks late learns why. */
+  readonly preempted: boolean;
+}
+
+/** Where the files of a local machine are. */
+export interface MachineFiles {
+  readonly dir: string;
+  readonly record: string;
+  /** Working folder of its processes. */
+  readonly base: string;
+  readonly enter: string;
+  readonly enterConf: string;
+  readonly forwarder: string;
+  readonly resolvConf: string;
+  /** Its being there forbids to start anything more. */
+  readonly destroying: string;
+  /** Sockets are apart, where paths are short enough for them. */
+  readonly socket: string;
+  readonly proxySocket: string;
+}
+
+/** The folder of all local machines. */
+export function machinesDir(paths: HomePaths): string {
+  return join(paths.localDir, 'machines');
+}
+
+/** Pure; nothing is made. */
+export function machineFiles(paths: HomePaths, id: string): MachineFiles {
+  return filesIn(join(machinesDir(paths), id), paths.runtimeDir, id);
+}
+
+/** The files of a machine in a folder other than its final one. */
+export function filesIn(dir: string, runtimeDir: string, id: string): MachineFiles {
+  return {
+    dir,
+    record: join(dir, 'machine.json'),
+    base: join(dir, 'base'),
+    enter: join(dir, 'enter.sh'),
+    enterConf: join(dir, 'enter.conf'),
+    forwarder: join(dir, 'forwarder.mjs'),
+    resolvConf: join(dir, 'resolv.conf'),
+    destroying: join(dir, 'destroying'),
+    socket: join(runtimeDir, `m-${id}.sock`),
+    proxySocket: join(runtimeDir, `m-${id}.out`),
+  };
+}
+
+const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> => typeof value === 'object' && value !== null;
+
+/** Undefined when the text is not a record: written by another version, or cut short. */
+export function parseMachineRecord(text: string): MachineRecord | undefined {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    // Cut short: then nobody was told of the machine.
+    return undefined;
+  }
+  return isMachineRecord(value) ? value : undefined;
+}
+
+function isMachineRecord(value: unknown): value is MachineRecord {
+  return (
+    isRecord(value) &&
+    typeof value['id'] === 'string' &&
+    typeof value['cookie'] === 'string' &&
+    value['cookie'] !== '' &&
+    typeof value['isolation'] === 'string' &&
+    isRecord(value['tags'])
+  );
+}

@@ -1,0 +1,66 @@
+import type { LocalRegion } from '../../domain/config.ts';
+import type { Amount, Resources } from '../../domain/task.ts';
+import type { Offer, OfferList } from '../provider.ts';
+import { describeGpus, matchingGpus, wantedGpuCount, type Gpu } from './gpus.ts';
+
+/** What this computer has. */
+export interface LocalFacts {
+  readonly cpus: number;
+  readonly memoryGb: number;
+  readonly gpus: readonly Gpu[];
+}
+
+/** One offer per region that satisfies the resources, or why there is none. */
+export function localOffers(resources: Resources, facts: LocalFacts, regions: readonly LocalRegion[]): OfferList {
+  const whyNone = whyNot(resources, facts) ?? whyNoRegion(resources, regions);
+  if (whyNone !== undefined) return { offers: [], whyNone };
+  const count = wantedGpuCount(resources);
+  const [gpu] = matchingGpus(facts.gpus, resources);
+  const offers = regions
+    .filter((region) => resources.region === undefined || resources.region === region.name)
+    .map((region): Offer => ({
+      provider: 'local',
+      region: region.name,
+      zone: undefined,
+      instanceType: 'this computer',
+      cpus: facts.cpus,
+      memoryGb: facts.memoryGb,
+      accelerator: count === 0 || gpu === undefined ? undefined : { name: resources.accelerator?.name ?? gpu.name, count },
+      spot: false,
+      hourlyUsd: 0,
+    }));
+  return { offers, whyNone: undefined };
+}
+
+function whyNot(resources: Resources, { cpus, memoryGb, gpus }: LocalFacts): string | undefined {
+  if (resources.cloud !== undefined && resources.cloud !== 'local') return `It is asked for on '${resources.cloud}'.`;
+  if (resources.useSpot) return 'use_spot is asked for, and this computer has no spot machines.';
+  if (resources.instanceType !== undefined)
+    return `The instance type '${resources.instanceType}' is asked for, and this computer has no instance types.`;
+  if (resources.imageId !== undefined) return 'image_id is asked for, and programs run on this computer as it is, without images.';
+  if (exceeds(resources.cpus, cpus)) return `${describe(resources.cpus)} CPUs are asked for, and this computer has ${cpus}.`;
+  if (exceeds(resources.memory, memoryGb))
+    return `${describe(resources.memory)} GB of memory are asked for, and this computer has ${memoryGb} GB.`;
+  const count = wantedGpuCount(resources);
+  const matching = matchingGpus(gpus, resources);
+  if (count <= matching.length) return undefined;
+  const name = resources.accelerator?.name ?? `GPU with ${describe(resources.acceleratorMemory)} GB`;
+  return `${count}x ${name} ${count === 1 ? 'is' : 'are'} asked for, and this computer has ${describeGpus(gpus)}.`;
+}
+
+function whyNoRegion({ region, zone }: Resources, regions: readonly LocalRegion[]): string | undefined {
+  const names = regions.map(({ name }) => name).join(', ');
+  if (zone !== undefined) return `The zone '${zone}' is asked for, and this computer has no zones.`;
+  if (region !== undefined && !regions.some(({ name }) => name === region))
+    return `The region '${region}' is asked for, and there ${regions.length === 1 ? 'is' : 'are'}: ${names}.`;
+  return undefined;
+}
+
+/** Amounts are lower bounds here: nobody can have a smaller part of one's own computer. */
+function exceeds(amount: Amount | undefined, present: number): boolean {
+  return amount !== undefined && amount.value > present;
+}
+
+function describe(amount: Amount | undefined): string {
+  return amount === undefined ? 'any' : `${amount.value}${amount.atLeast ? '+' : ''}`;
+}

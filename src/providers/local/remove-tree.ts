@@ -1,0 +1,70 @@
+import { readFileSync } from 'node:fs';
+import { chmod, lstat, readdir, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { runCommand } from '../../remote/run-command.ts';
+import type { Clock } from '../../shared/clock.ts';
+import { wholeEnv } from '../../shared/env.ts';
+import { hasErrno, SvcError } from '../../shared/errors.ts';
+
+/**
+ * Removes a folder with everything in it, except entries whose name is kept. File systems mounted below it are unmounted first and never
+ * deleted through: what lies on them is not ours. Gone already is success.
+ */
+export async function removeTree(dir: string, clock: Clock, keep: readonly string[] = []): Promise<void> {
+  await unmountBelow(dir, clock);
+  for (const name of await namesIn(dir)) if (!keep.includes(name)) await removeEntry(join(dir, name));
+  if (keep.length === 0) await rm(dir, { recursive: true, force: true });
+}
+
+async function removeEntry(path: string): Promise<void> {
+  try {
+    await rm(path, { recursive: true, force: true });
+  } catch (error) {
+    if (!hasErrno(error, 'EACCES', 'EPERM', 'ENOTEMPTY')) throw error;
+    // Programs make folders that even their owner may not change (module caches do).
+    await openFolders(path);
+    await rm(path, { recursive: true, force: true });
+  }
+}
+
+async function openFolders(path: string): Promise<void> {
+  const stats = await lstat(path);
+  if (!stats.isDirectory()) return;
+  await chmod(path, 0o700);
+  for (const name of await readdir(path)) await openFolders(join(path, name));
+}
+
+async function namesIn(dir: string): Promise<readonly string[]> {
+  try {
+    return await readdir(dir);
+  } catch (error) {
+    if (hasErrno(error, 'ENOENT', 'ENOTDIR')) return [];
+    throw error;
+  }
+}
+
+async function unmountBelow(dir: string, clock: Clock): Promise<void> {
+  const commands = [
+    ['umount', '--lazy'],
+    ['fusermount3', '-uz'],
+    ['fusermount', '-uz'],
+  ] as const;
+  for (const command of commands) {
+    // The newest first: they may lie upon each other.
+    for (const mount of mountsBelow(dir).toReversed()) await runCommand([...command, mount], { env: wholeEnv(), clock });
+    if (mountsBelow(dir).length === 0) return;
+  }
+  throw new SvcError('SVC_MACHINE_LOST', `A file system is mounted below ${dir} and cannot be unmounted: ${mountsBelow(dir).join(', ')}.`, {
+    hint: 'Unmount it; the machine is then removed.',
+  });
+}
+
+/** Mount points below a folder, oldest first (proc_pid_mountinfo(5): field 5, with octal escapes). */
+export function mountsBelow(dir: string, mountInfo = readFileSync('/proc/self/mountinfo', 'utf8')): readonly string[] {
+  return mountInfo
+    .split('\n')
+    .map((line) =>
+      (line.split(' ')[4] ?? '').replaceAll(/\\([0-7]{3})/g, (_, octal: string) => String.fromCharCode(Number.parseInt(octal, 8))),
+    )
+    .filter((point) => point.startsWith(`${dir}/`));
+}

@@ -1,0 +1,33 @@
+import type { Config } from '../domain/config.ts';
+import type { Clock } from '../shared/clock.ts';
+import { didYouMean } from '../shared/did-you-mean.ts';
+import { SvcError } from '../shared/errors.ts';
+import type { HomePaths } from '../shared/paths.ts';
+import type { Random } from '../shared/random.ts';
+import type { Provider } from './provider.ts';
+
+/** What a place gets from outside. */
+export interface ProviderContext {
+  readonly paths: HomePaths;
+  readonly clock: Clock;
+  readonly random: Random;
+  /** The configuration as it is now: read anew at each call, so that a change takes effect at once. */
+  readonly config: () => Promise<Config>;
+}
+
+/** Every place there is, in the order in which `svc check` shows them. */
+export const providerNames = ['local'] as const;
+export type ProviderName = (typeof providerNames)[number];
+
+const openers: Readonly<Record<ProviderName, (context: ProviderContext) => Promise<Provider>>> = {
+  local: async (context) => new (await import('./local/index.ts')).LocalProvider(context),
+};
+
+/** Loads one place, and only that one. Throws SVC_NO_PLACE for a name that is none. */
+export async function openProvider(name: string, context: ProviderContext): Promise<Provider> {
+  const known = providerNames.find((one) => one === name);
+  if (known !== undefined) return openers[known](context);
+  const meant = didYouMean(name, providerNames);
+  const suggestion = meant === undefined ? '' : ` Did you mean '${meant}'?`;
+  throw new SvcError('SVC_NO_PLACE', `There is no place called '${name}' (known: ${providerNames.join(', ')}).${suggestion}`);
+}

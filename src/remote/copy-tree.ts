@@ -1,0 +1,95 @@
+import { constants, type Stats } from 'node:fs';
+import { chmod, copyFile, lstat, mkdir, readdir, readlink, rm, symlink, utimes } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { hasErrno } from '../shared/errors.ts';
+
+/** What of a tree is copied. */
+export interface CopyOptions {
+  readonly signal?: AbortSignal;
+  /** Leaves out what it returns true for; paths are relative to the tree, with `/`. */
+  readonly ignore?: (path: string, isFolder: boolean) => boolean;
+}
+
+/** Files of one folder copied at a time: enough to keep the disk busy. */
+const filesAtOnce = 16;
+
+/**
+ * Makes `to` equal to `from`, a folder or a file: modes, times and symbolic links as they are, what is new or changed copied, what is not in
+ * `from` removed. Sockets, pipes and devices are left out. Where the file system can, data is shared until one side changes.
+ */
+export async function copyTree(from: string, to: string, options: CopyOptions = {}): Promise<void> {
+  const source = await lstat(from);
+  await mkdir(dirname(to), { recursive: true });
+  if (source.isDirectory()) await copyFolder(from, to, '', source, options);
+  else await copyEntry(from, to, source, options);
+}
+
+async function copyFolder(from: string, to: string, path: string, source: Stats, options: CopyOptions): Promise<void> {
+  options.signal?.throwIfAborted();
+  const before = await lstatIfThere(to);
+  if (before !== undefined && !before.isDirectory()) await remove(to);
+  if (before?.isDirectory() !== true) await mkdir(to, { mode: 0o700 });
+  // A folder without these bits could not be filled; it gets its own mode when it is.
+  else if ((before.mode & 0o700) !== 0o700) await chmod(to, 0o700);
+  const folders: (readonly [name: string, stats: Stats])[] = [];
+  const files: (readonly [name: string, stats: Stats])[] = [];
+  const names = new Set<string>();
+  for (const name of await readdir(from)) {
+    const stats = await lstatIfThere(join(from, name));
+    // Gone meanwhile, or the copy itself, which lies within what is copied.
+    if (stats === undefined || join(from, name) === to) continue;
+    if (options.ignore?.(path + name, stats.isDirectory()) === true) continue;
+    names.add(name);
+    (stats.isDirectory() ? folders : files).push([name, stats]);
+  }
+  for (const name of await readdir(to)) if (!names.has(name)) await remove(join(to, name));
+  for (let first = 0; first < files.length; first += filesAtOnce) {
+    options.signal?.throwIfAborted();
+    const group = files.slice(first, first + filesAtOnce);
+    await Promise.all(group.map(([name, stats]) => copyEntry(join(from, name), join(to, name), stats, options)));
+  }
+  for (const [name, stats] of folders) await copyFolder(join(from, name), join(to, name), `${path}${name}/`, stats, options);
+  await chmod(to, source.mode & 0o7777);
+  await utimes(to, source.atime, source.mtime);
+}
+
+async function copyEntry(from: string, to: string, source: Stats, options: CopyOptions): Promise<void> {
+  options.signal?.throwIfAborted();
+  const before = await lstatIfThere(to);
+  if (source.isSymbolicLink()) {
+    const target = await readlink(from);
+    if (before?.isSymbolicLink() === true && (await readlink(to)) === target) return;
+    if (before !== undefined) await remove(to);
+    await symlink(target, to);
+    return;
+  }
+  if (!source.isFile()) return;
+  const mode = source.mode & 0o7777;
+  if (before !== undefined && isSameFile(source, before)) {
+    if ((before.mode & 0o7777) !== mode) await chmod(to, mode);
+    return;
+  }
+  // Removed rather than overwritten: somebody may be running or reading the old one.
+  if (before !== undefined) await remove(to);
+  await copyFile(from, to, constants.COPYFILE_EXCL | constants.COPYFILE_FICLONE);
+  await chmod(to, mode);
+  await utimes(to, source.atime, source.mtime);
+}
+
+/** As rsync judges: the same size and time of change. Times are set with microseconds, so that finer ones differ. */
+function isSameFile(source: Stats, target: Stats): boolean {
+  return target.isFile() && target.size === source.size && Math.abs(target.mtimeMs - source.mtimeMs) < 1;
+}
+
+async function lstatIfThere(path: string): Promise<Stats | undefined> {
+  try {
+    return await lstat(path);
+  } catch (error) {
+    if (hasErrno(error, 'ENOENT', 'ENOTDIR')) return undefined;
+    throw error;
+  }
+}
+
+async function remove(path: string): Promise<void> {
+  await rm(path, { recursive: true, force: true });
+}

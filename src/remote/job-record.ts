@@ -1,0 +1,80 @@
+/** A process as a job's record names it: a pid alone is reused. `startTicks` is field 22 of /proc/PID/stat. */
+export interface RecordedProcess {
+  readonly pid: number;
+  readonly startTicks: number;
+}
+
+/** The record that `node/runner.sh` keeps of a job in its file `status`. Times are ms since the epoch by the machine's clock. */
+export interface JobRecord {
+  readonly phase: 'setup' | 'run' | 'ended';
+  readonly bootId: string;
+  /** The runner itself. */
+  readonly runner: RecordedProcess | undefined;
+  /** The process whose end is the end of the phase. */
+  readonly program: RecordedProcess | undefined;
+  /** When `run` was started. */
+  readonly startedAt: number | undefined;
+  readonly endedAt: number | undefined;
+  readonly exitCode: number | undefined;
+  /** Such as `SIGKILL`. */
+  readonly signal: string | undefined;
+  readonly failedPhase: 'setup' | 'run' | undefined;
+}
+
+/** Where a job's files are, below the machine's base folder. */
+export function jobDir(baseDir: string, name: string): string {
+  return `${baseDir}/jobs/${name}`;
+}
+
+/** Undefined when the text is no record. */
+export function parseJobRecord(text: string): JobRecord | undefined {
+  const fields = new Map(
+    text.split('\n').flatMap((line) => {
+      const at = line.indexOf('=');
+      return at < 0 ? [] : [[line.slice(0, at), line.slice(at + 1)] as const];
+    }),
+  );
+  const phase = fields.get('phase');
+  if (phase !== 'setup' && phase !== 'run' && phase !== 'ended') return undefined;
+  const failed = fields.get('failed');
+  return {
+    phase,
+    bootId: fields.get('boot') ?? '',
+    runner: parseProcess(fields.get('runner')),
+    program: parseProcess(fields.get('program')),
+    startedAt: parseNumber(fields.get('started')),
+    endedAt: parseNumber(fields.get('ended')),
+    exitCode: parseNumber(fields.get('exit')),
+    signal: fields.get('signal') === '' ? undefined : fields.get('signal'),
+    failedPhase: failed === 'setup' || failed === 'run' ? failed : undefined,
+  };
+}
+
+/** The text of a record, as the runner writes it. */
+export function formatJobRecord(record: JobRecord): string {
+  const fields: readonly (readonly [string, string | number | undefined])[] = [
+    ['phase', record.phase],
+    ['boot', record.bootId],
+    ['runner', formatProcess(record.runner)],
+    ['program', formatProcess(record.program)],
+    ['started', record.startedAt],
+    ['ended', record.endedAt],
+    ['exit', record.exitCode],
+    ['signal', record.signal],
+    ['failed', record.failedPhase],
+  ];
+  return fields.flatMap(([name, value]) => (value === undefined ? [] : [`${name}=${value}\n`])).join('');
+}
+
+function formatProcess(process: RecordedProcess | undefined): string | undefined {
+  return process === undefined ? undefined : `${process.pid} ${process.startTicks}`;
+}
+
+function parseProcess(text: string | undefined): RecordedProcess | undefined {
+  const match = /^(\d+) (\d+)$/.exec(text ?? '');
+  return match === null ? undefined : { pid: Number(match[1]), startTicks: Number(match[2]) };
+}
+
+function parseNumber(text: string | undefined): number | undefined {
+  return text !== undefined && /^\d+$/.test(text) ? Number(text) : undefined;
+}

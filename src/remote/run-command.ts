@@ -1,0 +1,95 @@
+import { spawn } from 'node:child_process';
+import { constants } from 'node:os';
+import type { Clock } from '../shared/clock.ts';
+import { hasErrno, messageOf } from '../shared/errors.ts';
+import type { ExecOptions, ExecResult } from './remote.ts';
+
+/** How a command is to be run on this machine. `env` is the whole environment. */
+export interface CommandOptions extends Omit<ExecOptions, 'env'> {
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly clock: Clock;
+}
+
+/** Bytes kept of each of the two outputs. */
+const maxOutputBytes = 1_048_576;
+
+/** As timeout(1) reports it. */
+const timedOutExitCode = 124;
+
+/** What a command leaves running may hold its outputs open; they are read so much longer after its end. */
+const lastOutputMs = 100;
+
+/** Exit codes of a shell for a command that is there but cannot be run, and for one that is not there. */
+const notRunnable = 126;
+const notFound = 127;
+
+/** Runs a command of this machine in a session of its own, so that giving up ends its children too. Throws only when cancelled. */
+export function runCommand(argv: readonly string[], options: CommandOptions): Promise<ExecResult> {
+  const [file = '', ...args] = argv;
+  options.signal?.throwIfAborted();
+  return options.detached === true ? startDetached(file, args, options) : runToEnd(file, args, options);
+}
+
+function startDetached(file: string, args: readonly string[], { env, cwd }: CommandOptions): Promise<ExecResult> {
+  return new Promise((resolve) => {
+    const child = spawn(file, args, { env, cwd, detached: true, stdio: 'ignore' });
+    child.once('error', (error) => resolve(failedToStart(error)));
+    child.once('spawn', () => resolve({ exitCode: 0, stdout: '', stderr: '' }));
+    child.unref();
+  });
+}
+
+function runToEnd(file: string, args: readonly string[], options: CommandOptions): Promise<ExecResult> {
+  const { env, cwd, input, timeoutMs, signal, clock } = options;
+  return new Promise((resolve, reject) => {
+    const child = spawn(file, args, { env, cwd, detached: true, stdio: ['pipe', 'pipe', 'pipe'] });
+    const stdout = collect(child.stdout);
+    const stderr = collect(child.stderr);
+    let timedOut = false;
+    const killAll = (): void => {
+      if (child.pid === undefined) return;
+      try {
+        process.kill(-child.pid, 'SIGKILL');
+      } catch (error) {
+        // It has ended, and nobody of its group is left.
+        if (!hasErrno(error, 'ESRCH', 'EPERM')) throw error;
+      }
+    };
+    const cancelTimeout = timeoutMs === undefined ? undefined : clock.after(timeoutMs, () => ((timedOut = true), killAll()));
+    signal?.addEventListener('abort', killAll, { once: true });
+    const settle = (result: ExecResult): void => {
+      cancelTimeout?.();
+      signal?.removeEventListener('abort', killAll);
+      child.stdout.destroy();
+      child.stderr.destroy();
+      if (signal?.aborted === true) reject(signal.reason instanceof Error ? signal.reason : new Error(String(signal.reason)));
+      else resolve(result);
+    };
+    child.once('error', (error) => settle(failedToStart(error)));
+    child.once('exit', (code, signalName) => {
+      const ended = signalName === null ? (code ?? notRunnable) : 128 + constants.signals[signalName];
+      const finish = (): void => settle({ exitCode: timedOut ? timedOutExitCode : ended, stdout: stdout.text(), stderr: stderr.text() });
+      const cancelWait = clock.after(lastOutputMs, finish);
+      child.once('close', () => (cancelWait(), finish()));
+    });
+    // A command may end without reading its input.
+    child.stdin.on('error', () => undefined);
+    child.stdin.end(input ?? '');
+  });
+}
+
+function failedToStart(error: Error): ExecResult {
+  return { exitCode: hasErrno(error, 'ENOENT') ? notFound : notRunnable, stdout: '', stderr: messageOf(error) };
+}
+
+function collect(stream: NodeJS.ReadableStream): { text(): string } {
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  stream.on('data', (chunk: Buffer) => {
+    if (bytes >= maxOutputBytes) return;
+    chunks.push(chunk.subarray(0, maxOutputBytes - bytes));
+    bytes += chunk.length;
+  });
+  stream.on('error', () => undefined);
+  return { text: () => Buffer.concat(chunks).toString('utf8') };
+}
