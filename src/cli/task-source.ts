@@ -2,7 +2,7 @@ import { join, resolve } from 'node:path';
 import type { RouteInput } from '../api/contract.ts';
 import { checkTaskFiles } from '../spec/check-task-files.ts';
 import { collectEnvs } from '../spec/collect-envs.ts';
-import { describeService } from '../spec/describe.ts';
+import { describeService } from '../spec/describe-service.ts';
 import { loadTaskFile, type LoadedTask, type TaskOverrides } from '../spec/load-task-file.ts';
 import { parseTask, serviceOf, type TaskSource } from '../spec/parse-task.ts';
 import type { CommandContext } from './context.ts';
