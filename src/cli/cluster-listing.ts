@@ -54,12 +54,12 @@ function clusterRow(cluster: ClusterView): ClusterRow {
 
 function columns(options: ListingOptions): readonly Column<ClusterRow>[] {
   return [
-    { title: 'NAME', value: ({ name }) => name, shrinks: true },
+    { title: 'NAME', value: ({ name }) => name, shrinksTo: 16 },
     { title: 'LAUNCHED', value: ({ launchedAt }) => formatAge(launchedAt, options.now), dropOrder: 2 },
-    { title: 'INFRA', value: ({ infra }) => infra, shrinks: true },
-    { title: 'RESOURCES', value: ({ resources }) => resources, shrinks: true },
+    { title: 'INFRA', value: ({ infra }) => infra, shrinksTo: 8 },
+    { title: 'RESOURCES', value: ({ resources }) => resources, shrinksTo: 12 },
     { title: 'PRICE/H', value: ({ hourlyUsd }) => formatPrice(hourlyUsd), dropOrder: 1 },
     { title: 'STATUS', value: ({ status }) => status, paint: (cell, { status }) => options.paint(toneOf(status), cell) },
-    { title: 'LAST_JOB', value: ({ jobs }) => jobs, shrinks: true },
+    { title: 'LAST_JOB', value: ({ jobs }) => jobs, shrinksTo: 8 },
   ];
 }

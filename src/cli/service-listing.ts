@@ -56,7 +56,7 @@ function pickReplicas(services: readonly ServiceView[], all: boolean): { readonl
 
 function serviceColumns(options: ListingOptions): readonly Column<ServiceView>[] {
   const columns: readonly Column<ServiceView>[] = [
-    { title: 'NAME', value: ({ name }) => name, shrinks: true },
+    { title: 'NAME', value: ({ name }) => name, shrinksTo: 16 },
     { title: 'VERSION', value: ({ activeVersions }) => activeVersions.join(','), dropOrder: 1 },
     { title: 'UPTIME', value: ({ uptimeSeconds }) => (uptimeSeconds === null ? '-' : formatDuration(uptimeSeconds)), dropOrder: 2 },
     { title: 'STATUS', value: ({ status }) => status, paint: (cell, { status }) => options.paint(toneOf(status), cell) },
@@ -66,21 +66,21 @@ function serviceColumns(options: ListingOptions): readonly Column<ServiceView>[]
   if (!options.verbose) return columns;
   return [
     ...columns,
-    { title: 'AUTOSCALING_POLICY', value: ({ autoscaling }) => autoscaling, shrinks: true },
-    { title: 'LOAD_BALANCING_POLICY', value: ({ loadBalancingPolicy }) => loadBalancingPolicy, shrinks: true },
-    { title: 'REQUESTED_RESOURCES', value: ({ requestedResources }) => requestedResources, shrinks: true },
+    { title: 'AUTOSCALING_POLICY', value: ({ autoscaling }) => autoscaling, shrinksTo: 12 },
+    { title: 'LOAD_BALANCING_POLICY', value: ({ loadBalancingPolicy }) => loadBalancingPolicy, shrinksTo: 12 },
+    { title: 'REQUESTED_RESOURCES', value: ({ requestedResources }) => requestedResources, shrinksTo: 12 },
   ];
 }
 
 function replicaColumns(options: ListingOptions): readonly Column<ReplicaRow>[] {
   return [
-    { title: 'SERVICE_NAME', value: ({ service }) => service, shrinks: true },
+    { title: 'SERVICE_NAME', value: ({ service }) => service, shrinksTo: 12 },
     { title: 'ID', value: ({ id }) => String(id) },
     { title: 'VERSION', value: ({ version }) => String(version), dropOrder: 3 },
-    { title: 'ENDPOINT', value: ({ endpoint }) => endpoint ?? '-', shrinks: true, dropOrder: 1 },
+    { title: 'ENDPOINT', value: ({ endpoint }) => endpoint ?? '-', shrinksTo: 8, dropOrder: 1 },
     { title: 'LAUNCHED', value: ({ launchedAt }) => formatAge(launchedAt, options.now), dropOrder: 5 },
-    { title: 'INFRA', value: infraOf, shrinks: true },
-    { title: 'RESOURCES', value: (row) => (row.resources ?? '-') + (row.spot ? ' [spot]' : ''), shrinks: true, dropOrder: 4 },
+    { title: 'INFRA', value: infraOf, shrinksTo: 8 },
+    { title: 'RESOURCES', value: (row) => (row.resources ?? '-') + (row.spot ? ' [spot]' : ''), shrinksTo: 9, dropOrder: 4 },
     { title: 'PRICE/H', value: ({ hourlyUsd }) => formatPrice(hourlyUsd), dropOrder: 2 },
     { title: 'STATUS', value: ({ status }) => status, paint: (cell, { status }) => options.paint(toneOf(status), cell) },
   ];

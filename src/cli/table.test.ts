@@ -10,8 +10,8 @@ interface Row {
 }
 
 const columns: readonly Column<Row>[] = [
-  { title: 'NAME', value: ({ name }) => name, shrinks: true },
-  { title: 'ENDPOINT', value: ({ endpoint }) => endpoint, shrinks: true, dropOrder: 1 },
+  { title: 'NAME', value: ({ name }) => name, shrinksTo: 4 },
+  { title: 'ENDPOINT', value: ({ endpoint }) => endpoint, shrinksTo: 4, dropOrder: 1 },
   { title: 'STATUS', value: ({ status }) => status },
 ];
 const row: Row = { name: 'a-rather-long-name', endpoint: 'http://127.0.0.1:30001', status: 'READY' };

@@ -4,8 +4,8 @@ import { displayWidth, oneLine, padTo, truncate } from './display-text.ts';
 export interface Column<Row> {
   readonly title: string;
   readonly value: (row: Row) => string;
-  /** Its cells may be cut, down to the width of the title, when the table is too wide. */
-  readonly shrinks?: boolean;
+  /** Its cells may be cut down to so many columns, but not below the width of the title, when the table is too wide. */
+  readonly shrinksTo?: number;
   /** It is left out when cutting is not enough; the lowest number goes first. */
   readonly dropOrder?: number;
   /** Puts colour around a finished cell. */
@@ -45,7 +45,7 @@ function measure<Row>(column: Column<Row>, rows: readonly Row[]): Fitted<Row> {
   const cells = rows.map((row) => oneLine(column.value(row)) || '-');
   const titleWidth = displayWidth(column.title);
   const width = Math.max(titleWidth, ...cells.map(displayWidth));
-  return { column, cells, width, minWidth: column.shrinks === true ? titleWidth : width };
+  return { column, cells, width, minWidth: Math.min(width, Math.max(titleWidth, column.shrinksTo ?? width)) };
 }
 
 function drop<Row>(columns: readonly Fitted<Row>[], width: number): readonly Fitted<Row>[] {

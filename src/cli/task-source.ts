@@ -5,6 +5,7 @@ import { collectEnvs } from '../spec/collect-envs.ts';
 import { describeService } from '../spec/describe-service.ts';
 import { loadTaskFile, type LoadedTask, type TaskOverrides } from '../spec/load-task-file.ts';
 import { parseTask, serviceOf, type TaskSource } from '../spec/parse-task.ts';
+import { refuseUnsupported } from '../spec/unsupported.ts';
 import type { CommandContext } from './context.ts';
 
 /** What a command line says about a task besides its file. */
@@ -28,11 +29,12 @@ export interface ServiceFile {
 
 /**
  * Reads a service file and finds everything that is wrong with it here, before a controller is started. Throws what `loadTaskFile`,
- * `collectEnvs` and `checkTaskFiles` throw.
+ * `collectEnvs`, `refuseUnsupported` and `checkTaskFiles` throw.
  */
 export async function readServiceFile(path: string, args: TaskArgs, context: CommandContext): Promise<ServiceFile> {
   const { task, source } = await load(path, args, context);
   const service = serviceOf(task, source.file);
+  refuseUnsupported(task);
   await checkTaskFiles(task);
   const rows = describeService({ ...task, service });
   const width = Math.max(...rows.map(([label]) => label.length));
@@ -42,6 +44,7 @@ export async function readServiceFile(path: string, args: TaskArgs, context: Com
 /** The same for a task that runs once. */
 export async function readTaskFile(path: string, args: TaskArgs, context: CommandContext): Promise<TaskBody> {
   const { task, source } = await load(path, args, context);
+  refuseUnsupported(task);
   await checkTaskFiles(task);
   return bodyOf(source, context);
 }

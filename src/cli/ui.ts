@@ -70,8 +70,7 @@ export function createUi(streams: Streams, options: UiOptions): Ui {
       if (yes) return true;
       if (!canAsk) throw new SvcError('SVC_CONFIRM_NEEDED', `${question} There is no terminal to ask on.`);
       const { confirm, isCancel } = await import('@clack/prompts');
-      // Clack wants Node's own stream classes; a terminal is one.
-      const answer = await confirm({ message: question, initialValue: false, input: stdin, output: process.stderr });
+      const answer = await confirm({ message: question, initialValue: false, input: stdin, output: stderr });
       return !isCancel(answer) && answer;
     },
     paint: paintFor(stdout),

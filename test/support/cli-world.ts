@@ -57,9 +57,9 @@ export async function runInProcess(argv: readonly string[], options: CliOptions 
   const calls: RecordedCall[] = [];
   const api = routes === undefined ? undefined : fakeClient(routes, calls);
   const code = await runCli(argv, {
-    streams: { stdin: Object.assign(Readable.from(options.input === undefined ? [] : [options.input]), { isTTY: tty }), stdout, stderr },
+    streams: { stdin: keyboard(options.input, tty), stdout, stderr },
     clock,
-    env: (name) => env[name],
+    env: (name) => (env[name] === '' ? undefined : env[name]),
     cwd: options.cwd ?? '/work',
     paths: homePaths('/home/ann/.svc', 1000),
     version: '1.2.3',
@@ -67,6 +67,14 @@ export async function runInProcess(argv: readonly string[], options: CliOptions 
     signal: interrupt.signal,
   });
   return { code, stdout: stdout.text, stderr: stderr.text, calls };
+}
+
+/** A terminal's input does not end with what was typed. */
+function keyboard(input: string | undefined, isTTY: boolean): Readable & { readonly isTTY: boolean } {
+  const stream = new Readable({ read: () => undefined });
+  if (input !== undefined) stream.push(input);
+  if (!isTTY) stream.push(null);
+  return Object.assign(stream, { isTTY, setRawMode: () => stream });
 }
 
 function fakeConnection(api: ApiClient | undefined): Connection {

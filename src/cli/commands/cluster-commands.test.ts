@@ -1,0 +1,122 @@
+import { expect, test } from 'vitest';
+import { runInProcess } from '../../../test/support/cli-world.ts';
+import type { FakeRoutes } from '../../../test/support/fake-client.ts';
+import { aClusterView, aHealthReply, aServiceView } from '../../../test/support/views.ts';
+import type { JobView } from '../../api/contract.ts';
+
+const job: JobView = {
+  id: 1,
+  name: null,
+  status: 'SUCCEEDED',
+  createdAt: '2030-01-01T10:00:00.000Z',
+  endedAt: '2030-01-01T10:01:00.000Z',
+  exitCode: 0,
+};
+const withJob = (change: Partial<JobView>): FakeRoutes => ({
+  listClusters: () => ({ clusters: [aClusterView({ jobs: [{ ...job, ...change }] })] }),
+  clusterLogs: () => ['output\n'],
+  launch: () => ({ cluster: aClusterView(), jobId: 1 }),
+});
+
+test.for([60, 80, 200])('status lists the controller among the clusters, then services, in %d columns', async (width) => {
+  const routes: FakeRoutes = {
+    health: () => aHealthReply(),
+    listClusters: () => ({ clusters: [aClusterView()] }),
+    listServices: () => ({ services: [aServiceView()] }),
+  };
+  const { stdout } = await runInProcess(['status'], { routes, tty: true, width });
+  expect(stdout).toMatchSnapshot();
+  expect(JSON.parse((await runInProcess(['status', '--json'], { routes })).stdout)).toEqual({
+    controller: aHealthReply(),
+    clusters: [aClusterView()],
+    services: [aServiceView()],
+  });
+});
+
+test('status without a controller starts none', async () => {
+  expect(await runInProcess(['status'])).toMatchObject({
+    code: 0,
+    stdout: 'Clusters\nNo existing clusters.\n\nServices\nNo live services.\n',
+  });
+  expect(JSON.parse((await runInProcess(['status', '--json'])).stdout)).toEqual({ controller: null, clusters: [], services: [] });
+});
+
+test.for([
+  ['SUCCEEDED', 0, 0],
+  ['FAILED', 7, 100],
+  ['FAILED_SETUP', 1, 100],
+  ['CANCELLED', null, 103],
+] as const)('logs of a job that is %s end with its result', async ([status, exitCode, code]) => {
+  const result = await runInProcess(['logs', 'dev', '1'], { routes: withJob({ status, exitCode }) });
+  expect(result).toMatchObject({ code, stdout: 'output\n' });
+  expect(result.stderr).toContain(status);
+});
+
+test('logs that do not follow say nothing of the job', async () => {
+  const result = await runInProcess(['logs', 'dev', '--no-follow', '--tail', '3'], { routes: withJob({ status: 'FAILED' }) });
+  expect(result).toMatchObject({ code: 0, stdout: 'output\n', stderr: '' });
+  expect(result.calls.at(-1)?.input).toEqual({ params: { name: 'dev' }, query: { follow: false, job: 1, tail: 3 } });
+});
+
+test('exec runs a command as the words it is, and follows it', async () => {
+  const { code, stdout, calls } = await runInProcess(['exec', 'dev', '--', 'echo', "it's", '--all'], {
+    routes: withJob({ status: 'FAILED', exitCode: 3 }),
+  });
+  expect({ code, stdout }).toEqual({ code: 100, stdout: 'output\n' });
+  expect(calls[0]).toEqual({
+    name: 'launch',
+    input: {
+      body: {
+        source: JSON.stringify({ run: `echo 'it'\\''s' --all` }),
+        file: '/work/-',
+        envs: {},
+        secrets: {},
+        mode: 'exec',
+        cluster: 'dev',
+      },
+      timeoutMs: 600_000,
+    },
+  });
+});
+
+test('exec wants a file or a command', async () => {
+  expect(await runInProcess(['exec', 'dev'], { routes: {} })).toMatchObject({ code: 2 });
+  expect(await runInProcess(['exec', 'dev', 'task.yaml', '--', 'true'], { routes: {} })).toMatchObject({ code: 2 });
+});
+
+test('exec --detach and --json return at once', async () => {
+  const routes = withJob({});
+  expect(await runInProcess(['exec', 'dev', '--detach', '--', 'true'], { routes })).toMatchObject({
+    code: 0,
+    stdout: '',
+    stderr: expect.stringContaining('svc logs dev 1'),
+  });
+  const json = await runInProcess(['exec', 'dev', '--json', '--', 'true'], { routes });
+  expect(JSON.parse(json.stdout)).toEqual({ cluster: aClusterView(), jobId: 1 });
+});
+
+test.for(['logs nothing', 'exec nothing -- true', 'down nothing -y'])(
+  '%s, where no controller is or was, finds no cluster',
+  async (line) => {
+    expect(await runInProcess(line.split(' '))).toMatchObject({ code: 3, stderr: expect.stringContaining('SVC_CLUSTER_NOT_FOUND') });
+  },
+);
+
+test('the controller is not a cluster to launch on or to take down', async () => {
+  expect(await runInProcess(['down', 'svc-controller', '-y'], { routes: {} })).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining('svc controller stop'),
+  });
+  expect(await runInProcess(['launch', 'x.yaml', '-c', 'svc-controller'], { routes: {} })).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining('SVC_BAD_NAME'),
+  });
+  expect(await runInProcess(['launch', 'x.yaml', '-c', '1st'], { routes: {} })).toMatchObject({ code: 2 });
+});
+
+test('down of a cluster takes it down', async () => {
+  const routes: FakeRoutes = { ...withJob({}), terminateCluster: ({ params }) => ({ cluster: params.name }) };
+  const { code, calls } = await runInProcess(['down', 'dev', '-y', '--no-wait', '--purge'], { routes });
+  expect(code).toBe(0);
+  expect(calls.at(-1)).toEqual({ name: 'terminateCluster', input: { params: { name: 'dev' }, query: { purge: true } } });
+});

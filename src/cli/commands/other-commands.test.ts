@@ -1,0 +1,81 @@
+import { expect, test } from 'vitest';
+import { runInProcess } from '../../../test/support/cli-world.ts';
+import type { FakeRoutes } from '../../../test/support/fake-client.ts';
+import { aClusterView, aHealthReply, aServiceView } from '../../../test/support/views.ts';
+
+// No process has this pid: Linux gives them out up to 2^22.
+const noPid = 2 ** 22 + 1;
+
+test('controller status tells by its exit code whether it runs', async () => {
+  const off = await runInProcess(['controller', 'status']);
+  expect(off).toMatchObject({ code: 3, stdout: 'The controller does not run. Its log is /home/ann/.svc/controller.log\n' });
+  const on = await runInProcess(['controller', 'status'], { routes: { health: () => aHealthReply({ idleStopSeconds: 605 }) } });
+  expect(on.code).toBe(0);
+  expect(on.stdout).toMatchInlineSnapshot(`
+    "Process          99
+    Version          0.1.0
+    Uptime           1h
+    Services         1 of at most 16
+    Clusters         0
+    Stops by itself  in 10m 5s
+    Log              /home/ann/.svc/controller.log
+    "
+  `);
+});
+
+test('controller status as JSON says the same', async () => {
+  const off = await runInProcess(['controller', 'status', '--json']);
+  expect(JSON.parse(off.stdout)).toEqual({ running: false, log: '/home/ann/.svc/controller.log', controller: null });
+});
+
+test('stopping a controller that does not run is done', async () => {
+  expect(await runInProcess(['controller', 'stop'])).toMatchObject({ code: 0, stderr: 'The controller does not run.\n' });
+});
+
+test('controller stop passes on whether services are to stay', async () => {
+  const routes: FakeRoutes = { health: () => aHealthReply({ pid: noPid }), stopController: () => ({ stopping: true }) };
+  const { code, calls } = await runInProcess(['controller', 'stop', '--keep-services'], { routes });
+  expect({ code, call: calls.at(-1) }).toEqual({ code: 0, call: { name: 'stopController', input: { body: { keepServices: true } } } });
+});
+
+test('controller start says where its log is', async () => {
+  const { code, stderr } = await runInProcess(['controller', 'start'], { routes: { health: () => aHealthReply() } });
+  expect({ code, stderr }).toEqual({ code: 0, stderr: 'The controller runs as process 99. Its log is /home/ann/.svc/controller.log\n' });
+});
+
+test.for(['bash', 'zsh', 'fish'])('completion prints the script for %s', async (shell) => {
+  const { code, stdout } = await runInProcess(['completion', shell]);
+  expect(code).toBe(0);
+  expect(stdout).toContain(' complete -- ');
+});
+
+test('completion of a shell that is not known names those that are', async () => {
+  expect(await runInProcess(['completion', 'tcsh'])).toMatchObject({ code: 2, stderr: expect.stringContaining('bash, zsh, fish') });
+});
+
+const offered = async (words: readonly string[], routes?: FakeRoutes): Promise<readonly string[]> => {
+  const { stdout } = await runInProcess(['complete', '--', ...words], routes === undefined ? {} : { routes });
+  return stdout.trim().split('\n');
+};
+
+test('at Tab, names of services and clusters are offered with their state', async () => {
+  const routes: FakeRoutes = {
+    listServices: () => ({ services: [aServiceView(), aServiceView({ name: 'embed', status: 'FAILED' })] }),
+    listClusters: () => ({ clusters: [aClusterView()] }),
+  };
+  expect(await offered(['serve', 'down', ''], routes)).toEqual(['chat\tREADY', 'embed\tFAILED', ':none']);
+  expect(await offered(['serve', 'logs', 'e'], routes)).toEqual(['embed\tFAILED', ':none']);
+  expect(await offered(['exec', ''], routes)).toEqual(['dev\tUP', ':none']);
+});
+
+test('at Tab nothing is started and nothing fails', async () => {
+  expect(await offered(['serve', 'down', ''])).toEqual([':none']);
+  expect(await offered(['serve', 'down', ''], {})).toEqual([':none']);
+});
+
+test('files, places and shells are offered', async () => {
+  expect(await offered(['serve', 'up', 'ex'])).toEqual([':files']);
+  expect(await offered(['serve', 'up', '--workdir', ''])).toEqual([':folders']);
+  expect(await offered(['check', ''])).toEqual(['local\t', ':none']);
+  expect(await offered(['completion', 'z'])).toEqual(['zsh\t', ':none']);
+});

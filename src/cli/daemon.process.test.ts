@@ -1,0 +1,114 @@
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { connect } from 'node:net';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { waitFor } from '../../test/support/wait-for.ts';
+import { withTempHome } from '../../test/support/temp-home.ts';
+import { systemClock, type Clock } from '../shared/clock.ts';
+import { homePaths, type HomePaths } from '../shared/paths.ts';
+import { ensureController } from './daemon.ts';
+
+/** Keeps the first that comes, lets later ones end, and tells about itself on the socket. */
+const goodDaemon = `
+import { mkdirSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+const home = process.env['SVC_HOME'];
+try { mkdirSync(join(home, 'lock')); } catch { process.exit(0); }
+console.log('the controller is ready');
+createServer((socket) => socket.end(JSON.stringify({ pid: process.pid, cwd: process.cwd() }))).listen(join(home, 'run/controller.sock'));
+`;
+
+interface Health {
+  readonly pid: number;
+  readonly cwd: string;
+}
+
+function ask(paths: HomePaths): Promise<Health | undefined> {
+  return new Promise((resolve) => {
+    let text = '';
+    const socket = connect(paths.controllerSocket);
+    socket.on('data', (chunk) => (text += String(chunk)));
+    socket.on('end', () => resolve(JSON.parse(text)));
+    socket.on('error', () => resolve(undefined));
+  });
+}
+
+/** Starts controllers from a script, and ends those that stayed. */
+async function withDaemon(
+  script: string,
+  use: (paths: HomePaths, ensure: (clock?: Clock) => Promise<Health>) => Promise<void>,
+): Promise<void> {
+  await withTempHome(async (root) => {
+    const entry = join(root, 'daemon.ts');
+    writeFileSync(entry, script);
+    const paths = homePaths(join(root, 'home'), process.getuid?.() ?? 0);
+    const signal = new AbortController().signal;
+    try {
+      await use(paths, (clock = systemClock) => ensureController(paths, { clock, signal, entry, probe: () => ask(paths) }));
+    } finally {
+      const left = await ask(paths);
+      if (left !== undefined) process.kill(left.pid, 'SIGKILL');
+    }
+  });
+}
+
+/** Session id: field 6 of /proc/PID/stat, proc(5). */
+const sessionOf = (pid: number): string | undefined => readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ')[3];
+
+test('a controller is started in a session of its own, and found again by the next command', async () => {
+  await withDaemon(goodDaemon, async (paths, ensure) => {
+    const first = await ensure();
+    expect(first.cwd).toBe(paths.home);
+    expect(sessionOf(first.pid)).toBe(String(first.pid));
+    expect(readFileSync(paths.controllerLog, 'utf8')).toBe('the controller is ready\n');
+    expect(await ensure()).toEqual(first);
+  });
+});
+
+test('commands that start at once all find the one controller that stays', async () => {
+  await withDaemon(goodDaemon, async (paths, ensure) => {
+    const found = await Promise.all([ensure(), ensure(), ensure()]);
+    expect(new Set(found.map(({ pid }) => pid)).size).toBe(1);
+    expect(await ask(paths)).toEqual(found[0]);
+  });
+});
+
+test('a controller that ends at once is told with the end of its log, and of this start alone', async () => {
+  await withDaemon("console.log('first line'); console.error('cannot open the database'); process.exit(3);", async (paths, ensure) => {
+    mkdirSync(paths.home, { mode: 0o700 });
+    writeFileSync(paths.controllerLog, 'from another time\n');
+    const error = await ensure().catch((thrown: unknown) => thrown);
+    expect(error).toMatchObject({
+      code: 'SVC_CONTROLLER_START',
+      message: `The controller could not be started: it ended with exit code 3. Its log is ${paths.controllerLog}\nfirst line\ncannot open the database`,
+    });
+  });
+});
+
+test('a controller that never answers is told as such', async () => {
+  const script = `
+    import { writeFileSync } from 'node:fs';
+    writeFileSync(process.env['SVC_HOME'] + '/pid', String(process.pid));
+    setInterval(() => {}, 1000);`;
+  await withDaemon(script, async (paths, ensure) => {
+    const file = join(paths.home, 'pid');
+    const pid = (): number => (existsSync(file) ? Number(readFileSync(file, 'utf8')) : 0);
+    const fast: Clock = { ...systemClock, monotonic: () => systemClock.monotonic() * 20 };
+    try {
+      await expect(ensure(fast)).rejects.toMatchObject({
+        code: 'SVC_CONTROLLER_START',
+        message: expect.stringContaining('did not answer within 15 s'),
+      });
+    } finally {
+      process.kill(await waitFor('the process', () => pid() > 0 && pid()), 'SIGKILL');
+    }
+  });
+});
+
+test('a home that cannot be used is refused before anything is started', async () => {
+  await withDaemon(goodDaemon, async (paths, ensure) => {
+    mkdirSync(paths.home, { mode: 0o755 });
+    await expect(ensure()).rejects.toMatchObject({ code: 'SVC_HOME_UNUSABLE' });
+  });
+});

@@ -1,0 +1,140 @@
+import { expect, test } from 'vitest';
+import { runInProcess } from '../../test/support/cli-world.ts';
+import { aServiceView } from '../../test/support/views.ts';
+import { SvcError } from '../shared/errors.ts';
+import { commands } from './command-table.ts';
+
+const groups = ['', 'serve', 'controller'];
+const leaves = commands.filter(({ hidden }) => hidden !== true).map(({ path }) => path.join(' '));
+const words = (line: string): readonly string[] => line.split(' ').filter((word) => word !== '');
+
+test.for([...groups, ...leaves])('help of svc %s', async (line) => {
+  const { code, stdout, stderr } = await runInProcess([...words(line), '--help']);
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+  expect(stdout).toMatchSnapshot();
+});
+
+test.for(groups)('a bare svc %s shows help as an error does', async (line) => {
+  const { code, stdout, stderr } = await runInProcess(words(line));
+  expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
+  expect(stderr).toContain('Commands:');
+});
+
+test('--version shows the version alone', async () => {
+  expect(await runInProcess(['--version'])).toMatchObject({ code: 0, stdout: '1.2.3\n', stderr: '' });
+});
+
+test.for<readonly [argv: readonly string[], message: string, hint: string]>([
+  [['serv'], "Unknown command 'serv'.", 'Did you mean serve? Run: svc --help'],
+  [['serve', 'upp'], "Unknown command 'upp'.", 'Did you mean up? Run: svc serve --help'],
+  [['serve', 'up', 'x.yaml', '--nmae', 'x'], "Unknown option '--nmae'.", 'Did you mean --name? Run: svc serve up --help'],
+  [['serve', 'up'], "Missing required argument 'FILE'.", 'Run: svc serve up --help'],
+  [
+    ['serve', 'up', 'a.yaml', 'b.yaml'],
+    "Too many arguments for 'up'. Expected 1 argument but got 2: a.yaml, b.yaml.",
+    'Run: svc serve up --help',
+  ],
+  [
+    ['serve', 'logs', 'chat', '--tail', 'x'],
+    "Option '--tail <N>' argument 'x' is invalid. It must be a whole number of at least 0.",
+    'Run: svc serve logs --help',
+  ],
+  [
+    ['serve', 'up', 'x.yaml', '--endpoint-port', '70000'],
+    "Option '--endpoint-port <PORT>' argument '70000' is invalid. It must be a whole number from 1 to 65535.",
+    'Run: svc serve up --help',
+  ],
+  [['exec', 'dev', 'a.yaml', 'b.yaml'], 'Too many words before `--`.', 'Run: svc exec --help'],
+])('svc %s is refused in words', async ([argv, message, hint]) => {
+  expect(await runInProcess(argv)).toEqual({
+    code: 2,
+    stdout: '',
+    stderr: `error: ${message}\nhint: ${hint}\ncode: SVC_USAGE\n`,
+    calls: [],
+  });
+});
+
+test('with --json every error is one JSON document on standard output', async () => {
+  const { code, stdout, stderr } = await runInProcess(['serve', 'status', '--jsn', '--json']);
+  expect({ code, stderr }).toEqual({ code: 2, stderr: '' });
+  expect(JSON.parse(stdout)).toEqual({
+    error: {
+      code: 'SVC_USAGE',
+      message: "Unknown option '--jsn'.",
+      hint: 'Did you mean --json? Run: svc serve status --help',
+      problems: [],
+    },
+  });
+});
+
+test('an error of the controller is shown with its problems, hint and code, and decides the exit code', async () => {
+  const error = new SvcError('SVC_INVALID_TASK', 'The task file has a problem.', {
+    problems: [
+      {
+        message: 'unknown field',
+        file: '/work/x.yaml',
+        line: 2,
+        column: 3,
+        excerpt: '2 |   replica: 2\n  |   ^',
+        hint: 'Did you mean replicas?',
+      },
+    ],
+  });
+  const result = await runInProcess(['serve', 'status'], {
+    routes: {
+      listServices() {
+        throw error;
+      },
+    },
+  });
+  expect(result.code).toBe(2);
+  expect(result.stderr).toMatchInlineSnapshot(`
+    "error: The task file has a problem.
+
+    /work/x.yaml:2:3: unknown field
+      2 |   replica: 2
+        |   ^
+      hint: Did you mean replicas?
+
+    hint: Mend the listed lines.
+    code: SVC_INVALID_TASK
+    "
+  `);
+});
+
+test('a bug is told as one, without its stack unless SVC_DEBUG is set', async () => {
+  const routes = {
+    listServices() {
+      throw new TypeError('x is undefined');
+    },
+  };
+  const plain = await runInProcess(['serve', 'status'], { routes });
+  expect(plain).toMatchObject({
+    code: 70,
+    stderr: expect.stringMatching(/^error: Unexpected: x is undefined\nhint: .*\ncode: SVC_INTERNAL\n$/),
+  });
+  const debug = await runInProcess(['serve', 'status'], { routes, env: { SVC_DEBUG: '1' } });
+  expect(debug.stderr).toMatch(/\n {4}at /);
+});
+
+test('Ctrl-C ends a command with 130 and without an error', async () => {
+  const interrupt = new AbortController();
+  const routes = {
+    listServices() {
+      interrupt.abort();
+      throw new Error('aborted');
+    },
+  };
+  expect(await runInProcess(['serve', 'status'], { routes, interrupt })).toMatchObject({ code: 130, stdout: '', stderr: '' });
+});
+
+test('colours are for terminals only, and not when NO_COLOR is set', async () => {
+  const routes = { listServices: () => ({ services: [aServiceView()] }) };
+  const colours = async (tty: boolean, env: Readonly<Record<string, string>>): Promise<boolean> =>
+    (await runInProcess(['serve', 'status'], { routes, tty, env })).stdout.includes('\u001B[32m');
+  expect([await colours(true, { NO_COLOR: '' }), await colours(true, {}), await colours(false, { NO_COLOR: '' })]).toEqual([
+    true,
+    false,
+    false,
+  ]);
+});

@@ -1,0 +1,215 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { chmodSync, cpSync, existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { withTempHome } from '../../test/support/temp-home.ts';
+
+const arch = process.arch === 'arm64' ? 'arm64' : 'x64';
+const minutesMs = 60_000;
+
+interface Result {
+  readonly code: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** A checkout with the real wrapper, a program that prints its arguments, and an npm that notes how it was called. */
+class Checkout {
+  readonly root: string;
+  readonly tools: string;
+  readonly npmLog: string;
+
+  constructor(root: string) {
+    this.root = join(root, 'checkout');
+    this.tools = join(root, 'tools');
+    this.npmLog = join(root, 'npm.log');
+    mkdirSync(join(this.root, 'src/cli'), { recursive: true });
+    mkdirSync(this.tools);
+    cpSync(join(import.meta.dirname, '../../svc'), join(this.root, 'svc'));
+    writeFileSync(join(this.root, 'package-lock.json'), '{}');
+    writeFileSync(
+      join(this.root, 'src/cli/main.ts'),
+      'console.log(JSON.stringify({ args: process.argv.slice(2), cache: process.env["NODE_COMPILE_CACHE"] ?? null, node: process.argv0 }));',
+    );
+    this.npm(this.installing());
+  }
+
+  get runtime(): string {
+    return join(this.root, `node_modules/node-linux-${arch}/bin/node`);
+  }
+
+  get lock(): string {
+    return join(this.root, '.install.lock');
+  }
+
+  /** What npm does on a machine where the pinned runtime can be had. */
+  installing(): string {
+    return `mkdir -p "${join(this.runtime, '..')}" && ln -sf "${process.execPath}" "${this.runtime}" && echo '{}' > node_modules/.package-lock.json`;
+  }
+
+  npm(script: string): void {
+    this.tool('npm', `echo "$PWD $*" >> "${this.npmLog}"; echo "npm says hello"; ${script}`);
+  }
+
+  tool(name: string, script: string): void {
+    writeFileSync(join(this.tools, name), `#!/bin/sh\n${script}\n`);
+    chmodSync(join(this.tools, name), 0o755);
+  }
+
+  /** Makes the lock file newer than what is installed, as a pull does. */
+  pull(): void {
+    const later = new Date(Date.now() + minutesMs);
+    utimesSync(join(this.root, 'package-lock.json'), later, later);
+  }
+
+  installs(): readonly string[] {
+    return existsSync(this.npmLog) ? readFileSync(this.npmLog, 'utf8').trim().split('\n') : [];
+  }
+
+  async run(
+    args: readonly string[] = [],
+    options: { readonly path?: string; readonly env?: Record<string, string | undefined>; readonly uid?: number } = {},
+  ): Promise<Result> {
+    const child = spawn(options.path ?? join(this.root, 'svc'), args, {
+      env: { PATH: `${this.tools}:/usr/bin:/bin`, HOME: join(this.root, '..'), ...options.env },
+      ...(options.uid !== undefined && { uid: options.uid, gid: options.uid }),
+    });
+    let stdout = '';
+    let stderr = '';
+    child.stdout.on('data', (chunk) => (stdout += String(chunk)));
+    child.stderr.on('data', (chunk) => (stderr += String(chunk)));
+    const [code] = await once(child, 'close');
+    return { code: typeof code === 'number' ? code : null, stdout, stderr };
+  }
+}
+
+function withCheckout(use: (checkout: Checkout) => Promise<void>): Promise<void> {
+  return withTempHome((home) => use(new Checkout(home)));
+}
+
+test('the first run installs, without packages for development, and says so on standard error', async () => {
+  await withCheckout(async (checkout) => {
+    const { code, stdout, stderr } = await checkout.run(['serve', 'up', 'a b', '']);
+    expect({ code, args: JSON.parse(stdout).args }).toEqual({ code: 0, args: ['serve', 'up', 'a b', ''] });
+    expect(stderr).toBe('svc: installing packages (npm ci), once\nnpm says hello\n');
+    expect(checkout.installs()).toEqual([
+      `${checkout.root} ci --omit=dev --include=optional --ignore-scripts --no-audit --no-fund --loglevel=error`,
+    ]);
+    expect(existsSync(checkout.lock)).toBe(false);
+  });
+});
+
+test('the second run installs nothing, from wherever it is called', async () => {
+  await withCheckout(async (checkout) => {
+    await checkout.run();
+    symlinkSync(join(checkout.root, 'svc'), join(checkout.tools, 'svc'));
+    const { code, stderr } = await checkout.run([], { path: join(checkout.tools, 'svc') });
+    expect({ code, stderr, installs: checkout.installs().length }).toEqual({ code: 0, stderr: '', installs: 1 });
+  });
+});
+
+test('a newer lock file is installed, and packages for development stay where they are', async () => {
+  await withCheckout(async (checkout) => {
+    await checkout.run();
+    writeFileSync(join(checkout.root, 'node_modules/.package-lock.json'), '{ "packages": { "x": {\n "dev": true\n } } }');
+    checkout.pull();
+    expect((await checkout.run()).code).toBe(0);
+    expect(checkout.installs().at(-1)).toContain(' ci --include=dev ');
+  });
+});
+
+test('of several first runs at once one installs and all run', async () => {
+  await withCheckout(async (checkout) => {
+    checkout.npm(`sleep 0.5; ${checkout.installing()}`);
+    const results = await Promise.all(Array.from({ length: 4 }, () => checkout.run(['x'])));
+    expect(results.map(({ code }) => code)).toEqual([0, 0, 0, 0]);
+    expect(checkout.installs()).toHaveLength(1);
+  });
+});
+
+test.for(['of a process that died', 'that is older than five minutes'])('a lock %s is removed', async (kind) => {
+  await withCheckout(async (checkout) => {
+    mkdirSync(checkout.lock);
+    if (kind === 'of a process that died') writeFileSync(join(checkout.lock, 'pid'), String(2 ** 22 + 1));
+    else {
+      writeFileSync(join(checkout.lock, 'pid'), String(process.pid));
+      const before = new Date(Date.now() - 6 * minutesMs);
+      utimesSync(checkout.lock, before, before);
+    }
+    expect((await checkout.run()).code).toBe(0);
+    expect(existsSync(checkout.lock)).toBe(false);
+  });
+});
+
+test('a failed installation is told, and tried again by the next run', async () => {
+  await withCheckout(async (checkout) => {
+    checkout.npm('echo network is down >&2; exit 1');
+    const failed = await checkout.run();
+    expect({ code: failed.code, stdout: failed.stdout }).toEqual({ code: 69, stdout: '' });
+    expect(failed.stderr).toMatch(/network is down[\s\S]*could not be installed/);
+    checkout.npm(checkout.installing());
+    expect((await checkout.run()).code).toBe(0);
+  });
+});
+
+test('without npm the first run says how to get it', async () => {
+  await withCheckout(async (checkout) => {
+    rmSync(join(checkout.tools, 'npm'));
+    for (const tool of ['readlink', 'dirname', 'uname', 'rm', 'sh']) symlinkSync(`/usr/bin/${tool}`, join(checkout.tools, tool));
+    const { code, stderr } = await checkout.run([], { env: { PATH: checkout.tools } });
+    expect({ code, stderr }).toEqual({ code: 69, stderr: expect.stringContaining('needs npm') });
+  });
+});
+
+test('where the pinned runtime cannot be had, a new enough Node.js on PATH is used, without installing again', async () => {
+  await withCheckout(async (checkout) => {
+    checkout.npm(`mkdir -p node_modules && echo '{}' > node_modules/.package-lock.json`);
+    symlinkSync(process.execPath, join(checkout.tools, 'node'));
+    for (const _ of [1, 2]) {
+      const { code, stdout } = await checkout.run(['x']);
+      expect({ code, args: JSON.parse(stdout).args }).toEqual({ code: 0, args: ['x'] });
+    }
+    expect(checkout.installs()).toHaveLength(1);
+  });
+});
+
+test('a runtime that does not run here gives way to the one on PATH', async () => {
+  await withCheckout(async (checkout) => {
+    checkout.npm(
+      `${checkout.installing()}; rm "${checkout.runtime}"; printf 'not a program' > "${checkout.runtime}"; chmod +x "${checkout.runtime}"`,
+    );
+    symlinkSync(process.execPath, join(checkout.tools, 'node'));
+    for (const _ of [1, 2]) expect(await checkout.run()).toMatchObject({ code: 0, stdout: expect.stringContaining('"node":"node"') });
+    expect(checkout.installs()).toHaveLength(1);
+  });
+});
+
+test('an old Node.js on PATH is not used', async () => {
+  await withCheckout(async (checkout) => {
+    checkout.npm(`mkdir -p node_modules && echo '{}' > node_modules/.package-lock.json`);
+    checkout.tool('node', 'exit 1');
+    expect(await checkout.run()).toMatchObject({ code: 69, stdout: '', stderr: expect.stringContaining('Node.js >= 24.12') });
+  });
+});
+
+// Only root can run it as somebody else, and root can write everywhere.
+test.skipIf(process.getuid?.() !== 0)('a checkout that cannot be written is named, with the fix', async () => {
+  await withCheckout(async (checkout) => {
+    chmodSync(join(checkout.root, '..'), 0o755);
+    const { code, stderr } = await checkout.run([], { uid: 65_534 });
+    expect({ code, stderr }).toEqual({ code: 69, stderr: expect.stringContaining(`${checkout.root} is not writable`) });
+    expect(stderr).toContain(`cd ${checkout.root} && npm ci --omit=dev`);
+  });
+});
+
+test('without HOME it runs, and keeps no compiled code in a place that others could write', async () => {
+  await withCheckout(async (checkout) => {
+    const cacheWith = async (env: Record<string, string | undefined>): Promise<unknown> =>
+      JSON.parse((await checkout.run([], { env })).stdout).cache;
+    expect(await cacheWith({ HOME: undefined })).toBe(null);
+    expect(await cacheWith({ HOME: '/home/ann' })).toBe('/home/ann/.cache/svc/compile');
+    expect(await cacheWith({ HOME: '/home/ann', XDG_CACHE_HOME: '/var/cache/ann' })).toBe('/var/cache/ann/svc/compile');
+    expect(await cacheWith({ NODE_COMPILE_CACHE: '/elsewhere' })).toBe('/elsewhere');
+  });
+});
