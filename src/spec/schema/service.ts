@@ -26,7 +26,7 @@ const probePath = z
 /** Header names as HTTP allows them; values on one line, as a line break would begin another header. */
 const headers = z.record(
   z.string().regex(/^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/, 'is not the name of an HTTP header'),
-  z.string().regex(/^[^\r\n\0]*$/, 'must be on one line'),
+  z.string().regex(/^[^\r\n]*$/, 'must be on one line'),
 );
 
 const jsonText = reading(z.string(), (text): Reading<string> => {

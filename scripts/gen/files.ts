@@ -1,0 +1,25 @@
+import { configSection } from '../../src/spec/schema/config.ts';
+import { taskSection } from '../../src/spec/schema/task.ts';
+import { renderConfigPage } from './config-page.ts';
+import { renderErrorsPage } from './errors-page.ts';
+import { renderJsonSchema, toJsonSchema } from './json-schema.ts';
+import { renderStatesPage } from './states-page.ts';
+import { renderYamlPage } from './yaml-page.ts';
+
+/** A committed file that is made from the source. */
+export interface GeneratedFile {
+  /** From the root of the checkout. */
+  readonly path: string;
+  /** The whole text. The same source always gives the same text. */
+  readonly render: () => string | Promise<string>;
+}
+
+/** All of them: `npm run gen` writes them, and a test fails when one is stale. */
+export const generatedFiles: readonly GeneratedFile[] = [
+  { path: 'schemas/task.schema.json', render: () => renderJsonSchema(toJsonSchema(taskSection, 'svc task or service file')) },
+  { path: 'schemas/config.schema.json', render: () => renderJsonSchema(toJsonSchema(configSection, 'svc configuration')) },
+  { path: 'docs/reference/yaml.md', render: renderYamlPage },
+  { path: 'docs/reference/config.md', render: renderConfigPage },
+  { path: 'docs/reference/states.md', render: renderStatesPage },
+  { path: 'docs/reference/errors.md', render: renderErrorsPage },
+];
