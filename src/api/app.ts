@@ -9,7 +9,7 @@ import { contract } from './contract.ts';
 import type { ApiHandlers } from './handlers.ts';
 import { toByteStream, type Ending } from './reply-stream.ts';
 import { checkVersion, readRequest } from './request.ts';
-import { apiVersion, apiVersionHeader, routes, svcVersionHeader, type RouteData, type RouteName } from './routes.ts';
+import { apiVersion, apiVersionHeader, routeNames, routes, svcVersionHeader, type RouteData, type RouteName } from './routes.ts';
 
 /** Larger than any request: a task file has at most 1 MiB. */
 const maxBodyBytes = 4 * 1024 * 1024;
@@ -61,9 +61,6 @@ export function createApi(handlers: ApiHandlers, deps: ApiDeps): Hono<Env> {
   });
   return app;
 }
-
-// oxlint-disable-next-line typescript/no-unsafe-type-assertion -- Object.keys knows no literal types
-const routeNames = Object.keys(routes) as RouteName[];
 
 async function answer(name: RouteName, handlers: ApiHandlers, deps: ApiDeps, context: Context<Env>): Promise<Response> {
   checkVersion(name, context.req.header(apiVersionHeader));

@@ -4,9 +4,6 @@ import { hasErrno, messageOf, SvcError } from '../shared/errors.ts';
 import { isErrorReply, toSvcError } from './client-errors.ts';
 import { apiVersion, apiVersionHeader, routes, svcVersionHeader, versionlessRoutes, type RouteName } from './routes.ts';
 
-// Importing it as an ES module would read all its exports, one of which loads undici: 45 ms against 5, for each command of the CLI.
-const http = process.getBuiltinModule('node:http');
-
 /** Parts of a request that travel as text. */
 type Texts = Readonly<Record<string, string | number | boolean | undefined>>;
 
@@ -35,6 +32,8 @@ export interface Exchange {
 export async function openExchange(call: WireCall): Promise<Exchange> {
   const { name, socketPath, clock, timeoutMs, signal } = call;
   const body = call.body === undefined ? undefined : JSON.stringify(call.body);
+  // Importing node:http as an ES module would read all its exports, one of which loads undici: 45 ms against 5, for each command of the CLI.
+  const http = process.getBuiltinModule('node:http');
   const request = http.request({
     socketPath,
     method: routes[name].method,

@@ -3,7 +3,7 @@ import { replicaStates } from '../domain/replica-state.ts';
 import { serviceStates } from '../domain/service-state.ts';
 import type { RouteName } from './routes.ts';
 
-const time = z.iso.datetime().describe('UTC, ISO 8601');
+const time = z.iso.datetime();
 
 /** A replica as listings show it. */
 export const replicaView = z.strictObject({
@@ -85,16 +85,18 @@ export const clusterView = z.strictObject({
 
 /** A task file as it travels: the text, and what the command line added. The server parses it again with the same code. */
 const taskSource = {
-  source: z.string().max(1_048_576),
+  source: z.string().max(1_048_576).describe('The file as it is written'),
   file: z.string().describe('Absolute path, for relative paths in it and for messages'),
-  envs: z.record(z.string(), z.string()),
-  secrets: z.record(z.string(), z.string()),
+  envs: z.record(z.string(), z.string()).describe('Values that replace or complete `envs` of the file'),
+  secrets: z.record(z.string(), z.string()).describe('The same for `secrets`'),
   workdir: z.string().optional().describe('Absolute path that replaces the one in the file'),
 };
 
 const named = z.strictObject({ name: z.string() });
 const flag = z.stringbool().default(false);
-const logsQuery = { follow: flag, tail: z.coerce.number().int().min(0).optional() };
+const follow = flag.describe('Go on with what is new until the client leaves');
+const purge = flag.describe('Forget it even when its machine cannot be removed');
+const logsQuery = { follow, tail: z.coerce.number().int().min(0).optional().describe('Only so many of the last lines; otherwise all') };
 
 /** What a route takes and gives. Absent parts are empty. */
 export interface RouteSchemas {
@@ -119,34 +121,37 @@ export const contract = {
       log: z.string(),
     }),
   },
-  stopController: { body: z.strictObject({ keepServices: z.boolean() }), reply: z.strictObject({ stopping: z.literal(true) }) },
+  stopController: {
+    body: z.strictObject({ keepServices: z.boolean().describe('Stop although there are services, which go on without it') }),
+    reply: z.strictObject({ stopping: z.literal(true) }),
+  },
   listServices: { reply: z.strictObject({ services: z.array(serviceView) }) },
   getService: { params: named, reply: serviceView },
   createService: {
     body: z.strictObject({
-      name: z.string().optional(),
-      expose: z.boolean().optional(),
-      port: z.int().min(1).max(65_535).optional(),
+      name: z.string().optional().describe('A generated one when absent'),
+      expose: z.boolean().optional().describe('Whether the endpoint listens on all addresses; otherwise as the file says'),
+      port: z.int().min(1).max(65_535).optional().describe('Of the endpoint; otherwise as the file says'),
       ...taskSource,
     }),
     reply: z.strictObject({ service: serviceView }),
   },
-  terminateService: { params: named, query: z.strictObject({ purge: flag }), reply: z.strictObject({ service: z.string() }) },
+  terminateService: { params: named, query: z.strictObject({ purge }), reply: z.strictObject({ service: z.string() }) },
   terminateReplica: {
     params: z.strictObject({ name: z.string(), id: z.coerce.number().int().min(1) }),
-    query: z.strictObject({ purge: flag }),
+    query: z.strictObject({ purge }),
     reply: z.strictObject({ service: z.string(), replicaId: z.int() }),
   },
   serviceEvents: {
     params: named,
-    query: z.strictObject({ follow: flag, after: z.coerce.number().int().min(0).default(0) }),
+    query: z.strictObject({ follow, after: z.coerce.number().int().min(0).default(0).describe('Only events with a greater id') }),
     reply: eventView,
   },
   serviceLogs: {
     params: named,
     query: z.strictObject({
       target: z.enum(['replica', 'controller', 'load-balancer']),
-      id: z.coerce.number().int().min(1).optional(),
+      id: z.coerce.number().int().min(1).optional().describe('Of the replica, when `target` is one'),
       ...logsQuery,
     }),
     reply: z.string(),
@@ -154,17 +159,16 @@ export const contract = {
   listClusters: { reply: z.strictObject({ clusters: z.array(clusterView) }) },
   launch: {
     body: z.strictObject({
-      cluster: z.string().optional(),
-      /** `exec`: the cluster must exist and setup is not run again. */
-      mode: z.enum(['launch', 'exec']),
+      cluster: z.string().optional().describe('A generated name when absent'),
+      mode: z.enum(['launch', 'exec']).describe('With exec the cluster must exist, and setup is not run again'),
       ...taskSource,
     }),
     reply: z.strictObject({ cluster: clusterView, jobId: z.int() }),
   },
-  terminateCluster: { params: named, query: z.strictObject({ purge: flag }), reply: z.strictObject({ cluster: z.string() }) },
+  terminateCluster: { params: named, query: z.strictObject({ purge }), reply: z.strictObject({ cluster: z.string() }) },
   clusterLogs: {
     params: named,
-    query: z.strictObject({ job: z.coerce.number().int().min(1).optional(), ...logsQuery }),
+    query: z.strictObject({ job: z.coerce.number().int().min(1).optional().describe('The newest when absent'), ...logsQuery }),
     reply: z.string(),
   },
 } as const satisfies Record<RouteName, RouteSchemas>;

@@ -45,6 +45,11 @@ export const routes = {
 
 export type RouteName = keyof typeof routes;
 
+const isRouteName = (name: string): name is RouteName => Object.hasOwn(routes, name);
+
+/** The names of all routes, in order. */
+export const routeNames: readonly RouteName[] = Object.keys(routes).filter(isRouteName);
+
 /** Routes that answer a client of any API version: those that it needs to find out about another version and to replace it. */
 export const versionlessRoutes: readonly RouteName[] = ['health', 'stopController'];
 
