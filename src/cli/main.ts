@@ -7,11 +7,8 @@ import { processStreams } from './output.ts';
 import { runCli } from './run-cli.ts';
 
 const interrupt = new AbortController();
-process.on('SIGINT', () => {
-  // The second one ends at once what does not end by itself.
-  if (interrupt.signal.aborted) process.exit(130);
-  interrupt.abort();
-});
+// Once: the second one ends the process as the system does, also where something cannot be interrupted.
+process.once('SIGINT', () => interrupt.abort());
 
 const paths = homePaths(svcHome(), process.getuid?.() ?? 0);
 const streams = processStreams();

@@ -25,8 +25,6 @@ export function plainProgress(stream: OutputStream): Progress {
 const frames = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏'];
 const frameMs = 100;
 const clearLine = '\r\u001B[2K';
-const hideCursor = '\u001B[?25l';
-const showCursor = '\u001B[?25h';
 
 /** A spinner with the time since it began, below the lines that stay. */
 export function terminalProgress(stream: OutputStream, clock: Clock): Progress {
@@ -46,7 +44,6 @@ export function terminalProgress(stream: OutputStream, clock: Clock): Progress {
     now(next) {
       text = oneLine(next);
       if (cancel === undefined) {
-        stream.write(hideCursor);
         cancel = clock.every(frameMs, () => {
           frame += 1;
           draw();
@@ -63,7 +60,7 @@ export function terminalProgress(stream: OutputStream, clock: Clock): Progress {
       cancel();
       cancel = undefined;
       text = undefined;
-      stream.write(`${clearLine}${showCursor}`);
+      stream.write(clearLine);
     },
   };
 }

@@ -1,0 +1,239 @@
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { runInProcess, type CliOptions, type CliResult } from '../../../test/support/cli-world.ts';
+import { FakeClock } from '../../../test/support/fake-clock.ts';
+import type { FakeRoutes } from '../../../test/support/fake-client.ts';
+import { withTempHome } from '../../../test/support/temp-home.ts';
+import { aReplicaView, aServiceView, anEventView } from '../../../test/support/views.ts';
+import { SvcError } from '../../shared/errors.ts';
+
+const file = `
+envs:
+  MODEL: small
+service:
+  readiness_probe: /health
+  replicas: 2
+resources:
+  ports: 8080
+run: python3 -m http.server 8080
+`;
+
+const starting = aServiceView({ status: 'CONTROLLER_INIT', targetReplicas: 2, replicas: [] });
+const ready = aServiceView({ targetReplicas: 2, replicas: [aReplicaView()] });
+
+/** Becomes ready once its events have been read. */
+function comingUp(): FakeRoutes {
+  let isReady = false;
+  return {
+    createService: ({ body }) => ({ service: { ...starting, name: body.name ?? 'svc-1a2b' } }),
+    getService: ({ params }) => ({ ...(isReady ? ready : starting), name: params.name }),
+    async *serviceEvents({ query }) {
+      expect(query?.follow).toBe(true);
+      yield anEventView({ id: 1, replicaId: null, to: 'CONTROLLER_INIT', message: 'Put up.' });
+      yield anEventView({ id: 2, message: 'Asked for a machine.' });
+      isReady = true;
+      yield anEventView({ id: 3, to: 'READY', message: 'The probe was answered with 200.' });
+    },
+  };
+}
+
+/** Runs in a folder that holds the file. */
+async function up(args: readonly string[], options: CliOptions = {}, content = file): Promise<CliResult & { readonly cwd: string }> {
+  return withTempHome(async (cwd) => {
+    writeFileSync(join(cwd, 'service.yaml'), content);
+    const clock = new FakeClock();
+    let isOver = false;
+    const running = runInProcess(['serve', 'up', 'service.yaml', ...args], { ...options, cwd, clock }).finally(() => (isOver = true));
+    const over = (): boolean => isOver;
+    while (!over()) {
+      await clock.advance(100);
+      await new Promise((resolve) => setTimeout(resolve, 1));
+    }
+    return { ...(await running), cwd };
+  });
+}
+
+test('piped, up prints what it understood, and the endpoint alone as its result', async () => {
+  const { code, stdout, stderr, calls, cwd } = await up(['-n', 'chat', '--env', 'MODEL=large', '--secret', 'KEY'], {
+    routes: comingUp(),
+    env: { KEY: 'hidden-value' },
+  });
+  expect({ code, stdout }).toEqual({ code: 0, stdout: 'http://127.0.0.1:30001\n' });
+  expect(stderr).toMatchInlineSnapshot(`
+    "Readiness probe method:           GET /health
+    Readiness initial delay seconds:  1200
+    Readiness probe timeout seconds:  15
+    Replica autoscaling policy:       Fixed 2 replicas
+    TLS certificates:                 No TLS
+    Spot policy:                      No spot policy
+    Load balancing policy:            least_load
+    Service 'chat' is coming up at http://127.0.0.1:30001
+    "
+  `);
+  expect(stderr).not.toContain('hidden-value');
+  expect(calls).toEqual([
+    {
+      name: 'createService',
+      input: {
+        body: { source: file, file: join(cwd, 'service.yaml'), envs: { MODEL: 'large' }, secrets: { KEY: 'hidden-value' }, name: 'chat' },
+        timeoutMs: 600_000,
+      },
+    },
+  ]);
+});
+
+test('on a terminal up follows until the first replica is ready and says what to do next', async () => {
+  const { code, stdout, stderr } = await up([], { routes: comingUp(), tty: true });
+  expect(code).toBe(0);
+  expect(stdout).toMatchInlineSnapshot(`
+    "✓ Service 'svc-1a2b' is ready (1 of 2 replicas).
+
+      Endpoint      http://127.0.0.1:30001
+
+      See status    svc serve status svc-1a2b
+      Read logs     svc serve logs svc-1a2b
+      Take it down  svc serve down svc-1a2b
+    "
+  `);
+  expect(stderr).toContain('  replica 1    Asked for a machine.\n');
+  expect(stderr).toContain('Waiting for the first replica to be ready');
+  expect(stderr.endsWith('\r\u001B[2K')).toBe(true);
+});
+
+test('--wait follows in plain lines when piped', async () => {
+  const { code, stdout, stderr } = await up(['--wait'], { routes: comingUp() });
+  expect({ code, stdout }).toEqual({ code: 0, stdout: 'http://127.0.0.1:30001\n' });
+  expect(stderr).toContain(
+    '  service      Put up.\n  replica 1    Asked for a machine.\n  replica 1    The probe was answered with 200.\n',
+  );
+  expect(stderr).not.toContain('\u001B');
+});
+
+test('--no-wait returns at once on a terminal, too', async () => {
+  const { calls, stdout } = await up(['--no-wait'], { routes: comingUp(), tty: true });
+  expect(calls.map(({ name }) => name)).toEqual(['createService']);
+  expect(stdout).toContain('http://127.0.0.1:30001');
+});
+
+test('--json prints one object, the service at the end', async () => {
+  const { stdout } = await up(['--wait', '--json', '-n', 'chat'], { routes: comingUp() });
+  expect(JSON.parse(stdout)).toEqual(ready);
+});
+
+test('options of the endpoint and another workdir are passed on', async () => {
+  const { calls, cwd } = await up(['--service-name', 'chat', '--expose', '--endpoint-port', '4000', '--workdir', '.'], {
+    routes: comingUp(),
+  });
+  expect(calls[0]?.input).toMatchObject({ body: { name: 'chat', expose: true, port: 4000, workdir: cwd } });
+});
+
+test('a service that fails ends up with its reason and the way to its log', async () => {
+  const failed = aServiceView({
+    status: 'FAILED',
+    reason: 'its replicas keep failing: run ended with exit code 3\nno weights found',
+    replicas: [aReplicaView({ id: 3, status: 'FAILED', endedAt: '2030-01-01T11:59:30.000Z' })],
+  });
+  const { code, stdout, stderr } = await up(['--wait', '-n', 'chat'], { routes: { ...comingUp(), getService: () => failed } });
+  expect({ code, stdout }).toEqual({ code: 70, stdout: '' });
+  expect(stderr).toMatch(/error: Service 'chat' failed: its replicas keep failing: run ended with exit code 3\nno weights found\n/);
+  expect(stderr).toMatch(/svc serve logs chat 3.*svc serve down chat\ncode: SVC_SERVICE_FAILED/);
+});
+
+test('a controller that dies while up follows is asked again, from the last event on', async () => {
+  const afters: unknown[] = [];
+  let looks = 0;
+  const routes: FakeRoutes = {
+    ...comingUp(),
+    getService() {
+      looks += 1;
+      return looks > 3 ? ready : starting;
+    },
+    async *serviceEvents({ query }) {
+      afters.push(query?.after);
+      yield anEventView({ id: 10 + afters.length, message: `Event ${afters.length}.` });
+      throw new SvcError('SVC_CONTROLLER_UNREACHABLE', 'The controller went away.');
+    },
+  };
+  const { code, stderr } = await up(['--wait'], { routes });
+  expect({ code, afters }).toEqual({ code: 0, afters: [0, 11, 12] });
+  expect(stderr).toContain('Event 1.');
+});
+
+test('a service that is taken down while up follows is told', async () => {
+  const { code, stderr } = await up(['--wait'], {
+    routes: { ...comingUp(), getService: () => aServiceView({ status: 'SHUTTING_DOWN', replicas: [] }) },
+  });
+  expect(code).toBe(3);
+  expect(stderr).toContain('is being taken down');
+});
+
+test('Ctrl-C leaves the service running and says so', async () => {
+  const interrupt = new AbortController();
+  const routes: FakeRoutes = {
+    ...comingUp(),
+    async *serviceEvents() {
+      yield anEventView();
+      interrupt.abort();
+    },
+  };
+  const { code, stdout, stderr } = await up(['--wait', '-n', 'chat'], { routes, interrupt });
+  expect({ code, stdout }).toEqual({ code: 130, stdout: '' });
+  expect(stderr).toContain("Service 'chat' goes on coming up. To take it down: svc serve down chat\n");
+});
+
+test('Ctrl-C before the controller has answered says where to look', async () => {
+  const interrupt = new AbortController();
+  const routes: FakeRoutes = {
+    createService() {
+      interrupt.abort();
+      throw new Error('aborted');
+    },
+  };
+  const { code, stderr } = await up([], { routes, interrupt });
+  expect(code).toBe(130);
+  expect(stderr).toContain('svc serve status');
+});
+
+test.for<readonly [name: string, content: string, args: readonly string[], code: string, exit: number]>([
+  ['a bad name', file, ['-n', '1chat'], 'SVC_BAD_NAME', 2],
+  ['a file without a service', 'run: true\n', [], 'SVC_INVALID_TASK', 2],
+  ['a misspelt field', file.replace('replicas', 'replica'), [], 'SVC_INVALID_TASK', 2],
+  ['a variable without a value', file.replace('small', 'null'), [], 'SVC_MISSING_ENV', 2],
+  ['a workdir that is not there', `${file}workdir: ./nowhere\n`, [], 'SVC_FILE_NOT_FOUND', 3],
+  ['what is not there yet', file.replace('replicas: 2', 'tls: {keyfile: a, certfile: b}'), [], 'SVC_NOT_SUPPORTED', 2],
+])('%s is refused before a controller is started', async ([, content, args, code, exit]) => {
+  const result = await up(args, {}, content);
+  expect({ code: result.code, stdout: result.stdout }).toEqual({ code: exit, stdout: '' });
+  expect(result.stderr).toContain(`code: ${code}\n`);
+});
+
+test('launch sends the task, follows it and ends with its result', async () => {
+  await withTempHome(async (cwd) => {
+    mkdirSync(join(cwd, 'code'));
+    writeFileSync(join(cwd, 'task.yaml'), 'workdir: code\nrun: echo hello\n');
+    const cluster = {
+      name: 'dev',
+      status: 'UP',
+      launchedAt: '2030-01-01T11:00:00.000Z',
+      provider: null,
+      region: null,
+      resources: null,
+      hourlyUsd: null,
+      reason: null,
+    } as const;
+    const job = { id: 4, name: null, status: 'SUCCEEDED', createdAt: '2030-01-01T11:00:00.000Z', endedAt: null, exitCode: 0 } as const;
+    const routes: FakeRoutes = {
+      launch: () => ({ cluster: { ...cluster, jobs: [] }, jobId: 4 }),
+      clusterLogs: () => ['hello\n'],
+      listClusters: () => ({ clusters: [{ ...cluster, jobs: [job] }] }),
+    };
+    const { code, stdout, stderr, calls } = await runInProcess(['launch', 'task.yaml', '-c', 'dev'], { routes, cwd });
+    expect({ code, stdout, stderr }).toEqual({
+      code: 0,
+      stdout: 'hello\n',
+      stderr: "Job 4 on cluster 'dev'.\nJob 4 on 'dev': SUCCEEDED (exit code 0)\n",
+    });
+    expect(calls[0]?.input).toMatchObject({ body: { mode: 'launch', cluster: 'dev', file: join(cwd, 'task.yaml') } });
+  });
+});

@@ -1,0 +1,123 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import { expect, test } from 'vitest';
+import { aServiceView, handlersWith } from '../../test/support/api.ts';
+import { finish, runSvc, startSvc, testEnv } from '../../test/support/run-svc.ts';
+import { withTempHome } from '../../test/support/temp-home.ts';
+import { waitFor } from '../../test/support/wait-for.ts';
+import type { ApiHandlers } from '../api/handlers.ts';
+import { serveApi } from '../api/server.ts';
+import { systemClock } from '../shared/clock.ts';
+import { homePaths, type HomePaths } from '../shared/paths.ts';
+import { prepareHome } from '../shared/prepare-home.ts';
+
+const health: ApiHandlers['health'] = async () => ({
+  apiVersion: 1,
+  version: '0.0.0',
+  pid: process.pid,
+  startedAt: '2030-01-01T12:00:00.000Z',
+  services: 1,
+  serviceLimit: 16,
+  clusters: 0,
+  idleStopSeconds: null,
+  log: '/log',
+});
+
+/** A home in which this process is the controller. */
+async function withController(handlers: Partial<ApiHandlers>, use: (paths: HomePaths) => Promise<void>): Promise<void> {
+  await withTempHome(async (home) => {
+    const paths = homePaths(home, process.getuid?.() ?? 0);
+    prepareHome(paths);
+    const log = { error: () => undefined, debug: () => undefined };
+    const server = await serveApi({
+      socketPath: paths.controllerSocket,
+      handlers: handlersWith({ health, ...handlers }),
+      log,
+      clock: systemClock,
+      version: '0.0.0',
+    });
+    try {
+      await use(paths);
+    } finally {
+      await server.close();
+    }
+  });
+}
+
+/** Goes on until nobody listens any more. */
+async function* endlessLog(signal: AbortSignal): AsyncGenerator<string> {
+  for (let line = 0; !signal.aborted; line += 1) {
+    yield `line ${line} ${'x'.repeat(1_000)}\n`;
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+}
+
+test('a command talks to the controller of its home', async () => {
+  await withController({ listServices: async () => ({ services: [aServiceView] }) }, async ({ home }) => {
+    const { code, stdout } = await runSvc(['serve', 'status', '--json'], { home });
+    expect({ code, reply: JSON.parse(stdout) }).toEqual({ code: 0, reply: { services: [aServiceView] } });
+  });
+});
+
+test('a reader that has seen enough ends the command quietly', async () => {
+  await withController({ serviceLogs: ({ signal }) => endlessLog(signal) }, async ({ home }) => {
+    const svc = startSvc(['serve', 'logs', 'chat', '1'], { home });
+    let stderr = '';
+    svc.stderr?.on('data', (chunk) => (stderr += String(chunk)));
+    if (svc.stdout !== null) {
+      await once(svc.stdout, 'data');
+      svc.stdout.destroy();
+    }
+    const [code] = await once(svc, 'exit');
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+  });
+});
+
+test('Ctrl-C ends a log that is followed with 130', async () => {
+  await withController({ serviceLogs: ({ signal }) => endlessLog(signal) }, async ({ home }) => {
+    const svc = startSvc(['serve', 'logs', 'chat', '1'], { home });
+    if (svc.stdout !== null) await once(svc.stdout, 'data');
+    svc.kill('SIGINT');
+    const { code, stderr } = await finish(svc);
+    expect({ code, stderr }).toEqual({ code: 130, stderr: '' });
+  });
+});
+
+/** Whether a process has a handler for SIGINT: bit 1 of the mask of caught signals, proc(5). */
+function catchesInterrupt(pid: number): boolean {
+  const mask = /^SigCgt:\s*(\w+)$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1] ?? '0';
+  return (BigInt(`0x${mask}`) & 2n) !== 0n;
+}
+
+test('a second Ctrl-C ends what the first one does not', async () => {
+  await withTempHome(async (home) => {
+    // It waits for a file on standard input, which cannot be interrupted.
+    const svc = spawn('node_modules/.bin/node', ['src/cli/main.ts', 'serve', 'up', '-'], {
+      env: testEnv({ home }),
+      stdio: ['pipe', 'ignore', 'ignore'],
+    });
+    try {
+      const exit = once(svc, 'exit');
+      await waitFor('the handler', () => catchesInterrupt(svc.pid ?? 0));
+      await waitFor('the end', () => svc.signalCode !== null || (svc.kill('SIGINT') && false), { everyMs: 100 });
+      expect(await exit).toEqual([null, 'SIGINT']);
+    } finally {
+      svc.kill('SIGKILL');
+    }
+  });
+});
+
+test('exit codes tell what went wrong', async () => {
+  await withTempHome(async (home) => {
+    const codeOf = async (...args: readonly string[]): Promise<number | null> => (await runSvc(args, { home })).code;
+    expect(
+      await Promise.all([
+        codeOf('--version'),
+        codeOf('serve', 'upp'),
+        codeOf('serve', 'up', 'nowhere.yaml'),
+        codeOf('serve', 'events', 'x'),
+      ]),
+    ).toEqual([0, 2, 3, 3]);
+  });
+});
