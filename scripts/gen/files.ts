@@ -1,5 +1,6 @@
 import { configSection } from '../../src/spec/schema/config.ts';
 import { taskSection } from '../../src/spec/schema/task.ts';
+import { renderApiDocs, renderOpenApi } from './api-page.ts';
 import { renderConfigPage } from './config-page.ts';
 import { renderErrorsPage } from './errors-page.ts';
 import { renderJsonSchema, toJsonSchema } from './json-schema.ts';
@@ -22,4 +23,6 @@ export const generatedFiles: readonly GeneratedFile[] = [
   { path: 'docs/reference/config.md', render: renderConfigPage },
   { path: 'docs/reference/states.md', render: renderStatesPage },
   { path: 'docs/reference/errors.md', render: renderErrorsPage },
+  { path: 'docs/reference/api.md', render: renderApiDocs },
+  { path: 'schemas/openapi.json', render: renderOpenApi },
 ];
