@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { withSvc } from '../support/e2e.ts';
-import { failures, openLoad } from '../support/load.ts';
+import { openLoad, outcomes } from '../support/load.ts';
 import { waitFor } from '../support/wait-for.ts';
 
 test('a step of load brings replicas, its end takes them away, and no request fails on the way', { timeout: 400_000 }, async () => {
@@ -22,7 +22,7 @@ test('a step of load brings replicas, its end takes them away, and no request fa
     };
     await waitFor('one replica again', back, { timeoutMs: 200_000, everyMs: 1_000, describe: () => svc.service('scaling') });
     const after = await trickle.stop();
-    expect([failures(during), failures(after)]).toEqual([0, 0]);
+    expect([outcomes(during), outcomes(after)]).toEqual([{ 200: during.sent }, { 200: after.sent }]);
 
     const causes = (await svc.events('scaling')).map(({ cause }) => cause);
     expect(causes.filter((cause) => cause === 'autoscale').length).toBeGreaterThan(1);

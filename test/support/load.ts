@@ -47,6 +47,13 @@ export function percentile({ latencies }: LoadResult, share: number): number {
   return latencies[Math.min(latencies.length - 1, Math.floor(latencies.length * share))] ?? Number.NaN;
 }
 
+/** How many requests had which outcome: a status, an error before the first byte, or an error after it. */
+export function outcomes({ statuses, failedBefore, failedAfter }: LoadResult): Readonly<Record<string, number>> {
+  const named = (table: Readonly<Record<string, number>>, when: string): readonly (readonly [string, number])[] =>
+    Object.entries(table).map(([name, count]) => [`${name} ${when}`, count] as const);
+  return { ...statuses, ...Object.fromEntries([...named(failedBefore, 'before the first byte'), ...named(failedAfter, 'after it')]) };
+}
+
 /** Requests that did not end with a complete reply of the given status. */
 export function failures(result: LoadResult, status = 200): number {
   return result.sent - (result.statuses[status] ?? 0);
