@@ -1,0 +1,91 @@
+import { expect, test } from 'vitest';
+import { readRequests } from '../../../test/support/http1-events.ts';
+import { forwardRequestHead, givenRequestId } from './forward-request.ts';
+import type { RequestHead } from './request-head.ts';
+
+function headOf(bytes: string): RequestHead {
+  const head = readRequests(bytes).messages[0]?.head;
+  if (head === undefined) throw new Error(`refused: ${bytes}`);
+  return head;
+}
+
+const forwarded = (bytes: string): readonly string[] =>
+  forwardRequestHead(headOf(bytes), { address: '10.0.0.9', proto: 'http' }, 'id-1').split('\r\n');
+
+const own = ['X-Forwarded-For: 10.0.0.9', 'X-Forwarded-Proto: http', 'X-Forwarded-Host: a', 'X-Request-Id: id-1', '', ''];
+
+test('end-to-end fields keep case, order and duplicates; Host stays as the client sent it', () => {
+  expect(forwarded('GET /x HTTP/1.1\r\nx-A: 1\r\nhOST: a\r\nX-a:  2 \r\nCookie: c\r\nAuthorization: d\r\n\r\n')).toEqual([
+    'GET /x HTTP/1.1',
+    'x-A: 1',
+    'hOST: a',
+    'X-a: 2',
+    'Cookie: c',
+    'Authorization: d',
+    ...own,
+  ]);
+});
+
+test('hop-by-hop fields and those that Connection names stay here', () => {
+  const bytes =
+    'GET / HTTP/1.1\r\nHost: a\r\nConnection: keep-alive, X-Mine, Upgrade, HTTP2-Settings\r\nKeep-Alive: 5\r\nProxy-Connection: x\r\nx-mine: 1\r\n' +
+    'Upgrade: h2c\r\nHTTP2-Settings: x\r\nProxy-Authorization: y\r\nX-Kept: 1\r\n\r\n';
+  expect(forwarded(bytes)).toEqual(['GET / HTTP/1.1', 'Host: a', 'X-Kept: 1', ...own]);
+});
+
+test('what a client says of other clients, or in our name, is not passed on', () => {
+  const bytes =
+    'GET / HTTP/1.1\r\nHost: a\r\nX-Forwarded-For: 1.2.3.4\r\nX-Forwarded-Host: evil\r\nx-forwarded-proto: https\r\nForwarded: for=x\r\nX-Svc-Replica: 7\r\n\r\n';
+  expect(forwarded(bytes)).toEqual(['GET / HTTP/1.1', 'Host: a', ...own]);
+});
+
+test('a body is framed anew: by its length as it was given, or in chunks of our own', () => {
+  expect(forwarded('DELETE / HTTP/1.1\r\nHost: a\r\ncontent-length: 3\r\nTrailer: x\r\n\r\nabc')).toEqual([
+    'DELETE / HTTP/1.1',
+    'Host: a',
+    'content-length: 3',
+    ...own,
+  ]);
+  expect(forwarded('POST / HTTP/1.1\r\nHost: a\r\nTrailer: x\r\ntransfer-encoding: CHUNKED\r\n\r\n')).toEqual([
+    'POST / HTTP/1.1',
+    'Host: a',
+    'Trailer: x',
+    'Transfer-Encoding: chunked',
+    ...own,
+  ]);
+});
+
+test('the absence of a body is said for methods that have one by nature, and only for those', () => {
+  expect(forwarded('POST / HTTP/1.1\r\nHost: a\r\n\r\n')).toContain('Content-Length: 0');
+  expect(forwarded('GET / HTTP/1.1\r\nHost: a\r\n\r\n')).not.toContain('Content-Length: 0');
+});
+
+test('Expect goes on from HTTP/1.1, and not from HTTP/1.0, which cannot mean it', () => {
+  expect(forwarded('PUT / HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 1\r\n\r\n')).toContain('Expect: 100-continue');
+  expect(forwarded('PUT / HTTP/1.0\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 1\r\n\r\n')).not.toContain('Expect: 100-continue');
+});
+
+test('HTTP/1.0 without Host goes on as valid HTTP/1.1', () => {
+  expect(forwarded('GET / HTTP/1.0\r\n\r\n').slice(0, 2)).toEqual(['GET / HTTP/1.1', 'Host: localhost']);
+});
+
+test('a client that takes trailers is announced as such', () => {
+  expect(forwarded('GET / HTTP/1.1\r\nHost: a\r\nTE: gzip, Trailers\r\nConnection: TE\r\n\r\n')).toEqual(
+    expect.arrayContaining(['TE: trailers', 'Connection: TE']),
+  );
+  expect(forwarded('GET / HTTP/1.1\r\nHost: a\r\nTE: gzip\r\n\r\n').join()).not.toContain('TE:');
+});
+
+const given = (lines: string): string | undefined => givenRequestId(headOf(`GET / HTTP/1.1\r\nHost: a\r\n${lines}\r\n`));
+
+test('a request id is taken over when there is exactly one that can be logged', () => {
+  expect(given('X-Request-Id: abc/1\r\n')).toBe('abc/1');
+  expect(given('')).toBeUndefined();
+  expect(given('X-Request-Id: a\r\nX-Request-Id: b\r\n')).toBeUndefined();
+  expect(given(`X-Request-Id: ${'a'.repeat(129)}\r\n`)).toBeUndefined();
+  expect(given('X-Request-Id: a b\r\n')).toBeUndefined();
+  expect(given('X-Request-Id:\r\n')).toBeUndefined();
+  expect(forwarded('GET / HTTP/1.1\r\nHost: a\r\nX-Request-Id: other\r\n\r\n').filter((line) => line.startsWith('X-Request-Id'))).toEqual([
+    'X-Request-Id: id-1',
+  ]);
+});

@@ -1,0 +1,240 @@
+import { describe, expect, test } from 'vitest';
+import { readRequests } from '../../../test/support/http1-events.ts';
+import { faults, type Fault } from './faults.ts';
+
+const get = (line: string): string => `GET / HTTP/1.1\r\nHost: a\r\n${line}\r\n\r\n`;
+const post = (lines: string, body = ''): string => `POST / HTTP/1.1\r\nHost: a\r\n${lines}\r\n\r\n${body}`;
+const chunked = (body: string): string => post('Transfer-Encoding: chunked', body);
+
+type Rule = readonly [rule: string, bytes: string, fault: Fault];
+
+const framing: readonly Rule[] = [
+  ['Content-Length and Transfer-Encoding together', post('Content-Length: 3\r\nTransfer-Encoding: chunked', '0\r\n\r\n'), 'both_lengths'],
+  ['Transfer-Encoding and Content-Length together', post('Transfer-Encoding: chunked\r\nContent-Length: 3', '0\r\n\r\n'), 'both_lengths'],
+  ['a Content-Length with a plus sign', post('Content-Length: +3', 'abc'), 'bad_content_length'],
+  ['a negative Content-Length', post('Content-Length: -3', 'abc'), 'bad_content_length'],
+  ['a Content-Length with a leading zero', post('Content-Length: 03', 'abc'), 'bad_content_length'],
+  ['a hexadecimal Content-Length', post('Content-Length: 0x3', 'abc'), 'bad_content_length'],
+  ['a Content-Length with a fraction', post('Content-Length: 3.0', 'abc'), 'bad_content_length'],
+  ['a Content-Length with an exponent', post('Content-Length: 3e0', 'abc'), 'bad_content_length'],
+  ['a Content-Length with inner space', post('Content-Length: 3 3', 'abc'), 'bad_content_length'],
+  ['an empty Content-Length', post('Content-Length:', 'abc'), 'bad_content_length'],
+  ['a list as Content-Length', post('Content-Length: 3, 3', 'abc'), 'bad_content_length'],
+  ['a Content-Length above 2^53-1', post('Content-Length: 9007199254740992', 'abc'), 'bad_content_length'],
+  ['a Content-Length that overflows', post('Content-Length: 99999999999999999999', 'abc'), 'bad_content_length'],
+  ['Content-Length given twice with the same value', post('Content-Length: 3\r\nContent-Length: 3', 'abc'), 'bad_content_length'],
+  ['Content-Length given twice with other values', post('Content-Length: 3\r\ncontent-length: 4', 'abc'), 'bad_content_length'],
+  ['another transfer coding', post('Transfer-Encoding: gzip'), 'unknown_transfer_coding'],
+  ['another transfer coding before chunked', post('Transfer-Encoding: gzip, chunked'), 'unknown_transfer_coding'],
+  ['a transfer coding nobody knows', post('Transfer-Encoding: xchunked'), 'unknown_transfer_coding'],
+  ['an empty element before chunked', post('Transfer-Encoding: ,chunked'), 'bad_transfer_encoding'],
+  ['chunked twice in one field', post('Transfer-Encoding: chunked, chunked'), 'bad_transfer_encoding'],
+  ['chunked in two fields', post('Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked'), 'bad_transfer_encoding'],
+  ['chunked before another coding', post('Transfer-Encoding: chunked, gzip'), 'bad_transfer_encoding'],
+  ['identity before chunked', post('Transfer-Encoding: identity, chunked'), 'bad_transfer_encoding'],
+  ['identity alone', post('Transfer-Encoding: identity'), 'bad_transfer_encoding'],
+  ['a vertical tab before chunked', post('Transfer-Encoding: \vchunked'), 'bad_field_value'],
+  ['a parameter of chunked', post('Transfer-Encoding: chunked;q=1'), 'bad_transfer_encoding'],
+  ['quotes around chunked', post('Transfer-Encoding: "chunked"'), 'bad_transfer_encoding'],
+  ['an empty Transfer-Encoding', post('Transfer-Encoding:'), 'bad_transfer_encoding'],
+  ['Transfer-Encoding on HTTP/1.0', 'POST / HTTP/1.0\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n', 'bad_transfer_encoding'],
+];
+
+const hosts: readonly Rule[] = [
+  ['HTTP/1.1 without Host', 'GET / HTTP/1.1\r\n\r\n', 'bad_host'],
+  ['two Host fields', get('Host: a'), 'bad_host'],
+  ['two Host fields on HTTP/1.0', 'GET / HTTP/1.0\r\nHost: a\r\nHost: b\r\n\r\n', 'bad_host'],
+  ['an empty Host', 'GET / HTTP/1.1\r\nHost:\r\n\r\n', 'bad_host'],
+  ['user information in Host', 'GET / HTTP/1.1\r\nHost: user@a\r\n\r\n', 'bad_host'],
+  ['a list as Host', 'GET / HTTP/1.1\r\nHost: a, b\r\n\r\n', 'bad_host'],
+  ['a path in Host', 'GET / HTTP/1.1\r\nHost: a/b\r\n\r\n', 'bad_host'],
+  ['a port that is no number', 'GET / HTTP/1.1\r\nHost: a:b\r\n\r\n', 'bad_host'],
+  ['a port out of range', 'GET / HTTP/1.1\r\nHost: a:65536\r\n\r\n', 'bad_host'],
+  ['a bracket that does not close', 'GET / HTTP/1.1\r\nHost: [::1\r\n\r\n', 'bad_host'],
+  ['absolute-form that disagrees with Host', 'GET http://b/ HTTP/1.1\r\nHost: a\r\n\r\n', 'bad_host'],
+  ['absolute-form with another port than Host', 'GET http://a:1/ HTTP/1.1\r\nHost: a:2\r\n\r\n', 'bad_host'],
+  ['absolute-form without Host', 'GET http://a/ HTTP/1.1\r\n\r\n', 'bad_host'],
+  ['absolute-form with user information', 'GET http://u:p@a/ HTTP/1.1\r\nHost: a\r\n\r\n', 'bad_target'],
+];
+
+const lines: readonly Rule[] = [
+  ['CONNECT', 'CONNECT a:443 HTTP/1.1\r\nHost: a\r\n\r\n', 'method_not_allowed'],
+  ['TRACE', 'TRACE / HTTP/1.1\r\nHost: a\r\n\r\n', 'method_not_allowed'],
+  ['a method with a bad character', 'G@T / HTTP/1.1\r\nHost: a\r\n\r\n', 'bad_method'],
+  ['a request line that starts with a space', ' GET / HTTP/1.1\r\nHost: a\r\n\r\n', 'bad_method'],
+  ['a second empty line before the request', '\r\n\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n', 'bad_method'],
+  ['a target without a slash', 'GET a HTTP/1.1\r\nHost: a\r\n\r\n', 'bad_target'],
+  ['an asterisk without OPTIONS', 'GET * HTTP/1.1\r\nHost: a\r\n\r\n', 'bad_target'],
+  ['a target of another scheme', 'GET ftp://a/ HTTP/1.1\r\nHost: a\r\n\r\n', 'bad_target'],
+  ['a fragment in the target', 'GET /a#b HTTP/1.1\r\nHost: a\r\n\r\n', 'bad_target'],
+  ['a space in the target', 'GET /a b HTTP/1.1\r\nHost: a\r\n\r\n', 'bad_version'],
+  ['two spaces before the target', 'GET  / HTTP/1.1\r\nHost: a\r\n\r\n', 'bad_target'],
+  ['two spaces before the version', 'GET /  HTTP/1.1\r\nHost: a\r\n\r\n', 'bad_version'],
+  ['a tab instead of a space', 'GET\t/ HTTP/1.1\r\nHost: a\r\n\r\n', 'bad_method'],
+  ['a byte above 0x7f in the target', 'GET /\u00fc HTTP/1.1\r\nHost: a\r\n\r\n', 'bad_target'],
+  ['HTTP/0.9', 'GET /\r\n', 'bad_version'],
+  ['HTTP/1.2', 'GET / HTTP/1.2\r\nHost: a\r\n\r\n', 'bad_version'],
+  ['a version in lower case', 'GET / http/1.1\r\nHost: a\r\n\r\n', 'bad_version'],
+  ['a version with more digits', 'GET / HTTP/1.10\r\nHost: a\r\n\r\n', 'bad_version'],
+  ['an HTTP/2 preface', 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n', 'bad_version'],
+  ['a TLS hello', '\u0016\u0003\u0001\u0002\u0000\u0001\u0000', 'bad_method'],
+  ['a bare LF after the request line', 'GET / HTTP/1.1\nHost: a\r\n\r\n', 'bad_line_end'],
+  ['a bare CR after the request line', 'GET / HTTP/1.1\rHost: a\r\n\r\n', 'bad_line_end'],
+];
+
+const fields: readonly Rule[] = [
+  ['obsolete line folding with a space', get('A: b\r\n c'), 'folded_field'],
+  ['obsolete line folding with a tab', get('A: b\r\n\tc'), 'folded_field'],
+  ['folding of the first field', 'GET / HTTP/1.1\r\n Host: a\r\n\r\n', 'folded_field'],
+  ['a space before the colon', get('A : b'), 'bad_field_name'],
+  ['a tab before the colon', get('Transfer-Encoding\t: chunked'), 'bad_field_name'],
+  ['an empty field name', get(': b'), 'bad_field_name'],
+  ['a line without a colon', get('abc'), 'bad_field_name'],
+  ['a byte above 0x7f in a name', get('\u00c4: b'), 'bad_field_name'],
+  ['a NUL in a name', get('A\u0000: b'), 'bad_field_name'],
+  ['a bare LF in a value', get('A: b\nContent-Length: 3'), 'bad_line_end'],
+  ['a bare CR in a value', get('A: b\rContent-Length: 3'), 'bad_line_end'],
+  ['a bare LF at the end of the head', 'GET / HTTP/1.1\r\nHost: a\r\n\n', 'bad_line_end'],
+  ['a NUL in a value', get('A: b\u0000c'), 'bad_field_value'],
+  ['another control byte in a value', get('A: b\u0001c'), 'bad_field_value'],
+  ['0x7f in a value', get('A: b\u007fc'), 'bad_field_value'],
+  ['Content_Length', post('Content_Length: 3'), 'forged_field'],
+  ['Transfer_Encoding', post('transfer_encoding: chunked'), 'forged_field'],
+  ['X_Forwarded_For', get('X_Forwarded_For: 1.2.3.4'), 'forged_field'],
+  ['one underscore is enough', get('X-Forwarded_Proto: https'), 'forged_field'],
+  ['Connection that nominates Host', get('Connection: close, Host'), 'bad_connection'],
+  ['Connection that nominates Content-Length', get('Connection: content-length'), 'bad_connection'],
+  ['Connection that nominates Transfer-Encoding', get('Connection: Transfer-Encoding'), 'bad_connection'],
+  ['Connection that nominates Authorization', get('Connection: authorization'), 'bad_connection'],
+  ['Connection that nominates Cookie', get('Connection: Cookie'), 'bad_connection'],
+  ['Connection that nominates X-Forwarded-For', get('Connection: x-forwarded-for'), 'bad_connection'],
+  ['Connection that nominates a header of ours', get('Connection: X-Request-Id'), 'bad_connection'],
+  ['Connection that is no list of names', get('Connection: a b'), 'bad_connection'],
+  ['Expect other than 100-continue', get('Expect: 200-ok'), 'bad_expectation'],
+  ['a second Expect of another kind', get('Expect: 100-continue\r\nExpect: other'), 'bad_expectation'],
+];
+
+const chunks: readonly Rule[] = [
+  ['a chunk size of 17 digits', chunked('00000000000000001\r\na\r\n0\r\n\r\n'), 'bad_chunk'],
+  ['a chunk size that overflows', chunked('ffffffffffffffff\r\na'), 'bad_chunk'],
+  ['a chunk size with junk', chunked('3x\r\nabc\r\n0\r\n\r\n'), 'bad_chunk'],
+  ['a chunk size with a sign', chunked('+3\r\nabc\r\n0\r\n\r\n'), 'bad_chunk'],
+  ['a chunk size with 0x', chunked('0x3\r\nabc\r\n0\r\n\r\n'), 'bad_chunk'],
+  ['a space after the chunk size', chunked('3 \r\nabc\r\n0\r\n\r\n'), 'bad_chunk'],
+  ['an empty chunk size', chunked('\r\nabc\r\n0\r\n\r\n'), 'bad_chunk'],
+  ['an empty chunk size with an extension', chunked(';a\r\nabc\r\n0\r\n\r\n'), 'bad_chunk'],
+  ['chunk extensions over 256 bytes', chunked(`3;${'a'.repeat(257)}\r\nabc\r\n0\r\n\r\n`), 'bad_chunk'],
+  ['chunk extensions over 256 bytes in sum', chunked(`1;${'a'.repeat(200)}\r\na\r\n1;${'b'.repeat(57)}\r\na\r\n0\r\n\r\n`), 'bad_chunk'],
+  ['a bare LF in a chunk extension', chunked('3;a\nabc\r\n0\r\n\r\n'), 'bad_chunk'],
+  ['a bare LF after the chunk size', chunked('3\nabc\r\n0\r\n\r\n'), 'bad_chunk'],
+  ['a bare LF after the data', chunked('3\r\nabc\n0\r\n\r\n'), 'bad_chunk'],
+  ['data longer than its chunk', chunked('3\r\nabcd\r\n0\r\n\r\n'), 'bad_chunk'],
+  ['a last chunk without its final CRLF', chunked('0\r\n\n'), 'bad_line_end'],
+  ['a folded trailer', chunked('0\r\nA: b\r\n c\r\n\r\n'), 'folded_field'],
+  ['a trailer with a bare LF', chunked('0\r\nA: b\n\r\n'), 'bad_line_end'],
+];
+
+const sizes: readonly Rule[] = [
+  ['a request line over 8 KiB', `GET /${'a'.repeat(8_200)} HTTP/1.1\r\nHost: a\r\n\r\n`, 'line_too_long'],
+  ['a method without end', 'A'.repeat(9_000), 'line_too_long'],
+  ['a head over 32 KiB', get(`A: ${'b'.repeat(33_000)}`), 'head_too_large'],
+  ['more than 100 fields', get(Array.from({ length: 100 }, (_, index) => `A${index}: b`).join('\r\n')), 'too_many_fields'],
+  ['trailers over 32 KiB', chunked(`0\r\nA: ${'b'.repeat(33_000)}\r\n\r\n`), 'head_too_large'],
+];
+
+for (const [title, rules] of Object.entries({ framing, hosts, lines, fields, chunks, sizes })) {
+  describe(`a request is refused: ${title}`, () => {
+    test.each(rules)('%s', (_, bytes, fault) => {
+      const { messages } = readRequests(bytes);
+      expect(messages.map((message) => message.fault)).toEqual([fault]);
+      // The same when each byte is a read of its own.
+      expect(
+        readRequests(
+          bytes,
+          Array.from(bytes, (__, index) => index),
+        ).messages.at(-1)?.fault,
+      ).toBe(fault);
+    });
+  });
+}
+
+test('statuses are those that clients act upon', () => {
+  expect({
+    method_not_allowed: faults.method_not_allowed.status,
+    line_too_long: faults.line_too_long.status,
+    head_too_large: faults.head_too_large.status,
+    too_many_fields: faults.too_many_fields.status,
+    body_too_large: faults.body_too_large.status,
+    bad_expectation: faults.bad_expectation.status,
+    unknown_transfer_coding: faults.unknown_transfer_coding.status,
+    both_lengths: faults.both_lengths.status,
+  }).toEqual({
+    method_not_allowed: 405,
+    line_too_long: 414,
+    head_too_large: 431,
+    too_many_fields: 431,
+    body_too_large: 413,
+    bad_expectation: 417,
+    unknown_transfer_coding: 501,
+    both_lengths: 400,
+  });
+});
+
+const head = (bytes: string): unknown => readRequests(bytes).messages[0]?.head;
+
+describe('a request is taken', () => {
+  test('case, order, duplicates and inner white space of fields stay as they came', () => {
+    const { messages } = readRequests('GET /x?y HTTP/1.1\r\nhOsT: a\r\nX-B:  1  2\t\r\nx-b: 3\r\nX-Empty:\r\n\r\n');
+    const { names, values } = messages[0]?.head?.fields ?? { names: [], values: [] };
+    expect({ names, values }).toEqual({ names: ['hOsT', 'X-B', 'x-b', 'X-Empty'], values: ['a', '1  2', '3', ''] });
+  });
+
+  test('one empty line before the request is forgiven', () => {
+    expect(head('\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n')).toMatchObject({ method: 'GET', path: '/' });
+  });
+
+  test('absolute-form that agrees with Host becomes origin-form', () => {
+    expect(head('GET HTTP://A:80/x?y HTTP/1.1\r\nHost: a:80\r\n\r\n')).toMatchObject({ path: '/x?y', host: 'a:80' });
+    expect(head('GET http://a?y HTTP/1.1\r\nHost: a\r\n\r\n')).toMatchObject({ path: '/?y' });
+    expect(head('GET http://a HTTP/1.1\r\nHost: a\r\n\r\n')).toMatchObject({ path: '/' });
+    expect(head('OPTIONS http://a HTTP/1.1\r\nHost: a\r\n\r\n')).toMatchObject({ path: '*' });
+    expect(head('OPTIONS * HTTP/1.1\r\nHost: [::1]:80\r\n\r\n')).toMatchObject({ path: '*', host: '[::1]:80' });
+  });
+
+  test('persistence follows the version and Connection', () => {
+    expect(head('GET / HTTP/1.1\r\nHost: a\r\n\r\n')).toMatchObject({ isPersistent: true });
+    expect(head('GET / HTTP/1.1\r\nHost: a\r\nConnection: x, CLOSE\r\n\r\n')).toMatchObject({ isPersistent: false });
+    expect(head('GET / HTTP/1.0\r\n\r\n')).toMatchObject({ isPersistent: false, minorVersion: 0 });
+    expect(head('GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n')).toMatchObject({ isPersistent: true });
+  });
+
+  test('chunk extensions are dropped, and trailers lose what may not come after a body', () => {
+    const body =
+      '3;a="b;c"\r\nabc\r\n0000A;x\r\n0123456789\r\n0;y\r\nX-Sum: 1\r\nContent-Length: 3\r\nHost: b\r\nAuthorization: c\r\nX-Sum: 2\r\n\r\n';
+    const [message] = readRequests(chunked(body)).messages;
+    expect(message).toMatchObject({ body: 'abc0123456789', trailers: ['X-Sum', '1', 'X-Sum', '2'], isComplete: true });
+  });
+
+  test('requests sent one after the other are told apart', () => {
+    const bytes = `${post('Content-Length: 3', 'abc')}${chunked('1\r\nd\r\n0\r\n\r\n')}${get('A: b')}`;
+    expect(readRequests(bytes).messages.map(({ body, isComplete }) => ({ body, isComplete }))).toEqual([
+      { body: 'abc', isComplete: true },
+      { body: 'd', isComplete: true },
+      { body: '', isComplete: true },
+    ]);
+  });
+
+  test('100 fields, a request line of 8 KiB and a body of unusual method are fine', () => {
+    expect(readRequests(get(Array.from({ length: 99 }, (_, index) => `A${index}: b`).join('\r\n'))).messages[0]?.isComplete).toBe(true);
+    expect(readRequests(`GET /${'a'.repeat(8_100)} HTTP/1.1\r\nHost: a\r\n\r\n`).messages[0]?.isComplete).toBe(true);
+    expect(readRequests('GET / HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\nab').messages[0]).toMatchObject({
+      body: 'ab',
+      isComplete: true,
+    });
+  });
+
+  test('Expect: 100-continue is understood, and not meant by HTTP/1.0', () => {
+    expect(head(post('Content-Length: 1\r\nExpect: 100-Continue'))).toMatchObject({ expectsContinue: true });
+    expect(head('POST / HTTP/1.0\r\nContent-Length: 1\r\nExpect: 100-continue\r\n\r\n')).toMatchObject({ expectsContinue: false });
+  });
+});

@@ -1,0 +1,71 @@
+import fc from 'fast-check';
+import { isDeepStrictEqual } from 'node:util';
+import { test } from 'vitest';
+import { readRequests, readResponse } from '../../../test/support/http1-events.ts';
+
+const token = fc.stringMatching(/^[A-Za-z][A-Za-z0-9-]{0,12}$/);
+const value = fc.stringMatching(/^[!-~]([ -~]{0,20}[!-~])?$/);
+const bytes = fc.uint8Array({ maxLength: 60 }).map((octets) => Buffer.from(octets).toString('latin1'));
+const field = fc.tuple(token, value).map(([name, content]) => `${name}: ${content}\r\n`);
+const fields = fc.array(field, { maxLength: 6 }).map((all) => all.join(''));
+
+const chunkedBody = fc
+  .tuple(fc.array(fc.tuple(bytes, fc.constantFrom('', ';a', ';a="b"')), { maxLength: 5 }), fields)
+  .map(([chunks, trailers]) => {
+    const sent = chunks
+      .filter(([data]) => data !== '')
+      .map(([data, extension]) => `${data.length.toString(16)}${extension}\r\n${data}\r\n`);
+    return `Transfer-Encoding: chunked\r\n\r\n${sent.join('')}0\r\n${trailers}\r\n`;
+  });
+const sizedBody = bytes.map((data) => `Content-Length: ${data.length}\r\n\r\n${data}`);
+const body = fc.oneof(chunkedBody, sizedBody, fc.constant('\r\n'));
+
+const request = fc
+  .tuple(fc.constantFrom('GET', 'POST', 'DELETE', 'X'), fields, body)
+  .map(([method, more, rest]) => `${method} /a?b HTTP/1.1\r\nHost: a\r\n${more}${rest}`);
+const response = fc
+  .tuple(fc.constantFrom(200, 204, 404, 503), fields, body)
+  .map(([status, more, rest]) => `HTTP/1.1 ${status} Reason here\r\n${more}${rest}`);
+
+/** Valid messages, messages with one byte changed, and plain noise: all must be read the same however they arrive. */
+function damaged(messages: fc.Arbitrary<string>): fc.Arbitrary<string> {
+  const oneByteChanged = fc.tuple(messages, fc.nat(), fc.nat(255)).map(([text, at, octet]) => {
+    const place = at % text.length;
+    return text.slice(0, place) + String.fromCharCode(octet) + text.slice(place + 1);
+  });
+  return fc.oneof(messages, oneByteChanged, bytes);
+}
+
+const cuts = fc.array(fc.nat(400), { maxLength: 12 });
+
+test('requests are read the same however their bytes are split into reads', () => {
+  const stream = fc.array(damaged(request), { minLength: 1, maxLength: 3 }).map((all) => all.join(''));
+  fc.assert(
+    fc.property(stream, cuts, (text, offsets) => {
+      const inside = offsets.filter((offset) => offset < text.length);
+      return (
+        isDeepStrictEqual(readRequests(text, inside), readRequests(text)) &&
+        isDeepStrictEqual(readRequests(text, everywhere(text)), readRequests(text))
+      );
+    }),
+    { numRuns: 400 },
+  );
+});
+
+test('responses are read the same however their bytes are split into reads', () => {
+  fc.assert(
+    fc.property(damaged(response), cuts, fc.constantFrom('GET', 'HEAD'), (text, offsets, method) => {
+      const inside = offsets.filter((offset) => offset < text.length);
+      const whole = readResponse(text, [], method);
+      return (
+        isDeepStrictEqual(readResponse(text, inside, method), whole) &&
+        isDeepStrictEqual(readResponse(text, everywhere(text), method), whole)
+      );
+    }),
+    { numRuns: 400 },
+  );
+});
+
+function everywhere(text: string): readonly number[] {
+  return Array.from(text, (_, index) => index);
+}
