@@ -1,6 +1,7 @@
 import { configSection } from '../../src/spec/schema/config.ts';
 import { taskSection } from '../../src/spec/schema/task.ts';
 import { renderApiDocs, renderOpenApi } from './api-page.ts';
+import { renderCliPage } from './cli-page.ts';
 import { renderConfigPage } from './config-page.ts';
 import { renderErrorsPage } from './errors-page.ts';
 import { renderJsonSchema, toJsonSchema } from './json-schema.ts';
@@ -24,5 +25,6 @@ export const generatedFiles: readonly GeneratedFile[] = [
   { path: 'docs/reference/states.md', render: renderStatesPage },
   { path: 'docs/reference/errors.md', render: renderErrorsPage },
   { path: 'docs/reference/api.md', render: renderApiDocs },
+  { path: 'docs/reference/cli.md', render: renderCliPage },
   { path: 'schemas/openapi.json', render: renderOpenApi },
 ];

@@ -67,7 +67,9 @@ interface OptionValues {
   readonly integer: number | undefined;
 }
 
+/** Positional arguments by the name that the handler knows them under, in their order. */
 export type ArgumentSpecs = Readonly<Record<string, ArgumentSpec>>;
+/** Options by the name that the handler knows them under. */
 export type OptionSpecs = Readonly<Record<string, OptionSpec>>;
 
 /** What a command's handler gets: one field per argument and option, typed by its kind. */

@@ -1,18 +1,6 @@
 import type { ApiClient } from '../api/client.ts';
-import type { JobView } from '../api/contract.ts';
 import type { CommandContext } from './context.ts';
-
-/** Exit codes for how a job ended, as users of this kind of tool know them: a failed job is not a failed command. */
-const jobExitCodes: Readonly<Record<JobView['status'], number>> = {
-  SUCCEEDED: 0,
-  FAILED: 100,
-  FAILED_SETUP: 100,
-  PENDING: 101,
-  SETTING_UP: 101,
-  RUNNING: 101,
-  CANCELLED: 103,
-};
-const unknownJob = 102;
+import { jobExitCodes, unknownJobCode } from './job-exit-codes.ts';
 
 /** Shows the output of a job as it comes, until it ends, and says how it ended. Gives the exit code. */
 export async function followJob(api: ApiClient, cluster: string, job: number, context: CommandContext): Promise<number> {
@@ -31,7 +19,7 @@ export async function reportJob(api: ApiClient, cluster: string, job: number, { 
   const result = found?.jobs.find(({ id }) => id === job);
   if (result === undefined) {
     ui.say(found?.reason ?? `The cluster '${cluster}' is gone, and job ${job} with it.`);
-    return unknownJob;
+    return unknownJobCode;
   }
   const code = result.exitCode === null ? '' : ` (exit code ${result.exitCode})`;
   ui.say(`Job ${job} on '${cluster}': ${result.status}${code}`);

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import { runInProcess } from '../../../test/support/cli-world.ts';
 import type { FakeRoutes } from '../../../test/support/fake-client.ts';
+import { SvcError } from '../../shared/errors.ts';
 import { aClusterView, aHealthReply, aServiceView } from '../../../test/support/views.ts';
 
 // No process has this pid: Linux gives them out up to 2^22.
@@ -36,6 +37,17 @@ test('controller stop passes on whether services are to stay', async () => {
   const routes: FakeRoutes = { health: () => aHealthReply({ pid: noPid }), stopController: () => ({ stopping: true }) };
   const { code, calls } = await runInProcess(['controller', 'stop', '--keep-services'], { routes });
   expect({ code, call: calls.at(-1) }).toEqual({ code: 0, call: { name: 'stopController', input: { body: { keepServices: true } } } });
+});
+
+test('a controller that is needed is not stopped', async () => {
+  const routes: FakeRoutes = {
+    health: () => aHealthReply(),
+    stopController() {
+      throw new SvcError('SVC_CONTROLLER_BUSY', 'The controller still has: chat.');
+    },
+  };
+  const { code, stderr } = await runInProcess(['controller', 'stop'], { routes });
+  expect({ code, stderr }).toEqual({ code: 4, stderr: expect.stringContaining('code: SVC_CONTROLLER_BUSY') });
 });
 
 test('controller start says where its log is', async () => {
