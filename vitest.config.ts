@@ -20,11 +20,21 @@ export default defineConfig({
           exclude: processTests,
           pool: 'threads',
           isolate: false,
+          // Runs by themselves first: pure tests are quick and say most.
+          sequence: { groupOrder: 0 },
         },
       },
       {
         // Real sockets, files and child processes.
-        test: { name: 'process', include: processTests, pool: 'forks', testTimeout: 30_000, hookTimeout: 30_000, maxWorkers: 2 },
+        test: {
+          name: 'process',
+          include: processTests,
+          pool: 'forks',
+          testTimeout: 30_000,
+          hookTimeout: 30_000,
+          maxWorkers: 2,
+          sequence: { groupOrder: 1 },
+        },
       },
       {
         test: {
@@ -35,6 +45,7 @@ export default defineConfig({
           hookTimeout: 60_000,
           maxWorkers: 1,
           fileParallelism: false,
+          sequence: { groupOrder: 2 },
         },
       },
     ],

@@ -1,3 +1,4 @@
+import type { ServiceView } from '../api/contract.ts';
 import type { ApiHandlers } from '../api/handlers.ts';
 import { apiVersion } from '../api/routes.ts';
 import { isAlive } from '../domain/replica-state.ts';
@@ -38,10 +39,17 @@ export function createHandlers(deps: HandlerDeps): ApiHandlers {
     if (service === undefined) throw new SvcError('SVC_SERVICE_NOT_FOUND', `There is no service named '${name}'.`);
     return service;
   };
-  const view = async (service: ServiceRecord) => {
+  // It may go away between two reads.
+  const viewIfThere = async (service: ServiceRecord): Promise<ServiceView | undefined> => {
     const version = await store.services.version(service.name, service.version);
-    if (version === undefined) throw new SvcError('SVC_SERVICE_NOT_FOUND', `Service '${service.name}' went away.`);
+    if (version === undefined) return undefined;
     return serviceView(service, await store.replicas.list(service.name), version.task, processes.identities(service.name), clock.now());
+  };
+
+  const view = async (service: ServiceRecord): Promise<ServiceView> => {
+    const shown = await viewIfThere(service);
+    if (shown === undefined) throw new SvcError('SVC_SERVICE_NOT_FOUND', `Service '${service.name}' went away.`);
+    return shown;
   };
 
   return {
@@ -70,7 +78,8 @@ export function createHandlers(deps: HandlerDeps): ApiHandlers {
       return { stopping: true };
     },
     async listServices() {
-      return { services: await Promise.all((await store.services.list()).map(view)) };
+      const views = await Promise.all((await store.services.list()).map(viewIfThere));
+      return { services: views.filter((one) => one !== undefined) };
     },
     getService: async ({ params }) => view(await found(params.name)),
     async createService({ body }) {

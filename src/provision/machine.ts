@@ -9,9 +9,27 @@ import type { ProvisionLog } from './provision-log.ts';
 /** Which places refused, shared by all launches of a service so that they don't ask the same exhausted place. In memory: a restart asks anew. */
 export class PlacementHistory {
   #refusals: readonly Refusal[] = [];
+  readonly #choosing = new Set<Offer>();
 
   get refusals(): readonly Refusal[] {
     return this.#refusals;
+  }
+
+  /** Offers that were just chosen and are not recorded yet: launches at the same moment must see each other to spread. */
+  get choosing(): readonly Offer[] {
+    return [...this.#choosing];
+  }
+
+  /** Runs the recording of a choice. */
+  async choose(offer: Offer, record: () => Promise<void>): Promise<void> {
+    // A copy: the same offer can be chosen twice at once.
+    const choice = { ...offer };
+    this.#choosing.add(choice);
+    try {
+      await record();
+    } finally {
+      this.#choosing.delete(choice);
+    }
   }
 
   refused(offer: Offer, kind: Refusal['kind'], now: number): void {
@@ -65,7 +83,12 @@ export async function acquireMachine(request: MachineRequest, signal: AbortSigna
     for (const { offers } of groups) {
       // Ordered anew after each refusal: other launches of the service may have learned something meanwhile.
       for (;;) {
-        const [offer] = orderOffers(offers, request.history.refusals, request.occupied(), request.clock.now());
+        const [offer] = orderOffers(
+          offers,
+          request.history.refusals,
+          [...request.occupied(), ...request.history.choosing],
+          request.clock.now(),
+        );
         if (offer === undefined) break;
         const outcome = await tryOffer(request, offer, signal);
         if (typeof outcome !== 'string') return outcome;
@@ -83,7 +106,7 @@ export async function acquireMachine(request: MachineRequest, signal: AbortSigna
 async function tryOffer(request: MachineRequest, offer: Offer, signal: AbortSignal): Promise<GivenMachine | string> {
   const provider = request.providers.find((one) => one.name === offer.provider);
   if (provider === undefined) throw new SvcError('SVC_INTERNAL', `An offer names the place '${offer.provider}', which is not enabled.`);
-  await request.intend(offer);
+  await request.history.choose(offer, () => request.intend(offer));
   request.log(`Asking ${placeName(offer)} for ${offer.instanceType} (${offer.hourlyUsd.toFixed(2)} $/h)`);
   for (let attempt = 1; ; attempt += 1) {
     try {

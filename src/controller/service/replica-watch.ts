@@ -1,4 +1,4 @@
-import type { EndCause } from '../../domain/replica-state.ts';
+import { isAlive, type EndCause } from '../../domain/replica-state.ts';
 import { judgeProbe, nextProbeMs, slowProbeMs } from '../../domain/probe.ts';
 import { jobLogPath, watchJob, type JobStatus } from '../../provision/job.ts';
 import type { ReplicaAddress } from '../../shared/replica-address.ts';
@@ -77,6 +77,9 @@ export function watchReplica(context: ServiceContext, handle: ReplicaHandle, sig
   return { probeNow: () => nap.abort(), outcome: outcome() };
 }
 
+/** How long a state waits for the balancer to confirm, ms; a balancer that is being restarted learns the set when it is back. */
+const rotationTimeoutMs = 500;
+
 /** One probe and what follows from it; a decided end is returned. */
 async function probeOnce(
   context: ServiceContext,
@@ -103,13 +106,18 @@ async function probeOnce(
       verdict.event.cause === 'initial-delay' ? service.readinessProbe.initialDelaySeconds : service.readinessProbe.failureThresholdSeconds;
     return { cause: verdict.event.cause, reason: `It was not ready for ${span} s: ${answer.detail}.`, killed: false };
   }
+  // The balancer first: a status that says READY must not be ahead of the endpoint, nor one that says NOT_READY behind it.
+  if (answer.passed) {
+    context.rotation.serve(handle.id, address);
+    await context.rotation.settled(rotationTimeoutMs);
+  } else context.rotation.remove(handle.id);
   if (verdict.event !== undefined) {
     const happened = await handle.happen(verdict.event, { cause: verdict.event.type, message: `${answer.detail}.` }, change);
     if (happened && handle.state === 'READY') await rememberReady(context);
   }
   if (handle.record.firstProbeFailureAt !== verdict.firstProbeFailureAt) await handle.note(change);
-  if (handle.state === 'READY') context.rotation.serve(handle.id, address);
-  else context.rotation.remove(handle.id);
+  // Meanwhile it may have been sent on its way out.
+  if (!isAlive(handle.state)) context.rotation.drain(handle.id, address);
   return undefined;
 }
 
