@@ -19,6 +19,7 @@ export class ReplicaSet {
   readonly #services: PoolServices;
   #replicas: readonly Replica[] = [];
   #serving: readonly Replica[] = [];
+  #choices = 0;
   /** Not told any more but not done with all requests. */
   #leaving: readonly Replica[] = [];
   /** Until then, monotonic ms, some replica may be ejected or avoided, and the candidates must be looked at one by one. */
@@ -55,6 +56,8 @@ export class ReplicaSet {
     const [first] = candidates;
     if (first === undefined) return undefined;
     const replica = candidates.length === 1 ? first : (candidates[this.#policy.pick(candidates, this.#random)] ?? first);
+    this.#choices += 1;
+    replica.noteChoice(this.#choices);
     if (now < this.#markedUntil && (replica.health.isAvoided(now) || replica.health.isEjected(now)))
       return { replica, reason: 'last_resort' };
     return { replica, reason: candidates.length === 1 ? 'only' : this.#policy.name };

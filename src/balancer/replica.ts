@@ -10,6 +10,7 @@ export class Replica implements Candidate {
   readonly pool: ReplicaPool;
   #told: BalancerReplica;
   #inFlight = 0;
+  #lastChoice = 0;
 
   constructor(told: BalancerReplica, services: PoolServices) {
     this.id = told.id;
@@ -34,6 +35,15 @@ export class Replica implements Candidate {
   /** Attempts under way, from the choice of this replica to the end of its response. */
   get inFlight(): number {
     return this.#inFlight;
+  }
+
+  get lastChoice(): number {
+    return this.#lastChoice;
+  }
+
+  /** It was chosen for an attempt, by the choice of that number. */
+  noteChoice(choice: number): void {
+    this.#lastChoice = choice;
   }
 
   /** News of the same replica at the same address. */

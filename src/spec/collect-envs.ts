@@ -23,7 +23,7 @@ const maxEnvFileBytes = 1_048_576;
 
 /**
  * The variables that flags and files give; flags go before files, later ones before earlier ones. `readEnv` gives the value of a local
- * variable for a name without a value, undefined when unset. Throws SVC_USAGE without ever quoting a value, SVC_FILE_NOT_FOUND, SVC_FILE_UNREADABLE.
+ * variable for a name without a value, undefined when unset. Throws SVC_USAGE without ever quoting a value, SVC_MISSING_ENV, SVC_FILE_NOT_FOUND, SVC_FILE_UNREADABLE.
  */
 export function collectEnvs(flags: EnvFlags, readEnv: (name: string) => string | undefined): CollectedEnvs {
   return {
@@ -57,7 +57,7 @@ function isName(name: string): boolean {
 function local(name: string, where: string, readEnv: ReadEnv): string {
   const value = readEnv(name);
   if (value !== undefined) return value;
-  throw new SvcError('SVC_USAGE', `${where}: ${name} is not set in local environment.`, {
+  throw new SvcError('SVC_MISSING_ENV', `${where}: ${name} is not set in local environment.`, {
     hint: `Set it, or give the value: ${name}=VALUE`,
   });
 }

@@ -5,11 +5,12 @@ import { seededRandom } from '../../shared/random.ts';
 import type { Candidate } from './policy.ts';
 import { createPolicy } from './registry.ts';
 
-const candidates = (...loads: readonly number[]): Candidate[] => loads.map((inFlight, index) => ({ id: index + 1, inFlight, weight: 1 }));
+const candidates = (...loads: readonly number[]): Candidate[] =>
+  loads.map((inFlight, index) => ({ id: index + 1, inFlight, weight: 1, lastChoice: 0 }));
 
 const anyCandidates = fc
   .array(fc.record({ inFlight: fc.nat(50), weight: fc.double({ min: 0.01, max: 100, noNaN: true }) }), { minLength: 1, maxLength: 20 })
-  .map((all) => all.map((one, index) => ({ ...one, id: index * 3 })));
+  .map((all) => all.map((one, index) => ({ ...one, id: index * 3, lastChoice: 0 })));
 
 /** Pearson's statistic of counts that should all be equal. */
 function chiSquare(counts: readonly number[]): number {
@@ -66,10 +67,23 @@ test('least_load breaks ties evenly among the equals, wherever they stand', () =
   expect(chiSquare([...counts.values()])).toBeLessThan(13.82);
 });
 
+test('equals take turns, the one taken longest ago first', () => {
+  const policy = createPolicy('least_load');
+  const all = [3, 1, 2].map((lastChoice, index) => ({ id: index + 1, inFlight: 0, weight: 1, lastChoice }));
+  const taken: number[] = [];
+  for (let turn = 4; turn < 10; turn += 1) {
+    const picked = all[policy.pick(all, seededRandom(turn))];
+    if (picked === undefined) continue;
+    picked.lastChoice = turn;
+    taken.push(picked.id);
+  }
+  expect(taken).toEqual([2, 3, 1, 2, 3, 1]);
+});
+
 test('round_robin takes each in turn and is not put out by replicas that come and go', () => {
   const policy = createPolicy('round_robin');
   const take = (...ids: readonly number[]): number | undefined => {
-    const all = ids.map((id) => ({ id, inFlight: 0, weight: 1 }));
+    const all = ids.map((id) => ({ id, inFlight: 0, weight: 1, lastChoice: 0 }));
     return all[policy.pick(all, seededRandom(1))]?.id;
   };
   expect([take(1, 2, 3), take(1, 2, 3), take(1, 3), take(1, 3), take(1, 2, 3), take(4), take(1, 2, 4)]).toEqual([1, 2, 3, 1, 2, 4, 1]);
@@ -78,8 +92,8 @@ test('round_robin takes each in turn and is not put out by replicas that come an
 test('instance_aware_least_load fills replicas in proportion to their weights', () => {
   const policy = createPolicy('instance_aware_least_load');
   const all = [
-    { id: 1, inFlight: 0, weight: 1 },
-    { id: 2, inFlight: 0, weight: 4 },
+    { id: 1, inFlight: 0, weight: 1, lastChoice: 0 },
+    { id: 2, inFlight: 0, weight: 4, lastChoice: 0 },
   ];
   for (let turn = 0; turn < 50; turn += 1) {
     const picked = all[policy.pick(all, seededRandom(turn))];

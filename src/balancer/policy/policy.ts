@@ -8,6 +8,8 @@ export interface Candidate {
   readonly inFlight: number;
   /** Relative capacity, > 0. */
   readonly weight: number;
+  /** Number of the choice by which it was last taken, ascending over all candidates; 0 before the first. */
+  readonly lastChoice: number;
 }
 
 /** Chooses a replica for one request. */
