@@ -12,7 +12,7 @@ const startTimeoutMs = 15_000;
 const pollMs = 25;
 
 /** Lines of its log that are shown when it does not start. */
-const shownLogLines = 12;
+const shownLogLines = 20;
 
 /** What starting the controller needs. */
 export interface DaemonDeps<Health> {

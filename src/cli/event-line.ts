@@ -5,7 +5,7 @@ import type { Ui } from './ui.ts';
 
 /** Columns for whom an event is about and for the state it led to: the longest of both that are usual. */
 const subjectWidth = 11;
-const stateWidth = 13;
+const stateWidth = 15;
 
 /** One event as a line: when (UTC), what it is about, the state it led to, and why. */
 export function renderEvent(event: EventView, ui: Pick<Ui, 'paint'>): string {
