@@ -49,10 +49,11 @@ export function percentile({ latencies }: LoadResult, share: number): number {
 
 /** How many requests had which outcome: a status, an error before the first byte, or an error after it. */
 export function outcomes({ statuses, failedBefore, failedAfter }: LoadResult): Readonly<Record<string, number>> {
-  const named = (table: Readonly<Record<string, number>>, when: string): readonly (readonly [string, number])[] =>
-    Object.entries(table).map(([name, count]) => [`${name} ${when}`, count] as const);
-  return { ...statuses, ...Object.fromEntries([...named(failedBefore, 'before the first byte'), ...named(failedAfter, 'after it')]) };
+  return { ...statuses, ...renamed(failedBefore, 'before the first byte'), ...renamed(failedAfter, 'after it') };
 }
+
+const renamed = (table: Readonly<Record<string, number>>, when: string): Readonly<Record<string, number>> =>
+  Object.fromEntries(Object.entries(table).map(([name, count]) => [`${name} ${when}`, count] as const));
 
 /** Requests that did not end with a complete reply of the given status. */
 export function failures(result: LoadResult, status = 200): number {

@@ -1,0 +1,211 @@
+import { spawn, type ChildProcess } from 'node:child_process';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { connect, type Socket } from 'node:net';
+import { join } from 'node:path';
+import type { BalancerConfig, BalancerReplica, BalancerReport } from '../../src/domain/balancer-link.ts';
+import { withTempHome } from './temp-home.ts';
+import { waitFor } from './wait-for.ts';
+
+type Stats = Extract<BalancerReport, { type: 'stats' }>;
+
+/** A replica at a TCP port of this machine, in rotation. */
+export function aBalancerReplica(port: number, id = 1, changes: Partial<BalancerReplica> = {}): BalancerReplica {
+  return { id, address: { kind: 'tcp', host: '127.0.0.1', port }, weight: 1, state: 'serving', ...changes };
+}
+
+/** A client of the control socket, as the reconciler is. */
+export class ControlLink {
+  readonly reports: BalancerReport[] = [];
+  readonly #socket: Socket;
+  #revision = 0;
+
+  constructor(path: string) {
+    this.#socket = connect({ path });
+    let waiting = '';
+    this.#socket.setEncoding('utf8');
+    this.#socket.on('error', () => undefined);
+    this.#socket.on('data', (text: string) => {
+      const lines = (waiting + text).split('\n');
+      waiting = lines.pop() ?? '';
+      for (const line of lines) this.reports.push(readReport(line));
+    });
+  }
+
+  /** Puts a set in force and waits until the balancer says so. */
+  async setReplicas(replicas: readonly BalancerReplica[], epoch = 'test'): Promise<void> {
+    this.#revision += 1;
+    const revision = this.#revision;
+    this.send(JSON.stringify({ type: 'replicas', epoch, revision, replicas }));
+    await waitFor('the applied report', () => this.of('applied').some((report) => report.revision === revision), { everyMs: 5 });
+  }
+
+  send(line: string): void {
+    this.#socket.write(`${line}\n`);
+  }
+
+  /** Reports of one type so far. */
+  of<Type extends BalancerReport['type']>(type: Type): readonly Extract<BalancerReport, { type: Type }>[] {
+    return this.reports.filter((report): report is Extract<BalancerReport, { type: Type }> => report.type === type);
+  }
+
+  get lastStats(): Stats | undefined {
+    return this.of('stats').at(-1);
+  }
+
+  /** Waits until no request is under way, by the balancer's own count. */
+  async idle(): Promise<Stats> {
+    return waitFor('counts of zero', () => {
+      const stats = this.lastStats;
+      return stats !== undefined && Object.values(stats.inFlight).every((count) => count === 0) ? stats : undefined;
+    });
+  }
+
+  close(): void {
+    this.#socket.destroy();
+  }
+}
+
+function readReport(line: string): BalancerReport {
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- what the process under test says is what the tests look at
+  return JSON.parse(line) as BalancerReport;
+}
+
+/** One line of the access log. */
+export type AccessLine = Readonly<Record<string, string | number>>;
+
+/** A balancer process of its own. */
+export class RunningBalancer {
+  readonly config: BalancerConfig;
+  readonly link: ControlLink;
+  readonly port: number;
+  readonly #child: ChildProcess;
+  readonly #output: { text: string };
+  readonly #exit: Promise<number | null>;
+
+  private constructor(config: BalancerConfig, child: ChildProcess, output: { text: string }, link: ControlLink, port: number) {
+    this.config = config;
+    this.#child = child;
+    this.#output = output;
+    this.#exit = exitOf(child);
+    this.link = link;
+    this.port = port;
+  }
+
+  /** Starts one and waits until it serves. */
+  static async start(config: BalancerConfig): Promise<RunningBalancer> {
+    const { child, output } = spawnBalancer(config);
+    const listening = await waitFor('the balancer to listen', () => /"port":(\d+).*"msg":"Listening"/.exec(output.text) ?? undefined, {
+      everyMs: 10,
+      describe: () => output.text,
+    });
+    const link = new ControlLink(config.controlSocket);
+    await waitFor('hello', () => link.of('hello').length > 0, { everyMs: 5 });
+    return new RunningBalancer(config, child, output, link, Number(listening[1]));
+  }
+
+  get url(): string {
+    return `http://127.0.0.1:${this.port}`;
+  }
+
+  get pid(): number {
+    return this.#child.pid ?? 0;
+  }
+
+  /** What it logged. */
+  get output(): string {
+    return this.#output.text;
+  }
+
+  signal(signal: NodeJS.Signals): void {
+    this.#child.kill(signal);
+  }
+
+  /** Resolves with the exit code; null when a signal ended it. */
+  get exited(): Promise<number | null> {
+    return this.#exit;
+  }
+
+  /** Resident memory, bytes. */
+  memory(): number {
+    const [, kibibytes] = /VmRSS:\s+(\d+) kB/.exec(readFileSync(`/proc/${this.pid}/status`, 'utf8')) ?? [];
+    return Number(kibibytes) * 1_024;
+  }
+
+  /** The access log once it has at least `count` lines. */
+  async accessLog(count: number): Promise<readonly AccessLine[]> {
+    return waitFor(`${count} lines in the access log`, () => {
+      const lines = readFileSync(this.config.accessLog, 'utf8').split('\n').slice(0, -1);
+      // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- see readReport
+      return lines.length >= count ? lines.map((line) => JSON.parse(line) as AccessLine) : undefined;
+    });
+  }
+
+  async stop(): Promise<void> {
+    this.link.close();
+    this.#child.kill('SIGKILL');
+    await this.#exit;
+  }
+}
+
+function exitOf(child: ChildProcess): Promise<number | null> {
+  return new Promise((resolve) => {
+    child.once('exit', (code) => resolve(code));
+  });
+}
+
+function spawnBalancer(config: BalancerConfig): { readonly child: ChildProcess; readonly output: { text: string } } {
+  const path = join(config.controlSocket, '..', 'balancer.json');
+  writeFileSync(path, JSON.stringify(config));
+  const child = spawn(process.execPath, ['src/balancer/main.ts', path], { stdio: ['ignore', 'pipe', 'pipe'] });
+  const output = { text: '' };
+  const collect = (bytes: Buffer): void => {
+    output.text += bytes.toString();
+  };
+  child.stdout.on('data', collect);
+  child.stderr.on('data', collect);
+  return { child, output };
+}
+
+/** Runs a balancer that is expected to give up; its exit code and output. */
+export async function runToExit(config: BalancerConfig): Promise<{ readonly code: number | null; readonly output: string }> {
+  const { child, output } = spawnBalancer(config);
+  const code = await exitOf(child);
+  return { code, output: output.text };
+}
+
+/** A configuration for a folder, with a free port. */
+export function balancerConfig(dir: string, changes: Partial<BalancerConfig> = {}): BalancerConfig {
+  return {
+    service: 'chat',
+    host: '127.0.0.1',
+    port: 0,
+    policy: 'least_load',
+    controlSocket: join(dir, 'b.sock'),
+    lastReplicasFile: join(dir, 'replicas.json'),
+    accessLog: join(dir, 'access.log'),
+    firstByteTimeoutMs: 20_000,
+    idleTimeoutMs: 20_000,
+    maxBodyBytes: null,
+    retryUnsafe: false,
+    exposeReplica: true,
+    retryAfterSeconds: 7,
+    ...changes,
+  };
+}
+
+/** Runs `use` with a balancer of its own before the given replicas; ended afterwards, whatever happened. */
+export async function withBalancer(
+  replicas: readonly BalancerReplica[],
+  use: (balancer: RunningBalancer) => Promise<void>,
+  changes: Partial<BalancerConfig> = {},
+): Promise<void> {
+  await withTempHome(async (dir) => {
+    const balancer = await RunningBalancer.start(balancerConfig(dir, changes));
+    try {
+      await balancer.link.setReplicas(replicas);
+      await use(balancer);
+    } finally {
+      await balancer.stop();
+    }
+  });
+}

@@ -1,0 +1,34 @@
+/** A text that is refused, and how. */
+export interface ProblemCase {
+  readonly about: string;
+  readonly source: string;
+  /** As `problemsOf` gives them. */
+  readonly problems: readonly string[];
+}
+
+/**
+ * Reads cases written as blocks with an empty line between them: a line `# what it is about`, the text with `▸` at the place of each problem,
+ * and a line `=> message (hint)` for each problem, in the order of their places.
+ */
+export function readProblemCases(text: string): readonly ProblemCase[] {
+  return text
+    .trim()
+    .split(/\n\n+/)
+    .map((block) => {
+      const [about = '', ...lines] = block.split('\n');
+      const marked = lines.filter((line) => !line.startsWith('=> ')).map((line) => `${line}\n`);
+      const messages = lines.filter((line) => line.startsWith('=> ')).map((line) => line.slice(3));
+      return {
+        about: about.slice(2),
+        source: marked.join('').replaceAll('▸', ''),
+        problems: places(marked).map((place, index) => `${place} ${messages[index]}`),
+      };
+    });
+}
+
+function places(lines: readonly string[]): readonly string[] {
+  return lines.flatMap((line, index) => {
+    const columns = [...line.matchAll(/▸/g)].map((match, before) => match.index - before + 1);
+    return columns.map((column) => `${index + 1}:${column}`);
+  });
+}

@@ -1,0 +1,139 @@
+import { createServer as createHttpServer, type RequestListener, type Server as HttpServer } from 'node:http';
+import { connect, createServer, type AddressInfo, type Server, type Socket } from 'node:net';
+import { waitFor } from './wait-for.ts';
+
+/** A connection on which a test says exactly which bytes go out, and sees exactly which come back. */
+export class RawClient {
+  /** Latin-1. */
+  received = '';
+  /** How the other end closed it; undefined while it is open. */
+  ended: 'end' | 'reset' | undefined;
+  readonly socket: Socket;
+
+  constructor(port: number) {
+    this.socket = connect({ host: '127.0.0.1', port, noDelay: true, allowHalfOpen: true });
+    this.socket.on('data', (bytes: Buffer) => {
+      this.received += bytes.toString('latin1');
+    });
+    this.socket.on('end', () => {
+      this.ended ??= 'end';
+    });
+    this.socket.on('error', () => {
+      this.ended = 'reset';
+    });
+  }
+
+  send(text: string): this {
+    this.socket.write(text, 'latin1');
+    return this;
+  }
+
+  /** Waits until the received text matches, and gives the match. */
+  until(pattern: RegExp): Promise<RegExpExecArray> {
+    return waitFor(`${String(pattern)}`, () => pattern.exec(this.received) ?? undefined, { everyMs: 5, describe: () => this.received });
+  }
+
+  /** Waits until the other end has closed; everything that was received. */
+  async closed(): Promise<string> {
+    await waitFor('the connection to be closed', () => this.ended, { everyMs: 5, describe: () => this.received });
+    return this.received;
+  }
+
+  destroy(): void {
+    this.socket.destroy();
+  }
+}
+
+/** Sends bytes on a connection of their own and reads until it is closed. */
+export async function rawExchange(port: number, text: string): Promise<RawClient> {
+  const client = new RawClient(port).send(text);
+  try {
+    await client.closed();
+  } finally {
+    client.destroy();
+  }
+  return client;
+}
+
+/** A replica whose behaviour a test writes down; closed by `close`. */
+export interface FakeReplica {
+  readonly port: number;
+  /** Connections that are open now. */
+  readonly connections: ReadonlySet<Socket>;
+  /** Connections that were accepted so far. */
+  readonly accepted: () => number;
+  readonly close: () => Promise<void>;
+}
+
+async function listen(server: Server | HttpServer): Promise<FakeReplica> {
+  const connections = new Set<Socket>();
+  let accepted = 0;
+  server.on('connection', (socket: Socket) => {
+    accepted += 1;
+    connections.add(socket);
+    socket.on('error', () => undefined);
+    socket.on('close', () => connections.delete(socket));
+  });
+  await new Promise<void>((resolve) => {
+    server.listen(0, '127.0.0.1', () => resolve());
+  });
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- a server that listens on TCP has such an address
+  const { port } = server.address() as AddressInfo;
+  const close = async (): Promise<void> => {
+    const closed = new Promise<void>((resolve) => {
+      server.close(() => resolve());
+    });
+    for (const socket of connections) socket.destroy();
+    await closed;
+  };
+  return { port, connections, accepted: () => accepted, close };
+}
+
+/** A replica on `node:http`. */
+export function httpReplica(handler: RequestListener, keepAliveTimeoutMs = 60_000): Promise<FakeReplica> {
+  const server = createHttpServer({ keepAliveTimeout: keepAliveTimeoutMs, noDelay: true }, handler);
+  server.maxHeadersCount = 0;
+  return listen(server);
+}
+
+/** A replica on bare sockets. `onRequest` gets the socket and everything received on it so far, whenever more came (latin-1). */
+export function rawReplica(onRequest: (socket: Socket, received: string) => void): Promise<FakeReplica> {
+  return listen(
+    createServer({ noDelay: true, allowHalfOpen: true }, (socket) => {
+      let received = '';
+      socket.on('data', (bytes: Buffer) => {
+        received += bytes.toString('latin1');
+        onRequest(socket, received);
+      });
+      socket.on('end', () => socket.end());
+    }),
+  );
+}
+
+/** A replica that answers each request with the same bytes and then does `after`. */
+export function scriptedReplica(answer: string, after: (socket: Socket) => void = () => undefined): Promise<FakeReplica> {
+  return rawReplica((socket, received) => {
+    if (!received.endsWith('\r\n\r\n')) return;
+    socket.write(answer, 'latin1', () => after(socket));
+  });
+}
+
+/** A port that refuses connections: it was free a moment ago. */
+export async function refusingPort(): Promise<number> {
+  const { port, close } = await rawReplica(() => undefined);
+  await close();
+  return port;
+}
+
+/** Runs `use` with replicas that are closed afterwards, whatever happened. */
+export async function withReplicas(
+  starting: readonly Promise<FakeReplica>[],
+  use: (...replicas: readonly FakeReplica[]) => Promise<void>,
+): Promise<void> {
+  const replicas = await Promise.all(starting);
+  try {
+    await use(...replicas);
+  } finally {
+    await Promise.all(replicas.map((replica) => replica.close()));
+  }
+}

@@ -1,0 +1,41 @@
+import type { ErrorCode } from '../../src/shared/error-codes.ts';
+import { SvcError, type Problem } from '../../src/shared/errors.ts';
+import type { Task } from '../../src/domain/task.ts';
+import { parseTask, type TaskSource } from '../../src/spec/parse-task.ts';
+
+/** A task file in /project, with the home folder /home/me. */
+export function parseText(source: string, added: Partial<TaskSource> = {}): Task {
+  return parseTask({ source, file: '/project/service.yaml', envs: {}, secrets: {}, home: '/home/me', ...added });
+}
+
+/** What is wrong with a text, as an error; fails when nothing is. */
+export function refusalOf(source: string, added: Partial<TaskSource> = {}): SvcError {
+  try {
+    parseText(source, added);
+  } catch (error: unknown) {
+    if (error instanceof SvcError) return error;
+    throw error;
+  }
+  throw new Error('the text was accepted');
+}
+
+/** The problems of a text as `line:column message (hint)`. */
+export function problemsOf(source: string, added: Partial<TaskSource> = {}): readonly string[] {
+  return refusalOf(source, added).problems.map(problemLine);
+}
+
+/** One problem on one line. */
+export function problemLine({ line, column, message, hint }: Problem): string {
+  return `${line}:${column} ${message}${hint === undefined ? '' : ` (${hint})`}`;
+}
+
+/** The code with which a text is refused; undefined when it is accepted. */
+export function codeOf(source: string, added: Partial<TaskSource> = {}): ErrorCode | undefined {
+  try {
+    parseText(source, added);
+    return undefined;
+  } catch (error: unknown) {
+    if (error instanceof SvcError) return error.code;
+    throw error;
+  }
+}
