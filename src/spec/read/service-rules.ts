@@ -73,7 +73,7 @@ export function checkServiceResources(fields: ServiceFields, resources: Resource
   const { choices } = resources;
   checkSpot(fields, choices, report);
   if (choices.some((choice) => choice.otherFields.includes('job_recovery'))) {
-    const message = 'job_recovery cannot be used with a service, which replaces its replicas by itself';
+    const message = 'not for services, which replace their replicas by themselves';
     report.at(nodeAt(root, ['resources', 'job_recovery']) ? ['resources', 'job_recovery'] : ['resources'], message, 'Remove job_recovery.');
   }
   // A port that was given and refused has its own problem.
@@ -100,7 +100,7 @@ function checkSpot(fields: ServiceFields, choices: readonly Resources[], report:
     choices.map((choice) => JSON.stringify({ ...choice, cloud: undefined, region: undefined, zone: undefined, ports: [] })),
   );
   if (policy?.spot_placer !== undefined && kinds.size > 1) {
-    const message = 'the alternatives in resources may differ in their place only when a spot placer is used';
+    const message = 'with a spot placer the alternatives in resources may differ in their place only';
     report.at(policyPath('spot_placer'), message, 'Keep one kind of machine, or remove spot_placer.');
   }
 }
@@ -125,7 +125,7 @@ function checkPort(fields: ServiceFields, choices: readonly Resources[], report:
   } else if (distinct.size > 1) {
     const hint = 'Add the main port to the service, for instance: service: {ports: 8080}.';
     const isSame = choices.every((choice) => choice.ports.length === distinct.size);
-    const reason = isSame ? 'resources opens several ports' : 'the alternatives in resources open different ports';
+    const reason = isSame ? 'several ports are open' : 'the alternatives open different ports';
     report.at(['resources'], `${reason}, and service.ports does not say which one gets the requests`, hint);
   } else if (choices.some((choice) => choice.ports.length === 0)) {
     report.at(['resources'], 'not all alternatives open the port of the service', 'Write ports once, outside any_of or ordered.');

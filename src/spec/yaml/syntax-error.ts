@@ -26,9 +26,11 @@ const explanations: Readonly<Partial<Record<YAMLParseError['code'], Explanation>
 
 /** What a syntax error means, in words that say what to do. */
 export function explainSyntaxError(error: YAMLParseError): Explanation {
+  const [first = ''] = error.message.split('\n');
+  if (first.startsWith('Flow ')) return { message: 'the closing ] or } is missing, or this line is not indented far enough' };
   const known = explanations[error.code];
   if (known !== undefined) return known;
-  const [first = ''] = error.message.split('\n');
+  if (/^Missing closing .quote/.test(first)) return { message: 'the closing quote is missing' };
   if (first.startsWith('Implicit map keys')) return { message: "a ':' is missing after this key" };
   const text = printable(first.slice(0, 120));
   return { message: text === '' ? 'this is not valid YAML' : `this is not valid YAML: ${text.charAt(0).toLowerCase()}${text.slice(1)}` };

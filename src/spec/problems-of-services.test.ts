@@ -1,0 +1,204 @@
+import { expect, test } from 'vitest';
+import { readProblemCases } from '../../test/support/problem-cases.ts';
+import { problemsOf } from '../../test/support/task-text.ts';
+
+const cases = readProblemCases(String.raw`
+# a path without slash
+resources: {ports: 80}
+service: {readiness_probe: ▸health}
+=> service.readiness_probe: must start with "/" (Write for instance: /health)
+
+# the same in the object
+resources: {ports: 80}
+service: {readiness_probe: {path: ▸health}}
+=> service.readiness_probe.path: must start with "/" (Write for instance: /health)
+
+# a path with a space
+resources: {ports: 80}
+service: {readiness_probe: ▸/a b}
+=> service.readiness_probe: must not have spaces or "#" in it (Write a space as %20.)
+
+# a probe without path
+resources: {ports: 80}
+service: {readiness_probe: ▸{timeout_seconds: 3}}
+=> service.readiness_probe: needs 'path'
+
+# a misspelt path
+resources: {ports: 80}
+service: {readiness_probe: {▸pth: /}}
+=> service.readiness_probe: unknown field 'pth' (Did you mean 'path'?)
+
+# a probe of another kind
+resources: {ports: 80}
+service: {readiness_probe: ▸[/]}
+=> service.readiness_probe: expected text or a map of fields, found a list
+
+# a negative delay
+resources: {ports: 80}
+service: {readiness_probe: {path: /, initial_delay_seconds: ▸-1}}
+=> service.readiness_probe.initial_delay_seconds: must be at least 0, found the number -1
+
+# no timeout
+resources: {ports: 80}
+service: {readiness_probe: {path: /, timeout_seconds: ▸0}}
+=> service.readiness_probe.timeout_seconds: must be greater than 0, found the number 0
+
+# post_data that is not JSON
+resources: {ports: 80}
+service: {readiness_probe: {path: /, post_data: ▸'{a'}}
+=> service.readiness_probe.post_data: is not valid JSON (Write JSON text, or a map in YAML.)
+
+# a header with a number
+resources: {ports: 80}
+service: {readiness_probe: {path: /, headers: {X: ▸1}}}
+=> service.readiness_probe.headers.X: expected text, found the number 1 (Put it in quotes to make it text: "1")
+
+# a header of two lines
+resources: {ports: 80}
+service: {readiness_probe: {path: /, headers: {X: ▸"a\nb"}}}
+=> service.readiness_probe.headers.X: must be on one line
+
+# a bad header name
+resources: {ports: 80}
+service: {readiness_probe: {path: /, headers: {▸"a b": x}}}
+=> service.readiness_probe.headers: 'a b' is not the name of an HTTP header
+
+# negative replicas
+resources: {ports: 80}
+service: {replicas: ▸-1}
+=> service.replicas: must be at least 0, found the number -1
+
+# far too many replicas
+resources: {ports: 80}
+service: {replicas: ▸20000}
+=> service.replicas: must be at most 10000, found the number 20000
+
+# replicas twice
+resources: {ports: 80}
+service: {replicas: 1, ▸replica_policy: {min_replicas: 1}}
+=> service: replicas and replica_policy cannot both be given (Use replicas for a fixed number, or replica_policy to follow the load.)
+
+# replicas and workers
+resources: {ports: 80}
+service: {replicas: 1, ▸workers: 1}
+=> service: replicas and workers cannot both be given (They are two names of one field; keep one.)
+
+# a policy without min
+resources: {ports: 80}
+service: {replica_policy: ▸{max_replicas: 1}}
+=> service.replica_policy: needs 'min_replicas'
+
+# max below min
+resources: {ports: 80}
+service: {replica_policy: {min_replicas: 2, max_replicas: ▸1}}
+=> service.replica_policy.max_replicas: max_replicas (1) must not be less than min_replicas (2)
+
+# a range without a target
+resources: {ports: 80}
+service: {replica_policy: {min_replicas: 1, max_replicas: ▸3}}
+=> service.replica_policy.max_replicas: min_replicas (1) and max_replicas (3) differ, and there is no target_qps_per_replica to choose between them (Add target_qps_per_replica, for instance 2.5, or make both equal.)
+
+# a target without max
+resources: {ports: 80}
+service: {replica_policy: {min_replicas: 1, ▸target_qps_per_replica: 1}}
+=> service.replica_policy: needs max_replicas beside it (Add max_replicas: the most replicas you want to pay for.)
+
+# a target of nothing
+resources: {ports: 80}
+service: {replica_policy: {min_replicas: 1, max_replicas: 2, target_qps_per_replica: ▸0}}
+=> service.replica_policy.target_qps_per_replica: must be greater than 0, found the number 0
+
+# more on-demand replicas than replicas
+resources: {ports: 80, use_spot: true}
+service: {replica_policy: {min_replicas: 1, base_ondemand_fallback_replicas: ▸2}}
+=> service.replica_policy.base_ondemand_fallback_replicas: base_ondemand_fallback_replicas (2) must not be more than min_replicas (1) (Raise min_replicas, or lower it.)
+
+# spot settings without spot
+resources: {ports: 80}
+service: {replica_policy: {min_replicas: 1, dynamic_ondemand_fallback: ▸true, spot_placer: ▸Dynamic_Fallback}}
+=> service.replica_policy.dynamic_ondemand_fallback: is for spot machines only (Add use_spot: true to resources, or remove it.)
+=> service.replica_policy.spot_placer: is for spot machines only (Add use_spot: true to resources, or remove it.)
+
+# a spot placer with several machines
+resources: {ports: 80, use_spot: true, accelerators: {L4: 1, T4: 1}}
+service: {replica_policy: {min_replicas: 1, spot_placer: ▸dynamic_fallback}}
+=> service.replica_policy.spot_placer: with a spot placer the alternatives in resources may differ in their place only (Keep one kind of machine, or remove spot_placer.)
+
+# spot in one alternative
+resources: ▸{ports: 80, any_of: [{use_spot: true}, {infra: aws}]}
+service: {}
+=> resources: either all alternatives of a service use spot machines, or none (To mix both, set use_spot: true everywhere and use dynamic_ondemand_fallback or base_ondemand_fallback_replicas.)
+
+# an unknown policy
+resources: {ports: 80}
+service: {load_balancing_policy: ▸round-robin}
+=> service.load_balancing_policy: must be one of round_robin, least_load or instance_aware_least_load, found text 'round-robin' (Did you mean 'round_robin'?)
+
+# a target for each accelerator with a policy that does not know them
+resources: {ports: 80}
+service: {replica_policy: {min_replicas: 1, max_replicas: 2, target_qps_per_replica: ▸{A100-80GB: 2}}}
+=> service.replica_policy.target_qps_per_replica: a target for each accelerator needs load_balancing_policy: instance_aware_least_load
+
+# the policy without such a target
+resources: {ports: 80}
+service: {load_balancing_policy: ▸instance_aware_least_load, replica_policy: {min_replicas: 1, max_replicas: 2, target_qps_per_replica: 3}}
+=> service.load_balancing_policy: instance_aware_least_load needs a target_qps_per_replica for each accelerator (Write for instance: target_qps_per_replica: {L4: 2.5, A100: 10})
+
+# no port
+▸service: {replicas: 1}
+=> the service has no port (Add the port on which the program answers, for instance: resources: {ports: 8080}, or service: {ports: 8080}.)
+
+# several ports
+resources: ▸{ports: [80, 81]}
+service: {}
+=> resources: several ports are open, and service.ports does not say which one gets the requests (Add the main port to the service, for instance: service: {ports: 8080}.)
+
+# different ports in alternatives
+resources: ▸{any_of: [{ports: 80}, {ports: 81}]}
+service: {}
+=> resources: the alternatives open different ports, and service.ports does not say which one gets the requests (Add the main port to the service, for instance: service: {ports: 8080}.)
+
+# a port in one alternative
+resources: ▸{any_of: [{ports: 80}, {}]}
+service: {}
+=> resources: not all alternatives open the port of the service (Write ports once, outside any_of or ordered.)
+
+# a port that is not opened
+resources: {ports: 80}
+service: {ports: ▸81}
+=> service.ports: the port is not among resources.ports (Add it to resources.ports, or leave resources.ports out.)
+
+# a port out of range
+service: {ports: ▸65536}
+=> service.ports: must be at most 65535, found the number 65536
+
+# two names for draining
+resources: {ports: 80}
+service: {graceful_termination: 1, ▸graceful_drain_seconds: 2}
+=> service: graceful_termination and graceful_drain_seconds cannot both be given (They are two names of one field; keep one.)
+
+# a bad duration
+resources: {ports: 80}
+service: {graceful_termination: ▸soon}
+=> service.graceful_termination: is not a duration (Write seconds, or for instance 90s, 10m or 1h30m.)
+
+# a bad size
+resources: {ports: 80}
+service: {load_balancer: {max_body_size: ▸1GiB}}
+=> service.load_balancer.max_body_size: is not a size (Write bytes, or for instance 512KB or 16MB.)
+
+# half of tls
+resources: {ports: 80}
+service: {tls: ▸{keyfile: a}}
+=> service.tls: needs 'certfile'
+
+# a service that is a pool
+resources: {ports: 80}
+service: {}
+▸pool: {workers: 1}
+=> service and pool cannot both be given (Keep one of the two.)
+`);
+
+test.each(cases)('refused: $about', ({ source, problems }) => {
+  expect(problemsOf(source)).toEqual(problems);
+});
