@@ -5,7 +5,7 @@
 #   svc_kind       root | userns | bwrap
 #   svc_node       the Node binary, svc_socket the way in, svc_address the machine's own address
 #   svc_keep       folders below /tmp that stay visible, one per line
-#   svc_outbound   slirp4netns | pasta | proxy | none, svc_proxy_socket, svc_proxy_port, svc_egress (script)
+#   svc_outbound   slirp4netns | pasta | proxy | none, svc_name_server, svc_proxy_socket, svc_proxy_port, svc_egress (script)
 #
 # It becomes the process that holds the namespaces open: when it dies they end with everything in them, and when the command ends so does it,
 # with the same exit code. The first process inside (its pid is written to init.PID and to $SVC_TERM_FILE) passes SIGTERM on to all others.
@@ -26,8 +26,8 @@ look_at() {
 # Whether another command's namespaces of this machine still live: that command keeps the way in.
 has_living_init() {
   for svc_file in "$svc_here"/init.*; do
-    [ -e "$svc_file" ] && read -r svc_pid svc_since svc_boot < "$svc_file" || continue
-    look_at "$svc_pid" && [ "$svc_ticks" = "$svc_since" ] && [ "$svc_boot" = "$svc_this_boot" ] && return 0
+    [ -e "$svc_file" ] && read -r svc_pid svc_since svc_since_boot < "$svc_file" || continue
+    look_at "$svc_pid" && [ "$svc_ticks" = "$svc_since" ] && [ "$svc_since_boot" = "$svc_boot" ] && return 0
   done
   return 1
 }
@@ -40,6 +40,16 @@ serve_outbound() {
   case $svc_outbound in
     slirp4netns) exec slirp4netns --configure --mtu=65520 --disable-host-loopback --ready-fd=6 --exit-fd=8 "$svc_pid" tap0 ;;
     proxy) exec "$svc_node" "$svc_egress" "$svc_proxy_socket" <&8 >&6 ;;
+    pasta)
+      # It goes on in the background once it is ready, and where it cannot use its device it never is.
+      timeout 10 pasta --config-net --quiet --no-map-gw --dns-forward "$svc_name_server" -t none -u none -T none -U none \
+        --pid "$svc_here/pasta.$svc_pid" "$svc_pid" || exit 1
+      read -r svc_pasta < "$svc_here/pasta.$svc_pid" && look_at "$svc_pasta" && svc_since=$svc_ticks
+      echo >&6
+      exec 6>&-
+      read -r svc_end <&8
+      look_at "$svc_pasta" && [ "$svc_ticks" = "$svc_since" ] && kill "$svc_pasta"
+      ;;
   esac
 }
 
@@ -54,21 +64,52 @@ open_outbound() {
   exec 6>&- 8<&-
 }
 
+# Notes the first process $1 inside: for whoever ends the machine, for whoever stops the command, and for the way out.
+note_first() {
+  look_at "$1" || return 1
+  printf '%s %s %s\n' "$1" "$svc_ticks" "$svc_boot" > "$svc_here/init.$1"
+  [ -z "${SVC_TERM_FILE-}" ] || printf '%s %s\n' "$1" "$svc_ticks" > "$SVC_TERM_FILE"
+  [ "$svc_outbound" = none ] || printf '%s\n' "$1" >&9
+}
+
+# bubblewrap tells the first process's pid in JSON, on descriptor 5.
+note_bwrap_first() {
+  while read -r svc_line; do
+    case $svc_line in
+      *'"child-pid"'*)
+        svc_line=${svc_line##*: }
+        note_first "${svc_line%%[!0-9]*}"
+        return
+        ;;
+    esac
+  done
+}
+
+become_bwrap() {
+  mkdir -p "$svc_here/tmp" && chmod 1777 "$svc_here/tmp" || exit 97
+  set -- sh "$0" --inside "$svc_way_in" "$svc_boot" "$@"
+  svc_ifs=$IFS
+  IFS='
+'
+  for svc_dir in $svc_keep; do set -- --bind "$svc_dir" "$svc_dir" "$@"; done
+  IFS=$svc_ifs
+  mkfifo -m 600 "$svc_here/pipe.$$.info" || exit 97
+  exec 5<> "$svc_here/pipe.$$.info"
+  note_bwrap_first < "$svc_here/pipe.$$.info" 5>&- &
+  exec bwrap --dev-bind / / --unshare-user --unshare-net --unshare-pid --proc /proc --cap-add CAP_NET_ADMIN --as-pid-1 --info-fd 5 \
+    --bind "$svc_here/tmp" /tmp "$@"
+}
+
 outside() {
   [ ! -e "$svc_here/destroying" ] || exit 98
-  { read -r svc_this_boot < /proc/sys/kernel/random/boot_id; } 2>/dev/null
+  { read -r svc_boot < /proc/sys/kernel/random/boot_id; } 2>/dev/null
   svc_way_in=yes
   ! has_living_init || svc_way_in=no
   [ "$svc_outbound" = none ] || open_outbound
-  case $svc_kind in
-    root) set -- --net --pid --mount --fork --kill-child=SIGKILL sh "$0" --inside "$svc_way_in" "$svc_this_boot" "$@" ;;
-    userns)
-      # The same user inside: a program that believes it is root behaves differently.
-      set -- --user --map-current-user --keep-caps --net --pid --mount --fork --kill-child=SIGKILL \
-        sh "$0" --inside "$svc_way_in" "$svc_this_boot" "$@"
-      ;;
-    *) exit 97 ;;
-  esac
+  [ "$svc_kind" != bwrap ] || become_bwrap "$@"
+  set -- --net --pid --mount --fork --kill-child=SIGKILL sh "$0" --inside "$svc_way_in" "$svc_boot" "$@"
+  # The same user inside: a program that believes it is root behaves differently.
+  [ "$svc_kind" != userns ] || set -- --user --map-current-user --keep-caps "$@"
   exec unshare "$@"
 }
 
@@ -88,7 +129,6 @@ make_private_tmp() {
   case ${TMPDIR-} in /tmp/*) mkdir -p -m 700 "$TMPDIR" ;; esac
 }
 
-# Run without the outer /proc, in which this process could be mistaken for another.
 serve_way_in() {
   # SIGTERM is for the program: the way in stays open until the program has ended.
   trap '' TERM
@@ -114,34 +154,39 @@ on_term() {
   kill -s TERM -- -1 2>/dev/null
 }
 
-inside() {
-  svc_way_in=$1 svc_boot=$2
-  shift 2
+# Namespaces made by unshare are empty of everything but the host's mounts; bubblewrap's have their /proc, loopback and /tmp already.
+furnish() {
   # The outer /proc still: it says which pid this process has outside.
   { read -r svc_stat < /proc/self/stat; } 2>/dev/null
-  svc_pid=${svc_stat%% *}
-  look_at "$svc_pid"
-  printf '%s %s %s\n' "$svc_pid" "$svc_ticks" "$svc_boot" > "$svc_here/init.$svc_pid"
-  mount -t proc proc /proc || exit 97
-  # Once it has a handler it can be asked.
-  svc_stopping=
-  trap on_term TERM
-  [ -z "${SVC_TERM_FILE-}" ] || printf '%s %s\n' "$svc_pid" "$svc_ticks" > "$SVC_TERM_FILE"
+  note_first "${svc_stat%% *}" && mount -t proc proc /proc || exit 97
   printf 'link set lo up\naddress add %s/32 dev lo\n' "$svc_address" | ip -batch - || exit 97
   echo 0 > /proc/sys/net/ipv4/ip_unprivileged_port_start || exit 97
   make_private_tmp || exit 97
+}
+
+inside() {
+  svc_way_in=$1 svc_boot=$2
+  shift 2
+  svc_stopping=
+  # Before anybody is told whom to ask.
+  trap on_term TERM
+  svc_drop='setpriv --inh-caps=-all --ambient-caps=-all --no-new-privs'
   case $svc_kind in
-    # Those a container's root has by default: it may write, own and serve, but not leave its namespaces.
-    root) svc_keep_caps=,+chown,+dac_override,+fowner,+fsetid,+kill,+setgid,+setuid,+setpcap,+net_bind_service,+net_raw,+sys_chroot,+setfcap ;;
-    *) svc_keep_caps= ;;
+    bwrap)
+      # Where the rights are missing the machine has loopback alone, and no ports below 1024.
+      ip address add "$svc_address/32" dev lo 2>/dev/null || svc_address=127.0.0.1
+      { echo 0 > /proc/sys/net/ipv4/ip_unprivileged_port_start; } 2>/dev/null
+      $svc_drop --bounding-set=-all true 2>/dev/null && svc_drop="$svc_drop --bounding-set=-all"
+      ;;
+    userns) furnish && svc_drop="$svc_drop --bounding-set=-all" ;;
+    # What a container's root has by default: it may write, own and serve, but not leave its namespaces.
+    root) furnish && svc_drop="$svc_drop --bounding-set=-all,+chown,+dac_override,+fowner,+fsetid,+kill,+setgid,+setuid,+setpcap,+setfcap,+net_bind_service,+net_raw,+sys_chroot" ;;
   esac
-  svc_drop="setpriv --bounding-set=-all$svc_keep_caps --inh-caps=-all --ambient-caps=-all --no-new-privs"
   if [ "$svc_way_in" = yes ]; then
     if [ "$svc_outbound" = proxy ]; then set_proxy_variables; fi
     serve_way_in ${svc_relay-} < /dev/null > /dev/null 2>> "$svc_here/forwarder.log" 9>&- 7<&- &
   fi
   if [ "$svc_outbound" != none ]; then
-    printf '%s\n' "$svc_pid" >&9
     # One byte, or the end when it failed.
     head -c 1 <&7 > /dev/null
     exec 7<&-
