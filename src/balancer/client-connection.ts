@@ -8,7 +8,7 @@ import type { Trailers } from './http1/chunked-decoder.ts';
 import type { Fault } from './http1/faults.ts';
 import type { ForwardedClient } from './http1/forward-request.ts';
 import { defaultHeadLimits } from './http1/limits.ts';
-import { writeOwnResponse, type OwnResponse } from './http1/own-response.ts';
+import { isClientFault, writeOwnResponse, type OwnResponse } from './http1/own-response.ts';
 import type { RequestHead } from './http1/request-head.ts';
 import { RequestParser, type RequestSink } from './http1/request-parser.ts';
 import { MessageWriter } from './message-writer.ts';
@@ -203,7 +203,7 @@ export class ClientConnection implements RequestSink, ExchangeClient, Timed {
     record.requestId = newRequestId();
     record.status = response.status;
     record.code = response.code;
-    record.outcome = response.status < 500 ? 'refused' : 'unavailable';
+    record.outcome = isClientFault(response.status) ? 'refused' : 'unavailable';
     this.writer.text(writeOwnResponse(response, undefined, record.requestId, false));
     this.writer.flush();
     this.#closeAfterReply();

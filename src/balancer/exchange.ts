@@ -8,7 +8,7 @@ import type { Trailers } from './http1/chunked-decoder.ts';
 import type { Fault } from './http1/faults.ts';
 import { forwardRequestHead, givenRequestId } from './http1/forward-request.ts';
 import * as forward from './http1/forward-response.ts';
-import { writeOwnResponse, type OwnResponse } from './http1/own-response.ts';
+import { isClientFault, writeOwnResponse, type OwnResponse } from './http1/own-response.ts';
 import type { RequestHead } from './http1/request-head.ts';
 import type { ResponseHead } from './http1/response-head.ts';
 import * as own from './own-responses.ts';
@@ -326,7 +326,7 @@ export class Exchange implements ReplicaConnectionUser {
     this.#client.writer.flush();
     this.#record.status = response.status;
     this.#record.code ??= response.code;
-    this.#close(response.status >= 500 ? 'unavailable' : 'refused');
+    this.#close(isClientFault(response.status) ? 'refused' : 'unavailable');
     this.#client.exchangeDone(isPersistent);
     return undefined;
   }

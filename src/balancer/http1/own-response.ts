@@ -27,6 +27,11 @@ const reasons: Readonly<Record<number, string>> = {
 
 const servedMethods = 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS';
 
+/** Whether an answer of ours says that the request was at fault: 4xx, and 501 for a coding that is not understood. */
+export function isClientFault(status: number): boolean {
+  return status < 500 || status === 501;
+}
+
 /**
  * The whole answer as text, in the JSON shape whose message the clients of OpenAI-like services show. `request` is absent when it could not be read.
  */
@@ -37,7 +42,7 @@ export function writeOwnResponse(
   isPersistent: boolean,
 ): string {
   const { status, code, message, retryAfter } = response;
-  const type = status < 500 ? 'invalid_request_error' : 'server_error';
+  const type = isClientFault(status) ? 'invalid_request_error' : 'server_error';
   const body = `${JSON.stringify({ error: { message, type, code } })}\n`;
   let out = `HTTP/1.1 ${status} ${reasons[status] ?? 'Error'}\r\nContent-Type: application/json\r\nContent-Length: ${utf8Length(body)}\r\n`;
   if (status === 405) out += `Allow: ${servedMethods}\r\n`;
