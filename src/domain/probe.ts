@@ -22,31 +22,14 @@ export function judgeProbe(replica: ProbedReplica, passed: boolean, probe: Readi
   if (passed) return { event: { type: 'probe-passed' }, firstProbeFailureAt: null };
   const since = replica.firstProbeFailureAt ?? now;
   const failingMs = now - since;
-  switch (replica.state) {
-    case 'READY':
-      return { event: { type: 'probe-failed' }, firstProbeFailureAt: since };
-    case 'STARTING': {
-      const tooLong = failingMs >= probe.initialDelaySeconds * 1_000;
-      return { event: tooLong ? { type: 'stop-requested', cause: 'initial-delay' } : undefined, firstProbeFailureAt: since };
-    }
-    case 'NOT_READY': {
-      const tooLong = failingMs >= probe.failureThresholdSeconds * 1_000;
-      return { event: tooLong ? { type: 'stop-requested', cause: 'probing' } : undefined, firstProbeFailureAt: since };
-    }
-    case 'PENDING':
-    case 'PROVISIONING':
-    case 'SHUTTING_DOWN':
-    case 'PREEMPTED':
-    case 'FAILED':
-    case 'FAILED_INITIAL_DELAY':
-    case 'FAILED_PROBING':
-    case 'FAILED_PROVISION':
-    case 'FAILED_CLEANUP':
-    case 'UNKNOWN':
-    case 'TERMINATED':
-      // A late answer for a replica that is going away, or not there yet, says nothing.
-      return { event: undefined, firstProbeFailureAt: replica.firstProbeFailureAt };
-  }
+  const { state } = replica;
+  // A late answer for a replica that is going away, or not there yet, says nothing.
+  if (state !== 'READY' && state !== 'STARTING' && state !== 'NOT_READY')
+    return { event: undefined, firstProbeFailureAt: replica.firstProbeFailureAt };
+  if (state === 'READY') return { event: { type: 'probe-failed' }, firstProbeFailureAt: since };
+  const limitSeconds = state === 'STARTING' ? probe.initialDelaySeconds : probe.failureThresholdSeconds;
+  if (failingMs < limitSeconds * 1_000) return { event: undefined, firstProbeFailureAt: since };
+  return { event: { type: 'stop-requested', cause: state === 'STARTING' ? 'initial-delay' : 'probing' }, firstProbeFailureAt: since };
 }
 
 /** Starting replicas are asked often, so that they serve within a second of being able to; after a minute a little less. */

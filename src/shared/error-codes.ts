@@ -76,7 +76,6 @@ export const errorCodes = {
     'Something that was to go away could not be removed completely.',
     'Mend the cause and take it down again; --purge forgets it.',
   ),
-  SVC_SETUP_FAILED: row('invalid-input', 'The setup commands of the task ended with an error.', 'Read the log; mend the setup section.'),
   // Places
   SVC_NO_PLACE: row('capacity', 'No enabled place can satisfy the resources.', 'Run: svc check; then change resources or enable a place.'),
   SVC_CAPACITY: row('capacity', 'A place has no machine of the wanted kind right now.', 'It is tried elsewhere and again later.'),

@@ -70,18 +70,11 @@ export async function runClusterJob(
 
 /** What a look at the machine means for the record; undefined when nothing is new. */
 function jobChange(status: JobStatus, job: JobRecord, now: number): Change<JobRecord> | undefined {
-  switch (status.phase) {
-    case 'absent':
-      return undefined;
-    case 'setup':
-      return job.state === 'SETTING_UP' ? undefined : { state: 'SETTING_UP', startedAt: now };
-    case 'run':
-      return job.state === 'RUNNING' ? undefined : { state: 'RUNNING', startedAt: job.startedAt ?? now };
-    case 'lost':
-      return { state: 'FAILED', endedAt: now };
-    case 'ended': {
-      const failed = status.failedPhase === 'setup' ? 'FAILED_SETUP' : 'FAILED';
-      return { state: status.exitCode === 0 ? 'SUCCEEDED' : failed, exitCode: status.exitCode ?? null, endedAt: now };
-    }
-  }
+  const { phase, failedPhase, exitCode } = status;
+  if (phase === 'setup') return job.state === 'SETTING_UP' ? undefined : { state: 'SETTING_UP', startedAt: now };
+  if (phase === 'run') return job.state === 'RUNNING' ? undefined : { state: 'RUNNING', startedAt: job.startedAt ?? now };
+  if (phase === 'lost') return { state: 'FAILED', endedAt: now };
+  if (phase === 'absent') return undefined;
+  const failed = failedPhase === 'setup' ? 'FAILED_SETUP' : 'FAILED';
+  return { state: exitCode === 0 ? 'SUCCEEDED' : failed, exitCode: exitCode ?? null, endedAt: now };
 }

@@ -1,5 +1,5 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import { createServer as createTcpServer, type AddressInfo, type Server } from 'node:net';
+import { createServer as createTcpServer, type Server } from 'node:net';
 import { afterEach, expect, test } from 'vitest';
 import type { ReadinessProbe } from '../../domain/task.ts';
 import { systemClock } from '../../shared/clock.ts';
@@ -26,7 +26,9 @@ async function listen(server: Server): Promise<number> {
   await new Promise<void>((resolve) => {
     server.listen(0, '127.0.0.1', resolve);
   });
-  return (server.address() as AddressInfo).port;
+  const address = server.address();
+  if (typeof address !== 'object' || address === null) throw new Error('not listening');
+  return address.port;
 }
 
 const probePort = (port: number, probe: ReadinessProbe) =>

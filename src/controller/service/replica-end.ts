@@ -35,10 +35,7 @@ export async function endReplica(
   for (let attempt = 1; !signal.aborted; attempt += 1) {
     try {
       await removeMachine(context, handle, cause, signal);
-      await handle.happen(
-        { type: 'machine-gone', cause },
-        { cause, message: `Nothing is left of it. ${handle.record.reason ?? ''}`.trim() },
-      );
+      await handle.happen({ type: 'machine-gone', cause }, { cause, message: 'Nothing is left of it.' });
       return;
     } catch (error) {
       if (signal.aborted) return;
