@@ -16,6 +16,7 @@ import { openStore } from '../../store/open-store.ts';
 import { tryProcessLock } from '../../store/process-lock.ts';
 import { serveHello } from '../hello-socket.ts';
 import { BalancerClient } from './balancer-client.ts';
+import { probeReplica } from './probe-request.ts';
 import { Reconciler } from './reconciler.ts';
 import { Rotation } from './rotation.ts';
 import type { ServiceContext } from './service-context.ts';
@@ -64,6 +65,7 @@ async function main(name: string, key: string): Promise<void> {
       tasks.set(version, known);
       return known;
     },
+    probe: (address, probe, signal) => probeReplica(address, probe, clock, signal),
     occupied: () => reconciler.occupied(),
     async changeService(decide) {
       for (;;) {

@@ -1,17 +1,7 @@
-import { addArrivals, requestsInWindow, type RequestWindow } from '../../domain/autoscale/request-window.ts';
-import {
-  decideTarget,
-  initialAutoscaler,
-  nextDecisionMs,
-  rateWindowMs,
-  wantedReplicas,
-  type AutoscalerMemory,
-} from '../../domain/autoscale/request-rate.ts';
 import { launchGate } from '../../domain/crash-loop.ts';
 import { planReplicas } from '../../domain/plan.ts';
 import { isAlive, isEnded } from '../../domain/replica-state.ts';
 import { serviceState } from '../../domain/service-state.ts';
-import type { ReplicaPolicy } from '../../domain/task.ts';
 import type { CancelTimer } from '../../shared/clock.ts';
 import type { Loop } from '../../shared/loop.ts';
 import { randomHex } from '../../shared/random-hex.ts';
@@ -20,6 +10,7 @@ import type { BalancerClient } from './balancer-client.ts';
 import { inspectMachines, removeOrphans } from './machine-sweep.ts';
 import { ReplicaDriver } from './replica-driver.ts';
 import { ReplicaHandle } from './replica-handle.ts';
+import { ServiceAutoscaler } from './service-autoscaler.ts';
 import type { ServiceContext } from './service-context.ts';
 
 /** A pass is made whenever something changed; this often in any case, ms. */
@@ -40,9 +31,7 @@ export class Reconciler implements Loop {
   /** Called once when the service is gone and nothing is left to do. */
   readonly #finished: () => void;
   readonly #drivers = new Map<number, ReplicaDriver>();
-  readonly #startedAt: number;
-  #window: RequestWindow = [];
-  #nextDecisionAt = 0;
+  readonly #autoscaler: ServiceAutoscaler;
   #nextInspectAt = 0;
   #nextSweepAt = 0;
   #cancelWake: CancelTimer = () => undefined;
@@ -51,16 +40,15 @@ export class Reconciler implements Loop {
     this.#context = context;
     this.#balancer = balancer;
     this.#finished = finished;
-    this.#startedAt = context.clock.now();
+    this.#autoscaler = new ServiceAutoscaler(context);
   }
 
   /** Takes note of requests that reached the balancer. */
   arrivals(count: number): void {
-    const now = this.#context.clock.now();
-    this.#window = addArrivals(this.#window, now, count);
+    this.#autoscaler.arrivals(count);
     // From zero, the first request decides at once instead of waiting for the next tick.
     if (count > 0 && this.#drivers.size === 0) {
-      this.#nextDecisionAt = Math.min(this.#nextDecisionAt, now);
+      this.#autoscaler.decideNow();
       this.#context.wake();
     }
   }
@@ -129,7 +117,7 @@ export class Reconciler implements Loop {
     const task = await this.#context.task(service.version);
     if (task.service === undefined) return;
     const policy = task.service.replicaPolicy;
-    const autoscaler = await this.#autoscale(service, policy);
+    const autoscaler = await this.#autoscaler.decide(service, policy, this.#balancer.view.connected);
     const wanted = autoscaler.target === 0 && policy.minReplicas === 0 ? 0 : autoscaler.target + policy.numOverprovision;
     const gate = launchGate(service.memory.failures, wanted, service.firstReadyAt !== null);
     const actions = planReplicas(replicas, wanted);
@@ -147,26 +135,6 @@ export class Reconciler implements Loop {
   #wakeAt(time: number): void {
     this.#cancelWake();
     this.#cancelWake = this.#context.clock.after(time - this.#context.clock.now(), () => this.#context.wake());
-  }
-
-  /** One decision of the autoscaler when it is due; its memory is stored, so that a restart goes on counting. */
-  async #autoscale(service: ServiceRecord, policy: ReplicaPolicy): Promise<AutoscalerMemory> {
-    const { clock } = this.#context;
-    const before = service.memory.autoscaler ?? initialAutoscaler(policy);
-    const now = clock.now();
-    if (now < this.#nextDecisionAt && service.memory.autoscaler !== null) return before;
-    const requests = requestsInWindow(this.#window, now);
-    // Without a link there are no figures, and after a restart the window is not full yet: then nothing is taken away.
-    const blind = !this.#balancer.view.connected || now - this.#startedAt < rateWindowMs;
-    const after = blind && wantedReplicas(policy, requests) < before.target ? before : decideTarget(before, policy, requests);
-    this.#nextDecisionAt = now + nextDecisionMs(after);
-    if (service.memory.autoscaler !== null && JSON.stringify(after) === JSON.stringify(before)) return after;
-    await this.#context.changeService((fresh) => ({ memory: { ...fresh.memory, autoscaler: after } }));
-    if (after.target !== before.target) {
-      const rate = (requests / (rateWindowMs / 1_000)).toFixed(2);
-      await this.#event('autoscale', `${rate} requests/s in the last minute: from ${before.target} to ${after.target} replicas.`);
-    }
-    return after;
   }
 
   async #intendReplica(why: string): Promise<void> {
@@ -271,11 +239,6 @@ export class Reconciler implements Loop {
     };
     const change = { state, reason, memory: { ...service.memory, initialised: true, gaveUp } };
     await store.services.update(service, change, state === service.state ? undefined : event);
-  }
-
-  async #event(cause: string, message: string): Promise<void> {
-    const { store, name, key, clock } = this.#context;
-    await store.events.append({ at: clock.now(), subject: name, subjectKey: key, replicaId: null, from: null, to: null, cause, message });
   }
 
   #log(error: unknown): void {

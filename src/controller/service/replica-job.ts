@@ -1,5 +1,5 @@
-import { linkSync, mkdirSync } from 'node:fs';
-import { appendFile, open, stat } from 'node:fs/promises';
+import { closeSync, linkSync, mkdirSync, openSync, readSync, statSync } from 'node:fs';
+import { appendFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import type { Remote } from '../../remote/remote.ts';
 import { hasErrno } from '../../shared/errors.ts';
@@ -23,33 +23,26 @@ export async function keepLog(remote: Remote, source: string, target: string, si
     }
     return;
   }
-  const offset = await sizeOf(target);
+  const offset = sizeOf(target);
   for await (const chunk of remote.follow(source, offset, signal)) await appendFile(target, chunk, { mode: 0o600 });
 }
 
-async function sizeOf(path: string): Promise<number> {
-  try {
-    return (await stat(path)).size;
-  } catch (error) {
-    if (hasErrno(error, 'ENOENT')) return 0;
-    throw error;
-  }
-}
+const sizeOf = (path: string): number => statSync(path, { throwIfNoEntry: false })?.size ?? 0;
 
 /** The end of a log is looked for within so many bytes. */
 const tailBytes = 16_384;
 
 /** The last lines of a file; empty when it is not there. */
-export async function lastLines(path: string, count: number): Promise<readonly string[]> {
-  const size = await sizeOf(path);
+export function lastLines(path: string, count: number): readonly string[] {
+  const size = sizeOf(path);
   if (size === 0) return [];
-  const file = await open(path, 'r');
+  const file = openSync(path, 'r');
   try {
-    const length = Math.min(size, tailBytes);
-    const { buffer } = await file.read(Buffer.alloc(length), 0, length, size - length);
-    const lines = buffer.toString('utf8').split('\n');
+    const buffer = Buffer.alloc(Math.min(size, tailBytes));
+    const read = readSync(file, buffer, 0, buffer.length, size - buffer.length);
+    const lines = buffer.toString('utf8', 0, read).split('\n');
     return (lines.at(-1) === '' ? lines.slice(0, -1) : lines).slice(-count);
   } finally {
-    await file.close();
+    closeSync(file);
   }
 }

@@ -2,7 +2,6 @@ import { isAlive, type EndCause } from '../../domain/replica-state.ts';
 import { judgeProbe, nextProbeMs, slowProbeMs } from '../../domain/probe.ts';
 import { jobLogPath, watchJob, type JobStatus } from '../../provision/job.ts';
 import type { ReplicaAddress } from '../../shared/replica-address.ts';
-import { probeReplica } from './probe-request.ts';
 import { jobName, keepLog, lastLines } from './replica-job.ts';
 import type { ReplicaHandle } from './replica-handle.ts';
 import { redactor } from './redact.ts';
@@ -96,7 +95,7 @@ async function probeOnce(
     const others = context.rotation.replicas.some((one) => one.id !== handle.id && one.state === 'serving');
     if (handle.state === 'READY' && others) context.rotation.drain(handle.id, address);
   });
-  const answer = await probeReplica(address, service.readinessProbe, context.clock, signal);
+  const answer = await context.probe(address, service.readinessProbe, signal);
   slow();
   if (signal.aborted) return undefined;
   const verdict = judgeProbe(handle.record, answer.passed, service.readinessProbe, context.clock.now());
@@ -139,7 +138,7 @@ async function explainEnd(
   status: JobStatus,
 ): Promise<Pick<WatchOutcome, 'reason' | 'killed'>> {
   const redact = redactor(await context.task(handle.record.version));
-  const lines = await lastLines(context.files.jobLog(handle.id), shownLines);
+  const lines = lastLines(context.files.jobLog(handle.id), shownLines);
   const tail = lines.length === 0 ? ' It wrote no output.' : ` Its last output:\n${lines.map((line) => `  ${redact(line)}`).join('\n')}`;
   if (status.phase !== 'ended') return { reason: `Its processes were lost.${tail}`, killed: true };
   const what = status.failedPhase === 'setup' ? 'setup' : 'run';
