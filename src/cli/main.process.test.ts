@@ -108,6 +108,21 @@ test('a second Ctrl-C ends what the first one does not', async () => {
   });
 });
 
+test('a bug in a callback is told as one, without its stack', async () => {
+  await withController({ serviceLogs: ({ signal }) => endlessLog(signal) }, async ({ home }) => {
+    const bug = "data:text/javascript,process.on('SIGUSR2', () => { throw new TypeError('x is undefined'); })";
+    const args = ['--import', bug, 'src/cli/main.ts', 'serve', 'logs', 'chat', '1'];
+    const svc = spawn('node_modules/.bin/node', args, { env: testEnv({ home }), stdio: ['ignore', 'pipe', 'pipe'] });
+    await once(svc.stdout, 'data');
+    svc.kill('SIGUSR2');
+    const { code, stderr } = await finish(svc);
+    expect({ code, stderr }).toEqual({
+      code: 70,
+      stderr: expect.stringMatching(/^error: Unexpected: x is undefined\nhint: .*\ncode: SVC_INTERNAL\n$/),
+    });
+  });
+});
+
 test('exit codes tell what went wrong', async () => {
   await withTempHome(async (home) => {
     const codeOf = async (...args: readonly string[]): Promise<number | null> => (await runSvc(args, { home })).code;

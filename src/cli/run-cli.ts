@@ -43,10 +43,14 @@ export async function runCli(argv: readonly string[], world: World): Promise<num
     return signal.aborted ? interruptedCode : (code ?? 0);
   } catch (error) {
     // What a command throws because it was interrupted is no news to whoever interrupted it.
-    if (signal.aborted) return interruptedCode;
-    showError(error, ui, { json: wantsJson(argv), debug: world.env('SVC_DEBUG') !== undefined });
-    return error instanceof SvcError ? exitCodes[error.kind] : exitCodes.internal;
+    return signal.aborted ? interruptedCode : reportFailure(error, argv, world);
   }
+}
+
+/** Shows what went wrong, as text or JSON, and gives the exit code for it. */
+export function reportFailure(error: unknown, argv: readonly string[], world: World): number {
+  showError(error, createUi(world.streams, world), { json: wantsJson(argv), debug: world.env('SVC_DEBUG') !== undefined });
+  return error instanceof SvcError ? exitCodes[error.kind] : exitCodes.internal;
 }
 
 /** Looked up in the words themselves, so that a mistyped command line is answered in JSON too. */

@@ -1,0 +1,60 @@
+import { once } from 'node:events';
+import { writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { expect, test } from 'vitest';
+import { aHealth, handlersWith } from '../../test/support/api.ts';
+import { withTempHome } from '../../test/support/temp-home.ts';
+import { serveApi } from '../api/server.ts';
+import { systemClock, type Clock } from '../shared/clock.ts';
+import { homePaths, type HomePaths } from '../shared/paths.ts';
+import { prepareHome } from '../shared/prepare-home.ts';
+import { createConnection, type Connection } from './connection.ts';
+
+async function withConnection(use: (connection: Connection, paths: HomePaths) => Promise<void>, clock: Clock = systemClock): Promise<void> {
+  await withTempHome(async (home) => {
+    const paths = homePaths(home, process.getuid?.() ?? 0);
+    prepareHome(paths);
+    await use(createConnection(paths, clock, new AbortController().signal), paths);
+  });
+}
+
+test('where no controller is or was there is nothing to talk to', async () => {
+  await withConnection(async (connection) => {
+    expect([await connection.existing(), await connection.running()]).toEqual([undefined, undefined]);
+  });
+});
+
+test('a controller that has left its state behind is not started just to be stopped', async () => {
+  await withConnection(async (connection, paths) => {
+    writeFileSync(paths.database, '');
+    expect(await connection.running()).toBeUndefined();
+  });
+});
+
+test('a controller that runs is talked to', async () => {
+  await withConnection(async (connection, { controllerSocket }) => {
+    const log = { error: () => undefined, debug: () => undefined };
+    const handlers = handlersWith({ health: async () => aHealth });
+    const server = await serveApi({ socketPath: controllerSocket, handlers, log, clock: systemClock, version: '1.2.3' });
+    try {
+      for (const api of [await connection.running(), await connection.existing(), await connection.client()]) {
+        expect(await api?.call('health')).toEqual(aHealth);
+      }
+    } finally {
+      await server.close();
+    }
+  });
+});
+
+test('a controller that listens but does not answer is told, and none is started beside it', async () => {
+  const fast: Clock = { ...systemClock, after: (ms, fire) => systemClock.after(ms / 50, fire) };
+  await withConnection(async (connection, { controllerSocket }) => {
+    const silent = createServer().listen(controllerSocket);
+    await once(silent, 'listening');
+    try {
+      await expect(connection.client()).rejects.toMatchObject({ code: 'SVC_CONTROLLER_UNREACHABLE' });
+    } finally {
+      silent.close();
+    }
+  }, fast);
+});
