@@ -170,7 +170,7 @@ test('events are lines with time, subject, state and cause', async () => {
   expect((await runInProcess(['serve', 'events', 'chat'], { routes })).stdout).toBe(
     [
       '2030-01-01 11:58:55Z  service      CONTROLLER_INIT  Put up.',
-      '2030-01-01 11:58:55Z  replica 1    PROVISIONING   Asked for a machine.',
+      '2030-01-01 11:58:55Z  replica 1    PROVISIONING     Asked for a machine.',
       '',
     ].join('\n'),
   );
