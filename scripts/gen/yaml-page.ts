@@ -14,7 +14,7 @@ where the path is that of [task.schema.json](../../schemas/task.schema.json) as 
 const dialect = `## How the file is read
 
 - YAML 1.1 as PyYAML reads it: \`yes\`, \`no\`, \`on\` and \`off\` are booleans, \`010\` is 8, \`0x10\` is 16, \`1_000\` is 1000, \`1:30\` is 90, and \`1e3\` is text. Dates are text.
-- Anchors, aliases and merge keys (\`<<\`) work. One document per file, at most 1 MiB, 50,000 values and 100 levels once aliases are written out. Of a key that comes twice the last one counts.
+- Anchors, aliases and merge keys (\`<<\`) work. One document per file, at most 1 MiB, 20,000 values and 100 levels once aliases are written out. Of a key that comes twice the last one counts.
 - An empty value directly below the top, \`service\`, \`resources\` and the entries of \`any_of\` and \`ordered\` is as good as none.
 - \`$NAME\` and \`\${NAME}\` of \`envs\` and \`secrets\` are put into every text below \`service\`, \`file_mounts\`, \`workdir\` and \`volumes\`, secrets before envs; other names stay as they are. A whole value may be a variable where a number is expected: \`replicas: $N\`. \`setup\` and \`run\` see them as environment variables.
 - Values of \`envs\` and \`secrets\` are passed on as they are written: \`yes\` is \`yes\`, \`1.50\` is \`1.50\`. Lists and maps become JSON.

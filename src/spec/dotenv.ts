@@ -78,7 +78,15 @@ function readLine(text: string, line: number): LineResult {
   const quoted = /^(?:'([^']*)'|"((?:[^"\\]|\\[^])*)")[ \t]*(?:#.*)?$/.exec(rest);
   if (quoted !== null) return { length, entry: { name, value: quoted[1] ?? unescape(quoted[2] ?? ''), line } };
   if (/^['"]/.test(rest)) return { length, problem: 'the closing quote is missing, or something follows it' };
-  return { length, entry: { name, value: rest.replace(/(^|[ \t]+)#.*$/, '').trimEnd(), line } };
+  return { length, entry: { name, value: withoutComment(rest), line } };
+}
+
+/** A comment begins with `#` at the start of the value or after a space. */
+function withoutComment(text: string): string {
+  for (let at = text.indexOf('#'); at !== -1; at = text.indexOf('#', at + 1)) {
+    if (at === 0 || text[at - 1] === ' ' || text[at - 1] === '\t') return text.slice(0, at).trimEnd();
+  }
+  return text;
 }
 
 function unescape(text: string): string {

@@ -36,26 +36,29 @@ function substituteScalar(node: ScalarNode, variables: Variables, replace: (text
   return { ...node, value: replace(node.value, variables), origin: 'substituted' };
 }
 
-function replaceReferences(text: string, variables: Variables): string {
+function replaceReferences(text: string, variables: Variables, escape = (value: string): string => value): string {
   return text.replaceAll(reference, (whole: string, braced: string | undefined, bare: string | undefined) => {
-    return variables.values.get(braced ?? bare ?? '') ?? whole;
+    const value = variables.values.get(braced ?? bare ?? '');
+    return value === undefined ? whole : escape(value);
   });
 }
 
+/** Outside of JSON's strings a value goes in as it is (`{"n": $N}`); what comes out is checked afterwards. */
 function replaceInJson(text: string, variables: Variables): string {
-  try {
-    return JSON.stringify(mapStrings(JSON.parse(text), variables));
-  } catch {
-    // Not JSON yet (`{"n": $N}`), or nested too deeply: then the value goes in as it is, and what comes out is checked.
-    return replaceReferences(text, variables);
+  const escape = (value: string): string => JSON.stringify(value).slice(1, -1);
+  let result = '';
+  let start = 0;
+  let inString = false;
+  for (let index = 0; index <= text.length; index += 1) {
+    if (inString && text[index] === '\\') {
+      index += 1;
+    } else if (text[index] === '"' || index === text.length) {
+      result += replaceReferences(text.slice(start, index), variables, inString ? escape : undefined) + (text[index] ?? '');
+      start = index + 1;
+      inString = !inString;
+    }
   }
-}
-
-function mapStrings(value: unknown, variables: Variables): unknown {
-  if (typeof value === 'string') return replaceReferences(value, variables);
-  if (Array.isArray(value)) return value.map((item) => mapStrings(item, variables));
-  if (typeof value !== 'object' || value === null) return value;
-  return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, mapStrings(item, variables)]));
+  return result;
 }
 
 /** What a variable's text at a path means as an unquoted scalar, when that is not text: `replicas: $N` with N=2 is a number. */

@@ -14,8 +14,12 @@ const form =
 /** Names of the parts of `infra`, and of `cloud`, `region` and `zone`. */
 const part = /^[A-Za-z0-9*][A-Za-z0-9._:@-]*$/;
 
+/** Characters; the longest Kubernetes contexts have about 150. */
+const maxLength = 300;
+
 /** `aws`, `gcp/us-central1/us-central1-a`, `k8s/context/with/slashes`, `ssh/pool`. Clouds in any case. */
 export function readInfra(text: string): Reading<InfraChoice> {
+  if (text.length > maxLength) return { problem: form };
   const [first = '', ...rest] = text.trim().split('/');
   const cloud = cloudName(first);
   if (!part.test(first) || (first.includes('*') && first !== '*')) return { problem: form };

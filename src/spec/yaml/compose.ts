@@ -5,8 +5,8 @@ import type { Fault } from './fault.ts';
 import type { YamlNode } from './node.ts';
 import { explainSyntaxError } from './syntax-error.ts';
 
-/** Lexical tokens in one file; a real service file has a few thousand. Keeps hostile files below half a second. */
-const maxTokens = 150_000;
+/** Lexical tokens in one file; a real service file has a few thousand. Keeps hostile files below half a second on a slow machine. */
+const maxTokens = 60_000;
 
 /** Levels on the parser's stack. What comes after the parser is recursive, so this is what keeps it from overflowing. */
 const maxDepth = 100;

@@ -5,7 +5,7 @@ import type { ListNode, MapEntry, MapNode, ScalarNode, YamlNode } from './node.t
 import { resolvePlain } from './plain-scalar.ts';
 
 /** Values of a document with every alias written out: what stops a "billion laughs" file, without writing anything out. */
-const maxValues = 50_000;
+const maxValues = 20_000;
 
 /** Levels of a document with every alias written out. */
 const maxDepth = 100;
@@ -20,6 +20,7 @@ const knownTags = new Set(['!', ...['str', 'int', 'float', 'bool', 'null', 'map'
 export function convert(contents: ParsedNode): { readonly root: YamlNode | undefined; readonly faults: readonly Fault[] } {
   const conversion = new Conversion();
   const root = conversion.node(contents);
+  if (conversion.faults.length > 0) return { root: undefined, faults: conversion.faults };
   if (root.size > maxValues) conversion.fault(root.at, 'the document holds too many values once its aliases are written out');
   else if (root.depth > maxDepth) conversion.fault(root.at, `the document is nested more than ${maxDepth} levels deep`);
   return { root: conversion.faults.length === 0 ? root : undefined, faults: conversion.faults };

@@ -1,0 +1,165 @@
+import { expect, test } from 'vitest';
+import { codeOf, parseText, problemsOf, refusalOf } from '../../test/support/task-text.ts';
+
+test('values are passed on as they are written; lists and maps become JSON', () => {
+  const source = `
+envs:
+  INT: 1
+  OCTAL: 010
+  FLOAT: 1.50
+  YES: yes
+  TRUE: True
+  DATE: 2024-01-01
+  EMPTY: ""
+  QUOTED: "a b"
+  BLOCK: |
+    two
+    lines
+  LIST: [1, two, {a: null}]
+  constructor: x
+`;
+  expect(parseText(source).envs).toEqual({
+    INT: '1',
+    OCTAL: '010',
+    FLOAT: '1.50',
+    YES: 'yes',
+    TRUE: 'True',
+    DATE: '2024-01-01',
+    EMPTY: '',
+    QUOTED: 'a b',
+    BLOCK: 'two\nlines\n',
+    LIST: '[1,"two",{"a":null}]',
+    constructor: 'x',
+  });
+});
+
+test('values of the command line go before those of the file and may add names', () => {
+  const task = parseText('envs: {A: file, B: file}\nsecrets: {S: null}\n', {
+    envs: { A: 'flag', C: 'new' },
+    secrets: { S: 'hidden', T: 'more' },
+  });
+  expect(task.envs).toEqual({ A: 'flag', B: 'file', C: 'new' });
+  expect(task.secrets).toEqual({ S: 'hidden', T: 'more' });
+});
+
+test('what the file calls a secret stays one, whichever flag gives it', () => {
+  const task = parseText('secrets: {KEY: null}\nenvs: {OTHER: null}\n', { envs: { KEY: 'hidden' }, secrets: { OTHER: 'hidden too' } });
+  expect(task).toMatchObject({ envs: {}, secrets: { KEY: 'hidden', OTHER: 'hidden too' } });
+});
+
+test('all variables without a value are named at once, with their places', () => {
+  const error = refusalOf('envs:\n  A: null\n  B:\n  C: ""\nsecrets:\n  KEY: ~\n');
+  expect(error).toMatchObject({
+    code: 'SVC_MISSING_ENV',
+    message: 'These variables have no value: A, B, KEY.',
+    hint: 'Add: --env A=VALUE --env B=VALUE --secret KEY=VALUE',
+  });
+  expect(error.problems.map(({ line, message }) => `${line} ${message}`)).toEqual([
+    '2 envs.A: the variable has no value',
+    '3 envs.B: the variable has no value',
+    '6 secrets.KEY: the secret has no value',
+  ]);
+});
+
+test('what depends on a missing variable is not judged', () => {
+  const source = 'envs: {N: , P: }\nservice: {ports: 80, replicas: $N, readiness_probe: $P}\nfile_mounts: {/a: $P}\n';
+  expect(codeOf(source)).toBe('SVC_MISSING_ENV');
+});
+
+const variables = { envs: { PATH_PART: 'v1', N: '3', QUOTE: 'a"b: {c', LINES: 'x\ny' }, secrets: { KEY: 's3cret"value' } };
+
+test('variables are put into service, file_mounts, workdir and volumes, and nowhere else', () => {
+  const task = parseText(
+    `
+name: $N
+workdir: ./\${PATH_PART}
+run: echo $N
+service:
+  ports: 80
+  readiness_probe:
+    path: /$PATH_PART/\${N}x$UNKNOWN
+    headers: {Authorization: Bearer $KEY}
+file_mounts: {/data/$PATH_PART: ./$N}
+`,
+    variables,
+  );
+  expect(task).toMatchObject({
+    name: '$N',
+    run: 'echo $N',
+    workdir: { path: '/project/v1' },
+    fileMounts: [{ target: '/data/v1', source: { path: '/project/3' } }],
+  });
+  expect(task.service?.readinessProbe).toMatchObject({ path: '/v1/3x$UNKNOWN', headers: { Authorization: 'Bearer s3cret"value' } });
+});
+
+test('a secret goes before an env of the same name', () => {
+  const source = 'service: {ports: 80, readiness_probe: /$A}\n';
+  expect(parseText(source, { envs: { A: 'env' }, secrets: { A: 'secret' } }).service?.readinessProbe.path).toBe('/secret');
+});
+
+test('a whole value may be a number or a boolean where one is expected, and stays text where text is', () => {
+  const task = parseText(
+    'service: {ports: $P, replicas: $N, expose: $YES, load_balancer: {max_body_size: $N}, readiness_probe: {path: /, headers: {X-Number: $N}}}\n',
+    { envs: { N: '3', P: '8080', YES: 'yes' } },
+  );
+  expect(task.service).toMatchObject({
+    replicaPort: 8080,
+    replicaPolicy: { minReplicas: 3 },
+    expose: true,
+    readinessProbe: { headers: { 'X-Number': '3' } },
+  });
+});
+
+test.each([
+  ['post_data: {a: $QUOTE, n: 1}', '{"a":"a\\"b: {c","n":1}'],
+  [`post_data: '{"a": "$QUOTE$LINES", "$N": $N}'`, '{"a": "a\\"b: {cx\\ny", "3": 3}'],
+  [`post_data: '["\\"$N", "$OTHER"]'`, '["\\"3", "$OTHER"]'],
+])('a value with quotes and brackets changes nothing around it: %s', (line, expected) => {
+  const source = `service:\n  ports: 80\n  readiness_probe:\n    path: /\n    ${line}\n`;
+  expect(parseText(source, variables).service?.readinessProbe.postData).toBe(expected);
+});
+
+test('a value that makes JSON invalid is a problem', () => {
+  const source = `service: {ports: 80, readiness_probe: {path: /, post_data: '{"n": $QUOTE}'}}\n`;
+  expect(problemsOf(source, variables)).toEqual([
+    '1:60 service.readiness_probe.post_data: is not valid JSON (Write JSON text, or a map in YAML.)',
+  ]);
+});
+
+test('a value with a line break cannot add a header', () => {
+  const source = 'service: {ports: 80, readiness_probe: {path: /, headers: {X: $LINES}}}\n';
+  expect(problemsOf(source, variables)).toEqual(['1:62 service.readiness_probe.headers.X: must be on one line']);
+});
+
+const secret = 'hunter2hunter2';
+test.each([
+  'service: {ports: 80, replicas: $KEY}',
+  'service: {ports: 80, readiness_probe: $KEY}',
+  'service: {ports: 80, readiness_probe: {path: /, headers: {$KEY: 1}}}',
+  'service: {ports: 80, readiness_probe: {path: /, post_data: "{$KEY"}}',
+  'service: {ports: 80, load_balancing_policy: $KEY}',
+  'service: {ports: 80, $KEY: 1}',
+  'service: {ports: 80, tls: $KEY}',
+  'file_mounts: {/a: $KEY://x}',
+  'file_mounts: {/$KEY: [1]}',
+  'file_mounts: {/$KEY: ./a, /$KEY/: ./b}',
+  'workdir: {url: a, $KEY: 1}',
+  'runn: hunter2hunter2',
+  'secrets:\n  A: hunter2hunter2\n  1B: x',
+  'secrets: {A: hunter2hunter2, 1B: x}',
+  'secrets:\n  A: "hunter2hunter2',
+  'secrets:\n  A: |\n    hunter2hunter2\n  : : [',
+  'secrets:\n- hunter2hunter2: [',
+  '"secrets": {A: hunter2hunter2\nrun: x',
+])('no problem tells a secret: %s', (source) => {
+  const error = refusalOf(source, { secrets: { KEY: secret } });
+  expect(JSON.stringify([error.message, error.hint, error.problems])).not.toContain(secret);
+  expect(error.problems.length).toBeGreaterThan(0);
+});
+
+test('what a problem quotes is the text of the file', () => {
+  const source = 'service:\n  ports: 80\n  replica_policy: {min_replicas: $A, max_replicas: $B}\n';
+  expect(problemsOf(source, { secrets: { A: '4711', B: '42' } })).toEqual([
+    '3:52 service.replica_policy.max_replicas: max_replicas ($B) must not be less than min_replicas ($A)',
+  ]);
+});
