@@ -29,6 +29,7 @@ export class AccessLog {
   #isWriting = false;
   #lost = 0;
   #isFailing = false;
+  #onWritten: (() => void) | undefined;
 
   constructor(options: AccessLogOptions) {
     this.#options = options;
@@ -49,7 +50,13 @@ export class AccessLog {
   }
 
   /** Writes what waits and closes the file; nothing may be added any more. */
-  close(): void {
+  async close(): Promise<void> {
+    // The file must not be closed under a write that is under way.
+    if (this.#isWriting) {
+      await new Promise<void>((resolve) => {
+        this.#onWritten = resolve;
+      });
+    }
     try {
       writeSync(this.#file, this.#waiting);
       closeSync(this.#file);
@@ -73,7 +80,7 @@ export class AccessLog {
       this.#isWriting = false;
       if (error === null) this.#settle(batch.length);
       else this.#report(error);
-      return undefined;
+      return this.#onWritten?.();
     });
   }
 

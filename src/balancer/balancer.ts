@@ -92,7 +92,7 @@ export class Balancer {
     await this.#listener.drain(graceMs);
     this.#reportStats();
     this.#control.close();
-    this.#accessLog.close();
+    await this.#accessLog.close();
   }
 
   #execute({ epoch, revision, replicas }: BalancerCommand): BalancerReport | undefined {

@@ -270,7 +270,8 @@ export class Exchange implements ReplicaConnectionUser {
     if (response?.isPersistent === true && this.isRequestRead && !hasExcess) this.#attempt?.keepConnection(response);
     this.#dropAttempt();
     this.#close('ok');
-    this.#client.exchangeDone(this.#isPersistent && this.isRequestRead);
+    // Draining may have begun after the head was sent.
+    this.#client.exchangeDone(this.#isPersistent && this.isRequestRead && !this.#context.counters.isDraining);
   }
 
   // ---- What can go wrong

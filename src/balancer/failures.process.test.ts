@@ -21,6 +21,20 @@ const healthy = (name = 'ok'): Promise<FakeReplica> =>
     incoming.on('end', () => response.end(name));
   });
 
+/** Accepts and hangs up. */
+const hangsUp = (): Promise<FakeReplica> => rawReplica((socket) => socket.resetAndDestroy());
+
+/** Answers everything with 500. */
+const failing = (): Promise<FakeReplica> => httpReplica((_, response) => response.writeHead(500).end());
+
+/** Closes idle connections at random: some right behind the response, some when the next request may be on its way. */
+const fickle = (): Promise<FakeReplica> =>
+  httpReplica((incoming, response) => {
+    const { socket } = incoming;
+    response.end('ok');
+    if (Math.random() < 0.3) setTimeout(() => socket.end(), Math.random() * 4);
+  });
+
 /** Accepts, reads and never answers. */
 const silent = (): Promise<FakeReplica> => rawReplica(() => undefined);
 
@@ -125,8 +139,6 @@ describe('a replica that is not reached', () => {
 });
 
 describe('a replica that goes away before it answers', () => {
-  const hangsUp = (): Promise<FakeReplica> => rawReplica((socket) => socket.resetAndDestroy());
-
   test('GET is sent to another', async () => {
     await beside(hangsUp(), async (balancer) => {
       const reply = await fetch(balancer.url);
@@ -193,7 +205,7 @@ describe('a replica that breaks off', () => {
       const client = new RawClient(balancer.port).send('GET / HTTP/1.1\r\nHost: h\r\n\r\n');
       await client.closed();
       expect(client.received).not.toMatch(/0\r\n\r\n$/);
-      await expect(fetch(balancer.url).then((reply) => reply.text())).rejects.toThrow();
+      await expect(fetch(balancer.url).then((reply) => reply.text())).rejects.toThrow('terminated');
       const [line] = await balancer.accessLog(1);
       expect(line).toMatchObject({ outcome: 'truncated', status: 200 });
       await balancer.link.idle();
@@ -278,7 +290,7 @@ describe('a replica that hangs', () => {
     await alone(
       scriptedReplica('HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc'),
       async (balancer) => {
-        await expect(fetch(balancer.url).then((reply) => reply.text())).rejects.toThrow();
+        await expect(fetch(balancer.url).then((reply) => reply.text())).rejects.toThrow('terminated');
         expect(await balancer.accessLog(1)).toMatchObject([{ outcome: 'truncated' }]);
         await balancer.link.idle();
       },
@@ -299,7 +311,6 @@ describe('a replica that hangs', () => {
   });
 
   test('five failures in a row put a replica out, and never more than half of them', async () => {
-    const failing = (): Promise<FakeReplica> => httpReplica((_, response) => response.writeHead(500).end());
     await withReplicas([failing(), failing(), healthy()], async (first, second, good) => {
       if (first === undefined || second === undefined || good === undefined) return;
       const replicas = [first, second, good].map(({ port }, index) => aBalancerReplica(port, index + 1));
@@ -357,13 +368,6 @@ async function failuresOf(url: string, count: number, width: number, method: str
 }
 
 test('replicas that close idle connections at random lose not one of 5,000 requests', async () => {
-  const fickle = (): Promise<FakeReplica> =>
-    httpReplica((incoming, response) => {
-      const { socket } = incoming;
-      response.end('ok');
-      // Some right behind the response, some when the next request may be on its way.
-      if (Math.random() < 0.3) setTimeout(() => socket.end(), Math.random() * 4);
-    });
   await withReplicas([fickle(), fickle()], async (...replicas) => {
     await withBalancer(
       replicas.map(({ port }, index) => aBalancerReplica(port, index)),

@@ -1,5 +1,6 @@
 import { createServer as createHttpServer, type RequestListener, type Server as HttpServer } from 'node:http';
 import { connect, createServer, type AddressInfo, type Server, type Socket } from 'node:net';
+import { readResponse } from './http1-events.ts';
 import { waitFor } from './wait-for.ts';
 
 /** A connection on which a test says exactly which bytes go out, and sees exactly which come back. */
@@ -30,7 +31,13 @@ export class RawClient {
 
   /** Waits until the received text matches, and gives the match. */
   until(pattern: RegExp): Promise<RegExpExecArray> {
-    return waitFor(`${String(pattern)}`, () => pattern.exec(this.received) ?? undefined, { everyMs: 5, describe: () => this.received });
+    return waitFor(String(pattern), () => pattern.exec(this.received) ?? undefined, { everyMs: 5, describe: () => this.received });
+  }
+
+  /** Waits until what was received is one complete response to a request of that method. */
+  untilResponse(method: string): Promise<true | undefined> {
+    const isComplete = (): true | undefined => readResponse(this.received, [], method, false).messages[0]?.isComplete === true || undefined;
+    return waitFor('a complete response', isComplete, { everyMs: 1, describe: () => this.received.slice(0, 2_000) });
   }
 
   /** Waits until the other end has closed; everything that was received. */
