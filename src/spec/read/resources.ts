@@ -12,7 +12,16 @@ const maxChoices = 1000;
 const defaultDiskGb = 256;
 
 /** Fields that are accepted and acted upon elsewhere, or not at all: kept by name, so that deploying can refuse them. */
-const otherFields = ['autostop', 'job_recovery', 'priority', 'local_disk', 'ephemeral_storage', 'accelerator_args', 'volumes'] as const;
+const otherFields = [
+  'autostop',
+  'job_recovery',
+  'priority',
+  'priority_class',
+  'local_disk',
+  'ephemeral_storage',
+  'accelerator_args',
+  'volumes',
+] as const;
 
 /**
  * The section `resources` as a list of alternatives, each complete. Rules over several of its fields are reported below `path`.

@@ -20,6 +20,7 @@ const mountObject = section({
   store: field(word(stores), 'Kind of bucket.'),
   persistent: field(z.boolean(), 'Whether the bucket outlives the task.', true),
   mode: field(word(['mount', 'copy', 'mount_cached']), 'How files get there. Case does not count.', 'mount'),
+  mount_options: field(someText, 'Options of the mount.'),
   type: field(someText, 'Kind of mount.'),
   config: field(anyMap, 'Details of the mount.'),
 });

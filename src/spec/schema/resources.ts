@@ -59,6 +59,7 @@ const machine = {
   autostop: field(autostop, 'Stop the machine when idle. Not for services.'),
   job_recovery: field(z.union([someText, anyMap]), 'How jobs are recovered. Refused for services, which replace their replicas anyway.'),
   priority: field(wholeNumber.min(-1000).max(1000), 'Priority among jobs, from -1000 to 1000.'),
+  priority_class: field(someText, 'Priority among jobs, by name.'),
   local_disk: field(someText, 'Fast disk inside the machine.'),
   ephemeral_storage: field(diskSize, 'GB of storage that ends with the machine.'),
   accelerator_args: field(anyMap, 'Details of accelerators, such as the TPU software version.'),

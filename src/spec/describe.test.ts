@@ -1,0 +1,75 @@
+import { expect, test } from 'vitest';
+import { parseText } from '../../test/support/task-text.ts';
+import { describeService } from './describe-service.ts';
+import { describeAutoscaling, describeResources } from './describe.ts';
+import { serviceOf } from './parse-task.ts';
+
+const describe = (source: string, secrets: Readonly<Record<string, string>> = {}): Readonly<Record<string, string>> => {
+  const task = parseText(source, { secrets });
+  return Object.fromEntries(describeService({ ...task, service: serviceOf(task, 'x') }));
+};
+
+test('a plain service in words', () => {
+  expect(describe('service: {ports: 80, replicas: 2}')).toEqual({
+    'Readiness probe method': 'GET /',
+    'Readiness initial delay seconds': '1200',
+    'Readiness probe timeout seconds': '15',
+    'Replica autoscaling policy': 'Fixed 2 replicas',
+    'TLS certificates': 'No TLS',
+    'Spot policy': 'No spot policy',
+    'Load balancing policy': 'least_load',
+  });
+});
+
+test('a service with everything in words', () => {
+  const source = `
+resources: {ports: 80, use_spot: true}
+service:
+  readiness_probe: {path: /p, post_data: {a: 1}, headers: {A: b}}
+  replica_policy: {min_replicas: 1, max_replicas: 3, target_qps_per_replica: 2.5, num_overprovision: 1, base_ondemand_fallback_replicas: 1, spot_placer: dynamic_fallback}
+  load_balancing_policy: round_robin
+  tls: {keyfile: k, certfile: c}
+`;
+  expect(describe(source)).toMatchObject({
+    'Readiness probe method': 'POST /p {"a":1} with custom headers',
+    'Replica autoscaling policy': 'Autoscaling from 1 to 3 replicas with 1 overprovisioned replica (target QPS per replica: 2.5)',
+    'TLS certificates': 'Keyfile: /project/k, certfile: /project/c',
+    'Spot policy': 'Dynamic spot placement with 1 base on-demand replica',
+    'Load balancing policy': 'round_robin',
+  });
+});
+
+test.each([
+  ['dynamic_ondemand_fallback: true', 'Dynamic on-demand fallback'],
+  ['base_ondemand_fallback_replicas: 2', 'Static spot mixture with 2 base on-demand replicas'],
+])('spot policy %s', (field, words) => {
+  expect(describe(`resources: {ports: 80, use_spot: true}\nservice: {replica_policy: {min_replicas: 2, ${field}}}`)['Spot policy']).toBe(
+    words,
+  );
+});
+
+test('values of secrets are not shown, not even inside JSON', () => {
+  const source = 'service: {ports: 80, readiness_probe: {path: /$KEY, post_data: {key: $QUOTED}}}';
+  expect(describe(source, { KEY: 'hunter2', QUOTED: 'a"b"c' })['Readiness probe method']).toBe('POST /*** {"key":"***"}');
+});
+
+test('autoscaling in words', () => {
+  const source = `service: {ports: 80, load_balancing_policy: instance_aware_least_load, replica_policy: {min_replicas: 0, max_replicas: 2, target_qps_per_replica: {L4: 1, A100: 4}}}`;
+  expect(describeAutoscaling(parseText(source))).toBe('Autoscaling from 0 to 2 replicas (target QPS per replica: L4: 1, A100: 4)');
+  expect(describeAutoscaling(parseText('service: {ports: 80}'))).toBe('Fixed 1 replica');
+  expect(describeAutoscaling(parseText('run: x'))).toBe('-');
+});
+
+test.each([
+  ['run: x', '-'],
+  ['resources: {cpus: 1, memory: 512MB}', '1 CPU, 0.5 GB'],
+  [
+    'resources: {cpus: 4+, memory: 16+, accelerators: L4:2, infra: aws/us-east-1, use_spot: true}',
+    'aws/us-east-1, L4:2, 4+ CPUs, 16+ GB, spot',
+  ],
+  ['resources: {accelerators: 80GB+, instance_type: big}', '80+ GB GPU:1, big'],
+  ['resources: {infra: "*/eu", accelerators: [H100, L4]}\nnum_nodes: 2', '2x */eu, H100:1, else */eu, L4:1'],
+  ['resources: {any_of: [{cpus: 1}, {cpus: 2}, {cpus: 3}, {cpus: 4}, {cpus: 1}]}', '1 CPU or 2 CPUs or 3 CPUs and 1 more'],
+])('resources in words: %s', (source, words) => {
+  expect(describeResources(parseText(source))).toBe(words);
+});

@@ -1,0 +1,92 @@
+import { expect, test } from 'vitest';
+import { parseText } from '../../test/support/task-text.ts';
+import { SvcError } from '../shared/errors.ts';
+import { features, refuseUnsupported, unsupportedFeatures } from './unsupported.ts';
+
+const fieldsOf = (source: string, ...can: readonly string[]): readonly string[] =>
+  unsupportedFeatures(parseText(source), { can: new Set(can) }).map(({ field }) => field);
+
+test.each([
+  ['tls', 'service: {ports: 80, tls: {keyfile: a, certfile: b}}', ['service.tls']],
+  ['num_nodes', 'num_nodes: 2', ['num_nodes']],
+  ['use_spot', 'resources: {use_spot: true}', ['resources.use_spot']],
+  ['image_id', 'resources: {any_of: [{image_id: x}, {cpus: 1}]}', ['resources.image_id']],
+  ['disk_tier', 'resources: {disk_tier: low}', ['resources.disk_tier']],
+  ['network_tier', 'resources: {network_tier: best}', ['resources.network_tier']],
+  ['bucket_mounts', 'file_mounts: {./a: s3://b}', ['file_mounts.a']],
+  [
+    'mounts_outside_workdir',
+    'file_mounts: {/a: b, ~/c: d, ../e: f, ./g: h, i/../../j: k}',
+    ['file_mounts./a', 'file_mounts.~/c', 'file_mounts.../e', 'file_mounts.../j'],
+  ],
+  ['git_workdir', 'workdir: {url: x}', ['workdir.url']],
+  [
+    'target_qps_per_accelerator',
+    'service: {ports: 80, load_balancing_policy: instance_aware_least_load, replica_policy: {min_replicas: 1, max_replicas: 2, target_qps_per_replica: {L4: 1}}}',
+    ['service.replica_policy.target_qps_per_replica'],
+  ],
+  ['balancer_threads', 'service: {ports: 80, load_balancer: {threads: 2}}', ['service.load_balancer.threads']],
+  ['pool', 'pool: {workers: 1}', ['pool']],
+  ['volumes', 'volumes: {/a: b}', ['volumes']],
+  ['managed_secrets', 'secrets: ["secrets:A"]', ['managed_secrets']],
+  ['inputs', 'inputs: {a: 1}', ['inputs']],
+  ['autostop', 'resources: {autostop: 5}', ['resources.autostop']],
+  ['job_recovery', 'resources: {job_recovery: failover}', ['resources.job_recovery']],
+])('%s is named where it cannot be done and passed where it can', (feature, source, fields) => {
+  expect(fieldsOf(source)).toEqual(fields);
+  expect(fieldsOf(source, feature)).toEqual([]);
+});
+
+test('each of the three spot policies is named', () => {
+  const source =
+    'resources: {ports: 80, use_spot: true}\nservice: {replica_policy: {min_replicas: 1, dynamic_ondemand_fallback: true, base_ondemand_fallback_replicas: 1, spot_placer: dynamic_fallback}}';
+  expect(fieldsOf(source, 'use_spot')).toEqual([
+    'service.replica_policy.dynamic_ondemand_fallback',
+    'service.replica_policy.base_ondemand_fallback_replicas',
+    'service.replica_policy.spot_placer',
+  ]);
+  expect(fieldsOf(source, 'use_spot', 'spot_policy')).toEqual([]);
+});
+
+test('what is acted upon, or changes nothing, is never named', () => {
+  const source = `
+name: x
+resources: {ports: [80, 81], cpus: 2, memory: 4, accelerators: L4, disk_size: 100, max_hourly_cost: 1, labels: {a: b}, infra: local, autostop: false}
+service: {ports: 80, replicas: 2, expose: true, load_balancer: {port: 31000, threads: 1}}
+envs: {A: b}
+secrets: {C: d}
+file_mounts: {./a: b}
+workdir: .
+setup: a
+run: b
+_metadata: {a: 1}
+api_server_access: false
+`;
+  expect(fieldsOf(source)).toEqual([]);
+});
+
+test('a task that asks for several such things is refused once, naming all of them and what to do', () => {
+  const task = parseText('num_nodes: 2\nfile_mounts: {/a: b}\n');
+  const error = (() => {
+    try {
+      refuseUnsupported(task);
+    } catch (caught: unknown) {
+      return caught;
+    }
+    return undefined;
+  })();
+  expect(error).toBeInstanceOf(SvcError);
+  expect(error).toMatchObject({
+    code: 'SVC_NOT_SUPPORTED',
+    message:
+      'This version cannot act on num_nodes, file_mounts./a. num_nodes: A replica has one machine; leave it out. ' +
+      'file_mounts./a: Only paths inside the working directory can be written here; use a relative target such as ./data.',
+    hint: 'Remove or change: num_nodes, file_mounts./a',
+  });
+  expect(() => refuseUnsupported(task, { can: new Set(features) })).not.toThrow();
+});
+
+test('a secret in a mount target is not told', () => {
+  const task = parseText('file_mounts: {/data/$KEY: b}\n', { secrets: { KEY: 'hunter2hunter2' } });
+  expect(() => refuseUnsupported(task)).toThrow(/file_mounts\.\/data\/\*\*\*:/);
+});
