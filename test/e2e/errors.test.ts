@@ -29,7 +29,7 @@ const refusals: readonly Refusal[] = [
     exit: 2,
     says: /KEY/,
   },
-  { name: 'a variable that is not set', args: ['--env', 'SVC_NOT_SET_HERE'], code: 'SVC_USAGE', exit: 2, says: /SVC_NOT_SET_HERE/ },
+  { name: 'a variable that is not set', args: ['--env', 'SVC_NOT_SET_HERE'], code: 'SVC_MISSING_ENV', exit: 2, says: /SVC_NOT_SET_HERE/ },
   { name: 'no port', file: `service: {}\n${serving}`, code: 'SVC_INVALID_TASK', exit: 2, says: /port/ },
   {
     name: 'a probe path without a slash',
