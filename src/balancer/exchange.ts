@@ -11,6 +11,7 @@ import * as forward from './http1/forward-response.ts';
 import { isClientFault, writeOwnResponse, type OwnResponse } from './http1/own-response.ts';
 import type { RequestHead } from './http1/request-head.ts';
 import type { ResponseHead } from './http1/response-head.ts';
+import { LF } from './http1/octets.ts';
 import * as own from './own-responses.ts';
 import type { ReplicaConnection, ReplicaConnectionUser } from './replica-connection.ts';
 import type { Replica } from './replica.ts';
@@ -46,8 +47,8 @@ export class Exchange implements ReplicaConnectionUser {
   #isPersistent = false;
   #isResponseRead = false;
   #fault: Fault | undefined;
-  /** The last piece of the response's body. */
-  #lastPiece: Buffer | undefined;
+  /** Whether what was relayed of an event stream is whole events. */
+  #endsBetweenEvents = true;
 
   constructor(context: BalancerContext, client: ExchangeClient, head: RequestHead) {
     this.#context = context;
@@ -184,8 +185,8 @@ export class Exchange implements ReplicaConnectionUser {
   }
 
   #sendBody(connection: ReplicaConnection, bytes: Buffer): void {
-    if (this.#head.bodyLength === chunkedLength) connection.writer.chunk(bytes);
-    else connection.writer.bytes(bytes);
+    if (this.#head.bodyLength === chunkedLength) connection.writer.chunk(bytes, 0, bytes.length);
+    else connection.writer.bytes(bytes, 0, bytes.length);
   }
 
   #sendEnd(connection: ReplicaConnection, trailers: Trailers): void {
@@ -240,11 +241,11 @@ export class Exchange implements ReplicaConnectionUser {
   }
 
   body(bytes: Buffer, from: number, to: number): void {
-    const piece = bytes.subarray(from, to);
-    this.#record.bytesOut += piece.length;
-    this.#lastPiece = piece;
-    if (this.#framing === 'chunked') this.#client.writer.chunk(piece);
-    else this.#client.writer.bytes(piece);
+    this.#record.bytesOut += to - from;
+    if (this.#framing === 'chunked') {
+      this.#client.writer.chunk(bytes, from, to);
+      this.#endsBetweenEvents = bytes[to - 1] === LF && bytes[to - 2] === LF;
+    } else this.#client.writer.bytes(bytes, from, to);
   }
 
   responseEnd(trailers: Trailers): void {
@@ -333,9 +334,9 @@ export class Exchange implements ReplicaConnectionUser {
   }
 
   #breakOff(): void {
-    const isBetweenEvents = this.#lastPiece === undefined || this.#lastPiece.toString('latin1').endsWith('\n\n');
-    if (this.#framing === 'chunked' && isBetweenEvents && this.#response !== undefined && forward.isEventStream(this.#response)) {
-      this.#client.writer.chunk(Buffer.from(own.brokenEventStream));
+    const response = this.#response;
+    if (this.#framing === 'chunked' && this.#endsBetweenEvents && response !== undefined && forward.isEventStream(response)) {
+      this.#client.writer.chunk(own.brokenEventStream, 0, own.brokenEventStream.length);
     }
     this.#client.writer.flush();
     this.#close('truncated');

@@ -3,10 +3,19 @@ import type { Socket } from 'node:net';
 /** Up to here copying into one buffer is cheaper than handing the kernel a list. */
 const mergeBytes = 16_384;
 
+/** A part of a buffer, without the cost of a view on it, or text. */
+interface Part {
+  readonly content: string | Buffer;
+  readonly from: number;
+  readonly to: number;
+}
+
 /** Collects the pieces of a message while one read is worked on, and sends them with one system call. Serves one socket. */
 export class MessageWriter {
   readonly #socket: Socket;
-  readonly #parts: (string | Buffer)[] = [];
+  readonly #parts: Part[] = [];
+  /** Latin-1 text that belongs behind the parts. */
+  #text = '';
   #bytes = 0;
 
   constructor(socket: Socket) {
@@ -15,42 +24,52 @@ export class MessageWriter {
 
   /** Latin-1 text: heads and framing. */
   text(text: string): void {
-    const last = this.#parts.length - 1;
-    const before = this.#parts[last];
-    if (typeof before === 'string') this.#parts[last] = before + text;
-    else this.#parts.push(text);
+    this.#text += text;
     this.#bytes += text.length;
   }
 
-  /** A piece of a body as it is; not copied unless small. */
-  bytes(bytes: Buffer): void {
-    this.#parts.push(bytes);
-    this.#bytes += bytes.length;
+  /** `bytes[from, to)`, a piece of a body as it is; not copied unless small. */
+  bytes(bytes: Buffer, from: number, to: number): void {
+    this.#putText();
+    this.#parts.push({ content: bytes, from, to });
+    this.#bytes += to - from;
   }
 
-  /** A piece of a body as one chunk. */
-  chunk(bytes: Buffer): void {
-    this.text(`${bytes.length.toString(16)}\r\n`);
-    this.bytes(bytes);
+  /** `bytes[from, to)`, a piece of a body as one chunk. */
+  chunk(bytes: Buffer, from: number, to: number): void {
+    this.text(`${(to - from).toString(16)}\r\n`);
+    this.bytes(bytes, from, to);
     this.text('\r\n');
   }
 
   /** Forgets what was not sent yet. */
   clear(): void {
     this.#parts.length = 0;
+    this.#text = '';
     this.#bytes = 0;
   }
 
   /** Sends what was collected. False when the peer is slow and the caller should wait for `drain`. */
   flush(): boolean {
-    if (this.#parts.length > 0) {
+    if (this.#bytes > 0) {
       this.#send();
       this.clear();
     }
     return !this.#socket.writableNeedDrain;
   }
 
+  #putText(): void {
+    if (this.#text === '') return;
+    this.#parts.push({ content: this.#text, from: 0, to: this.#text.length });
+    this.#text = '';
+  }
+
   #send(): void {
+    if (this.#parts.length === 0) {
+      this.#socket.write(this.#text, 'latin1');
+      return;
+    }
+    this.#putText();
     const [first] = this.#parts;
     if (first !== undefined && this.#parts.length === 1) this.#write(first);
     else if (this.#bytes <= mergeBytes) this.#socket.write(this.#merged());
@@ -61,20 +80,17 @@ export class MessageWriter {
     }
   }
 
-  #write(part: string | Buffer): void {
-    if (typeof part === 'string') this.#socket.write(part, 'latin1');
-    else this.#socket.write(part);
+  #write({ content, from, to }: Part): void {
+    if (typeof content === 'string') this.#socket.write(content, 'latin1');
+    else this.#socket.write(from === 0 && to === content.length ? content : content.subarray(from, to));
   }
 
   #merged(): Buffer {
     const merged = Buffer.allocUnsafe(this.#bytes);
     let at = 0;
-    for (const part of this.#parts) {
-      if (typeof part === 'string') at += merged.write(part, at, 'latin1');
-      else {
-        merged.set(part, at);
-        at += part.length;
-      }
+    for (const { content, from, to } of this.#parts) {
+      if (typeof content === 'string') at += merged.write(content, at, 'latin1');
+      else at += content.copy(merged, at, from, to);
     }
     return merged;
   }

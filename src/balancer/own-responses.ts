@@ -50,6 +50,8 @@ export const internalError: OwnResponse = {
 };
 
 /** Tells the reader of an event stream that it broke, since its end alone can look like the proper one. */
-export const brokenEventStream = `event: error\ndata: ${JSON.stringify({
-  error: { message: 'The replica ended the stream before its end.', type: 'server_error', code: 'replica_lost' },
-})}\n\n`;
+export const brokenEventStream: Buffer = Buffer.from(
+  `event: error\ndata: ${JSON.stringify({
+    error: { message: 'The replica ended the stream before its end.', type: 'server_error', code: 'replica_lost' },
+  })}\n\n`,
+);

@@ -8,6 +8,8 @@ import { ResponseParser } from '../../src/balancer/http1/response-parser.ts';
 export interface Message<Head> {
   readonly interim: readonly Head[];
   readonly head: Head | undefined;
+  /** Of the head, as `Name: value`. */
+  readonly fields: readonly string[];
   readonly body: string;
   readonly trailers: readonly string[];
   readonly isComplete: boolean;
@@ -23,7 +25,20 @@ export interface Reading<Head> {
 
 type Open<Head> = { -readonly [Key in keyof Message<Head>]: Message<Head>[Key] };
 
-const blank = <Head>(): Open<Head> => ({ interim: [], head: undefined, body: '', trailers: [], isComplete: false, fault: undefined });
+const blank = <Head>(): Open<Head> => ({
+  interim: [],
+  head: undefined,
+  fields: [],
+  body: '',
+  trailers: [],
+  isComplete: false,
+  fault: undefined,
+});
+
+/** The fields of a head as `Name: value`, one for each line. */
+export function fieldsOf({ fields }: RequestHead | ResponseHead): readonly string[] {
+  return fields.kinds.map((_, index) => `${fields.name(index)}: ${fields.value(index)}`);
+}
 
 const bytesOf = (text: string): Buffer => Buffer.from(text, 'latin1');
 
@@ -45,6 +60,7 @@ export function readRequests(text: string, offsets: readonly number[] = []): Rea
     {
       requestHead: (head) => {
         current.head = head;
+        current.fields = fieldsOf(head);
       },
       body: (bytes, from, to) => {
         current.body += bytes.toString('latin1', from, to);
@@ -80,6 +96,7 @@ export function readResponse(text: string, offsets: readonly number[] = [], meth
     },
     responseHead: (head) => {
       current.head = head;
+      current.fields = fieldsOf(head);
     },
     body: (bytes, from, to) => {
       current.body += bytes.toString('latin1', from, to);

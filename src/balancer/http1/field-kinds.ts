@@ -85,6 +85,24 @@ export function fieldKind(name: string): FieldKind {
   return kind;
 }
 
+const lengthBits = 5;
+const maxIndexedLength = 1 << lengthBits;
+const indexOfName = (length: number, firstOctet: number): number => (length << lengthBits) | (firstOctet & 31);
+
+/** 1 for each pair of length and first letter that a name of a special kind has: the others need no closer look. */
+const mayBeSpecial = new Uint8Array(maxIndexedLength << lengthBits);
+for (const name of kindsByName.keys()) mayBeSpecial[indexOfName(name.length, name.charCodeAt(0))] = 1;
+for (let length = 0; length < maxIndexedLength; length += 1) mayBeSpecial[indexOfName(length, 'x'.charCodeAt(0))] = 1;
+
+/** `fieldKind` of `text[from, to)`. `hasUnderscore`: there is one somewhere in the text. Makes no string for most names. */
+export function fieldKindAt(text: string, from: number, to: number, hasUnderscore: boolean): FieldKind {
+  const first = text.charCodeAt(from);
+  const length = to - from;
+  const isLong = length >= maxIndexedLength;
+  if (!hasUnderscore && (isLong ? (first | 0x20) !== 0x78 : mayBeSpecial[indexOfName(length, first)] === 0)) return FieldKind.plain;
+  return fieldKind(text.slice(from, to));
+}
+
 /**
  * Fields that mean nothing, or something dangerous, after the body (RFC 9110, section 6.5.1): framing, routing, credentials,
  * request modifiers, response control and content format. They are dropped from trailers.

@@ -89,3 +89,8 @@ test('a request id is taken over when there is exactly one that can be logged', 
     'X-Request-Id: id-1',
   ]);
 });
+
+test('lines that came with odd white space, or stand between dropped ones, go on as canonical lines', () => {
+  const bytes = 'GET / HTTP/1.1\r\nA: 1\r\nB:2\r\nC:  3\r\nTE: x\r\nD: 4 \r\nE: 5\r\nF: 6\r\nUpgrade: y\r\nHost: a\r\nG:\r\nH_i: 7\r\n\r\n';
+  expect(forwarded(bytes)).toEqual(['GET / HTTP/1.1', 'A: 1', 'B: 2', 'C: 3', 'D: 4', 'E: 5', 'F: 6', 'Host: a', 'G: ', 'H_i: 7', ...own]);
+});

@@ -27,15 +27,9 @@ const alwaysForwarded: ReadonlySet<FieldKind> = new Set([
  * others stay as they came. Latin-1 text, with the empty line.
  */
 export function forwardRequestHead(head: RequestHead, client: ForwardedClient, requestId: string): string {
-  const { names, values, kinds, connection, contentLength } = head.fields;
+  const { kinds, contentLength } = head.fields;
   let out = `${head.method} ${head.path} HTTP/1.1\r\n`;
-  for (let index = 0; index < names.length; index += 1) {
-    const kind = kinds[index];
-    if (kind !== FieldKind.plain && !isForwarded(kind, head)) continue;
-    const name = names[index] ?? '';
-    if (connection.nominated?.has(name.toLowerCase())) continue;
-    out += `${name}: ${values[index] ?? ''}\r\n`;
-  }
+  out += head.fields.linesToForward((kind) => isForwarded(kind, head));
   const host = head.host ?? hostOfTheNameless;
   if (!kinds.includes(FieldKind.host)) out += `Host: ${host}\r\n`;
   if (head.bodyLength === chunkedLength) out += 'Transfer-Encoding: chunked\r\n';
@@ -45,8 +39,7 @@ export function forwardRequestHead(head: RequestHead, client: ForwardedClient, r
   return `${out}X-Request-Id: ${requestId}\r\n\r\n`;
 }
 
-function isForwarded(kind: FieldKind | undefined, head: RequestHead): boolean {
-  if (kind === undefined) return false;
+function isForwarded(kind: FieldKind, head: RequestHead): boolean {
   if (kind === FieldKind.trailer) return head.bodyLength === chunkedLength;
   if (kind === FieldKind.expect) return head.expectsContinue;
   return alwaysForwarded.has(kind);
@@ -55,7 +48,7 @@ function isForwarded(kind: FieldKind | undefined, head: RequestHead): boolean {
 /** Trailers pass through here, so a client that takes them is announced as such. */
 function acceptsTrailers({ fields, minorVersion }: RequestHead): boolean {
   if (minorVersion === 0 || !fields.kinds.includes(FieldKind.te)) return false;
-  return fields.kinds.some((kind, index) => kind === FieldKind.te && (fields.values[index] ?? '').toLowerCase().includes('trailers'));
+  return fields.allOf(FieldKind.te).some((value) => value.toLowerCase().includes('trailers'));
 }
 
 const maxRequestIdLength = 128;
@@ -64,7 +57,7 @@ const maxRequestIdLength = 128;
 export function givenRequestId({ fields }: RequestHead): string | undefined {
   const index = fields.kinds.indexOf(FieldKind.requestId);
   if (index < 0 || fields.kinds.lastIndexOf(FieldKind.requestId) !== index) return undefined;
-  const value = fields.values[index] ?? '';
+  const value = fields.value(index);
   if (value.length === 0 || value.length > maxRequestIdLength) return undefined;
   for (let at = 0; at < value.length; at += 1) {
     const octet = value.charCodeAt(at);

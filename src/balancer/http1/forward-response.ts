@@ -59,20 +59,10 @@ export function forwardInterimHead(head: ResponseHead): string {
 }
 
 function fieldLines(head: ResponseHead, framing: OutgoingFraming): string {
-  const { names, values, kinds, connection } = head.fields;
-  let out = '';
-  for (let index = 0; index < names.length; index += 1) {
-    const kind = kinds[index];
-    if (kind !== FieldKind.plain && !isForwarded(kind, head, framing)) continue;
-    const name = names[index] ?? '';
-    if (connection.nominated?.has(name.toLowerCase())) continue;
-    out += `${name}: ${values[index] ?? ''}\r\n`;
-  }
-  return out;
+  return head.fields.linesToForward((kind) => isForwarded(kind, head, framing));
 }
 
-function isForwarded(kind: FieldKind | undefined, head: ResponseHead, framing: OutgoingFraming): boolean {
-  if (kind === undefined) return false;
+function isForwarded(kind: FieldKind, head: ResponseHead, framing: OutgoingFraming): boolean {
   if (kind === FieldKind.contentLength) return framing === 'length' || (framing === 'none' && head.status !== 204 && head.status >= 200);
   if (kind === FieldKind.trailer) return framing === 'chunked';
   return alwaysForwarded.has(kind);
@@ -87,6 +77,5 @@ export function lastChunk(trailers: Trailers): string {
 
 /** Whether the response is an event stream, which can tell its reader that it broke. */
 export function isEventStream(head: ResponseHead): boolean {
-  const index = head.fields.kinds.indexOf(FieldKind.contentType);
-  return index >= 0 && (head.fields.values[index] ?? '').toLowerCase().startsWith('text/event-stream');
+  return head.fields.firstOf(FieldKind.contentType)?.toLowerCase().startsWith('text/event-stream') === true;
 }

@@ -1,57 +1,119 @@
-import { noConnectionOptions, readConnectionField, type ConnectionOptions } from './connection-options.ts';
 import { readContentLength, transferEncodingFault } from './body-length.ts';
+import { noConnectionOptions, readConnectionField, type ConnectionOptions } from './connection-options.ts';
 import type { Fault } from './faults.ts';
-import { FieldKind, fieldKind } from './field-kinds.ts';
+import { FieldKind, fieldKindAt } from './field-kinds.ts';
 import type { HeadScanner } from './head-scanner.ts';
 
-/** The fields of one head, as they came: case, order and duplicates kept. The three lists run in parallel. */
-export interface HeadFields {
-  readonly names: readonly string[];
-  readonly values: readonly string[];
+/** Offsets kept for each field; see `HeadScanner.marks`. */
+const marksPerField = 4;
+
+/** The fields of one head, as they came: case, order and duplicates kept. Names and values are cut out only when they are asked for. */
+export class HeadFields {
   readonly kinds: readonly FieldKind[];
   readonly connection: ConnectionOptions;
   /** Of the one `Content-Length`; undefined when there is none. */
   readonly contentLength: number | undefined;
   readonly isChunked: boolean;
+  readonly #text: string;
+  readonly #marks: readonly number[];
+
+  constructor(
+    scanner: HeadScanner,
+    kinds: readonly FieldKind[],
+    connection: ConnectionOptions,
+    contentLength: number | undefined,
+    isChunked: boolean,
+  ) {
+    this.#text = scanner.text;
+    this.#marks = scanner.marks.slice(0, kinds.length * marksPerField);
+    this.kinds = kinds;
+    this.connection = connection;
+    this.contentLength = contentLength;
+    this.isChunked = isChunked;
+  }
+
+  name(index: number): string {
+    return this.#text.slice(this.#marks[index * marksPerField], this.#marks[index * marksPerField + 1]);
+  }
+
+  value(index: number): string {
+    return this.#text.slice(this.#marks[index * marksPerField + 2], this.#marks[index * marksPerField + 3]);
+  }
+
+  /** The value of the first field of a kind. */
+  firstOf(kind: FieldKind): string | undefined {
+    const index = this.kinds.indexOf(kind);
+    return index < 0 ? undefined : this.value(index);
+  }
+
+  /** The values of all fields of a kind. */
+  allOf(kind: FieldKind): readonly string[] {
+    return this.kinds.flatMap((other, index) => (other === kind ? [this.value(index)] : []));
+  }
+
+  /**
+   * The lines of the fields that go on to the next peer, `Name: value` with CRLF: plain ones, and those whose kind `isKept` says so, unless
+   * `Connection` nominates them. Lines that came in this form already are taken over together, as one piece of text.
+   */
+  linesToForward(isKept: (kind: FieldKind) => boolean): string {
+    const { nominated } = this.connection;
+    let out = '';
+    let runStart = -1;
+    let runEnd = -1;
+    for (let index = 0; index < this.kinds.length; index += 1) {
+      const kind = this.kinds[index] ?? FieldKind.forged;
+      if (kind !== FieldKind.plain && !isKept(kind)) continue;
+      if (nominated?.has(this.name(index).toLowerCase())) continue;
+      const mark = index * marksPerField;
+      const start = this.#marks[mark] ?? 0;
+      const end = this.#marks[mark + 3] ?? 0;
+      if (!this.#isCanonical(mark)) {
+        out += `${this.#text.slice(runStart, runEnd)}${this.name(index)}: ${this.value(index)}\r\n`;
+        runStart = -1;
+        runEnd = -1;
+      } else if (start === runEnd) runEnd = end + 2;
+      else {
+        out += this.#text.slice(runStart, runEnd);
+        runStart = start;
+        runEnd = end + 2;
+      }
+    }
+    return runEnd < 0 ? out : out + this.#text.slice(runStart, runEnd);
+  }
+
+  /** One space after the colon, nothing after the value. */
+  #isCanonical(mark: number): boolean {
+    const colon = this.#marks[mark + 1] ?? 0;
+    const end = this.#marks[mark + 3] ?? 0;
+    return this.#marks[mark + 2] === colon + 2 && this.#text.charCodeAt(colon + 1) === 0x20 && this.#text.charCodeAt(end) === 0x0d;
+  }
 }
 
 /** Takes the fields out of a scanned head and applies the framing rules that requests and responses share. */
 export function readFields(scanner: HeadScanner): HeadFields | Fault {
   const { text, marks, fieldCount, minorVersion } = scanner;
-  const names: string[] = [];
-  const values: string[] = [];
   const kinds: FieldKind[] = [];
+  const hasUnderscore = text.includes('_');
   let connection = noConnectionOptions;
   let contentLength: number | undefined;
   let isChunked = false;
-  for (let mark = 0; mark < fieldCount * 4; mark += 4) {
-    const name = text.slice(marks[mark], marks[mark + 1]);
-    const value = text.slice(marks[mark + 2], marks[mark + 3]);
-    const kind = fieldKind(name);
-    names.push(name);
-    values.push(value);
+  for (let mark = 0; mark < fieldCount * marksPerField; mark += marksPerField) {
+    const kind = fieldKindAt(text, marks[mark] ?? 0, marks[mark + 1] ?? 0, hasUnderscore);
     kinds.push(kind);
-    if (kind === FieldKind.plain) continue;
     if (kind === FieldKind.contentLength) {
       if (contentLength !== undefined) return 'bad_content_length';
-      contentLength = readContentLength(value);
+      contentLength = readContentLength(text.slice(marks[mark + 2], marks[mark + 3]));
       if (contentLength === undefined) return 'bad_content_length';
     } else if (kind === FieldKind.transferEncoding) {
-      const fault = isChunked ? 'bad_transfer_encoding' : transferEncodingFault(value, minorVersion);
+      const fault = isChunked ? 'bad_transfer_encoding' : transferEncodingFault(text.slice(marks[mark + 2], marks[mark + 3]), minorVersion);
       if (fault !== undefined) return fault;
       isChunked = true;
     } else if (kind === FieldKind.connection) {
-      const options = readConnectionField(value, connection);
+      const options = readConnectionField(text.slice(marks[mark + 2], marks[mark + 3]), connection);
       if (options === undefined) return 'bad_connection';
       connection = options;
     } else if (kind === FieldKind.forged) return 'forged_field';
   }
   if (isChunked && contentLength !== undefined) return 'both_lengths';
-  return { names, values, kinds, connection, contentLength, isChunked };
-}
-
-/** The value of the first field of a kind. */
-export function fieldOfKind(fields: HeadFields, kind: FieldKind): string | undefined {
-  const index = fields.kinds.indexOf(kind);
-  return index < 0 ? undefined : fields.values[index];
+  return new HeadFields(scanner, kinds, connection, contentLength, isChunked);
 }

@@ -2,7 +2,7 @@ import { isValidAuthority } from './authority.ts';
 import { chunkedLength, type BodyLength } from './body-length.ts';
 import type { Fault } from './faults.ts';
 import { FieldKind } from './field-kinds.ts';
-import { fieldOfKind, readFields, type HeadFields } from './head-fields.ts';
+import { readFields, type HeadFields } from './head-fields.ts';
 import type { HeadScanner } from './head-scanner.ts';
 import { readTarget } from './request-target.ts';
 
@@ -55,16 +55,12 @@ function readHost(fields: HeadFields, authority: string | undefined): string | u
   const index = fields.kinds.indexOf(FieldKind.host);
   // An absolute target does not stand in for the field, which HTTP/1.1 demands in any case (RFC 9112, section 3.2).
   if (index < 0) return undefined;
-  const host = fields.values[index] ?? '';
+  const host = fields.value(index);
   if (fields.kinds.lastIndexOf(FieldKind.host) !== index || !isValidAuthority(host)) return false;
   return authority === undefined || authority.toLowerCase() === host.toLowerCase() ? host : false;
 }
 
 function readExpectation(fields: HeadFields): '100-continue' | undefined | false {
-  const value = fieldOfKind(fields, FieldKind.expect);
-  if (value === undefined) return undefined;
-  const areAllKnown = fields.kinds.every(
-    (kind, index) => kind !== FieldKind.expect || fields.values[index]?.toLowerCase() === '100-continue',
-  );
-  return areAllKnown ? '100-continue' : false;
+  if (!fields.kinds.includes(FieldKind.expect)) return undefined;
+  return fields.allOf(FieldKind.expect).every((value) => value.toLowerCase() === '100-continue') ? '100-continue' : false;
 }

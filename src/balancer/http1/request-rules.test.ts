@@ -185,8 +185,7 @@ const head = (bytes: string): unknown => readRequests(bytes).messages[0]?.head;
 describe('a request is taken', () => {
   test('case, order, duplicates and inner white space of fields stay as they came', () => {
     const { messages } = readRequests('GET /x?y HTTP/1.1\r\nhOsT: a\r\nX-B:  1  2\t\r\nx-b: 3\r\nX-Empty:\r\n\r\n');
-    const { names, values } = messages[0]?.head?.fields ?? { names: [], values: [] };
-    expect({ names, values }).toEqual({ names: ['hOsT', 'X-B', 'x-b', 'X-Empty'], values: ['a', '1  2', '3', ''] });
+    expect(messages[0]?.fields).toEqual(['hOsT: a', 'X-B: 1  2', 'x-b: 3', 'X-Empty: ']);
   });
 
   test('one empty line before the request is forgiven', () => {

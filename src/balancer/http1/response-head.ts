@@ -1,7 +1,7 @@
 import { chunkedLength, untilClose, type BodyLength } from './body-length.ts';
 import type { Fault } from './faults.ts';
 import { FieldKind } from './field-kinds.ts';
-import { fieldOfKind, readFields, type HeadFields } from './head-fields.ts';
+import { readFields, type HeadFields } from './head-fields.ts';
 import type { HeadScanner } from './head-scanner.ts';
 
 /** A response's head that passed every rule; also of an interim (1xx) response. */
@@ -46,12 +46,12 @@ function lengthOf(fields: HeadFields, status: number, isHead: boolean): BodyLeng
 
 /** How long the replica says that it keeps an idle connection (`Keep-Alive: timeout=5`), s. */
 export function keepAliveSeconds(head: ResponseHead): number | undefined {
-  return numberAfter(fieldOfKind(head.fields, FieldKind.keepAlive), 'timeout=');
+  return numberAfter(head.fields.firstOf(FieldKind.keepAlive), 'timeout=');
 }
 
 /** `Retry-After` in seconds; undefined when absent or given as a date. */
 export function retryAfterSeconds(head: ResponseHead): number | undefined {
-  return numberAfter(fieldOfKind(head.fields, FieldKind.retryAfter), '');
+  return numberAfter(head.fields.firstOf(FieldKind.retryAfter), '');
 }
 
 function numberAfter(value: string | undefined, prefix: string): number | undefined {
