@@ -1,6 +1,7 @@
-import { cp, mkdir, rm } from 'node:fs/promises';
+import { mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Task } from '../domain/task.ts';
+import { copyTree } from '../remote/copy-tree.ts';
 import { hasErrno, messageOf, SvcError } from '../shared/errors.ts';
 
 /** Folders that are history or caches of tools and no part of a program. */
@@ -28,12 +29,6 @@ export async function takeSnapshot(task: Task, dir: string): Promise<void> {
   }
 }
 
-async function copy(from: string, to: string): Promise<void> {
-  await cp(from, to, {
-    recursive: true,
-    preserveTimestamps: true,
-    verbatimSymlinks: true,
-    // Sockets and pipes are of running programs and cannot be copied; `cp` would fail on them.
-    filter: (source) => !leftOut.has(source.slice(source.lastIndexOf('/') + 1)),
-  });
+function copy(from: string, to: string): Promise<void> {
+  return copyTree(from, to, { ignore: (path) => leftOut.has(path.slice(path.lastIndexOf('/') + 1)) });
 }

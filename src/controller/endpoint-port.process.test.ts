@@ -1,0 +1,40 @@
+import { createServer, type Server } from 'node:net';
+import { afterEach, expect, test } from 'vitest';
+import { chooseEndpointPort, firstEndpointPort, isPortFree } from './endpoint-port.ts';
+
+const servers: Server[] = [];
+afterEach(() => {
+  for (const server of servers.splice(0)) server.close();
+});
+
+async function busyPort(): Promise<number> {
+  const server = createServer();
+  servers.push(server);
+  await new Promise<void>((resolve) => {
+    server.listen(0, '127.0.0.1', resolve);
+  });
+  const address = server.address();
+  return typeof address === 'object' && address !== null ? address.port : 0;
+}
+
+test('tells a busy port from a free one', async () => {
+  const port = await busyPort();
+  expect(await isPortFree('127.0.0.1', port)).toBe(false);
+  servers.pop()?.close();
+  expect(await isPortFree('127.0.0.1', port)).toBe(true);
+});
+
+test('takes the first free port that no other service has', async () => {
+  const first = await chooseEndpointPort('127.0.0.1', undefined, new Set());
+  expect(first).toBeGreaterThanOrEqual(firstEndpointPort);
+  expect(await chooseEndpointPort('127.0.0.1', undefined, new Set([first]))).toBeGreaterThan(first);
+});
+
+test('a wished port that is busy, or the endpoint of another service, is refused with its number', async () => {
+  const port = await busyPort();
+  await expect(chooseEndpointPort('127.0.0.1', port, new Set())).rejects.toMatchObject({
+    code: 'SVC_PORT_BUSY',
+    message: expect.stringContaining(String(port)),
+  });
+  await expect(chooseEndpointPort('127.0.0.1', 1, new Set([1]))).rejects.toMatchObject({ code: 'SVC_PORT_BUSY' });
+});

@@ -1,0 +1,38 @@
+import { expect, test } from 'vitest';
+import { aTask, someResources } from '../../test/support/builders.ts';
+import { taskEnvironment } from './environment.ts';
+
+const identity = { owner: 'chat', replicaId: 3, taskId: 'svc-x_chat_3', port: 8080 };
+
+test('every variable of ours is there, with the twin that SkyPilot defines', () => {
+  const task = aTask({ resources: { order: 'any', choices: [someResources({ accelerator: { name: 'L4', count: 2 } })] } });
+  expect(taskEnvironment(task, identity)).toEqual({
+    SVC_NUM_GPUS_PER_NODE: '2',
+    SVC_NODE_RANK: '0',
+    SVC_NODE_IPS: '127.0.0.1',
+    SVC_NUM_NODES: '1',
+    SVC_TASK_ID: 'svc-x_chat_3',
+    SVC_SERVICE_NAME: 'chat',
+    SVC_REPLICA_ID: '3',
+    SVC_REPLICA_PORT: '8080',
+    SKYPILOT_NUM_GPUS_PER_NODE: '2',
+    SKYPILOT_NODE_RANK: '0',
+    SKYPILOT_NODE_IPS: '127.0.0.1',
+    SKYPILOT_NUM_NODES: '1',
+    SKYPILOT_TASK_ID: 'svc-x_chat_3',
+    SKYPILOT_SERVE_REPLICA_ID: '3',
+    SKYPILOT_SETUP_NUM_GPUS_PER_NODE: '2',
+    SKYPILOT_SETUP_NODE_RANK: '0',
+    SKYPILOT_SETUP_NODE_IPS: '127.0.0.1',
+  });
+});
+
+test('secrets win over envs of the same name, and neither can pretend to be ours', () => {
+  const env = taskEnvironment(aTask({ envs: { A: 'env', B: 'b', SVC_REPLICA_ID: '99' }, secrets: { A: 'secret' } }), identity);
+  expect([env['A'], env['B'], env['SVC_REPLICA_ID']]).toEqual(['secret', 'b', '3']);
+});
+
+test('a single launch has no replica and no port', () => {
+  const env = taskEnvironment(aTask(), { owner: 'box', replicaId: undefined, taskId: 't', port: undefined });
+  expect(Object.keys(env).filter((name) => /REPLICA/.test(name))).toEqual([]);
+});
