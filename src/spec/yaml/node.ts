@@ -13,6 +13,7 @@ interface NodeBase {
   readonly depth: number;
 }
 
+/** One value. */
 export interface ScalarNode extends NodeBase {
   readonly kind: 'scalar';
   readonly value: string | number | boolean | null;
@@ -22,16 +23,19 @@ export interface ScalarNode extends NodeBase {
   readonly origin: 'file' | 'substituted' | 'withheld';
 }
 
+/** Values in order. */
 export interface ListNode extends NodeBase {
   readonly kind: 'list';
   readonly items: readonly YamlNode[];
 }
 
+/** Values by key, in the order of the file. */
 export interface MapNode extends NodeBase {
   readonly kind: 'map';
   readonly entries: ReadonlyMap<string, MapEntry>;
 }
 
+/** One value of a map, with its key. */
 export interface MapEntry {
   /** Offset of the key in the file. */
   readonly keyAt: number;
