@@ -32,11 +32,15 @@ has_living_init() {
   return 1
 }
 
-# The way out of the namespaces, outside of them. Told the first process's pid on descriptor 8, says on 6 that it is ready, and goes when 8 is
-# at its end: its other side is held by the namespaces' processes alone.
+# The way out of the namespaces, outside of them. Told on descriptor 8 the first process's pid and that the namespaces are furnished, in either
+# order, it says on 6 that it is ready, and goes when 8 is at its end: its other side is held by the namespaces' processes alone.
 serve_outbound() {
   exec 9>&- 7<&-
-  read -r svc_pid <&8 || exit 0
+  svc_pid= svc_furnished=
+  while [ -z "$svc_pid" ] || [ -z "$svc_furnished" ]; do
+    read -r svc_line <&8 || exit 0
+    case $svc_line in furnished) svc_furnished=1 ;; *) svc_pid=$svc_line ;; esac
+  done
   case $svc_outbound in
     slirp4netns) exec slirp4netns --configure --mtu=65520 --disable-host-loopback --ready-fd=6 --exit-fd=8 "$svc_pid" tap0 ;;
     proxy) exec "$svc_node" "$svc_egress" "$svc_proxy_socket" <&8 >&6 ;;
@@ -74,6 +78,7 @@ note_first() {
 
 # bubblewrap tells the first process's pid in JSON, on descriptor 5.
 note_bwrap_first() {
+  rm -f "$svc_here/pipe.$$.info"
   while read -r svc_line; do
     case $svc_line in
       *'"child-pid"'*)
@@ -187,6 +192,7 @@ inside() {
     serve_way_in ${svc_relay-} < /dev/null > /dev/null 2>> "$svc_here/forwarder.log" 9>&- 7<&- &
   fi
   if [ "$svc_outbound" != none ]; then
+    echo furnished >&9
     # One byte, or the end when it failed.
     head -c 1 <&7 > /dev/null
     exec 7<&-

@@ -33,7 +33,7 @@ export function runCommand(argv: readonly string[], options: CommandOptions): Pr
 function startDetached(file: string, args: readonly string[], { env, cwd }: CommandOptions): Promise<ExecResult> {
   return new Promise((resolve) => {
     const child = spawn(file, args, { env, cwd, detached: true, stdio: 'ignore' });
-    child.once('error', (error) => resolve(failedToStart(error)));
+    child.once('error', (error) => resolve(failedToStart(file, error)));
     child.once('spawn', () => resolve({ exitCode: 0, stdout: '', stderr: '' }));
     child.unref();
   });
@@ -65,7 +65,7 @@ function runToEnd(file: string, args: readonly string[], options: CommandOptions
       if (signal?.aborted === true) reject(signal.reason instanceof Error ? signal.reason : new Error(String(signal.reason)));
       else resolve(result);
     };
-    child.once('error', (error) => settle(failedToStart(error)));
+    child.once('error', (error) => settle(failedToStart(file, error)));
     child.once('exit', (code, signalName) => {
       const ended = signalName === null ? (code ?? notRunnable) : 128 + constants.signals[signalName];
       const finish = (): void => settle({ exitCode: timedOut ? timedOutExitCode : ended, stdout: stdout.text(), stderr: stderr.text() });
@@ -78,8 +78,10 @@ function runToEnd(file: string, args: readonly string[], options: CommandOptions
   });
 }
 
-function failedToStart(error: Error): ExecResult {
-  return { exitCode: hasErrno(error, 'ENOENT') ? notFound : notRunnable, stdout: '', stderr: messageOf(error) };
+function failedToStart(file: string, error: Error): ExecResult {
+  // A name that was looked for along PATH is reported as forbidden when only one of the folders is: to a shell it is not there.
+  const isMissing = hasErrno(error, 'ENOENT') || (!file.includes('/') && hasErrno(error, 'EACCES'));
+  return { exitCode: isMissing ? notFound : notRunnable, stdout: '', stderr: messageOf(error) };
 }
 
 function collect(stream: NodeJS.ReadableStream): { text(): string } {

@@ -40,13 +40,12 @@ const choices = new Map<string, Promise<IsolationChoice>>();
 /** The best isolation that works here, or the one asked for; tried once per process. SVC_ISOLATION when the one asked for does not work. */
 export function chooseIsolation(context: IsolationContext, configured: LocalIsolation): Promise<IsolationChoice> {
   const wanted = envVar('SVC_LOCAL_ISOLATION') ?? configured;
-  const memoKey = `${context.paths.home}\0${wanted}`;
-  const known = choices.get(memoKey);
+  const known = choices.get(wanted);
   if (known !== undefined) return known;
   const choice = choose(context, wanted);
-  choices.set(memoKey, choice);
+  choices.set(wanted, choice);
   // A refusal is final only for those who wait for it now: the user may mend what is missing.
-  choice.catch(() => choices.delete(memoKey));
+  choice.catch(() => choices.delete(wanted));
   return choice;
 }
 

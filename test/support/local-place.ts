@@ -1,0 +1,53 @@
+import { defaultConfig, type LocalConfig } from '../../src/domain/config.ts';
+import { openProvider } from '../../src/providers/registry.ts';
+import type { MachineId, Provider } from '../../src/providers/provider.ts';
+import type { Remote } from '../../src/remote/remote.ts';
+import { systemClock } from '../../src/shared/clock.ts';
+import { homePaths, type HomePaths } from '../../src/shared/paths.ts';
+import { prepareHome } from '../../src/shared/prepare-home.ts';
+import { systemRandom } from '../../src/shared/random.ts';
+import { someResources } from './builders.ts';
+import { expectNoLeaks, killProcessesOf } from './leaks.ts';
+import { withTempHome } from './temp-home.ts';
+
+/** This computer as a place, in a home of its own. */
+export interface LocalPlace {
+  readonly paths: HomePaths;
+  readonly provider: Provider;
+  /** The place as another process would open it. */
+  open(): Promise<Provider>;
+  /** Changes the configuration from now on. */
+  configure(change: Partial<LocalConfig>): void;
+  machine(key: string): Promise<{ readonly id: MachineId; readonly remote: Remote }>;
+}
+
+/** Runs `use` with a local place; afterwards every machine is destroyed, and nothing of any may be left. */
+export async function withLocalPlace(local: Partial<LocalConfig>, use: (place: LocalPlace) => Promise<void>): Promise<void> {
+  await withTempHome(async (home) => {
+    const paths = homePaths(home, process.getuid?.() ?? 0);
+    prepareHome(paths);
+    let config = { ...defaultConfig, local: { ...defaultConfig.local, ...local } };
+    const open = (): Promise<Provider> =>
+      openProvider('local', { paths, clock: systemClock, random: systemRandom, config: () => Promise.resolve(config) });
+    const provider = await open();
+    try {
+      await use({
+        paths,
+        provider,
+        open,
+        configure: (change) => (config = { ...config, local: { ...config.local, ...change } }),
+        async machine(key) {
+          const { offers, whyNone } = await provider.offers(someResources(), {});
+          const [offer] = offers;
+          if (offer === undefined) throw new Error(`no offer: ${whyNone}`);
+          const id = await provider.create(offer, { tags: { 'svc-key': key }, ports: [8080], diskSizeGb: 1, imageId: undefined }, key, {});
+          return { id, remote: provider.remote(id) };
+        },
+      });
+      for (const { id } of await provider.list({}, {})) await provider.destroy(id, {});
+      await expectNoLeaks(home);
+    } finally {
+      await killProcessesOf(home);
+    }
+  });
+}
