@@ -1,7 +1,7 @@
 import { defineConfig } from 'vitest/config';
 
 const processTests = [
-  'src/{balancer,providers,remote,controller,store,api,cli,provision,node,shared}/**/*.process.test.ts',
+  'src/{balancer,providers,remote,controller,store,api,cli,provision,node,shared,spec}/**/*.process.test.ts',
   'test/architecture/**/*.test.ts',
 ];
 

@@ -54,7 +54,14 @@ function fromIssue(issue: Issue, context: FindingContext): readonly Finding[] {
     }
     case 'too_small':
     case 'too_big':
-      return [{ path: issue.path, key: false, message: `${range(issue)}${found(issue.path, context)}`, hint: undefined }];
+      return [
+        {
+          path: issue.path,
+          key: false,
+          message: `${range(issue)}${issue.origin === 'array' ? '' : found(issue.path, context)}`,
+          hint: undefined,
+        },
+      ];
     case 'custom':
     case 'invalid_format':
     case 'invalid_element':
@@ -70,10 +77,13 @@ function split(message: string): { readonly message: string; readonly hint: stri
   return { message: first, hint };
 }
 
+/** Known fields beyond this number are not listed in a hint. */
+const longestList = 12;
+
 function unknownField(path: Path, key: string, known: readonly string[], context: FindingContext): Finding {
   const meant = didYouMean(key, known);
   const home = context.homes.get(key);
-  let hint = `Known here: ${known.join(', ')}.`;
+  let hint = known.length > longestList ? undefined : `Known here: ${known.join(', ')}.`;
   if (meant !== undefined) hint = `Did you mean '${meant}'?`;
   else if (home !== undefined && path.length === 1) hint = `It belongs below '${home}:'.`;
   return { path, key: true, message: `unknown field ${quote(key)}`, hint, meant };

@@ -61,7 +61,7 @@ resources: {any_of: [{cpus: 1}], ▸ordered: [{cpus: 2}]}
 
 # a list in a list
 resources: {any_of: [{▸any_of: [{cpus: 1}]}]}
-=> resources.any_of[0]: unknown field 'any_of' (Known here: infra, cloud, region, zone, accelerators, gpus, cpus, memory, instance_type, use_spot, disk_size, disk_tier, network_tier, ports, image_id, labels, max_hourly_cost, autostop, job_recovery, priority, local_disk, ephemeral_storage, accelerator_args, volumes.)
+=> resources.any_of[0]: unknown field 'any_of'
 
 # infra and cloud
 resources: {infra: ▸aws, region: us-east-1}

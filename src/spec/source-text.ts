@@ -76,7 +76,7 @@ function findSecretLines(lines: readonly string[]): ReadonlyMap<number, number> 
     if (sectionIndent !== undefined && (indent > sectionIndent || (indent === sectionIndent && line.trimStart().startsWith('- ')))) {
       const value = /^\s*["']?[A-Za-z_]\w*["']?\s*:\s+(?=\S)/.exec(line);
       if (value !== null) found.set(index + 1, value[0].length);
-      else if (!/^\s*["']?[A-Za-z_]\w*["']?\s*:\s*$/.test(line) && !line.trimStart().startsWith('#')) found.set(index + 1, indent);
+      else if (!/^\s*["']?[A-Za-z_]\w*["']?\s*:\s*$/.test(line)) found.set(index + 1, indent);
       continue;
     }
     sectionIndent = undefined;

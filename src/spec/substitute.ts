@@ -43,9 +43,10 @@ function replaceReferences(text: string, variables: Variables, escape = (value: 
   });
 }
 
+const escapeForJson = (value: string): string => JSON.stringify(value).slice(1, -1);
+
 /** Outside of JSON's strings a value goes in as it is (`{"n": $N}`); what comes out is checked afterwards. */
 function replaceInJson(text: string, variables: Variables): string {
-  const escape = (value: string): string => JSON.stringify(value).slice(1, -1);
   let result = '';
   let start = 0;
   let inString = false;
@@ -53,7 +54,7 @@ function replaceInJson(text: string, variables: Variables): string {
     if (inString && text[index] === '\\') {
       index += 1;
     } else if (text[index] === '"' || index === text.length) {
-      result += replaceReferences(text.slice(start, index), variables, inString ? escape : undefined) + (text[index] ?? '');
+      result += replaceReferences(text.slice(start, index), variables, inString ? escapeForJson : undefined) + (text[index] ?? '');
       start = index + 1;
       inString = !inString;
     }

@@ -31,7 +31,7 @@ test.each([
 
 test('keys named like parts of every object stay keys and change no object', () => {
   const value = valueOf('constructor: {prototype: {polluted: 1}}\ntoString: 1\nhasOwnProperty: 2\n');
-  expect(Object.keys(value as object)).toEqual(['constructor', 'toString', 'hasOwnProperty']);
+  expect(Object.keys(value ?? {})).toEqual(['constructor', 'toString', 'hasOwnProperty']);
   expect(problemsOf('constructor: 1\n')[0]).toContain("unknown field 'constructor'");
   expect(({} as Record<string, unknown>)['polluted']).toBeUndefined();
   expect(problemsOf('service: {__proto__: {replicas: 1}}\n')).toEqual(["1:11 the key '__proto__' is not allowed"]);

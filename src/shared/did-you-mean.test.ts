@@ -1,0 +1,44 @@
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { didYouMean, editDistance } from './did-you-mean.ts';
+
+const known = ['replicas', 'replica_policy', 'ports', 'tls', 'readiness_probe', 'timeout_seconds', 'run', 'service'];
+
+test.each([
+  ['replica', 'replicas'],
+  ['replicsa', 'replicas'],
+  ['REPLICAS', 'replicas'],
+  ['port', 'ports'],
+  ['prots', 'ports'],
+  ['tsl', 'tls'],
+  ['runn', 'run'],
+  ['servce', 'service'],
+  ['timeout', 'timeout_seconds'],
+  ['probe', 'readiness_probe'],
+  ['readyness_probe', 'readiness_probe'],
+  ['zebra', undefined],
+  ['x', undefined],
+  ['', undefined],
+  ['r'.repeat(1_000_000), undefined],
+])('%s', (word, meant) => {
+  expect(didYouMean(word, known)).toBe(meant);
+});
+
+test.each([
+  ['', '', 0],
+  ['a', '', 1],
+  ['abc', 'acb', 1],
+  ['kitten', 'sitting', 3],
+  ['ca', 'abc', 3],
+])('from %j to %j', (a, b, distance) => {
+  expect(editDistance(a, b)).toBe(distance);
+});
+
+test('the distance is symmetric, zero only for equal words, and at most the longer length', () => {
+  const word = fc.string({ maxLength: 8, unit: fc.constantFrom('a', 'b', 'c') });
+  const property = fc.property(word, word, (a, b) => {
+    const distance = editDistance(a, b);
+    return distance === editDistance(b, a) && (distance === 0) === (a === b) && distance <= Math.max(a.length, b.length);
+  });
+  fc.assert(property);
+});
