@@ -1,4 +1,4 @@
-import { readFileSync, statSync } from 'node:fs';
+import { readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { FakeClock } from '../../test/support/fake-clock.ts';
 import { withTempHome } from '../../test/support/temp-home.ts';
@@ -86,4 +86,24 @@ test('a disk that takes nothing is reported once, and harms nothing', async () =
   }
   await log.close();
   expect(errors).toEqual([expect.stringContaining('could not be written')]);
+});
+
+test('a file that cannot be opened is reported once, tried again, and harms nothing', async () => {
+  await withTempHome(async (dir) => {
+    const clock = new FakeClock();
+    const errors: string[] = [];
+    const path = `${dir}/file/access.log`;
+    writeFileSync(`${dir}/file`, 'in the way');
+    const log = new AccessLog({ path, clock, onError: (message) => errors.push(message) });
+    write(log, 10);
+    await clock.advance(200);
+    write(log, 10);
+    await clock.advance(200);
+    expect(errors).toEqual([expect.stringContaining('could not be written')]);
+    rmSync(`${dir}/file`);
+    write(log, 10);
+    await clock.advance(200);
+    await log.close();
+    expect(linesOf(path)).toHaveLength(10);
+  });
 });

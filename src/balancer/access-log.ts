@@ -23,8 +23,9 @@ export interface AccessLogOptions {
 export class AccessLog {
   readonly #options: AccessLogOptions;
   readonly #rotateAt: number;
-  #file: number;
-  #size: number;
+  /** Undefined while it cannot be opened: requests are served all the same. */
+  #file: number | undefined;
+  #size = 0;
   #waiting = '';
   #isWriting = false;
   #lost = 0;
@@ -34,9 +35,7 @@ export class AccessLog {
   constructor(options: AccessLogOptions) {
     this.#options = options;
     this.#rotateAt = options.rotateAt ?? rotateAtBytes;
-    mkdirSync(dirname(options.path), { recursive: true, mode: 0o700 });
-    this.#file = openSync(options.path, 'a', 0o600);
-    this.#size = fstatSync(this.#file).size;
+    this.#open();
     options.clock.every(flushEveryMs, () => this.#flush());
   }
 
@@ -57,26 +56,41 @@ export class AccessLog {
         this.#onWritten = resolve;
       });
     }
+    if (this.#file !== undefined) {
+      try {
+        writeSync(this.#file, this.#waiting);
+        closeSync(this.#file);
+      } catch (error) {
+        this.#report(error);
+      }
+    }
+    this.#file = undefined;
+    this.#waiting = '';
+  }
+
+  #open(): void {
     try {
-      writeSync(this.#file, this.#waiting);
-      closeSync(this.#file);
+      mkdirSync(dirname(this.#options.path), { recursive: true, mode: 0o700 });
+      this.#file = openSync(this.#options.path, 'a', 0o600);
+      this.#size = fstatSync(this.#file).size;
     } catch (error) {
       this.#report(error);
     }
-    this.#waiting = '';
   }
 
   #flush(): void {
     if (this.#isWriting || this.#waiting === '') return;
+    if (this.#file === undefined) this.#open();
     const batch = Buffer.from(this.#waiting);
     this.#waiting = '';
+    if (this.#file === undefined) return;
     this.#isWriting = true;
-    this.#writeAll(batch, 0);
+    this.#writeAll(this.#file, batch, 0);
   }
 
-  #writeAll(batch: Buffer, from: number): void {
-    write(this.#file, batch, from, batch.length - from, null, (error, written) => {
-      if (error === null && from + written < batch.length) return this.#writeAll(batch, from + written);
+  #writeAll(file: number, batch: Buffer, from: number): void {
+    write(file, batch, from, batch.length - from, null, (error, written) => {
+      if (error === null && from + written < batch.length) return this.#writeAll(file, batch, from + written);
       this.#isWriting = false;
       if (error === null) this.#settle(batch.length);
       else this.#report(error);
@@ -93,13 +107,11 @@ export class AccessLog {
   }
 
   #rotate(): void {
-    const { path } = this.#options;
     try {
-      renameSync(path, `${path}.1`);
-      const next = openSync(path, 'a', 0o600);
-      closeSync(this.#file);
-      this.#file = next;
-      this.#size = 0;
+      renameSync(this.#options.path, `${this.#options.path}.1`);
+      if (this.#file !== undefined) closeSync(this.#file);
+      this.#file = undefined;
+      this.#open();
     } catch (error) {
       this.#report(error);
     }

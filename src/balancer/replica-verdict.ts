@@ -1,3 +1,4 @@
+import type { DialError } from '../shared/dial.ts';
 import type { BalancerContext, SuspectReason } from './balancer-context.ts';
 import { retryAfterSeconds, type ResponseHead } from './http1/response-head.ts';
 import type { Replica } from './replica.ts';
@@ -6,6 +7,15 @@ import type { Replica } from './replica.ts';
 export function blame(context: BalancerContext, replica: Replica, reason: SuspectReason): void {
   context.replicas.noteFailure(replica, reason === 'refused');
   context.suspect(replica.id, reason);
+}
+
+/** Our own shortage of files, ports or memory: says nothing about the replica. */
+const ownShortages: ReadonlySet<string> = new Set(['EMFILE', 'ENFILE', 'EADDRNOTAVAIL', 'ENOBUFS', 'ENOMEM']);
+
+/** The replica was not reached. */
+export function blameForDial(context: BalancerContext, replica: Replica, error: DialError | undefined): void {
+  if (error !== undefined && ownShortages.has(error.code)) return;
+  blame(context, replica, error?.code === 'ETIMEDOUT' ? 'timeout' : 'refused');
 }
 
 /** What the status of a response says about the replica's health. */

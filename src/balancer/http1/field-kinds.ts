@@ -62,45 +62,53 @@ export function isGuardedName(name: string): boolean {
   return guardedNames.has(name) || name.startsWith('x-forwarded-') || name.startsWith('x-svc-');
 }
 
-function classify(name: string): FieldKind {
-  const lower = name.toLowerCase();
-  const known = kindsByName.get(lower);
-  if (known !== undefined) return known;
-  if (lower.startsWith('x-forwarded-')) return FieldKind.forwarding;
-  if (lower.startsWith('x-svc-')) return FieldKind.own;
-  if (lower.includes('_') && isGuardedName(lower.replaceAll('_', '-'))) return FieldKind.forged;
-  return FieldKind.plain;
-}
-
-/** Peers send the same few spellings again and again; the bound keeps invented ones from filling memory. */
-const maxRemembered = 512;
-const remembered = new Map<string, FieldKind>();
-
-/** The kind of a field by its name, in any case. */
-export function fieldKind(name: string): FieldKind {
-  const seen = remembered.get(name);
-  if (seen !== undefined) return seen;
-  const kind = classify(name);
-  if (remembered.size < maxRemembered) remembered.set(name, kind);
-  return kind;
+interface SpecialName {
+  readonly name: string;
+  readonly kind: FieldKind;
 }
 
 const lengthBits = 5;
 const maxIndexedLength = 1 << lengthBits;
-const indexOfName = (length: number, firstOctet: number): number => (length << lengthBits) | (firstOctet & 31);
+const slotOf = (length: number, firstOctet: number): number => (length << lengthBits) | (firstOctet & 31);
 
-/** 1 for each pair of length and first letter that a name of a special kind has: the others need no closer look. */
-const mayBeSpecial = new Uint8Array(maxIndexedLength << lengthBits);
-for (const name of kindsByName.keys()) mayBeSpecial[indexOfName(name.length, name.charCodeAt(0))] = 1;
-for (let length = 0; length < maxIndexedLength; length += 1) mayBeSpecial[indexOfName(length, 'x'.charCodeAt(0))] = 1;
+/** Special names by length and first letter, so that most names are known to be plain by one look. No two share a slot; a test holds it so. */
+const slots: readonly (SpecialName | undefined)[] = (() => {
+  const all = Array.from<SpecialName | undefined>({ length: maxIndexedLength << lengthBits });
+  for (const [name, kind] of kindsByName) all[slotOf(name.length, name.charCodeAt(0))] = { name, kind };
+  return all;
+})();
 
-/** `fieldKind` of `text[from, to)`. `hasUnderscore`: there is one somewhere in the text. Makes no string for most names. */
-export function fieldKindAt(text: string, from: number, to: number, hasUnderscore: boolean): FieldKind {
-  const first = text.charCodeAt(from);
+/** The kind of the field whose name is `text[from, to)`, in any case. `mayHaveUnderscore`: false when the text has none. Makes no string in the usual case. */
+export function fieldKindAt(text: string, from: number, to: number, mayHaveUnderscore: boolean): FieldKind {
   const length = to - from;
-  const isLong = length >= maxIndexedLength;
-  if (!hasUnderscore && (isLong ? (first | 0x20) !== 0x78 : mayBeSpecial[indexOfName(length, first)] === 0)) return FieldKind.plain;
-  return fieldKind(text.slice(from, to));
+  const first = text.charCodeAt(from) | 0x20;
+  const candidate = length < maxIndexedLength ? slots[slotOf(length, first)] : undefined;
+  if (candidate !== undefined && hasPrefix(text, from, to, candidate.name)) return candidate.kind;
+  if (first === letterX) {
+    if (hasPrefix(text, from, to, 'x-forwarded-')) return FieldKind.forwarding;
+    if (hasPrefix(text, from, to, 'x-svc-')) return FieldKind.own;
+  }
+  return mayHaveUnderscore && isForged(text.slice(from, to)) ? FieldKind.forged : FieldKind.plain;
+}
+
+const letterX = 0x78;
+
+/** Ignores case: for the octets that names are made of, setting that bit changes letters alone. */
+function hasPrefix(text: string, from: number, to: number, lowerPrefix: string): boolean {
+  if (to - from < lowerPrefix.length) return false;
+  for (let index = 0; index < lowerPrefix.length; index += 1) {
+    if ((text.charCodeAt(from + index) | 0x20) !== lowerPrefix.charCodeAt(index)) return false;
+  }
+  return true;
+}
+
+function isForged(name: string): boolean {
+  return name.includes('_') && isGuardedName(name.toLowerCase().replaceAll('_', '-'));
+}
+
+/** The kind of a field by its name, in any case. */
+export function fieldKind(name: string): FieldKind {
+  return fieldKindAt(name, 0, name.length, true);
 }
 
 /**
