@@ -5,7 +5,7 @@
 #   svc_kind       root | userns | bwrap
 #   svc_node       the Node binary, svc_socket the way in, svc_address the machine's own address
 #   svc_keep       folders below /tmp that stay visible, one per line
-#   svc_outbound   slirp4netns | pasta | proxy | none, svc_name_server, svc_proxy_socket, svc_proxy_port, svc_egress (script)
+#   svc_outbound   slirp4netns | pasta | proxy | none, svc_proxy_socket, svc_proxy_port, svc_egress (script)
 #
 # It becomes the process that holds the namespaces open: when it dies they end with everything in them, and when the command ends so does it,
 # with the same exit code. The first process inside (its pid is written to init.PID and to $SVC_TERM_FILE) passes SIGTERM on to all others.
@@ -46,8 +46,9 @@ serve_outbound() {
     proxy) exec "$svc_node" "$svc_egress" "$svc_proxy_socket" <&8 >&6 ;;
     pasta)
       # It goes on in the background once it is ready, and where it cannot use its device it never is.
-      timeout 10 pasta --config-net --quiet --no-map-gw --dns-forward "$svc_name_server" -t none -u none -T none -U none \
-        --pid "$svc_here/pasta.$svc_pid" "$svc_pid" || exit 1
+      # The network is the one slirp4netns makes: not a copy of the host's, whose own address could then not be reached.
+      timeout 10 pasta --config-net --quiet --address 10.0.2.100 --netmask 24 --gateway 10.0.2.2 --no-map-gw --dns-forward 10.0.2.3 --ipv4-only \
+        -t none -u none -T none -U none --pid "$svc_here/pasta.$svc_pid" "$svc_pid" || exit 1
       read -r svc_pasta < "$svc_here/pasta.$svc_pid" && look_at "$svc_pasta" && svc_since=$svc_ticks
       echo >&6
       exec 6>&-

@@ -4,7 +4,7 @@ import type { LocalIsolation } from '../../domain/config.ts';
 import { runCommand } from '../../remote/run-command.ts';
 import type { Clock } from '../../shared/clock.ts';
 import { envVar, wholeEnv } from '../../shared/env.ts';
-import { messageOf, SvcError } from '../../shared/errors.ts';
+import { SvcError } from '../../shared/errors.ts';
 import type { HomePaths } from '../../shared/paths.ts';
 import { randomHex } from '../../shared/random-hex.ts';
 import { isolationKinds, isolationNames, type IsolationKind, type OutboundKind } from './isolation-kinds.ts';
@@ -62,6 +62,8 @@ async function choose(context: IsolationContext, wanted: string): Promise<Isolat
   }
   const refused: (readonly [string, string])[] = [];
   for (const kind of forced === undefined ? isolationKinds : [forced]) {
+    // To an ordinary user this is no finding.
+    if (kind === 'root' && process.getuid?.() !== 0 && forced === undefined) continue;
     const why = await whyNot(context, kind);
     if (why === undefined) {
       const outbound = await chooseOutbound(context, kind);
@@ -86,7 +88,6 @@ async function choose(context: IsolationContext, wanted: string): Promise<Isolat
 async function whyNot(context: IsolationContext, kind: IsolationKind): Promise<string | undefined> {
   if (kind === 'none') return undefined;
   if (process.platform !== 'linux') return `it needs Linux, and this is ${process.platform}`;
-  if (kind === 'root' && process.getuid?.() !== 0) return 'it needs root';
   return tryEntering(context, kind, 'none', ['true']);
 }
 
@@ -121,15 +122,18 @@ async function tryEntering(
     const result = await runCommand(['sh', files.enter, ...argv], { env: wholeEnv(), clock: context.clock, timeoutMs: tryTimeoutMs });
     if (result.exitCode === 0) return undefined;
     return lastLine(result.stderr) ?? lastLine(readIfThere(join(dir, 'outbound.log'))) ?? `it ended with exit code ${result.exitCode}`;
-  } catch (error) {
-    return messageOf(error);
   } finally {
     rmSync(dir, { recursive: true, force: true });
   }
 }
 
+/** The last line of what a command complained about, without the place in our script. */
 function lastLine(text: string): string | undefined {
-  const line = text.trim().split('\n').at(-1);
+  const line = text
+    .trim()
+    .split('\n')
+    .at(-1)
+    ?.replace(/^.*enter\.sh: (?:line )?(?:\d+: )?(?:exec: )?/, '');
   return line === '' ? undefined : line;
 }
 

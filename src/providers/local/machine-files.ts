@@ -13,8 +13,8 @@ export const insideAddress = '100.64.0.1';
 /** Where programs inside find the proxy; above the range that systems take ephemeral ports from. */
 const proxyPort = 61_080;
 
-/** Where names are answered inside: fixed for slirp4netns (slirp4netns(1)), told to pasta. */
-const nameServers: Readonly<Partial<Record<OutboundKind, string>>> = { slirp4netns: '10.0.2.3', pasta: '100.64.0.53' };
+/** Where slirp4netns answers names (slirp4netns(1)), and where enter.sh tells pasta to. */
+const nameServer = '10.0.2.3';
 
 const nodeFile = (name: string): string => fileURLToPath(new URL(`../../node/${name}`, import.meta.url));
 
@@ -27,8 +27,7 @@ export function writeEnterFiles(files: MachineFiles, paths: HomePaths, isolation
   if (isolation === 'none') return;
   copyFileSync(nodeFile('enter.sh'), files.enter);
   copyFileSync(nodeFile('forwarder.mjs'), files.forwarder);
-  const nameServer = nameServers[outbound];
-  if (nameServer !== undefined)
+  if (outbound === 'slirp4netns' || outbound === 'pasta')
     writeFileSync(
       files.resolvConf,
       `nameserver ${nameServer}
@@ -41,7 +40,6 @@ ${searchLines()}`,
     address: insideAddress,
     keep: keptBelowTmp(paths).join('\n'),
     outbound,
-    name_server: nameServer ?? '',
     proxy_socket: files.proxySocket,
     proxy_port: String(proxyPort),
     egress: nodeFile('egress.ts'),
