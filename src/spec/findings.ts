@@ -81,12 +81,13 @@ function split(message: string): { readonly message: string; readonly hint: stri
 const longestList = 12;
 
 function unknownField(path: Path, key: string, known: readonly string[], context: FindingContext): Finding {
-  const meant = didYouMean(key, known);
+  const text = entryAt(context.root, path)?.keyText ?? key;
+  const meant = didYouMean(text, known);
   const home = context.homes.get(key);
   let hint = known.length > longestList ? undefined : `Known here: ${known.join(', ')}.`;
   if (meant !== undefined) hint = `Did you mean '${meant}'?`;
   else if (home !== undefined && path.length === 1) hint = `It belongs below '${home}:'.`;
-  return { path, key: true, message: `unknown field ${quote(key)}`, hint, meant };
+  return { path, key: true, message: `unknown field ${quote(text)}`, hint, meant };
 }
 
 function invalidKey(issue: Issue & { readonly code: 'invalid_key' }, context: FindingContext): Finding {

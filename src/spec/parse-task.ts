@@ -1,5 +1,6 @@
 import type { ServiceSpec, Task } from '../domain/task.ts';
 import { SvcError } from '../shared/errors.ts';
+import { quote } from '../shared/quote.ts';
 import { homeDir } from '../shared/home-dir.ts';
 import { findingsOf, type FindingContext } from './findings.ts';
 import { parsePartly } from './partial-parse.ts';
@@ -8,11 +9,11 @@ import { readFileMounts, readWorkdir } from './read/mounts.ts';
 import { readResources } from './read/resources.ts';
 import { readService } from './read/service.ts';
 import { checkService, checkServiceResources } from './read/service-rules.ts';
-import { readVariables, reportMissing, type TaskVariables } from './read/variables.ts';
+import { readVariables, reportMissing, type GivenVariables, type TaskVariables } from './read/variables.ts';
 import { Report } from './report.ts';
 import { machineSection } from './schema/resources.ts';
 import { serviceSection } from './schema/service.ts';
-import { taskSection, type TaskFields } from './schema/task.ts';
+import { taskSection, variableName, type TaskFields } from './schema/task.ts';
 import { SourceText } from './source-text.ts';
 import { retyped, substitute, substituteJson } from './substitute.ts';
 import { dropNulls } from './yaml/drop-nulls.ts';
@@ -51,7 +52,9 @@ export function parseTask(input: TaskSource): Task {
   }
   const root = dropNulls(composed.root, nullableSections);
   const variables = readVariables(root, input);
-  return new TaskReader(source, root, variables).read(pathBase(input.file, input.home ?? homeDir()), input.workdir);
+  const reader = new TaskReader(source, root, variables);
+  reader.checkGiven(input);
+  return reader.read(pathBase(input.file, input.home ?? homeDir()), input.workdir);
 }
 
 /** The error for a file beyond `maxTaskBytes`. */
@@ -101,6 +104,15 @@ class TaskReader {
     this.#variables = variables;
     this.#root = substituteSections(root, variables);
     this.#report = new Report(source, this.#root, () => variables.secrets.values());
+  }
+
+  /** The command line checks its flags itself; the control API takes what it is sent. */
+  checkGiven({ envs, secrets }: GivenVariables): void {
+    for (const [name, value] of [...Object.entries(envs), ...Object.entries(secrets)]) {
+      if (!variableName.test(name) || name === '__proto__')
+        this.#report.at([], `${quote(name)}, given beside the file, is not the name of a variable`);
+      else if (value.includes('\0')) this.#report.at([], `the value of ${name}, given beside the file, holds the NUL character`);
+    }
   }
 
   read(base: PathBase, workdir: string | undefined): Task {

@@ -10,7 +10,7 @@ export interface PartialParse<Output> {
 
 /**
  * Validates, and where parts are refused goes on with the rest, so that rules over several fields can be checked on what is sound.
- * `retype` may offer another value for a refused part (a number for a variable's text); undefined leaves it.
+ * `retype` may offer another value for a part of the wrong type (a number for a variable's text); undefined leaves it.
  */
 export function parsePartly<Schema extends z.ZodType>(
   schema: Schema,
@@ -21,7 +21,9 @@ export function parsePartly<Schema extends z.ZodType>(
   let result = schema.safeParse(rest);
   if (result.success) return { output: result.data, issues: [] };
   const retyped = new Edits();
-  for (const { path } of result.error.issues) retyped.add(path, retype(path));
+  for (const { code, path } of result.error.issues) {
+    if (code === 'invalid_type' || code === 'invalid_union') retyped.add(path, retype(path));
+  }
   if (!retyped.isEmpty) {
     rest = retyped.apply(rest);
     result = schema.safeParse(rest);

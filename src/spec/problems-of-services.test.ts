@@ -16,7 +16,7 @@ service: {readiness_probe: {path: ▸health}}
 # a path with a space
 resources: {ports: 80}
 service: {readiness_probe: ▸/a b}
-=> service.readiness_probe: must not have spaces or "#" in it (Write a space as %20.)
+=> service.readiness_probe: must have only visible ASCII characters, and no "#" (Write others percent-encoded, for instance a space as %20.)
 
 # a probe without path
 resources: {ports: 80}
@@ -38,6 +38,12 @@ resources: {ports: 80}
 service: {readiness_probe: {path: /, initial_delay_seconds: ▸-1}}
 => service.readiness_probe.initial_delay_seconds: must be at least 0, found the number -1
 
+# a delay that no timer can wait
+resources: {ports: 80}
+service: {readiness_probe: {path: /, initial_delay_seconds: ▸1_000_000_000}, graceful_termination: ▸99w}
+=> service.readiness_probe.initial_delay_seconds: must be at most 2000000, found the number 1_000_000_000
+=> service.graceful_termination: must be at most 2000000 seconds
+
 # no timeout
 resources: {ports: 80}
 service: {readiness_probe: {path: /, timeout_seconds: ▸0}}
@@ -56,7 +62,7 @@ service: {readiness_probe: {path: /, headers: {X: ▸1}}}
 # a header of two lines
 resources: {ports: 80}
 service: {readiness_probe: {path: /, headers: {X: ▸"a\nb"}}}
-=> service.readiness_probe.headers.X: must be on one line
+=> service.readiness_probe.headers.X: must be one line of Latin-1 text
 
 # a bad header name
 resources: {ports: 80}

@@ -128,7 +128,7 @@ test('a value that makes JSON invalid is a problem', () => {
 
 test('a value with a line break cannot add a header', () => {
   const source = 'service: {ports: 80, readiness_probe: {path: /, headers: {X: $LINES}}}\n';
-  expect(problemsOf(source, variables)).toEqual(['1:62 service.readiness_probe.headers.X: must be on one line']);
+  expect(problemsOf(source, variables)).toEqual(['1:62 service.readiness_probe.headers.X: must be one line of Latin-1 text']);
 });
 
 const secret = 'hunter2hunter2';
@@ -155,6 +155,25 @@ test.each([
   const error = refusalOf(source, { secrets: { KEY: secret } });
   expect(JSON.stringify([error.message, error.hint, error.problems])).not.toContain(secret);
   expect(error.problems.length).toBeGreaterThan(0);
+});
+
+test.each([
+  ['replicas: $N', '-1', "service.replicas: must be at least 0, found the value of '$N'"],
+  ['replicas: $N', 'two', "service.replicas: expected a whole number, found the value of '$N'"],
+  ['readiness_probe: $N', '5', 'service.readiness_probe: must start with "/"'],
+  ['$N: 1', 'x', "service: unknown field '$N'"],
+])('a value that does not fit is not told: %s with %s', (line, value, message) => {
+  const [problem] = refusalOf(`service:\n  ports: 80\n  ${line}\n`, { secrets: { N: value } }).problems;
+  expect(problem).toMatchObject({ message, line: 3 });
+});
+
+test('names and values that come from elsewhere than the command line are checked as well', () => {
+  const error = refusalOf('run: x\n', { envs: { '1A': 'x', B: 'a\0b' }, secrets: { 'a b': 'y' } });
+  expect(error.problems.map(({ message }) => message)).toEqual([
+    "'1A', given beside the file, is not the name of a variable",
+    'the value of B, given beside the file, holds the NUL character',
+    "'a b', given beside the file, is not the name of a variable",
+  ]);
 });
 
 test('what a problem quotes is the text of the file', () => {

@@ -57,8 +57,14 @@ export function reading<Schema extends z.ZodType, Result>(schema: Schema, read: 
 /** Text that is not empty. */
 export const someText = z.string().min(1);
 
+/** Seconds, about 23 days: longer ones do not fit a timer (2^31 ms). */
+const maxSeconds = 2_000_000;
+
 /** A number of seconds. */
-export const seconds = z.number().min(0);
+export const seconds = z.number().min(0).max(maxSeconds);
+
+/** A number of seconds that is not 0. */
+export const someSeconds = z.number().gt(0).max(maxSeconds);
 
 /** Stands in a type issue of a whole number, which otherwise says only that a number was expected. */
 export const wholeNumberMark = 'int';
@@ -77,7 +83,8 @@ export const duration = z.union([
   seconds,
   reading(z.string(), (text) => {
     const parsed = parseDuration(text, 's');
-    return parsed === undefined ? { problem: 'is not a duration\nWrite seconds, or for instance 90s, 10m or 1h30m.' } : { ok: parsed };
+    if (parsed === undefined) return { problem: 'is not a duration\nWrite seconds, or for instance 90s, 10m or 1h30m.' };
+    return parsed > maxSeconds ? { problem: `must be at most ${maxSeconds} seconds` } : { ok: parsed };
   }),
 ]);
 

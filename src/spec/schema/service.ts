@@ -11,6 +11,7 @@ import {
   required,
   seconds,
   section,
+  someSeconds,
   someText,
   type Reading,
   word,
@@ -21,12 +22,12 @@ import {
 const probePath = z
   .string()
   .regex(/^\//, 'must start with "/"\nWrite for instance: /health')
-  .regex(/^[^\s#]*$/, 'must not have spaces or "#" in it\nWrite a space as %20.');
+  .regex(/^[!-"$-~]*$/, 'must have only visible ASCII characters, and no "#"\nWrite others percent-encoded, for instance a space as %20.');
 
 /** Header names as HTTP allows them; values on one line, as a line break would begin another header. */
 const headers = z.record(
   z.string().regex(/^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/, 'is not the name of an HTTP header'),
-  z.string().regex(/^[^\r\n]*$/, 'must be on one line'),
+  z.string().regex(/^[\t -~\u00a0-\u00ff]*$/, 'must be one line of Latin-1 text'),
 );
 
 const jsonText = reading(z.string(), (text): Reading<string> => {
@@ -44,8 +45,8 @@ const probe = section({
   post_data: field(z.union([jsonText, jsonMap]), 'JSON text or a map; when given, the probe is a POST with this body.'),
   headers: field(headers, 'Headers of the probe; values are text. `$NAME` of `envs` and `secrets` is put in.'),
   initial_delay_seconds: field(seconds, 'How long a new replica may take to become ready, from its first failed probe.', 1200),
-  timeout_seconds: field(z.number().gt(0), 'How long one probe may take; more than 0.', 15),
-  endpoint_probe_interval_seconds: field(z.number().gt(0), 'Time between two probes of a replica; more than 0.', 10),
+  timeout_seconds: field(someSeconds, 'How long one probe may take; more than 0.', 15),
+  endpoint_probe_interval_seconds: field(someSeconds, 'Time between two probes of a replica; more than 0.', 10),
   consecutive_failure_threshold_timeout: field(
     seconds,
     'How long all probes of a replica that was ready may fail before it is replaced, in seconds.',
