@@ -4,6 +4,7 @@ import type { AccessRecord } from './access-record.ts';
 import type { Deadlines } from './deadlines.ts';
 import type { ReplicaSet } from './replica-set.ts';
 import type { RetryBudget } from './retry-budget.ts';
+import type { WaitingRoom } from './waiting-room.ts';
 
 /** Why a replica deserves a probe at once. */
 export type SuspectReason = Extract<BalancerReport, { type: 'suspect' }>['reason'];
@@ -15,6 +16,7 @@ export interface BalancerContext {
   readonly deadlines: Deadlines;
   readonly replicas: ReplicaSet;
   readonly retryBudget: RetryBudget;
+  readonly waitingRoom: WaitingRoom;
   readonly counters: RequestCounters;
   readonly newRequestId: () => string;
   /** A request ended. */

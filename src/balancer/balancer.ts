@@ -14,6 +14,7 @@ import { ReplicaSet } from './replica-set.ts';
 import { createRequestIds } from './request-ids.ts';
 import { RetryBudget } from './retry-budget.ts';
 import { StatsPacer } from './stats-report.ts';
+import { WaitingRoom } from './waiting-room.ts';
 
 const statsEveryMs = 250;
 const suspectEveryMs = 1_000;
@@ -30,6 +31,7 @@ export class Balancer {
   readonly #config: BalancerConfig;
   readonly #deps: BalancerDeps;
   readonly #replicas: ReplicaSet;
+  readonly #waitingRoom: WaitingRoom;
   readonly #lastReplicas: LastReplicas;
   readonly #accessLog: AccessLog;
   readonly #listener: Listener;
@@ -50,6 +52,7 @@ export class Balancer {
     const deadlines = new Deadlines(clock);
     const crashed = (error: unknown): void => logger.error({ err: error }, 'Unexpected error on one connection');
     this.#replicas = new ReplicaSet(createPolicy(config.policy), random, { clock, deadlines, crashed });
+    this.#waitingRoom = new WaitingRoom(deadlines, config.replicaWaitMs);
     this.#lastReplicas = new LastReplicas(config.lastReplicasFile);
     this.#accessLog = new AccessLog({ path: config.accessLog, clock, onError: (message) => logger.error(message) });
     const context: BalancerContext = {
@@ -58,6 +61,7 @@ export class Balancer {
       deadlines,
       replicas: this.#replicas,
       retryBudget: new RetryBudget(),
+      waitingRoom: this.#waitingRoom,
       counters: this.#counters,
       newRequestId: createRequestIds(),
       log: (record) => this.#accessLog.add(record),
@@ -78,7 +82,7 @@ export class Balancer {
     const last = this.#lastReplicas.load();
     if (last === undefined)
       logger.warn({ file: this.#config.lastReplicasFile }, 'The last replica set cannot be read; waiting for a new one');
-    this.#replicas.apply(last ?? []);
+    this.#apply(last ?? []);
     this.#port = await this.#listener.listen();
     await this.#control.listen();
     clock.every(statsEveryMs, () => this.#reportStats());
@@ -99,9 +103,14 @@ export class Balancer {
     if (epoch === this.#epoch && revision < this.#revision) return undefined;
     this.#epoch = epoch;
     this.#revision = revision;
-    this.#replicas.apply(replicas);
+    this.#apply(replicas);
     this.#save(replicas);
     return { type: 'applied', epoch, revision };
+  }
+
+  #apply(replicas: readonly BalancerReplica[]): void {
+    this.#replicas.apply(replicas);
+    this.#waitingRoom.replicasChanged(this.#replicas.hasServing);
   }
 
   #save(replicas: readonly BalancerReplica[]): void {

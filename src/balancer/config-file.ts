@@ -15,6 +15,7 @@ const kinds = {
   idleTimeoutMs: 'number',
   retryUnsafe: 'boolean',
   exposeReplica: 'boolean',
+  replicaWaitMs: 'number',
   retryAfterSeconds: 'number',
 } as const satisfies Record<Exclude<keyof BalancerConfig, 'maxBodyBytes'>, 'string' | 'number' | 'boolean'>;
 

@@ -15,7 +15,8 @@ import { LF } from './http1/octets.ts';
 import * as own from './own-responses.ts';
 import type { ReplicaConnection, ReplicaConnectionUser } from './replica-connection.ts';
 import type { Replica } from './replica.ts';
-import { blame, judgeStatus } from './replica-verdict.ts';
+import { blame, blameForDial, judgeStatus } from './replica-verdict.ts';
+import type { Waiting } from './waiting-room.ts';
 import { ReplayBuffer } from './replay-buffer.ts';
 import { decideRetry, isIdempotent, type FailedAttempt } from './retry-decision.ts';
 
@@ -32,6 +33,11 @@ export class Exchange implements ReplicaConnectionUser {
   readonly #record: AccessRecord;
   readonly #replay = new ReplayBuffer();
   readonly #excluded: Replica[] = [];
+  #timesSent = 0;
+  /** Made when it first has to wait. */
+  #waiting: Waiting | undefined;
+  /** The answer when waiting was in vain. */
+  #otherwise: OwnResponse = own.internalError;
   #phase: 'new' | 'connecting' | 'sent' | 'relaying' | 'done' = 'new';
   #requestTrailers: Trailers | undefined;
   #attempt: Attempt | undefined;
@@ -144,7 +150,7 @@ export class Exchange implements ReplicaConnectionUser {
   /** `otherwise`: the answer when there is no replica to try. `mustBeNew`: take no connection that served before. */
   #pick(otherwise: OwnResponse, mustBeNew = false): void {
     const choice = this.#context.replicas.pick(this.#excluded);
-    if (choice === undefined) return this.#answer(otherwise);
+    if (choice === undefined) return this.#wait(otherwise);
     const { replica, reason } = choice;
     this.#record.attempts += 1;
     this.#record.replicaId = replica.id;
@@ -161,10 +167,26 @@ export class Exchange implements ReplicaConnectionUser {
     return attempt.dial((error, connection) => this.#dialled(attempt, error, connection));
   }
 
+  /** No replica can take it at this moment: one that is about to come may. */
+  #wait(otherwise: OwnResponse): void {
+    this.#otherwise = otherwise;
+    this.#waiting ??= { giveUpAt: undefined, tryAgain: () => this.#lookAgain(), giveUp: () => this.#answer(this.#otherwise) };
+    if (!this.#context.waitingRoom.enter(this.#waiting)) return this.#answer(otherwise);
+    this.#phase = 'connecting';
+    // The waiting room has its own, shorter limit.
+    this.#client.deadlineAt = Number.POSITIVE_INFINITY;
+    return undefined;
+  }
+
+  #lookAgain(): void {
+    this.#excluded.length = 0;
+    this.#pick(this.#otherwise);
+  }
+
   #dialled(attempt: Attempt, error: DialError | undefined, connection: ReplicaConnection | undefined): void {
     try {
       if (connection !== undefined) return this.#send(connection);
-      blame(this.#context, attempt.replica, error?.code === 'ETIMEDOUT' ? 'timeout' : 'refused');
+      blameForDial(this.#context, attempt.replica, error);
       return this.#retry({ how: 'unreached', wasReused: false }, own.noReadyReplica(this.#context.config));
     } catch (unexpected) {
       this.#context.crashed(unexpected);
@@ -174,6 +196,7 @@ export class Exchange implements ReplicaConnectionUser {
 
   #send(connection: ReplicaConnection): void {
     this.#phase = 'sent';
+    this.#timesSent += 1;
     this.#record.sentMs = this.#elapsed();
     connection.begin(this, this.#head.method);
     connection.writer.text(forwardRequestHead(this.#head, this.#client.forwarded, this.#record.requestId));
@@ -302,7 +325,7 @@ export class Exchange implements ReplicaConnectionUser {
   #retry(failed: FailedAttempt, otherwise: OwnResponse): void {
     const decision = decideRetry(failed, {
       method: this.#head.method,
-      attempts: this.#record.attempts,
+      timesSent: this.#timesSent,
       isReplayable: this.#replay.isComplete,
       retryUnsafe: this.#context.config.retryUnsafe,
     });
@@ -352,6 +375,7 @@ export class Exchange implements ReplicaConnectionUser {
 
   #close(outcome: AccessRecord['outcome']): void {
     this.#phase = 'done';
+    if (this.#waiting !== undefined) this.#context.waitingRoom.leave(this.#waiting);
     this.#replay.release();
     if (outcome === 'unavailable' || outcome === 'truncated') this.#context.counters.errors += 1;
     this.#record.outcome = outcome;

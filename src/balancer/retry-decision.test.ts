@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest';
-import { decideRetry, maxAttempts, type FailedAttempt, type RetriedRequest } from './retry-decision.ts';
+import { decideRetry, maxTimesSent, type FailedAttempt, type RetriedRequest } from './retry-decision.ts';
 
 const aRequest = (changes: Partial<RetriedRequest> = {}): RetriedRequest => ({
   method: 'GET',
-  attempts: 1,
+  timesSent: 1,
   isReplayable: true,
   retryUnsafe: false,
   ...changes,
@@ -22,7 +22,8 @@ test.each([
   ['POST is sent again when the service says so', lost, aRequest({ method: 'POST', retryUnsafe: true }), 'elsewhere'],
   ['the end of an idle connection leads to a new one, at any replica', raced, aRequest(), 'anew'],
   ['a body that was not kept cannot be sent again', unreached, aRequest({ isReplayable: false }), 'give-up'],
-  ['after three attempts the client is told', unreached, aRequest({ attempts: maxAttempts }), 'give-up'],
+  ['after it was sent three times the client is told', lost, aRequest({ timesSent: maxTimesSent }), 'give-up'],
+  ['connects that fail do not count as sent', unreached, aRequest({ timesSent: maxTimesSent }), 'elsewhere'],
 ] as const)('%s', (_, failed, request, expected) => {
   expect(decideRetry(failed, request)).toBe(expected);
 });

@@ -9,8 +9,8 @@ export interface FailedAttempt {
 /** The request that may be sent again. */
 export interface RetriedRequest {
   readonly method: string;
-  /** Attempts made so far, the failed one included. */
-  readonly attempts: number;
+  /** How often it was sent so far, wholly or in part. Connects that failed cost a replica nothing and are not counted. */
+  readonly timesSent: number;
   /** Whether all of the body that was read is still held. */
   readonly isReplayable: boolean;
   /** The service says that any of its requests may run twice. */
@@ -20,8 +20,8 @@ export interface RetriedRequest {
 /** What to do: try another replica; try any, the same one included, over a new connection; or tell the client. */
 export type RetryDecision = 'elsewhere' | 'anew' | 'give-up';
 
-/** Attempts in all for one request. */
-export const maxAttempts = 3;
+/** How often one request is sent at most. */
+export const maxTimesSent = 3;
 
 /** RFC 9110, section 9.2.2. */
 const idempotentMethods: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS', 'PUT', 'DELETE']);
@@ -33,8 +33,9 @@ export function isIdempotent(method: string): boolean {
 
 /** Never sends a request again that a replica may have begun to run, unless running it twice does no harm. Pure. */
 export function decideRetry(failed: FailedAttempt, request: RetriedRequest): RetryDecision {
-  if (request.attempts >= maxAttempts || !request.isReplayable) return 'give-up';
+  if (!request.isReplayable) return 'give-up';
   if (failed.how === 'unreached') return 'elsewhere';
+  if (request.timesSent >= maxTimesSent) return 'give-up';
   if (!isIdempotent(request.method) && !request.retryUnsafe) return 'give-up';
   // The usual case is the race between our request and the end of the replica's patience with an idle connection: nothing is wrong with it.
   return failed.wasReused ? 'anew' : 'elsewhere';

@@ -15,6 +15,9 @@ const reconcilerMain = fileURLToPath(new URL('service/main.ts', import.meta.url)
 /** How long a balancer may finish what it has when its service is gone, ms: the replicas, and so all requests, ended before. */
 const balancerGraceMs = 2_000;
 
+/** How long a request waits when the last replica is lost, ms: a replacement on a machine that is there takes a second or a few. */
+const replicaWaitMs = 10_000;
+
 /** What `Retry-After` says while nothing is ready, s. */
 const retryAfterSeconds = 5;
 
@@ -165,6 +168,7 @@ export class ServiceProcesses {
       maxBodyBytes: spec.loadBalancer.maxBodyBytes ?? null,
       retryUnsafe: spec.loadBalancer.retryUnsafe,
       exposeReplica: spec.loadBalancer.exposeReplica,
+      replicaWaitMs,
       retryAfterSeconds,
     };
     writeFileAtomic(files.balancerConfig, `${JSON.stringify(config, undefined, 2)}\n`);

@@ -21,6 +21,8 @@ export interface BalancerConfig {
   readonly maxBodyBytes: number | null;
   readonly retryUnsafe: boolean;
   readonly exposeReplica: boolean;
+  /** How long a request that meets no replica waits for one when the service had some a moment ago. */
+  readonly replicaWaitMs: number;
   /** Sent as `Retry-After` with 503, s. */
   readonly retryAfterSeconds: number;
 }

@@ -188,6 +188,7 @@ export function balancerConfig(dir: string, changes: Partial<BalancerConfig> = {
     maxBodyBytes: null,
     retryUnsafe: false,
     exposeReplica: true,
+    replicaWaitMs: 0,
     retryAfterSeconds: 7,
     ...changes,
   };
