@@ -10,6 +10,8 @@ export interface JsonSchema {
   readonly default?: unknown;
   /** Ours, for the documentation only: a default that is no fixed value. */
   readonly defaultWords?: string;
+  /** Ours: the words of `enum` may be written in any case. */
+  readonly anyCase?: boolean;
   readonly pattern?: string;
   readonly minimum?: number;
   readonly maximum?: number;
@@ -48,5 +50,13 @@ function isJsonSchema(value: object): value is JsonSchema {
 
 /** The text of a schema file. */
 export function renderJsonSchema(schema: JsonSchema): string {
-  return `${JSON.stringify(schema, (key, value: unknown) => (key === 'defaultWords' ? undefined : value), 2)}\n`;
+  return `${JSON.stringify(schema, forEditors, 2)}\n`;
+}
+
+/** Takes our own keywords away. JSON Schema knows no words of any case: lower and upper case are what people write. */
+function forEditors(key: string, value: unknown): unknown {
+  if (key === 'defaultWords' || key === 'anyCase') return undefined;
+  if (typeof value !== 'object' || value === null || !('anyCase' in value) || !('enum' in value) || !Array.isArray(value.enum))
+    return value;
+  return { ...value, enum: value.enum.flatMap((word) => [String(word), String(word).toUpperCase()]) };
 }

@@ -100,7 +100,7 @@ export const byteSize = z.union([
 
 /** A closed list of words in which case does not count. */
 export function word<const Words extends readonly [string, ...string[]]>(words: Words) {
-  return z.preprocess((value) => (typeof value === 'string' ? value.toLowerCase() : value), z.enum(words));
+  return z.preprocess((value) => (typeof value === 'string' ? value.toLowerCase() : value), z.enum(words)).meta({ anyCase: true });
 }
 
 /** Data of any form, kept for later or for others. */
