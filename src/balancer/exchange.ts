@@ -34,6 +34,8 @@ export class Exchange implements ReplicaConnectionUser {
   readonly #replay = new ReplayBuffer();
   readonly #excluded: Replica[] = [];
   #timesSent = 0;
+  /** The next attempt is one that the budget must allow. */
+  #needsBudget = false;
   /** Made when it first has to wait. */
   #waiting: Waiting | undefined;
   /** The answer when waiting was in vain. */
@@ -149,6 +151,8 @@ export class Exchange implements ReplicaConnectionUser {
 
   /** `otherwise`: the answer when there is no replica to try. `mustBeNew`: take no connection that served before. */
   #pick(otherwise: OwnResponse, mustBeNew = false): void {
+    if (this.#needsBudget && !this.#context.retryBudget.spend(this.#context.clock.monotonic())) return this.#wait(otherwise);
+    this.#needsBudget = false;
     const choice = this.#context.replicas.pick(this.#excluded);
     if (choice === undefined) return this.#wait(otherwise);
     const { replica, reason } = choice;
@@ -167,7 +171,7 @@ export class Exchange implements ReplicaConnectionUser {
     return attempt.dial((error, connection) => this.#dialled(attempt, error, connection));
   }
 
-  /** No replica can take it at this moment: one that is about to come may. */
+  /** No replica can take it at this moment, or no retry is left: that may change within moments. */
   #wait(otherwise: OwnResponse): void {
     this.#otherwise = otherwise;
     this.#waiting ??= { giveUpAt: undefined, tryAgain: () => this.#lookAgain(), giveUp: () => this.#answer(this.#otherwise) };
@@ -334,7 +338,7 @@ export class Exchange implements ReplicaConnectionUser {
     if (decision === 'anew') return this.#pick(otherwise, true);
     if (decision === 'give-up') return this.#answer(otherwise);
     // Connects cost a replica nothing, so only requests that were sent are held to the budget.
-    if (failed.how === 'lost' && !this.#context.retryBudget.spend(this.#context.clock.monotonic())) return this.#answer(otherwise);
+    this.#needsBudget = failed.how === 'lost';
     if (tried !== undefined) this.#excluded.push(tried);
     return this.#pick(otherwise);
   }

@@ -75,6 +75,8 @@ export class WaitingRoom implements Timed {
 
   /** Each that finds nothing enters again, behind the others. */
   #lookAgain(): void {
-    for (const waiting of [...this.#waiting]) if (this.#waiting.delete(waiting)) waiting.tryAgain();
+    const before = [...this.#waiting];
+    this.#waiting.clear();
+    for (const waiting of before) waiting.tryAgain();
   }
 }

@@ -32,17 +32,17 @@ test('replicas failing together are one round', () => {
   expect(launchGate(together, 4, true).rounds).toBe(1);
 });
 
-test('a replica killed each second for a minute is replaced at once each time', () => {
+test('a replica killed each second for ten minutes is replaced at once each time', () => {
   let failures: readonly Failure[] = [];
-  for (let second = 0; second < 60; second += 1) {
+  for (let second = 0; second < 600; second += 1) {
     failures = rememberFailure(failures, killedWhileReady(second * 1_000));
     expect(launchGate(failures, 2, true).notBefore).toBe(0);
   }
 });
 
 test('killing without end, as the out-of-memory killer does, is slowed down in the end', () => {
-  const failures = Array.from({ length: 80 }, (_, index) => killedWhileReady(index * 1_000));
-  expect(launchGate(failures, 1, true).notBefore).toBeGreaterThan(79_000 + 60_000);
+  const failures = Array.from({ length: 620 }, (_, index) => killedWhileReady(index * 500));
+  expect(launchGate(failures, 1, true).notBefore).toBeGreaterThan(310_000 + 60_000);
 });
 
 test('a failure after a long healthy time starts anew', () => {

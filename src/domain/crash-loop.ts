@@ -27,11 +27,11 @@ const firstPauseMs = 1_000;
 const longestPauseMs = 300_000;
 /** Rounds after which a service that never had a ready replica is given up: about 15 s of pauses. */
 const roundsToGiveUp = 5;
-/** Killed from outside, replicas that had been ready are replaced at once, up to so many in ten minutes: one each ten seconds. */
-const freeKills = 60;
+/** Killed from outside, replicas that had been ready are replaced at once, up to so many in ten minutes: one each second. */
+const freeKills = 600;
 const freeKillsSpanMs = 600_000;
 /** More failures than this are never needed for a decision. */
-const longestMemory = 200;
+const longestMemory = 700;
 
 /** Adds a failure to what is remembered. */
 export function rememberFailure(failures: readonly Failure[], failure: Failure): readonly Failure[] {
