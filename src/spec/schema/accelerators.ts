@@ -17,7 +17,7 @@ export interface AcceleratorChoice {
 }
 
 /** The name of an accelerator: `A100-80GB`, `RTX_4090`, `l4`, `tpu-v5e-8`. */
-export const acceleratorName = /^[A-Za-z0-9][A-Za-z0-9._-]*$/;
+const acceleratorName = /^[A-Za-z0-9][A-Za-z0-9._-]*$/;
 
 const form = 'must be NAME or NAME:COUNT\nWrite for instance: accelerators: L4 or accelerators: A100-80GB:8';
 const empty = 'must not be empty\nLeave accelerators out when none is needed.';

@@ -18,7 +18,7 @@ const part = /^[A-Za-z0-9*][A-Za-z0-9._:@-]*$/;
 const maxLength = 300;
 
 /** `aws`, `gcp/us-central1/us-central1-a`, `k8s/context/with/slashes`, `ssh/pool`. Clouds in any case. */
-export function readInfra(text: string): Reading<InfraChoice> {
+function readInfra(text: string): Reading<InfraChoice> {
   if (text.length > maxLength) return { problem: form };
   const [first = '', ...rest] = text.trim().split('/');
   const cloud = cloudName(first);

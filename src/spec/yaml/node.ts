@@ -77,12 +77,3 @@ export function toValue(node: YamlNode): unknown {
   if (node.kind === 'list') return node.items.map(toValue);
   return Object.fromEntries([...node.entries].map(([key, entry]) => [key, toValue(entry.value)]));
 }
-
-/** What a node is, in words: `text 'two'`, `the number 2`, `a list`, `nothing`. */
-export function kindInWords(node: YamlNode): 'nothing' | 'a list' | 'a map' | 'text' | 'the number' | 'the value' {
-  if (node.kind === 'list') return 'a list';
-  if (node.kind === 'map') return 'a map';
-  if (node.value === null) return 'nothing';
-  if (typeof node.value === 'string') return 'text';
-  return typeof node.value === 'number' ? 'the number' : 'the value';
-}
