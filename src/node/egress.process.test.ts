@@ -1,0 +1,131 @@
+import { once } from 'node:events';
+import { createServer as createHttpServer, request, type IncomingMessage } from 'node:http';
+import { connect, createServer, type AddressInfo, type Server, type Socket } from 'node:net';
+import { join } from 'node:path';
+import { buffer, text } from 'node:stream/consumers';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { makeTempHome } from '../../test/support/temp-home.ts';
+import { rmSync } from 'node:fs';
+import { createEgress, isForbiddenAddress, type ResolvedAddress } from './egress.ts';
+
+const servers: Server[] = [];
+let home = '';
+let socketPath = '';
+
+async function listen(server: Server, where: string | number): Promise<number> {
+  servers.push(server);
+  if (typeof where === 'string') server.listen(where);
+  else server.listen(where, '127.0.0.1');
+  await once(server, 'listening');
+  const address = server.address();
+  return typeof address === 'object' && address !== null ? (address satisfies AddressInfo).port : 0;
+}
+
+/** Knows one name. */
+function resolveNamed(host: string): Promise<readonly ResolvedAddress[]> {
+  if (host !== 'named.example') return Promise.reject(new Error(`no such host: ${host}`));
+  return Promise.resolve([{ address: '127.0.0.1', family: 4 }]);
+}
+
+function resolveToLoopback(): Promise<readonly ResolvedAddress[]> {
+  return Promise.resolve([{ address: '127.0.0.1', family: 4 }]);
+}
+
+/** The proxy with what is forbidden replaced, as a test may only speak to loopback. */
+async function startPermissive(): Promise<void> {
+  await listen(createEgress({ resolve: resolveNamed, isForbidden: () => false }), socketPath);
+}
+
+async function tunnel(authority: string): Promise<{ readonly head: string; readonly socket: Socket }> {
+  const socket = connect(socketPath);
+  socket.write(`CONNECT ${authority} HTTP/1.1\r\nhost: ${authority}\r\n\r\n`);
+  let head = '';
+  while (!head.includes('\r\n\r\n')) {
+    const [chunk] = await once(socket, 'data');
+    head += String(chunk);
+  }
+  socket.pause();
+  return { head, socket };
+}
+
+async function get(
+  url: string,
+  headers: Readonly<Record<string, string>> = {},
+): Promise<{ readonly answer: IncomingMessage; readonly body: string }> {
+  const asked = request({ socketPath, path: url, headers: { host: new URL(url).host, ...headers }, agent: false }).end();
+  const [answer] = await once(asked, 'response');
+  return { answer, body: await text(answer) };
+}
+
+beforeEach(() => {
+  home = makeTempHome();
+  socketPath = join(home, 'out');
+});
+
+afterEach(() => {
+  for (const server of servers.splice(0)) server.close();
+  rmSync(home, { recursive: true, force: true });
+});
+
+test('a tunnel carries bytes both ways, each side ending on its own', async () => {
+  await startPermissive();
+  const port = await listen(
+    createServer({ allowHalfOpen: true }, (socket) => socket.pipe(socket)),
+    0,
+  );
+  const { head, socket } = await tunnel(`named.example:${port}`);
+  expect(head).toMatch(/^HTTP\/1\.1 200 /);
+  const sent = Buffer.alloc(1_000_000, 'x');
+  socket.end(sent);
+  expect((await buffer(socket)).equals(sent)).toBe(true);
+});
+
+test('a plain request is passed on without what belongs to the connection', async () => {
+  await startPermissive();
+  let seen: IncomingMessage['headers'] = {};
+  const upstream = createHttpServer((asked, reply) => {
+    seen = asked.headers;
+    reply.writeHead(201, { 'x-from': 'upstream', connection: 'x-gone', 'x-gone': '1' }).end(`answer to ${asked.method} ${asked.url}`);
+  });
+  const port = await listen(upstream, 0);
+  const { answer, body } = await get(`http://127.0.0.1:${port}/path?q=1`, { 'x-kept': 'yes', 'proxy-authorization': 'secret' });
+  expect([answer.statusCode, answer.headers['x-from'], answer.headers['x-gone'], body]).toEqual([
+    201,
+    'upstream',
+    undefined,
+    'answer to GET /path?q=1',
+  ]);
+  expect([seen['x-kept'], seen['proxy-authorization'], seen.host]).toEqual(['yes', undefined, `127.0.0.1:${port}`]);
+});
+
+test.for(['127.0.0.1', 'localhost', '[::1]', '169.254.169.254', '[::ffff:127.0.0.1]'])('%s is refused, with the reason', async (host) => {
+  await listen(createEgress({ resolve: resolveToLoopback, isForbidden: isForbiddenAddress }), socketPath);
+  const { head } = await tunnel(`${host}:80`);
+  expect(head).toMatch(/^HTTP\/1\.1 403 /);
+  const { answer, body } = await get(`http://${host}/`);
+  expect([answer.statusCode, body]).toEqual([403, expect.stringContaining('loopback or link-local')]);
+});
+
+test('what cannot be reached, or is no proxy request, is told', async () => {
+  await startPermissive();
+  const closed = createServer();
+  const port = await listen(closed, 0);
+  await new Promise((resolve) => closed.close(resolve));
+  expect((await tunnel(`127.0.0.1:${port}`)).head).toMatch(/^HTTP\/1\.1 502 /);
+  expect((await tunnel('unknown.example:443')).head).toMatch(/^HTTP\/1\.1 502 /);
+  expect((await tunnel('no-port')).head).toMatch(/^HTTP\/1\.1 403 /);
+  const asked = request({ socketPath, path: '/relative', agent: false }).end();
+  const [answer] = await once(asked, 'response');
+  expect([answer.statusCode, await text(answer)]).toEqual([403, 'svc: This is a proxy: ask for http://HOST/PATH.\n']);
+});
+
+test('an upstream that goes away in the middle ends the client', async () => {
+  await startPermissive();
+  const port = await listen(
+    createServer((socket) => void socket.once('data', () => socket.write('part', () => socket.destroy()))),
+    0,
+  );
+  const { socket } = await tunnel(`127.0.0.1:${port}`);
+  socket.write('go');
+  expect(await text(socket)).toBe('part');
+});
