@@ -1,0 +1,75 @@
+import type { Clock } from '../../shared/clock.ts';
+import type { Random } from '../../shared/random.ts';
+import { isMachineId, type MachineId, type MachineSpec, type Offer } from '../provider.ts';
+import { FakeMachine, type JobBehaviour } from './fake-machine.ts';
+
+/** How a place behaves. All of it may be changed while it is in use. */
+export interface FakeConduct {
+  /** Each call takes so long, ms. */
+  callMs: number;
+  /** From accepting to running, ms. */
+  bootMs: number;
+  /** Machines there is room for. */
+  capacity: number;
+  /** Why new machines are refused although there is room. */
+  refuseWith: 'capacity' | 'quota' | undefined;
+  /** How many of the calls, from 0 to 1, are carried out but their reply is lost. */
+  lostReplies: number;
+  /** What the jobs of the machine with the given number, counting from 1, do. */
+  jobOf: (machineNumber: number) => JobBehaviour;
+}
+
+/** A place in memory: what there is, whoever looks at it. Several providers may be opened on one. */
+export class FakePlace {
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly offers: readonly Offer[];
+  readonly conduct: FakeConduct = {
+    callMs: 0,
+    bootMs: 0,
+    capacity: Number.POSITIVE_INFINITY,
+    refuseWith: undefined,
+    lostReplies: 0,
+    jobOf: () => ({}),
+  };
+  /** Every machine there ever was, also those that are gone: for finding what was made twice or left behind. */
+  readonly machines = new Map<MachineId, FakeMachine>();
+
+  constructor(clock: Clock, random: Random, offers: readonly Offer[]) {
+    this.clock = clock;
+    this.random = random;
+    this.offers = offers;
+  }
+
+  /** Machines that cost money now. */
+  get living(): readonly FakeMachine[] {
+    return [...this.machines.values()].filter((machine) => machine.goneReason === undefined);
+  }
+
+  add(key: string, offer: Offer, spec: MachineSpec): FakeMachine {
+    const number = this.machines.size + 1;
+    const id = `fake-${number}`;
+    if (!isMachineId(id)) throw new Error('an id is never empty');
+    const machine = new FakeMachine({
+      id,
+      key,
+      offer,
+      spec,
+      clock: this.clock,
+      runsAt: this.clock.monotonic() + this.conduct.bootMs,
+      behaviour: this.conduct.jobOf(number),
+    });
+    this.machines.set(id, machine);
+    return machine;
+  }
+
+  /** Takes a machine away, as places do with cheap ones. */
+  preempt(id: MachineId): void {
+    this.machines.get(id)?.end('preempted');
+  }
+
+  /** Whether a program answers at an address that a machine's remote gave. */
+  isServing(host: string): boolean {
+    return this.living.some((machine) => machine.host === host && machine.isServing());
+  }
+}

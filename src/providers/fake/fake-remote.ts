@@ -1,0 +1,84 @@
+import type { ExecResult, Remote } from '../../remote/remote.ts';
+import type { Clock } from '../../shared/clock.ts';
+import { SvcError } from '../../shared/errors.ts';
+import type { ReplicaAddress } from '../../shared/replica-address.ts';
+import { fakeBaseDir, fakeBootId, type FakeMachine } from './fake-machine.ts';
+
+const followPollMs = 100;
+const done: ExecResult = { exitCode: 0, stdout: '', stderr: '' };
+
+/** Works on a machine in memory. It knows the commands that starting and stopping a job takes, and no others. */
+export class FakeRemote implements Remote {
+  readonly baseDir: string;
+  readonly enter: readonly string[] = [];
+  readonly environment: Readonly<Record<string, string>> = {};
+  readonly #machine: FakeMachine;
+  readonly #clock: Clock;
+
+  constructor(machine: FakeMachine, clock: Clock) {
+    this.baseDir = fakeBaseDir(machine);
+    this.#machine = machine;
+    this.#clock = clock;
+  }
+
+  async exec(argv: readonly string[]): Promise<ExecResult> {
+    this.#reach();
+    const [command, script = '', verb, dir = '', graceMs] = argv;
+    if (command === 'mkdir') return done;
+    if (command !== 'sh' || !script.endsWith('/runner.sh')) return { exitCode: 127, stdout: '', stderr: `${command}: not found` };
+    if (verb === 'start') this.#machine.startJob(dir);
+    else if (verb === 'stop') await this.#machine.stopJob(dir, Number(graceMs));
+    return done;
+  }
+
+  async copyTo(localDir: string, remoteDir: string): Promise<void> {
+    this.#reach();
+    this.#machine.write(`${remoteDir}/.copied-from`, localDir);
+    await Promise.resolve();
+  }
+
+  async writeFile(remotePath: string, content: string): Promise<void> {
+    this.#reach();
+    this.#machine.write(remotePath, content);
+    await Promise.resolve();
+  }
+
+  async readFile(remotePath: string): Promise<string | undefined> {
+    this.#reach();
+    await Promise.resolve();
+    if (remotePath === '/proc/sys/kernel/random/boot_id') return `${fakeBootId}\n`;
+    const pid = /^\/proc\/(\d+)\/stat$/.exec(remotePath)?.[1];
+    if (pid === undefined) return this.#machine.files.get(remotePath);
+    // State is field 3 and the start time field 22; on these machines it is the pid.
+    return this.#machine.living.has(Number(pid)) ? `${pid} (fake) S ${'0 '.repeat(18)}${pid} 0` : undefined;
+  }
+
+  watch(remoteDir: string, onChange: () => void, signal: AbortSignal): void {
+    this.#machine.watch(remoteDir, onChange, signal);
+  }
+
+  async *follow(remotePath: string, offset: number, signal: AbortSignal): AsyncGenerator<Buffer> {
+    let position = offset;
+    while (!signal.aborted) {
+      const content = Buffer.from(this.#machine.files.get(remotePath) ?? '');
+      if (content.length > position) {
+        const chunk = content.subarray(position);
+        position = content.length;
+        yield chunk;
+      }
+      await this.#clock.sleep(followPollMs, signal);
+    }
+  }
+
+  localPath(): undefined {
+    return undefined;
+  }
+
+  address(port: number): ReplicaAddress {
+    return { kind: 'tcp', host: this.#machine.host, port };
+  }
+
+  #reach(): void {
+    if (!this.#machine.isRunning) throw new SvcError('SVC_MACHINE_LOST', `Machine ${this.#machine.id} cannot be reached.`);
+  }
+}

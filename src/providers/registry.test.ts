@@ -1,0 +1,24 @@
+import { expect, test } from 'vitest';
+import { FakeClock } from '../../test/support/fake-clock.ts';
+import { defaultConfig } from '../domain/config.ts';
+import { homePaths } from '../shared/paths.ts';
+import { seededRandom } from '../shared/random.ts';
+import { openProvider, providerNames } from './registry.ts';
+
+const context = {
+  paths: homePaths('/nowhere', 0),
+  clock: new FakeClock(),
+  random: seededRandom(1),
+  config: () => Promise.resolve(defaultConfig),
+};
+
+test.for(providerNames)('%s opens under its own name', async (name) => {
+  expect((await openProvider(name, context)).name).toBe(name);
+});
+
+test('a name that is none is refused with the names there are', async () => {
+  await expect(openProvider('loacl', context)).rejects.toMatchObject({
+    code: 'SVC_NO_PLACE',
+    message: "There is no place called 'loacl' (known: local). Did you mean 'local'?",
+  });
+});
