@@ -1,4 +1,4 @@
-import { readdirSync } from 'node:fs';
+import { readdirSync, rmSync } from 'node:fs';
 import { availableParallelism, totalmem } from 'node:os';
 import { getuid } from 'node:process';
 import { serveApi } from '../api/server.ts';
@@ -6,9 +6,10 @@ import type { Config } from '../domain/config.ts';
 import { serviceLimit } from '../domain/limits.ts';
 import type { Provider } from '../providers/provider.ts';
 import { openProvider, providerNames } from '../providers/registry.ts';
+import { writeFileAtomic } from '../shared/atomic-file.ts';
 import { systemClock } from '../shared/clock.ts';
 import { envVar, svcHome } from '../shared/env.ts';
-import { hasErrno } from '../shared/errors.ts';
+import { hasErrno, toErrorReply } from '../shared/errors.ts';
 import { createLogger } from '../shared/log.ts';
 import { startLoop } from '../shared/loop.ts';
 import { homePaths } from '../shared/paths.ts';
@@ -39,6 +40,7 @@ async function main(): Promise<void> {
     log.info('another controller runs already');
     return;
   }
+  rmSync(paths.idleMark, { force: true });
   const store = await openStore({ path: paths.database, clock });
   const config = async (): Promise<Config> => loadConfig(paths.config);
   const { autostop } = (await config()).serve.controller;
@@ -89,6 +91,7 @@ async function main(): Promise<void> {
     clock,
     version: svcVersion,
   });
+  rmSync(paths.startError, { force: true });
   log.info({ version: svcVersion, services: services.length }, 'the controller is ready');
   const loop = startLoop(
     { name: 'look', everyMs: lookEveryMs, tick: look },
@@ -97,6 +100,7 @@ async function main(): Promise<void> {
   );
   await loop.ended;
   log.info('the controller stops; services that exist go on');
+  if (idle.since !== null) writeFileAtomic(paths.idleMark, '');
   await api.close();
   await Promise.all([processes.release(), clusters.release()]);
   await store.close();
@@ -112,5 +116,16 @@ function foldersIn(path: string): readonly string[] {
   }
 }
 
-await main();
+/** Whoever started the daemon reads there why it did not come up. */
+function reportStartError(error: unknown): void {
+  createLogger('controller').error({ err: error }, 'the controller ends with an error');
+  writeFileAtomic(homePaths(svcHome(), getuid?.() ?? 0).startError, JSON.stringify(toErrorReply(error)));
+}
+
+try {
+  await main();
+} catch (error) {
+  reportStartError(error);
+  process.exit(70);
+}
 process.exit(0);

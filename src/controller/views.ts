@@ -1,3 +1,4 @@
+import { networkInterfaces } from 'node:os';
 import type { ClusterView, EventView, JobView, ReplicaView, ServiceView } from '../api/contract.ts';
 import { isAlive, isEnded, isFailed } from '../domain/replica-state.ts';
 import type { Task } from '../domain/task.ts';
@@ -72,8 +73,12 @@ export function serviceView(
   };
 }
 
-/** All addresses cannot be dialled: loopback is shown, which reaches the endpoint from here. */
-const endpointHost = (host: string): string => (host === '0.0.0.0' ? '127.0.0.1' : host);
+/** All addresses cannot be dialled: shown is one by which others reach this machine, or loopback where it has none. */
+function endpointHost(host: string): string {
+  if (host !== '0.0.0.0') return host;
+  const addresses = Object.values(networkInterfaces()).flatMap((list) => list ?? []);
+  return addresses.find(({ internal, family }) => !internal && family === 'IPv4')?.address ?? '127.0.0.1';
+}
 
 /** One line of a history. */
 export function eventView(event: EventRecord): EventView {

@@ -38,7 +38,8 @@ test('late answers for a leaving replica change nothing', () => {
 
 test('probes come often while starting, each second when it fell out, and steadily when ready', () => {
   expect(nextProbeMs('STARTING', 0, probe)).toBe(250);
-  expect(nextProbeMs('STARTING', 60_000, probe)).toBe(500);
+  expect(nextProbeMs('STARTING', 10_000, probe)).toBe(500);
+  expect(nextProbeMs('STARTING', 60_000, probe)).toBe(1_000);
   expect(nextProbeMs('NOT_READY', 0, probe)).toBe(1_000);
   expect(nextProbeMs('READY', 0, probe)).toBe(10_000);
 });

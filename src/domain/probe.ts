@@ -32,17 +32,19 @@ export function judgeProbe(replica: ProbedReplica, passed: boolean, probe: Readi
   return { event: { type: 'stop-requested', cause: state === 'STARTING' ? 'initial-delay' : 'probing' }, firstProbeFailureAt: since };
 }
 
-/** Starting replicas are asked often, so that they serve within a second of being able to; after a minute a little less. */
-const startingIntervalMs = 250;
-const longStartIntervalMs = 500;
-const longStartMs = 60_000;
+/** Starting replicas are asked often, so that they serve within a second of being able to; the longer it takes, the less often. */
+const startingIntervals = [
+  { untilMs: 10_000, everyMs: 250 },
+  { untilMs: 60_000, everyMs: 500 },
+  { untilMs: Number.POSITIVE_INFINITY, everyMs: 1_000 },
+] as const;
 /** A replica that fell out is asked more often than a good one, so that it comes back soon. */
 const notReadyIntervalMs = 1_000;
 
 /** Time from the end of one probe to the next, ms. */
 export function nextProbeMs(state: ReplicaState, sinceStartMs: number, probe: ReadinessProbe): number {
   const steadyMs = probe.intervalSeconds * 1_000;
-  if (state === 'STARTING') return sinceStartMs < longStartMs ? startingIntervalMs : longStartIntervalMs;
+  if (state === 'STARTING') return startingIntervals.find(({ untilMs }) => sinceStartMs < untilMs)?.everyMs ?? steadyMs;
   return state === 'NOT_READY' ? Math.min(steadyMs, notReadyIntervalMs) : steadyMs;
 }
 

@@ -3,6 +3,7 @@ import { serviceState, type ServiceFacts } from './service-state.ts';
 
 const facts = (changes: Partial<ServiceFacts>): ServiceFacts => ({
   replicas: [],
+  target: 0,
   initialised: true,
   shuttingDown: false,
   cleanupFailed: false,
@@ -16,9 +17,10 @@ test.each<[string, Partial<ServiceFacts>, string]>([
   ['one ready among failed ones', { replicas: ['FAILED', 'READY', 'STARTING'] }, 'READY'],
   ['some coming up', { replicas: ['STARTING', 'FAILED'] }, 'REPLICA_INIT'],
   ['only failed ones', { replicas: ['FAILED', 'FAILED_PROBING'] }, 'FAILED'],
+  ['failed ones, and another one is about to be launched', { replicas: ['FAILED'], target: 1 }, 'REPLICA_INIT'],
   ['none at all', {}, 'NO_REPLICA'],
   ['only ended ones', { replicas: ['TERMINATED', 'PREEMPTED'] }, 'NO_REPLICA'],
-  ['given up', { replicas: ['FAILED'], gaveUp: true }, 'FAILED'],
+  ['given up', { replicas: ['FAILED'], target: 2, gaveUp: true }, 'FAILED'],
   ['a ready one outweighs having given up', { replicas: ['READY'], gaveUp: true }, 'READY'],
   ['going down', { replicas: ['READY'], shuttingDown: true }, 'SHUTTING_DOWN'],
   ['left-overs that could not be removed', { shuttingDown: true, cleanupFailed: true }, 'FAILED_CLEANUP'],

@@ -16,6 +16,8 @@ export type ServiceState = (typeof serviceStates)[number];
 /** What a service's state is derived from. */
 export interface ServiceFacts {
   readonly replicas: readonly ReplicaState[];
+  /** Replicas that are wanted now. */
+  readonly target: number;
   /** Its reconciler has made at least one pass since `up`. */
   readonly initialised: boolean;
   readonly shuttingDown: boolean;
@@ -34,7 +36,8 @@ export function serviceState(facts: ServiceFacts): ServiceState {
   if (!facts.initialised) return 'CONTROLLER_INIT';
   if (facts.replicas.includes('READY')) return 'READY';
   if (facts.gaveUp) return 'FAILED';
-  if (facts.replicas.some(isAlive)) return 'REPLICA_INIT';
+  // Between a failure and the next launch it is still on its way up.
+  if (facts.target > 0 || facts.replicas.some(isAlive)) return 'REPLICA_INIT';
   if (facts.replicas.some(isFailed)) return 'FAILED';
   return 'NO_REPLICA';
 }

@@ -13,6 +13,10 @@ export interface HomePaths {
   /** Holds pid, start time and boot id of the daemon; see `shared/process-identity.ts`. */
   readonly controllerPid: string;
   readonly controllerSocket: string;
+  /** There while no controller runs and nothing needs one: the last one stopped cleanly with nothing left. */
+  readonly idleMark: string;
+  /** Why the controller could not be started, as an `ErrorReply`; gone after a good start. */
+  readonly startError: string;
   /** Short enough for Unix sockets; mode 0700. Below SVC_HOME unless that is too long, then below /tmp. */
   readonly runtimeDir: string;
   /** One folder per service: its versions' task and files, logs, balancer files. */
@@ -33,6 +37,8 @@ export function homePaths(home: string, uid: number): HomePaths {
     database: join(home, 'state.db'),
     controllerLog: join(home, 'controller.log'),
     controllerPid: join(home, 'controller.pid'),
+    idleMark: join(home, 'controller.idle'),
+    startError: join(home, 'controller-start-error.json'),
     controllerSocket: join(runtimeDir, 'controller.sock'),
     runtimeDir,
     servicesDir: join(home, 'services'),

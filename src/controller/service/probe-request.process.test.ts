@@ -73,7 +73,10 @@ test('nobody listening, closing at once and silence are failures and not excepti
     passed: false,
     detail: '/ready did not answer within 0.05 s',
   });
-  expect((await probePort(free, aProbe())).passed).toBe(false);
+  expect(await probePort(free, aProbe())).toEqual({
+    passed: false,
+    detail: `nothing listens on port ${free} yet (the program must listen on 0.0.0.0, not on 127.0.0.1 alone)`,
+  });
 });
 
 test('an answer whose body never ends is ready all the same', async () => {

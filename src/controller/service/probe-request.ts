@@ -2,7 +2,7 @@ import { request } from 'node:http';
 import type { Socket } from 'node:net';
 import type { ReadinessProbe } from '../../domain/task.ts';
 import type { Clock } from '../../shared/clock.ts';
-import { dial } from '../../shared/dial.ts';
+import { dial, DialError } from '../../shared/dial.ts';
 import { messageOf } from '../../shared/errors.ts';
 import type { ReplicaAddress } from '../../shared/replica-address.ts';
 
@@ -29,10 +29,17 @@ export async function probeReplica(
     return { passed: status === 200, detail: `${probe.path} answered ${status}` };
   } catch (error) {
     if (deadline.signal.aborted) return { passed: false, detail: `${probe.path} did not answer within ${probe.timeoutSeconds} s` };
-    return { passed: false, detail: `${probe.path} could not be asked: ${messageOf(error)}` };
+    return { passed: false, detail: describeFailure(probe.path, address.port, error) };
   } finally {
     cancel();
   }
+}
+
+function describeFailure(path: string, port: number, error: unknown): string {
+  if (error instanceof DialError && error.code === 'ECONNREFUSED') {
+    return `nothing listens on port ${port} yet (the program must listen on 0.0.0.0, not on 127.0.0.1 alone)`;
+  }
+  return `${path} could not be asked: ${messageOf(error)}`;
 }
 
 /** A connection to the replica, given up when the signal aborts. */

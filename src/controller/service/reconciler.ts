@@ -5,6 +5,7 @@ import { serviceState } from '../../domain/service-state.ts';
 import type { CancelTimer } from '../../shared/clock.ts';
 import type { Loop } from '../../shared/loop.ts';
 import { randomHex } from '../../shared/random-hex.ts';
+import { countReplicas } from '../../spec/describe.ts';
 import type { ReplicaRecord, ServiceRecord } from '../../store/records.ts';
 import type { BalancerClient } from './balancer-client.ts';
 import { inspectMachines, removeOrphans } from './machine-sweep.ts';
@@ -123,12 +124,13 @@ export class Reconciler implements Loop {
     const actions = planReplicas(replicas, wanted);
     for (const action of actions) {
       if (action.type === 'stop') {
-        const reason = `The autoscaler wants ${wanted} replicas; this one is surplus.`;
+        const reason = `The service is to have ${countReplicas(wanted)}; this one is surplus.`;
         await this.#drivers.get(action.replicaId)?.stop('scale-down', reason);
-      } else if (!gate.gaveUp && gate.notBefore <= clock.now()) await this.#intendReplica(`${wanted} replicas are wanted.`);
+      } else if (!gate.gaveUp && gate.notBefore <= clock.now())
+        await this.#intendReplica(`The service is to have ${countReplicas(wanted)}.`);
     }
     if (gate.notBefore > clock.now() && actions.length > 0) this.#wakeAt(gate.notBefore);
-    await this.#report(replicas, gate.gaveUp);
+    await this.#report(replicas, wanted, gate.gaveUp);
     await this.#context.store.replicas.prune(this.#context.name, keptEnded);
   }
 
@@ -185,7 +187,7 @@ export class Reconciler implements Loop {
       if (!isEnded(replica.state) && replica.state !== 'FAILED_CLEANUP')
         await this.#drivers.get(replica.id)?.stop('service-down', 'The service is being taken down.');
     }
-    await this.#report(replicas, false);
+    await this.#report(replicas, 0, false);
     const left = replicas.filter((replica) => !isEnded(replica.state));
     if (left.length > 0 && !(service.purge && left.every((replica) => replica.state === 'FAILED_CLEANUP'))) return;
     await removeOrphans(this.#context, [], signal);
@@ -208,13 +210,14 @@ export class Reconciler implements Loop {
   }
 
   /** Writes the state that follows from the facts, when it is another one. */
-  async #report(replicas: readonly ReplicaRecord[], gaveUp: boolean): Promise<void> {
+  async #report(replicas: readonly ReplicaRecord[], target: number, gaveUp: boolean): Promise<void> {
     const { store, name, clock } = this.#context;
     const service = await store.services.get(name);
     if (service === undefined) return;
     const shuttingDown = service.desired === 'down';
     const state = serviceState({
       replicas: replicas.map((replica) => replica.state),
+      target,
       initialised: true,
       shuttingDown,
       cleanupFailed: shuttingDown && replicas.some((replica) => replica.state === 'FAILED_CLEANUP'),

@@ -114,10 +114,26 @@ async function probeOnce(
     const happened = await handle.happen(verdict.event, { cause: verdict.event.type, message: `${answer.detail}.` }, change);
     if (happened && handle.state === 'READY') await rememberReady(context);
   }
+  if (answer.passed) await clearComplaint(handle);
+  else await complain(handle, answer.detail, verdict.firstProbeFailureAt ?? context.clock.now(), context.clock.now());
   if (handle.record.firstProbeFailureAt !== verdict.firstProbeFailureAt) await handle.note(change);
   // Meanwhile it may have been sent on its way out.
   if (!isAlive(handle.state)) context.rotation.drain(handle.id, address);
   return undefined;
+}
+
+/** A program that has just been started is not there yet as a rule: only after so long is it worth a word, ms. */
+const patienceMs = 5_000;
+
+/** Tells, once for each new answer, why a replica is not ready. */
+async function complain(handle: ReplicaHandle, detail: string, since: number, now: number): Promise<void> {
+  const reason = `Not ready: ${detail}.`;
+  if (handle.record.reason === reason || (handle.state === 'STARTING' && now - since < patienceMs)) return;
+  await handle.note({ reason }, { cause: 'probe-answer', message: reason });
+}
+
+async function clearComplaint(handle: ReplicaHandle): Promise<void> {
+  if (handle.record.reason !== null && handle.state === 'READY') await handle.note({ reason: null });
 }
 
 /** A ready replica shows that the program works. */
@@ -130,7 +146,7 @@ async function rememberReady(context: ServiceContext): Promise<void> {
 }
 
 /** How many lines of the log stand in a reason. */
-const shownLines = 10;
+const shownLines = 5;
 
 async function explainEnd(
   context: ServiceContext,
@@ -138,8 +154,9 @@ async function explainEnd(
   status: JobStatus,
 ): Promise<Pick<WatchOutcome, 'reason' | 'killed'>> {
   const redact = redactor(await context.task(handle.record.version));
-  const lines = lastLines(context.files.jobLog(handle.id), shownLines);
-  const tail = lines.length === 0 ? ' It wrote no output.' : ` Its last output:\n${lines.map((line) => `  ${redact(line)}`).join('\n')}`;
+  const lines = lastLines(context.files.jobLog(handle.id), 2 * shownLines);
+  const own = lines.filter((line) => !line.startsWith('[svc ')).slice(-shownLines);
+  const tail = own.length === 0 ? ' It wrote no output.' : ` Its last output:\n${own.map((line) => `  ${redact(line)}`).join('\n')}`;
   if (status.phase !== 'ended') return { reason: `Its processes were lost.${tail}`, killed: true };
   const what = status.failedPhase === 'setup' ? 'setup' : 'run';
   const how = status.signal === undefined ? `ended with exit code ${status.exitCode ?? '?'}` : `was ended by ${status.signal}`;

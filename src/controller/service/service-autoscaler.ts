@@ -8,6 +8,7 @@ import {
 } from '../../domain/autoscale/request-rate.ts';
 import { addArrivals, requestsInWindow, type RequestWindow } from '../../domain/autoscale/request-window.ts';
 import type { ReplicaPolicy } from '../../domain/task.ts';
+import { countReplicas } from '../../spec/describe.ts';
 import type { ServiceRecord } from '../../store/records.ts';
 import type { ServiceContext } from './service-context.ts';
 
@@ -49,7 +50,7 @@ export class ServiceAutoscaler {
     await this.#context.changeService((fresh) => ({ memory: { ...fresh.memory, autoscaler: after } }));
     if (after.target !== before.target) {
       const rate = (requests / (rateWindowMs / 1_000)).toFixed(2);
-      const message = `${rate} requests/s in the last minute: from ${before.target} to ${after.target} replicas.`;
+      const message = `${rate} requests/s in the last minute: from ${before.target} to ${countReplicas(after.target)}.`;
       await store.events.append({
         at: now,
         subject: name,
