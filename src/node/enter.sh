@@ -92,7 +92,6 @@ note_bwrap_first() {
 }
 
 become_bwrap() {
-  mkdir -p "$svc_here/tmp" && chmod 1777 "$svc_here/tmp" || exit 97
   set -- sh "$0" --inside "$svc_way_in" "$svc_boot" "$@"
   svc_ifs=$IFS
   IFS='
@@ -119,10 +118,9 @@ outside() {
   exec unshare "$@"
 }
 
-# An empty /tmp of the machine's own. What must stay visible although it lies below /tmp is bound into it at its old place.
+# A /tmp of the machine's own. What must stay visible although it lies below /tmp is bound into it at its old place.
 make_private_tmp() {
   svc_tmp=$svc_here/tmp
-  mkdir -p "$svc_tmp" && chmod 1777 "$svc_tmp" || return 1
   svc_ifs=$IFS
   IFS='
 '
@@ -135,9 +133,20 @@ make_private_tmp() {
   case ${TMPDIR-} in /tmp/*) mkdir -p -m 700 "$TMPDIR" ;; esac
 }
 
+open_way_in() {
+  set --
+  if [ "$svc_outbound" = proxy ]; then
+    set_proxy_variables
+    set -- "$svc_proxy_port" "$svc_proxy_socket"
+  fi
+  serve_way_in "$@" < /dev/null > /dev/null 2>> "$svc_here/forwarder.log" 9>&- 7<&- &
+}
+
 serve_way_in() {
   # SIGTERM is for the program: the way in stays open until the program has ended.
   trap '' TERM
+  # Nor are options for it.
+  unset NODE_OPTIONS NODE_EXTRA_CA_CERTS
   while :; do
     $svc_drop "$svc_node" "$svc_here/forwarder.mjs" "$svc_socket" "$svc_address" "$@"
     sleep 0.1 2>/dev/null || sleep 1
@@ -160,11 +169,14 @@ on_term() {
   kill -s TERM -- -1 2>/dev/null
 }
 
-# Namespaces made by unshare are empty of everything but the host's mounts; bubblewrap's have their /proc, loopback and /tmp already.
-furnish() {
+# Namespaces made by unshare have nothing but the host's mounts; bubblewrap's have a /proc, loopback and a /tmp already.
+enter_process_tree() {
   # The outer /proc still: it says which pid this process has outside.
   { read -r svc_stat < /proc/self/stat; } 2>/dev/null
   note_first "${svc_stat%% *}" && mount -t proc proc /proc || exit 97
+}
+
+furnish() {
   printf 'link set lo up\naddress add %s/32 dev lo\n' "$svc_address" | ip -batch - || exit 97
   echo 0 > /proc/sys/net/ipv4/ip_unprivileged_port_start || exit 97
   make_private_tmp || exit 97
@@ -184,14 +196,14 @@ inside() {
       { echo 0 > /proc/sys/net/ipv4/ip_unprivileged_port_start; } 2>/dev/null
       $svc_drop --bounding-set=-all true 2>/dev/null && svc_drop="$svc_drop --bounding-set=-all"
       ;;
-    userns) furnish && svc_drop="$svc_drop --bounding-set=-all" ;;
+    userns) svc_drop="$svc_drop --bounding-set=-all" ;;
     # What a container's root has by default: it may write, own and serve, but not leave its namespaces.
-    root) furnish && svc_drop="$svc_drop --bounding-set=-all,+chown,+dac_override,+fowner,+fsetid,+kill,+setgid,+setuid,+setpcap,+setfcap,+net_bind_service,+net_raw,+sys_chroot" ;;
+    root) svc_drop="$svc_drop --bounding-set=-all,+chown,+dac_override,+fowner,+fsetid,+kill,+setgid,+setuid,+setpcap,+setfcap,+net_bind_service,+net_raw,+sys_chroot" ;;
   esac
-  if [ "$svc_way_in" = yes ]; then
-    if [ "$svc_outbound" = proxy ]; then set_proxy_variables; fi
-    serve_way_in ${svc_relay-} < /dev/null > /dev/null 2>> "$svc_here/forwarder.log" 9>&- 7<&- &
-  fi
+  [ "$svc_kind" = bwrap ] || enter_process_tree
+  # First, as it takes longest to start.
+  [ "$svc_way_in" = no ] || open_way_in
+  [ "$svc_kind" = bwrap ] || furnish
   if [ "$svc_outbound" != none ]; then
     echo furnished >&9
     # One byte, or the end when it failed.
@@ -216,7 +228,6 @@ inside() {
 }
 
 set_proxy_variables() {
-  svc_relay="$svc_proxy_port $svc_proxy_socket"
   http_proxy=http://127.0.0.1:$svc_proxy_port
   export http_proxy https_proxy="$http_proxy" HTTP_PROXY="$http_proxy" HTTPS_PROXY="$http_proxy"
   export no_proxy="127.0.0.1,localhost,::1,$svc_address" NO_PROXY="127.0.0.1,localhost,::1,$svc_address" NODE_USE_ENV_PROXY=1

@@ -24,14 +24,16 @@ is_alive() {
   [ -n "$1" ] && look_at "${1%% *}" && [ "$svc_ticks" = "${1##* }" ]
 }
 
-now_ms() {
-  svc_now=$(date +%s%3N)
+# Sets svc_now (ms since the epoch) and svc_time (for people).
+look_at_clock() {
+  svc_time=$(date -u '+%s%3N %Y-%m-%dT%H:%M:%SZ')
+  svc_now=${svc_time%% *} svc_time=${svc_time#* }
   # Not every date knows %N.
   case $svc_now in *[!0-9]*) svc_now=$(date +%s)000 ;; esac
 }
 
 say() {
-  printf '[svc %s] %s\n' "$(date -u +%Y-%m-%dT%H:%M:%SZ)" "$*"
+  printf '[svc %s] %s\n' "$svc_time" "$*"
 }
 
 print_record() {
@@ -97,10 +99,10 @@ kill_marked() {
 
 # Runs phase $1 to its end and sets svc_code. Run enters the machine's isolation; setup stays outside, where the whole network is.
 run_phase() {
-  svc_token=$(od -An -N16 -tx1 /dev/urandom | tr -d ' \n')
+  read -r svc_token < /proc/sys/kernel/random/uuid
   printf 'SVC_JOB_TOKEN=%s' "$svc_token" > "token.$1"
+  look_at_clock
   say "$1 started"
-  now_ms
   svc_since=$svc_now
   become_phase "$1" &
   svc_child=$!
@@ -111,7 +113,7 @@ run_phase() {
   await "$svc_child"
   # Asked to stop: what the first process leaves behind may still be finishing its work.
   while [ -e stopping ] && signal_session 0 "$svc_child"; do sleep 0.05 2>/dev/null || sleep 1; done
-  now_ms
+  look_at_clock
   say "$1 ended with exit code $svc_code after $(((svc_now - svc_since) / 1000)) s"
 }
 
@@ -128,7 +130,7 @@ finish() {
     svc_signal=$(kill -l $((svc_code - 128)) 2>/dev/null)
     svc_signal=${svc_signal:+SIG${svc_signal#SIG}}
   fi
-  now_ms
+  look_at_clock
   write_record
   exit 0
 }
@@ -148,7 +150,7 @@ start() {
   exec >> job.log 2>&1 < /dev/null
   trap 'svc_interrupted=1' HUP INT TERM
   . ./settings
-  mkdir -p "$svc_workdir"
+  [ -d "$svc_workdir" ] || mkdir -p "$svc_workdir"
   if [ -e setup.sh ]; then
     run_phase setup
     [ "$svc_code" = 0 ] || finish setup
@@ -209,12 +211,12 @@ stop() {
   cd "$svc_dir" 2>/dev/null && [ -e status ] || exit 0
   : > stopping
   svc_asked=
-  now_ms
+  look_at_clock
   svc_deadline=$((svc_now + $1))
   while :; do
     read_record
     [ "$svc_phase" != ended ] || exit 0
-    now_ms
+    look_at_clock
     if [ "$svc_now" -ge "$svc_deadline" ]; then
       force
     elif is_alive "$svc_program"; then

@@ -1,4 +1,4 @@
-import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { chmodSync, copyFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { dirname } from 'node:path';
 import { shellQuote } from '../../remote/shell-quote.ts';
@@ -25,6 +25,8 @@ const nodeFile = (name: string): string => fileURLToPath(new URL(`../../node/${n
 export function writeEnterFiles(files: MachineFiles, paths: HomePaths, isolation: IsolationKind, outbound: OutboundKind): void {
   mkdirSync(files.base, { recursive: true, mode: 0o700 });
   if (isolation === 'none') return;
+  mkdirSync(files.tmp, { recursive: true });
+  chmodSync(files.tmp, 0o1777);
   copyFileSync(nodeFile('enter.sh'), files.enter);
   copyFileSync(nodeFile('forwarder.mjs'), files.forwarder);
   if (outbound === 'slirp4netns' || outbound === 'pasta')

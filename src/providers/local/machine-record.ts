@@ -28,6 +28,8 @@ export interface MachineFiles {
   readonly record: string;
   /** Working folder of its processes. */
   readonly base: string;
+  /** What its program sees as /tmp. */
+  readonly tmp: string;
   readonly enter: string;
   readonly enterConf: string;
   readonly forwarder: string;
@@ -55,6 +57,7 @@ export function filesIn(dir: string, runtimeDir: string, id: string): MachineFil
     dir,
     record: join(dir, 'machine.json'),
     base: join(dir, 'base'),
+    tmp: join(dir, 'tmp'),
     enter: join(dir, 'enter.sh'),
     enterConf: join(dir, 'enter.conf'),
     forwarder: join(dir, 'forwarder.mjs'),
