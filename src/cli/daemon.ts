@@ -64,7 +64,8 @@ function startDaemon(paths: HomePaths, entry: string): ChildProcess {
       cwd: paths.home,
       detached: true,
       stdio: ['ignore', log, log],
-      env: { ...wholeEnv(), SVC_HOME: paths.home },
+      // How this command was called says nothing about those that talk to the controller later.
+      env: { ...wholeEnv(), SVC_HOME: paths.home, SVC_INVOKED_AS: undefined },
     });
     child.unref();
     return child;

@@ -16,16 +16,23 @@ export function showError(error: unknown, ui: Ui, options: ErrorOptions): void {
   if (options.json) ui.json(reply);
   else {
     const { code, message, hint, problems } = reply.error;
-    ui.say(`${ui.paintMessage('bad', 'error:')} ${safeLines(message).join('\n')}`);
+    // Nothing is wrong with what somebody decided.
+    if (code === 'SVC_ABORTED') {
+      ui.say(oneLine(message));
+      return;
+    }
+    const [first = '', ...rest] = safeLines(message);
+    ui.say(`${ui.paintMessage('bad', 'error:')} ${first}`);
+    for (const line of rest) ui.quote(line);
     for (const problem of problems) {
       ui.say('');
       ui.say(`${ui.paintMessage('strong', `${oneLine(problem.file)}:${problem.line}:${problem.column}:`)} ${oneLine(problem.message)}`);
-      if (problem.excerpt !== undefined) for (const line of safeLines(problem.excerpt)) ui.say(`  ${line}`);
+      if (problem.excerpt !== undefined) for (const line of safeLines(problem.excerpt)) ui.quote(`  ${line}`);
       if (problem.hint !== undefined) ui.say(`  ${ui.paintMessage('quiet', 'hint:')} ${oneLine(problem.hint)}`);
     }
     if (problems.length > 0) ui.say('');
     ui.say(`${ui.paintMessage('quiet', 'hint:')} ${oneLine(hint)}`);
     ui.say(`${ui.paintMessage('quiet', 'code:')} ${code}`);
   }
-  if (options.debug && error instanceof Error) ui.say(error.stack ?? '');
+  if (options.debug && error instanceof Error) ui.quote(error.stack ?? '');
 }

@@ -20,10 +20,16 @@ test('on a terminal the last line moves, and what stays is put above it', async 
   expect(clock.pendingTimers).toBe(0);
 });
 
-test('the moving line never fills the terminal, where it would wrap', () => {
+test('the moving line leaves room for the ^C of the terminal, so that it never wraps', () => {
   const screen = new Screen(true, 20);
   terminalProgress(screen, new FakeClock()).now('x'.repeat(100));
-  expect(screen.text.split(clear).at(-1)).toHaveLength(19);
+  expect(screen.text.split(clear).at(-1)).toHaveLength(17);
+});
+
+test('a terminal without a window is taken for a usual one', () => {
+  const screen = new Screen(true, 0);
+  terminalProgress(screen, new FakeClock()).now('Waiting');
+  expect(screen.text).toContain('Waiting (0s)');
 });
 
 test('a line before anything moves clears nothing', () => {

@@ -1,7 +1,7 @@
 import type { CancelTimer, Clock } from '../shared/clock.ts';
 import { formatDuration } from './format-time.ts';
 import { oneLine, truncate } from './display-text.ts';
-import type { OutputStream } from './streams.ts';
+import { columnsOf, type OutputStream } from './streams.ts';
 
 /** Shows work that takes a while. On a terminal a last line moves; elsewhere only whole lines are written. */
 export interface Progress {
@@ -26,6 +26,9 @@ const frames = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '
 const frameMs = 100;
 const clearLine = '\r\u001B[2K';
 
+/** Left free at the end of the moving line, as the terminal shows `^C` there: a line that went on below it could not be taken away. */
+const margin = 3;
+
 /** A spinner with the time since it began, below the lines that stay. */
 export function terminalProgress(stream: OutputStream, clock: Clock): Progress {
   const startedAt = clock.monotonic();
@@ -36,7 +39,7 @@ export function terminalProgress(stream: OutputStream, clock: Clock): Progress {
   function draw(): void {
     if (text === undefined) return;
     const elapsed = formatDuration((clock.monotonic() - startedAt) / 1_000);
-    const line = truncate(`${frames[frame % frames.length]} ${text} (${elapsed})`, (stream.columns ?? 80) - 1);
+    const line = truncate(`${frames[frame % frames.length]} ${text} (${elapsed})`, columnsOf(stream) - margin);
     stream.write(`${clearLine}${line}`);
   }
 

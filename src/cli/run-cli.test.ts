@@ -102,6 +102,26 @@ test('an error of the controller is shown with its problems, hint and code, and 
   `);
 });
 
+test('commands in help, hints and sentences can be pasted: they begin as this person typed them', async () => {
+  const env = { SVC_INVOKED_AS: './svc' };
+  expect((await runInProcess(['serve', 'upp'], { env })).stderr).toContain('Run: ./svc serve --help\n');
+  expect((await runInProcess(['serve', 'up', '--help'], { env })).stdout).toMatch(
+    /^Usage: \.\/svc serve up [^]*\n {2}\.\/svc serve up service\.yaml\n/,
+  );
+  const json = await runInProcess(['serve', 'upp', '--json'], { env });
+  expect(JSON.parse(json.stdout).error.hint).toContain('svc serve --help');
+});
+
+test('on a terminal hints are wrapped between words, commands never', async () => {
+  const routes = {
+    health: () => {
+      throw new SvcError('SVC_STATE_BUSY', 'Locked.', { hint: 'Something is to be done: svc serve status --endpoint chat. Then go on' });
+    },
+  };
+  const { stderr } = await runInProcess(['controller', 'start'], { routes, tty: true, width: 40 });
+  expect(stderr).toContain('hint: Something is to be done:\nsvc serve status --endpoint chat. Then\ngo on\n');
+});
+
 test('a bug is told as one, without its stack unless SVC_DEBUG is set', async () => {
   const routes = {
     listServices() {

@@ -5,8 +5,9 @@ import type { HomePaths } from '../shared/paths.ts';
 import { commandGroups, commands } from './command-table.ts';
 import type { Connection } from './connection.ts';
 import { showError } from './error-text.ts';
+import { Interrupted } from './interrupted.ts';
 import { parseCommandLine } from './program.ts';
-import type { Streams } from './streams.ts';
+import { columnsOf, type Streams } from './streams.ts';
 import { createUi } from './ui.ts';
 
 /** Everything outside that a run of the command line touches. */
@@ -33,17 +34,17 @@ export async function runCli(argv: readonly string[], world: World): Promise<num
   const { streams, signal } = world;
   const ui = createUi(streams, world);
   try {
-    const width = Math.min(streams.stdout.columns ?? 80, widestHelp);
+    const width = streams.stdout.isTTY === true ? Math.min(columnsOf(streams.stdout), widestHelp) : 80;
     const parsed = parseCommandLine(argv, { commands, groups: commandGroups, version: world.version, width });
     if (parsed.type === 'show') {
-      streams[parsed.to].write(parsed.text);
+      streams[parsed.to].write(ui.asTyped(parsed.text));
       return parsed.exitCode;
     }
     const code = await parsed.command.run(parsed.args, { ...world, ui });
     return signal.aborted ? interruptedCode : (code ?? 0);
   } catch (error) {
     // What a command throws because it was interrupted is no news to whoever interrupted it.
-    return signal.aborted ? interruptedCode : reportFailure(error, argv, world);
+    return signal.aborted || error instanceof Interrupted ? interruptedCode : reportFailure(error, argv, world);
   }
 }
 

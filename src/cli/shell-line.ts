@@ -4,6 +4,7 @@ export function shellLine(words: readonly string[]): string {
   return words.length === 1 ? first : words.map(quoteWord).join(' ');
 }
 
-function quoteWord(word: string): string {
+/** One word of sh that stands for the text. */
+export function quoteWord(word: string): string {
   return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`;
 }

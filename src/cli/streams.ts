@@ -8,6 +8,12 @@ export type OutputStream = Writable & {
   readonly rows?: number | undefined;
 };
 
+/** Columns for a line: those of the terminal, 80 where it does not know them; without bound where it is none. */
+export function columnsOf(stream: OutputStream): number {
+  if (stream.isTTY !== true) return Number.POSITIVE_INFINITY;
+  return stream.columns === undefined || stream.columns < 1 ? 80 : stream.columns;
+}
+
 /** The three standard streams. Tests pass their own. */
 export interface Streams {
   readonly stdin: Readable & { readonly isTTY?: boolean | undefined };

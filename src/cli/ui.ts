@@ -1,8 +1,10 @@
 import { styleText } from 'node:util';
 import type { Clock } from '../shared/clock.ts';
 import { SvcError } from '../shared/errors.ts';
+import { asTyped, typedName, wrapText } from './command-text.ts';
+import { Interrupted } from './interrupted.ts';
 import { plainProgress, terminalProgress, type Progress } from './progress.ts';
-import type { OutputStream, Streams } from './streams.ts';
+import { columnsOf, type OutputStream, type Streams } from './streams.ts';
 
 /** The colours in use; each is a meaning rather than a taste. */
 export type Tone = 'good' | 'busy' | 'bad' | 'quiet' | 'strong';
@@ -17,6 +19,8 @@ export interface Ui {
   readonly canAsk: boolean;
   /** Columns that a line of output may take: without bound unless on a terminal. */
   readonly outWidth: number;
+  /** The same for what is said. */
+  readonly sayWidth: number;
   /** Lines of the terminal that output goes to. */
   readonly outRows: number;
   /** A line of the result. */
@@ -25,10 +29,14 @@ export interface Ui {
   write(text: string | Uint8Array): void;
   /** The result as one JSON document. */
   json(value: unknown): void;
-  /** A line that is not part of the result. */
+  /** A line of ours that is not part of the result. Commands in it become what can be pasted, and a terminal gets it wrapped. */
   say(line: string): void;
+  /** The same for what others wrote: as it is. */
+  quote(line: string): void;
+  /** A text of ours in which commands are as this person types them. */
+  asTyped(text: string): string;
   progress(): Progress;
-  /** Asks a question; false for no. Throws SVC_CONFIRM_NEEDED when nobody can be asked, unless `yes` was given. */
+  /** Asks a question; false for no. Throws SVC_CONFIRM_NEEDED when nobody can be asked, unless `yes` was given, and `Interrupted` at Ctrl-C. */
   confirm(question: string, yes: boolean): Promise<boolean>;
   /** Colours a text of the result when output shows colours. */
   readonly paint: (tone: Tone, text: string) => string;
@@ -40,6 +48,8 @@ export interface Ui {
 export interface UiOptions {
   readonly clock: Clock;
   readonly env: (name: string) => string | undefined;
+  /** Ends a question. */
+  readonly signal: AbortSignal;
 }
 
 /** A `Ui` over three streams. */
@@ -50,12 +60,16 @@ export function createUi(streams: Streams, options: UiOptions): Ui {
     (stream: OutputStream) =>
     (tone: Tone, text: string): string =>
       stream.isTTY === true && !plain ? styleText(formats[tone], text, { validateStream: false }) : text;
+  const name = typedName(options.env('SVC_INVOKED_AS'));
   const canAsk = stdin.isTTY === true && stderr.isTTY === true;
   return {
     outIsTerminal: stdout.isTTY === true,
     canAsk,
     get outWidth() {
-      return stdout.isTTY === true ? (stdout.columns ?? 80) : Number.POSITIVE_INFINITY;
+      return columnsOf(stdout);
+    },
+    get sayWidth() {
+      return columnsOf(stderr);
     },
     get outRows() {
       return stdout.rows ?? 24;
@@ -63,15 +77,18 @@ export function createUi(streams: Streams, options: UiOptions): Ui {
     print: (line) => void stdout.write(`${line}\n`),
     write: (text) => void stdout.write(text),
     json: (value) => void stdout.write(`${JSON.stringify(value, undefined, 2)}\n`),
-    say: (line) => void stderr.write(`${line}\n`),
+    say: (line) => void stderr.write(`${wrapText(asTyped(line, name), columnsOf(stderr))}\n`),
+    quote: (line) => void stderr.write(`${line}\n`),
+    asTyped: (text) => asTyped(text, name),
     progress: () =>
       stderr.isTTY === true && options.env('TERM') !== 'dumb' ? terminalProgress(stderr, options.clock) : plainProgress(stderr),
     async confirm(question, yes) {
       if (yes) return true;
       if (!canAsk) throw new SvcError('SVC_CONFIRM_NEEDED', `${question} There is no terminal to ask on.`);
       const { confirm, isCancel } = await import('@clack/prompts');
-      const answer = await confirm({ message: question, initialValue: false, input: stdin, output: stderr });
-      return !isCancel(answer) && answer;
+      const answer = await confirm({ message: question, initialValue: false, input: stdin, output: stderr, signal: options.signal });
+      if (isCancel(answer)) throw new Interrupted();
+      return answer;
     },
     paint: paintFor(stdout),
     paintMessage: paintFor(stderr),

@@ -123,7 +123,23 @@ test('down asks on a terminal, and no means no', async () => {
   const { code, stderr } = await runInProcess(['serve', 'down', 'chat'], { routes, tty: true, input: 'n' });
   expect({ code, terminated }).toEqual({ code: 4, terminated: [] });
   expect(stderr).toContain("Take down service 'chat'?");
-  expect(stderr).toContain('code: SVC_ABORTED');
+  expect(stderr).toMatch(/\nNothing was taken down\.\n$/);
+  expect(stderr).not.toMatch(/error:|hint:|code:/);
+});
+
+test('Ctrl-C at the question ends the command as Ctrl-C does', async () => {
+  const { routes, terminated } = leavingRoutes(['chat']);
+  const { code, stderr } = await runInProcess(['serve', 'down', 'chat'], { routes, tty: true, input: '\u0003' });
+  expect({ code, terminated }).toEqual({ code: 130, terminated: [] });
+  expect(stderr).not.toMatch(/error:|hint:|code:/);
+});
+
+test('a signal ends the question, too', async () => {
+  const { routes } = leavingRoutes(['chat']);
+  const interrupt = new AbortController();
+  const asked = runInProcess(['serve', 'down', 'chat'], { routes, tty: true, interrupt });
+  setImmediate(() => interrupt.abort());
+  expect(await asked).toMatchObject({ code: 130 });
 });
 
 test('down asks on a terminal, and yes means yes', async () => {
