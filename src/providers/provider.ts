@@ -99,4 +99,9 @@ export interface ProviderCheck {
   readonly remedies: readonly string[];
   /** Further facts, label and value: isolation chosen and why, regions, GPUs. */
   readonly details: readonly (readonly [label: string, value: string])[];
+  /**
+   * Why machines of this place share their ports, so that a program has to listen on `$SVC_REPLICA_PORT`, as a clause; undefined where each
+   * machine has all ports to itself.
+   */
+  readonly sharedPorts: string | undefined;
 }

@@ -28,7 +28,7 @@ function aPlace(offers: readonly Offer[], create: (offer: Offer) => MachineId, s
   return {
     name: 'stub',
     capabilities: { spot: false, stopResume: false, customImages: false, openPorts: false, multiNode: false, gpus: false },
-    check: () => Promise.resolve({ enabled: true, summary: '', remedies: [], details: [] }),
+    check: () => Promise.resolve({ enabled: true, summary: '', remedies: [], details: [], sharedPorts: undefined }),
     offers: () => Promise.resolve({ offers, whyNone: undefined }),
     create: async (offer) => create(offer),
     inspect: (ids) => Promise.resolve(new Map(ids.map((id) => [id, left.shift() ?? { state: 'gone', reason: 'deleted' }]))),

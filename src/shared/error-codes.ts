@@ -84,7 +84,7 @@ export const errorCodes = {
   SVC_MACHINE_LOST: row('transient', 'The machine of a replica is gone.', 'It is replaced automatically.'),
   SVC_ISOLATION: row(
     'invalid-input',
-    'The forced kind of isolation does not work on this machine.',
+    'The isolation that was forced, or that several replicas need, does not work on this machine.',
     'Unset SVC_LOCAL_ISOLATION or follow the remedy in: svc check',
   ),
   SVC_NO_SPACE: row('capacity', 'There is no disk space left.', 'Free space under SVC_HOME (~/.svc).'),

@@ -27,7 +27,7 @@ export class FakeProvider implements Provider {
   }
 
   check(): Promise<ProviderCheck> {
-    return Promise.resolve({ enabled: true, summary: 'a place in memory', remedies: [], details: [] });
+    return Promise.resolve({ enabled: true, summary: 'a place in memory', remedies: [], details: [], sharedPorts: undefined });
   }
 
   async offers(resources: Resources, options: CallOptions): Promise<OfferList> {

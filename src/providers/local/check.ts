@@ -18,7 +18,7 @@ export async function checkLocal(context: IsolationContext, settings: LocalConfi
     choice = await chooseIsolation(context, settings.isolation);
   } catch (error) {
     if (!(error instanceof SvcError)) throw error;
-    return { enabled: false, summary: error.message, remedies: [error.hint], details: facts };
+    return { enabled: false, summary: error.message, remedies: [error.hint], details: facts, sharedPorts: undefined };
   }
   return {
     enabled: true,
@@ -30,19 +30,11 @@ export async function checkLocal(context: IsolationContext, settings: LocalConfi
       ['outbound', outboundNames[choice.outbound]],
       ...facts,
     ],
+    sharedPorts: choice.kind === 'none' ? whyNotIsolated(choice) : undefined,
   };
 }
 
-/** What in `run` shows that the program listens where it is told to. */
-const portMention = /\$\{?SVC_REPLICA_PORT\b/;
-
-/**
- * Why a service cannot have more than one replica here; undefined when it can. Without a network of its own each machine has its own port, so
- * that `run` must take the port from $SVC_REPLICA_PORT.
- */
-export async function whyOneReplica(context: IsolationContext, settings: LocalConfig, run: string): Promise<string | undefined> {
-  const { kind, refused } = await chooseIsolation(context, settings.isolation);
-  if (kind !== 'none' || portMention.test(run)) return undefined;
+function whyNotIsolated({ isForced, refused }: IsolationChoice): string {
   const [[, why] = []] = refused;
-  return `Several replicas on this computer would all listen on the same port, as they cannot be isolated${why === undefined ? '' : ` (${why})`}.`;
+  return isForced || why === undefined ? 'isolation is turned off on this computer' : `this computer cannot isolate them (${why})`;
 }

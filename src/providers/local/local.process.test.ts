@@ -7,17 +7,15 @@ import { someResources } from '../../../test/support/builders.ts';
 import { processesOf } from '../../../test/support/leaks.ts';
 import { withLocalPlace, type LocalPlace } from '../../../test/support/local-place.ts';
 import { waitFor } from '../../../test/support/wait-for.ts';
-import { defaultConfig, type LocalRegion } from '../../domain/config.ts';
+import type { LocalRegion } from '../../domain/config.ts';
 import type { Resources } from '../../domain/task.ts';
 import { jobLogPath, jobStatus, startJob } from '../../provision/job.ts';
 import type { Remote } from '../../remote/remote.ts';
-import { systemClock } from '../../shared/clock.ts';
 import { dialReplica } from '../../shared/dial.ts';
 import { SvcError } from '../../shared/errors.ts';
 import { identifyProcess } from '../../shared/process-identity.ts';
 import { providerCases } from '../conformance.ts';
 import type { MachineId, MachineSpec } from '../provider.ts';
-import { whyOneReplica } from './check.ts';
 import { machineFiles } from './machine-record.ts';
 
 const region = (change: Partial<LocalRegion>): LocalRegion => ({
@@ -275,6 +273,7 @@ test('check names the isolation, the way out, GPUs and regions', async () => {
           ['GPUs', 'none'],
           ['regions', 'a, b (refusing)'],
         ],
+        sharedPorts: expect.any(String),
       });
     },
   );
@@ -288,14 +287,9 @@ test('an isolation that is asked for and cannot be had disables the place and sa
   });
 });
 
-test('without isolation several replicas need a program that listens where it is told', async () => {
+test('without isolation each machine has a port of its own, and check says why', async () => {
   await withLocalPlace({ isolation: 'none' }, async (place) => {
-    const { paths } = place;
-    const context = { paths, clock: systemClock };
-    const settings = { ...defaultConfig.local, isolation: 'none' as const };
-    expect(await whyOneReplica(context, settings, 'python3 -m http.server 8080')).toMatch(/same port/);
-    expect(await whyOneReplica(context, settings, 'python3 -m http.server ${SVC_REPLICA_PORT}')).toBeUndefined();
-    expect(await whyOneReplica(context, { ...settings, isolation: 'auto' }, 'python3 -m http.server 8080')).toBeUndefined();
+    expect((await place.provider.check({})).sharedPorts).toBe('isolation is turned off on this computer');
     const [a, b] = [(await place.machine('a')).remote, (await place.machine('b')).remote];
     expect(a.address(8080)).toEqual({ kind: 'tcp', host: '127.0.0.1', port: Number(a.environment['SVC_REPLICA_PORT']) });
     expect(a.environment['SVC_REPLICA_PORT']).not.toBe(b.environment['SVC_REPLICA_PORT']);
