@@ -30,7 +30,7 @@ class Checkout {
     writeFileSync(join(this.root, 'package-lock.json'), '{}');
     writeFileSync(
       join(this.root, 'src/cli/main.ts'),
-      'console.log(JSON.stringify({ args: process.argv.slice(2), cache: process.env["NODE_COMPILE_CACHE"] ?? null, node: process.argv0 }));',
+      'console.log(JSON.stringify({ args: process.argv.slice(2), cache: process.env["NODE_COMPILE_CACHE"] ?? null, name: process.env["SVC_INVOKED_AS"], node: process.argv0 }));',
     );
     this.npm(this.installing());
   }
@@ -94,7 +94,7 @@ test('the first run installs, without packages for development, and says so on s
     expect({ code, args: JSON.parse(stdout).args }).toEqual({ code: 0, args: ['serve', 'up', 'a b', ''] });
     expect(stderr).toBe('svc: installing packages (npm ci), once\nnpm says hello\n');
     expect(checkout.installs()).toEqual([
-      `${checkout.root} ci --omit=dev --include=optional --ignore-scripts --no-audit --no-fund --loglevel=error`,
+      `${checkout.root} ci --omit=dev --include=optional --ignore-scripts --no-audit --no-fund --no-update-notifier --loglevel=error`,
     ]);
     expect(existsSync(checkout.lock)).toBe(false);
   });
@@ -208,8 +208,36 @@ test('without HOME it runs, and keeps no compiled code in a place that others co
     const cacheWith = async (env: Record<string, string | undefined>): Promise<unknown> =>
       JSON.parse((await checkout.run([], { env })).stdout).cache;
     expect(await cacheWith({ HOME: undefined })).toBe(null);
-    expect(await cacheWith({ HOME: '/home/ann' })).toBe('/home/ann/.cache/svc/compile');
-    expect(await cacheWith({ HOME: '/home/ann', XDG_CACHE_HOME: '/var/cache/ann' })).toBe('/var/cache/ann/svc/compile');
+    expect(await cacheWith({ HOME: join(checkout.root, 'nowhere') })).toBe(null);
+    expect(await cacheWith({ HOME: join(checkout.root, 'svc') })).toBe(null);
+    expect(await cacheWith({ HOME: checkout.root })).toBe(`${checkout.root}/.cache/svc/compile`);
+    expect(await cacheWith({ HOME: checkout.root, XDG_CACHE_HOME: checkout.tools })).toBe(`${checkout.tools}/svc/compile`);
     expect(await cacheWith({ NODE_COMPILE_CACHE: '/elsewhere' })).toBe('/elsewhere');
+  });
+});
+
+test('npm makes no home folder where there is none', async () => {
+  await withCheckout(async (checkout) => {
+    checkout.npm(`echo "cache $npm_config_cache" >> "${checkout.npmLog}"; ${checkout.installing()}`);
+    const home = join(checkout.root, 'nowhere');
+    expect((await checkout.run([], { env: { HOME: home } })).code).toBe(0);
+    expect(checkout.installs().at(-1)).toBe(`cache ${checkout.lock}/npm`);
+    expect([home, checkout.lock].map(existsSync)).toEqual([false, false]);
+  });
+});
+
+test('it tells how it was called: by its path, or by its name where that finds it', async () => {
+  await withCheckout(async (checkout) => {
+    const path = join(checkout.root, 'svc');
+    const nameFor = async (called: string, env: Record<string, string | undefined> = {}): Promise<unknown> =>
+      JSON.parse((await checkout.run([], { path: called, env })).stdout).name;
+    expect(await nameFor(path)).toBe(path);
+    const other = join(checkout.tools, 'svc');
+    checkout.tool('svc', 'echo another program');
+    expect(await nameFor(path)).toBe(path);
+    rmSync(other);
+    symlinkSync(path, other);
+    expect([await nameFor(path), await nameFor(other), await nameFor('svc')]).toEqual(['svc', 'svc', 'svc']);
+    expect(await nameFor(other, { PATH: '/usr/bin:/bin' })).toBe(other);
   });
 });
