@@ -1,4 +1,5 @@
 import type { EventView } from '../api/contract.ts';
+import { wrapText } from './command-text.ts';
 import { oneLine, padTo } from './display-text.ts';
 import { toneOf } from './service-listing.ts';
 import type { Ui } from './ui.ts';
@@ -7,15 +8,28 @@ import type { Ui } from './ui.ts';
 const subjectWidth = 11;
 const stateWidth = 15;
 
+/** Where further lines of a long message begin: below what the event is about, so that enough room is left for it. */
+const eventIndent = 22;
+
 /** One event as a line: when (UTC), what it is about, the state it led to, and why. */
-export function renderEvent(event: EventView, ui: Pick<Ui, 'paint'>): string {
+export function renderEvent(event: EventView, ui: Pick<Ui, 'paint' | 'outWidth'>): string {
   const subject = padTo(event.replicaId === null ? 'service' : `replica ${event.replicaId}`, subjectWidth);
   const state = event.to === null ? padTo('', stateWidth) : ui.paint(toneOf(event.to), padTo(event.to, stateWidth));
   const at = event.at.slice(0, 19).replace('T', ' ');
-  return `${ui.paint('quiet', `${at}Z`)}  ${subject}  ${state}  ${oneLine(event.message)}`;
+  const line = `${ui.paint('quiet', `${at}Z`)}  ${subject}  ${state}  ${oneLine(event.message)}`;
+  return wrapText(line, ui.outWidth, eventIndent);
 }
 
-/** The same for somebody who watches it happen: without the time. */
-export function renderLiveEvent(event: EventView): string {
-  return `  ${padTo(event.replicaId === null ? 'service' : `replica ${event.replicaId}`, subjectWidth)}  ${oneLine(event.message)}`;
+/** The same for somebody who watches it happen: without the time, and in at most `width` columns. */
+export function renderLiveEvent(event: EventView, width: number): string {
+  const subject = padTo(event.replicaId === null ? 'service' : `replica ${event.replicaId}`, subjectWidth);
+  return wrapText(`  ${subject}  ${oneLine(event.message)}`, width, subjectWidth + 4);
+}
+
+/** Causes of events that say nothing to somebody who waits for a service: what `up` has said itself, our processes, and what follows from replicas. */
+const quietCauses: readonly string[] = ['up', 'balancer-up', 'reconciler-up', 'derived'];
+
+/** Whether an event is worth a line while a service comes up. */
+export function isStep(event: EventView): boolean {
+  return event.replicaId !== null || !quietCauses.includes(event.cause);
 }

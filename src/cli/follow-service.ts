@@ -2,7 +2,7 @@ import type { ApiClient } from '../api/client.ts';
 import type { EventView, ServiceView } from '../api/contract.ts';
 import { SvcError } from '../shared/errors.ts';
 import type { CommandContext } from './context.ts';
-import { renderLiveEvent } from './event-line.ts';
+import { isStep, renderLiveEvent } from './event-line.ts';
 
 /** How long one stream of events is listened to before the service itself is looked at again, ms. */
 const lookEveryMs = 2_000;
@@ -11,7 +11,7 @@ const retryMs = 500;
 /** Failures in a row, of the connection, before it is given up: the controller is started again where it died. */
 const maxFailures = 5;
 
-/** States that a service leaves by nobody's doing but a user's. */
+/** States in which waiting is in vain: nothing is launched any more, or nobody is there to do it. Until then failed replicas are replaced. */
 const failedStates: readonly string[] = ['FAILED', 'CONTROLLER_FAILED', 'FAILED_CLEANUP'];
 
 /**
@@ -34,7 +34,7 @@ export async function followUntilReady(name: string, context: CommandContext): P
         if (service.status === 'SHUTTING_DOWN') throw new SvcError('SVC_SERVICE_NOT_FOUND', `Service '${name}' is being taken down.`);
         for await (const event of eventsFor(api, name, after, context)) {
           after = event.id;
-          progress.line(renderLiveEvent(event));
+          if (isStep(event)) progress.line(renderLiveEvent(event, ui.sayWidth));
           if (event.to === 'READY' || (event.replicaId === null && failedStates.includes(event.to ?? ''))) break;
         }
         failures = 0;
@@ -67,7 +67,9 @@ async function* eventsFor(api: ApiClient, name: string, after: number, { clock, 
 
 function failure(service: ServiceView): SvcError {
   const failed = service.replicas.findLast(({ status }) => status.startsWith('FAILED'));
-  const reason = service.reason ?? failed?.reason ?? 'its replicas keep failing';
+  // The service's own reason names the replica that it quotes.
+  const quoted = failed?.reason === null || failed === undefined ? 'its replicas keep failing' : `replica ${failed.id}: ${failed.reason}`;
+  const reason = service.reason ?? quoted;
   const log = failed === undefined ? '--controller' : String(failed.id);
   return new SvcError('SVC_SERVICE_FAILED', `Service '${service.name}' failed: ${reason}`, {
     hint: `Read the log: svc serve logs ${service.name} ${log}. Then take it down: svc serve down ${service.name}`,

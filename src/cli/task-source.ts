@@ -17,6 +17,9 @@ export interface TaskArgs {
   readonly workdir: string | undefined;
 }
 
+/** What `describeService` says of a setting that the file does not make and that most files do not need: not worth a line. */
+const unset: readonly string[] = ['No TLS', 'No spot policy'];
+
 /** A task as it is sent to the controller, which reads it again with the same code. */
 export type TaskBody = Pick<RouteInput<'createService'>['body'], 'source' | 'file' | 'envs' | 'secrets' | 'workdir'>;
 
@@ -36,7 +39,7 @@ export async function readServiceFile(path: string, args: TaskArgs, context: Com
   const service = serviceOf(task, source.file);
   refuseUnsupported(task);
   await checkTaskFiles(task);
-  const rows = describeService({ ...task, service });
+  const rows = describeService({ ...task, service }).filter(([, value]) => !unset.includes(value));
   const width = Math.max(...rows.map(([label]) => label.length));
   return { body: bodyOf(source, context), summary: rows.map(([label, value]) => `${`${label}:`.padEnd(width + 3)}${value}`) };
 }

@@ -1,5 +1,5 @@
-import { nameProblem } from '../../domain/names.ts';
 import { SvcError } from '../../shared/errors.ts';
+import { checkName } from '../check-name.ts';
 import { controllerName } from '../cluster-listing.ts';
 import type { CommandContext } from '../context.ts';
 import { submitJob } from '../submit-job.ts';
@@ -15,8 +15,7 @@ interface LaunchArgs extends TaskArgs {
 
 /** `svc launch`: runs a task on a cluster, made for it where none of that name exists. */
 export async function launch(args: LaunchArgs, context: CommandContext): Promise<number> {
-  const problem = args.cluster === undefined ? undefined : nameProblem(args.cluster);
-  if (problem !== undefined) throw new SvcError('SVC_BAD_NAME', problem);
+  if (args.cluster !== undefined) checkName(args.cluster);
   if (args.cluster === controllerName) throw new SvcError('SVC_BAD_NAME', `The name '${controllerName}' belongs to the controller.`);
   const body = await readTaskFile(args.file, args, context);
   const api = await context.connection.client();

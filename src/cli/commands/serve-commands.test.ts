@@ -199,6 +199,21 @@ test('events are lines with time, subject, state and cause', async () => {
   ).toMatchObject([{ id: 1 }, { id: 2 }]);
 });
 
+test('on a terminal a long event goes on below its subject', async () => {
+  const message = 'Machine b48047c947fb9056 at local/local is up; the program was told to start.';
+  const { stdout } = await runInProcess(['serve', 'events', 'chat'], {
+    routes: { serviceEvents: () => [anEventView({ message })] },
+    tty: true,
+  });
+  expect(stdout).toBe(
+    [
+      '2030-01-01 11:58:55Z  replica 1    PROVISIONING     Machine b48047c947fb9056 at',
+      '                      local/local is up; the program was told to start.',
+      '',
+    ].join('\n'),
+  );
+});
+
 test('logs of a replica come as they are, of the newest when none is named', async () => {
   const routes: FakeRoutes = {
     getService: () => aServiceView({ replicas: [aReplicaView({ id: 1 }), aReplicaView({ id: 7 })] }),

@@ -30,7 +30,9 @@ function comingUp(): FakeRoutes {
     getService: ({ params }) => ({ ...(isReady ? ready : starting), name: params.name }),
     async *serviceEvents({ query }) {
       expect(query?.follow).toBe(true);
-      yield anEventView({ id: 1, replicaId: null, to: 'CONTROLLER_INIT', message: 'Put up.' });
+      yield anEventView({ id: 1, replicaId: null, to: 'CONTROLLER_INIT', cause: 'up', message: 'Put up.' });
+      yield anEventView({ id: 1, replicaId: null, to: null, cause: 'balancer-up', message: 'The balancer runs (process 7).' });
+      yield anEventView({ id: 1, replicaId: null, to: 'REPLICA_INIT', cause: 'derived', message: 'The service is REPLICA_INIT.' });
       yield anEventView({ id: 2, message: 'Asked for a machine.' });
       isReady = true;
       yield anEventView({ id: 3, to: 'READY', message: 'The probe was answered with 200.' });
@@ -65,10 +67,11 @@ test('piped, up prints what it understood, and the endpoint alone as its result'
     Readiness initial delay seconds:  1200
     Readiness probe timeout seconds:  15
     Replica autoscaling policy:       Fixed 2 replicas
-    TLS certificates:                 No TLS
-    Spot policy:                      No spot policy
     Load balancing policy:            least_load
     Service 'chat' is coming up at http://127.0.0.1:30001
+      See status    svc serve status chat
+      Read logs     svc serve logs chat
+      Take it down  svc serve down chat
     "
   `);
   expect(stderr).not.toContain('hidden-value');
@@ -104,10 +107,49 @@ test('on a terminal up follows until the first replica is ready and says what to
 test('--wait follows in plain lines when piped', async () => {
   const { code, stdout, stderr } = await up(['--wait'], { routes: comingUp() });
   expect({ code, stdout }).toEqual({ code: 0, stdout: 'http://127.0.0.1:30001\n' });
-  expect(stderr).toContain(
-    '  service      Put up.\n  replica 1    Asked for a machine.\n  replica 1    The probe was answered with 200.\n',
+  expect(stderr).toMatch(
+    /coming up at \S+\n {2}replica 1    Asked for a machine\.\n {2}replica 1    The probe was answered with 200\.\nService 'svc-1a2b' is ready\.\n {2}See status/,
   );
   expect(stderr).not.toContain('\u001B');
+});
+
+test('on a narrow terminal what happens is wrapped between words', async () => {
+  let looks = 0;
+  const { stderr } = await up([], {
+    routes: {
+      ...comingUp(),
+      async *serviceEvents() {
+        yield anEventView({ message: 'Machine b48047c9 at local/local is up; the program was told to start.' });
+      },
+      getService: ({ params }) => ({ ...(looks++ > 1 ? ready : starting), name: params.name }),
+    },
+    tty: true,
+    width: 50,
+  });
+  expect(stderr).toContain('  replica 1    Machine b48047c9 at local/local is\n               up; the program was told to start.\n');
+});
+
+test('what comes up is named as exposed when others can reach it', async () => {
+  const exposed = { ...ready, exposed: true, endpoint: 'http://192.0.2.7:30001' };
+  const { stdout, stderr } = await up(['--expose', '-n', 'chat'], { routes: { createService: () => ({ service: exposed }) } });
+  expect(stdout).toBe('http://192.0.2.7:30001\n');
+  expect(stderr).toContain("Service 'chat' is coming up at http://192.0.2.7:30001 (exposed: other machines reach it)\n");
+});
+
+test('a name that is too long is told with its bound', async () => {
+  const { code, stderr } = await up(['-n', 'x'.repeat(51)]);
+  expect({ code, stderr }).toEqual({ code: 2, stderr: expect.stringContaining('hint: Use at most 50 characters; this name has 51.\n') });
+});
+
+test('a service that the controller refuses is told without a summary before it', async () => {
+  const { stderr } = await up([], {
+    routes: {
+      createService() {
+        throw new SvcError('SVC_NO_GPU', 'No GPU.');
+      },
+    },
+  });
+  expect(stderr).toMatch(/^error: No GPU\.\n/);
 });
 
 test('--no-wait returns at once on a terminal, too', async () => {
@@ -138,6 +180,22 @@ test('a service that fails ends up with its reason and the way to its log', asyn
   expect({ code, stdout }).toEqual({ code: 70, stdout: '' });
   expect(stderr).toMatch(/error: Service 'chat' failed: its replicas keep failing: run ended with exit code 3\nno weights found\n/);
   expect(stderr).toMatch(/svc serve logs chat 3.*svc serve down chat\ncode: SVC_SERVICE_FAILED/);
+});
+
+test('of a service without a reason the replica whose output is quoted is named', async () => {
+  const failed = aServiceView({
+    status: 'FAILED',
+    replicas: [aReplicaView({ id: 3, status: 'FAILED', reason: 'Its run ended with exit code 3.' })],
+  });
+  const { stderr } = await up(['--wait', '-n', 'chat'], { routes: { ...comingUp(), getService: () => failed } });
+  expect(stderr).toContain("error: Service 'chat' failed: replica 3: Its run ended with exit code 3.\n");
+});
+
+test('replicas that fail while more are launched do not end the wait', async () => {
+  const replicas = [aReplicaView({ status: 'FAILED', reason: 'Its run ended with exit code 3.' })];
+  let looks = 0;
+  const getService = (): typeof ready => (looks++ < 4 ? aServiceView({ status: 'REPLICA_INIT', replicas }) : ready);
+  expect(await up(['--wait'], { routes: { ...comingUp(), getService } })).toMatchObject({ code: 0, stdout: 'http://127.0.0.1:30001\n' });
 });
 
 test('a controller that dies while up follows is asked again, from the last event on', async () => {

@@ -1,6 +1,5 @@
 import type { ServiceView } from '../../api/contract.ts';
-import { nameProblem } from '../../domain/names.ts';
-import { SvcError } from '../../shared/errors.ts';
+import { checkName } from '../check-name.ts';
 import type { CommandContext } from '../context.ts';
 import { followUntilReady } from '../follow-service.ts';
 import { readServiceFile, type TaskArgs, type TaskBody } from '../task-source.ts';
@@ -16,31 +15,35 @@ interface UpArgs extends TaskArgs {
   readonly json: boolean;
 }
 
+/** Of an endpoint that listens on all addresses. */
+const exposedNote = ' (exposed: other machines reach it)';
+
 /** Copying a large workdir takes its time, ms. */
 const createTimeoutMs = 600_000;
 
 /** `svc serve up`: checks the file here, has the controller put the service up, and follows it where somebody watches. */
 export async function serveUp(args: UpArgs, context: CommandContext): Promise<void> {
   const { ui } = context;
-  const problem = args.name === undefined ? undefined : nameProblem(args.name);
-  if (problem !== undefined) throw new SvcError('SVC_BAD_NAME', problem);
+  if (args.name !== undefined) checkName(args.name);
   const { body, summary } = await readServiceFile(args.file, args, context);
-  if (!args.json) for (const line of summary) ui.say(line);
 
   const created = await create(args, body, context);
   if (created === undefined) return;
   const { name } = created;
   const follow = args.wait ?? ui.outIsTerminal;
-  if (!args.json) ui.say(`Service '${name}' is coming up at ${created.endpoint}`);
+  if (!args.json) {
+    // Not before the controller has taken it: what is refused needs no summary.
+    for (const line of summary) ui.say(line);
+    ui.say(`Service '${name}' is coming up at ${created.endpoint}${created.exposed ? exposedNote : ''}`);
+  }
   const service = follow ? await followUntilReady(name, context) : created;
   if (service === undefined) {
     ui.say(`Service '${name}' goes on coming up. To take it down: svc serve down ${name}`);
     return;
   }
   if (args.json) ui.json(service);
-  else if (ui.outIsTerminal) showResult(service, follow, ui);
-  // A program that reads this wants the endpoint and nothing else.
-  else ui.print(service.endpoint);
+  else if (ui.outIsTerminal) showOnTerminal(service, follow, ui);
+  else showInPipe(service, follow, ui);
 }
 
 /** The service as it begins; undefined when interrupted meanwhile. */
@@ -59,20 +62,30 @@ async function create(args: UpArgs, task: TaskBody, { ui, connection, signal }: 
   } catch (error) {
     if (!signal.aborted) throw error;
     progress.stop();
-    ui.say('Interrupted. Whether the service was put up, shows: svc serve status');
+    ui.say('Interrupted; to see whether the service was put up: svc serve status');
     return undefined;
   } finally {
     progress.stop();
   }
 }
 
-function showResult(service: ServiceView, followed: boolean, ui: Ui): void {
-  const { name, endpoint, replicasReady, targetReplicas } = service;
+/** What people do next with a service. */
+function nextSteps({ name }: ServiceView): readonly string[] {
+  return [`  See status    svc serve status ${name}`, `  Read logs     svc serve logs ${name}`, `  Take it down  svc serve down ${name}`];
+}
+
+function showOnTerminal(service: ServiceView, followed: boolean, ui: Ui): void {
+  const { name, replicasReady, targetReplicas } = service;
   if (followed) ui.print(`${ui.paint('good', '✓')} Service '${name}' is ready (${replicasReady} of ${targetReplicas} replicas).`);
   ui.print('');
-  ui.print(`  ${ui.paint('strong', 'Endpoint')}      ${endpoint}`);
+  ui.print(`  ${ui.paint('strong', 'Endpoint')}      ${service.endpoint}${service.exposed ? exposedNote : ''}`);
   ui.print('');
-  ui.print(`  See status    svc serve status ${name}`);
-  ui.print(`  Read logs     svc serve logs ${name}`);
-  ui.print(`  Take it down  svc serve down ${name}`);
+  for (const line of nextSteps(service)) ui.print(ui.asTyped(line));
+}
+
+/** A program that reads the result wants the endpoint and nothing else; people read what is said beside it. */
+function showInPipe(service: ServiceView, followed: boolean, ui: Ui): void {
+  if (followed) ui.say(`Service '${service.name}' is ready.`);
+  for (const line of nextSteps(service)) ui.say(line);
+  ui.print(service.endpoint);
 }
