@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+import { accessSync, constants, readFileSync } from 'node:fs';
 import type { IsolationKind, OutboundKind } from './isolation-kinds.ts';
 
 function setting(path: string): string | undefined {
@@ -31,5 +31,18 @@ function isolationRemedies(kind: IsolationKind): readonly string[] {
 }
 
 function outboundRemedies(outbound: OutboundKind): readonly string[] {
-  return outbound === 'proxy' ? ['For unrestricted outbound connections: sudo apt-get install slirp4netns'] : [];
+  if (outbound !== 'proxy') return [];
+  const install = 'For outbound connections that need no proxy: sudo apt-get install slirp4netns';
+  return canUseTun() ? [install] : [`${install}; and let users open its device: sudo modprobe tun && sudo chmod 666 /dev/net/tun`];
+}
+
+/** The device with which an ordinary program makes a network. */
+function canUseTun(): boolean {
+  try {
+    accessSync('/dev/net/tun', constants.R_OK | constants.W_OK);
+    return true;
+  } catch {
+    // Not there, or root's alone.
+    return false;
+  }
 }

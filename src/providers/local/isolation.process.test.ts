@@ -1,0 +1,65 @@
+import { accessSync, constants, mkdirSync, symlinkSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, expect, test } from 'vitest';
+import { withTempHome } from '../../../test/support/temp-home.ts';
+import { systemClock } from '../../shared/clock.ts';
+import { SvcError } from '../../shared/errors.ts';
+import { homePaths } from '../../shared/paths.ts';
+import { chooseIsolation } from './isolation.ts';
+
+const path = process.env['PATH'];
+
+afterEach(() => {
+  process.env['PATH'] = path;
+  delete process.env['SVC_LOCAL_ISOLATION'];
+});
+
+/** Leaves only these commands to be found. */
+function onlyCommands(dir: string, ...names: readonly string[]): void {
+  mkdirSync(dir);
+  for (const name of names) {
+    const found = (path ?? '').split(':').find((folder) => isThere(join(folder, name)));
+    if (found !== undefined) symlinkSync(join(found, name), join(dir, name));
+  }
+  process.env['PATH'] = dir;
+}
+
+function isThere(file: string): boolean {
+  try {
+    accessSync(file, constants.X_OK);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+test('without the tools there is no isolation, and the reasons and remedies are told', async () => {
+  await withTempHome(async (home) => {
+    onlyCommands(join(home, 'bin'), 'sh', 'mkfifo', 'rm');
+    const choice = await chooseIsolation({ paths: homePaths(home, 0), clock: systemClock }, 'auto');
+    expect(choice).toMatchObject({ kind: 'none', outbound: 'host', isForced: false });
+    expect(choice.refused).toContainEqual(['userns', 'unshare: not found']);
+    expect(choice.refused).toContainEqual(['bwrap', 'bwrap: not found']);
+    expect(choice.remedies.join()).toContain('apt-get install util-linux iproute2');
+  });
+});
+
+test('one that is forced and does not work is an error with the reason', async () => {
+  await withTempHome(async (home) => {
+    onlyCommands(join(home, 'bin'), 'sh', 'mkfifo', 'rm');
+    process.env['SVC_LOCAL_ISOLATION'] = 'userns';
+    const failure = await chooseIsolation({ paths: homePaths(home, 0), clock: systemClock }, 'none').catch((error: unknown) => error);
+    expect(failure).toBeInstanceOf(SvcError);
+    expect(failure).toMatchObject({
+      code: 'SVC_ISOLATION',
+      message: expect.stringMatching(/'userns' .* does not work here: unshare: not found$/),
+      hint: expect.stringMatching(/^Unset SVC_LOCAL_ISOLATION/),
+    });
+  });
+});
+
+test('a name that is none is an error with those there are', async () => {
+  process.env['SVC_LOCAL_ISOLATION'] = 'magic';
+  const failure = chooseIsolation({ paths: homePaths('/nowhere', 0), clock: systemClock }, 'auto');
+  await expect(failure).rejects.toThrow("There is no isolation called 'magic' (there are: auto, root, userns, bwrap, none).");
+});
