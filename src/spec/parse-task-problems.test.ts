@@ -88,7 +88,7 @@ test('keys and values of a file are quoted without characters that change the te
 });
 
 test('a tab is refused at its place', () => {
-  expect(problemsOf('service:\n\treplicas: 1\n')).toEqual(['2:1 a tab cannot be used for indentation (Use spaces.)']);
+  expect(problemsOf('service:\n\treplicas: 1\n')).toEqual(['2:1 a tab cannot be used for indentation (Use spaces, two for each level.)']);
 });
 
 test('line ends of Windows and a byte order mark are taken', () => {

@@ -2,6 +2,7 @@ import { Composer, isScalar, Lexer, Parser, visit, type Document, type Scalar, t
 import type { SourceText } from '../source-text.ts';
 import { convert } from './convert.ts';
 import type { Fault } from './fault.ts';
+import { findIndentationFaults } from './indentation.ts';
 import type { YamlNode } from './node.ts';
 import { explainSyntaxError } from './syntax-error.ts';
 
@@ -11,8 +12,11 @@ const maxTokens = 60_000;
 /** Levels on the parser's stack. What comes after the parser is recursive, so this is what keeps it from overflowing. */
 const maxDepth = 100;
 
-/** Syntax errors that are told: the later ones are mostly consequences of the first. */
+/** Syntax errors that are told, besides wrong indentation: the later ones are mostly consequences of the first. */
 const maxSyntaxFaults = 3;
+
+/** Lines of wrong indentation that are told. */
+const maxIndentationFaults = 20;
 
 /** A parsed file: its root, or what is wrong with it. */
 export type Composed =
@@ -76,16 +80,46 @@ function parseTokens(text: string): Token[] | Fault {
 }
 
 function syntaxFaults(errors: readonly YAMLParseError[], document: Document.Parsed, source: SourceText): readonly Fault[] {
-  const faults: Fault[] = [];
-  const lines = new Set<number>();
+  const indentation = findIndentationFaults(source.text);
+  const wrong = new Map<number, Fault>();
+  const other = new Map<number, Fault>();
+  const consequences: Fault[] = [];
   for (const error of errors) {
     const at = openingQuote(error, document) ?? error.pos[0];
     const { line } = source.position(at);
-    if (lines.has(line) || faults.length >= maxSyntaxFaults) continue;
-    lines.add(line);
-    faults.push({ at, ...explainSyntaxError(error) });
+    // An error over several lines is mostly one of its last line, which the parser took for more of the text above.
+    const lastLine = source.position(Math.max(at, error.pos[1] - 1)).line;
+    const lineFault = canBeIndentation(error) ? (indentation.get(lastLine) ?? indentation.get(line)) : undefined;
+    const fault = { at, ...explainSyntaxError(error, source.text.slice(at)) };
+    if (lineFault === 'consequence' || isSecondColonOfNextLine(error, source.text)) consequences.push(fault);
+    else if (lineFault !== undefined) wrong.set(lineFault.at, lineFault);
+    else if (!other.has(line) && other.size < maxSyntaxFaults) other.set(line, fault);
   }
-  return faults;
+  const wrongLines = new Set([...wrong.values()].map((fault) => source.position(fault.at).line));
+  const faults = [
+    ...[...wrong.values()].slice(0, maxIndentationFaults),
+    ...[...other].flatMap(([line, fault]) => (wrongLines.has(line) ? [] : [fault])),
+  ].toSorted((a, b) => a.at - b.at);
+  return faults.length === 0 ? consequences.slice(0, 1) : faults;
+}
+
+const indentationCodes: ReadonlySet<YAMLParseError['code']> = new Set([
+  'BAD_INDENT',
+  'BLOCK_AS_IMPLICIT_KEY',
+  'MISSING_CHAR',
+  'MULTILINE_IMPLICIT_KEY',
+  'UNEXPECTED_TOKEN',
+]);
+
+function canBeIndentation({ code, message }: YAMLParseError): boolean {
+  return indentationCodes.has(code) && !message.startsWith('Missing closing') && !message.startsWith('Flow ');
+}
+
+/** A key that is indented too far makes the line above the beginning of a key, so that its own `:` is the first of two. */
+function isSecondColonOfNextLine({ code, pos: [at] }: YAMLParseError, text: string): boolean {
+  if (code !== 'BLOCK_AS_IMPLICIT_KEY' || text[at] === '\n') return false;
+  const [line = ''] = text.slice(at).split('\n', 1);
+  return !/:(?:\s|$)/.test(line) && !/^\s*-\s/.test(line);
 }
 
 /** A missing quote is reported where the file ends; where the text began tells more. */

@@ -6,7 +6,7 @@ type Explanation = { readonly message: string; readonly hint?: string };
 const quoteHint = "Put the text in quotes if it is meant to be text: '…'.";
 
 const explanations: Readonly<Partial<Record<YAMLParseError['code'], Explanation>>> = {
-  TAB_AS_INDENT: { message: 'a tab cannot be used for indentation', hint: 'Use spaces.' },
+  TAB_AS_INDENT: { message: 'a tab cannot be used for indentation', hint: 'Use spaces, two for each level.' },
   BAD_INDENT: { message: 'the indentation does not fit the lines above' },
   BAD_DQ_ESCAPE: {
     message: 'unknown escape sequence in double quotes',
@@ -24,14 +24,22 @@ const explanations: Readonly<Partial<Record<YAMLParseError['code'], Explanation>
   RESOURCE_EXHAUSTION: { message: 'the document is nested too deeply' },
 };
 
-/** What a syntax error means, in words that say what to do. */
-export function explainSyntaxError(error: YAMLParseError): Explanation {
+/** What a syntax error means, in words that say what to do. `text` begins at its place. */
+export function explainSyntaxError(error: YAMLParseError, text: string): Explanation {
+  if (isMissingColon(error)) {
+    const glued = /^([\w.-]+):[^\s/:]/.exec(text);
+    if (glued !== null) return { message: "a space is missing after the ':'", hint: `Write: ${glued[1]}: VALUE` };
+  }
   const [first = ''] = error.message.split('\n');
   if (first.startsWith('Flow ')) return { message: 'the closing ] or } is missing, or this line is not indented far enough' };
   const known = explanations[error.code];
   if (known !== undefined) return known;
   if (/^Missing closing .quote/.test(first)) return { message: 'the closing quote is missing' };
   if (first.startsWith('Implicit map keys')) return { message: "a ':' is missing after this key" };
-  const text = printable(first.slice(0, 120));
-  return { message: text === '' ? 'this is not valid YAML' : `this is not valid YAML: ${text.charAt(0).toLowerCase()}${text.slice(1)}` };
+  const words = printable(first.slice(0, 120));
+  return { message: words === '' ? 'this is not valid YAML' : `this is not valid YAML: ${words.charAt(0).toLowerCase()}${words.slice(1)}` };
+}
+
+function isMissingColon({ code, message }: YAMLParseError): boolean {
+  return code === 'MULTILINE_IMPLICIT_KEY' || (code === 'MISSING_CHAR' && message.startsWith('Implicit map keys'));
 }
