@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { ServiceView } from '../api/contract.ts';
 import { aReplicaView, aServiceView } from '../../test/support/views.ts';
-import { renderServices, toneOf, type ListingOptions } from './service-listing.ts';
+import { renderServices, shortReason, toneOf, type ListingOptions } from './service-listing.ts';
 
 const options: ListingOptions = { width: 200, now: Date.parse('2030-01-01T12:00:00Z'), verbose: false, paint: (_, text) => text };
 
@@ -75,6 +75,53 @@ test('of a long crash loop only the newest replicas are shown, and those that li
       .map((line) => Number(line.split(/ +/)[1])),
   ).toEqual([1, 23, 24, 25, 26, 27, 28, 29, 30, 31]);
   expect(lines.at(-1)).toBe('... 21 more; --verbose shows all');
+});
+
+test('in a usual terminal names stay whole, and what says the same everywhere goes first', () => {
+  const name = 'embeddings-for-search';
+  const replicas = [1, 2].map((id) =>
+    aReplicaView({ id, endpoint: 'unix:/home/ann/.svc/local/a1/dial.sock:8080', resources: '1x(cpus=2, mem=24)' }),
+  );
+  const lines = renderServices([aServiceView({ name, replicas })], { ...options, width: 80 });
+  expect(lines.slice(4)).toEqual([
+    'SERVICE_NAME           ID  ENDPOINT          LAUNCHED   INFRA  RESOURCES  STATUS',
+    'embeddings-for-search  1   :8080 (isolated)  1 min ago  local  1x(cpus=…  READY',
+    'embeddings-for-search  2   :8080 (isolated)  1 min ago  local  1x(cpus=…  READY',
+  ]);
+});
+
+test('an exposed endpoint is told', () => {
+  expect(renderServices([aServiceView({ exposed: true })], options)[2]).toBe('  chat: its endpoint is exposed: other machines reach it');
+});
+
+test.for<readonly [reason: string, short: string]>([
+  ['Its machine is gone.', 'Its machine is gone.'],
+  ['Its run ended with exit code 3. It wrote no output.', 'Its run ended with exit code 3. It wrote no output.'],
+  [
+    'Its run ended with exit code 3. Its last output:\n  loading\n  no weights found\n  [svc 2030-01-01T12:00:00Z] run ended\n',
+    'Its run ended with exit code 3: no weights found',
+  ],
+  [
+    'Its setup was ended by SIGKILL. Its last output:\n  [svc 2030-01-01T12:00:00Z] setup',
+    'Its setup was ended by SIGKILL. Its last output:',
+  ],
+])('in short, %j is %j', ([reason, short]) => {
+  expect(shortReason(reason)).toBe(short);
+});
+
+test('a reason is wrapped between words, and shown as a whole when asked for', () => {
+  const reason = 'Its run ended with exit code 3. Its last output:\n  loading\n  no weights were found in the folder that was named';
+  const shown = (verbose: boolean): readonly string[] =>
+    renderServices([aServiceView({ replicas: [aReplicaView({ reason })] })], { ...options, width: 60, verbose });
+  expect(shown(false).slice(-2)).toEqual([
+    '  chat 1: Its run ended with exit code 3: no weights were',
+    '    found in the folder that was named',
+  ]);
+  expect(shown(true).slice(-3)).toEqual([
+    '  chat 1: Its run ended with exit code 3. Its last output:',
+    '      loading',
+    '      no weights were found in the folder that was named',
+  ]);
 });
 
 test('no service is said in words', () => {

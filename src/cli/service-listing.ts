@@ -1,6 +1,7 @@
 import type { ReplicaView, ServiceView } from '../api/contract.ts';
 import { failedStates } from '../domain/replica-state.ts';
-import { oneLine, truncate } from './display-text.ts';
+import { wrapText } from './command-text.ts';
+import { oneLine, safeLines, truncate } from './display-text.ts';
 import { formatAge, formatDuration, formatPrice } from './format-time.ts';
 import { renderTable, type Column } from './table.ts';
 import type { Tone } from './ui.ts';
@@ -25,20 +26,43 @@ export function renderServices(services: readonly ServiceView[], options: Listin
   if (services.length === 0) return ['No live services.'];
   const { lines, hidden } = pickReplicas(services, options.verbose);
   return [
-    ...renderTable(serviceColumns(options), services, options.width),
-    ...reasonLines(services.map(({ name, reason }) => ({ label: name, reason }))),
+    ...renderTable(serviceColumns(services, options), services, options.width),
+    ...services.flatMap((service) => [...exposedLine(service), ...reasonLines(service.name, service.reason, options)]),
     '',
     options.paint('strong', 'Service Replicas'),
-    ...(lines.length === 0 ? ['No replicas yet.'] : renderTable(replicaColumns(options), lines, options.width)),
+    ...(lines.length === 0 ? ['No replicas yet.'] : renderTable(replicaColumns(lines, options), lines, options.width)),
     ...(hidden === 0 ? [] : [`... ${hidden} more; --verbose shows all`]),
-    ...reasonLines(lines.map(({ service, id, reason }) => ({ label: `${service} ${id}`, reason }))),
+    ...lines.flatMap(({ service, id, reason }) => reasonLines(`${service} ${id}`, reason, options)),
   ];
+}
 
-  function reasonLines(subjects: readonly { readonly label: string; readonly reason: string | null }[]): readonly string[] {
-    return subjects.flatMap(({ label, reason }) =>
-      reason === null ? [] : [options.paint('quiet', truncate(`  ${label}: ${oneLine(reason)}`, options.width))],
-    );
-  }
+function exposedLine({ name, exposed }: ServiceView): readonly string[] {
+  return exposed ? [`  ${name}: its endpoint is exposed: other machines reach it`] : [];
+}
+
+/** Lines of the terminal that a reason may take unless all of it is asked for. */
+const reasonRows = 3;
+
+/** Why something is not well: in short, with what a program said last, or as a whole. */
+function reasonLines(label: string, reason: string | null, { verbose, width, paint }: ListingOptions): readonly string[] {
+  if (reason === null) return [];
+  const lines = verbose
+    ? safeLines(`  ${label}: ${reason}`).map((line, index) => (index === 0 ? line : `    ${line}`))
+    : [truncate(`  ${label}: ${shortReason(reason)}`, reasonRows * width)];
+  return lines.flatMap((line) => wrapText(line, width, 4).split('\n')).map((line) => paint('quiet', line));
+}
+
+/** The first line of a reason, which says what happened, and the last line that the program wrote, which often says why. */
+export function shortReason(reason: string): string {
+  const [first = '', ...output] = safeLines(reason);
+  const said = output.map((line) => line.trim()).findLast((line) => line !== '' && !line.startsWith('[svc '));
+  if (said === undefined) return oneLine(first);
+  return `${oneLine(first).replace(/[.:]?( Its last output)?:?$/, '')}: ${oneLine(said)}`;
+}
+
+/** Whether a column says the same in every row, so that leaving it out loses nothing. */
+function isConstant<Row>(rows: readonly Row[], value: (row: Row) => unknown): boolean {
+  return new Set(rows.map(value)).size <= 1;
 }
 
 /** The newest replicas of each service, those that live first. */
@@ -54,10 +78,12 @@ function pickReplicas(services: readonly ServiceView[], all: boolean): { readonl
   return { lines, hidden };
 }
 
-function serviceColumns(options: ListingOptions): readonly Column<ServiceView>[] {
+const versions = ({ activeVersions }: ServiceView): string => activeVersions.join(',');
+
+function serviceColumns(services: readonly ServiceView[], options: ListingOptions): readonly Column<ServiceView>[] {
   const columns: readonly Column<ServiceView>[] = [
-    { title: 'NAME', value: ({ name }) => name, shrinksTo: 16 },
-    { title: 'VERSION', value: ({ activeVersions }) => activeVersions.join(','), dropOrder: 1 },
+    { title: 'NAME', value: ({ name }) => name, shrinksTo: 16, cutLast: true },
+    { title: 'VERSION', value: versions, dropOrder: isConstant(services, versions) ? 1 : 3 },
     { title: 'UPTIME', value: ({ uptimeSeconds }) => (uptimeSeconds === null ? '-' : formatDuration(uptimeSeconds)), dropOrder: 2 },
     { title: 'STATUS', value: ({ status }) => status, paint: (cell, { status }) => options.paint(toneOf(status), cell) },
     { title: 'REPLICAS', value: ({ replicasReady, replicasTotal }) => `${replicasReady}/${replicasTotal}` },
@@ -72,18 +98,25 @@ function serviceColumns(options: ListingOptions): readonly Column<ServiceView>[]
   ];
 }
 
-function replicaColumns(options: ListingOptions): readonly Column<ReplicaRow>[] {
+function replicaColumns(rows: readonly ReplicaRow[], options: ListingOptions): readonly Column<ReplicaRow>[] {
+  const isFree = rows.every(({ hourlyUsd }) => hourlyUsd === null || hourlyUsd === 0);
   return [
-    { title: 'SERVICE_NAME', value: ({ service }) => service, shrinksTo: 12 },
+    { title: 'SERVICE_NAME', value: ({ service }) => service, shrinksTo: 12, cutLast: true },
     { title: 'ID', value: ({ id }) => String(id) },
-    { title: 'VERSION', value: ({ version }) => String(version), dropOrder: 3 },
-    { title: 'ENDPOINT', value: ({ endpoint }) => endpoint ?? '-', shrinksTo: 8, dropOrder: 1 },
-    { title: 'LAUNCHED', value: ({ launchedAt }) => formatAge(launchedAt, options.now), dropOrder: 5 },
+    { title: 'VERSION', value: ({ version }) => String(version), dropOrder: isConstant(rows, ({ version }) => version) ? 2 : 7 },
+    { title: 'ENDPOINT', value: ({ endpoint }) => shortEndpoint(endpoint), dropOrder: 3 },
+    { title: 'LAUNCHED', value: ({ launchedAt }) => formatAge(launchedAt, options.now), dropOrder: 4 },
     { title: 'INFRA', value: infraOf, shrinksTo: 8 },
-    { title: 'RESOURCES', value: (row) => (row.resources ?? '-') + (row.spot ? ' [spot]' : ''), shrinksTo: 9, dropOrder: 4 },
-    { title: 'PRICE/H', value: ({ hourlyUsd }) => formatPrice(hourlyUsd), dropOrder: 2 },
+    { title: 'RESOURCES', value: (row) => (row.resources ?? '-') + (row.spot ? ' [spot]' : ''), shrinksTo: 9, dropOrder: 5 },
+    { title: 'PRICE/H', value: ({ hourlyUsd }) => formatPrice(hourlyUsd), dropOrder: isFree ? 1 : 6 },
     { title: 'STATUS', value: ({ status }) => status, paint: (cell, { status }) => options.paint(toneOf(status), cell) },
   ];
+}
+
+/** Where a replica listens. One with a network of its own is reached by a socket, whose path helps nobody: its port says what it is. */
+function shortEndpoint(endpoint: string | null): string {
+  const port = endpoint === null ? undefined : /^unix:.*:(\d+)$/s.exec(endpoint)?.[1];
+  return port === undefined ? (endpoint ?? '-') : `:${port} (isolated)`;
 }
 
 /** `place/region/zone` as far as known. */

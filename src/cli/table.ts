@@ -6,6 +6,8 @@ export interface Column<Row> {
   readonly value: (row: Row) => string;
   /** Its cells may be cut down to so many columns, but not below the width of the title, when the table is too wide. */
   readonly shrinksTo?: number;
+  /** It is cut only when everything that may be left out has been: what rows are told apart by. */
+  readonly cutLast?: boolean;
   /** It is left out when cutting is not enough; the lowest number goes first. */
   readonly dropOrder?: number;
   /** Puts colour around a finished cell. */
@@ -49,7 +51,10 @@ function measure<Row>(column: Column<Row>, rows: readonly Row[]): Fitted<Row> {
 }
 
 function drop<Row>(columns: readonly Fitted<Row>[], width: number): readonly Fitted<Row>[] {
-  const least = columns.reduce((sum, { minWidth }) => sum + minWidth, gap * (columns.length - 1));
+  const least = columns.reduce(
+    (sum, { column, width: whole, minWidth }) => sum + (column.cutLast === true ? whole : minWidth),
+    gap * (columns.length - 1),
+  );
   if (least <= width) return columns;
   const orders = columns.flatMap(({ column }) => column.dropOrder ?? []);
   if (orders.length === 0) return columns;
@@ -60,11 +65,13 @@ function drop<Row>(columns: readonly Fitted<Row>[], width: number): readonly Fit
   );
 }
 
-/** Takes columns from the widest that still has some to give, one at a time, until the line fits. */
+/** Takes columns from the widest that still has some to give, one at a time, until the line fits; from those that are cut last at last. */
 function shrink<Row>(columns: readonly Fitted<Row>[], width: number): readonly Fitted<Row>[] {
   let excess = columns.reduce((sum, each) => sum + each.width, gap * (columns.length - 1)) - width;
   for (; excess > 0; excess -= 1) {
-    const givers = columns.filter((each) => each.width > each.minWidth);
+    const all = columns.filter((each) => each.width > each.minWidth);
+    const first = all.filter(({ column }) => column.cutLast !== true);
+    const givers = first.length > 0 ? first : all;
     const widest = givers.reduce<Fitted<Row> | undefined>(
       (best, each) => (best === undefined || each.width > best.width ? each : best),
       undefined,
