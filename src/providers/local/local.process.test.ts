@@ -126,7 +126,8 @@ test('destroying ends daemons that setup left outside of the namespaces, and rem
     const { id, remote } = await place.machine('a');
     const setup = `(setsid sh -c "trap '' TERM HUP; sleep 300 & exec sleep 300" &) ; mkdir -p deep/er; touch deep/er/file; chmod 500 deep/er deep`;
     await outputOf(remote, 'true', 'main', setup);
-    expect(processesOf(machineFiles(place.paths, id).dir).length).toBe(2);
+    const daemons = () => processesOf(place.paths.home).filter(({ command }) => command === 'sleep 300');
+    await waitFor('the daemons', () => daemons().length === 2);
     await place.provider.destroy(id, {});
     expect(processesOf(place.paths.home)).toEqual([]);
     expect(readdirSync(join(place.paths.localDir, 'machines'))).toEqual([]);
