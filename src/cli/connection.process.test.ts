@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { expect, test } from 'vitest';
 import { aHealth, handlersWith } from '../../test/support/api.ts';
@@ -28,6 +28,26 @@ test('a controller that has left its state behind is not started just to be stop
   await withConnection(async (connection, paths) => {
     writeFileSync(paths.database, '');
     expect(await connection.running()).toBeUndefined();
+  });
+});
+
+test('a controller that has ended with nothing left is not started to look', async () => {
+  await withConnection(async (connection, paths) => {
+    writeFileSync(paths.database, '');
+    writeFileSync(paths.idleMark, '');
+    expect(await connection.existing()).toBeUndefined();
+    expect(existsSync(paths.controllerLog)).toBe(false);
+  });
+});
+
+test.for(['client', 'existing', 'running'] as const)('a home that cannot be one is told by %s, and nothing is started', async (way) => {
+  await withConnection(async (connection, paths) => {
+    chmodSync(paths.home, 0o777);
+    await expect(connection[way]()).rejects.toMatchObject({ code: 'SVC_HOME_UNUSABLE', hint: `Run: chmod 700 ${paths.home}` });
+    const inFile = homePaths('/etc/passwd', process.getuid?.() ?? 0);
+    const lost = createConnection(inFile, systemClock, new AbortController().signal);
+    await expect(lost[way]()).rejects.toMatchObject({ code: 'SVC_HOME_UNUSABLE', message: '/etc/passwd is not a folder.' });
+    expect(existsSync(paths.controllerLog)).toBe(false);
   });
 });
 

@@ -5,11 +5,11 @@ import type { Clock } from '../shared/clock.ts';
 import { hasErrno, SvcError } from '../shared/errors.ts';
 import type { HomePaths } from '../shared/paths.ts';
 
-/** The way to the controller of this home. Calls that are under way end at Ctrl-C. */
+/** The way to the controller of this home; SVC_HOME_UNUSABLE where that cannot be one. Calls that are under way end at Ctrl-C. */
 export interface Connection {
   /** Starts a controller when none runs. */
   client(): Promise<ApiClient>;
-  /** Starts one only where one has been before, as after a crash; undefined where there is nothing to know about. */
+  /** Starts one only where one has left something behind, as after a crash; undefined where there is nothing to know about. */
   existing(): Promise<ApiClient | undefined>;
   /** Never starts one. The controller may be of another version: only `health` and `stopController` are sure to be understood. */
   running(): Promise<ApiClient | undefined>;
@@ -21,6 +21,8 @@ const probeTimeoutMs = 10_000;
 /** The real one. What it needs is loaded when it is used, as most of it is not for `--help`. */
 export function createConnection(paths: HomePaths, clock: Clock, signal: AbortSignal): Connection {
   const open = async (): Promise<ApiClient> => {
+    const { checkHome } = await import('../shared/prepare-home.ts');
+    checkHome(paths);
     const { createClient } = await import('../api/client.ts');
     return createClient({ socketPath: paths.controllerSocket, clock, signal });
   };
@@ -40,7 +42,8 @@ export function createConnection(paths: HomePaths, clock: Clock, signal: AbortSi
   return {
     client,
     running,
-    existing: () => (existsSync(paths.database) ? client() : running()),
+    // A controller that has ended with nothing left to look after left a mark: there is nothing to start another one for.
+    existing: () => (existsSync(paths.database) && !existsSync(paths.idleMark) ? client() : running()),
   };
 }
 

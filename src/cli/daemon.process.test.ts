@@ -86,6 +86,33 @@ test('a controller that ends at once is told with the end of its log, and of thi
   });
 });
 
+test('a controller that says what ended it is quoted: code, problems and hint', async () => {
+  const problem = { message: 'unknown field', file: '/c.yaml', line: 1, column: 2, excerpt: '1 | x' };
+  const reply = {
+    error: { code: 'SVC_INVALID_CONFIG', message: 'The configuration has a problem.', hint: 'Mend it.', problems: [problem] },
+  };
+  const script = `
+    import { writeFileSync } from 'node:fs';
+    writeFileSync(process.env['SVC_HOME'] + '/controller-start-error.json', ${JSON.stringify(JSON.stringify(reply))});
+    process.exit(2);`;
+  await withDaemon(script, async (_, ensure) => {
+    await expect(ensure()).rejects.toMatchObject({ ...reply.error, problems: [problem] });
+  });
+  await withDaemon('process.exit(2);', async (paths, ensure) => {
+    mkdirSync(paths.home, { mode: 0o700 });
+    writeFileSync(paths.startError, JSON.stringify(reply));
+    await expect(ensure()).rejects.toMatchObject({ code: 'SVC_CONTROLLER_START' });
+  });
+});
+
+test('of a bug the log shows the message and no stack', async () => {
+  await withDaemon("throw new TypeError('x is undefined');", async (_, ensure) => {
+    const error = await ensure().catch((thrown: unknown) => thrown);
+    expect(error).toMatchObject({ message: expect.stringContaining('TypeError: x is undefined') });
+    expect(error).not.toMatchObject({ message: expect.stringMatching(/\n +at /) });
+  });
+});
+
 test('a controller that never answers is told as such', async () => {
   const script = `
     import { writeFileSync } from 'node:fs';

@@ -1,6 +1,7 @@
 import { spawn, type ChildProcess } from 'node:child_process';
-import { closeSync, openSync, readFileSync, statSync } from 'node:fs';
+import { closeSync, openSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
+import { isErrorReply, toSvcError } from '../api/client-errors.ts';
 import type { Clock } from '../shared/clock.ts';
 import { wholeEnv } from '../shared/env.ts';
 import { hasErrno, messageOf, SvcError } from '../shared/errors.ts';
@@ -26,12 +27,14 @@ export interface DaemonDeps<Health> {
 
 /**
  * What the controller of this home says of itself, after starting it when none runs. Any number of processes may do this at once: of the
- * controllers they start one stays, the others end with exit code 0. Throws SVC_CONTROLLER_START, with the end of its log.
+ * controllers they start one stays, the others end with exit code 0. Throws what the controller left behind as the error that ended it, and
+ * SVC_CONTROLLER_START, with the end of its log, when it could not say.
  */
 export async function ensureController<Health>(paths: HomePaths, deps: DaemonDeps<Health>): Promise<Health> {
   const running = await deps.probe();
   if (running !== undefined) return running;
   prepareHome(paths);
+  rmSync(paths.startError, { force: true });
   const logStart = sizeOf(paths.controllerLog);
   const child = startDaemon(paths, deps.entry ?? fileURLToPath(new URL('../controller/main.ts', import.meta.url)));
   let failure: string | undefined;
@@ -75,9 +78,27 @@ function startDaemon(paths: HomePaths, entry: string): ChildProcess {
 }
 
 function startError(paths: HomePaths, failure: string, logStart: number): SvcError {
-  const said = readFileSync(paths.controllerLog).subarray(logStart).toString('utf8').trimEnd();
-  const end = said === '' ? '' : `\n${said.split('\n').slice(-shownLogLines).join('\n')}`;
+  const own = ownError(paths);
+  if (own !== undefined) return own;
+  const lines = readFileSync(paths.controllerLog).subarray(logStart).toString('utf8').trimEnd().split('\n');
+  const said = lines.filter((line) => line !== '' && !isStackLine(line)).slice(-shownLogLines);
+  const end = said.map((line) => `\n${line}`).join('');
   return new SvcError('SVC_CONTROLLER_START', `The controller could not be started: ${failure}. Its log is ${paths.controllerLog}${end}`);
+}
+
+/** What the controller itself says ended it. */
+function ownError(paths: HomePaths): SvcError | undefined {
+  try {
+    const reply: unknown = JSON.parse(readFileSync(paths.startError, 'utf8'));
+    return isErrorReply(reply) ? toSvcError(reply) : undefined;
+  } catch {
+    // It did not get so far as to say it.
+    return undefined;
+  }
+}
+
+function isStackLine(line: string): boolean {
+  return /^\s+at /.test(line);
 }
 
 function sizeOf(path: string): number {

@@ -95,7 +95,7 @@ export const errorCodes = {
   SVC_CONTROLLER_BUSY: row(
     'conflict',
     'The controller still has services and cannot be stopped.',
-    'Take them down first: svc serve down --all',
+    'To leave services running: svc controller stop --keep-services. To take them down first: svc serve down --all',
   ),
   SVC_CONTROLLER_RUNNING: row('conflict', 'A controller of the same home runs already.', 'Nothing to do: it is used.'),
   SVC_VERSION_MISMATCH: row(

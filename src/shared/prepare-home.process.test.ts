@@ -1,9 +1,9 @@
-import { chmodSync, chownSync, mkdirSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import { chmodSync, chownSync, existsSync, mkdirSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { withTempHome } from '../../test/support/temp-home.ts';
 import { homePaths } from './paths.ts';
-import { prepareHome } from './prepare-home.ts';
+import { checkHome, prepareHome } from './prepare-home.ts';
 
 const uid = process.getuid?.() ?? 0;
 const modeOf = (path: string): number => statSync(path).mode & 0o777;
@@ -51,5 +51,21 @@ test('the home may be a link, the folder of its sockets may not', async () => {
     mkdirSync(join(root, 'other/elsewhere'), { recursive: true, mode: 0o700 });
     symlinkSync(join(root, 'other/elsewhere'), join(root, 'other/run'));
     expect(() => prepareHome(homePaths(join(root, 'other'), uid))).toThrow(/is not a folder/);
+  });
+});
+
+test('looking makes nothing, and refuses what would be refused', async () => {
+  await withTempHome((root) => {
+    const home = join(root, 'home');
+    expect(checkHome(homePaths(home, uid))).toBe(false);
+    expect(existsSync(home)).toBe(false);
+    mkdirSync(home, { mode: 0o700 });
+    expect(checkHome(homePaths(home, uid))).toBe(true);
+    mkdirSync(join(home, 'run'));
+    chmodSync(join(home, 'run'), 0o777);
+    expect(() => checkHome(homePaths(home, uid))).toThrow(expect.objectContaining({ hint: `Run: chmod 700 ${home}/run` }));
+    writeFileSync(join(root, 'file'), '');
+    for (const path of ['file', 'file/home'])
+      expect(() => checkHome(homePaths(join(root, path), uid))).toThrow(expect.objectContaining({ code: 'SVC_HOME_UNUSABLE' }));
   });
 });

@@ -1,5 +1,5 @@
 import { lstatSync, mkdirSync, statSync, type Stats } from 'node:fs';
-import { messageOf, SvcError } from './errors.ts';
+import { hasErrno, messageOf, SvcError } from './errors.ts';
 import type { HomePaths } from './paths.ts';
 
 /** Permission bits of everybody but the owner. */
@@ -15,6 +15,28 @@ export function prepareHome(paths: HomePaths): void {
   preparePrivateFolder(paths.runtimeDir, lstatSync);
 }
 
+/**
+ * Checks the same without making anything, for commands that only look: whether there is an SVC_HOME. Throws SVC_HOME_UNUSABLE when there
+ * is one that `prepareHome` would refuse, or when it cannot even be looked for.
+ */
+export function checkHome(paths: HomePaths): boolean {
+  const isThere = checkPrivateFolder(paths.home, statSync);
+  if (isThere) checkPrivateFolder(paths.runtimeDir, lstatSync);
+  return isThere;
+}
+
+function checkPrivateFolder(path: string, statOf: (path: string) => Stats): boolean {
+  let stats: Stats;
+  try {
+    stats = statOf(path);
+  } catch (error) {
+    if (hasErrno(error, 'ENOENT')) return false;
+    throw new SvcError('SVC_HOME_UNUSABLE', `The folder ${path} cannot be looked into: ${messageOf(error)}.`, { cause: error });
+  }
+  refuseUnlessPrivate(path, stats);
+  return true;
+}
+
 function preparePrivateFolder(path: string, statOf: (path: string) => Stats): void {
   let stats: Stats;
   try {
@@ -23,6 +45,10 @@ function preparePrivateFolder(path: string, statOf: (path: string) => Stats): vo
   } catch (error) {
     throw new SvcError('SVC_HOME_UNUSABLE', `The folder ${path} cannot be made: ${messageOf(error)}.`, { cause: error });
   }
+  refuseUnlessPrivate(path, stats);
+}
+
+function refuseUnlessPrivate(path: string, stats: Stats): void {
   const uid = process.getuid?.();
   if (!stats.isDirectory()) throw new SvcError('SVC_HOME_UNUSABLE', `${path} is not a folder.`);
   if (uid !== undefined && stats.uid !== uid) {
