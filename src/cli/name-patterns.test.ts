@@ -22,6 +22,6 @@ test('a name that nothing has is missing, a pattern that matches nothing is not'
 });
 
 test('what is missing is named, with its code', () => {
-  expect(serviceNotFound('caht')).toMatchObject({ code: 'SVC_SERVICE_NOT_FOUND', message: "There is no service 'caht'." });
-  expect(clusterNotFound('dve')).toMatchObject({ code: 'SVC_CLUSTER_NOT_FOUND', message: "There is no cluster 'dve'." });
+  expect(serviceNotFound('caht')).toMatchObject({ code: 'SVC_SERVICE_NOT_FOUND', message: "There is no service named 'caht'." });
+  expect(clusterNotFound('dve')).toMatchObject({ code: 'SVC_CLUSTER_NOT_FOUND', message: "There is no cluster named 'dve'." });
 });

@@ -23,10 +23,10 @@ function isPattern(name: string): boolean {
 
 /** For a service that does not exist. */
 export function serviceNotFound(name: string): SvcError {
-  return new SvcError('SVC_SERVICE_NOT_FOUND', `There is no service '${name}'.`);
+  return new SvcError('SVC_SERVICE_NOT_FOUND', `There is no service named '${name}'.`);
 }
 
 /** For a cluster that does not exist. */
 export function clusterNotFound(name: string): SvcError {
-  return new SvcError('SVC_CLUSTER_NOT_FOUND', `There is no cluster '${name}'.`);
+  return new SvcError('SVC_CLUSTER_NOT_FOUND', `There is no cluster named '${name}'.`);
 }

@@ -1,5 +1,6 @@
 import { Command as Parser, CommanderError, InvalidArgumentError, Option } from 'commander';
 import { SvcError } from '../shared/errors.ts';
+import { suggestCommand } from './unknown-command.ts';
 import { longName, type Command, type CommandGroup, type OptionSpec, type ParsedValue } from './command.ts';
 
 /** What a command line means: a command with its arguments, or a text to show (help, the version). */
@@ -41,7 +42,7 @@ export function parseCommandLine(argv: readonly string[], data: ProgramData): Pa
     throw new CommanderError(0, 'commander.version', 'version');
   });
   try {
-    program.parse(argv, { from: 'user' });
+    program.parse(asOptions(argv), { from: 'user' });
   } catch (error) {
     if (!(error instanceof CommanderError)) throw error;
     if (output.ran !== undefined) return output.ran;
@@ -50,6 +51,13 @@ export function parseCommandLine(argv: readonly string[], data: ProgramData): Pa
   }
   if (output.ran === undefined) throw new SvcError('SVC_USAGE', 'No command was given.', { hint: 'Run: svc --help' });
   return output.ran;
+}
+
+/** `svc help serve up`, `svc version` and `svc -v` are what people try: each as the option that does it. */
+function asOptions(argv: readonly string[]): readonly string[] {
+  const [first = '', ...rest] = argv;
+  if (first === 'help') return [...rest, '--help'];
+  return rest.length === 0 && ['version', '-v', '-V'].includes(first) ? ['--version'] : argv;
 }
 
 function createParser(name: string, data: ProgramData, output: { text: string }): Parser {
@@ -67,7 +75,7 @@ function createParser(name: string, data: ProgramData, output: { text: string })
       getErrHelpWidth: () => data.width,
     })
     .exitOverride((error) => {
-      throw isUsageError(error) ? usageError(error, parser) : error;
+      throw isUsageError(error) ? usageError(error, parser, data) : error;
     });
 }
 
@@ -148,12 +156,15 @@ function isUsageError(error: CommanderError): boolean {
   return !['commander.help', 'commander.helpDisplayed', 'commander.version'].includes(error.code);
 }
 
-function usageError(error: CommanderError, parser: Parser): SvcError {
+function usageError(error: CommanderError, parser: Parser, data: ProgramData): SvcError {
   const [message = '', suggestion] = error.message.replace(/^error: /, '').split('\n');
-  const meant = /^\(Did you mean (.+)\?\)$/.exec(suggestion ?? '')?.[1];
-  const help = `Run: ${commandPath(parser)} --help`;
+  const unknown = error.code === 'commander.unknownCommand' ? /'(.*)'/s.exec(message)?.[1] : undefined;
+  const option = /^\(Did you mean (--?[\w-]+)\?\)$/.exec(suggestion ?? '')?.[1];
+  const meant =
+    unknown === undefined ? option && `Did you mean '${option}'?` : suggestCommand(commandPath(parser).split(' ').slice(1), unknown, data);
+  const help = `${meant?.endsWith(';') === true ? 'all commands' : 'Run'}: ${commandPath(parser)} --help`;
   const sentence = `${message.charAt(0).toUpperCase()}${message.slice(1)}${message.endsWith('.') ? '' : '.'}`;
-  return new SvcError('SVC_USAGE', sentence, { hint: meant === undefined ? help : `Did you mean ${meant}? ${help}` });
+  return new SvcError('SVC_USAGE', sentence, { hint: meant === undefined ? help : `${meant} ${help}` });
 }
 
 function commandPath(parser: Parser): string {

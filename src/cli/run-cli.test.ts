@@ -20,14 +20,32 @@ test.for(groups)('a bare svc %s shows help as an error does', async (line) => {
   expect(stderr).toContain('Commands:');
 });
 
-test('--version shows the version alone', async () => {
-  expect(await runInProcess(['--version'])).toMatchObject({ code: 0, stdout: '1.2.3\n', stderr: '' });
+test.for(['--version', 'version', '-v', '-V'])('%s shows the version alone', async (word) => {
+  expect(await runInProcess([word])).toMatchObject({ code: 0, stdout: '1.2.3\n', stderr: '' });
+});
+
+test.for([
+  ['help', '--help'],
+  ['help serve', 'serve --help'],
+  ['help serve up', 'serve up --help'],
+] as const)('svc %s is svc %s', async ([asked, usual]) => {
+  expect(await runInProcess(words(asked))).toEqual(await runInProcess(words(usual)));
 });
 
 test.for<readonly [argv: readonly string[], message: string, hint: string]>([
-  [['serv'], "Unknown command 'serv'.", 'Did you mean serve? Run: svc --help'],
-  [['serve', 'upp'], "Unknown command 'upp'.", 'Did you mean up? Run: svc serve --help'],
-  [['serve', 'up', 'x.yaml', '--nmae', 'x'], "Unknown option '--nmae'.", 'Did you mean --name? Run: svc serve up --help'],
+  [['serv'], "Unknown command 'serv'.", "Did you mean 'serve'? Run: svc --help"],
+  [['serve', 'upp'], "Unknown command 'upp'.", "Did you mean 'up'? Run: svc serve --help"],
+  [['up', 'x.yaml'], "Unknown command 'up'.", 'Did you mean: svc serve up; all commands: svc --help'],
+  [['events', 'chat', '--follow'], "Unknown command 'events'.", 'Did you mean: svc serve events; all commands: svc --help'],
+  [['ps'], "Unknown command 'ps'.", 'Did you mean: svc status; all commands: svc --help'],
+  [['delete', 'chat'], "Unknown command 'delete'.", 'Did you mean: svc serve down; all commands: svc --help'],
+  [['serve', 'ls'], "Unknown command 'ls'.", 'Did you mean: svc serve status; all commands: svc serve --help'],
+  [['serve', 'rm', 'chat'], "Unknown command 'rm'.", 'Did you mean: svc serve down; all commands: svc serve --help'],
+  [['serve', 'stop'], "Unknown command 'stop'.", 'Did you mean: svc serve down; all commands: svc serve --help'],
+  [['serve', 'check'], "Unknown command 'check'.", 'Did you mean: svc check; all commands: svc serve --help'],
+  [['serve', 'frobnicate'], "Unknown command 'frobnicate'.", 'Run: svc serve --help'],
+  [['toString'], "Unknown command 'toString'.", 'Run: svc --help'],
+  [['serve', 'up', 'x.yaml', '--nmae', 'x'], "Unknown option '--nmae'.", "Did you mean '--name'? Run: svc serve up --help"],
   [['serve', 'up'], "Missing required argument 'FILE'.", 'Run: svc serve up --help'],
   [
     ['serve', 'up', 'a.yaml', 'b.yaml'],
@@ -61,7 +79,7 @@ test('with --json every error is one JSON document on standard output', async ()
     error: {
       code: 'SVC_USAGE',
       message: "Unknown option '--jsn'.",
-      hint: 'Did you mean --json? Run: svc serve status --help',
+      hint: "Did you mean '--json'? Run: svc serve status --help",
       problems: [],
     },
   });

@@ -4,7 +4,8 @@ import { checkTaskFiles } from '../spec/check-task-files.ts';
 import { collectEnvs } from '../spec/collect-envs.ts';
 import { describeService } from '../spec/describe-service.ts';
 import { loadTaskFile, type LoadedTask, type TaskOverrides } from '../spec/load-task-file.ts';
-import { parseTask, serviceOf, type TaskSource } from '../spec/parse-task.ts';
+import { parseTask, serviceOf } from '../spec/parse-task.ts';
+import type { TaskSource } from '../spec/task-document.ts';
 import { refuseUnsupported } from '../spec/unsupported.ts';
 import type { CommandContext } from './context.ts';
 
@@ -37,9 +38,9 @@ export interface ServiceFile {
 export async function readServiceFile(path: string, args: TaskArgs, context: CommandContext): Promise<ServiceFile> {
   const { task, source } = await load(path, args, context);
   const service = serviceOf(task, source.file);
-  refuseUnsupported(task);
-  await checkTaskFiles(task);
-  const rows = describeService({ ...task, service }).filter(([, value]) => !unset.includes(value));
+  refuseUnsupported(task, source);
+  await checkTaskFiles(task, source);
+  const rows = describeService({ ...task, service }, source).filter(([, value]) => !unset.includes(value));
   const width = Math.max(...rows.map(([label]) => label.length));
   return { body: bodyOf(source, context), summary: rows.map(([label, value]) => `${`${label}:`.padEnd(width + 3)}${value}`) };
 }
@@ -47,15 +48,15 @@ export async function readServiceFile(path: string, args: TaskArgs, context: Com
 /** The same for a task that runs once. */
 export async function readTaskFile(path: string, args: TaskArgs, context: CommandContext): Promise<TaskBody> {
   const { task, source } = await load(path, args, context);
-  refuseUnsupported(task);
-  await checkTaskFiles(task);
+  refuseUnsupported(task, source);
+  await checkTaskFiles(task, source);
   return bodyOf(source, context);
 }
 
 /** The same for a task that is no file but given on the command line. */
 export async function readTaskText(text: string, args: TaskArgs, context: CommandContext): Promise<TaskBody> {
   const source = { source: text, file: '-', ...overridesOf(args, context) };
-  await checkTaskFiles(parseTask(source));
+  await checkTaskFiles(parseTask(source), source);
   return bodyOf(source, context);
 }
 

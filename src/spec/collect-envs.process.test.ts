@@ -19,7 +19,7 @@ test('a name that is not set locally has no value to give', () => {
     expect.objectContaining({
       code: 'SVC_MISSING_ENV',
       message: '--env: TOKEN is not set in local environment.',
-      hint: 'Set it, or give the value: TOKEN=VALUE',
+      hint: 'Set it, or give the value: --env TOKEN=VALUE',
     }),
   );
   expect(() => collectEnvs({ ...none, secretFlags: ['TOKEN'] }, local)).toThrow('--secret: TOKEN is not set in local environment.');

@@ -58,7 +58,7 @@ function local(name: string, where: string, readEnv: ReadEnv): string {
   const value = readEnv(name);
   if (value !== undefined) return value;
   throw new SvcError('SVC_MISSING_ENV', `${where}: ${name} is not set in local environment.`, {
-    hint: `Set it, or give the value: ${name}=VALUE`,
+    hint: `Set it, or give the value: ${where.startsWith('--') ? `${where} ` : ''}${name}=VALUE`,
   });
 }
 

@@ -51,7 +51,7 @@ test('status of a name that nothing has shows the others and fails', async () =>
   const { code, stdout, stderr } = await runInProcess(['serve', 'status', 'chat', 'caht'], { routes: listing });
   expect(code).toBe(3);
   expect(stdout).toContain('http://127.0.0.1:30001');
-  expect(stderr).toContain("There is no service 'caht'.");
+  expect(stderr).toContain("There is no service named 'caht'.");
 });
 
 test.for(['--endpoint chat', 'chat --endpoint'])('status %s prints the endpoint alone', async (words) => {
