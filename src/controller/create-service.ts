@@ -45,12 +45,8 @@ export async function createService(context: DaemonContext, request: ServiceRequ
   const problem = request.name === undefined ? undefined : nameProblem(request.name);
   if (problem !== undefined) throw new SvcError('SVC_BAD_NAME', problem);
   if (request.name !== undefined) await refuseTaken(context, request.name);
-  refuseUnsupported(task);
-  if (task.run === undefined)
-    throw new SvcError('SVC_INVALID_TASK', `${request.file} has no 'run' section: there is no program to serve.`, {
-      hint: "Add 'run:' with the command that starts the server.",
-    });
-  await checkTaskFiles(task);
+  refuseUnsupported(task, request);
+  await checkTaskFiles(task, request);
   await collectOffers(task.resources, await context.providers());
 
   const key = randomHex(8);

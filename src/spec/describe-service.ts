@@ -2,23 +2,54 @@ import type { ReplicaPolicy, ServiceSpec, Task } from '../domain/task.ts';
 import { printable } from '../shared/quote.ts';
 import { redact } from '../shared/redact.ts';
 import { countReplicas, describeAutoscaling } from './describe.ts';
+import { openTask, printableAt, type TaskSource } from './task-document.ts';
+import { nodeAt, type Path, type YamlNode } from './yaml/node.ts';
 
-/** A service's settings as label and value, printed before anything is started. Values of secrets are starred out. */
-export function describeService(task: Task & { readonly service: ServiceSpec }): readonly (readonly [label: string, value: string])[] {
+/**
+ * A service's settings as label and value, printed before anything is started. Values of variables are not in it: where the file names one,
+ * its name is shown. `source` is what the task was read from.
+ */
+export function describeService(
+  task: Task & { readonly service: ServiceSpec },
+  source: TaskSource,
+): readonly (readonly [label: string, value: string])[] {
   const { service } = task;
   const { readinessProbe: probe, replicaPolicy: policy, tls } = service;
+  const { root } = openTask(source);
+  const shown = (path: Path, value: string): string => printableAt(root, ['service', ...path], value);
   const headers = Object.keys(probe.headers).length > 0 ? ' with custom headers' : '';
-  const request = probe.postData === undefined ? `GET ${probe.path}` : `POST ${probe.path} ${probe.postData}`;
+  const inDetail = nodeAt(root, ['service', 'readiness_probe'])?.kind === 'map';
+  const path = shown(inDetail ? ['readiness_probe', 'path'] : ['readiness_probe'], probe.path);
+  const request = probe.postData === undefined ? `GET ${path}` : `POST ${path} ${bodyAsWritten(root)}`;
   const lines: readonly (readonly [string, string])[] = [
     ['Readiness probe method', request + headers],
     ['Readiness initial delay seconds', String(probe.initialDelaySeconds)],
     ['Readiness probe timeout seconds', String(probe.timeoutSeconds)],
     ['Replica autoscaling policy', describeAutoscaling(task)],
-    ['TLS certificates', tls === undefined ? 'No TLS' : `Keyfile: ${tls.keyfile}, certfile: ${tls.certfile}`],
+    [
+      'TLS certificates',
+      tls === undefined
+        ? 'No TLS'
+        : `Keyfile: ${shown(['tls', 'keyfile'], tls.keyfile)}, certfile: ${shown(['tls', 'certfile'], tls.certfile)}`,
+    ],
     ['Spot policy', describeSpotPolicy(policy)],
     ['Load balancing policy', service.loadBalancingPolicy],
   ];
+  // A secret may also stand in the file twice.
   return lines.map(([label, value]) => [label, printable(redact(value, Object.values(task.secrets)))]);
+}
+
+function bodyAsWritten(root: YamlNode): string {
+  const node = nodeAt(root, ['service', 'readiness_probe', 'post_data']);
+  if (node === undefined) return '';
+  return node.kind === 'scalar' ? node.text : JSON.stringify(asWritten(node));
+}
+
+/** As `toValue`, with `$NAME` where a variable was put in. */
+function asWritten(node: YamlNode): unknown {
+  if (node.kind === 'scalar') return node.origin === 'file' ? node.value : node.text;
+  if (node.kind === 'list') return node.items.map(asWritten);
+  return Object.fromEntries([...node.entries.values()].map((entry) => [entry.keyText, asWritten(entry.value)]));
 }
 
 function describeSpotPolicy(policy: ReplicaPolicy): string {

@@ -1,12 +1,16 @@
 import { expect, test } from 'vitest';
-import { parseText } from '../../test/support/task-text.ts';
+import { parseText, sourceOf } from '../../test/support/task-text.ts';
 import { describeService } from './describe-service.ts';
 import { describeAutoscaling, describeResources } from './describe.ts';
 import { serviceOf } from './parse-task.ts';
 
-const describe = (source: string, secrets: Readonly<Record<string, string>> = {}): Readonly<Record<string, string>> => {
-  const task = parseText(source, { secrets });
-  return Object.fromEntries(describeService({ ...task, service: serviceOf(task, 'x') }));
+const describe = (
+  source: string,
+  secrets: Readonly<Record<string, string>> = {},
+  envs: Readonly<Record<string, string>> = {},
+): Readonly<Record<string, string>> => {
+  const task = parseText(source, { secrets, envs });
+  return Object.fromEntries(describeService({ ...task, service: serviceOf(task, 'x') }, sourceOf(source, { secrets, envs })));
 };
 
 test('a plain service in words', () => {
@@ -48,9 +52,22 @@ test.each([
   );
 });
 
-test('values of secrets are not shown, not even inside JSON', () => {
-  const source = 'service: {ports: 80, readiness_probe: {path: /$KEY, post_data: {key: $QUOTED}}}';
-  expect(describe(source, { KEY: 'hunter2', QUOTED: 'a"b"c' })['Readiness probe method']).toBe('POST /*** {"key":"***"}');
+test.each([
+  ['a path', 'service: {ports: 80, readiness_probe: /$KEY/$NAME}', 'GET /$KEY/$NAME'],
+  ['a body', 'service: {ports: 80, readiness_probe: {path: "/${KEY}", post_data: {key: $KEY, n: 1}}}', 'POST /${KEY} {"key":"$KEY","n":1}'],
+  ['a body in text', `service: {ports: 80, readiness_probe: {path: /, post_data: '{"key": "$KEY"}'}}`, 'POST / {"key": "$KEY"}'],
+])('of variables in %s the name is shown, however short the value', (_about, source, expected) => {
+  expect(describe(source, { KEY: 'q7' }, { NAME: 'x' })['Readiness probe method']).toBe(expected);
+});
+
+test('of variables in TLS files the name is shown, and paths without them are whole', () => {
+  const source = 'service: {ports: 80, tls: {keyfile: $KEY/k, certfile: c}}';
+  expect(describe(source, { KEY: 'q7' })['TLS certificates']).toBe('Keyfile: $KEY/k, certfile: /project/c');
+});
+
+test('a secret that the file says a second time is starred out', () => {
+  const source = 'service: {ports: 80, readiness_probe: /hunter2}\nsecrets: {KEY: hunter2}';
+  expect(describe(source)['Readiness probe method']).toBe('GET /***');
 });
 
 test('autoscaling in words', () => {

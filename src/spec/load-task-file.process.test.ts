@@ -2,9 +2,11 @@ import { spawnSync } from 'node:child_process';
 import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
+import { problemLine } from '../../test/support/task-text.ts';
 import { withTempHome } from '../../test/support/temp-home.ts';
+import { SvcError } from '../shared/errors.ts';
 import { checkTaskFiles } from './check-task-files.ts';
-import { loadTaskFile } from './load-task-file.ts';
+import { loadTaskFile, type LoadedTask } from './load-task-file.ts';
 
 test('a file is read with what the command line adds', async () => {
   await withTempHome(async (home) => {
@@ -59,32 +61,62 @@ test('a dash is standard input', () => {
   expect(JSON.parse(stdout)).toEqual(['hello', '-']);
 });
 
-test('all local files that are missing are named at once', async () => {
+/** The error for files that a task file names. */
+async function fileErrorOf({ task, source }: LoadedTask): Promise<SvcError> {
+  try {
+    await checkTaskFiles(task, source);
+  } catch (error: unknown) {
+    if (error instanceof SvcError) return error;
+    throw error;
+  }
+  throw new Error('the files were accepted');
+}
+
+test('all local files that are missing are told at once, each with its place', async () => {
   await withTempHome(async (home) => {
     const path = join(home, 'service.yaml');
     mkdirSync(join(home, 'certs'));
     writeFileSync(join(home, 'data'), '');
-    writeFileSync(
-      path,
-      'workdir: data\nfile_mounts: {/a: data, /b: gone, /c: s3://bucket}\nservice: {ports: 80, tls: {keyfile: certs, certfile: cert.pem}}\n',
-    );
-    const { task } = await loadTaskFile(path);
-    await expect(checkTaskFiles(task)).rejects.toMatchObject({
+    const text =
+      'workdir: data\nfile_mounts: {/a: data, /b/: gone, /c: s3://bucket}\nservice: {ports: 80, tls: {keyfile: certs, certfile: cert.pem}}\nrun: x\n';
+    writeFileSync(path, text);
+    const loaded = await loadTaskFile(path);
+    const error = await fileErrorOf(loaded);
+    expect(error).toMatchObject({
       code: 'SVC_FILE_NOT_FOUND',
-      message: `workdir: ${home}/data is not a folder; file_mounts: /b: ${home}/gone does not exist or cannot be read; service.tls.keyfile: ${home}/certs is a folder, not a file; service.tls.certfile: ${home}/cert.pem does not exist or cannot be read.`,
+      message: `4 paths in the task file ${path} cannot be used.`,
       hint: 'Check the paths; relative ones start from the folder of the task file.',
     });
-    await expect(
-      checkTaskFiles({ ...task, workdir: { kind: 'path', path: home }, fileMounts: [], service: undefined }),
-    ).resolves.toBeUndefined();
+    expect(error.problems.map(problemLine)).toEqual([
+      `1:10 workdir: ${home}/data is not a folder`,
+      `2:30 file_mounts./b/: ${home}/gone does not exist or cannot be read`,
+      `3:37 service.tls.keyfile: ${home}/certs is a folder, not a file`,
+      `3:54 service.tls.certfile: ${home}/cert.pem does not exist or cannot be read`,
+    ]);
+    expect(error.problems[1]?.excerpt).toContain('/b/: gone');
+    const sound = { ...loaded.task, workdir: { kind: 'path', path: home }, fileMounts: [], service: undefined } as const;
+    await expect(checkTaskFiles(sound, loaded.source)).resolves.toBeUndefined();
   });
 });
 
-test('a secret in a path is not told', async () => {
+test('a missing folder that was given on the command line is told without a place', async () => {
+  await withTempHome(async (home) => {
+    const path = join(home, 'service.yaml');
+    writeFileSync(path, 'workdir: .\nfile_mounts: {/a: gone}\n');
+    const error = await fileErrorOf(await loadTaskFile(path, { workdir: '/nowhere' }));
+    expect(error.message).toBe(
+      `The working directory /nowhere, given beside the file, does not exist or cannot be read. A path in the task file ${path} cannot be used.`,
+    );
+    expect(error.problems.map(problemLine)).toEqual([`2:19 file_mounts./a: ${home}/gone does not exist or cannot be read`]);
+  });
+});
+
+test('a secret in a path is not told, however short', async () => {
   await withTempHome(async (home) => {
     const path = join(home, 'service.yaml');
     writeFileSync(path, 'workdir: /nowhere/$KEY\n');
-    const { task } = await loadTaskFile(path, { secrets: { KEY: 'hunter2' } });
-    await expect(checkTaskFiles(task)).rejects.toMatchObject({ message: 'workdir: /nowhere/*** does not exist or cannot be read.' });
+    const error = await fileErrorOf(await loadTaskFile(path, { secrets: { KEY: 'q7' } }));
+    expect(error.problems.map(problemLine)).toEqual(['1:10 workdir: /nowhere/$KEY does not exist or cannot be read']);
+    expect(JSON.stringify([error.message, error.hint, error.problems])).not.toContain('q7');
   });
 });

@@ -1,7 +1,8 @@
 import { resolve } from 'node:path';
 import type { Task } from '../domain/task.ts';
-import { maxTaskBytes, parseTask, tooBig, type TaskSource } from './parse-task.ts';
+import { parseTask } from './parse-task.ts';
 import { decode, readTextFile } from './read-text-file.ts';
+import { maxTaskBytes, tooBig, type TaskSource } from './task-document.ts';
 
 /** What the command line adds to a task file. */
 export interface TaskOverrides {

@@ -35,7 +35,7 @@ test('defaults are filled in', () => {
     envs: {},
     secrets: {},
     setup: undefined,
-    run: undefined,
+    run: 'serve',
     service: {
       readinessProbe: {
         path: '/',

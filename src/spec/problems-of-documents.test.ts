@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { readProblemCases } from '../../test/support/problem-cases.ts';
-import { problemsOf } from '../../test/support/task-text.ts';
+import { problemsOf, refusalOf } from '../../test/support/task-text.ts';
 
 const cases = readProblemCases(String.raw`
 # a file of comments
@@ -67,4 +67,10 @@ envs: {▸__proto__: x}
 
 test.each(cases)('refused: $about', ({ source, problems }) => {
   expect(problemsOf(source)).toEqual(problems);
+});
+
+test.each(['', '\n\n', '# nothing\n', '---\n'])('the hint for an empty file (%j) says what to write', (source) => {
+  expect(refusalOf(source).hint).toBe(
+    'Write a task into it, for instance: run: echo hello; examples/hello/service.yaml is a whole service.',
+  );
 });

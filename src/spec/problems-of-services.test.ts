@@ -1,6 +1,8 @@
 import { expect, test } from 'vitest';
 import { readProblemCases } from '../../test/support/problem-cases.ts';
-import { problemsOf } from '../../test/support/task-text.ts';
+import { problemLine, problemsOf, sourceOf } from '../../test/support/task-text.ts';
+import { SvcError } from '../shared/errors.ts';
+import { parseTask } from './parse-task.ts';
 
 const cases = readProblemCases(String.raw`
 # a path without slash
@@ -207,4 +209,30 @@ service: {}
 
 test.each(cases)('refused: $about', ({ source, problems }) => {
   expect(problemsOf(source)).toEqual(problems);
+});
+
+test.each([
+  ['is missing', 'name: x\nservice: {ports: 80}\n', '2:1'],
+  ['is nothing', 'service: {ports: 80}\nrun:\n', '2:1'],
+  ['is blank', 'service: {ports: 80}\nrun: "  "\n', '2:1'],
+])('a service whose run %s has no program', (_about, source, place) => {
+  expect(rawProblemsOf(source)).toEqual([
+    `${place} the service has no program: run is missing or empty (Add the command that starts the server, for instance: run: python3 -m http.server 8080)`,
+  ]);
+});
+
+/** As `problemsOf`, without a program given to a service that has none. */
+function rawProblemsOf(source: string): readonly string[] {
+  try {
+    parseTask(sourceOf(source));
+  } catch (error: unknown) {
+    if (error instanceof SvcError) return error.problems.map(problemLine);
+    throw error;
+  }
+  return [];
+}
+
+test('a pool needs no run, and a run of the wrong type is told once', () => {
+  expect(rawProblemsOf('service: {pool: {workers: 1}}\n')).toEqual([]);
+  expect(problemsOf('service: {ports: 80}\nrun: [x]\n')).toEqual(['2:6 run: expected text, found a list']);
 });

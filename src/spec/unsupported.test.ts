@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { parseText } from '../../test/support/task-text.ts';
+import { parseText, problemLine, sourceOf } from '../../test/support/task-text.ts';
 import { SvcError } from '../shared/errors.ts';
 import { features, refuseUnsupported, unsupportedFeatures } from './unsupported.ts';
 
@@ -65,28 +65,58 @@ api_server_access: false
   expect(fieldsOf(source)).toEqual([]);
 });
 
-test('a task that asks for several such things is refused once, naming all of them and what to do', () => {
-  const task = parseText('num_nodes: 2\nfile_mounts: {/a: b}\n');
-  const error = (() => {
-    try {
-      refuseUnsupported(task);
-    } catch (caught: unknown) {
-      return caught;
-    }
-    return undefined;
-  })();
-  expect(error).toBeInstanceOf(SvcError);
+/** How a text is refused. */
+function refusal(text: string, secrets: Readonly<Record<string, string>> = {}): SvcError {
+  try {
+    refuseUnsupported(parseText(text, { secrets }), sourceOf(text, { secrets }));
+  } catch (error: unknown) {
+    if (error instanceof SvcError) return error;
+    throw error;
+  }
+  throw new Error('the task was accepted');
+}
+
+test('a task that asks for several such things is refused once, with the place of each and what to do', () => {
+  const text = `num_nodes: 2
+file_mounts:
+  /a/: b
+resources:
+  autostop: true
+  any_of:
+    - use_spot: true
+    - {use_spot: true, cpus: 2}
+    - use_spot: false
+pool: {workers: 1}
+secrets: ["secrets:A"]
+`;
+  const error = refusal(text);
   expect(error).toMatchObject({
     code: 'SVC_NOT_SUPPORTED',
-    message:
-      'This version cannot act on num_nodes, file_mounts./a. num_nodes: A replica has one machine; leave it out. ' +
-      'file_mounts./a: Only paths inside the working directory can be written here; use a relative target such as ./data.',
-    hint: 'Remove or change: num_nodes, file_mounts./a',
+    message: 'This version cannot act on num_nodes, resources.use_spot, file_mounts./a, pool, managed_secrets, resources.autostop.',
+    hint: 'Remove or change: num_nodes, resources.use_spot, file_mounts./a, pool, managed_secrets, resources.autostop',
   });
-  expect(() => refuseUnsupported(task, { can: new Set(features) })).not.toThrow();
+  expect(error.problems.map(problemLine)).toEqual([
+    "1:1 this version cannot act on 'num_nodes' (A replica has one machine; leave it out.)",
+    "3:3 file_mounts: this version cannot act on '/a/' (Only paths inside the working directory can be written here; use a relative target such as ./data.)",
+    "5:3 resources: this version cannot act on 'autostop' (Single machines do not stop by themselves yet; leave it out and use: svc down.)",
+    "7:7 resources.any_of[0]: this version cannot act on 'use_spot' (No enabled place has spot machines; leave it out.)",
+    "8:8 resources.any_of[1]: this version cannot act on 'use_spot' (No enabled place has spot machines; leave it out.)",
+    "10:1 this version cannot act on 'pool' (Pools of workers are not there yet; use replicas of a service.)",
+    "11:1 this version cannot act on 'secrets' (There is no store of secrets yet; name them below secrets and give them with --secret.)",
+  ]);
+  expect(error.problems[0]?.excerpt).toBe('1 | num_nodes: 2\n  | ^');
+  expect(() => refuseUnsupported(parseText('num_nodes: 2'), sourceOf('num_nodes: 2'), { can: new Set(features) })).not.toThrow();
+});
+
+test('the place of a field of the service is that field', () => {
+  const text = 'service:\n  ports: 80\n  tls:\n    keyfile: a\n    certfile: b\n';
+  expect(refusal(text).problems.map(problemLine)).toEqual([
+    "3:3 service: this version cannot act on 'tls' (The endpoint speaks plain HTTP; put a TLS proxy before it and leave this out.)",
+  ]);
 });
 
 test('a secret in a mount target is not told', () => {
-  const task = parseText('file_mounts: {/data/$KEY: b}\n', { secrets: { KEY: 'hunter2hunter2' } });
-  expect(() => refuseUnsupported(task)).toThrow(/file_mounts\.\/data\/\*\*\*:/);
+  const error = refusal('file_mounts: {/data/$KEY: b}\n', { KEY: 'hunter2hunter2' });
+  expect(error.message).toBe('This version cannot act on file_mounts./data/***.');
+  expect(error.problems.map(problemLine)).toEqual([expect.stringContaining("1:15 file_mounts: this version cannot act on '/data/$KEY'")]);
 });

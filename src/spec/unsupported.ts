@@ -1,7 +1,10 @@
 import { posix } from 'node:path';
 import type { FileMount, Task } from '../domain/task.ts';
-import { SvcError } from '../shared/errors.ts';
+import { quote } from '../shared/quote.ts';
 import { redact } from '../shared/redact.ts';
+import { mountPath } from './read/mounts.ts';
+import { openTask, type TaskSource } from './task-document.ts';
+import { entryAt, nodeAt, type Path, type YamlNode } from './yaml/node.ts';
 
 /** What a file can ask for that a version, or a place, may not be able to do. */
 export const features = [
@@ -49,15 +52,48 @@ export function unsupportedFeatures(task: Task, abilities: DeployAbilities = cur
   return wanted.filter(({ used, feature }) => used && !abilities.can.has(feature)).map(({ field, sentence }) => ({ field, sentence }));
 }
 
-/** Throws SVC_NOT_SUPPORTED naming every such field. */
-export function refuseUnsupported(task: Task, abilities: DeployAbilities = currentAbilities): void {
+/** Throws SVC_NOT_SUPPORTED naming every such field; each place of the file that has one is a problem. `source` is what the task was read from. */
+export function refuseUnsupported(task: Task, source: TaskSource, abilities: DeployAbilities = currentAbilities): void {
   const found = unsupportedFeatures(task, abilities);
   if (found.length === 0) return;
-  const fields = found.map(({ field }) => field).join(', ');
-  const message = `This version cannot act on ${fields}. ${found.map(({ field, sentence }) => `${field}: ${sentence}`).join(' ')}`;
+  const { root, report } = openTask(source);
+  for (const { field, sentence } of found) {
+    for (const path of placesOf(field, root)) {
+      const name = entryAt(root, path)?.keyText ?? field;
+      report.atKey(path, `this version cannot act on ${quote(name)}`, sentence);
+    }
+  }
+  const fields = [...new Set(found.map(({ field }) => field))].join(', ');
   // Targets of mounts can hold the values of variables.
   const secrets = Object.values(task.secrets);
-  throw new SvcError('SVC_NOT_SUPPORTED', redact(message, secrets), { hint: redact(`Remove or change: ${fields}`, secrets) });
+  throw report.toError('SVC_NOT_SUPPORTED', 'The task file', {
+    message: redact(`This version cannot act on ${fields}.`, secrets),
+    hint: redact(`Remove or change: ${fields}`, secrets),
+  });
+}
+
+/** Where the file has what became of a field: at least one path. */
+function placesOf(field: string, root: YamlNode): readonly Path[] {
+  const has = (path: Path): boolean => {
+    const node = nodeAt(root, path);
+    return node !== undefined && !(node.kind === 'scalar' && node.value === false);
+  };
+  const [section = '', ...rest] = field.split('.');
+  let candidates: readonly Path[] = [[section, ...rest]];
+  if (section === 'resources') candidates = alternativesIn(root).map((path) => [...path, ...rest]);
+  else if (section === 'file_mounts') candidates = [mountPath(root, rest.join('.'))];
+  else if (field === 'pool') candidates = [['pool'], ['service', 'pool']];
+  else if (field === 'managed_secrets') candidates = [['managed_secrets'], ['secrets']];
+  const found = candidates.filter(has);
+  return found.length === 0 ? candidates.slice(0, 1) : found;
+}
+
+function alternativesIn(root: YamlNode): readonly Path[] {
+  const lists = ['any_of', 'ordered'].flatMap((name) => {
+    const node = nodeAt(root, ['resources', name]);
+    return node?.kind === 'list' ? node.items.map((_item, index): Path => ['resources', name, index]) : [];
+  });
+  return [['resources'], ...lists];
 }
 
 type Wish = UnsupportedFeature & { readonly feature: string; readonly used: boolean };

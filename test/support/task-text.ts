@@ -1,11 +1,18 @@
 import type { ErrorCode } from '../../src/shared/error-codes.ts';
 import { SvcError, type Problem } from '../../src/shared/errors.ts';
 import type { Task } from '../../src/domain/task.ts';
-import { parseTask, type TaskSource } from '../../src/spec/parse-task.ts';
+import { parseTask } from '../../src/spec/parse-task.ts';
+import type { TaskSource } from '../../src/spec/task-document.ts';
 
 /** A task file in /project, with the home folder /home/me. */
+export function sourceOf(source: string, added: Partial<TaskSource> = {}): TaskSource {
+  return { source, file: '/project/service.yaml', envs: {}, secrets: {}, home: '/home/me', ...added };
+}
+
+/** Such a file as a task. A service that says nothing of `run` is given a program, so that a test needs to write only what it is about. */
 export function parseText(source: string, added: Partial<TaskSource> = {}): Task {
-  return parseTask({ source, file: '/project/service.yaml', envs: {}, secrets: {}, home: '/home/me', ...added });
+  const program = /^service:/m.test(source) && !/^run:/m.test(source) ? `${source.endsWith('\n') ? '' : '\n'}run: serve\n` : '';
+  return parseTask(sourceOf(source + program, added));
 }
 
 /** What is wrong with a text, as an error; fails when nothing is. */

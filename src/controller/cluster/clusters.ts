@@ -54,8 +54,8 @@ export class Clusters {
     const { store, paths, clock } = this.#context;
     const parsed = parseTask({ ...request, workdir: request.workdir });
     const task = request.mode === 'exec' ? { ...parsed, setup: undefined } : parsed;
-    refuseUnsupported({ ...task, service: undefined });
-    await checkTaskFiles(task);
+    refuseUnsupported({ ...task, service: undefined }, request);
+    await checkTaskFiles(task, request);
     const existing = request.cluster === undefined ? undefined : await store.clusters.get(request.cluster);
     if (existing === undefined && request.mode === 'exec') {
       throw new SvcError('SVC_CLUSTER_NOT_FOUND', `There is no cluster named '${request.cluster ?? ''}'.`);

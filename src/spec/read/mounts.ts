@@ -6,7 +6,7 @@ import { expandPath, type PathBase } from '../paths.ts';
 import type { Report } from '../report.ts';
 import { bucketSchemes, type MountFields } from '../schema/mounts.ts';
 import type { TaskFields } from '../schema/task.ts';
-import type { Path } from '../yaml/node.ts';
+import { nodeAt, type Path, type YamlNode } from '../yaml/node.ts';
 
 /** Schemes of addresses that a mount may come from; `https` is Azure's way of naming a container, `hf` Hugging Face's of a repository. */
 const schemes: readonly string[] = [...Object.values(bucketSchemes), 'https', 'hf'];
@@ -41,6 +41,13 @@ export function readFileMounts(fields: TaskFields['file_mounts'], base: PathBase
 function cleanTarget(text: string): string {
   const path = posix.normalize(text);
   return path.length > 1 && path.endsWith('/') ? path.slice(0, -1) : path;
+}
+
+/** Where the document has the mount with a target, which it may spell in another way. */
+export function mountPath(root: YamlNode, target: string): Path {
+  const mounts = nodeAt(root, ['file_mounts']);
+  const keys = mounts?.kind === 'map' ? [...mounts.entries.keys()] : [];
+  return ['file_mounts', keys.find((key) => cleanTarget(key) === target) ?? target];
 }
 
 function schemeOf(text: string): string | undefined {
