@@ -18,7 +18,7 @@ export function renderCliPage(): string {
     [
       'Results go to standard output, everything else to standard error. With `--json` the result, and an error too, is one JSON document on standard output (`serve events --json` and `serve status --watch --json`: one on each line).',
       'Into a pipe nothing is coloured, cut or asked. What destroys something asks on a terminal and needs `--yes` elsewhere. `NO_COLOR` turns colours off; `SVC_DEBUG=1` shows the stack of an error; `SVC_HOME` is the folder that holds everything, by default `~/.svc`.',
-      'Ctrl-C ends the command, never what it has begun. Names may be patterns (`*`, `?`) where several can be given.',
+      'Ctrl-C ends the command, never what it has begun. A question that is answered with no ends it with 4, one that is answered with Ctrl-C with 130. Names may be patterns (`*`, `?`) where several can be given.',
     ].join('\n\n'),
     '## Exit codes',
     table(

@@ -1,6 +1,5 @@
 import { stripVTControlCharacters } from 'node:util';
 import { displayWidth } from './display-text.ts';
-import { quoteWord } from './shell-line.ts';
 
 /** `svc` as our own texts name it, where one of its words follows; not in a path, and not where it is only spoken of. */
 const commandStart = /(?<![\w/.-])svc (?=(?:serve|controller|status|launch|exec|logs|down|check|completion|help)\b|\[|--?[a-z])/g;
@@ -10,6 +9,11 @@ const wholeCommand = new RegExp(`${commandStart.source}.*?(?=[;,()\`]|[.:?](?: |
 
 /** Stands for a space at which a line must not end, and takes as much room. */
 const noBreak = '\u00A0';
+
+/** One word of sh that stands for the text. */
+export function quoteWord(word: string): string {
+  return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`;
+}
 
 /** How the person at the terminal calls us, as a word of sh; `path` is what the wrapper was called by. */
 export function typedName(path: string | undefined): string {

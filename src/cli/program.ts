@@ -1,11 +1,11 @@
 import { Command as Parser, CommanderError, InvalidArgumentError, Option } from 'commander';
 import { SvcError } from '../shared/errors.ts';
-import { suggestCommand } from './unknown-command.ts';
 import { longName, type Command, type CommandGroup, type OptionSpec, type ParsedValue } from './command.ts';
 
-/** What a command line means: a command with its arguments, or a text to show (help, the version). */
+/** What a command line means: a command with its arguments, a word where a command should be, or a text to show (help, the version). */
 export type Parsed =
   | { readonly type: 'run'; readonly command: Command; readonly args: Readonly<Record<string, ParsedValue>> }
+  | { readonly type: 'unknown'; readonly group: readonly string[]; readonly word: string }
   | { readonly type: 'show'; readonly text: string; readonly to: 'stdout' | 'stderr'; readonly exitCode: number };
 
 /** What the command line is parsed against. */
@@ -60,7 +60,7 @@ function asOptions(argv: readonly string[]): readonly string[] {
   return rest.length === 0 && ['version', '-v', '-V'].includes(first) ? ['--version'] : argv;
 }
 
-function createParser(name: string, data: ProgramData, output: { text: string }): Parser {
+function createParser(name: string, data: ProgramData, output: { text: string; ran: Parsed | undefined }): Parser {
   const parser: Parser = new Parser(name);
   return parser
     .helpCommand(false)
@@ -75,7 +75,11 @@ function createParser(name: string, data: ProgramData, output: { text: string })
       getErrHelpWidth: () => data.width,
     })
     .exitOverride((error) => {
-      throw isUsageError(error) ? usageError(error, parser, data) : error;
+      if (error.code === 'commander.unknownCommand') {
+        const word = /'(.*)'/s.exec(error.message)?.[1] ?? '';
+        output.ran = { type: 'unknown', group: commandPath(parser).split(' ').slice(1), word };
+      }
+      throw output.ran === undefined && isUsageError(error) ? usageError(error, parser) : error;
     });
 }
 
@@ -156,15 +160,12 @@ function isUsageError(error: CommanderError): boolean {
   return !['commander.help', 'commander.helpDisplayed', 'commander.version'].includes(error.code);
 }
 
-function usageError(error: CommanderError, parser: Parser, data: ProgramData): SvcError {
+function usageError(error: CommanderError, parser: Parser): SvcError {
   const [message = '', suggestion] = error.message.replace(/^error: /, '').split('\n');
-  const unknown = error.code === 'commander.unknownCommand' ? /'(.*)'/s.exec(message)?.[1] : undefined;
-  const option = /^\(Did you mean (--?[\w-]+)\?\)$/.exec(suggestion ?? '')?.[1];
-  const meant =
-    unknown === undefined ? option && `Did you mean '${option}'?` : suggestCommand(commandPath(parser).split(' ').slice(1), unknown, data);
-  const help = `${meant?.endsWith(';') === true ? 'all commands' : 'Run'}: ${commandPath(parser)} --help`;
+  const meant = /^\(Did you mean (--?[\w-]+)\?\)$/.exec(suggestion ?? '')?.[1];
+  const help = `Run: ${commandPath(parser)} --help`;
   const sentence = `${message.charAt(0).toUpperCase()}${message.slice(1)}${message.endsWith('.') ? '' : '.'}`;
-  return new SvcError('SVC_USAGE', sentence, { hint: meant === undefined ? help : `${meant} ${help}` });
+  return new SvcError('SVC_USAGE', sentence, { hint: meant === undefined ? help : `Did you mean '${meant}'? ${help}` });
 }
 
 function commandPath(parser: Parser): string {

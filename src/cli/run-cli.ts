@@ -5,10 +5,9 @@ import type { HomePaths } from '../shared/paths.ts';
 import { commandGroups, commands } from './command-table.ts';
 import type { Connection } from './connection.ts';
 import { showError } from './error-text.ts';
-import { Interrupted } from './interrupted.ts';
 import { parseCommandLine } from './program.ts';
 import { columnsOf, type Streams } from './streams.ts';
-import { createUi } from './ui.ts';
+import { createUi, Interrupted } from './ui.ts';
 
 /** Everything outside that a run of the command line touches. */
 export interface World {
@@ -39,6 +38,10 @@ export async function runCli(argv: readonly string[], world: World): Promise<num
     if (parsed.type === 'show') {
       streams[parsed.to].write(ui.asTyped(parsed.text));
       return parsed.exitCode;
+    }
+    if (parsed.type === 'unknown') {
+      const { unknownCommand } = await import('./unknown-command.ts');
+      throw unknownCommand(parsed.group, parsed.word, { commands, groups: commandGroups });
     }
     const code = await parsed.command.run(parsed.args, { ...world, ui });
     return signal.aborted ? interruptedCode : (code ?? 0);

@@ -2,7 +2,6 @@ import { styleText } from 'node:util';
 import type { Clock } from '../shared/clock.ts';
 import { SvcError } from '../shared/errors.ts';
 import { asTyped, typedName, wrapText } from './command-text.ts';
-import { Interrupted } from './interrupted.ts';
 import { plainProgress, terminalProgress, type Progress } from './progress.ts';
 import { columnsOf, type OutputStream, type Streams } from './streams.ts';
 
@@ -10,6 +9,11 @@ import { columnsOf, type OutputStream, type Streams } from './streams.ts';
 export type Tone = 'good' | 'busy' | 'bad' | 'quiet' | 'strong';
 
 const formats = { good: 'green', busy: 'yellow', bad: 'red', quiet: 'dim', strong: 'bold' } as const;
+
+/** Somebody pressed Ctrl-C where it is read as a key, as in a question. Ends a command as the signal does. */
+export class Interrupted extends Error {
+  override readonly name = 'Interrupted';
+}
 
 /** How commands talk to people and programs: results go to standard output, everything said meanwhile to standard error. */
 export interface Ui {

@@ -1,4 +1,5 @@
 import { didYouMean } from '../shared/did-you-mean.ts';
+import { SvcError } from '../shared/errors.ts';
 import type { Command, CommandGroup } from './command.ts';
 
 /** What users of other tools type, and what it is here. */
@@ -18,24 +19,35 @@ const otherWords: Readonly<Record<string, string>> = {
   ssh: 'exec',
 };
 
-/**
- * What was probably meant by a word that is no command of its group (`[]` for the words right after `svc`), as a hint's first half: a
- * command that can be typed where one is sure, else the word that is written alike.
- */
-export function suggestCommand(
+interface CommandTable {
+  readonly commands: readonly Command[];
+  readonly groups: readonly CommandGroup[];
+}
+
+/** For a word that is no command of its group (`[]` for the words right after `svc`): SVC_USAGE with what was probably meant. */
+export function unknownCommand(group: readonly string[], word: string, table: CommandTable): SvcError {
+  const help = ['svc', ...group, '--help'].join(' ');
+  const paths = table.commands.filter(({ hidden }) => hidden !== true).map(({ path }) => path);
+  const inGroup = paths.filter((path) => path.length === group.length + 1 && group.every((part, index) => path[index] === part));
+  const here = [...inGroup.map((path) => path.at(-1) ?? ''), ...(group.length === 0 ? table.groups.map(({ name }) => name) : [])];
+  const command = sameElsewhere(group, word, here, paths);
+  const similar = didYouMean(word, here);
+  const hint =
+    command !== undefined
+      ? `Did you mean: svc ${command}; all commands: ${help}`
+      : `${similar === undefined ? '' : `Did you mean '${similar}'? `}Run: ${help}`;
+  return new SvcError('SVC_USAGE', `Unknown command '${word}'.`, { hint });
+}
+
+/** A command of another group that is called so, or one that means the same: it says more than a word that is written alike. */
+function sameElsewhere(
   group: readonly string[],
   word: string,
-  table: { readonly commands: readonly Command[]; readonly groups: readonly CommandGroup[] },
+  here: readonly string[],
+  paths: readonly (readonly string[])[],
 ): string | undefined {
-  const paths = table.commands.filter(({ hidden }) => hidden !== true).map(({ path }) => path);
-  const names = paths.filter((path) => path.length === group.length + 1 && group.every((part, index) => path[index] === part));
-  const here = [...names.map((path) => path.at(-1) ?? ''), ...(group.length === 0 ? table.groups.map(({ name }) => name) : [])];
-  // A whole word elsewhere says more than a similar one here.
-  const elsewhere = paths.find((path) => path.at(-1) === word);
   const translated = Object.hasOwn(otherWords, word) ? otherWords[word] : undefined;
   const verb = translated?.split(' ').at(-1) ?? '';
-  const command = group.length > 0 && here.includes(verb) ? [...group, verb].join(' ') : (elsewhere?.join(' ') ?? translated);
-  if (command !== undefined) return `Did you mean: svc ${command};`;
-  const similar = didYouMean(word, here);
-  return similar === undefined ? undefined : `Did you mean '${similar}'?`;
+  if (group.length > 0 && here.includes(verb)) return [...group, verb].join(' ');
+  return paths.find((path) => path.at(-1) === word)?.join(' ') ?? translated;
 }

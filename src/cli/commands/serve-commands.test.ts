@@ -127,6 +127,12 @@ test('down asks on a terminal, and no means no', async () => {
   expect(stderr).not.toMatch(/error:|hint:|code:/);
 });
 
+test('a no is told to programs as any other end', async () => {
+  const { routes } = leavingRoutes(['chat']);
+  const { code, stdout } = await runInProcess(['serve', 'down', 'chat', '--json'], { routes, tty: true, input: 'n' });
+  expect({ code, error: JSON.parse(stdout).error }).toMatchObject({ code: 4, error: { code: 'SVC_ABORTED' } });
+});
+
 test('Ctrl-C at the question ends the command as Ctrl-C does', async () => {
   const { routes, terminated } = leavingRoutes(['chat']);
   const { code, stderr } = await runInProcess(['serve', 'down', 'chat'], { routes, tty: true, input: '\u0003' });

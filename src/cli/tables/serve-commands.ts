@@ -9,7 +9,7 @@ const up = defineCommand({
   summary: 'Put a service up',
   description:
     'On a terminal it follows until the first replica is ready; Ctrl-C leaves the service running. ' +
-    'Elsewhere it prints the endpoint and returns at once.',
+    'Elsewhere it prints the endpoint alone as its result, with what to do next on standard error, and returns at once.',
   arguments: { file: { ...taskFile, summary: 'service file (YAML)' } },
   options: {
     name: { kind: 'value', short: 'n', alias: 'service-name', label: 'NAME', summary: 'name of the service; generated when absent' },
@@ -39,7 +39,7 @@ const status = defineCommand({
   options: {
     endpoint: { kind: 'optionalValue', label: 'NAME', completes: 'service', summary: 'print nothing but the endpoint of one service' },
     watch: { kind: 'flag', summary: 'show it again whenever it changes, until Ctrl-C' },
-    verbose: { kind: 'flag', short: 'v', summary: 'show policies, requested resources and all replicas' },
+    verbose: { kind: 'flag', short: 'v', summary: 'show policies, requested resources, all replicas and whole reasons' },
     json,
   },
   examples: ['svc serve status', 'svc serve status chat --watch', 'curl $(svc serve status --endpoint chat)'],
@@ -49,7 +49,8 @@ const status = defineCommand({
 const logs = defineCommand({
   path: ['serve', 'logs'],
   summary: 'Show the log of a replica, the controller or the load balancer',
-  description: "A replica's log holds provisioning, setup and run, in this order, and stays after the replica is gone.",
+  description:
+    "A replica's log holds provisioning, setup and run, in this order, and stays after the replica is gone, until the service is taken down.",
   arguments: { name: serviceName, id: { kind: 'optional', label: 'ID', summary: 'replica; the newest when absent' } },
   options: {
     controller: { kind: 'flag', summary: 'the log of the process that looks after the replicas' },
