@@ -8,6 +8,9 @@ export interface PartialParse<Output> {
   readonly issues: readonly z.core.$ZodIssue[];
 }
 
+/** A process reads one file or a few: writing a parser for each schema first takes longer than it saves (about 10 ms for a small file). */
+const once = { jitless: true } as const;
+
 /**
  * Validates, and where parts are refused goes on with the rest, so that rules over several fields can be checked on what is sound.
  * `retype` may offer another value for a part of the wrong type (a number for a variable's text); undefined leaves it.
@@ -18,7 +21,7 @@ export function parsePartly<Schema extends z.ZodType>(
   retype: (path: Path) => unknown = () => undefined,
 ): PartialParse<z.output<Schema>> {
   let rest = value;
-  let result = schema.safeParse(rest);
+  let result = schema.safeParse(rest, once);
   if (result.success) return { output: result.data, issues: [] };
   const retyped = new Edits();
   for (const { code, path } of result.error.issues) {
@@ -26,7 +29,7 @@ export function parsePartly<Schema extends z.ZodType>(
   }
   if (!retyped.isEmpty) {
     rest = retyped.apply(rest);
-    result = schema.safeParse(rest);
+    result = schema.safeParse(rest, once);
     if (result.success) return { output: result.data, issues: [] };
   }
   const { issues } = result.error;
@@ -35,7 +38,7 @@ export function parsePartly<Schema extends z.ZodType>(
     const cuts = new Edits();
     for (const issue of result.error.issues) for (const path of refusedPaths(issue)) cuts.add(path, gone);
     rest = cuts.apply(rest);
-    result = schema.safeParse(rest);
+    result = schema.safeParse(rest, once);
   }
   return { output: result.success ? result.data : undefined, issues };
 }
