@@ -1,11 +1,10 @@
-import { existsSync } from 'node:fs';
-import { rename, rm } from 'node:fs/promises';
-import { join } from 'node:path';
+import { rm } from 'node:fs/promises';
 import { generateName, nameProblem } from '../domain/names.ts';
 import type { Task } from '../domain/task.ts';
 import { collectOffers } from '../provision/offers.ts';
+import { refuseSharedPorts } from '../provision/replica-ports.ts';
 import { SvcError } from '../shared/errors.ts';
-import { servicePaths, type HomePaths } from '../shared/paths.ts';
+import { servicePaths } from '../shared/paths.ts';
 import { randomHex } from '../shared/random-hex.ts';
 import { checkTaskFiles } from '../spec/check-task-files.ts';
 import { parseTask } from '../spec/parse-task.ts';
@@ -32,7 +31,7 @@ const attempts = 8;
 
 /**
  * Puts a service into the records, from where its processes take over. Everything that can be refused is refused before anything is written;
- * a crash at any point leaves either nothing or a service that comes up (see `finishSnapshots`).
+ * a crash leaves a recorded service with all its files, or a folder without a record, which the daemon removes.
  */
 export async function createService(context: DaemonContext, request: ServiceRequest): Promise<ServiceRecord> {
   const task = parseTask({ ...request, workdir: request.workdir });
@@ -47,18 +46,21 @@ export async function createService(context: DaemonContext, request: ServiceRequ
   if (request.name !== undefined) await refuseTaken(context, request.name);
   refuseUnsupported(task, request);
   await checkTaskFiles(task, request);
-  await collectOffers(task.resources, await context.providers());
+  const providers = await context.providers();
+  await collectOffers(task.resources, providers);
+  await refuseSharedPorts(task, providers);
 
   const key = randomHex(8);
-  const staging = join(context.paths.servicesDir, `.new-${key}`);
-  await takeSnapshot(task, join(staging, 'v1'));
+  const files = servicePaths(context.paths, key);
+  context.creating.add(key);
   try {
-    const service = await addRecords(context, request, task, key);
-    await finishSnapshot(context, service);
-    return service;
+    await takeSnapshot(task, files.versionDir(1), context.paths.home);
+    return await addRecords(context, request, task, key);
   } catch (error) {
-    await rm(staging, { recursive: true, force: true });
+    await rm(files.dir, { recursive: true, force: true });
     throw error;
+  } finally {
+    context.creating.delete(key);
   }
 }
 
@@ -119,25 +121,4 @@ async function refuseTaken(context: DaemonContext, name: string): Promise<void> 
   throw new SvcError('SVC_NAME_IN_USE', `A service named '${name}' ${what}.`, {
     hint: `Choose another name with -n, or take it down first: svc serve down ${name}`,
   });
-}
-
-/** Whether a service was recorded but its files are not in their place yet: `up` is about to do that, or a restart will. */
-export function isSnapshotPending(paths: HomePaths, key: string): boolean {
-  return existsSync(join(paths.servicesDir, `.new-${key}`));
-}
-
-/** Moves a snapshot to where its service looks for it. The old folder of an earlier service of that name goes away. */
-async function finishSnapshot(context: DaemonContext, service: ServiceRecord): Promise<void> {
-  const files = servicePaths(context.paths, service.name, service.key);
-  await rm(files.dir, { recursive: true, force: true });
-  await rename(join(context.paths.servicesDir, `.new-${service.key}`), files.dir);
-}
-
-/** After a crash in the middle of `up`: snapshots whose service was recorded are put in their place, others are removed. */
-export async function finishSnapshots(context: DaemonContext, names: readonly string[], services: readonly ServiceRecord[]): Promise<void> {
-  for (const name of names.filter((one) => one.startsWith('.new-'))) {
-    const service = services.find((one) => name === `.new-${one.key}`);
-    if (service === undefined) await rm(join(context.paths.servicesDir, name), { recursive: true, force: true });
-    else await finishSnapshot(context, service);
-  }
 }

@@ -17,6 +17,8 @@ export interface DaemonContext {
   readonly version: string;
   /** How many services this machine may run; see `domain/limits.ts`. */
   readonly serviceLimit: number;
+  /** Keys of services that are being put up: their folders are there before their records. */
+  readonly creating: Set<string>;
   config(): Promise<Config>;
   providers(): Promise<readonly Provider[]>;
   provider(name: string): Promise<Provider>;

@@ -1,16 +1,17 @@
 import type { ServiceView } from '../api/contract.ts';
 import type { ApiHandlers } from '../api/handlers.ts';
 import { apiVersion } from '../api/routes.ts';
-import { isAlive } from '../domain/replica-state.ts';
+import { finalStates, isAlive } from '../domain/replica-state.ts';
 import { SvcError } from '../shared/errors.ts';
 import { isoTime } from '../shared/clock.ts';
 import { servicePaths } from '../shared/paths.ts';
-import type { ServiceRecord } from '../store/records.ts';
+import type { ReplicaRecord, ServiceRecord } from '../store/records.ts';
+import type { Change } from '../store/store.ts';
 import { clusterPaths } from './cluster/cluster-paths.ts';
 import type { Clusters } from './cluster/clusters.ts';
-import { createService } from './create-service.ts';
 import type { DaemonContext } from './daemon-context.ts';
 import { readLogs } from './logs.ts';
+import { putUp } from './put-up.ts';
 import type { ServiceProcesses } from './service-processes.ts';
 import { clusterView, eventView, serviceView } from './views.ts';
 
@@ -19,19 +20,26 @@ export interface HandlerDeps {
   readonly context: DaemonContext;
   readonly processes: ServiceProcesses;
   readonly clusters: Clusters;
+  /** Runs work during which the daemon must not stop by itself. */
+  readonly whileBusy: <Result>(work: () => Promise<Result>) => Promise<Result>;
   /** ms until the daemon stops by itself; null while it is needed. */
   idleStopMs(): number | null;
   /** Ends the daemon once the reply is out. */
   stop(): void;
 }
 
-/** How long `up` waits for the endpoint to listen before it answers all the same, ms. */
-const balancerUpMs = 5_000;
 const followPollMs = 150;
+
+/** What ending a replica by hand means for its record; undefined when it is going, or gone, anyway. */
+function endRequest(replica: ReplicaRecord, purge: boolean, now: number): Change<ReplicaRecord> | undefined {
+  if (isAlive(replica.state) || replica.state === 'UNKNOWN') return { endRequestedAt: replica.endRequestedAt ?? now };
+  if (!purge || replica.state !== 'FAILED_CLEANUP') return undefined;
+  return { state: finalStates[replica.endCause ?? 'user'], endedAt: now };
+}
 
 /** What each route of the control API does. */
 export function createHandlers(deps: HandlerDeps): ApiHandlers {
-  const { context, processes, clusters } = deps;
+  const { context, processes, clusters, whileBusy } = deps;
   const { store, clock, paths } = context;
 
   const found = async (name: string): Promise<ServiceRecord> => {
@@ -43,7 +51,7 @@ export function createHandlers(deps: HandlerDeps): ApiHandlers {
   const viewIfThere = async (service: ServiceRecord): Promise<ServiceView | undefined> => {
     const version = await store.services.version(service.name, service.version);
     if (version === undefined) return undefined;
-    return serviceView(service, await store.replicas.list(service.name), version.task, processes.identities(service.name), clock.now());
+    return serviceView(service, await store.replicas.list(service.name), version.task, processes.identities(service.key), clock.now());
   };
 
   const view = async (service: ServiceRecord): Promise<ServiceView> => {
@@ -83,14 +91,13 @@ export function createHandlers(deps: HandlerDeps): ApiHandlers {
     },
     getService: async ({ params }) => view(await found(params.name)),
     async createService({ body }) {
-      const service = await createService(context, body);
-      await processes.ensure(service);
-      await processes.balancerUp(service.name, balancerUpMs);
+      const service = await whileBusy(() => putUp(context, processes, body));
       return { service: await view(await found(service.name)) };
     },
     async terminateService({ params, query }) {
+      let service = await found(params.name);
       for (;;) {
-        const service = await found(params.name);
+        service = await found(params.name);
         if (service.desired === 'down' && service.purge === (query.purge || service.purge)) break;
         const message = query.purge ? 'Taken down by force.' : 'Taken down by a user.';
         const event = {
@@ -106,31 +113,38 @@ export function createHandlers(deps: HandlerDeps): ApiHandlers {
         if ((await store.services.update(service, { desired: 'down', purge: query.purge, state: 'SHUTTING_DOWN' }, event)) !== undefined)
           break;
       }
-      processes.wake(params.name);
+      processes.wake(service.key);
       return { service: params.name };
     },
     async terminateReplica({ params, query }) {
       for (;;) {
         const service = await found(params.name);
         const replica = (await store.replicas.list(params.name)).find((one) => one.id === params.id);
-        if (replica === undefined) throw new SvcError('SVC_REPLICA_NOT_FOUND', `Service '${params.name}' has no replica ${params.id}.`);
-        if (!isAlive(replica.state) && !query.purge) {
-          throw new SvcError('SVC_REPLICA_ENDING', `Replica ${params.id} of '${params.name}' is ${replica.state} already.`);
+        if (replica === undefined) {
+          throw new SvcError('SVC_REPLICA_NOT_FOUND', `Service '${params.name}' has no replica ${params.id}.`, {
+            hint: `Run: svc serve status ${params.name}`,
+          });
         }
+        const change = endRequest(replica, query.purge, clock.now());
+        if (change === undefined)
+          throw new SvcError('SVC_REPLICA_ENDING', `Replica ${params.id} of '${params.name}' is ${replica.state} already.`);
+        const message =
+          change.state === undefined ? 'A user asked to end it.' : 'A user dropped its record by force; its machine may still exist.';
+        const to = change.state ?? replica.state;
         const event = {
           at: clock.now(),
           subject: service.name,
           subjectKey: service.key,
           replicaId: replica.id,
           from: replica.state,
-          to: replica.state,
+          to,
           cause: 'user',
-          message: 'A user asked to end it.',
+          message,
         };
-        if ((await store.replicas.update(replica, { endRequestedAt: replica.endRequestedAt ?? clock.now() }, event)) !== undefined) break;
+        if ((await store.replicas.update(replica, change, event)) === undefined) continue;
+        processes.wake(service.key);
+        return { service: params.name, replicaId: params.id };
       }
-      processes.wake(params.name);
-      return { service: params.name, replicaId: params.id };
     },
     async *serviceEvents({ params, query, signal }) {
       let { after } = query;
@@ -149,7 +163,7 @@ export function createHandlers(deps: HandlerDeps): ApiHandlers {
     },
     async *serviceLogs({ params, query, signal }) {
       const service = await found(params.name);
-      const files = servicePaths(paths, service.name, service.key);
+      const files = servicePaths(paths, service.key);
       const gone = async (): Promise<boolean> => (await store.services.get(service.name))?.key !== service.key;
       if (query.target !== 'replica') {
         const logs = query.target === 'controller' ? [files.reconcilerLog] : [`${files.accessLog}.1`, files.accessLog];
@@ -174,7 +188,7 @@ export function createHandlers(deps: HandlerDeps): ApiHandlers {
       return { clusters: await Promise.all(all.map(async (cluster) => clusterView(cluster, await store.clusters.jobs(cluster.name)))) };
     },
     async launch({ body }) {
-      const { cluster, job } = await clusters.launch(body);
+      const { cluster, job } = await whileBusy(() => clusters.launch(body));
       return { cluster: clusterView(cluster, await store.clusters.jobs(cluster.name)), jobId: job.id };
     },
     async terminateCluster({ params, query }) {
@@ -186,7 +200,7 @@ export function createHandlers(deps: HandlerDeps): ApiHandlers {
       if (cluster === undefined) throw new SvcError('SVC_CLUSTER_NOT_FOUND', `There is no cluster named '${params.name}'.`);
       const jobs = await store.clusters.jobs(cluster.name);
       const id = query.job ?? jobs.at(-1)?.id ?? 1;
-      const files = clusterPaths(paths, cluster.name);
+      const files = clusterPaths(paths, cluster.key);
       const ended = async (): Promise<boolean> => {
         const now = await store.clusters.get(cluster.name);
         if (now === undefined || now.key !== cluster.key || now.state === 'FAILED') return true;

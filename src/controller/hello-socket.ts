@@ -25,7 +25,8 @@ export async function serveHello(path: string, onLine: (line: string) => void): 
     socket.write(`${JSON.stringify({ type: 'hello', pid: process.pid })}\n`);
   });
   const { promise, resolve, reject } = Promise.withResolvers<void>();
-  server.once('error', reject);
+  // Rejects a failed start; a later failure to accept one connection (too many open files) passes.
+  server.on('error', reject);
   server.listen(path, resolve);
   await promise;
   chmodSync(path, 0o600);

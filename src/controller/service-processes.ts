@@ -5,24 +5,29 @@ import { writeFileAtomic } from '../shared/atomic-file.ts';
 import { servicePaths } from '../shared/paths.ts';
 import type { ProcessIdentity } from '../shared/process-identity.ts';
 import type { ServiceRecord } from '../store/records.ts';
-import { isSnapshotPending } from './create-service.ts';
 import type { DaemonContext } from './daemon-context.ts';
-import { Supervisor } from './supervisor.ts';
+import { foldersIn } from './folders-in.ts';
+import { greet } from './greeting.ts';
+import { endProcess, Supervisor } from './supervisor.ts';
 
 const balancerMain = fileURLToPath(new URL('../balancer/main.ts', import.meta.url));
 const reconcilerMain = fileURLToPath(new URL('service/main.ts', import.meta.url));
 
-/** How long a balancer may finish what it has when its service is gone, ms: the replicas, and so all requests, ended before. */
-const balancerGraceMs = 2_000;
+/** How long a process may finish what it has when its service is gone, ms. */
+const endGraceMs = 2_000;
 
 /** How long a request waits when the last replica is lost, ms: a replacement on a machine that is there takes a second or a few. */
 const replicaWaitMs = 10_000;
 
+/** With what the balancer ends when its port is taken; see `balancer/main.ts`. */
+const portBusyExitCode = 4;
+
 /** What `Retry-After` says while nothing is ready, s. */
 const retryAfterSeconds = 5;
 
+type Kind = 'balancer' | 'reconciler';
+
 interface Processes {
-  readonly key: string;
   readonly reconciler: Supervisor;
   readonly balancer: Supervisor;
 }
@@ -30,9 +35,11 @@ interface Processes {
 /** The process group of each service: one reconciler and one balancer, kept running for as long as the service exists. */
 export class ServiceProcesses {
   readonly #context: DaemonContext;
+  /** By key: a service put up again under a name is another one. */
   readonly #all = new Map<string, Processes>();
-  /** Services whose processes are just being started, by key: two callers must not start them twice. */
+  /** Services whose processes are just being started: two callers must not start them twice. */
   readonly #starting = new Map<string, Promise<void>>();
+  readonly #failing = new Map<string, Set<Kind>>();
 
   constructor(context: DaemonContext) {
     this.#context = context;
@@ -40,7 +47,7 @@ export class ServiceProcesses {
 
   /** Starts, or takes over, the processes of a service; does nothing when they are already looked after. */
   async ensure(service: ServiceRecord): Promise<void> {
-    if (this.#all.get(service.name)?.key === service.key || isSnapshotPending(this.#context.paths, service.key)) return;
+    if (this.#all.has(service.key)) return;
     const starting = this.#starting.get(service.key) ?? this.#begin(service).finally(() => this.#starting.delete(service.key));
     this.#starting.set(service.key, starting);
     await starting;
@@ -48,50 +55,63 @@ export class ServiceProcesses {
 
   async #begin(service: ServiceRecord): Promise<void> {
     await this.#writeBalancerConfig(service);
-    const files = servicePaths(this.#context.paths, service.name, service.key);
-    const balancer = this.#supervise(service, 'balancer', [balancerMain, files.balancerConfig], files.balancerSocket, files.balancerLog);
-    const reconciler = this.#supervise(
-      service,
-      'reconciler',
-      [reconcilerMain, service.name, service.key],
-      files.reconcilerSocket,
-      files.reconcilerLog,
-    );
-    this.#all.set(service.name, { key: service.key, balancer, reconciler });
+    const files = servicePaths(this.#context.paths, service.key);
+    const { balancerSocket, balancerLog, reconcilerSocket, reconcilerLog } = files;
+    this.#all.set(service.key, {
+      balancer: this.#supervise(service, 'balancer', [balancerMain, files.balancerConfig], balancerSocket, balancerLog),
+      reconciler: this.#supervise(service, 'reconciler', [reconcilerMain, service.name, service.key], reconcilerSocket, reconcilerLog),
+    });
   }
 
   /** Hints that the service's records changed. */
-  wake(name: string): void {
-    this.#all.get(name)?.reconciler.tell('wake');
+  wake(key: string): void {
+    this.#all.get(key)?.reconciler.tell('wake');
   }
 
   /** Living processes of a service. */
-  identities(name: string): { readonly reconciler: ProcessIdentity | undefined; readonly balancer: ProcessIdentity | undefined } {
-    const processes = this.#all.get(name);
+  identities(key: string): { readonly reconciler: ProcessIdentity | undefined; readonly balancer: ProcessIdentity | undefined } {
+    const processes = this.#all.get(key);
     return { reconciler: processes?.reconciler.identity, balancer: processes?.balancer.identity };
   }
 
-  /** Settles when the balancer listens, or after `timeoutMs`. */
-  async balancerUp(name: string, timeoutMs: number): Promise<boolean> {
+  /** Settles when the balancer listens, has found its port taken, or after `timeoutMs`. */
+  async balancerStart(key: string, timeoutMs: number): Promise<'listening' | 'port-busy' | 'slow'> {
     const deadline = this.#context.clock.monotonic() + timeoutMs;
     while (this.#context.clock.monotonic() < deadline) {
-      if (this.#all.get(name)?.balancer.identity !== undefined) return true;
+      const balancer = this.#all.get(key)?.balancer;
+      if (balancer?.identity !== undefined) return 'listening';
+      if (balancer?.lastExitCode === portBusyExitCode) return 'port-busy';
       await this.#context.clock.sleep(10);
     }
-    return false;
+    return 'slow';
   }
 
-  /** Ends the processes of services that are gone and removes their files. */
-  async removeGone(services: readonly ServiceRecord[]): Promise<void> {
-    for (const [name, processes] of this.#all) {
-      if (services.some((service) => service.name === name && service.key === processes.key)) continue;
-      this.#all.delete(name);
-      await Promise.all([processes.reconciler.end(balancerGraceMs), processes.balancer.end(balancerGraceMs)]);
-      const files = servicePaths(this.#context.paths, name, processes.key);
-      await rm(files.balancerSocket, { force: true });
-      await rm(files.reconcilerSocket, { force: true });
-      if (!services.some((service) => service.name === name)) await rm(files.dir, { recursive: true, force: true });
-    }
+  /** Ends the processes of services that are gone, and removes their files; also of those that only an earlier daemon knew. */
+  async removeGone(): Promise<void> {
+    const { paths, store, creating } = this.#context;
+    // The folders first: one that is made later is recorded, or about to be, by the time the records are read.
+    const found = [...this.#all.keys(), ...foldersIn(paths.servicesDir)];
+    const living = new Set((await store.services.list()).map((service) => service.key));
+    for (const key of new Set(found)) if (!living.has(key) && !creating.has(key)) await this.#remove(key);
+  }
+
+  async #remove(key: string): Promise<void> {
+    const files = servicePaths(this.#context.paths, key);
+    const processes = this.#all.get(key);
+    await Promise.all([
+      processes === undefined ? this.#endUnknown(files.reconcilerSocket) : processes.reconciler.end(endGraceMs),
+      processes === undefined ? this.#endUnknown(files.balancerSocket) : processes.balancer.end(endGraceMs),
+    ]);
+    for (const path of [files.balancerSocket, files.reconcilerSocket, files.dir]) await rm(path, { recursive: true, force: true });
+    this.#all.delete(key);
+    this.#failing.delete(key);
+  }
+
+  async #endUnknown(socketPath: string): Promise<void> {
+    const greeting = await greet(socketPath, { clock: this.#context.clock, timeoutMs: endGraceMs });
+    if (greeting === undefined) return;
+    await endProcess(greeting.identity, endGraceMs, this.#context.clock);
+    greeting.socket.destroy();
   }
 
   /** Lets go of all processes; they go on. */
@@ -100,28 +120,27 @@ export class ServiceProcesses {
     this.#all.clear();
   }
 
-  #supervise(
-    service: ServiceRecord,
-    kind: 'balancer' | 'reconciler',
-    argv: readonly string[],
-    socketPath: string,
-    logFile: string,
-  ): Supervisor {
+  #supervise(service: ServiceRecord, kind: Kind, argv: readonly string[], socketPath: string, logFile: string): Supervisor {
     const { clock, log } = this.#context;
-    const write = (processesFailed: boolean, identity: ProcessIdentity | null): void => {
+    const write = (isFailing: boolean, identity: ProcessIdentity | null): void => {
+      const failing = this.#failing.get(service.key) ?? new Set<Kind>();
+      this.#failing.set(service.key, failing);
+      if (isFailing) failing.add(kind);
+      else if (identity !== null) failing.delete(kind);
+      const processesFailed = failing.size > 0;
       void this.#note(service, kind, processesFailed, identity).catch((error: unknown) =>
         log.error({ err: error, service: service.name }, 'cannot note a process'),
       );
     };
     const isWanted = async (): Promise<boolean> => (await this.#context.store.services.get(service.name))?.key === service.key;
     return new Supervisor(
-      { name: `${kind} of ${service.name}`, argv, socketPath, logFile },
-      { clock, log, isWanted, onUp: (identity) => write(false, identity), onDown: (failing) => write(failing, null) },
+      { name: `${kind} of ${service.name}`, argv, socketPath, logFile, known: service[kind] },
+      { clock, log, isWanted, onUp: (identity) => write(false, identity), onDown: (isFailing) => write(isFailing, null) },
     );
   }
 
   /** Records a process's coming and going, with a line in the history. */
-  async #note(service: ServiceRecord, kind: 'balancer' | 'reconciler', failing: boolean, identity: ProcessIdentity | null): Promise<void> {
+  async #note(service: ServiceRecord, kind: Kind, failing: boolean, identity: ProcessIdentity | null): Promise<void> {
     const { store, clock } = this.#context;
     for (;;) {
       const now = await store.services.get(service.name);
@@ -145,14 +164,21 @@ export class ServiceProcesses {
         cause: `${kind}-${identity === null ? 'died' : 'up'}`,
         message,
       };
-      const state = failing ? { state: 'CONTROLLER_FAILED' as const, reason: `Its ${kind} keeps dying; see its log.` } : {};
+      const state = failing ? { state: 'CONTROLLER_FAILED' as const, reason: this.#whyFailing(service, kind) } : {};
       if ((await store.services.update(now, { [kind]: identity, processesFailed: failing, ...state }, event)) !== undefined) break;
     }
-    this.wake(service.name);
+    this.wake(service.key);
+  }
+
+  #whyFailing(service: ServiceRecord, kind: Kind): string {
+    const isPortBusy = kind === 'balancer' && this.#all.get(service.key)?.balancer.lastExitCode === portBusyExitCode;
+    const files = servicePaths(this.#context.paths, service.key);
+    if (isPortBusy) return `Port ${service.port} of its endpoint is in use by another program; it is tried again.`;
+    return `Its ${kind} keeps dying; it is started again. Log: ${kind === 'balancer' ? files.balancerLog : files.reconcilerLog}`;
   }
 
   async #writeBalancerConfig(service: ServiceRecord): Promise<void> {
-    const files = servicePaths(this.#context.paths, service.name, service.key);
+    const files = servicePaths(this.#context.paths, service.key);
     const spec = (await this.#context.store.services.version(service.name, service.version))?.task.service;
     if (spec === undefined) return;
     const config: BalancerConfig = {

@@ -15,7 +15,7 @@ test('copies the working directory as it is, but for history, sockets and pipes'
     symlinkSync('missing', join(work, 'dangling'));
     execFileSync('mkfifo', [join(work, 'pipe')]);
     const dir = join(home, 'snapshot');
-    await takeSnapshot(aTask({ workdir: { kind: 'path', path: work } }), dir);
+    await takeSnapshot(aTask({ workdir: { kind: 'path', path: work } }), dir, home);
     const copy = join(dir, 'workdir');
     expect(lstatSync(join(copy, 'serve.sh')).mode & 0o777).toBe(0o755);
     expect(readlinkSync(join(copy, 'dangling'))).toBe('missing');
@@ -28,7 +28,7 @@ test('copies file mounts by their number', async () => {
     const file = join(home, 'tokens.txt');
     writeFileSync(file, 'hello');
     const dir = join(home, 'snapshot');
-    await takeSnapshot(aTask({ fileMounts: [{ target: 'data/tokens.txt', source: { kind: 'path', path: file } }] }), dir);
+    await takeSnapshot(aTask({ fileMounts: [{ target: 'data/tokens.txt', source: { kind: 'path', path: file } }] }), dir, home);
     expect(readFileSync(join(dir, 'mounts/0'), 'utf8')).toBe('hello');
   });
 });
@@ -36,7 +36,7 @@ test('copies file mounts by their number', async () => {
 test('leaves nothing behind when it fails', async () => {
   await withTempHome(async (home) => {
     const dir = join(home, 'snapshot');
-    await expect(takeSnapshot(aTask({ workdir: { kind: 'path', path: join(home, 'missing') } }), dir)).rejects.toThrow(/missing/);
+    await expect(takeSnapshot(aTask({ workdir: { kind: 'path', path: join(home, 'missing') } }), dir, home)).rejects.toThrow(/missing/);
     expect(existsSync(dir)).toBe(false);
   });
 });

@@ -1,12 +1,11 @@
 import { spawn } from 'node:child_process';
 import { closeSync, mkdirSync, openSync } from 'node:fs';
-import { connect, type Socket } from 'node:net';
 import { dirname } from 'node:path';
 import type { Clock } from '../shared/clock.ts';
 import { wholeEnv } from '../shared/env.ts';
-import { splitLines } from '../shared/lines.ts';
 import type { Logger } from '../shared/log.ts';
 import { identifyProcess, isAlive, signalProcess, type ProcessIdentity } from '../shared/process-identity.ts';
+import { greet, type Greeting } from './greeting.ts';
 
 /** A process that is to run for as long as it is wanted. */
 export interface Supervised {
@@ -16,6 +15,8 @@ export interface Supervised {
   /** It says hello on this Unix socket; see `hello-socket.ts` and the balancer's control socket. */
   readonly socketPath: string;
   readonly logFile: string;
+  /** The process that was last known to do this work: when it lives but does not say hello, it is replaced. */
+  readonly known: ProcessIdentity | null;
 }
 
 /** What the supervisor needs and tells. */
@@ -35,9 +36,9 @@ const longestBackoffMs = 10_000;
 /** A process that lived so long was healthy. */
 const healthyMs = 30_000;
 const failingAfterDeaths = 6;
-/** How long a new process may take until it says hello. */
+/** How long a process may take until it says hello, ms. */
 const helloTimeoutMs = 15_000;
-const helloPollMs = 20;
+const pollMs = 20;
 
 /**
  * Keeps one process running. It is started in a session of its own, so that it outlives this one; a process that a predecessor started is found
@@ -47,75 +48,101 @@ export class Supervisor {
   readonly #what: Supervised;
   readonly #deps: SupervisorDeps;
   readonly #stop = new AbortController();
-  #socket: Socket | undefined;
-  #identity: ProcessIdentity | undefined;
+  #greeting: Greeting | undefined;
+  /** Started and not heard of yet, or not heard of again. */
+  #silent: ProcessIdentity | undefined;
   #deaths = 0;
+  #lastExitCode: number | undefined;
   readonly #ended: Promise<void>;
 
   constructor(what: Supervised, deps: SupervisorDeps) {
     this.#what = what;
     this.#deps = deps;
+    this.#silent = what.known ?? undefined;
     this.#ended = this.#run();
   }
 
   /** The living process, or undefined while there is none. */
   get identity(): ProcessIdentity | undefined {
-    return this.#identity;
+    return this.#greeting?.identity;
+  }
+
+  /** How the process that was last started here ended by itself; undefined while it has not. */
+  get lastExitCode(): number | undefined {
+    return this.#lastExitCode;
   }
 
   /** Sends one line to the process; lost when there is none, so it must be no more than a hint. */
   tell(line: string): void {
-    this.#socket?.write(`${line}\n`);
+    this.#greeting?.socket.write(`${line}\n`);
   }
 
-  /** Lets go of the process without ending it. */
+  /** Lets go of the process without ending it. Never rejects. */
   async release(): Promise<void> {
     this.#stop.abort();
-    this.#socket?.destroy();
+    this.#greeting?.socket.destroy();
     await this.#ended;
   }
 
   /** Ends the process: SIGTERM, after `graceMs` SIGKILL; settles when it is gone. */
   async end(graceMs: number): Promise<void> {
-    const identity = this.#identity;
+    const known = [this.identity, this.#silent];
     await this.release();
-    if (identity === undefined || !signalProcess(identity, 'SIGTERM')) return;
-    const deadline = this.#deps.clock.monotonic() + graceMs;
-    while (isAlive(identity)) {
-      if (this.#deps.clock.monotonic() >= deadline) signalProcess(identity, 'SIGKILL');
-      await this.#deps.clock.sleep(helloPollMs);
-    }
+    // One more may have been started while it was being let go of.
+    const all = new Set([...known, this.#silent].filter((one) => one !== undefined));
+    await Promise.all([...all].map((one) => endProcess(one, graceMs, this.#deps.clock)));
   }
 
   async #run(): Promise<void> {
-    const { clock } = this.#deps;
     while (!this.#stop.signal.aborted) {
-      const startedAt = clock.monotonic();
-      const found = (await this.#attach()) ?? (await this.#startAndAttach());
-      if (found !== undefined) {
-        this.#deps.onUp(found.identity);
-        await found.closed;
+      try {
+        if (!(await this.#life())) return;
+      } catch (error) {
+        // A full disk or a locked database today must not end the supervision for ever.
+        this.#deps.log.error({ err: error, process: this.#what.name }, 'supervising a process failed');
+        await this.#deps.clock.sleep(longestBackoffMs, this.#stop.signal);
       }
-      this.#identity = undefined;
-      this.#socket = undefined;
-      if (this.#stop.signal.aborted || !(await this.#deps.isWanted())) return;
-      this.#deaths = clock.monotonic() - startedAt >= healthyMs ? 1 : this.#deaths + 1;
-      this.#deps.log.warn({ process: this.#what.name, deaths: this.#deaths }, 'a process died');
-      this.#deps.onDown(this.#deaths >= failingAfterDeaths);
-      // The first death is answered at once; only a process that keeps dying is made to wait.
-      const pause = this.#deaths === 1 ? 0 : Math.min(longestBackoffMs, firstBackoffMs * 2 ** (this.#deaths - 1));
-      await clock.sleep(pause, this.#stop.signal);
     }
   }
 
-  async #startAndAttach(): Promise<Attached | undefined> {
-    const exited = this.#spawn();
-    const deadline = this.#deps.clock.monotonic() + helloTimeoutMs;
-    while (!this.#stop.signal.aborted && this.#deps.clock.monotonic() < deadline) {
-      const attached = await this.#attach();
-      if (attached !== undefined) return attached;
-      if (exited()) return undefined;
-      await this.#deps.clock.sleep(helloPollMs, this.#stop.signal);
+  /** From finding or starting the process to its death and the pause after it. False when it is not wanted any more. */
+  async #life(): Promise<boolean> {
+    const { clock } = this.#deps;
+    const startedAt = clock.monotonic();
+    const found = (await this.#greet()) ?? (await this.#startAndGreet());
+    if (found !== undefined) {
+      this.#greeting = found;
+      this.#silent = undefined;
+      this.#deps.onUp(found.identity);
+      await found.closed;
+      this.#greeting = undefined;
+    }
+    if (this.#stop.signal.aborted || !(await this.#deps.isWanted())) return false;
+    this.#deaths = clock.monotonic() - startedAt >= healthyMs ? 1 : this.#deaths + 1;
+    this.#deps.log.warn({ process: this.#what.name, deaths: this.#deaths }, 'a process died');
+    this.#deps.onDown(this.#deaths >= failingAfterDeaths);
+    // The first death is answered at once; only a process that keeps dying is made to wait.
+    const pause = this.#deaths === 1 ? 0 : Math.min(longestBackoffMs, firstBackoffMs * 2 ** (this.#deaths - 1));
+    await clock.sleep(pause, this.#stop.signal);
+    return true;
+  }
+
+  #greet(): Promise<Greeting | undefined> {
+    return greet(this.#what.socketPath, { clock: this.#deps.clock, timeoutMs: helloTimeoutMs, signal: this.#stop.signal });
+  }
+
+  async #startAndGreet(): Promise<Greeting | undefined> {
+    const { clock } = this.#deps;
+    // It lives but says nothing: it hangs, or its socket is gone. Two of a kind must never work side by side.
+    if (this.#silent !== undefined) await endProcess(this.#silent, 0, clock);
+    if (this.#stop.signal.aborted) return undefined;
+    const hasExited = this.#spawn();
+    const deadline = clock.monotonic() + helloTimeoutMs;
+    while (!this.#stop.signal.aborted && clock.monotonic() < deadline) {
+      const greeting = await this.#greet();
+      if (greeting !== undefined) return greeting;
+      if (hasExited()) return undefined;
+      await clock.sleep(pollMs, this.#stop.signal);
     }
     return undefined;
   }
@@ -126,58 +153,31 @@ export class Supervisor {
     const log = openSync(this.#what.logFile, 'a', 0o600);
     try {
       const child = spawn(process.execPath, [...this.#what.argv], { detached: true, stdio: ['ignore', log, log], env: { ...wholeEnv() } });
-      let ended = false;
+      let hasExited = false;
       child.once('error', (error) => {
-        ended = true;
+        hasExited = true;
         this.#deps.log.error({ err: error, process: this.#what.name }, 'a process could not be started');
       });
       child.once('exit', (code, signal) => {
-        ended = true;
+        hasExited = true;
+        this.#lastExitCode = code ?? undefined;
         this.#deps.log.info({ process: this.#what.name, code, signal }, 'a process ended');
       });
       child.unref();
-      return () => ended;
+      this.#silent = child.pid === undefined ? undefined : identifyProcess(child.pid);
+      return () => hasExited;
     } finally {
       closeSync(log);
     }
   }
+}
 
-  /** Connects to a living process and waits for its hello. */
-  async #attach(): Promise<Attached | undefined> {
-    const { promise: hello, resolve } = Promise.withResolvers<ProcessIdentity | undefined>();
-    const { promise: closed, resolve: close } = Promise.withResolvers<void>();
-    const socket = connect(this.#what.socketPath);
-    const cancel = this.#deps.clock.after(helloTimeoutMs, () => socket.destroy());
-    socket.on(
-      'data',
-      splitLines((line) => resolve(helloOf(line))),
-    );
-    // Missing and refusing sockets mean "no such process"; `close` follows.
-    socket.on('error', () => undefined);
-    socket.once('close', () => {
-      resolve(undefined);
-      close();
-    });
-    const identity = await hello;
-    cancel();
-    if (identity === undefined || this.#stop.signal.aborted) {
-      socket.destroy();
-      return undefined;
-    }
-    this.#socket = socket;
-    this.#identity = identity;
-    return { identity, closed };
+/** SIGTERM, after `graceMs` SIGKILL; settles when that very process is gone. */
+export async function endProcess(identity: ProcessIdentity, graceMs: number, clock: Clock): Promise<void> {
+  if (!signalProcess(identity, graceMs > 0 ? 'SIGTERM' : 'SIGKILL')) return;
+  const deadline = clock.monotonic() + graceMs;
+  while (isAlive(identity)) {
+    if (clock.monotonic() >= deadline) signalProcess(identity, 'SIGKILL');
+    await clock.sleep(pollMs);
   }
-}
-
-interface Attached {
-  readonly identity: ProcessIdentity;
-  readonly closed: Promise<void>;
-}
-
-/** The process behind a hello; undefined for any other line. */
-function helloOf(line: string): ProcessIdentity | undefined {
-  const message: unknown = JSON.parse(line);
-  if (typeof message !== 'object' || message === null || !('pid' in message) || typeof message.pid !== 'number') return undefined;
-  return identifyProcess(message.pid);
 }

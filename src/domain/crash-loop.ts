@@ -30,6 +30,8 @@ const roundsToGiveUp = 5;
 /** Killed from outside, replicas that had been ready are replaced at once, up to so many in ten minutes: one each second. */
 const freeKills = 600;
 const freeKillsSpanMs = 600_000;
+/** Failures that are older say nothing about today, ms: twice the longest pause, so that a loop never forgets itself. */
+const forgottenMs = 2 * longestPauseMs;
 /** More failures than this are never needed for a decision. */
 const longestMemory = 700;
 
@@ -43,15 +45,16 @@ export function rememberFailure(failures: readonly Failure[], failure: Failure):
  * `target` failures; after each round the pause doubles from 1 s to 5 min, with ±20 % jitter that follows from the last failure's time, so
  * that every pass computes the same.
  */
-export function launchGate(failures: readonly Failure[], target: number, serviceEverReady: boolean): LaunchGate {
-  const counted = countedFailures(failures);
+export function launchGate(failures: readonly Failure[], target: number, serviceEverReady: boolean, now: number): LaunchGate {
+  const counted = countedFailures(failures.filter((failure) => failure.at > now - forgottenMs));
   const last = counted.at(-1);
   if (last === undefined) return { notBefore: 0, rounds: 0, gaveUp: false };
   const rounds = Math.ceil(counted.length / Math.max(1, target));
   if (!serviceEverReady && rounds >= roundsToGiveUp) return { notBefore: 0, rounds, gaveUp: true };
   const pause = Math.min(longestPauseMs, firstPauseMs * 2 ** Math.min(rounds - 1, 20));
   const jitter = 0.8 + 0.4 * seededRandom(last.at)();
-  return { notBefore: last.at + Math.min(longestPauseMs, pause * jitter), rounds, gaveUp: false };
+  // The clock may have been set back since: nobody waits longer than the longest pause.
+  return { notBefore: Math.min(last.at + Math.min(longestPauseMs, pause * jitter), now + longestPauseMs), rounds, gaveUp: false };
 }
 
 /** The failures since the last sign of health that say something about the program. */

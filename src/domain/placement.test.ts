@@ -7,6 +7,8 @@ const anOffer = (region: string, hourlyUsd = 0): PlaceableOffer => ({
   region,
   zone: undefined,
   instanceType: 'host',
+  accelerator: undefined,
+  spot: false,
   hourlyUsd,
 });
 
@@ -24,6 +26,12 @@ test('a place that refused is left out until its pause is over, and each refusal
   refusals = rememberRefusal(refusals, anOffer('a'), 'capacity', 10_000);
   expect(nextAttemptAt(offers, refusals)).toBe(30_000);
   expect(forgetRefusal(refusals, anOffer('a'))).toEqual([]);
+});
+
+test('a machine whose GPUs are taken may still be had without them', () => {
+  const withGpu = { ...anOffer('a'), accelerator: { name: 'L4', count: 1 } };
+  const refusals = rememberRefusal([], withGpu, 'capacity', 0);
+  expect(orderOffers([withGpu, anOffer('a')], refusals, [], 1)).toEqual([anOffer('a')]);
 });
 
 test('a quota keeps a place out for an hour', () => {

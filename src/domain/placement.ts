@@ -4,6 +4,8 @@ export interface PlaceableOffer {
   readonly region: string;
   readonly zone: string | undefined;
   readonly instanceType: string;
+  readonly accelerator: { readonly name: string; readonly count: number } | undefined;
+  readonly spot: boolean;
   readonly hourlyUsd: number;
 }
 
@@ -13,6 +15,8 @@ export interface Refusal {
   readonly region: string;
   readonly zone: string | undefined;
   readonly instanceType: string;
+  readonly accelerator: { readonly name: string; readonly count: number } | undefined;
+  readonly spot: boolean;
   readonly kind: 'capacity' | 'quota';
   /** How often in a row it has refused. */
   readonly count: number;
@@ -27,7 +31,14 @@ const longestCapacityPauseMs = 300_000;
 const quotaPauseMs = 3_600_000;
 
 const samePlace = (a: PlaceableOffer | Refusal, b: PlaceableOffer | Refusal): boolean =>
-  a.provider === b.provider && a.region === b.region && a.zone === b.zone && a.instanceType === b.instanceType;
+  a.provider === b.provider &&
+  a.region === b.region &&
+  a.zone === b.zone &&
+  a.instanceType === b.instanceType &&
+  a.spot === b.spot &&
+  // One machine can be offered with and without its accelerators.
+  a.accelerator?.name === b.accelerator?.name &&
+  a.accelerator?.count === b.accelerator?.count;
 
 /** Offers to try now, best first: cheapest, then where fewest replicas of the service are, then as the places gave them. Refused ones are left out. */
 export function orderOffers<O extends PlaceableOffer>(
@@ -54,8 +65,11 @@ export function rememberRefusal(
   const before = refusals.find((one) => samePlace(one, offer));
   const count = (before?.count ?? 0) + 1;
   const pause = kind === 'quota' ? quotaPauseMs : Math.min(longestCapacityPauseMs, firstCapacityPauseMs * 2 ** (count - 1));
-  const { provider, region, zone, instanceType } = offer;
-  return [...refusals.filter((one) => one !== before), { provider, region, zone, instanceType, kind, count, until: now + pause }];
+  const { provider, region, zone, instanceType, accelerator, spot } = offer;
+  return [
+    ...refusals.filter((one) => one !== before),
+    { provider, region, zone, instanceType, accelerator, spot, kind, count, until: now + pause },
+  ];
 }
 
 /** A place that gave a machine is good again. */

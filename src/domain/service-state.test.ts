@@ -16,7 +16,7 @@ test.each<[string, Partial<ServiceFacts>, string]>([
   ['before the first pass', { initialised: false }, 'CONTROLLER_INIT'],
   ['one ready among failed ones', { replicas: ['FAILED', 'READY', 'STARTING'] }, 'READY'],
   ['some coming up', { replicas: ['STARTING', 'FAILED'] }, 'REPLICA_INIT'],
-  ['only failed ones', { replicas: ['FAILED', 'FAILED_PROBING'] }, 'FAILED'],
+  ['scaled to zero after a crash long ago', { replicas: ['FAILED', 'TERMINATED'] }, 'NO_REPLICA'],
   ['failed ones, and another one is about to be launched', { replicas: ['FAILED'], target: 1 }, 'REPLICA_INIT'],
   ['none at all', {}, 'NO_REPLICA'],
   ['only ended ones', { replicas: ['TERMINATED', 'PREEMPTED'] }, 'NO_REPLICA'],

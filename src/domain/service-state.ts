@@ -1,4 +1,4 @@
-import { isAlive, isFailed, type ReplicaState } from './replica-state.ts';
+import { isAlive, type ReplicaState } from './replica-state.ts';
 
 /** A service's states, as `svc serve status` prints them. */
 export const serviceStates = [
@@ -37,7 +37,5 @@ export function serviceState(facts: ServiceFacts): ServiceState {
   if (facts.replicas.includes('READY')) return 'READY';
   if (facts.gaveUp) return 'FAILED';
   // Between a failure and the next launch it is still on its way up.
-  if (facts.target > 0 || facts.replicas.some(isAlive)) return 'REPLICA_INIT';
-  if (facts.replicas.some(isFailed)) return 'FAILED';
-  return 'NO_REPLICA';
+  return facts.target > 0 || facts.replicas.some(isAlive) ? 'REPLICA_INIT' : 'NO_REPLICA';
 }

@@ -1,7 +1,7 @@
 import { join, posix } from 'node:path';
 import type { Task } from '../domain/task.ts';
 import type { Remote } from '../remote/remote.ts';
-import { startJob } from './job.ts';
+import { jobStatus, startJob } from './job.ts';
 import type { ProvisionLog } from './provision-log.ts';
 
 /** What is to be put on a machine and started there. */
@@ -18,6 +18,8 @@ export interface Bootstrap {
   readonly log: ProvisionLog;
   /** Whether `run` enters the machine's isolation, so that it has all ports to itself; else it shares the machine's network. */
   readonly isolated: boolean;
+  /** Whether files that earlier jobs of the machine left in the working directory stay. */
+  readonly keepExtra: boolean;
 }
 
 /** The working directory of a task on its machine. */
@@ -26,16 +28,17 @@ export function remoteWorkdir(remote: Remote): string {
 }
 
 /**
- * Puts the files on a machine and starts the task's commands there, detached. Safe to repeat: files are made equal again, and a job that was
- * started is not started twice.
+ * Puts the files on a machine and starts the task's commands there, detached. Safe to repeat: a job that was started is left alone, and so are
+ * its files, in which it may have written; before that the files are made equal again.
  */
 export async function bootstrap(remote: Remote, what: Bootstrap, signal: AbortSignal): Promise<void> {
+  if ((await jobStatus(remote, what.jobName)).phase !== 'absent') return;
   const workdir = remoteWorkdir(remote);
   if (what.workdir === undefined) {
     await remote.exec(['mkdir', '-p', workdir], { signal });
   } else {
     what.log('Copying the working directory');
-    await remote.copyTo(what.workdir, workdir, { signal });
+    await remote.copyTo(what.workdir, workdir, { signal, keepExtra: what.keepExtra });
   }
   for (const mount of what.mounts) {
     what.log(`Copying ${mount.target}`);

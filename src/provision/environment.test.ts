@@ -1,12 +1,11 @@
 import { expect, test } from 'vitest';
-import { aTask, someResources } from '../../test/support/builders.ts';
+import { aTask } from '../../test/support/builders.ts';
 import { taskEnvironment } from './environment.ts';
 
-const identity = { owner: 'chat', replicaId: 3, taskId: 'svc-x_chat_3', port: 8080 };
+const identity = { owner: 'chat', replicaId: 3, taskId: 'svc-x_chat_3', port: 8080, gpus: 2 };
 
 test('every variable of ours is there, with the twin that SkyPilot defines', () => {
-  const task = aTask({ resources: { order: 'any', choices: [someResources({ accelerator: { name: 'L4', count: 2 } })] } });
-  expect(taskEnvironment(task, identity)).toEqual({
+  expect(taskEnvironment(aTask(), identity)).toEqual({
     SVC_NUM_GPUS_PER_NODE: '2',
     SVC_NODE_RANK: '0',
     SVC_NODE_IPS: '127.0.0.1',
@@ -33,6 +32,6 @@ test('secrets win over envs of the same name, and neither can pretend to be ours
 });
 
 test('a single launch has no replica and no port', () => {
-  const env = taskEnvironment(aTask(), { owner: 'box', replicaId: undefined, taskId: 't', port: undefined });
+  const env = taskEnvironment(aTask(), { owner: 'box', replicaId: undefined, taskId: 't', port: undefined, gpus: 0 });
   expect(Object.keys(env).filter((name) => /REPLICA/.test(name))).toEqual([]);
 });

@@ -7,6 +7,8 @@ export interface ReplicaIdentity {
   readonly replicaId: number | undefined;
   readonly taskId: string;
   readonly port: number | undefined;
+  /** Accelerators of the machine it is on. */
+  readonly gpus: number;
 }
 
 /**
@@ -14,7 +16,7 @@ export interface ReplicaIdentity {
  * SkyPilot gives it as well, so that programs written for it work unchanged.
  */
 export function taskEnvironment(task: Task, identity: ReplicaIdentity): Readonly<Record<string, string>> {
-  const gpus = String(task.resources.choices[0]?.accelerator?.count ?? 0);
+  const gpus = String(identity.gpus);
   // One node per replica: itself, reachable on its own loopback.
   const nodeIps = '127.0.0.1';
   const numNodes = String(task.numNodes);

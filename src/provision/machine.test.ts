@@ -137,10 +137,10 @@ test('a cancelled search ends at once', async () => {
   const stop = new AbortController();
   const clock = new FakeClock();
   const searching = acquireMachine(aRequest(aPlace([anOffer('full')], capacity), clock).request, stop.signal);
-  const ended = expect(searching).rejects.toThrow(/abort/i);
+  const ended = searching.catch((error: unknown) => String(error));
   await clock.settle();
   stop.abort();
-  await ended;
+  expect(await ended).toMatch(/abort/i);
   expect(clock.pendingTimers).toBe(0);
 });
 
@@ -165,7 +165,7 @@ test('a machine is gone when the place says so, and one that stays is an error',
     capacity,
     Array.from({ length: 50 }, () => ({ state: 'running' }) as const),
   );
-  const failed = expect(destroyMachine(stays, idOf('m1'), clock, 1_000, signal)).rejects.toThrow('still there 1 s after it was removed');
+  const failed = destroyMachine(stays, idOf('m1'), clock, 1_000, signal).catch((error: unknown) => String(error));
   await clock.advance(1_100);
-  await failed;
+  expect(await failed).toContain('still there 1 s after it was removed');
 });

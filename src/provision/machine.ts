@@ -121,6 +121,9 @@ async function tryOffer(request: MachineRequest, offer: Offer, signal: AbortSign
       if (!isCapacity && error instanceof SvcError && error.kind !== 'transient') throw error;
       if (isCapacity || attempt >= transientAttempts) {
         const kind = error instanceof SvcError && error.code === 'SVC_QUOTA' ? 'quota' : 'capacity';
+        // A place that failed to answer may have accepted all the same: nothing must be left there when another one is asked.
+        if (!isCapacity)
+          for (const { id } of await provider.list({ 'svc-key': request.key }, { signal })) await provider.destroy(id, { signal });
         request.history.refused(offer, kind, request.clock.now());
         request.log(`${placeName(offer)} refused: ${reason}`);
         await request.refused(offer, reason);

@@ -6,6 +6,8 @@ import { hasErrno } from '../shared/errors.ts';
 /** What of a tree is copied. */
 export interface CopyOptions {
   readonly signal?: AbortSignal;
+  /** What is not in the source stays in the target. */
+  readonly keepExtra?: boolean;
   /** Leaves out what it returns true for; paths are relative to the tree, with `/`. */
   readonly ignore?: (path: string, isFolder: boolean) => boolean;
 }
@@ -15,7 +17,7 @@ const filesAtOnce = 16;
 
 /**
  * Makes `to` equal to `from`, a folder or a file: modes, times and symbolic links as they are, what is new or changed copied, what is not in
- * `from` removed. Sockets, pipes and devices are left out. Where the file system can, data is shared until one side changes.
+ * `from` removed unless it is to be kept. Sockets, pipes and devices are left out. Where the file system can, data is shared until one side changes.
  */
 export async function copyTree(from: string, to: string, options: CopyOptions = {}): Promise<void> {
   const source = await lstat(from);
@@ -42,7 +44,7 @@ async function copyFolder(from: string, to: string, path: string, source: Stats,
     names.add(name);
     (stats.isDirectory() ? folders : files).push([name, stats]);
   }
-  for (const name of await readdir(to)) if (!names.has(name)) await remove(join(to, name));
+  if (options.keepExtra !== true) for (const name of await readdir(to)) if (!names.has(name)) await remove(join(to, name));
   for (let first = 0; first < files.length; first += filesAtOnce) {
     options.signal?.throwIfAborted();
     const group = files.slice(first, first + filesAtOnce);

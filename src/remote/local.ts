@@ -7,7 +7,7 @@ import { randomHex } from '../shared/random-hex.ts';
 import type { ReplicaAddress } from '../shared/replica-address.ts';
 import { copyTree } from './copy-tree.ts';
 import { followFile } from './follow-file.ts';
-import type { ExecOptions, ExecResult, Remote, RemoteCallOptions } from './remote.ts';
+import type { CopyToOptions, ExecOptions, ExecResult, Remote } from './remote.ts';
 import { runCommand } from './run-command.ts';
 import { watchFolder } from './watch-folder.ts';
 
@@ -40,7 +40,7 @@ export class LocalRemote implements Remote {
     return runCommand(argv, { ...options, env: { ...wholeEnv(), ...this.environment, ...options.env }, clock: this.#clock });
   }
 
-  copyTo(localDir: string, remoteDir: string, options: RemoteCallOptions = {}): Promise<void> {
+  copyTo(localDir: string, remoteDir: string, options: CopyToOptions = {}): Promise<void> {
     return copyTree(localDir, remoteDir, options);
   }
 

@@ -13,8 +13,8 @@ export interface Remote {
   readonly environment: Readonly<Record<string, string>>;
   /** Runs a command to its end; never throws for a non-zero exit. Arguments are a vector: no shell sees them. */
   exec(argv: readonly string[], options?: ExecOptions): Promise<ExecResult>;
-  /** Makes `remoteDir` (absolute on the machine) equal to `localDir`: new and changed files come, others go. */
-  copyTo(localDir: string, remoteDir: string, options?: RemoteCallOptions): Promise<void>;
+  /** Makes `remoteDir` (absolute on the machine) equal to `localDir`: new and changed files come, others go unless they are to be kept. */
+  copyTo(localDir: string, remoteDir: string, options?: CopyToOptions): Promise<void>;
   /** Writes one small file in one step with the given mode (default 0600): scripts, environment with secrets. */
   writeFile(remotePath: string, content: string, mode?: number): Promise<void>;
   /** A file's content, or undefined when it does not exist. */
@@ -32,6 +32,12 @@ export interface Remote {
 /** Calls that can be cancelled. */
 export interface RemoteCallOptions {
   readonly signal?: AbortSignal;
+}
+
+/** How files are to be copied. */
+export interface CopyToOptions extends RemoteCallOptions {
+  /** Files in `remoteDir` that are not in `localDir` stay. */
+  readonly keepExtra?: boolean;
 }
 
 /** How a command is to be run. */

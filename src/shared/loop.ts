@@ -32,7 +32,11 @@ export function startLoop(loop: Loop, deps: LoopDeps, signal: AbortSignal): Runn
       } catch (error) {
         if (!signal.aborted) deps.onError(loop.name, error);
       }
-      if (woken) continue;
+      if (woken) {
+        // Timers and sockets get their turn even when each pass asks for the next one.
+        await deps.clock.sleep(0);
+        continue;
+      }
       nap = new AbortController();
       await deps.clock.sleep(Math.max(0, startedAt + loop.everyMs - deps.clock.monotonic()), AbortSignal.any([signal, nap.signal]));
     }

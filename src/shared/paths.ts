@@ -10,8 +10,6 @@ export interface HomePaths {
   readonly config: string;
   readonly database: string;
   readonly controllerLog: string;
-  /** Holds pid, start time and boot id of the daemon; see `shared/process-identity.ts`. */
-  readonly controllerPid: string;
   readonly controllerSocket: string;
   /** There while no controller runs and nothing needs one: the last one stopped cleanly with nothing left. */
   readonly idleMark: string;
@@ -19,7 +17,7 @@ export interface HomePaths {
   readonly startError: string;
   /** Short enough for Unix sockets; mode 0700. Below SVC_HOME unless that is too long, then below /tmp. */
   readonly runtimeDir: string;
-  /** One folder per service: its versions' task and files, logs, balancer files. */
+  /** One folder per service, named by its key: its versions' files, logs, balancer files. */
   readonly servicesDir: string;
   readonly clustersDir: string;
   /** Of the local provider alone. */
@@ -36,7 +34,6 @@ export function homePaths(home: string, uid: number): HomePaths {
     config: join(home, 'config.yaml'),
     database: join(home, 'state.db'),
     controllerLog: join(home, 'controller.log'),
-    controllerPid: join(home, 'controller.pid'),
     idleMark: join(home, 'controller.idle'),
     startError: join(home, 'controller-start-error.json'),
     controllerSocket: join(runtimeDir, 'controller.sock'),
@@ -60,6 +57,8 @@ export interface ServicePaths {
   readonly lastReplicas: string;
   readonly balancerSocket: string;
   readonly reconcilerSocket: string;
+  /** Everything that was copied for one version. */
+  versionDir(version: number): string;
   /** A private copy of the task's workdir, taken at `up`, so that later replicas are identical. */
   workdirSnapshot(version: number): string;
   /** Copies of the task's file mounts, numbered in the file's order. */
@@ -70,9 +69,9 @@ export interface ServicePaths {
   jobLog(replicaId: number): string;
 }
 
-/** Pure; service names are checked before, so they are safe as file names. `key` is a short unique id, as names can be long. */
-export function servicePaths(paths: HomePaths, name: string, key: string): ServicePaths {
-  const dir = join(paths.servicesDir, name);
+/** Pure. By key, not by name: a service put up again under a name shares nothing with the one before. */
+export function servicePaths(paths: HomePaths, key: string): ServicePaths {
+  const dir = join(paths.servicesDir, key);
   return {
     dir,
     reconcilerLog: join(dir, 'reconciler.log'),
@@ -82,6 +81,7 @@ export function servicePaths(paths: HomePaths, name: string, key: string): Servi
     lastReplicas: join(dir, 'replicas.json'),
     balancerSocket: join(paths.runtimeDir, `b-${key}.sock`),
     reconcilerSocket: join(paths.runtimeDir, `r-${key}.sock`),
+    versionDir: (version) => join(dir, `v${version}`),
     workdirSnapshot: (version) => join(dir, `v${version}`, 'workdir'),
     mountSnapshot: (version) => join(dir, `v${version}`, 'mounts'),
     provisionLog: (replicaId) => join(dir, 'replicas', `${replicaId}.provision.log`),

@@ -46,7 +46,7 @@ describe.each(storeDrivers)('clusters in $name', (driver) => {
         state: 'UP',
         machineKey: 'k2',
         machineId: 'm',
-        place: { provider: 'local', region: 'local', zone: null, instanceType: 'x', resources: '2x', spot: false, hourlyUsd: 0 },
+        place: { provider: 'local', region: 'local', zone: null, instanceType: 'x', resources: '2x', gpus: 0, spot: false, hourlyUsd: 0 },
         createdAt: 1_001,
         reason: 'because',
         revision: 2,

@@ -87,6 +87,8 @@ export interface PlaceRecord {
   readonly zone: string | null;
   readonly instanceType: string;
   readonly resources: string;
+  /** Accelerators of the machine. */
+  readonly gpus: number;
   readonly spot: boolean;
   readonly hourlyUsd: number;
 }

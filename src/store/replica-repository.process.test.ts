@@ -58,7 +58,7 @@ describe.each(storeDrivers)('replicas in $name', (driver) => {
         ...seen,
         version: 3,
         state: 'NOT_READY',
-        place: { provider: 'aws', region: 'r', zone: 'z', instanceType: 'i', resources: '1x', spot: true, hourlyUsd: 0.1 },
+        place: { provider: 'aws', region: 'r', zone: 'z', instanceType: 'i', resources: '1x', gpus: 0, spot: true, hourlyUsd: 0.1 },
         machineId: 'm',
         address: { kind: 'unix', path: '/run/x.sock', port: 8080 },
         createdAt: 11,

@@ -1,3 +1,5 @@
+import { existsSync } from 'node:fs';
+import { rm } from 'node:fs/promises';
 import { stopJob } from '../../provision/job.ts';
 import { acquireMachine, destroyMachine, PlacementHistory, placeName, waitUntilRunning } from '../../provision/machine.ts';
 import { fileProvisionLog } from '../../provision/provision-log.ts';
@@ -21,7 +23,8 @@ const ended = (job: JobRecord): boolean => job.endedAt !== null;
 export class ClusterDriver {
   readonly #context: DaemonContext;
   #cluster: ClusterRecord;
-  readonly #running = new Set<number>();
+  readonly #running = new Map<number, Promise<void>>();
+  #purge = false;
   #work = new AbortController();
 
   constructor(context: DaemonContext, cluster: ClusterRecord) {
@@ -32,17 +35,17 @@ export class ClusterDriver {
   /** Settles when the cluster is gone or the signal aborted. */
   async run(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
-      const cluster = await this.#context.store.clusters.get(this.#cluster.name);
-      if (cluster === undefined || cluster.key !== this.#cluster.key) return;
-      this.#cluster = cluster;
       const both = AbortSignal.any([signal, this.#work.signal]);
       try {
+        const cluster = await this.#context.store.clusters.get(this.#cluster.name);
+        if (cluster === undefined || cluster.key !== this.#cluster.key) return;
+        this.#cluster = cluster;
         if (cluster.state === 'INIT') await this.#launch(both);
         else if (cluster.state === 'UP') await this.#startJobs(both);
         else if (cluster.state === 'SHUTTING_DOWN' && (await this.#remove(signal))) return;
       } catch (error) {
         if (!both.aborted) {
-          this.#context.log.error({ err: error, cluster: cluster.name }, 'driving a cluster failed');
+          this.#context.log.error({ err: error, cluster: this.#cluster.name }, 'driving a cluster failed');
           await this.#context.clock.sleep(retryMs, signal);
         }
       }
@@ -50,19 +53,27 @@ export class ClusterDriver {
     }
   }
 
-  /** Interrupts what is being done, because the cluster is to go away. */
-  interrupt(): void {
+  /** Interrupts what is being done, because the cluster is to go away; by force also when its machine cannot be removed. */
+  leave(purge: boolean): void {
+    this.#purge ||= purge;
     this.#work.abort();
     this.#work = new AbortController();
   }
 
   async #launch(signal: AbortSignal): Promise<void> {
     const { store, clock, paths } = this.#context;
-    const log = fileProvisionLog(clusterPaths(paths, this.#cluster.name).provisionLog, clock);
+    const log = fileProvisionLog(clusterPaths(paths, this.#cluster.key).provisionLog, clock);
     const [first] = await store.clusters.jobs(this.#cluster.name);
     if (first === undefined) return;
     try {
-      const given = await acquireMachine(
+      // A daemon before this one may have been given a machine and died before it could say so.
+      const given = await this.#machine();
+      if (given !== undefined) {
+        await waitUntilRunning(given.provider, given.id, clock, signal);
+        await this.#note({ state: 'UP', machineId: given.id }, `Going on with machine ${given.id}.`);
+        return;
+      }
+      const acquired = await acquireMachine(
         {
           alternatives: first.task.resources,
           providers: await this.#context.providers(),
@@ -83,8 +94,8 @@ export class ClusterDriver {
         },
         signal,
       );
-      await waitUntilRunning(given.provider, given.machineId, clock, signal);
-      await this.#note({ state: 'UP', machineId: given.machineId }, `${placeName(given.offer)} gave machine ${given.machineId}.`);
+      await waitUntilRunning(acquired.provider, acquired.machineId, clock, signal);
+      await this.#note({ state: 'UP', machineId: acquired.machineId }, `${placeName(acquired.offer)} gave machine ${acquired.machineId}.`);
     } catch (error) {
       if (signal.aborted) return;
       log(`Launching failed: ${messageOf(error)}`);
@@ -100,24 +111,27 @@ export class ClusterDriver {
     }
     for (const job of await this.#context.store.clusters.jobs(this.#cluster.name)) {
       if (ended(job) || this.#running.has(job.id)) continue;
-      this.#running.add(job.id);
-      const done = runClusterJob(this.#context, this.#cluster, job, machine.provider, machine.id, signal);
-      void done
-        .finally(() => this.#running.delete(job.id))
-        .catch((error: unknown) => this.#context.log.error({ err: error, job: job.id }, 'a job could not be followed'));
+      // Its files are still being copied.
+      if (!existsSync(clusterPaths(this.#context.paths, this.#cluster.key).snapshot(job.id))) continue;
+      const run = runClusterJob(this.#context, this.#cluster, job, machine.provider, machine.id, signal);
+      const done = run
+        .catch((error: unknown) => this.#context.log.error({ err: error, job: job.id }, 'a job could not be followed'))
+        .finally(() => this.#running.delete(job.id));
+      this.#running.set(job.id, done);
     }
   }
 
   /** True when nothing is left. */
   async #remove(signal: AbortSignal): Promise<boolean> {
-    const { store, clock } = this.#context;
+    const { store, clock, paths } = this.#context;
     const { name, key, state } = this.#cluster;
-    const machine = await this.#machine();
-    if (machine !== undefined) {
-      const remote = machine.provider.remote(machine.id);
-      const living = (await store.clusters.jobs(name)).filter((job) => !ended(job));
-      await Promise.all(living.map((job) => stopJob(remote, machineJobName(job.id), { graceMs: killGraceMs, signal })));
-      await destroyMachine(machine.provider, machine.id, clock, goneTimeoutMs, signal);
+    // A job that is just being started must not come to life behind the removal.
+    await Promise.all(this.#running.values());
+    try {
+      await this.#removeMachine(signal);
+    } catch (error) {
+      if (!this.#purge || signal.aborted) throw error;
+      this.#context.log.warn({ err: error, cluster: name }, 'a machine could not be removed; its cluster is dropped by force');
     }
     await store.clusters.remove(name, key, {
       at: clock.now(),
@@ -129,7 +143,23 @@ export class ClusterDriver {
       cause: 'down',
       message: 'Nothing is left of it.',
     });
+    await rm(clusterPaths(paths, key).dir, { recursive: true, force: true });
     return true;
+  }
+
+  async #removeMachine(signal: AbortSignal): Promise<void> {
+    const { store, clock, log } = this.#context;
+    const machine = await this.#machine();
+    if (machine === undefined) return;
+    const remote = machine.provider.remote(machine.id);
+    const living = (await store.clusters.jobs(this.#cluster.name)).filter((job) => !ended(job));
+    try {
+      await Promise.all(living.map((job) => stopJob(remote, machineJobName(job.id), { graceMs: killGraceMs, signal })));
+    } catch (error) {
+      // A machine that cannot be worked on any more is destroyed all the same.
+      log.warn({ err: error, cluster: this.#cluster.name }, 'could not stop its jobs politely');
+    }
+    await destroyMachine(machine.provider, machine.id, clock, goneTimeoutMs, signal);
   }
 
   /** By key rather than by id: the place may have accepted before the id was recorded. */

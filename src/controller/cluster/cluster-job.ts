@@ -25,7 +25,7 @@ export async function runClusterJob(
   machine: MachineId,
   signal: AbortSignal,
 ): Promise<void> {
-  const files = clusterPaths(context.paths, cluster.name);
+  const files = clusterPaths(context.paths, cluster.key);
   const remote = provider.remote(machine);
   const name = machineJobName(first.id);
   let job = first;
@@ -48,9 +48,11 @@ export async function runClusterJob(
           replicaId: undefined,
           taskId: `svc-${cluster.name}-${job.id}`,
           port: undefined,
+          gpus: cluster.place?.gpus ?? 0,
         }),
         log,
         isolated: false,
+        keepExtra: true,
       },
       signal,
     );

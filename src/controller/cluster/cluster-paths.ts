@@ -10,9 +10,9 @@ export interface ClusterPaths {
   jobLog(jobId: number): string;
 }
 
-/** Pure. */
-export function clusterPaths(paths: HomePaths, name: string): ClusterPaths {
-  const dir = join(paths.clustersDir, name);
+/** Pure. By key, not by name: a cluster launched again under a name shares nothing with the one before. */
+export function clusterPaths(paths: HomePaths, key: string): ClusterPaths {
+  const dir = join(paths.clustersDir, key);
   return {
     dir,
     provisionLog: join(dir, 'provision.log'),

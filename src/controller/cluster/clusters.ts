@@ -1,5 +1,6 @@
+import { existsSync } from 'node:fs';
 import { mkdir, rename, rm } from 'node:fs/promises';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { generateName, nameProblem } from '../../domain/names.ts';
 import { collectOffers } from '../../provision/offers.ts';
 import { SvcError } from '../../shared/errors.ts';
@@ -10,6 +11,7 @@ import { refuseUnsupported } from '../../spec/unsupported.ts';
 import type { ClusterRecord, JobRecord } from '../../store/records.ts';
 import type { ServiceRequest } from '../create-service.ts';
 import type { DaemonContext } from '../daemon-context.ts';
+import { foldersIn } from '../folders-in.ts';
 import { takeSnapshot } from '../snapshot.ts';
 import { ClusterDriver } from './cluster-driver.ts';
 import { clusterPaths } from './cluster-paths.ts';
@@ -30,7 +32,42 @@ export class Clusters {
     this.#context = context;
   }
 
-  /** Drives every recorded cluster; called at start and after each change. */
+  /** Clusters that are being driven. */
+  get size(): number {
+    return this.#drivers.size;
+  }
+
+  /** After a start: what an earlier daemon left half made is ended or removed, then every cluster is driven on. */
+  async recover(): Promise<void> {
+    const { store, paths, clock } = this.#context;
+    const clusters = await store.clusters.list();
+    const known = new Set(clusters.map((cluster) => cluster.key));
+    for (const name of foldersIn(paths.clustersDir))
+      if (!known.has(name)) await rm(join(paths.clustersDir, name), { recursive: true, force: true });
+    for (const cluster of clusters) {
+      const jobs = await store.clusters.jobs(cluster.name);
+      for (const job of jobs) {
+        const isHalfMade = job.state === 'PENDING' && !existsSync(clusterPaths(paths, cluster.key).snapshot(job.id));
+        if (isHalfMade) await store.clusters.updateJob(job, { state: 'FAILED', endedAt: clock.now() });
+      }
+      if (jobs.length === 0 && cluster.state === 'INIT') {
+        const message = 'Its launch was interrupted before it had a job.';
+        await store.clusters.remove(cluster.name, cluster.key, {
+          at: clock.now(),
+          subject: cluster.name,
+          subjectKey: cluster.key,
+          replicaId: null,
+          from: 'INIT',
+          to: null,
+          cause: 'interrupted',
+          message,
+        });
+      }
+    }
+    await this.resume();
+  }
+
+  /** Drives every recorded cluster; called after each change. */
   async resume(): Promise<void> {
     for (const cluster of await this.#context.store.clusters.list()) {
       if (this.#drivers.has(cluster.key)) continue;
@@ -70,8 +107,9 @@ export class Clusters {
     if (problem !== undefined) throw new SvcError('SVC_BAD_NAME', problem);
     if (existing === undefined) await collectOffers(task.resources, await this.#context.providers());
     const staging = join(paths.clustersDir, `.new-${randomHex(8)}`);
-    await takeSnapshot(task, staging);
+    await mkdir(staging, { recursive: true, mode: 0o700 });
     try {
+      await takeSnapshot(task, staging, paths.home);
       const cluster = existing ?? (await this.#add(name));
       const job = await store.clusters.addJob({
         cluster: cluster.name,
@@ -82,10 +120,10 @@ export class Clusters {
         endedAt: null,
         exitCode: null,
       });
-      // The driver looks for the snapshot when it starts the job, which it is told to do only afterwards.
-      const target = clusterPaths(paths, cluster.name).snapshot(job.id);
-      await rm(target, { recursive: true, force: true });
-      await rename(staging, await parentMade(target));
+      // Its folder is the sign that a job may start: the driver waits for it.
+      const target = clusterPaths(paths, cluster.key).snapshot(job.id);
+      await mkdir(dirname(target), { recursive: true, mode: 0o700 });
+      await rename(staging, target);
       await this.resume();
       return { cluster, job };
     } catch (error) {
@@ -112,8 +150,8 @@ export class Clusters {
       };
       if (cluster.state !== 'SHUTTING_DOWN' && (await store.clusters.update(cluster, { state: 'SHUTTING_DOWN' }, event)) === undefined)
         continue;
-      this.#drivers.get(cluster.key)?.driver.interrupt();
       await this.resume();
+      this.#drivers.get(cluster.key)?.driver.leave(purge);
       return;
     }
   }
@@ -144,9 +182,4 @@ export class Clusters {
     });
     return cluster;
   }
-}
-
-async function parentMade(path: string): Promise<string> {
-  await mkdir(join(path, '..'), { recursive: true, mode: 0o700 });
-  return path;
 }

@@ -33,8 +33,9 @@ export class BalancerClient implements RotationSink {
   #newest: BalancerCommand | undefined;
   #appliedRevision = 0;
   #waiting: { readonly revision: number; readonly resolve: (applied: boolean) => void }[] = [];
-  #startedAt = 0;
-  #lastTotal = 0;
+  #startedAt: number | undefined;
+  /** Undefined until the first report after our own start: what arrived before is nothing new. */
+  #lastTotal: number | undefined;
   #view: BalancerView = { connected: false, inFlight: {}, reports: 0 };
 
   constructor(path: string, clock: Clock, log: Logger, listeners: BalancerListeners) {
@@ -66,9 +67,11 @@ export class BalancerClient implements RotationSink {
     if (this.#appliedRevision >= revision) return true;
     const { promise, resolve } = Promise.withResolvers<boolean>();
     const cancel = this.#clock.after(timeoutMs, () => resolve(false));
-    this.#waiting.push({ revision, resolve });
+    const waiter = { revision, resolve };
+    this.#waiting.push(waiter);
     const result = await promise;
     cancel();
+    this.#waiting = this.#waiting.filter((one) => one !== waiter);
     return result;
   }
 
@@ -108,8 +111,8 @@ export class BalancerClient implements RotationSink {
     }
     switch (report.type) {
       case 'hello':
-        // Another start means another count of requests, from zero.
-        if (report.startedAt !== this.#startedAt) this.#lastTotal = 0;
+        // Another start of the balancer means another count of requests, from zero.
+        if (this.#startedAt !== undefined && report.startedAt !== this.#startedAt) this.#lastTotal = 0;
         this.#startedAt = report.startedAt;
         this.#view = { ...this.#view, connected: true };
         break;
@@ -117,10 +120,9 @@ export class BalancerClient implements RotationSink {
         if (report.epoch !== this.#newest?.epoch) break;
         this.#appliedRevision = Math.max(this.#appliedRevision, report.revision);
         for (const waiter of this.#waiting) if (waiter.revision <= report.revision) waiter.resolve(true);
-        this.#waiting = this.#waiting.filter((waiter) => waiter.revision > report.revision);
         break;
       case 'stats': {
-        const count = Math.max(0, report.requestsTotal - this.#lastTotal);
+        const count = Math.max(0, report.requestsTotal - (this.#lastTotal ?? report.requestsTotal));
         this.#lastTotal = report.requestsTotal;
         this.#view = { connected: true, inFlight: report.inFlight, reports: this.#view.reports + 1 };
         this.#listeners.arrivals(count);

@@ -1,6 +1,7 @@
 import { isAlive, isEnded, type EndCause } from '../../domain/replica-state.ts';
 import { assertMachineId, type MachineId } from '../../providers/provider.ts';
 import { placeName } from '../../provision/machine.ts';
+import type { Loop } from '../../shared/loop.ts';
 import type { PlaceRecord, ReplicaRecord } from '../../store/records.ts';
 import type { ServiceContext } from './service-context.ts';
 
@@ -12,7 +13,7 @@ export interface LostMachine {
 }
 
 /** Asks each place once about all machines of living replicas. A place that cannot be asked says nothing about its machines. */
-export async function inspectMachines(
+async function inspectMachines(
   context: ServiceContext,
   replicas: readonly ReplicaRecord[],
   signal: AbortSignal,
@@ -48,12 +49,19 @@ function machineOf({
   return [{ replicaId: id, machineId, place }];
 }
 
-/** Removes machines that carry this service's key but belong to no replica that is alive or being removed: nothing leaks after a crash. */
-export async function removeOrphans(context: ServiceContext, replicas: readonly ReplicaRecord[], signal: AbortSignal): Promise<void> {
-  const known = new Set(replicas.filter((replica) => !isEnded(replica.state)).map((replica) => replica.key));
+/**
+ * Removes machines that carry this service's key but belong to no replica that is alive or being removed: nothing leaks after a crash. `all`:
+ * there are no such replicas any more. False when a place could not be searched.
+ */
+export async function removeOrphans(context: ServiceContext, signal: AbortSignal, all = false): Promise<boolean> {
+  let isComplete = true;
   for (const provider of await context.providers()) {
     try {
-      for (const machine of await provider.list({ 'svc-service-key': context.key }, { signal })) {
+      const machines = await provider.list({ 'svc-service-key': context.key }, { signal });
+      // Read after the machines: a replica is recorded before its machine is asked for.
+      const replicas = all ? [] : await context.store.replicas.list(context.name);
+      const known = new Set(replicas.filter((replica) => !isEnded(replica.state)).map((replica) => replica.key));
+      for (const machine of machines) {
         const key = machine.tags['svc-key'];
         if (key !== undefined && known.has(key)) continue;
         await provider.destroy(machine.id, { signal });
@@ -71,7 +79,29 @@ export async function removeOrphans(context: ServiceContext, replicas: readonly 
         });
       }
     } catch (error) {
+      isComplete = false;
       if (!signal.aborted) context.log.warn({ err: error, place: provider.name }, 'a place could not be searched for left-over machines');
     }
   }
+  return isComplete;
+}
+
+/** How often the places are asked whether machines still exist, ms. */
+const inspectEveryMs = 5_000;
+/** Every so many inspections the places are searched for machines that no record knows. */
+const inspectionsPerSweep = 12;
+
+/** Looks after the machines in a loop of its own, so that a place that is slow to answer holds nothing else up. */
+export function machineLoop(context: ServiceContext, lost: (machine: LostMachine) => Promise<void>): Loop {
+  let inspections = 0;
+  return {
+    name: 'machines',
+    everyMs: inspectEveryMs,
+    async tick(signal) {
+      const replicas = await context.store.replicas.list(context.name);
+      for (const machine of await inspectMachines(context, replicas, signal)) await lost(machine);
+      if (inspections % inspectionsPerSweep === 0) await removeOrphans(context, signal);
+      inspections += 1;
+    },
+  };
 }

@@ -1,6 +1,4 @@
 import { getuid } from 'node:process';
-import type { Provider } from '../../providers/provider.ts';
-import { openProvider, providerNames } from '../../providers/registry.ts';
 import { PlacementHistory } from '../../provision/machine.ts';
 import { systemClock } from '../../shared/clock.ts';
 import { svcHome } from '../../shared/env.ts';
@@ -14,9 +12,11 @@ import { loadConfig } from '../../spec/load-config.ts';
 import type { Task } from '../../domain/task.ts';
 import { openStore } from '../../store/open-store.ts';
 import { tryProcessLock } from '../../store/process-lock.ts';
+import { createProviderCache } from '../provider-cache.ts';
 import { serveHello } from '../hello-socket.ts';
 import { BalancerClient } from './balancer-client.ts';
 import { probeReplica } from './probe-request.ts';
+import { machineLoop } from './machine-sweep.ts';
 import { Reconciler } from './reconciler.ts';
 import { Rotation } from './rotation.ts';
 import type { ServiceContext } from './service-context.ts';
@@ -26,7 +26,7 @@ async function main(name: string, key: string): Promise<void> {
   const log = createLogger(`reconciler:${name}`);
   const clock = systemClock;
   const paths = homePaths(svcHome(), getuid?.() ?? 0);
-  const files = servicePaths(paths, name, key);
+  const files = servicePaths(paths, key);
   // Two reconcilers would fight over one service; the loser of a race leaves without a word.
   const lock = tryProcessLock(`${files.dir}/reconciler.lock`);
   if (lock === undefined) return;
@@ -35,13 +35,7 @@ async function main(name: string, key: string): Promise<void> {
   process.once('SIGTERM', () => stop.abort());
   process.once('SIGINT', () => stop.abort());
 
-  const providers = new Map<string, Promise<Provider>>();
-  const provider = (wanted: string): Promise<Provider> => {
-    const known =
-      providers.get(wanted) ?? openProvider(wanted, { paths, clock, random: systemRandom, config: async () => loadConfig(paths.config) });
-    providers.set(wanted, known);
-    return known;
-  };
+  const places = createProviderCache({ paths, clock, random: systemRandom, config: () => loadConfig(paths.config) });
   const tasks = new Map<number, Task>();
   const balancer = new BalancerClient(files.balancerSocket, clock, log, {
     arrivals: (count) => reconciler.arrivals(count),
@@ -56,8 +50,7 @@ async function main(name: string, key: string): Promise<void> {
     files,
     rotation: new Rotation(balancer, randomHex(8)),
     history: new PlacementHistory(),
-    providers: () => Promise.all(providerNames.map(provider)),
-    provider,
+    ...places,
     async task(version) {
       const known = tasks.get(version) ?? (await store.services.version(name, version))?.task;
       if (known === undefined)
@@ -82,14 +75,16 @@ async function main(name: string, key: string): Promise<void> {
     if (replica.state === 'READY' && replica.address !== null) context.rotation.serve(replica.id, replica.address);
   }
   context.rotation.announce();
-  const loop = startLoop(
-    reconciler,
-    { clock, onError: (failed, error) => log.error({ err: error, loop: failed }, 'a pass failed') },
+  const onError = (failed: string, error: unknown): void => log.error({ err: error, loop: failed }, 'a pass failed');
+  const loop = startLoop(reconciler, { clock, onError }, stop.signal);
+  const machines = startLoop(
+    machineLoop(context, (machine) => reconciler.machineLost(machine)),
+    { clock, onError },
     stop.signal,
   );
   const hello = await serveHello(files.reconcilerSocket, () => loop.wake());
   log.info('reconciling');
-  await Promise.all([loop.ended, balancer.run(stop.signal)]);
+  await Promise.all([loop.ended, machines.ended, balancer.run(stop.signal)]);
   hello.close();
   await store.close();
   lock.release();
@@ -99,5 +94,5 @@ async function main(name: string, key: string): Promise<void> {
 const [, , name, key] = process.argv;
 if (name === undefined || key === undefined) throw new Error('usage: service/main.ts NAME KEY');
 await main(name, key);
-// Drivers that were cancelled may still hold timers or sockets; everything they had to write is written.
+// Drivers that were cancelled may still hold timers or sockets. What they could not write any more, the next process finds out anew.
 process.exit(0);

@@ -43,7 +43,8 @@ function describeFailure(path: string, port: number, error: unknown): string {
 }
 
 /** A connection to the replica, given up when the signal aborts. */
-function open(address: ReplicaAddress, timeoutMs: number, clock: Clock, signal: AbortSignal): Promise<Socket> {
+async function open(address: ReplicaAddress, timeoutMs: number, clock: Clock, signal: AbortSignal): Promise<Socket> {
+  signal.throwIfAborted();
   const { promise, resolve, reject } = Promise.withResolvers<Socket>();
   const cancel = dial(address, { timeoutMs, clock }, (error, socket) =>
     socket === undefined ? reject(error ?? new Error('no connection')) : resolve(socket),
@@ -57,7 +58,8 @@ function open(address: ReplicaAddress, timeoutMs: number, clock: Clock, signal: 
 }
 
 /** One request on a fresh connection; the status is all that counts, so the body is not read. */
-function ask(socket: Socket, probe: ReadinessProbe, signal: AbortSignal): Promise<number> {
+async function ask(socket: Socket, probe: ReadinessProbe, signal: AbortSignal): Promise<number> {
+  signal.throwIfAborted();
   const { promise, resolve, reject } = Promise.withResolvers<number>();
   const body = probe.postData;
   const sent = request({

@@ -1,6 +1,6 @@
-import { launchGate } from '../../domain/crash-loop.ts';
+import { launchGate, type LaunchGate } from '../../domain/crash-loop.ts';
 import { planReplicas } from '../../domain/plan.ts';
-import { isAlive, isEnded } from '../../domain/replica-state.ts';
+import { isAlive, isEnded, isFailed } from '../../domain/replica-state.ts';
 import { serviceState } from '../../domain/service-state.ts';
 import type { CancelTimer } from '../../shared/clock.ts';
 import type { Loop } from '../../shared/loop.ts';
@@ -8,7 +8,7 @@ import { randomHex } from '../../shared/random-hex.ts';
 import { countReplicas } from '../../spec/describe.ts';
 import type { ReplicaRecord, ServiceRecord } from '../../store/records.ts';
 import type { BalancerClient } from './balancer-client.ts';
-import { inspectMachines, removeOrphans } from './machine-sweep.ts';
+import { removeOrphans, type LostMachine } from './machine-sweep.ts';
 import { ReplicaDriver } from './replica-driver.ts';
 import { ReplicaHandle } from './replica-handle.ts';
 import { ServiceAutoscaler } from './service-autoscaler.ts';
@@ -16,12 +16,14 @@ import type { ServiceContext } from './service-context.ts';
 
 /** A pass is made whenever something changed; this often in any case, ms. */
 const passEveryMs = 1_000;
-/** How often the places are asked whether machines still exist, ms. */
-const inspectEveryMs = 5_000;
-/** How often the places are searched for machines that no record knows, ms. */
-const sweepEveryMs = 60_000;
 /** Records of ended replicas that are kept for people to look at. */
 const keptEnded = 20;
+
+/** Having given up is remembered with the service: the failures behind it grow old. */
+function gateOf({ memory, firstReadyAt }: ServiceRecord, wanted: number, now: number): LaunchGate {
+  const gate = launchGate(memory.failures, wanted, firstReadyAt !== null, now);
+  return { ...gate, gaveUp: gate.gaveUp || (memory.gaveUp && firstReadyAt === null) };
+}
 
 /** Brings one service to what is wanted of it, pass by pass. */
 export class Reconciler implements Loop {
@@ -33,8 +35,6 @@ export class Reconciler implements Loop {
   readonly #finished: () => void;
   readonly #drivers = new Map<number, ReplicaDriver>();
   readonly #autoscaler: ServiceAutoscaler;
-  #nextInspectAt = 0;
-  #nextSweepAt = 0;
   #cancelWake: CancelTimer = () => undefined;
 
   constructor(context: ServiceContext, balancer: BalancerClient, finished: () => void) {
@@ -59,6 +59,11 @@ export class Reconciler implements Loop {
     this.#drivers.get(replicaId)?.probeNow();
   }
 
+  /** The place of a replica says that its machine is gone. */
+  async machineLost({ replicaId, cause, reason }: LostMachine): Promise<void> {
+    await this.#drivers.get(replicaId)?.stop(cause, reason, true);
+  }
+
   /** Living replicas' places, for spreading. */
   occupied(): readonly { readonly provider: string; readonly region: string }[] {
     return [...this.#drivers.values()].flatMap(({ handle }) =>
@@ -72,7 +77,6 @@ export class Reconciler implements Loop {
     if (service === undefined || service.key !== key) return this.#finished();
     const replicas = await store.replicas.list(name);
     this.#drive(replicas, signal);
-    await this.#lookAfterMachines(replicas, signal);
     if (service.desired === 'down') await this.#takeDown(service, replicas, signal);
     else await this.#keepUp(service, replicas);
   }
@@ -83,7 +87,7 @@ export class Reconciler implements Loop {
       const driver = this.#drivers.get(record.id);
       if (driver === undefined && !isEnded(record.state)) this.#start(record, signal);
       driver?.handle.refresh(record);
-      if (record.endRequestedAt !== null && isAlive(record.state)) {
+      if (record.endRequestedAt !== null && (isAlive(record.state) || record.state === 'UNKNOWN')) {
         void this.#drivers
           .get(record.id)
           ?.stop('user', 'It was ended by a user.')
@@ -99,20 +103,6 @@ export class Reconciler implements Loop {
     void ended.then(() => this.#drivers.delete(record.id));
   }
 
-  async #lookAfterMachines(replicas: readonly ReplicaRecord[], signal: AbortSignal): Promise<void> {
-    const now = this.#context.clock.now();
-    if (now >= this.#nextInspectAt) {
-      this.#nextInspectAt = now + inspectEveryMs;
-      for (const { replicaId, cause, reason } of await inspectMachines(this.#context, replicas, signal)) {
-        await this.#drivers.get(replicaId)?.stop(cause, reason, true);
-      }
-    }
-    if (now >= this.#nextSweepAt) {
-      this.#nextSweepAt = now + sweepEveryMs;
-      await removeOrphans(this.#context, replicas, signal);
-    }
-  }
-
   async #keepUp(service: ServiceRecord, replicas: readonly ReplicaRecord[]): Promise<void> {
     const { clock } = this.#context;
     const task = await this.#context.task(service.version);
@@ -120,7 +110,7 @@ export class Reconciler implements Loop {
     const policy = task.service.replicaPolicy;
     const autoscaler = await this.#autoscaler.decide(service, policy, this.#balancer.view.connected);
     const wanted = autoscaler.target === 0 && policy.minReplicas === 0 ? 0 : autoscaler.target + policy.numOverprovision;
-    const gate = launchGate(service.memory.failures, wanted, service.firstReadyAt !== null);
+    const gate = gateOf(service, wanted, clock.now());
     const actions = planReplicas(replicas, wanted);
     for (const action of actions) {
       if (action.type === 'stop') {
@@ -131,7 +121,8 @@ export class Reconciler implements Loop {
     }
     if (gate.notBefore > clock.now() && actions.length > 0) this.#wakeAt(gate.notBefore);
     await this.#report(replicas, wanted, gate.gaveUp);
-    await this.#context.store.replicas.prune(this.#context.name, keptEnded);
+    if (replicas.filter((replica) => isEnded(replica.state)).length > keptEnded)
+      await this.#context.store.replicas.prune(this.#context.name, keptEnded);
   }
 
   #wakeAt(time: number): void {
@@ -143,7 +134,7 @@ export class Reconciler implements Loop {
     const { store, name, clock } = this.#context;
     for (;;) {
       const service = await store.services.get(name);
-      if (service === undefined || service.desired === 'down') return;
+      if (service === undefined || service.key !== this.#context.key || service.desired === 'down') return;
       const id = service.nextReplicaId;
       const replica: ReplicaRecord = {
         service: name,
@@ -190,7 +181,8 @@ export class Reconciler implements Loop {
     await this.#report(replicas, 0, false);
     const left = replicas.filter((replica) => !isEnded(replica.state));
     if (left.length > 0 && !(service.purge && left.every((replica) => replica.state === 'FAILED_CLEANUP'))) return;
-    await removeOrphans(this.#context, [], signal);
+    // What cannot be removed now would never be looked for again.
+    if (!(await removeOrphans(this.#context, signal, true)) && !service.purge) return;
     const message =
       left.length === 0
         ? 'Nothing is left of it.'
@@ -211,9 +203,9 @@ export class Reconciler implements Loop {
 
   /** Writes the state that follows from the facts, when it is another one. */
   async #report(replicas: readonly ReplicaRecord[], target: number, gaveUp: boolean): Promise<void> {
-    const { store, name, clock } = this.#context;
+    const { store, name, key, clock } = this.#context;
     const service = await store.services.get(name);
-    if (service === undefined) return;
+    if (service === undefined || service.key !== key) return;
     const shuttingDown = service.desired === 'down';
     const state = serviceState({
       replicas: replicas.map((replica) => replica.state),
@@ -225,11 +217,11 @@ export class Reconciler implements Loop {
       gaveUp,
     });
     if (state === service.state && service.memory.initialised && service.memory.gaveUp === gaveUp) return;
-    const last = replicas.findLast((replica) => replica.reason !== null && replica.endCause !== null);
+    const last = replicas.findLast((replica) => replica.reason !== null && isFailed(replica.state));
     const why = gaveUp
       ? `No replica ever became ready, and no more are launched. Replica ${last?.id ?? '?'}: ${last?.reason ?? 'no reason known'}`
       : null;
-    const reason = state === 'FAILED' ? (why ?? last?.reason ?? null) : null;
+    const reason = state === 'FAILED' ? why : null;
     const event = {
       at: clock.now(),
       subject: name,

@@ -2,6 +2,11 @@ import { expect, test } from 'vitest';
 import { aTask } from '../../../test/support/builders.ts';
 import { redactor } from './redact.ts';
 
+test('hides every line of a key of several lines', () => {
+  const hide = redactor(aTask({ secrets: { KEY: '-----BEGIN\nMIIEvQIBADANBg\n-----END' } }));
+  expect(hide('loaded MIIEvQIBADANBg')).toBe('loaded ***');
+});
+
 test('hides secrets, and envs that are named like one, in any text', () => {
   const hide = redactor(aTask({ secrets: { A: 'hunter22' }, envs: { AUTH_TOKEN: 'abcdef', MODEL: 'llama-3' } }));
   expect(hide('started llama-3 with hunter22 and Bearer abcdef')).toBe('started llama-3 with *** and Bearer ***');

@@ -1,5 +1,6 @@
 import { isEnded, isFailed, type EndCause } from '../../domain/replica-state.ts';
 import { rememberFailure } from '../../domain/crash-loop.ts';
+import { SvcError } from '../../shared/errors.ts';
 import type { BalancerView } from './balancer-client.ts';
 import { endReplica } from './replica-end.ts';
 import type { ReplicaHandle } from './replica-handle.ts';
@@ -11,6 +12,9 @@ import type { ServiceContext } from './service-context.ts';
 /** Pause after an unexpected error of our own, ms, so that a bug does not spin. */
 const bugPauseMs = 1_000;
 
+/** Passing failures of a launch are tried again with the same machine so often. */
+const launchAttempts = 3;
+
 /** Ends that say nothing about the program. */
 const wantedEnds: readonly EndCause[] = ['scale-down', 'user', 'service-down', 'preempted'];
 
@@ -21,6 +25,7 @@ export class ReplicaDriver {
   readonly #balancer: () => BalancerView;
   #phase = new AbortController();
   #watch: ReplicaWatch | undefined;
+  #isEnding = false;
 
   constructor(context: ServiceContext, handle: ReplicaHandle, balancer: () => BalancerView) {
     this.#context = context;
@@ -52,8 +57,14 @@ export class ReplicaDriver {
   /** Sends the replica on its way out; does nothing when it is already going. */
   async stop(cause: EndCause, reason: string, killed = false): Promise<void> {
     const { record } = this.handle;
-    const stopped = await this.handle.happen({ type: 'stop-requested', cause }, { cause, message: reason }, { endCause: cause, reason });
-    if (!stopped) return;
+    try {
+      const stopped = await this.handle.happen({ type: 'stop-requested', cause }, { cause, message: reason }, { endCause: cause, reason });
+      if (!stopped) return;
+    } finally {
+      // Also when it was on its way out already: whatever else is still being done with it must end.
+      if (!this.#isEnding) this.#phase.abort();
+    }
+    this.#context.wake();
     if (!wantedEnds.includes(cause)) {
       const now = this.#context.clock.now();
       const failure = {
@@ -66,33 +77,48 @@ export class ReplicaDriver {
         memory: { ...service.memory, failures: rememberFailure(service.memory.failures, failure) },
       }));
     }
-    this.#phase.abort();
-    this.#context.wake();
   }
 
   async #step(signal: AbortSignal): Promise<void> {
     const { state } = this.handle;
+    this.#isEnding = state === 'SHUTTING_DOWN' || state === 'FAILED_CLEANUP';
     if (state === 'PENDING' || state === 'PROVISIONING') await this.#launch(signal);
     else if (state === 'STARTING' || state === 'READY' || state === 'NOT_READY') await this.#follow(signal);
-    else if (state === 'SHUTTING_DOWN' || state === 'FAILED_CLEANUP') await endReplica(this.#context, this.handle, this.#balancer, signal);
+    else if (this.#isEnding) await endReplica(this.#context, this.handle, this.#balancer, signal);
     // What is left, such as UNKNOWN, waits for a person: only `stop` moves it on.
     else if (isFailed(state)) await this.#context.clock.sleep(bugPauseMs, signal);
   }
 
   async #launch(signal: AbortSignal): Promise<void> {
-    try {
-      await launchReplica(this.#context, this.handle, signal);
-    } catch (error) {
-      if (signal.aborted) return;
-      this.#context.log.warn({ err: error, replica: this.handle.id }, 'a launch failed');
-      const redact = redactor(await this.#context.task(this.handle.record.version));
-      await this.stop('provision', redact(launchFailure(this.handle.record, error)));
+    for (let attempt = 1; !signal.aborted; attempt += 1) {
+      try {
+        return await launchReplica(this.#context, this.handle, signal);
+      } catch (error) {
+        if (signal.aborted) return undefined;
+        this.#context.log.warn(
+          { code: error instanceof SvcError ? error.code : 'unexpected', replica: this.handle.id, attempt },
+          'a launch failed',
+        );
+        // A locked database or a place that does not answer says nothing about the program.
+        const isPassing = !(error instanceof SvcError) || error.kind === 'transient' || error.kind === 'internal';
+        if (isPassing && attempt < launchAttempts) await this.#context.clock.sleep(bugPauseMs * attempt, signal);
+        else {
+          const redact = redactor(await this.#context.task(this.handle.record.version));
+          return this.stop('provision', redact(launchFailure(this.handle.record, error)));
+        }
+      }
     }
+    return undefined;
   }
 
   async #follow(signal: AbortSignal): Promise<void> {
-    const { address } = this.handle.record;
-    if (this.handle.state === 'READY' && address !== null) this.#context.rotation.serve(this.handle.id, address);
+    const { address, machineId, place } = this.handle.record;
+    if (address === null || machineId === null || place === null) {
+      const message = 'Its record names no machine or address. End it with: svc serve terminate-replica';
+      await this.handle.happen({ type: 'record-inconsistent' }, { cause: 'record-inconsistent', message }, { reason: message });
+      return;
+    }
+    if (this.handle.state === 'READY') this.#context.rotation.serve(this.handle.id, address);
     this.#watch = watchReplica(this.#context, this.handle, signal);
     const outcome = await this.#watch.outcome;
     this.#watch = undefined;

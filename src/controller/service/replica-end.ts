@@ -50,16 +50,17 @@ export async function endReplica(
 
 /** Waits until the balancer has no request of the replica any more, at most the grace time of the service. */
 async function drain(context: ServiceContext, handle: ReplicaHandle, view: () => BalancerView, signal: AbortSignal): Promise<void> {
-  const { address, version, endRequestedAt } = handle.record;
-  if (address === null) return;
+  const { address, version, endRequestedAt, firstReadyAt } = handle.record;
+  // One that was never ready never had a request.
+  if (address === null || firstReadyAt === null) return;
   context.rotation.drain(handle.id, address);
-  await context.rotation.settled(appliedTimeoutMs);
+  const isSettled = await context.rotation.settled(appliedTimeoutMs);
   const { service } = await context.task(version);
   const deadline = (endRequestedAt ?? context.clock.now()) + (service?.gracefulTerminationSeconds ?? 0) * 1_000;
   const before = view().reports;
   while (!signal.aborted && view().connected && context.clock.now() < deadline) {
     // Only a report made after the set was in force can say that nothing is in flight.
-    if (view().reports > before + 1 && (view().inFlight[String(handle.id)] ?? 0) === 0) return;
+    if (view().reports > before + (isSettled ? 0 : 1) && (view().inFlight[String(handle.id)] ?? 0) === 0) return;
     await context.clock.sleep(drainPollMs, signal);
   }
 }

@@ -76,7 +76,8 @@ export class ReplicaHandle {
         if (change.state !== undefined) this.#context.wake();
         return true;
       }
-      const fresh = (await store.replicas.list(name)).find((one) => one.id === before.id);
+      // The key tells it from a replica of a later service of that name.
+      const fresh = (await store.replicas.list(name)).find((one) => one.id === before.id && one.key === before.key);
       if (fresh === undefined) throw new SvcError('SVC_REPLICA_NOT_FOUND', `The record of replica ${before.id} of '${name}' is gone.`);
       this.#record = fresh;
     }

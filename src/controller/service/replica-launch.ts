@@ -39,9 +39,11 @@ export async function launchReplica(context: ServiceContext, handle: ReplicaHand
         replicaId: record.id,
         taskId: `svc-${isoTime(record.createdAt).slice(0, 19).replaceAll(':', '-').replace('T', '-')}_${context.name}_${record.id}`,
         port: task.service?.replicaPort,
+        gpus: record.place?.gpus ?? 0,
       }),
       log,
       isolated: true,
+      keepExtra: false,
     },
     signal,
   );
@@ -116,6 +118,7 @@ export function placeRecord(offer: Offer): PlaceRecord {
     zone: offer.zone ?? null,
     instanceType: offer.instanceType,
     resources: describeOffer(offer),
+    gpus: offer.accelerator?.count ?? 0,
     spot: offer.spot,
     hourlyUsd: offer.hourlyUsd,
   };

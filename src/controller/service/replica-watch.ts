@@ -37,14 +37,13 @@ export function watchReplica(context: ServiceContext, handle: ReplicaHandle, sig
     if (listed === undefined) return { cause: 'machine-lost', reason: `Its machine ${machineId} is gone.`, killed: true };
     const remote = provider.remote(listed.id);
     const log = context.files.jobLog(handle.id);
-    const keeping = keepLog(remote, jobLogPath(remote, jobName), log, both).catch((error: unknown) =>
-      context.log.warn({ err: error, replica: handle.id }, 'cannot keep its log'),
-    );
+    const warn = (error: unknown): void => context.log.warn({ err: error, replica: handle.id }, 'cannot keep its log');
+    const keeping = keepLog(remote, jobLogPath(remote, jobName), log, both).catch(warn);
     const { service } = await context.task(version);
     if (service === undefined) return undefined;
     const jobEnd = async (): Promise<WatchOutcome | undefined> => {
       for await (const status of watchJob(remote, jobName, both)) {
-        await keepLog(remote, jobLogPath(remote, jobName), log, both);
+        await keepLog(remote, jobLogPath(remote, jobName), log, both).catch(warn);
         if (status.phase === 'run' && handle.record.startedAt === null) {
           await handle.note({ startedAt: context.clock.now() }, { cause: 'run-started', message: 'The program was started.' });
           nap.abort();
@@ -95,7 +94,10 @@ async function probeOnce(
     const others = context.rotation.replicas.some((one) => one.id !== handle.id && one.state === 'serving');
     if (handle.state === 'READY' && others) context.rotation.drain(handle.id, address);
   });
-  const answer = await context.probe(address, service.readinessProbe, signal);
+  const redact = redactor(await context.task(handle.record.version));
+  const given = await context.probe(address, service.readinessProbe, signal);
+  // The path may hold a secret.
+  const answer = { ...given, detail: redact(given.detail) };
   slow();
   if (signal.aborted) return undefined;
   const verdict = judgeProbe(handle.record, answer.passed, service.readinessProbe, context.clock.now());

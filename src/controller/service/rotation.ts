@@ -41,7 +41,7 @@ export class Rotation {
     this.#push();
   }
 
-  /** Forgets a replica; what it still has is cut. */
+  /** Forgets a replica; requests that it still has may end. */
   remove(id: number): void {
     if (this.#replicas.delete(id)) this.#push();
   }

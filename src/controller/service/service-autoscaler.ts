@@ -17,21 +17,21 @@ export class ServiceAutoscaler {
   readonly #context: ServiceContext;
   readonly #startedAt: number;
   #window: RequestWindow = [];
-  #nextDecisionAt = 0;
+  #nextDecisionAt = Number.NEGATIVE_INFINITY;
 
   constructor(context: ServiceContext) {
     this.#context = context;
-    this.#startedAt = context.clock.now();
+    this.#startedAt = context.clock.monotonic();
   }
 
   /** Takes note of requests that reached the balancer. */
   arrivals(count: number): void {
-    this.#window = addArrivals(this.#window, this.#context.clock.now(), count);
+    this.#window = addArrivals(this.#window, this.#context.clock.monotonic(), count);
   }
 
   /** Makes the next decision due. */
   decideNow(): void {
-    this.#nextDecisionAt = 0;
+    this.#nextDecisionAt = Number.NEGATIVE_INFINITY;
   }
 
   /** What is wanted now. `connected`: the balancer can be heard; without, there are no figures to take anything away by. */
@@ -39,7 +39,7 @@ export class ServiceAutoscaler {
     const { clock, store, name, key } = this.#context;
     const known = service.memory.autoscaler;
     const before = known ?? initialAutoscaler(policy);
-    const now = clock.now();
+    const now = clock.monotonic();
     if (now < this.#nextDecisionAt && known !== null) return before;
     const requests = requestsInWindow(this.#window, now);
     // After a restart the window is not full yet: then, too, nothing is taken away.
@@ -52,7 +52,7 @@ export class ServiceAutoscaler {
       const rate = (requests / (rateWindowMs / 1_000)).toFixed(2);
       const message = `${rate} requests/s in the last minute: from ${before.target} to ${countReplicas(after.target)}.`;
       await store.events.append({
-        at: now,
+        at: clock.now(),
         subject: name,
         subjectKey: key,
         replicaId: null,
