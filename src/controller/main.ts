@@ -75,6 +75,8 @@ async function main(): Promise<void> {
   const clusters = new Clusters(context);
   const watch = new DaemonWatch(context, processes, clusters, autostop?.idleMinutes, () => stop.abort());
   await watch.tick();
+  // Whoever brings the controller back with a command is to see what is, and not what was before the crash.
+  await processes.allUp(processesUpMs);
   await clusters.recover();
   const api = await serveApi({
     socketPath: paths.controllerSocket,
@@ -101,6 +103,9 @@ async function main(): Promise<void> {
   await store.close();
   lock.release();
 }
+
+/** How long services' processes may take to come up before commands are answered all the same, ms. */
+const processesUpMs = 5_000;
 
 /** How long the reply to `stop` may take to get out, ms. */
 const replyMs = 50;

@@ -16,8 +16,8 @@ const reconcilerMain = fileURLToPath(new URL('service/main.ts', import.meta.url)
 /** How long a process may finish what it has when its service is gone, ms. */
 const endGraceMs = 2_000;
 
-/** How long a request waits when the last replica is lost, ms: a replacement on a machine that is there takes a second or a few. */
-const replicaWaitMs = 10_000;
+/** How long a request waits when the last replica is lost, ms: a replacement on a machine that is there takes a second or a few, and clients rarely wait for less than this. */
+const replicaWaitMs = 30_000;
 
 /** With what the balancer ends when its port is taken; see `balancer/main.ts`. */
 const portBusyExitCode = 4;
@@ -26,6 +26,9 @@ const portBusyExitCode = 4;
 const retryAfterSeconds = 5;
 
 type Kind = 'balancer' | 'reconciler';
+
+/** Whether both have been heard of. */
+const isUp = ({ balancer, reconciler }: Processes): boolean => balancer.identity !== undefined && reconciler.identity !== undefined;
 
 interface Processes {
   readonly reconciler: Supervisor;
@@ -84,6 +87,12 @@ export class ServiceProcesses {
       await this.#context.clock.sleep(10);
     }
     return 'slow';
+  }
+
+  /** Settles when both processes of every service have been heard of, or after `timeoutMs`. */
+  async allUp(timeoutMs: number): Promise<void> {
+    const deadline = this.#context.clock.monotonic() + timeoutMs;
+    while (this.#context.clock.monotonic() < deadline && ![...this.#all.values()].every(isUp)) await this.#context.clock.sleep(10);
   }
 
   /** Ends the processes of services that are gone, and removes their files; also of those that only an earlier daemon knew. */

@@ -4,7 +4,7 @@ import { systemClock } from '../../shared/clock.ts';
 import { svcHome } from '../../shared/env.ts';
 import { SvcError } from '../../shared/errors.ts';
 import { createLogger } from '../../shared/log.ts';
-import { startLoop } from '../../shared/loop.ts';
+import { startLoop, type RunningLoop } from '../../shared/loop.ts';
 import { homePaths, servicePaths } from '../../shared/paths.ts';
 import { randomHex } from '../../shared/random-hex.ts';
 import { systemRandom } from '../../shared/random.ts';
@@ -14,6 +14,7 @@ import { openStore } from '../../store/open-store.ts';
 import { tryProcessLock } from '../../store/process-lock.ts';
 import { createProviderCache } from '../provider-cache.ts';
 import { serveHello } from '../hello-socket.ts';
+import { adoptReplicas } from './adopt-replicas.ts';
 import { BalancerClient } from './balancer-client.ts';
 import { probeReplica } from './probe-request.ts';
 import { machineLoop } from './machine-sweep.ts';
@@ -36,6 +37,7 @@ async function main(name: string, key: string): Promise<void> {
   process.once('SIGINT', () => stop.abort());
 
   const places = createProviderCache({ paths, clock, random: systemRandom, config: () => loadConfig(paths.config) });
+  let loop: RunningLoop | undefined;
   const tasks = new Map<number, Task>();
   const balancer = new BalancerClient(files.balancerSocket, clock, log, {
     arrivals: (count) => reconciler.arrivals(count),
@@ -67,22 +69,18 @@ async function main(name: string, key: string): Promise<void> {
         if (service === undefined || change === undefined || (await store.services.update(service, change)) !== undefined) return;
       }
     },
-    wake: () => loop.wake(),
+    wake: () => loop?.wake(),
   };
   const reconciler = new Reconciler(context, balancer, () => stop.abort());
-  // What was ready before a restart goes on serving while it is being looked at.
-  for (const replica of await store.replicas.list(name)) {
-    if (replica.state === 'READY' && replica.address !== null) context.rotation.serve(replica.id, replica.address);
-  }
-  context.rotation.announce();
+  await adoptReplicas(context, await store.replicas.list(name));
   const onError = (failed: string, error: unknown): void => log.error({ err: error, loop: failed }, 'a pass failed');
-  const loop = startLoop(reconciler, { clock, onError }, stop.signal);
+  loop = startLoop(reconciler, { clock, onError }, stop.signal);
   const machines = startLoop(
     machineLoop(context, (machine) => reconciler.machineLost(machine)),
     { clock, onError },
     stop.signal,
   );
-  const hello = await serveHello(files.reconcilerSocket, () => loop.wake());
+  const hello = await serveHello(files.reconcilerSocket, () => context.wake());
   log.info('reconciling');
   await Promise.all([loop.ended, machines.ended, balancer.run(stop.signal)]);
   hello.close();
