@@ -12,7 +12,11 @@ const lock = z
   .object({
     packages: z.record(
       z.string(),
-      z.object({ hasInstallScript: z.boolean().default(false), optional: z.boolean().default(false), os: z.array(z.string()).optional() }),
+      z.object({
+        hasInstallScript: z.boolean().default(false),
+        optional: z.boolean().default(false),
+        os: z.union([z.string().transform((name) => [name]), z.array(z.string())]).optional(),
+      }),
     ),
   })
   .parse(JSON.parse(readFileSync('package-lock.json', 'utf8')));

@@ -87,7 +87,7 @@ test('a region that is lost takes the processes of its machines with it, and giv
     const statuses = await place.provider.inspect([a, b], {});
     expect([statuses.get(a), statuses.get(b)]).toEqual([{ state: 'gone', reason: 'preempted' }, { state: 'running' }]);
     expect(processesOf(machineFiles(place.paths, a).dir)).toEqual([]);
-    expect((await jobStatus(place.provider.remote(b), 'main')).phase).toBe('run');
+    await waitFor('the job of the other region', async () => (await jobStatus(place.provider.remote(b), 'main')).phase === 'run');
     await expect(createFor(place, 'c', { region: 'a' })).rejects.toThrow(/region 'a' gives no machines: its state is 'lost'/);
   });
 });
@@ -166,11 +166,10 @@ test('nothing is started on a machine that is being destroyed', async () => {
 test('each machine has a /tmp of its own, in which SVC_HOME stays where it is', async () => {
   await withLocalPlace({}, async (place) => {
     const [a, b] = [await place.machine('a'), await place.machine('b')];
-    expect(await outputOf(a.remote, 'echo mine > /tmp/file; ls /tmp; pwd')).toBe(
-      [...(place.paths.home.startsWith('/tmp/') ? ['file', place.paths.home.split('/')[2]] : ['file']), `${a.remote.baseDir}/workdir`].join(
-        '\n',
-      ),
-    );
+    // What the machine needs stays visible when it lies below /tmp: its home, and this checkout with the runtime.
+    const needed = [place.paths.home, process.cwd()].filter((path) => path.startsWith('/tmp/'));
+    const visible = [...new Set(['file', ...needed.map((path) => path.split('/')[2] ?? '')])].toSorted();
+    expect(await outputOf(a.remote, 'echo mine > /tmp/file; ls /tmp; pwd')).toBe([...visible, `${a.remote.baseDir}/workdir`].join('\n'));
     expect(await outputOf(b.remote, 'cat /tmp/file || true')).toContain('No such file');
     expect(existsSync('/tmp/file')).toBe(false);
   });
