@@ -10,7 +10,7 @@ import { messageOf } from '../../shared/errors.ts';
 import type { ClusterRecord, JobRecord } from '../../store/records.ts';
 import type { Change } from '../../store/store.ts';
 import type { DaemonContext } from '../daemon-context.ts';
-import { keepLog } from '../service/replica-job.ts';
+import { followLog, linkLog } from '../kept-log.ts';
 import { clusterPaths } from './cluster-paths.ts';
 
 /** A job's name on its machine. */
@@ -32,6 +32,9 @@ export async function runClusterJob(
   const note = async (change: Change<JobRecord>): Promise<void> => {
     job = (await context.store.clusters.updateJob(job, change)) ?? job;
   };
+  const over = new AbortController();
+  const stopFollowing = (): void => over.abort();
+  signal.addEventListener('abort', stopFollowing, { once: true });
   try {
     const log = fileProvisionLog(files.provisionLog, context.clock);
     const snapshot = files.snapshot(job.id);
@@ -56,8 +59,14 @@ export async function runClusterJob(
       },
       signal,
     );
+    const source = jobLogPath(remote, name);
+    const target = files.jobLog(job.id);
+    if (!linkLog(remote, source, target))
+      void followLog(remote, source, target, over.signal).catch((error: unknown) =>
+        context.log.warn({ err: error, job: job.id }, 'cannot keep its log'),
+      );
     for await (const status of watchJob(remote, name, signal)) {
-      await keepLog(remote, jobLogPath(remote, name), files.jobLog(job.id), signal);
+      linkLog(remote, source, target);
       const change = jobChange(status, job, context.clock.now());
       if (change !== undefined) await note(change);
       if (job.endedAt !== null) return;
@@ -67,6 +76,9 @@ export async function runClusterJob(
     context.log.warn({ err: error, cluster: cluster.name, job: job.id }, 'a job could not be run');
     fileProvisionLog(files.provisionLog, context.clock)(`Job ${job.id} could not be run: ${messageOf(error)}`);
     await note({ state: 'FAILED', endedAt: context.clock.now() });
+  } finally {
+    signal.removeEventListener('abort', stopFollowing);
+    over.abort();
   }
 }
 

@@ -1,26 +1,17 @@
 import { getuid } from 'node:process';
-import { PlacementHistory } from '../../provision/machine.ts';
 import { systemClock } from '../../shared/clock.ts';
 import { svcHome } from '../../shared/env.ts';
-import { SvcError } from '../../shared/errors.ts';
 import { createLogger } from '../../shared/log.ts';
-import { startLoop, type RunningLoop } from '../../shared/loop.ts';
 import { homePaths, servicePaths } from '../../shared/paths.ts';
-import { randomHex } from '../../shared/random-hex.ts';
 import { systemRandom } from '../../shared/random.ts';
 import { loadConfig } from '../../spec/load-config.ts';
-import type { Task } from '../../domain/task.ts';
 import { openStore } from '../../store/open-store.ts';
 import { tryProcessLock } from '../../store/process-lock.ts';
 import { createProviderCache } from '../provider-cache.ts';
 import { serveHello } from '../hello-socket.ts';
-import { adoptReplicas } from './adopt-replicas.ts';
 import { BalancerClient } from './balancer-client.ts';
 import { probeReplica } from './probe-request.ts';
-import { machineLoop } from './machine-sweep.ts';
-import { Reconciler } from './reconciler.ts';
-import { Rotation } from './rotation.ts';
-import type { ServiceContext } from './service-context.ts';
+import { runService } from './run-service.ts';
 
 /** The reconciler process of one service: `node service/main.ts NAME KEY`. Adopts what is there and keeps it as wanted. */
 async function main(name: string, key: string): Promise<void> {
@@ -37,52 +28,28 @@ async function main(name: string, key: string): Promise<void> {
   process.once('SIGINT', () => stop.abort());
 
   const places = createProviderCache({ paths, clock, random: systemRandom, config: () => loadConfig(paths.config) });
-  let loop: RunningLoop | undefined;
-  const tasks = new Map<number, Task>();
-  const balancer = new BalancerClient(files.balancerSocket, clock, log, {
-    arrivals: (count) => reconciler.arrivals(count),
-    suspect: (replicaId) => reconciler.suspect(replicaId),
-  });
-  const context: ServiceContext = {
-    name,
-    key,
-    store,
-    clock,
-    log,
-    files,
-    rotation: new Rotation(balancer, randomHex(8)),
-    history: new PlacementHistory(),
-    ...places,
-    async task(version) {
-      const known = tasks.get(version) ?? (await store.services.version(name, version))?.task;
-      if (known === undefined)
-        throw new SvcError('SVC_SERVICE_NOT_FOUND', `Version ${version} of service '${name}' is not in the database.`);
-      tasks.set(version, known);
-      return known;
+  let linked: Promise<void> = Promise.resolve();
+  const service = await runService(
+    {
+      name,
+      key,
+      store,
+      clock,
+      log,
+      files,
+      places,
+      probe: (address, probe, signal) => probeReplica(address, probe, clock, signal),
+      openBalancer(listeners) {
+        const balancer = new BalancerClient(files.balancerSocket, clock, log, listeners);
+        linked = balancer.run(stop.signal);
+        return balancer;
+      },
     },
-    probe: (address, probe, signal) => probeReplica(address, probe, clock, signal),
-    occupied: () => reconciler.occupied(),
-    async changeService(decide) {
-      for (;;) {
-        const service = await store.services.get(name);
-        const change = service === undefined || service.key !== key ? undefined : decide(service);
-        if (service === undefined || change === undefined || (await store.services.update(service, change)) !== undefined) return;
-      }
-    },
-    wake: () => loop?.wake(),
-  };
-  const reconciler = new Reconciler(context, balancer, () => stop.abort());
-  await adoptReplicas(context, await store.replicas.list(name));
-  const onError = (failed: string, error: unknown): void => log.error({ err: error, loop: failed }, 'a pass failed');
-  loop = startLoop(reconciler, { clock, onError }, stop.signal);
-  const machines = startLoop(
-    machineLoop(context, (machine) => reconciler.machineLost(machine)),
-    { clock, onError },
-    stop.signal,
+    stop,
   );
-  const hello = await serveHello(files.reconcilerSocket, () => context.wake());
+  const hello = await serveHello(files.reconcilerSocket, () => service.wake());
   log.info('reconciling');
-  await Promise.all([loop.ended, machines.ended, balancer.run(stop.signal)]);
+  await Promise.all([service.ended, linked]);
   hello.close();
   await store.close();
   lock.release();

@@ -7,7 +7,7 @@ import type { Loop } from '../../shared/loop.ts';
 import { randomHex } from '../../shared/random-hex.ts';
 import { countReplicas } from '../../spec/describe.ts';
 import type { ReplicaRecord, ServiceRecord } from '../../store/records.ts';
-import type { BalancerClient } from './balancer-client.ts';
+import type { BalancerView } from './balancer-client.ts';
 import { removeOrphans, type LostMachine } from './machine-sweep.ts';
 import { ReplicaDriver } from './replica-driver.ts';
 import { ReplicaHandle } from './replica-handle.ts';
@@ -30,14 +30,14 @@ export class Reconciler implements Loop {
   readonly name = 'reconcile';
   readonly everyMs = passEveryMs;
   readonly #context: ServiceContext;
-  readonly #balancer: BalancerClient;
+  readonly #balancer: { readonly view: BalancerView };
   /** Called once when the service is gone and nothing is left to do. */
   readonly #finished: () => void;
   readonly #drivers = new Map<number, ReplicaDriver>();
   readonly #autoscaler: ServiceAutoscaler;
   #cancelWake: CancelTimer = () => undefined;
 
-  constructor(context: ServiceContext, balancer: BalancerClient, finished: () => void) {
+  constructor(context: ServiceContext, balancer: { readonly view: BalancerView }, finished: () => void) {
     this.#context = context;
     this.#balancer = balancer;
     this.#finished = finished;

@@ -4,7 +4,8 @@ import { destroyMachine } from '../../provision/machine.ts';
 import type { Provider } from '../../providers/provider.ts';
 import { messageOf } from '../../shared/errors.ts';
 import type { BalancerView } from './balancer-client.ts';
-import { jobName, keepLog } from './replica-job.ts';
+import { linkLog } from '../kept-log.ts';
+import { jobName } from './replica-job.ts';
 import type { ReplicaHandle } from './replica-handle.ts';
 import type { ServiceContext } from './service-context.ts';
 
@@ -87,8 +88,7 @@ async function stopPolitely(
   try {
     const remote = provider.remote(id);
     await stopJob(remote, jobName, { graceMs: killGraceMs, signal });
-    if (remote.localPath(remote.baseDir) !== undefined)
-      await keepLog(remote, jobLogPath(remote, jobName), context.files.jobLog(handle.id), signal);
+    linkLog(remote, jobLogPath(remote, jobName), context.files.jobLog(handle.id));
   } catch (error) {
     context.log.warn({ err: error, replica: handle.id }, 'could not stop its program politely');
   }

@@ -1,8 +1,10 @@
 import { isAlive, type EndCause } from '../../domain/replica-state.ts';
 import { judgeProbe, nextProbeMs, slowProbeMs } from '../../domain/probe.ts';
+import { assertMachineId, type MachineId, type Provider } from '../../providers/provider.ts';
 import { jobLogPath, watchJob, type JobStatus } from '../../provision/job.ts';
 import type { ReplicaAddress } from '../../shared/replica-address.ts';
-import { jobName, keepLog, lastLines } from './replica-job.ts';
+import { followLog, lastLines, linkLog } from '../kept-log.ts';
+import { jobName } from './replica-job.ts';
 import type { ReplicaHandle } from './replica-handle.ts';
 import { redactor } from './redact.ts';
 import type { ServiceContext } from './service-context.ts';
@@ -34,22 +36,34 @@ export function watchReplica(context: ServiceContext, handle: ReplicaHandle, sig
     }
     const provider = await context.provider(place.provider);
     const [listed] = await provider.list({ 'svc-key': handle.record.key }, { signal: both });
-    if (listed === undefined) return { cause: 'machine-lost', reason: `Its machine ${machineId} is gone.`, killed: true };
+    if (listed === undefined) {
+      assertMachineId(machineId);
+      return (
+        (await machineFate(provider, machineId, both)) ?? {
+          cause: 'machine-lost',
+          reason: `Its machine ${machineId} is gone.`,
+          killed: true,
+        }
+      );
+    }
     const remote = provider.remote(listed.id);
     const log = context.files.jobLog(handle.id);
     const warn = (error: unknown): void => context.log.warn({ err: error, replica: handle.id }, 'cannot keep its log');
-    const keeping = keepLog(remote, jobLogPath(remote, jobName), log, both).catch(warn);
+    const source = jobLogPath(remote, jobName);
+    const following = linkLog(remote, source, log) ? undefined : followLog(remote, source, log, both).catch(warn);
     const { service } = await context.task(version);
     if (service === undefined) return undefined;
     const jobEnd = async (): Promise<WatchOutcome | undefined> => {
-      for await (const status of watchJob(remote, jobName, both)) {
-        await keepLog(remote, jobLogPath(remote, jobName), log, both).catch(warn);
+      for await (const status of watchJob(remote, jobName, both, { clock: context.clock })) {
+        linkLog(remote, source, log);
         if (status.phase === 'run' && handle.record.startedAt === null) {
           await handle.note({ startedAt: context.clock.now() }, { cause: 'run-started', message: 'The program was started.' });
           nap.abort();
         }
-        if (status.phase === 'ended' || status.phase === 'lost')
-          return { cause: 'program-failed', ...(await explainEnd(context, handle, status)) };
+        if (status.phase === 'setup' || status.phase === 'run') continue;
+        // Without a record of an end it may be the machine that is gone, not the program.
+        const fate = status.phase === 'ended' ? undefined : await machineFate(provider, listed.id, both);
+        return fate ?? { cause: 'program-failed', ...(await explainEnd(context, handle, status)) };
       }
       return undefined;
     };
@@ -69,7 +83,7 @@ export function watchReplica(context: ServiceContext, handle: ReplicaHandle, sig
       return found.find((one) => one !== undefined);
     } finally {
       over.abort();
-      await keeping;
+      await following;
     }
   };
   return { probeNow: () => nap.abort(), outcome: outcome() };
@@ -145,6 +159,14 @@ async function rememberReady(context: ServiceContext): Promise<void> {
       ? undefined
       : { firstReadyAt: service.firstReadyAt ?? context.clock.now(), memory: { ...service.memory, gaveUp: false } },
   );
+}
+
+/** Why a machine is gone; undefined while it is there. */
+async function machineFate(provider: Provider, id: MachineId, signal: AbortSignal): Promise<WatchOutcome | undefined> {
+  const status = (await provider.inspect([id], { signal })).get(id);
+  if (status?.state !== 'gone') return undefined;
+  const cause = status.reason === 'preempted' ? 'preempted' : 'machine-lost';
+  return { cause, reason: `Its machine ${id} of ${provider.name} is gone (${status.reason}).`, killed: true };
 }
 
 /** How many lines of the log stand in a reason. */

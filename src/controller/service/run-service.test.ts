@@ -1,0 +1,251 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { pino } from 'pino';
+import { expect, test } from 'vitest';
+import { aService, aServiceSpec, aTask, aVersion } from '../../../test/support/builders.ts';
+import { FakeClock } from '../../../test/support/fake-clock.ts';
+import type { ReplicaPolicy } from '../../domain/task.ts';
+import { FakePlace } from '../../providers/fake/fake-place.ts';
+import { FakeProvider } from '../../providers/fake/index.ts';
+import type { Offer } from '../../providers/provider.ts';
+import { homePaths, servicePaths } from '../../shared/paths.ts';
+import { seededRandom } from '../../shared/random.ts';
+import { openStore } from '../../store/open-store.ts';
+import type { ReplicaRecord } from '../../store/records.ts';
+import type { Store } from '../../store/store.ts';
+import type { BalancerListeners } from './balancer-client.ts';
+import { runService } from './run-service.ts';
+
+const offer: Offer = {
+  provider: 'fake',
+  region: 'r1',
+  zone: undefined,
+  instanceType: 'small',
+  cpus: 4,
+  memoryGb: 16,
+  accelerator: undefined,
+  spot: false,
+  hourlyUsd: 1,
+};
+
+/** A service with its own database, over a place in memory, in virtual time. Its control can be killed and started like a process. */
+class World {
+  readonly clock = new FakeClock();
+  readonly place: FakePlace;
+  readonly store: Store;
+  readonly #home: string;
+  #stop = new AbortController();
+  #listeners: BalancerListeners | undefined;
+
+  constructor(store: Store, home: string, seed: number, clock: FakeClock) {
+    this.clock = clock;
+    this.store = store;
+    this.#home = home;
+    this.place = new FakePlace(clock, seededRandom(seed), [offer]);
+  }
+
+  async start(): Promise<void> {
+    this.#stop = new AbortController();
+    const provider = new FakeProvider(this.place);
+    let isStarted = false;
+    const starting = runService(
+      {
+        name: 'chat',
+        key: '0a1b2c3d',
+        store: this.store,
+        clock: this.clock,
+        log: pino({ level: 'silent' }),
+        files: servicePaths(homePaths(this.#home, 0), '0a1b2c3d'),
+        places: { provider: async () => provider, providers: async () => [provider] },
+        probe: async (address) => ({ passed: address.kind === 'tcp' && this.place.isServing(address.host), detail: '/ answered 503' }),
+        openBalancer: (listeners) => {
+          this.#listeners = listeners;
+          let reports = 0;
+          return {
+            send: () => undefined,
+            applied: async () => true,
+            get view() {
+              reports += 1;
+              return { connected: true, inFlight: {}, reports };
+            },
+          };
+        },
+      },
+      this.#stop,
+    );
+    void starting.then(() => (isStarted = true));
+    await this.clock.advanceUntil(() => isStarted, 10_000, 10);
+  }
+
+  /** As `kill -9` of the process: nothing is finished, nothing is written any more. */
+  async crash(): Promise<void> {
+    this.#stop.abort();
+    await this.clock.settle();
+  }
+
+  arrivals(count: number): void {
+    this.#listeners?.arrivals(count);
+  }
+
+  replicas(): Promise<readonly ReplicaRecord[]> {
+    return this.store.replicas.list('chat');
+  }
+
+  async states(): Promise<readonly string[]> {
+    return (await this.replicas()).map(({ id, state }) => `${id} ${state}`);
+  }
+
+  /** Lets virtual time pass until so many replicas are ready. */
+  async untilReady(count: number, limitMs = 600_000): Promise<number> {
+    const startedAt = this.clock.now();
+    while ((await this.replicas()).filter(({ state }) => state === 'READY').length !== count) {
+      if (this.clock.now() - startedAt > limitMs) throw new Error(`not ${count} ready: ${(await this.states()).join(', ')}`);
+      await this.clock.advance(50);
+    }
+    return this.clock.now() - startedAt;
+  }
+}
+
+async function withWorld(use: (world: World) => Promise<void>, policy: Partial<ReplicaPolicy> = {}, seed = 1): Promise<void> {
+  const home = mkdtempSync(join(tmpdir(), 'svc-sim-'));
+  const clock = new FakeClock();
+  const store = await openStore({ path: join(home, 'state.db'), clock });
+  try {
+    const spec = aServiceSpec();
+    const task = aTask({ service: { ...spec, replicaPolicy: { ...spec.replicaPolicy, ...policy } } });
+    const event = { at: 0, subject: 'chat', subjectKey: '0a1b2c3d', replicaId: null, from: null, to: null, cause: 'up', message: '' };
+    await store.services.add(aService({ revision: 0 }), aVersion({ task }), event, 1);
+    const world = new World(store, home, seed, clock);
+    await world.start();
+    await use(world);
+    await world.crash();
+  } finally {
+    await store.close();
+    rmSync(home, { recursive: true, force: true });
+  }
+}
+
+const living = (world: World): number => world.place.living.length;
+
+test('brings up what is wanted in parallel, each on one machine', async () => {
+  await withWorld(async (world) => {
+    world.place.conduct.bootMs = 5_000;
+    world.place.conduct.jobOf = () => ({ setupMs: 1_000, readyAfterMs: 2_000 });
+    expect(await world.untilReady(2)).toBeLessThan(10_000);
+    expect([living(world), world.place.machines.size]).toEqual([2, 2]);
+  });
+});
+
+test('a killed program is replaced within two seconds, and its machine removed', async () => {
+  await withWorld(async (world) => {
+    await world.untilReady(2);
+    const killedAt = world.clock.now();
+    world.place.living[0]?.killProgram();
+    await world.clock.advance(100);
+    await world.untilReady(2);
+    const replacement = (await world.replicas()).find(({ id }) => id === 3);
+    expect((replacement?.createdAt ?? 0) - killedAt).toBeLessThan(2_000);
+    await world.clock.advance(5_000);
+    expect([await world.states(), living(world)]).toEqual([['1 FAILED', '2 READY', '3 READY'], 2]);
+  });
+});
+
+test('a preempted machine is told from a failed program, and replaced', async () => {
+  await withWorld(async (world) => {
+    await world.untilReady(2);
+    const [first] = world.place.living;
+    if (first !== undefined) world.place.preempt(first.id);
+    await world.clock.advance(6_000);
+    await world.untilReady(2);
+    await world.clock.advance(5_000);
+    expect((await world.replicas()).find(({ id }) => id === 1)?.state).toBe('PREEMPTED');
+  });
+});
+
+test('a program that fails at once is tried with growing pauses, given up, and costs nothing then', async () => {
+  await withWorld(async (world) => {
+    world.place.conduct.jobOf = () => ({ runMs: 100, exitCode: 1, readyAfterMs: 1_000 });
+    await world.clock.advance(120_000);
+    expect((await world.store.services.get('chat'))?.state).toBe('FAILED');
+    expect(living(world)).toBe(0);
+    const tried = world.place.machines.size;
+    // Five rounds of two, and one that was on its way when the last round ended.
+    expect(tried).toBeLessThanOrEqual(11);
+    await world.crash();
+    await world.start();
+    await world.clock.advance(3_600_000);
+    expect(world.place.machines.size).toBe(tried);
+  });
+});
+
+test('a program that is never ready is given up after its initial delay and not before', async () => {
+  await withWorld(async (world) => {
+    world.place.conduct.jobOf = () => ({ readyAfterMs: 1e9 });
+    await world.clock.advance(1_195_000);
+    expect((await world.states()).every((state) => state.endsWith('STARTING'))).toBe(true);
+    expect((await world.replicas())[0]?.reason).toContain('/ answered 503');
+    await world.clock.advance(20_000);
+    expect((await world.replicas()).filter(({ endCause }) => endCause === 'initial-delay')).toHaveLength(2);
+  });
+});
+
+test('load brings replicas and its end takes them away, down to none and back from none', async () => {
+  const policy = { minReplicas: 0, maxReplicas: 3, targetQpsPerReplica: 1, upscaleDelaySeconds: 20, downscaleDelaySeconds: 20 };
+  await withWorld(async (world) => {
+    await world.clock.advance(30_000);
+    expect(living(world)).toBe(0);
+    world.arrivals(1);
+    expect(await world.untilReady(1)).toBeLessThan(2_000);
+    for (let second = 0; second < 90; second += 1) {
+      world.arrivals(3);
+      await world.clock.advance(1_000);
+    }
+    await world.untilReady(3);
+    await world.untilReady(0, 300_000);
+    await world.clock.advance(20_000);
+    expect([(await world.store.services.get('chat'))?.state, living(world)]).toEqual(['NO_REPLICA', 0]);
+  }, policy);
+});
+
+test.each([1, 2, 3])(
+  'killed at any moment, with slow calls and lost replies, it never has two machines for one replica and leaks none (seed %d)',
+  async (seed) => {
+    await withWorld(
+      async (world) => {
+        const random = seededRandom(seed);
+        Object.assign(world.place.conduct, {
+          callMs: 40,
+          bootMs: 3_000,
+          lostReplies: 0.1,
+          jobOf: () => ({ setupMs: 500, readyAfterMs: 800 }),
+        });
+        for (let crash = 0; crash < 40; crash += 1) {
+          await world.clock.advance(Math.floor(random() * 4_000));
+          await world.crash();
+          const keys = world.place.living.map(({ key }) => key);
+          expect(new Set(keys).size).toBe(keys.length);
+          if (random() < 0.3) world.place.living[0]?.killProgram();
+          await world.start();
+        }
+        world.place.conduct.lostReplies = 0;
+        await world.untilReady(2);
+        await world.clock.advance(130_000);
+        expect(living(world)).toBe(2);
+      },
+      {},
+      seed,
+    );
+  },
+  60_000,
+);
+
+test('taken down, it leaves neither machine nor record', async () => {
+  await withWorld(async (world) => {
+    await world.untilReady(2);
+    const service = await world.store.services.get('chat');
+    if (service !== undefined) await world.store.services.update(service, { desired: 'down' });
+    await world.clock.advance(10_000);
+    expect([await world.store.services.get('chat'), living(world)]).toEqual([undefined, 0]);
+  });
+});

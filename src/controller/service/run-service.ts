@@ -1,0 +1,89 @@
+import type { Task } from '../../domain/task.ts';
+import { PlacementHistory } from '../../provision/machine.ts';
+import type { Clock } from '../../shared/clock.ts';
+import { SvcError } from '../../shared/errors.ts';
+import type { Logger } from '../../shared/log.ts';
+import { startLoop, type RunningLoop } from '../../shared/loop.ts';
+import type { ServicePaths } from '../../shared/paths.ts';
+import { randomHex } from '../../shared/random-hex.ts';
+import type { Store } from '../../store/store.ts';
+import type { ProviderCache } from '../provider-cache.ts';
+import { adoptReplicas } from './adopt-replicas.ts';
+import type { BalancerListeners, BalancerView } from './balancer-client.ts';
+import { machineLoop } from './machine-sweep.ts';
+import { Reconciler } from './reconciler.ts';
+import { Rotation, type RotationSink } from './rotation.ts';
+import type { ServiceContext } from './service-context.ts';
+
+/** The reconciler's end of the link to a balancer. */
+export interface BalancerPort extends RotationSink {
+  readonly view: BalancerView;
+}
+
+/** What the control of one service needs from outside. */
+export interface ServiceDeps {
+  readonly name: string;
+  readonly key: string;
+  readonly store: Store;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly files: ServicePaths;
+  readonly places: ProviderCache;
+  readonly probe: ServiceContext['probe'];
+  /** Opens the link; the listeners are called from then on. */
+  openBalancer(listeners: BalancerListeners): BalancerPort;
+}
+
+/** The running control of one service. */
+export interface RunningService {
+  /** Makes it look again now. */
+  wake(): void;
+  /** Settles when both loops have ended after the stop. */
+  readonly ended: Promise<unknown>;
+}
+
+/** Adopts what is there and keeps the service as it is wanted until `stop` aborts; aborts it itself when the service is gone. */
+export async function runService(deps: ServiceDeps, stop: AbortController): Promise<RunningService> {
+  const { name, key, store, clock, log } = deps;
+  let loop: RunningLoop | undefined;
+  const tasks = new Map<number, Task>();
+  const balancer = deps.openBalancer({
+    arrivals: (count) => reconciler.arrivals(count),
+    suspect: (replicaId) => reconciler.suspect(replicaId),
+  });
+  const context: ServiceContext = {
+    name,
+    key,
+    store,
+    clock,
+    log,
+    files: deps.files,
+    rotation: new Rotation(balancer, randomHex(8)),
+    history: new PlacementHistory(),
+    ...deps.places,
+    async task(version) {
+      const known = tasks.get(version) ?? (await store.services.version(name, version))?.task;
+      if (known === undefined)
+        throw new SvcError('SVC_SERVICE_NOT_FOUND', `Version ${version} of service '${name}' is not in the database.`);
+      tasks.set(version, known);
+      return known;
+    },
+    probe: deps.probe,
+    occupied: () => reconciler.occupied(),
+    async changeService(decide) {
+      for (;;) {
+        const service = await store.services.get(name);
+        const change = service === undefined || service.key !== key ? undefined : decide(service);
+        if (service === undefined || change === undefined || (await store.services.update(service, change)) !== undefined) return;
+      }
+    },
+    wake: () => loop?.wake(),
+  };
+  const reconciler = new Reconciler(context, balancer, () => stop.abort());
+  await adoptReplicas(context, await store.replicas.list(name));
+  const onError = (failed: string, error: unknown): void => log.error({ err: error, loop: failed }, 'a pass failed');
+  loop = startLoop(reconciler, { clock, onError }, stop.signal);
+  const lost = machineLoop(context, (machine) => reconciler.machineLost(machine));
+  const machines = startLoop(lost, { clock, onError }, stop.signal);
+  return { wake: () => context.wake(), ended: Promise.all([loop.ended, machines.ended]) };
+}
