@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { judgeProbe, nextProbeMs } from './probe.ts';
+import { judgeProbe, mayStepAside, nextProbeMs } from './probe.ts';
 import type { ReadinessProbe } from './task.ts';
 
 const probe: ReadinessProbe = {
@@ -34,6 +34,16 @@ test.each([
 
 test('late answers for a leaving replica change nothing', () => {
   expect(judgeProbe({ state: 'SHUTTING_DOWN', firstProbeFailureAt: null }, false, probe, 1).event).toBeUndefined();
+});
+
+test.each([
+  [1, 1, false],
+  [2, 2, true],
+  [1, 2, false],
+  [3, 4, true],
+  [2, 4, false],
+])('%d of %d serving: a slow one may step aside: %s', (serving, all, may) => {
+  expect(mayStepAside(serving, all)).toBe(may);
 });
 
 test('probes come often while starting, each second when it fell out, and steadily when ready', () => {

@@ -50,3 +50,11 @@ export function nextProbeMs(state: ReplicaState, sinceStartMs: number, probe: Re
 
 /** A probe of a ready replica that takes so long takes it out of rotation while the answer is awaited, ms: it may hang. */
 export const slowProbeMs = 2_000;
+
+/**
+ * Whether a slow replica may leave the rotation: never more than half of those in it do, or the rest would be slow next. `serving`: those that get
+ * requests now, the slow one included; `all`: also those that step aside.
+ */
+export function mayStepAside(serving: number, all: number): boolean {
+  return serving - 1 >= Math.ceil(all / 2);
+}

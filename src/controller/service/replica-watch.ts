@@ -1,5 +1,5 @@
 import { isAlive, type EndCause } from '../../domain/replica-state.ts';
-import { judgeProbe, nextProbeMs, slowProbeMs } from '../../domain/probe.ts';
+import { judgeProbe, mayStepAside, nextProbeMs, slowProbeMs } from '../../domain/probe.ts';
 import { assertMachineId, type MachineId, type Provider } from '../../providers/provider.ts';
 import { jobLogPath, watchJob, type JobStatus } from '../../provision/job.ts';
 import type { ReplicaAddress } from '../../shared/replica-address.ts';
@@ -104,9 +104,10 @@ async function probeOnce(
   const { service } = await context.task(handle.record.version);
   if (service === undefined) return undefined;
   const slow = context.clock.after(slowProbeMs, () => {
-    // It may hang: others serve while its answer is awaited. With no other, a slow answer is better than none.
-    const others = context.rotation.replicas.some((one) => one.id !== handle.id && one.state === 'serving');
-    if (handle.state === 'READY' && others) context.rotation.drain(handle.id, address);
+    // It may hang: others serve while its answer is awaited.
+    const { replicas } = context.rotation;
+    const serving = replicas.filter((one) => one.state === 'serving').length;
+    if (handle.state === 'READY' && mayStepAside(serving, replicas.length)) context.rotation.drain(handle.id, address);
   });
   const redact = redactor(await context.task(handle.record.version));
   const given = await context.probe(address, service.readinessProbe, signal);
