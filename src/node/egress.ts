@@ -95,7 +95,8 @@ async function tunnel(asked: IncomingMessage, client: Duplex, head: Buffer, opti
     });
   });
   upstream.on('error', () => client.destroy());
-  upstream.once('close', () => client.destroy());
+  // What went as it should has handed over its end; the rest of it must still get to the client.
+  upstream.once('close', () => upstream.readableEnded || client.destroy());
   client.write('HTTP/1.1 200 Connection established\r\n\r\n');
   if (head.length > 0) upstream.write(head);
   client.pipe(upstream).pipe(client);

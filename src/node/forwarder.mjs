@@ -18,8 +18,9 @@ const longestRequest = 6;
 function join(client, target) {
   client.on('error', () => target.destroy());
   target.on('error', () => client.destroy());
-  client.on('close', () => target.destroy());
-  target.on('close', () => client.destroy());
+  // A side that went as it should has handed over its end; what is still being written to the other one must get there.
+  client.on('close', () => (client.readableEnded && client.writableFinished) || target.destroy());
+  target.on('close', () => target.readableEnded || client.destroy());
   client.pipe(target);
   target.pipe(client);
 }
