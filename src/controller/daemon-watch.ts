@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import type { Loop } from '../shared/loop.ts';
 import type { ServiceRecord } from '../store/records.ts';
 import type { Clusters } from './cluster/clusters.ts';
@@ -19,6 +20,7 @@ export class DaemonWatch implements Loop {
   readonly #stop: () => void;
   #idle: IdleState = { since: null };
   #busy = 0;
+  #wasReachable = false;
 
   /** `idleMinutes`: undefined never stops. */
   constructor(context: DaemonContext, processes: ServiceProcesses, clusters: Clusters, idleMinutes: number | undefined, stop: () => void) {
@@ -57,7 +59,14 @@ export class DaemonWatch implements Loop {
     await this.#processes.removeGone();
     const isNeeded = services.length > 0 || this.#busy > 0 || this.#clusters.size > 0 || (await store.clusters.list()).length > 0;
     this.#idle = nextIdle(this.#idle, isNeeded, clock.monotonic());
-    if (this.idleStopMs() === 0) this.#stop();
+    if (this.idleStopMs() === 0 || this.#isCutOff()) this.#stop();
+  }
+
+  /** The way to us was removed, by a cleaner of temporary files perhaps: the next command starts another daemon, which takes everything over. */
+  #isCutOff(): boolean {
+    const isThere = existsSync(this.#context.paths.controllerSocket);
+    this.#wasReachable ||= isThere;
+    return this.#wasReachable && !isThere;
   }
 
   /** What is wrong with one service must not keep the others from being looked after. */

@@ -1,5 +1,7 @@
+import { rmSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
+import { homePaths } from '../../src/shared/paths.ts';
 import { withSvc, type Svc } from '../support/e2e.ts';
 import { killProcessesOf } from '../support/leaks.ts';
 import { failures, openLoad } from '../support/load.ts';
@@ -174,6 +176,17 @@ test('all processes of ours killed, the programs alive: the replicas are adopted
     expect(back.endpoint).toBe(service.endpoint);
     expect(pids(programsOf(svc.home, program))).toEqual(programs);
     expect(back.replicas.map(({ id }) => id)).toEqual([1, 2]);
+    await svc.end();
+  });
+});
+
+test('the way to the daemon removed: the next command finds one again, and nothing is restarted but it', async () => {
+  await withSvc(async (svc) => {
+    const { programs } = await helloService(svc);
+    rmSync(homePaths(svc.home, process.getuid?.() ?? 0).controllerSocket);
+    const back = await svc.ready('hello', 2);
+    expect(back.replicas.map(({ id }) => id)).toEqual([1, 2]);
+    expect(pids(programsOf(svc.home, program))).toEqual(programs);
     await svc.end();
   });
 });

@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process';
 import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -15,6 +16,16 @@ export async function withTempHome<Result>(use: (home: string) => Promise<Result
   try {
     return await use(home);
   } finally {
+    removeTempHome(home);
+  }
+}
+
+/** A test that failed half way may leave folders that even their owner may not change: its own error must come through. */
+function removeTempHome(home: string): void {
+  try {
+    rmSync(home, { recursive: true, force: true, maxRetries: 5, retryDelay: 100 });
+  } catch {
+    execFileSync('chmod', ['-R', 'u+rwX', home]);
     rmSync(home, { recursive: true, force: true, maxRetries: 5, retryDelay: 100 });
   }
 }

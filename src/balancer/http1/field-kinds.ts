@@ -39,6 +39,10 @@ const kindsByName: ReadonlyMap<string, FieldKind> = new Map<string, FieldKind>([
   ['trailer', FieldKind.trailer],
   ['expect', FieldKind.expect],
   ['forwarded', FieldKind.forwarding],
+  // Nothing but another proxy's word for its client, which programs believe.
+  ['x-real-ip', FieldKind.forwarding],
+  // CGI programs would take it for their own proxy setting (httpoxy, CVE-2016-5385).
+  ['proxy', FieldKind.hopByHop],
   ['x-request-id', FieldKind.requestId],
   ['content-type', FieldKind.contentType],
   ['retry-after', FieldKind.retryAfter],
@@ -54,6 +58,7 @@ const guardedNames: ReadonlySet<string> = new Set([
   'cookie',
   'set-cookie',
   'forwarded',
+  'x-real-ip',
   'x-request-id',
 ]);
 

@@ -23,15 +23,20 @@ async function removeEntry(path: string): Promise<void> {
     if (!hasErrno(error, 'EACCES', 'EPERM', 'ENOTEMPTY')) throw error;
     // Programs make folders that even their owner may not change (module caches do).
     await openFolders(path);
-    await rm(path, { recursive: true, force: true });
+    await rm(path, { recursive: true, force: true, maxRetries: 5 });
   }
 }
 
+/** The removal that was refused works on many entries at once: what it still takes away meanwhile needs no opening. */
 async function openFolders(path: string): Promise<void> {
-  const stats = await lstat(path);
-  if (!stats.isDirectory()) return;
-  await chmod(path, 0o700);
-  for (const name of await readdir(path)) await openFolders(join(path, name));
+  try {
+    if (!(await lstat(path)).isDirectory()) return;
+    await chmod(path, 0o700);
+  } catch (error) {
+    if (hasErrno(error, 'ENOENT', 'ENOTDIR')) return;
+    throw error;
+  }
+  for (const name of await namesIn(path)) await openFolders(join(path, name));
 }
 
 async function namesIn(dir: string): Promise<readonly string[]> {
