@@ -90,7 +90,7 @@ test('an error of the controller is shown with its problems, hint and code, and 
     problems: [
       {
         message: 'unknown field',
-        file: '/work/x.yaml',
+        file: '/project/x.yaml',
         line: 2,
         column: 3,
         excerpt: '2 |   replica: 2\n  |   ^',
@@ -109,7 +109,7 @@ test('an error of the controller is shown with its problems, hint and code, and 
   expect(result.stderr).toMatchInlineSnapshot(`
     "error: The task file has a problem.
 
-    /work/x.yaml:2:3: unknown field
+    /project/x.yaml:2:3: unknown field
       2 |   replica: 2
         |   ^
       hint: Did you mean replicas?

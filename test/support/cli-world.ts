@@ -60,7 +60,7 @@ export async function runInProcess(argv: readonly string[], options: CliOptions 
     streams: { stdin: keyboard(options.input, tty), stdout, stderr },
     clock,
     env: (name) => (env[name] === '' ? undefined : env[name]),
-    cwd: options.cwd ?? '/work',
+    cwd: options.cwd ?? '/project',
     paths: homePaths('/home/ann/.svc', 1000),
     version: '1.2.3',
     connection: fakeConnection(api),

@@ -68,7 +68,7 @@ test('exec runs a command as the words it is, and follows it', async () => {
     input: {
       body: {
         source: JSON.stringify({ run: `echo 'it'\\''s' --all` }),
-        file: '/work/-',
+        file: '/project/-',
         envs: {},
         secrets: {},
         mode: 'exec',
