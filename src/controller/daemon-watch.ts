@@ -5,6 +5,7 @@ import type { Clusters } from './cluster/clusters.ts';
 import type { DaemonContext } from './daemon-context.ts';
 import { idleStopMs, nextIdle, type IdleState } from './idle-stop.ts';
 import type { ServiceProcesses } from './service-processes.ts';
+import { subjectEvent } from './subject-event.ts';
 
 /** How often the daemon looks whether services came or went, ms. */
 const lookEveryMs = 250;
@@ -76,16 +77,7 @@ export class DaemonWatch implements Loop {
       // By force, and its reconciler cannot do it.
       if (service.desired === 'down' && service.purge && service.processesFailed) {
         const message = 'Its records were removed by force; machines of its replicas may still exist.';
-        const event = {
-          at: clock.now(),
-          subject: service.name,
-          subjectKey: service.key,
-          replicaId: null,
-          from: service.state,
-          to: null,
-          cause: 'down',
-          message,
-        };
+        const event = subjectEvent(service, { at: clock.now(), from: service.state, cause: 'down', message });
         await store.services.remove(service.name, service.key, event);
       } else await this.#processes.ensure(service);
     } catch (error) {

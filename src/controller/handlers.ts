@@ -14,6 +14,7 @@ import { readLogs } from './logs.ts';
 import { putUp } from './put-up.ts';
 import type { ServiceProcesses } from './service-processes.ts';
 import { clusterView, eventView, serviceView } from './views.ts';
+import { subjectEvent } from './subject-event.ts';
 
 /** What the handlers do their work with. */
 export interface HandlerDeps {
@@ -100,16 +101,7 @@ export function createHandlers(deps: HandlerDeps): ApiHandlers {
         service = await found(params.name);
         if (service.desired === 'down' && service.purge === (query.purge || service.purge)) break;
         const message = query.purge ? 'Taken down by force.' : 'Taken down by a user.';
-        const event = {
-          at: clock.now(),
-          subject: service.name,
-          subjectKey: service.key,
-          replicaId: null,
-          from: service.state,
-          to: 'SHUTTING_DOWN',
-          cause: 'user',
-          message,
-        };
+        const event = subjectEvent(service, { at: clock.now(), from: service.state, to: 'SHUTTING_DOWN', cause: 'user', message });
         if ((await store.services.update(service, { desired: 'down', purge: query.purge, state: 'SHUTTING_DOWN' }, event)) !== undefined)
           break;
       }

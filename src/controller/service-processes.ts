@@ -9,6 +9,7 @@ import type { DaemonContext } from './daemon-context.ts';
 import { foldersIn } from './folders-in.ts';
 import { greet } from './greeting.ts';
 import { endProcess, Supervisor } from './supervisor.ts';
+import { subjectEvent } from './subject-event.ts';
 
 const balancerMain = fileURLToPath(new URL('../balancer/main.ts', import.meta.url));
 const reconcilerMain = fileURLToPath(new URL('service/main.ts', import.meta.url));
@@ -163,16 +164,7 @@ export class ServiceProcesses {
         identity === null
           ? `The ${kind} died${failing ? ' again and again' : ''}; it is started again.`
           : `The ${kind} runs (process ${identity.pid}).`;
-      const event = {
-        at: clock.now(),
-        subject: now.name,
-        subjectKey: now.key,
-        replicaId: null,
-        from: null,
-        to: null,
-        cause: `${kind}-${identity === null ? 'died' : 'up'}`,
-        message,
-      };
+      const event = subjectEvent(now, { at: clock.now(), cause: `${kind}-${identity === null ? 'died' : 'up'}`, message });
       const state = failing ? { state: 'CONTROLLER_FAILED' as const, reason: this.#whyFailing(service, kind) } : {};
       if ((await store.services.update(now, { [kind]: identity, processesFailed: failing, ...state }, event)) !== undefined) break;
     }

@@ -1,10 +1,9 @@
-import type { ResourceAlternatives, Resources } from '../domain/task.ts';
+import type { ResourceAlternatives } from '../domain/task.ts';
 import type { Offer, Provider } from '../providers/provider.ts';
 import { SvcError } from '../shared/errors.ts';
 
-/** Offers of one alternative of `resources`, over all places. */
+/** Offers of equal preference, over all places. */
 export interface AlternativeOffers {
-  readonly resources: Resources;
   readonly offers: readonly Offer[];
 }
 
@@ -34,7 +33,7 @@ export async function collectOffers(
       const enabled = providers.map((provider) => provider.name).join(', ');
       reasons.push(`${resources.cloud}: not an enabled place (enabled: ${enabled || 'none'}).`);
     }
-    if (offers.length > 0) found.push({ resources, offers });
+    if (offers.length > 0) found.push({ offers });
   }
   if (found.length === 0) {
     const wantsGpu = alternatives.choices.every((one) => one.accelerator !== undefined || one.acceleratorMemory !== undefined);
@@ -44,8 +43,7 @@ export async function collectOffers(
     );
   }
   if (alternatives.order === 'ordered') return found;
-  const [first] = found;
-  return first === undefined ? [] : [{ resources: first.resources, offers: found.flatMap((group) => group.offers) }];
+  return [{ offers: found.flatMap((group) => group.offers) }];
 }
 
 /** What a machine of an offer is, in a few words for tables. */

@@ -15,6 +15,7 @@ import { foldersIn } from '../folders-in.ts';
 import { takeSnapshot } from '../snapshot.ts';
 import { ClusterDriver } from './cluster-driver.ts';
 import { clusterPaths } from './cluster-paths.ts';
+import { subjectEvent } from '../subject-event.ts';
 
 /** What `launch` or `exec` was asked for. */
 export interface LaunchRequest extends Omit<ServiceRequest, 'name' | 'expose' | 'port'> {
@@ -52,16 +53,11 @@ export class Clusters {
       }
       if (jobs.length === 0 && cluster.state === 'INIT') {
         const message = 'Its launch was interrupted before it had a job.';
-        await store.clusters.remove(cluster.name, cluster.key, {
-          at: clock.now(),
-          subject: cluster.name,
-          subjectKey: cluster.key,
-          replicaId: null,
-          from: 'INIT',
-          to: null,
-          cause: 'interrupted',
-          message,
-        });
+        await store.clusters.remove(
+          cluster.name,
+          cluster.key,
+          subjectEvent(cluster, { at: clock.now(), from: 'INIT', cause: 'interrupted', message }),
+        );
       }
     }
     await this.resume();

@@ -4,6 +4,7 @@ import { placeName } from '../../provision/machine.ts';
 import type { Loop } from '../../shared/loop.ts';
 import type { PlaceRecord, ReplicaRecord } from '../../store/records.ts';
 import type { ServiceContext } from './service-context.ts';
+import { subjectEvent } from '../subject-event.ts';
 
 /** A replica whose place says that its machine is gone. */
 export interface LostMachine {
@@ -67,16 +68,7 @@ export async function removeOrphans(context: ServiceContext, signal: AbortSignal
         await provider.destroy(machine.id, { signal });
         const message = `Machine ${machine.id} of ${provider.name} belonged to no replica and was removed.`;
         const at = context.clock.now();
-        await context.store.events.append({
-          at,
-          subject: context.name,
-          subjectKey: context.key,
-          replicaId: null,
-          from: null,
-          to: null,
-          cause: 'orphan-removed',
-          message,
-        });
+        await context.store.events.append(subjectEvent(context, { at, cause: 'orphan-removed', message }));
       }
     } catch (error) {
       isComplete = false;

@@ -13,6 +13,7 @@ import { ReplicaDriver } from './replica-driver.ts';
 import { ReplicaHandle } from './replica-handle.ts';
 import { ServiceAutoscaler } from './service-autoscaler.ts';
 import type { ServiceContext } from './service-context.ts';
+import { subjectEvent } from '../subject-event.ts';
 
 /** A pass is made whenever something changed; this often in any case, ms. */
 const passEveryMs = 1_000;
@@ -187,16 +188,7 @@ export class Reconciler implements Loop {
       left.length === 0
         ? 'Nothing is left of it.'
         : `Its records were removed by force; machines of ${left.length} replicas may still exist.`;
-    const event = {
-      at: this.#context.clock.now(),
-      subject: service.name,
-      subjectKey: service.key,
-      replicaId: null,
-      from: service.state,
-      to: null,
-      cause: 'down',
-      message,
-    };
+    const event = subjectEvent(service, { at: this.#context.clock.now(), from: service.state, cause: 'down', message });
     await this.#context.store.services.remove(service.name, service.key, event);
     this.#finished();
   }
