@@ -238,7 +238,7 @@ export const jobCases: readonly JobCase[] = [
     isAboutProcesses: true,
     async run({ remote }) {
       const mark = aMark();
-      await startJob(remote, job, spec(remote, { run: `${stubbornTree(mark)}\ntrap '' TERM; while :; do sleep 1; done` }));
+      await startJob(remote, job, spec(remote, { run: `trap '' TERM\n${stubbornTree(mark)}\nwhile :; do sleep 1; done` }));
       await untilCount(remote, mark, treeSize);
       await stopJob(remote, job, { graceMs: 200 });
       const { phase, signal } = await jobStatus(remote, job);
