@@ -43,7 +43,7 @@ export class ClientConnection implements RequestSink, ExchangeClient, Timed {
     this.#context = context;
     this.#onClosed = onClosed;
     this.writer = new MessageWriter(socket);
-    this.forwarded = { address: plainAddress(socket.remoteAddress), proto: 'http' };
+    this.forwarded = { address: plainAddress(socket.remoteAddress), proto: 'http', isTrusted: false };
     this.deadlineAt = context.deadlines.in(headTimeoutMs);
     socket.on('data', (chunk: Buffer) => this.#onData(chunk));
     socket.on('drain', () => this.#guarded(() => this.#onDrain()));

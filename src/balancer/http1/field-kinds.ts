@@ -12,7 +12,7 @@ export const FieldKind = {
   te: 8,
   trailer: 9,
   expect: 10,
-  /** What a proxy says of its client; a client's own word for it is not taken. */
+  /** What a proxy says of its client; the word of a client that is not trusted is not taken for it. */
   forwarding: 11,
   requestId: 12,
   /** `x-svc-*`: said by the balancer alone. */
@@ -21,6 +21,10 @@ export const FieldKind = {
   retryAfter: 15,
   /** Reads as a guarded name once underscores become dashes, as CGI and WSGI servers do it. */
   forged: 16,
+  /** The three forwarding fields that are written anew for each replica. */
+  forwardedFor: 17,
+  forwardedProto: 18,
+  forwardedHost: 19,
 } as const;
 export type FieldKind = (typeof FieldKind)[keyof typeof FieldKind];
 
@@ -39,6 +43,9 @@ const kindsByName: ReadonlyMap<string, FieldKind> = new Map<string, FieldKind>([
   ['trailer', FieldKind.trailer],
   ['expect', FieldKind.expect],
   ['forwarded', FieldKind.forwarding],
+  ['x-forwarded-for', FieldKind.forwardedFor],
+  ['x-forwarded-proto', FieldKind.forwardedProto],
+  ['x-forwarded-host', FieldKind.forwardedHost],
   // Nothing but another proxy's word for its client, which programs believe.
   ['x-real-ip', FieldKind.forwarding],
   // CGI programs would take it for their own proxy setting (httpoxy, CVE-2016-5385).

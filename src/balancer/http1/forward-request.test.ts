@@ -9,8 +9,8 @@ function headOf(bytes: string): RequestHead {
   return head;
 }
 
-const forwarded = (bytes: string): readonly string[] =>
-  forwardRequestHead(headOf(bytes), { address: '10.0.0.9', proto: 'http' }, 'id-1').split('\r\n');
+const forwarded = (bytes: string, isTrusted = false): readonly string[] =>
+  forwardRequestHead(headOf(bytes), { address: '10.0.0.9', proto: 'http', isTrusted }, 'id-1').split('\r\n');
 
 const own = ['X-Forwarded-For: 10.0.0.9', 'X-Forwarded-Proto: http', 'X-Forwarded-Host: a', 'X-Request-Id: id-1', '', ''];
 
@@ -37,6 +37,34 @@ test('what a client says of other clients, or in our name, is not passed on', ()
   const bytes =
     'GET / HTTP/1.1\r\nHost: a\r\nX-Forwarded-For: 1.2.3.4\r\nX-Forwarded-Host: evil\r\nx-forwarded-proto: https\r\nForwarded: for=x\r\nX-Svc-Replica: 7\r\n\r\n';
   expect(forwarded(bytes)).toEqual(['GET / HTTP/1.1', 'Host: a', ...own]);
+});
+
+test('what a trusted proxy says of its client goes on, with the proxy itself at the end of the chain', () => {
+  const bytes =
+    'GET / HTTP/1.1\r\nHost: a\r\nX-Forwarded-For: 1.2.3.4\r\nx-forwarded-for: 5.6.7.8, 9.9.9.9\r\nX-Forwarded-Host: public:8\r\n' +
+    'x-forwarded-proto: https\r\nX-Forwarded-Port: 8\r\nX-Real-IP: 1.2.3.4\r\nForwarded: for=1.2.3.4\r\nX-Svc-Replica: 7\r\n\r\n';
+  expect(forwarded(bytes, true)).toEqual([
+    'GET / HTTP/1.1',
+    'Host: a',
+    'X-Forwarded-Port: 8',
+    'X-Real-IP: 1.2.3.4',
+    'Forwarded: for=1.2.3.4',
+    'X-Forwarded-For: 1.2.3.4, 5.6.7.8, 9.9.9.9, 10.0.0.9',
+    'X-Forwarded-Proto: https',
+    'X-Forwarded-Host: public:8',
+    'X-Request-Id: id-1',
+    '',
+    '',
+  ]);
+});
+
+test('a trusted proxy that says nothing, or nothing that can be told clearly, is told of like any client', () => {
+  expect(forwarded('GET / HTTP/1.1\r\nHost: a\r\n\r\n', true)).toEqual(['GET / HTTP/1.1', 'Host: a', ...own]);
+  const twice = 'X-Forwarded-Proto: https\r\nX-Forwarded-Proto: http\r\nX-Forwarded-Host: b\r\nX-Forwarded-Host: c\r\n';
+  const junk = 'X-Forwarded-For:\r\nX-Forwarded-Proto: gopher\r\nX-Forwarded-Host: u@b\r\n';
+  for (const lines of [twice, junk]) {
+    expect(forwarded(`GET / HTTP/1.1\r\nHost: a\r\n${lines}\r\n`, true)).toEqual(['GET / HTTP/1.1', 'Host: a', ...own]);
+  }
 });
 
 test('a body is framed anew: by its length as it was given, or in chunks of our own', () => {
@@ -66,6 +94,7 @@ test('Expect goes on from HTTP/1.1, and not from HTTP/1.0, which cannot mean it'
 });
 
 test('HTTP/1.0 without Host goes on as valid HTTP/1.1', () => {
+  expect(forwarded('GET http://b:8/x HTTP/1.0\r\n\r\n').slice(0, 2)).toEqual(['GET /x HTTP/1.1', 'Host: b:8']);
   expect(forwarded('GET / HTTP/1.0\r\n\r\n').slice(0, 2)).toEqual(['GET / HTTP/1.1', 'Host: localhost']);
 });
 

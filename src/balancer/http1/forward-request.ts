@@ -1,3 +1,4 @@
+import { isValidAuthority } from './authority.ts';
 import { chunkedLength } from './body-length.ts';
 import { FieldKind } from './field-kinds.ts';
 import type { RequestHead } from './request-head.ts';
@@ -7,6 +8,8 @@ export interface ForwardedClient {
   /** The client's own address, without brackets. */
   readonly address: string;
   readonly proto: 'http' | 'https';
+  /** Whether it is a proxy whose word for its own client is taken: it is appended to then, and replaced otherwise. */
+  readonly isTrusted: boolean;
 }
 
 /** What `Host` says when a client of HTTP/1.0 sent none; HTTP/1.1 replicas demand one. */
@@ -29,17 +32,30 @@ const alwaysForwarded: ReadonlySet<FieldKind> = new Set([
 export function forwardRequestHead(head: RequestHead, client: ForwardedClient, requestId: string): string {
   const { kinds, contentLength } = head.fields;
   let out = `${head.method} ${head.path} HTTP/1.1\r\n`;
-  out += head.fields.linesToForward((kind) => isForwarded(kind, head));
+  out += head.fields.linesToForward((kind) => isForwarded(kind, head, client));
   const host = head.host ?? hostOfTheNameless;
   if (!kinds.includes(FieldKind.host)) out += `Host: ${host}\r\n`;
   if (head.bodyLength === chunkedLength) out += 'Transfer-Encoding: chunked\r\n';
   else if (contentLength === undefined && methodsWithContent.has(head.method)) out += 'Content-Length: 0\r\n';
   if (acceptsTrailers(head)) out += 'TE: trailers\r\nConnection: TE\r\n';
-  out += `X-Forwarded-For: ${client.address}\r\nX-Forwarded-Proto: ${client.proto}\r\nX-Forwarded-Host: ${host}\r\n`;
+  out += client.isTrusted
+    ? forwardingLines(head, client, host)
+    : `X-Forwarded-For: ${client.address}\r\nX-Forwarded-Proto: ${client.proto}\r\nX-Forwarded-Host: ${host}\r\n`;
   return `${out}X-Request-Id: ${requestId}\r\n\r\n`;
 }
 
-function isForwarded(kind: FieldKind, head: RequestHead): boolean {
+/** What a trusted proxy said goes on: its chain with itself at the end, its scheme and host when there is exactly one valid value. */
+function forwardingLines({ fields }: RequestHead, client: ForwardedClient, host: string): string {
+  const chain = [...fields.allOf(FieldKind.forwardedFor).filter((value) => value !== ''), client.address].join(', ');
+  const [proto = '', ...moreProtos] = fields.allOf(FieldKind.forwardedProto);
+  const isProto = moreProtos.length === 0 && (proto === 'http' || proto === 'https');
+  const [givenHost = '', ...moreHosts] = fields.allOf(FieldKind.forwardedHost);
+  const isHost = moreHosts.length === 0 && isValidAuthority(givenHost);
+  return `X-Forwarded-For: ${chain}\r\nX-Forwarded-Proto: ${isProto ? proto : client.proto}\r\nX-Forwarded-Host: ${isHost ? givenHost : host}\r\n`;
+}
+
+function isForwarded(kind: FieldKind, head: RequestHead, client: ForwardedClient): boolean {
+  if (kind === FieldKind.forwarding) return client.isTrusted;
   if (kind === FieldKind.trailer) return head.bodyLength === chunkedLength;
   if (kind === FieldKind.expect) return head.expectsContinue;
   return alwaysForwarded.has(kind);

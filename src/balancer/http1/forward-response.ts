@@ -24,6 +24,9 @@ const alwaysForwarded: ReadonlySet<FieldKind> = new Set([
   FieldKind.host,
   FieldKind.expect,
   FieldKind.forwarding,
+  FieldKind.forwardedFor,
+  FieldKind.forwardedProto,
+  FieldKind.forwardedHost,
 ]);
 
 /** What the balancer adds to a response. */

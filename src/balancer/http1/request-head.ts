@@ -32,7 +32,7 @@ export function readRequestHead(scanner: HeadScanner): RequestHead | Fault {
   if (target === undefined) return 'bad_target';
   const fields = readFields(scanner);
   if (typeof fields === 'string') return fields;
-  const host = readHost(fields, target.authority);
+  const host = readHost(fields, target.authority, minorVersion);
   if (host === false || (host === undefined && minorVersion === 1)) return 'bad_host';
   const expectation = readExpectation(fields);
   if (expectation === false) return 'bad_expectation';
@@ -51,10 +51,10 @@ export function readRequestHead(scanner: HeadScanner): RequestHead | Fault {
 }
 
 /** False when there are several, or a bad one, or one that is not the target's. */
-function readHost(fields: HeadFields, authority: string | undefined): string | undefined | false {
+function readHost(fields: HeadFields, authority: string | undefined, minorVersion: 0 | 1): string | undefined | false {
   const index = fields.kinds.indexOf(FieldKind.host);
-  // An absolute target does not stand in for the field, which HTTP/1.1 demands in any case (RFC 9112, section 3.2).
-  if (index < 0) return undefined;
+  // An absolute target does not stand in for the field that HTTP/1.1 demands in any case (RFC 9112, section 3.2).
+  if (index < 0) return minorVersion === 0 ? authority : undefined;
   const host = fields.value(index);
   if (fields.kinds.lastIndexOf(FieldKind.host) !== index || !isValidAuthority(host)) return false;
   return authority === undefined || authority.toLowerCase() === host.toLowerCase() ? host : false;
