@@ -6,7 +6,7 @@ import type { ReplicaConnection } from './replica-connection.ts';
 /** Gets a connection, or why there is none. */
 export type OnDialled = (error: DialError | undefined, connection: ReplicaConnection | undefined) => void;
 
-/** One try of one request at one replica. The replica's count goes up when it is made and down when it ends: here and nowhere else. */
+/** One try of one request at one replica, counted there since the replica was picked: it goes down when the attempt ends, here and nowhere else. */
 export class Attempt {
   readonly replica: Replica;
   connection: ReplicaConnection | undefined;
@@ -15,7 +15,6 @@ export class Attempt {
 
   constructor(replica: Replica) {
     this.replica = replica;
-    replica.beginAttempt();
   }
 
   /** Takes a connection that was idle for `maxIdleMs` at most; undefined when there is none. */

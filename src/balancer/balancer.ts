@@ -52,7 +52,7 @@ export class Balancer {
     const deadlines = new Deadlines(clock);
     const crashed = (error: unknown): void => logger.error({ err: error }, 'Unexpected error on one connection');
     this.#replicas = new ReplicaSet(createPolicy(config.policy), random, { clock, deadlines, crashed });
-    this.#waitingRoom = new WaitingRoom(deadlines, config.replicaWaitMs);
+    this.#waitingRoom = new WaitingRoom(deadlines, config.queue.timeoutMs);
     this.#lastReplicas = new LastReplicas(config.lastReplicasFile);
     this.#accessLog = new AccessLog({ path: config.accessLog, clock, onError: (message) => logger.error(message) });
     const context: BalancerContext = {
@@ -131,6 +131,7 @@ export class Balancer {
       requestsTotal: this.#counters.requests,
       errorsTotal: this.#counters.errors,
       inFlight: this.#replicas.inFlight(),
+      queued: this.#waitingRoom.size,
     } as const;
     if (this.#pacer.isDue(stats, clock.monotonic())) this.#control.broadcast(stats);
   }

@@ -29,11 +29,12 @@ export function readReplicas(value: unknown): readonly BalancerReplica[] | undef
 
 function readReplica(value: unknown): BalancerReplica | undefined {
   if (!isObject(value)) return undefined;
-  const { id, weight, state } = value;
+  const { id, weight, state, place } = value;
   const address = readAddress(value['address']);
   if (!Number.isSafeInteger(id) || typeof id !== 'number' || address === undefined) return undefined;
   if (typeof weight !== 'number' || !(weight > 0) || (state !== 'serving' && state !== 'draining')) return undefined;
-  return { id, address, weight, state };
+  if (typeof place !== 'string') return undefined;
+  return { id, address, place, weight, state };
 }
 
 function readAddress(value: unknown): ReplicaAddress | undefined {

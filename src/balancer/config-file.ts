@@ -1,23 +1,67 @@
 import { readFileSync } from 'node:fs';
-import type { BalancerConfig } from '../domain/balancer-link.ts';
-import { loadBalancingPolicies } from '../domain/task.ts';
+import type { BalancerConfig, RequestQueueLimits } from '../domain/balancer-link.ts';
+import { loadBalancingPolicies, replicaProtocols } from '../domain/task.ts';
+import { isAddressRange } from '../shared/address-range.ts';
 import { messageOf, SvcError } from '../shared/errors.ts';
 
-const kinds = {
-  service: 'string',
-  host: 'string',
-  port: 'number',
-  policy: 'string',
-  controlSocket: 'string',
-  lastReplicasFile: 'string',
-  accessLog: 'string',
-  firstByteTimeoutMs: 'number',
-  idleTimeoutMs: 'number',
-  retryUnsafe: 'boolean',
-  exposeReplica: 'boolean',
-  replicaWaitMs: 'number',
-  retryAfterSeconds: 'number',
-} as const satisfies Record<Exclude<keyof BalancerConfig, 'maxBodyBytes'>, 'string' | 'number' | 'boolean'>;
+type Check = (value: unknown) => boolean;
+
+const isText: Check = (value) => typeof value === 'string';
+const isFlag: Check = (value) => typeof value === 'boolean';
+const isAmount: Check = (value) => typeof value === 'number' && value >= 0;
+const isCount: Check = (value) => isAmount(value) && Number.isInteger(value);
+const isPositive: Check = (value) => isCount(value) && value !== 0;
+const oneOf =
+  (words: readonly unknown[]): Check =>
+  (value) =>
+    words.includes(value);
+const orNull =
+  (check: Check): Check =>
+  (value) =>
+    value === null || check(value);
+const eachIs =
+  (check: Check): Check =>
+  (value) =>
+    Array.isArray(value) && value.every(check);
+const shaped =
+  (checks: Readonly<Record<string, Check>>): Check =>
+  (value) =>
+    isObject(value) && Object.entries(checks).every(([name, check]) => check(value[name]));
+
+const queueChecks = {
+  maxRequests: isCount,
+  maxBytes: isCount,
+  timeoutMs: isAmount,
+  fromZero: isFlag,
+} as const satisfies Record<keyof RequestQueueLimits, Check>;
+
+const checks = {
+  service: isText,
+  host: isText,
+  port: isCount,
+  threads: isPositive,
+  policy: oneOf(loadBalancingPolicies),
+  controlSocket: isText,
+  lastReplicasFile: isText,
+  accessLog: isText,
+  metricsSocket: isText,
+  metricsPort: orNull(isCount),
+  tls: orNull(shaped({ keyFile: isText, certFile: isText })),
+  protocol: oneOf(replicaProtocols),
+  trustedProxies: eachIs((value) => typeof value === 'string' && isAddressRange(value)),
+  maxConnections: orNull(isPositive),
+  maxRequestLineBytes: isPositive,
+  maxHeaderBytes: isPositive,
+  maxHeaderCount: isPositive,
+  firstByteTimeoutMs: isAmount,
+  idleTimeoutMs: isAmount,
+  maxBodyBytes: orNull(isAmount),
+  retryUnsafe: isFlag,
+  exposeReplica: isFlag,
+  keepAliveTimeoutMs: isAmount,
+  queue: shaped(queueChecks),
+  retryAfterSeconds: isAmount,
+} as const satisfies Record<keyof BalancerConfig, Check>;
 
 /** Reads what the process was started with. Throws SVC_INVALID_CONFIG naming the first field that is not as it should be. */
 export function readConfigFile(path: string): BalancerConfig {
@@ -34,10 +78,10 @@ export function readConfigFile(path: string): BalancerConfig {
 }
 
 function wrongField(value: unknown): string | undefined {
-  if (typeof value !== 'object' || value === null) return 'content';
-  const fields: Readonly<Record<string, unknown>> = { ...value };
-  for (const [name, kind] of Object.entries(kinds)) if (typeof fields[name] !== kind) return name;
-  const { maxBodyBytes, policy } = fields;
-  if (maxBodyBytes !== null && typeof maxBodyBytes !== 'number') return 'maxBodyBytes';
-  return loadBalancingPolicies.some((known) => known === policy) ? undefined : 'policy';
+  if (!isObject(value)) return 'content';
+  return Object.entries(checks).find(([name, check]) => !check(value[name]))?.[0];
+}
+
+function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null;
 }

@@ -155,11 +155,11 @@ export class Exchange implements ReplicaConnectionUser {
     this.#needsBudget = false;
     const choice = this.#context.replicas.pick(this.#excluded);
     if (choice === undefined) return this.#wait(otherwise);
-    const { replica, reason } = choice;
+    const { replica, reason, load } = choice;
     this.#record.attempts += 1;
     this.#record.replicaId = replica.id;
     this.#record.reason = reason;
-    this.#record.loadAtChoice = replica.inFlight;
+    this.#record.loadAtChoice = load;
     const attempt = new Attempt(replica);
     this.#attempt = attempt;
     const isSafe = this.#context.config.retryUnsafe || isIdempotent(this.#head.method);

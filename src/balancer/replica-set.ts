@@ -8,6 +8,8 @@ import type { PoolServices } from './replica-pool.ts';
 /** What was chosen and why, for the access log. */
 export interface Choice {
   readonly replica: Replica;
+  /** Requests that it had before this one. */
+  readonly load: number;
   /** `only`: there was no other. `last_resort`: all candidates are avoided for the moment. Else the policy's name. */
   readonly reason: string;
 }
@@ -48,7 +50,9 @@ export class ReplicaSet {
     this.#serving = this.#replicas.filter((replica) => replica.isServing);
   }
 
-  /** Chooses a replica for one attempt; undefined when none is serving but those in `excluded`. */
+  /**
+   * Chooses a replica for one attempt and counts the attempt there, until `endAttempt`; undefined when none is serving but those in `excluded`.
+   */
   pick(excluded: readonly Replica[]): Choice | undefined {
     const now = this.#services.deadlines.now;
     const mustLook = excluded.length > 0 || now < this.#markedUntil;
@@ -58,9 +62,11 @@ export class ReplicaSet {
     const replica = candidates.length === 1 ? first : (candidates[this.#policy.pick(candidates, this.#random)] ?? first);
     this.#choices += 1;
     replica.noteChoice(this.#choices);
+    const load = replica.inFlight;
+    replica.beginAttempt();
     if (now < this.#markedUntil && (replica.health.isAvoided(now) || replica.health.isEjected(now)))
-      return { replica, reason: 'last_resort' };
-    return { replica, reason: candidates.length === 1 ? 'only' : this.#policy.name };
+      return { replica, load, reason: 'last_resort' };
+    return { replica, load, reason: candidates.length === 1 ? 'only' : this.#policy.name };
   }
 
   /** The best sort there is: neither ejected nor avoided, else not ejected, else any. */

@@ -1,7 +1,8 @@
 import { expect, test } from 'vitest';
 import { StatsPacer } from './stats-report.ts';
 
-const stats = (requestsTotal: number) => ({ type: 'stats', at: requestsTotal, requestsTotal, errorsTotal: 0, inFlight: { 1: 0 } }) as const;
+const stats = (requestsTotal: number) =>
+  ({ type: 'stats', at: requestsTotal, requestsTotal, errorsTotal: 0, inFlight: { 1: 0 }, queued: 0 }) as const;
 
 test('changes are reported at once, sameness each second', () => {
   const pacer = new StatsPacer();

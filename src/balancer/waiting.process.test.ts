@@ -8,7 +8,7 @@ const echo = (): Promise<FakeReplica> =>
     incoming.pipe(response);
   });
 
-const waitingFor = (ms: number) => ({ replicaWaitMs: ms });
+const waitingFor = (ms: number) => ({ queue: { maxRequests: 1_000, maxBytes: 67_108_864, timeoutMs: ms, fromZero: false } });
 
 /** Requests that the balancer has taken and not answered. */
 const taken = (balancer: RunningBalancer): number => balancer.link.lastStats?.requestsTotal ?? 0;

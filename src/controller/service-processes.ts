@@ -1,10 +1,11 @@
 import { rm } from 'node:fs/promises';
+import { availableParallelism } from 'node:os';
 import { fileURLToPath } from 'node:url';
-import type { BalancerConfig } from '../domain/balancer-link.ts';
 import { writeFileAtomic } from '../shared/atomic-file.ts';
 import { servicePaths } from '../shared/paths.ts';
 import type { ProcessIdentity } from '../shared/process-identity.ts';
 import type { ServiceRecord } from '../store/records.ts';
+import { balancerConfig } from './balancer-config.ts';
 import type { DaemonContext } from './daemon-context.ts';
 import { foldersIn } from './folders-in.ts';
 import { greet } from './greeting.ts';
@@ -17,14 +18,8 @@ const reconcilerMain = fileURLToPath(new URL('service/main.ts', import.meta.url)
 /** How long a process may finish what it has when its service is gone, ms. */
 const endGraceMs = 2_000;
 
-/** How long a request waits when the last replica is lost, ms: a replacement on a machine that is there takes a second or a few, and clients rarely wait for less than this. */
-const replicaWaitMs = 30_000;
-
 /** With what the balancer ends when its port is taken; see `balancer/main.ts`. */
 const portBusyExitCode = 4;
-
-/** What `Retry-After` says while nothing is ready, s. */
-const retryAfterSeconds = 5;
 
 type Kind = 'balancer' | 'reconciler';
 
@@ -182,22 +177,7 @@ export class ServiceProcesses {
     const files = servicePaths(this.#context.paths, service.key);
     const spec = (await this.#context.store.services.version(service.name, service.version))?.task.service;
     if (spec === undefined) return;
-    const config: BalancerConfig = {
-      service: service.name,
-      host: service.host,
-      port: service.port,
-      policy: spec.loadBalancingPolicy,
-      controlSocket: files.balancerSocket,
-      lastReplicasFile: files.lastReplicas,
-      accessLog: files.accessLog,
-      firstByteTimeoutMs: spec.loadBalancer.firstByteTimeoutSeconds * 1_000,
-      idleTimeoutMs: spec.loadBalancer.idleTimeoutSeconds * 1_000,
-      maxBodyBytes: spec.loadBalancer.maxBodyBytes ?? null,
-      retryUnsafe: spec.loadBalancer.retryUnsafe,
-      exposeReplica: spec.loadBalancer.exposeReplica,
-      replicaWaitMs,
-      retryAfterSeconds,
-    };
+    const config = balancerConfig(service, spec, files, availableParallelism());
     writeFileAtomic(files.balancerConfig, `${JSON.stringify(config, undefined, 2)}\n`);
   }
 }

@@ -1,5 +1,5 @@
 import type { ReplicaAddress } from '../shared/replica-address.ts';
-import type { LoadBalancingPolicy } from './task.ts';
+import type { LoadBalancingPolicy, ReplicaProtocol } from './task.ts';
 
 /**
  * What the reconciler and the balancer say to each other: one JSON object per line over the balancer's Unix socket.
@@ -11,26 +11,58 @@ export interface BalancerConfig {
   readonly service: string;
   readonly host: string;
   readonly port: number;
+  /** Threads that serve the endpoint, at least 1; they share its port and their counts. */
+  readonly threads: number;
   readonly policy: LoadBalancingPolicy;
   readonly controlSocket: string;
   readonly lastReplicasFile: string;
   readonly accessLog: string;
+  /** Prometheus metrics over HTTP on this Unix socket, and on this port of 127.0.0.1 when it is not null. */
+  readonly metricsSocket: string;
+  readonly metricsPort: number | null;
+  /** PEM files; with them the endpoint speaks TLS alone, and HTTP/2 to clients that ask for it. */
+  readonly tls: { readonly keyFile: string; readonly certFile: string } | null;
+  /** What the replicas speak. `auto`: HTTP/1.1, or HTTP/2 without TLS for gRPC requests when the replica is found to speak it. */
+  readonly protocol: ReplicaProtocol;
+  /** Addresses or ranges (`10.0.0.0/8`) of proxies before us, whose `X-Forwarded-*` fields are believed. */
+  readonly trustedProxies: readonly string[];
+  /** Open connections of clients; null: what the limit of open files allows. */
+  readonly maxConnections: number | null;
+  /** How much of a request's head is read before it is refused; see `LoadBalancerSpec`. */
+  readonly maxRequestLineBytes: number;
+  readonly maxHeaderBytes: number;
+  readonly maxHeaderCount: number;
   /** See `LoadBalancerSpec`. */
   readonly firstByteTimeoutMs: number;
   readonly idleTimeoutMs: number;
   readonly maxBodyBytes: number | null;
   readonly retryUnsafe: boolean;
   readonly exposeReplica: boolean;
-  /** How long a request that meets no replica waits for one when the service had some a moment ago. */
-  readonly replicaWaitMs: number;
+  /** How long an idle connection of a client is kept. */
+  readonly keepAliveTimeoutMs: number;
+  /** Requests that meet no replica are held until one is there. */
+  readonly queue: RequestQueueLimits;
   /** Sent as `Retry-After` with 503, s. */
   readonly retryAfterSeconds: number;
+}
+
+/** How much may wait for a replica; what is beyond it is answered 503 at once. */
+export interface RequestQueueLimits {
+  readonly maxRequests: number;
+  /** Of the held bodies together. */
+  readonly maxBytes: number;
+  /** Of one request in all. */
+  readonly timeoutMs: number;
+  /** Whether requests wait though the service has had no replica for long, because their arrival makes it start one. */
+  readonly fromZero: boolean;
 }
 
 /** One replica as the balancer knows it. `draining`: finishes what it has and gets nothing new. */
 export interface BalancerReplica {
   readonly id: number;
   readonly address: ReplicaAddress;
+  /** Where it runs, such as `local` or `aws/us-east-2`; for the log. */
+  readonly place: string;
   /** Relative capacity, > 0; 1 unless the policy weighs. */
   readonly weight: number;
   readonly state: 'serving' | 'draining';
@@ -59,6 +91,8 @@ export type BalancerReport =
       readonly requestsTotal: number;
       readonly errorsTotal: number;
       readonly inFlight: Readonly<Record<string, number>>;
+      /** Requests that wait for a replica. */
+      readonly queued: number;
     }
   /** A replica refused, reset or hung: worth a probe at once. At most one a second per replica. */
   | { readonly type: 'suspect'; readonly replicaId: number; readonly reason: 'refused' | 'reset' | 'timeout' };

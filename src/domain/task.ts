@@ -87,6 +87,7 @@ export interface ServiceSpec {
   /** The port of a replica that requests go to. */
   readonly replicaPort: number;
   readonly tls: { readonly keyfile: string; readonly certfile: string } | undefined;
+  readonly protocol: ReplicaProtocol;
   /** How long in-flight requests of a replica that goes away may take, s. */
   readonly gracefulTerminationSeconds: number;
   /** Whether the endpoint listens on all addresses rather than on loopback. */
@@ -98,6 +99,10 @@ export interface ServiceSpec {
 export const loadBalancingPolicies = ['round_robin', 'least_load', 'instance_aware_least_load'] as const;
 export type LoadBalancingPolicy = (typeof loadBalancingPolicies)[number];
 
+/** The closed list of values of `protocol`: what the program of a service speaks. */
+export const replicaProtocols = ['auto', 'http', 'h2c'] as const;
+export type ReplicaProtocol = (typeof replicaProtocols)[number];
+
 /** Settings of the balancer (`load_balancer:`). Absent means the documented default. */
 export interface LoadBalancerSpec {
   /** A fixed port for the endpoint; otherwise the first free one from 30001. */
@@ -108,7 +113,23 @@ export interface LoadBalancerSpec {
   readonly maxBodyBytes: number | undefined;
   readonly retryUnsafe: boolean;
   readonly exposeReplica: boolean;
+  /** Undefined: one for each two vCPUs, at least 1. */
   readonly threads: number | undefined;
+  /** Bytes of a request line and of a whole head, and fields of a head. */
+  readonly maxRequestLineBytes: number;
+  readonly maxHeaderBytes: number;
+  readonly maxHeaderCount: number;
+  /** Open connections of clients; undefined: what the limit of open files allows. */
+  readonly maxConnections: number | undefined;
+  readonly keepAliveTimeoutSeconds: number;
+  /** Requests that wait for a replica, the bytes of their bodies together, and how long one waits; undefined: 600 s from zero replicas, else 30 s. */
+  readonly queueSize: number;
+  readonly queueBytes: number;
+  readonly queueTimeoutSeconds: number | undefined;
+  /** Addresses or CIDR ranges of proxies before the endpoint. */
+  readonly trustedProxies: readonly string[];
+  /** Of 127.0.0.1, for Prometheus; undefined: only the Unix socket. */
+  readonly metricsPort: number | undefined;
 }
 
 /** When a replica counts as ready. */

@@ -51,6 +51,8 @@ export interface ServicePaths {
   readonly balancerLog: string;
   /** JSON line per request. */
   readonly accessLog: string;
+  /** Prometheus metrics of the balancer over HTTP. */
+  readonly metricsSocket: string;
   /** What the balancer process reads at its start; see `domain/balancer-link.ts`. */
   readonly balancerConfig: string;
   /** The balancer's last good replica set. */
@@ -77,6 +79,7 @@ export function servicePaths(paths: HomePaths, key: string): ServicePaths {
     reconcilerLog: join(dir, 'reconciler.log'),
     balancerLog: join(dir, 'balancer.log'),
     accessLog: join(dir, 'access.log'),
+    metricsSocket: join(paths.runtimeDir, `m-${key}.sock`),
     balancerConfig: join(dir, 'balancer.json'),
     lastReplicas: join(dir, 'replicas.json'),
     balancerSocket: join(paths.runtimeDir, `b-${key}.sock`),

@@ -10,7 +10,7 @@ type Stats = Extract<BalancerReport, { type: 'stats' }>;
 
 /** A replica at a TCP port of this machine, in rotation. */
 export function aBalancerReplica(port: number, id = 1, changes: Partial<BalancerReplica> = {}): BalancerReplica {
-  return { id, address: { kind: 'tcp', host: '127.0.0.1', port }, weight: 1, state: 'serving', ...changes };
+  return { id, address: { kind: 'tcp', host: '127.0.0.1', port }, place: 'local', weight: 1, state: 'serving', ...changes };
 }
 
 /** A client of the control socket, as the reconciler is. */
@@ -179,16 +179,27 @@ export function balancerConfig(dir: string, changes: Partial<BalancerConfig> = {
     service: 'chat',
     host: '127.0.0.1',
     port: 0,
+    threads: 1,
     policy: 'least_load',
     controlSocket: join(dir, 'b.sock'),
     lastReplicasFile: join(dir, 'replicas.json'),
     accessLog: join(dir, 'access.log'),
+    metricsSocket: join(dir, 'm.sock'),
+    metricsPort: null,
+    tls: null,
+    protocol: 'auto',
+    trustedProxies: [],
+    maxConnections: null,
+    maxRequestLineBytes: 8_192,
+    maxHeaderBytes: 32_768,
+    maxHeaderCount: 100,
     firstByteTimeoutMs: 20_000,
     idleTimeoutMs: 20_000,
     maxBodyBytes: null,
     retryUnsafe: false,
     exposeReplica: true,
-    replicaWaitMs: 0,
+    keepAliveTimeoutMs: 75_000,
+    queue: { maxRequests: 1_000, maxBytes: 67_108_864, timeoutMs: 0, fromZero: false },
     retryAfterSeconds: 7,
     ...changes,
   };

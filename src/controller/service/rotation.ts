@@ -30,14 +30,14 @@ export class Rotation {
   serve(id: number, address: ReplicaAddress): void {
     const now = this.#replicas.get(id);
     if (now?.state === 'serving' && JSON.stringify(now.address) === JSON.stringify(address)) return;
-    this.#replicas.set(id, { id, address, weight: 1, state: 'serving' });
+    this.#replicas.set(id, { id, address, place: 'local', weight: 1, state: 'serving' });
     this.#push();
   }
 
   /** Leaves a replica what it has and gives it nothing new. */
   drain(id: number, address: ReplicaAddress): void {
     if (this.#replicas.get(id)?.state === 'draining') return;
-    this.#replicas.set(id, { id, address, weight: 1, state: 'draining' });
+    this.#replicas.set(id, { id, address, place: 'local', weight: 1, state: 'draining' });
     this.#push();
   }
 

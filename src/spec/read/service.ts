@@ -11,6 +11,7 @@ export function readService(fields: ServiceFields, resources: ResourceAlternativ
     loadBalancingPolicy: fields.load_balancing_policy ?? 'least_load',
     replicaPort: replicaPortOf(fields, resources) ?? 0,
     tls: fields.tls && { keyfile: expandPath(fields.tls.keyfile, base), certfile: expandPath(fields.tls.certfile, base) },
+    protocol: fields.protocol ?? 'auto',
     gracefulTerminationSeconds: fields.graceful_termination ?? fields.graceful_drain_seconds ?? 60,
     expose: fields.expose ?? false,
     loadBalancer: readLoadBalancer(fields.load_balancer ?? {}),
@@ -56,5 +57,15 @@ function readLoadBalancer(fields: NonNullable<ServiceFields['load_balancer']>): 
     retryUnsafe: fields.retry_unsafe ?? false,
     exposeReplica: fields.expose_replica ?? false,
     threads: fields.threads,
+    maxRequestLineBytes: fields.max_request_line_size ?? 8_192,
+    maxHeaderBytes: fields.max_header_size ?? 32_768,
+    maxHeaderCount: fields.max_header_count ?? 100,
+    maxConnections: fields.max_connections,
+    keepAliveTimeoutSeconds: fields.keep_alive_timeout_seconds ?? 75,
+    queueSize: fields.queue_size ?? 1_000,
+    queueBytes: fields.queue_bytes ?? 67_108_864,
+    queueTimeoutSeconds: fields.queue_timeout_seconds,
+    trustedProxies: fields.trusted_proxies ?? [],
+    metricsPort: fields.metrics_port,
   };
 }

@@ -1,5 +1,6 @@
 import { z } from 'zod';
-import { loadBalancingPolicies } from '../../domain/task.ts';
+import { loadBalancingPolicies, replicaProtocols } from '../../domain/task.ts';
+import { isAddressRange } from '../../shared/address-range.ts';
 import {
   anyMap,
   byteSize,
@@ -85,6 +86,8 @@ const replicaPolicy = section({
   spot_placer: field(word(['dynamic_fallback']), 'Spread spot machines over zones and leave those that preempt. Needs `use_spot: true`.'),
 });
 
+const addressRange = z.string().refine(isAddressRange, 'is neither an address nor a range such as 10.0.0.0/8');
+
 const loadBalancer = section({
   port: field(port, 'A fixed port for the endpoint.', { words: 'the first free one from 30001' }),
   first_byte_timeout_seconds: field(duration, 'How long a replica may take until the first byte of its answer.', 300),
@@ -93,7 +96,27 @@ const loadBalancer = section({
   max_body_size: field(byteSize, 'Largest body of a request: bytes, or a size such as `16MB`.', { words: 'unlimited' }),
   retry_unsafe: field(z.boolean(), 'Send POST and PATCH requests again when a replica failed before it answered.', false),
   expose_replica: field(z.boolean(), 'Name the replica that answered in a response header.', false),
-  threads: field(wholeNumber.min(1).max(64), 'Threads of the balancer.', 1),
+  threads: field(wholeNumber.min(1).max(64), 'Threads of the balancer, which share the port.', { words: 'one for each two vCPUs' }),
+  max_request_line_size: field(byteSize, 'Longest request line (method and URL); a longer one is answered 414.', 8_192),
+  max_header_size: field(byteSize, 'Largest head of a request, all header fields together; a larger one is answered 431.', 32_768),
+  max_header_count: field(wholeNumber.min(1).max(10_000), 'Most header fields of a request; more are answered 431.', 100),
+  max_connections: field(wholeNumber.min(1), 'Most open connections of clients; more are answered 503.', {
+    words: 'what the limit of open files allows',
+  }),
+  keep_alive_timeout_seconds: field(duration, 'How long an idle connection of a client is kept open.', 75),
+  queue_size: field(wholeNumber.min(0), 'Most requests that wait while no replica is ready; more are answered 503.', 1_000),
+  queue_bytes: field(byteSize, 'Most bytes of bodies of waiting requests, all together.', { words: '64MB' }),
+  queue_timeout_seconds: field(duration, 'How long a request waits while no replica is ready.', {
+    words: '600 where `min_replicas` is 0, otherwise 30',
+  }),
+  trusted_proxies: field(
+    z.array(addressRange),
+    'Proxies before the endpoint, as addresses or ranges such as `10.0.0.0/8`: their `X-Forwarded-*` fields are believed.',
+    {
+      words: 'none',
+    },
+  ),
+  metrics_port: field(port, 'A port of 127.0.0.1 on which Prometheus finds the metrics, beside their Unix socket.', { words: 'none' }),
 });
 
 const tls = section({
@@ -123,6 +146,11 @@ export const serviceSection = section({
   ),
   ports: field(port, 'The port of a replica that requests go to.', { words: 'the only one of `resources.ports`' }),
   tls: field(tls, 'Serve the endpoint over TLS.'),
+  protocol: field(
+    word(replicaProtocols),
+    'What the program speaks: `http` (HTTP/1.1), `h2c` (HTTP/2 without TLS, as gRPC servers do), or `auto`.',
+    'auto',
+  ),
   load_balancer: field(loadBalancer, 'Settings of the endpoint.'),
   graceful_termination: field(
     duration,
