@@ -69,17 +69,38 @@ export interface BalancerReplica {
 }
 
 /** From the reconciler. The whole set each time, so that a lost message does no harm; lower revisions than the last are ignored within an epoch. */
-export type BalancerCommand = {
+export interface ReplicasCommand {
   readonly type: 'replicas';
   /** Changes with each start of a reconciler. */
   readonly epoch: string;
   readonly revision: number;
   readonly replicas: readonly BalancerReplica[];
-};
+}
+
+/**
+ * From the daemon: the process is to start its successor, with the code and the config file that are there now, and to give it its listening
+ * sockets. The successor takes over the path of the control socket and says hello there; then the process closes its own control connections,
+ * accepts nothing more, lets what is under way end, and ends. When no successor comes up the process goes on as if it had not been asked.
+ */
+export interface HandOverCommand {
+  readonly type: 'hand-over';
+}
+
+/** What the control socket takes. */
+export type BalancerCommand = ReplicasCommand;
 
 /** From the balancer. */
 export type BalancerReport =
-  | { readonly type: 'hello'; readonly pid: number; readonly port: number; readonly startedAt: number }
+  | {
+      readonly type: 'hello';
+      readonly pid: number;
+      readonly port: number;
+      readonly startedAt: number;
+      /** Of the code that the process runs (`shared/code-version.ts`); absent from processes older than this field. */
+      readonly version?: string;
+      /** Fingerprint of the text of the config file it was started with (`shared/fingerprint.ts`). */
+      readonly config?: string;
+    }
   /** The set of that revision is in force: no request that begins from now on goes to a replica that is not serving in it. */
   | { readonly type: 'applied'; readonly epoch: string; readonly revision: number }
   /** Each 250 ms when anything changed, else each second. */

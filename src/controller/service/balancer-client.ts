@@ -1,5 +1,5 @@
 import { connect, type Socket } from 'node:net';
-import type { BalancerCommand, BalancerReport } from '../../domain/balancer-link.ts';
+import type { ReplicasCommand, BalancerReport } from '../../domain/balancer-link.ts';
 import type { Clock } from '../../shared/clock.ts';
 import { splitLines } from '../../shared/lines.ts';
 import type { Logger } from '../../shared/log.ts';
@@ -30,7 +30,7 @@ export class BalancerClient implements RotationSink {
   readonly #log: Logger;
   readonly #listeners: BalancerListeners;
   #socket: Socket | undefined;
-  #newest: BalancerCommand | undefined;
+  #newest: ReplicasCommand | undefined;
   #appliedRevision = 0;
   #waiting: { readonly revision: number; readonly resolve: (applied: boolean) => void }[] = [];
   #startedAt: number | undefined;
@@ -58,7 +58,7 @@ export class BalancerClient implements RotationSink {
     }
   }
 
-  send(command: BalancerCommand): void {
+  send(command: ReplicasCommand): void {
     this.#newest = command;
     this.#socket?.write(`${JSON.stringify(command)}\n`);
   }

@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest';
-import type { BalancerCommand } from '../../domain/balancer-link.ts';
+import type { ReplicasCommand } from '../../domain/balancer-link.ts';
 import { Rotation } from './rotation.ts';
 
 const address = { kind: 'tcp', host: '127.0.0.1', port: 1 } as const;
 
 function aRotation() {
-  const sent: BalancerCommand[] = [];
+  const sent: ReplicasCommand[] = [];
   const rotation = new Rotation({ send: (command) => sent.push(command), applied: async (revision) => revision <= sent.length }, 'epoch');
   const states = () => sent.at(-1)?.replicas.map(({ id, state }) => `${id} ${state}`);
   return { rotation, sent, states };

@@ -1,10 +1,10 @@
-import type { BalancerCommand, BalancerReplica } from '../../domain/balancer-link.ts';
+import type { ReplicasCommand, BalancerReplica } from '../../domain/balancer-link.ts';
 import type { ReplicaAddress } from '../../shared/replica-address.ts';
 
 /** Where the sets go: the link to the balancer. */
 export interface RotationSink {
   /** Sends the set, now or as soon as the balancer is there; a newer set replaces one not yet sent. */
-  send(command: BalancerCommand): void;
+  send(command: ReplicasCommand): void;
   /** Settles when that revision is in force, or after `timeoutMs` when the balancer does not say so. */
   applied(revision: number, timeoutMs: number): Promise<boolean>;
 }

@@ -1,0 +1,8 @@
+import { expect, test } from 'vitest';
+import { fingerprint } from './fingerprint.ts';
+
+test('equal texts have equal fingerprints, others differ', () => {
+  expect(fingerprint('a')).toBe(fingerprint('a'));
+  expect(fingerprint('a')).not.toBe(fingerprint('b'));
+  expect(fingerprint('')).toMatch(/^[0-9a-f]{16}$/);
+});
