@@ -4,9 +4,10 @@ import type { BalancerContext } from './balancer-context.ts';
 import type { Timed } from './deadlines.ts';
 import type { ExchangeClient } from './exchange-client.ts';
 import { Exchange } from './exchange.ts';
-import type { Trailers } from './http1/chunked-decoder.ts';
+import { noTrailers, type Trailers } from './http1/chunked-decoder.ts';
 import type { Fault } from './http1/faults.ts';
 import type { ForwardedClient } from './http1/forward-request.ts';
+import { Http1Reply, type Http1ReplyOwner } from './http1-reply.ts';
 import { defaultHeadLimits } from './http1/limits.ts';
 import { isClientFault, writeOwnResponse, type OwnResponse } from './http1/own-response.ts';
 import type { RequestHead } from './http1/request-head.ts';
@@ -23,26 +24,30 @@ const lingerMs = 2_000;
 const maxPipelinedBytes = 65_536;
 
 /** One connection of a client: reads requests off it one after the other and gives each to an exchange. */
-export class ClientConnection implements RequestSink, ExchangeClient, Timed {
+export class ClientConnection implements RequestSink, ExchangeClient, Http1ReplyOwner, Timed {
   readonly forwarded: ForwardedClient;
-  readonly writer: MessageWriter;
+  readonly reply: Http1Reply;
   deadlineAt: number;
   readonly #socket: Socket;
   readonly #context: BalancerContext;
   readonly #onClosed: (connection: ClientConnection) => void;
   readonly #parser = new RequestParser(this, defaultHeadLimits);
+  readonly #writer: MessageWriter;
   #exchange: Exchange | undefined;
   /** `lingering`: all was said, what still comes is thrown away until the client closes. */
   #state: 'open' | 'lingering' | 'closed' = 'open';
   /** Read but not looked at: belongs to the requests after the current one. */
   #pipelined: Buffer | undefined;
   #isConsuming = false;
+  /** The connection carries plain bytes: it was upgraded. */
+  #isTunnel = false;
 
   constructor(socket: Socket, context: BalancerContext, onClosed: (connection: ClientConnection) => void) {
     this.#socket = socket;
     this.#context = context;
     this.#onClosed = onClosed;
-    this.writer = new MessageWriter(socket);
+    this.#writer = new MessageWriter(socket);
+    this.reply = new Http1Reply(this.#writer, this);
     this.forwarded = { address: plainAddress(socket.remoteAddress), proto: 'http', isTrusted: false };
     this.deadlineAt = context.deadlines.in(headTimeoutMs);
     socket.on('data', (chunk: Buffer) => this.#onData(chunk));
@@ -73,11 +78,12 @@ export class ClientConnection implements RequestSink, ExchangeClient, Timed {
   // ---- RequestSink
 
   requestHead(head: RequestHead): void {
+    this.reply.begin(head);
     this.#exchange = new Exchange(this.#context, this, head);
   }
 
   body(bytes: Buffer, from: number, to: number): void {
-    this.#exchange?.requestBody(bytes.subarray(from, to));
+    this.#exchange?.requestBody(bytes, from, to);
   }
 
   requestEnd(trailers: Trailers): void {
@@ -100,7 +106,8 @@ export class ClientConnection implements RequestSink, ExchangeClient, Timed {
     if (this.#socket.isPaused() && !waits) this.#socket.resume();
   }
 
-  exchangeDone(isPersistent: boolean): void {
+  exchangeDone(): void {
+    const { isPersistent } = this.reply;
     this.#exchange = undefined;
     if (this.#state !== 'open') return;
     if (!isPersistent) this.#closeAfterReply();
@@ -111,6 +118,7 @@ export class ClientConnection implements RequestSink, ExchangeClient, Timed {
   }
 
   exchangeBroken(): void {
+    this.reply.breakOff();
     this.#exchange = undefined;
     this.#state = 'closed';
     // A reset, as the plain end of a connection would be the proper end of a body that has no length. What was written leaves first.
@@ -119,6 +127,28 @@ export class ClientConnection implements RequestSink, ExchangeClient, Timed {
       this.#socket.write('', () => this.#socket.resetAndDestroy());
       this.deadlineAt = this.#context.deadlines.in(lingerMs);
     }
+  }
+
+  // ---- Http1ReplyOwner
+
+  get isRequestRead(): boolean {
+    return this.#exchange?.isRequestRead === true;
+  }
+
+  get isDraining(): boolean {
+    return this.#context.counters.isDraining;
+  }
+
+  switchProtocols(): void {
+    this.#isTunnel = true;
+    this.#parser.becomeRaw();
+    const early = this.#pipelined;
+    this.#pipelined = undefined;
+    if (early !== undefined) {
+      this.#parser.feed(early, 0);
+      this.#exchange?.advance();
+    }
+    if (this.#socket.isPaused()) this.#socket.resume();
   }
 
   // ---- Timed
@@ -137,11 +167,16 @@ export class ClientConnection implements RequestSink, ExchangeClient, Timed {
     if (this.#state !== 'open') return;
     // Not through `#guarded`: this is the hot path.
     try {
-      if (this.#pipelined !== undefined || this.#exchange?.isRequestRead === true) this.#putAside(chunk);
+      if (this.#mustWait) this.#putAside(chunk);
       else this.#consume(chunk);
     } catch (error) {
       this.#crash(error);
     }
+  }
+
+  /** The bytes belong to a request that comes after the current one. */
+  get #mustWait(): boolean {
+    return !this.#isTunnel && (this.#pipelined !== undefined || this.#exchange?.isRequestRead === true);
   }
 
   /** Works on one read: as many requests as can be answered at once, and the beginning of one that cannot. */
@@ -150,7 +185,7 @@ export class ClientConnection implements RequestSink, ExchangeClient, Timed {
     const wasInHead = this.#parser.isInHead;
     let at = 0;
     while (at < chunk.length && this.#state === 'open') {
-      if (this.#exchange?.isRequestRead === true || (this.#exchange === undefined && this.#socket.writableNeedDrain)) {
+      if (this.#mustWait || (this.#exchange === undefined && this.#socket.writableNeedDrain)) {
         this.#putAside(chunk.subarray(at));
         break;
       }
@@ -162,7 +197,7 @@ export class ClientConnection implements RequestSink, ExchangeClient, Timed {
   }
 
   #putAside(bytes: Buffer): void {
-    this.#pipelined = this.#pipelined === undefined ? bytes : Buffer.concat([this.#pipelined, bytes]);
+    this.#pipelined = this.#pipelined === undefined ? Buffer.from(bytes) : Buffer.concat([this.#pipelined, bytes]);
     if (this.#pipelined.length >= maxPipelinedBytes) this.#socket.pause();
   }
 
@@ -180,9 +215,11 @@ export class ClientConnection implements RequestSink, ExchangeClient, Timed {
   }
 
   #onEnd(): void {
+    if (this.#isTunnel && this.#exchange !== undefined) return this.#exchange.requestEnd(noTrailers);
     // A client that closed cannot be told from one that only sends no more; the work of a replica is not spent on the first.
-    if (this.#exchange !== undefined || this.#state === 'closed') this.destroy();
-    else this.#socket.end();
+    if (this.#exchange !== undefined || this.#state === 'closed') return this.destroy();
+    this.#socket.end();
+    return undefined;
   }
 
   #onClose(): void {
@@ -204,8 +241,8 @@ export class ClientConnection implements RequestSink, ExchangeClient, Timed {
     record.status = response.status;
     record.code = response.code;
     record.outcome = isClientFault(response.status) ? 'refused' : 'unavailable';
-    this.writer.text(writeOwnResponse(response, undefined, record.requestId, false));
-    this.writer.flush();
+    this.#writer.text(writeOwnResponse(response, undefined, record.requestId, false));
+    this.#writer.flush();
     this.#closeAfterReply();
     log(record);
   }

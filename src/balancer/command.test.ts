@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { readCommand } from './command.ts';
 
-const replica = { id: 1, address: { kind: 'tcp', host: '127.0.0.1', port: 80 }, weight: 1, state: 'serving' };
+const replica = { id: 1, address: { kind: 'tcp', host: '127.0.0.1', port: 80 }, place: 'local', weight: 1, state: 'serving' };
 const command = { type: 'replicas', epoch: 'e', revision: 3, replicas: [replica] };
 
 test('a replicas command is read as it was written', () => {

@@ -3,17 +3,14 @@ import { openRecord, withoutQuery, type AccessRecord } from './access-record.ts'
 import { Attempt } from './attempt.ts';
 import type { BalancerContext } from './balancer-context.ts';
 import type { ExchangeClient } from './exchange-client.ts';
-import { chunkedLength } from './http1/body-length.ts';
 import type { Trailers } from './http1/chunked-decoder.ts';
 import type { Fault } from './http1/faults.ts';
-import { forwardRequestHead, givenRequestId } from './http1/forward-request.ts';
-import * as forward from './http1/forward-response.ts';
-import { isClientFault, writeOwnResponse, type OwnResponse } from './http1/own-response.ts';
+import { givenRequestId } from './http1/forward-request.ts';
+import { isClientFault, type OwnResponse } from './http1/own-response.ts';
 import type { RequestHead } from './http1/request-head.ts';
 import type { ResponseHead } from './http1/response-head.ts';
-import { LF } from './http1/octets.ts';
 import * as own from './own-responses.ts';
-import type { ReplicaConnection, ReplicaConnectionUser } from './replica-connection.ts';
+import type { ReplicaStream, ReplicaStreamUser } from './replica-stream.ts';
 import type { Replica } from './replica.ts';
 import { blame, blameForDial, judgeStatus } from './replica-verdict.ts';
 import type { Waiting } from './waiting-room.ts';
@@ -24,15 +21,21 @@ import { decideRetry, isIdempotent, type FailedAttempt } from './retry-decision.
 const maxIdleForUnsafeMs = 1_000;
 /** Request body held while there is no connection yet; the client waits beyond it. */
 const holdBytes = 262_144;
+/** Of a WebSocket connection on which nothing moves: peers that care for it send pings. */
+const tunnelIdleMs = 3_600_000;
+
+/** Shared by the many requests that never try a second replica. */
+const noReplicas: Replica[] = [];
 
 /** The life of one request: admit, pick, send, relay, done. It may be cut short at any point from both sides. */
-export class Exchange implements ReplicaConnectionUser {
+export class Exchange implements ReplicaStreamUser {
   readonly #context: BalancerContext;
   readonly #client: ExchangeClient;
   readonly #head: RequestHead;
   readonly #record: AccessRecord;
   readonly #replay = new ReplayBuffer();
-  readonly #excluded: Replica[] = [];
+  /** Replicas that this request is not sent to again. */
+  #excluded: Replica[] = noReplicas;
   #timesSent = 0;
   /** The next attempt is one that the budget must allow. */
   #needsBudget = false;
@@ -47,16 +50,11 @@ export class Exchange implements ReplicaConnectionUser {
   #isAnswered = false;
   /** The client got part of the response: from here on there can be no other. */
   #isCommitted = false;
-  #sawContinue = false;
   /** The replica takes no more of the request for now. */
   #isUploadBlocked = false;
   #response: ResponseHead | undefined;
-  #framing: forward.OutgoingFraming = 'none';
-  #isPersistent = false;
   #isResponseRead = false;
   #fault: Fault | undefined;
-  /** Whether what was relayed of an event stream is whole events. */
-  #endsBetweenEvents = true;
 
   constructor(context: BalancerContext, client: ExchangeClient, head: RequestHead) {
     this.#context = context;
@@ -77,23 +75,23 @@ export class Exchange implements ReplicaConnectionUser {
 
   // ---- What the client does
 
-  /** A piece of the request's body. */
-  requestBody(bytes: Buffer): void {
+  /** A piece of the request's body. The buffer may be written over after `advance` has returned. */
+  requestBody(bytes: Buffer, from: number, to: number): void {
     if (this.#phase === 'done') return;
-    this.#record.bytesIn += bytes.length;
-    const connection = this.#attempt?.connection;
+    this.#record.bytesIn += to - from;
+    const stream = this.#attempt?.stream;
     if (this.#isTooLarge(this.#record.bytesIn)) this.#answer(own.refusal('body_too_large'));
     else {
-      if (!this.#isAnswered) this.#replay.add(bytes, connection !== undefined);
-      if (connection !== undefined) this.#sendBody(connection, bytes);
+      if (!this.#isAnswered) this.#replay.add(bytes, from, to, stream !== undefined);
+      stream?.body(bytes, from, to);
     }
   }
 
-  /** The whole request was read. */
+  /** The whole request was read; on a WebSocket connection, the client sends no more. */
   requestEnd(trailers: Trailers): void {
     if (this.#phase === 'done') return;
     this.#requestTrailers = trailers;
-    if (this.#attempt?.connection !== undefined) this.#sendEnd(this.#attempt.connection, trailers);
+    this.#attempt?.stream?.end(trailers);
   }
 
   /** The request's body broke a rule. */
@@ -103,16 +101,16 @@ export class Exchange implements ReplicaConnectionUser {
 
   /** One read of the client was worked on: begins the exchange, or sends on what was read. */
   advance(): void {
-    const connection = this.#attempt?.connection;
+    const stream = this.#attempt?.stream;
     if (this.#phase === 'new') this.#admit();
-    else if (connection !== undefined) this.#flushRequest(connection);
+    else if (stream !== undefined) this.#flushRequest(stream);
     else if (this.#phase === 'connecting' && this.#replay.bytes > holdBytes) this.#client.pauseReading();
   }
 
   /** The client takes bytes again. */
   clientDrained(): void {
     this.#progress();
-    this.#attempt?.connection?.resume();
+    this.#attempt?.stream?.resume();
   }
 
   /** The client left: the replica need not go on. */
@@ -125,7 +123,7 @@ export class Exchange implements ReplicaConnectionUser {
   /** Too long without progress. `isClientStalled`: bytes wait for a client that does not read. */
   onDeadline(isClientStalled: boolean): void {
     if (this.#phase === 'done') return;
-    if (isClientStalled) {
+    if (isClientStalled || this.#isTunnel) {
       this.clientGone();
       this.#client.exchangeBroken();
     } else if (this.#phase !== 'relaying' && !this.isRequestRead && !this.#isUploadBlocked) this.#answer(own.requestTimeout);
@@ -146,7 +144,7 @@ export class Exchange implements ReplicaConnectionUser {
 
   #isTooLarge(bytes: number): boolean {
     const { maxBodyBytes } = this.#context.config;
-    return maxBodyBytes !== null && bytes > maxBodyBytes;
+    return maxBodyBytes !== null && bytes > maxBodyBytes && !this.#isTunnel;
   }
 
   /** `otherwise`: the answer when there is no replica to try. `mustBeNew`: take no connection that served before. */
@@ -168,7 +166,7 @@ export class Exchange implements ReplicaConnectionUser {
     this.#phase = 'connecting';
     // Dialling has its own, shorter limit.
     this.#client.deadlineAt = Number.POSITIVE_INFINITY;
-    return attempt.dial((error, connection) => this.#dialled(attempt, error, connection));
+    return attempt.dial((error, stream) => this.#dialled(attempt, error, stream));
   }
 
   /** No replica can take it at this moment, or no retry is left: that may change within moments. */
@@ -183,13 +181,13 @@ export class Exchange implements ReplicaConnectionUser {
   }
 
   #lookAgain(): void {
-    this.#excluded.length = 0;
+    this.#excluded = noReplicas;
     this.#pick(this.#otherwise);
   }
 
-  #dialled(attempt: Attempt, error: DialError | undefined, connection: ReplicaConnection | undefined): void {
+  #dialled(attempt: Attempt, error: DialError | undefined, stream: ReplicaStream | undefined): void {
     try {
-      if (connection !== undefined) return this.#send(connection);
+      if (stream !== undefined) return this.#send(stream);
       blameForDial(this.#context, attempt.replica, error);
       return this.#retry({ how: 'unreached', wasReused: false }, own.noReadyReplica(this.#context.config));
     } catch (unexpected) {
@@ -198,31 +196,21 @@ export class Exchange implements ReplicaConnectionUser {
     }
   }
 
-  #send(connection: ReplicaConnection): void {
+  #send(stream: ReplicaStream): void {
     this.#phase = 'sent';
     this.#timesSent += 1;
     this.#record.sentMs = this.#elapsed();
-    connection.begin(this, this.#head.method);
-    connection.writer.text(forwardRequestHead(this.#head, this.#client.forwarded, this.#record.requestId));
-    for (const bytes of this.#replay.parts) this.#sendBody(connection, bytes);
+    stream.begin(this, this.#head, this.#client.forwarded, this.#record.requestId);
+    for (const bytes of this.#replay.parts) stream.body(bytes, 0, bytes.length);
     this.#replay.trim();
-    if (this.#requestTrailers !== undefined) this.#sendEnd(connection, this.#requestTrailers);
+    if (this.#requestTrailers !== undefined) stream.end(this.#requestTrailers);
     this.#client.resumeReading();
-    this.#flushRequest(connection);
+    this.#flushRequest(stream);
   }
 
-  #sendBody(connection: ReplicaConnection, bytes: Buffer): void {
-    if (this.#head.bodyLength === chunkedLength) connection.writer.chunk(bytes, 0, bytes.length);
-    else connection.writer.bytes(bytes, 0, bytes.length);
-  }
-
-  #sendEnd(connection: ReplicaConnection, trailers: Trailers): void {
-    if (this.#head.bodyLength === chunkedLength) connection.writer.text(forward.lastChunk(trailers));
-  }
-
-  #flushRequest(connection: ReplicaConnection): void {
+  #flushRequest(stream: ReplicaStream): void {
     this.#progress();
-    this.#isUploadBlocked = !connection.writer.flush();
+    this.#isUploadBlocked = !stream.flush();
     if (this.#isUploadBlocked) this.#client.pauseReading();
   }
 
@@ -236,9 +224,7 @@ export class Exchange implements ReplicaConnectionUser {
 
   responseInterim(head: ResponseHead): void {
     this.#noteAnswer();
-    if (head.status === 100) this.#sawContinue = true;
-    const isPassedOn = this.#head.minorVersion === 1 && (head.status === 100 || head.status === 103);
-    if (isPassedOn) this.#client.writer.text(forward.forwardInterimHead(head));
+    if (head.status === 100 || head.status === 103) this.#client.reply.interim(head);
   }
 
   responseHead(head: ResponseHead): void {
@@ -246,12 +232,7 @@ export class Exchange implements ReplicaConnectionUser {
     this.#phase = 'relaying';
     this.#response = head;
     this.#record.status = head.status;
-    this.#framing = forward.responseFraming(head, this.#head);
-    // A client that was never told to continue may or may not send its body: what comes next could be read in two ways.
-    const isBodyDoubtful = this.#head.expectsContinue && !this.#sawContinue && !this.isRequestRead;
-    this.#isPersistent = this.#head.isPersistent && this.#framing !== 'close' && !isBodyDoubtful && !this.#context.counters.isDraining;
-    const additions = { requestId: this.#record.requestId, isPersistent: this.#isPersistent, ownLines: this.#ownLines() };
-    this.#client.writer.text(forward.forwardResponseHead(head, this.#head, this.#framing, additions));
+    this.#client.reply.head(head, this.#record.requestId, this.#ownLines());
     if (this.#attempt !== undefined) judgeStatus(this.#context, this.#attempt.replica, head);
   }
 
@@ -269,47 +250,42 @@ export class Exchange implements ReplicaConnectionUser {
 
   body(bytes: Buffer, from: number, to: number): void {
     this.#record.bytesOut += to - from;
-    if (this.#framing === 'chunked') {
-      this.#client.writer.chunk(bytes, from, to);
-      this.#endsBetweenEvents = bytes[to - 1] === LF && bytes[to - 2] === LF;
-    } else this.#client.writer.bytes(bytes, from, to);
+    this.#client.reply.body(bytes, from, to);
   }
 
   responseEnd(trailers: Trailers): void {
     this.#isResponseRead = true;
-    if (this.#framing === 'chunked') this.#client.writer.text(forward.lastChunk(trailers));
+    this.#client.reply.end(trailers);
   }
 
   responseFault(fault: Fault): void {
     this.#fault = fault;
   }
 
-  afterRead(hasExcess: boolean): void {
+  afterRead(): void {
     if (this.#fault !== undefined) return this.#replicaBroke(this.#fault);
     this.#progress();
     this.#isCommitted = this.#phase === 'relaying';
-    const isClientReady = this.#client.writer.flush();
-    if (this.#isResponseRead) return this.#finish(hasExcess);
-    return isClientReady ? undefined : this.#attempt?.connection?.pause();
+    const isClientReady = this.#client.reply.flush();
+    if (this.#isResponseRead) return this.#finish();
+    return isClientReady ? undefined : this.#attempt?.stream?.pause();
   }
 
-  #finish(hasExcess: boolean): void {
-    const response = this.#response;
-    if (response?.isPersistent === true && this.isRequestRead && !hasExcess) this.#attempt?.keepConnection(response);
+  #finish(): void {
+    if (this.#response !== undefined) this.#attempt?.release(this.#response, this.isRequestRead);
     this.#dropAttempt();
     this.#close('ok');
-    // Draining may have begun after the head was sent.
-    this.#client.exchangeDone(this.#isPersistent && this.isRequestRead && !this.#context.counters.isDraining);
+    this.#client.exchangeDone();
   }
 
   // ---- What can go wrong
 
-  connectionLost(): void {
+  streamLost(): void {
     const attempt = this.#attempt;
     if (attempt === undefined || this.#phase === 'done') return;
-    const wasReused = attempt.connection?.isReused === true;
-    // The end of a connection that had been idle says nothing against the replica.
-    if (this.#isAnswered || !wasReused) blame(this.#context, attempt.replica, 'reset');
+    const wasReused = attempt.stream?.isReused === true;
+    // The end of a connection that had been idle says nothing against the replica, nor does that of a WebSocket connection.
+    if (!this.#isTunnel && (this.#isAnswered || !wasReused)) blame(this.#context, attempt.replica, 'reset');
     const lost = own.replicaLost(this.#context.config);
     if (this.#isAnswered) this.#answer(lost);
     else this.#retry({ how: 'lost', wasReused }, lost);
@@ -339,7 +315,7 @@ export class Exchange implements ReplicaConnectionUser {
     if (decision === 'give-up') return this.#answer(otherwise);
     // Connects cost a replica nothing, so only requests that were sent are held to the budget.
     this.#needsBudget = failed.how === 'lost';
-    if (tried !== undefined) this.#excluded.push(tried);
+    if (tried !== undefined) this.#excluded = [...this.#excluded, tried];
     return this.#pick(otherwise);
   }
 
@@ -347,30 +323,23 @@ export class Exchange implements ReplicaConnectionUser {
   #answer(response: OwnResponse): void {
     if (this.#phase === 'done') return undefined;
     this.#dropAttempt();
-    if (this.#isCommitted) return this.#breakOff();
-    const { isDraining } = this.#context.counters;
-    const isPersistent = this.#head.isPersistent && this.isRequestRead && response.status !== 500 && !isDraining;
-    this.#client.writer.clear();
-    this.#client.writer.text(writeOwnResponse(response, this.#head, this.#record.requestId, isPersistent));
-    this.#client.writer.flush();
+    if (this.#isCommitted) {
+      this.#close('truncated');
+      return this.#client.exchangeBroken();
+    }
+    this.#client.reply.own(response, this.#record.requestId);
+    this.#client.reply.flush();
     this.#record.status = response.status;
     this.#record.code ??= response.code;
     this.#close(isClientFault(response.status) ? 'refused' : 'unavailable');
-    this.#client.exchangeDone(isPersistent);
-    return undefined;
-  }
-
-  #breakOff(): void {
-    const response = this.#response;
-    if (this.#framing === 'chunked' && this.#endsBetweenEvents && response !== undefined && forward.isEventStream(response)) {
-      this.#client.writer.chunk(own.brokenEventStream, 0, own.brokenEventStream.length);
-    }
-    this.#client.writer.flush();
-    this.#close('truncated');
-    this.#client.exchangeBroken();
+    return this.#client.exchangeDone();
   }
 
   // ---- Bookkeeping
+
+  get #isTunnel(): boolean {
+    return this.#response?.isTunnel === true;
+  }
 
   #dropAttempt(): void {
     this.#attempt?.end();
@@ -389,9 +358,13 @@ export class Exchange implements ReplicaConnectionUser {
 
   /** Something moved: the limit counts anew. */
   #progress(): void {
+    this.#client.deadlineAt = this.#context.deadlines.in(this.#patienceMs());
+  }
+
+  #patienceMs(): number {
     const { idleTimeoutMs, firstByteTimeoutMs } = this.#context.config;
-    const isWaiting = this.#phase === 'sent' && this.isRequestRead;
-    this.#client.deadlineAt = this.#context.deadlines.in(isWaiting ? firstByteTimeoutMs : idleTimeoutMs);
+    if (this.#isTunnel) return tunnelIdleMs;
+    return this.#phase === 'sent' && this.isRequestRead ? firstByteTimeoutMs : idleTimeoutMs;
   }
 
   #elapsed(): number {

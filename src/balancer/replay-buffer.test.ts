@@ -1,25 +1,26 @@
 import { expect, test } from 'vitest';
 import { ReplayBuffer } from './replay-buffer.ts';
 
-const kibibytes = (count: number): Buffer => Buffer.alloc(count * 1_024);
+const add = (replay: ReplayBuffer, kibibytes: number, isSent: boolean): void =>
+  replay.add(Buffer.alloc(kibibytes * 1_024), 0, kibibytes * 1_024, isSent);
 
 test('everything up to a mebibyte can be sent again', () => {
   const replay = new ReplayBuffer();
-  for (let part = 0; part < 16; part += 1) replay.add(kibibytes(64), true);
+  for (let part = 0; part < 16; part += 1) add(replay, 64, true);
   expect({ bytes: replay.bytes, isComplete: replay.isComplete, parts: replay.parts.length }).toEqual({
     bytes: 1_048_576,
     isComplete: true,
     parts: 16,
   });
-  replay.add(kibibytes(1), true);
+  add(replay, 1, true);
   expect({ bytes: replay.bytes, isComplete: replay.isComplete }).toEqual({ bytes: 0, isComplete: false });
-  replay.add(kibibytes(1), true);
+  add(replay, 1, true);
   expect(replay.bytes).toBe(0);
 });
 
 test('what was not sent yet is never given up', () => {
   const replay = new ReplayBuffer();
-  replay.add(kibibytes(2_000), false);
+  add(replay, 2_000, false);
   expect(replay.isComplete).toBe(true);
   replay.trim();
   expect(replay.isComplete).toBe(false);
@@ -29,4 +30,12 @@ test('a request without a body stays replayable after its parts are let go', () 
   const replay = new ReplayBuffer();
   replay.release();
   expect(replay.isComplete).toBe(true);
+});
+
+test('the pieces are copies, as the buffer of a read is used again', () => {
+  const replay = new ReplayBuffer();
+  const read = Buffer.from('.hello.');
+  replay.add(read, 1, 6, false);
+  read.fill('x');
+  expect(Buffer.concat(replay.parts).toString()).toBe('hello');
 });

@@ -21,11 +21,11 @@ export class ReplayBuffer {
     return this.#isComplete;
   }
 
-  /** `isSent`: a connection has it already, so that it may be given up when there is too much. */
-  add(bytes: Buffer, isSent: boolean): void {
+  /** Keeps a copy of `bytes[from, to)`. `isSent`: a connection has it already, so that it may be given up when there is too much. */
+  add(bytes: Buffer, from: number, to: number, isSent: boolean): void {
     if (!this.#isComplete) return;
-    this.#parts.push(bytes);
-    this.#bytes += bytes.length;
+    this.#bytes += to - from;
+    if (!isSent || this.#bytes <= maxReplayBytes) this.#parts.push(Buffer.from(bytes.subarray(from, to)));
     if (isSent) this.trim();
   }
 

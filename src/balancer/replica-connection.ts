@@ -1,31 +1,29 @@
 import type { Socket } from 'node:net';
 import type { Deadlines, Timed } from './deadlines.ts';
+import { chunkedLength } from './http1/body-length.ts';
+import type { Trailers } from './http1/chunked-decoder.ts';
+import { forwardRequestHead, type ForwardedClient } from './http1/forward-request.ts';
+import { lastChunk } from './http1/forward-response.ts';
 import { defaultHeadLimits } from './http1/limits.ts';
-import { ResponseParser, type ResponseSink } from './http1/response-parser.ts';
+import type { RequestHead } from './http1/request-head.ts';
+import type { ResponseHead } from './http1/response-head.ts';
+import { ResponseParser } from './http1/response-parser.ts';
 import { MessageWriter } from './message-writer.ts';
-
-/** The request that a connection works on. */
-export interface ReplicaConnectionUser extends ResponseSink {
-  /** One read was worked on. `hasExcess`: bytes followed the response that nobody asked for. */
-  afterRead(hasExcess: boolean): void;
-  /** The connection ended before the response did. */
-  connectionLost(): void;
-  /** After `writer.flush()` gave false: there is room again. */
-  replicaDrained(): void;
-}
+import type { ReplicaStream, ReplicaStreamUser } from './replica-stream.ts';
 
 /** What a connection needs from the pool that it belongs to. */
 export interface ReplicaConnectionOwner {
   readonly deadlines: Deadlines;
+  /** Keeps a connection whose response was read to the end, for the next request. */
+  give(connection: ReplicaConnection, response: ResponseHead): void;
   /** The connection is closed. */
   forget(connection: ReplicaConnection): void;
   /** Something unexpected was thrown while working on an event of it; it is destroyed already. */
   crashed(error: unknown): void;
 }
 
-/** One connection to a replica; serves one request at a time. */
-export class ReplicaConnection implements Timed {
-  readonly writer: MessageWriter;
+/** One HTTP/1.1 connection to a replica; serves one request at a time. */
+export class ReplicaConnection implements ReplicaStream, Timed {
   deadlineAt = Number.POSITIVE_INFINITY;
   /** Requests that it served to their end. */
   served = 0;
@@ -33,13 +31,17 @@ export class ReplicaConnection implements Timed {
   idleSince = 0;
   readonly #socket: Socket;
   readonly #owner: ReplicaConnectionOwner;
+  readonly #writer: MessageWriter;
   readonly #parser = new ResponseParser(defaultHeadLimits);
-  #user: ReplicaConnectionUser | undefined;
+  #user: ReplicaStreamUser | undefined;
+  #isChunked = false;
+  /** Bytes followed the response that nobody asked for. */
+  #hasExcess = false;
 
   constructor(socket: Socket, owner: ReplicaConnectionOwner) {
     this.#socket = socket;
     this.#owner = owner;
-    this.writer = new MessageWriter(socket);
+    this.#writer = new MessageWriter(socket);
     socket.on('data', (chunk: Buffer) => this.#onData(chunk));
     socket.on('end', () => this.#guarded(() => this.#onEnd()));
     socket.on('drain', () => this.#guarded(() => this.#user?.replicaDrained()));
@@ -53,12 +55,34 @@ export class ReplicaConnection implements Timed {
     return this.served > 0;
   }
 
-  /** Gives the connection to a request, whose method tells how its response is framed. */
-  begin(user: ReplicaConnectionUser, method: string): void {
+  begin(user: ReplicaStreamUser, head: RequestHead, client: ForwardedClient, requestId: string): void {
     this.#user = user;
+    this.#isChunked = head.bodyLength === chunkedLength;
     this.deadlineAt = Number.POSITIVE_INFINITY;
-    this.#parser.begin(method, user);
+    this.#parser.begin(head.method, head.isUpgrade, user);
     if (this.#socket.isPaused()) this.#socket.resume();
+    this.#writer.text(forwardRequestHead(head, client, requestId));
+  }
+
+  body(bytes: Buffer, from: number, to: number): void {
+    if (this.#isChunked) this.#writer.chunk(bytes, from, to);
+    else this.#writer.bytes(bytes, from, to);
+  }
+
+  end(trailers: Trailers): void {
+    if (this.#isChunked) this.#writer.text(lastChunk(trailers));
+    if (!this.#parser.isTunnel) return;
+    this.#writer.flush();
+    this.#socket.end();
+  }
+
+  flush(): boolean {
+    return this.#writer.flush();
+  }
+
+  release(response: ResponseHead, isRequestSent: boolean): void {
+    if (response.isPersistent && isRequestSent && !this.#hasExcess) this.#owner.give(this, response);
+    else this.destroy();
   }
 
   /** Takes the connection back from its request, whose response was read to the end. */
@@ -81,7 +105,7 @@ export class ReplicaConnection implements Timed {
   /** Closes it at once, whatever it is doing; its user hears nothing more of it. */
   destroy(): void {
     this.#user = undefined;
-    this.writer.clear();
+    this.#writer.clear();
     this.#socket.destroy();
     this.#onClose();
   }
@@ -96,8 +120,8 @@ export class ReplicaConnection implements Timed {
     if (user === undefined) return this.destroy();
     // Not through `#guarded`: this is the hot path.
     try {
-      const used = this.#parser.feed(chunk, 0);
-      return user.afterRead(used < chunk.length);
+      this.#hasExcess = this.#parser.feed(chunk, 0) < chunk.length;
+      return user.afterRead();
     } catch (error) {
       return this.#crash(error);
     }
@@ -106,7 +130,8 @@ export class ReplicaConnection implements Timed {
   #onEnd(): void {
     const user = this.#user;
     if (user === undefined) return this.destroy();
-    if (this.#parser.finish()) return user.afterRead(false);
+    this.#hasExcess = false;
+    if (this.#parser.finish()) return user.afterRead();
     return this.#lose(user);
   }
 
@@ -116,9 +141,9 @@ export class ReplicaConnection implements Timed {
     if (this.#user !== undefined) this.#lose(this.#user);
   }
 
-  #lose(user: ReplicaConnectionUser): void {
+  #lose(user: ReplicaStreamUser): void {
     this.destroy();
-    user.connectionLost();
+    user.streamLost();
   }
 
   #guarded(work: () => void): void {
@@ -134,6 +159,6 @@ export class ReplicaConnection implements Timed {
     const user = this.#user;
     this.destroy();
     this.#owner.crashed(error);
-    user?.connectionLost();
+    user?.streamLost();
   }
 }

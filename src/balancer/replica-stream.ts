@@ -22,7 +22,7 @@ export interface ReplicaStream {
   begin(user: ReplicaStreamUser, head: RequestHead, client: ForwardedClient, requestId: string): void;
   /** `bytes[from, to)` of the request's body. The buffer may be written over after `flush` has returned. */
   body(bytes: Buffer, from: number, to: number): void;
-  /** The request's body has ended. */
+  /** The request's body has ended; after a 101, the client sends no more. */
   end(trailers: Trailers): void;
   /** Sends what was collected. False when the replica is slow: wait for `replicaDrained`. */
   flush(): boolean;

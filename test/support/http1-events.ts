@@ -90,7 +90,7 @@ export function readResponse(text: string, offsets: readonly number[] = [], meth
   const current = blank<ResponseHead>();
   const interim: ResponseHead[] = [];
   const parser = new ResponseParser(defaultHeadLimits);
-  parser.begin(method, {
+  parser.begin(method, false, {
     responseInterim: (head) => {
       interim.push(head);
     },

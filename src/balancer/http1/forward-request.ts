@@ -37,7 +37,8 @@ export function forwardRequestHead(head: RequestHead, client: ForwardedClient, r
   if (!kinds.includes(FieldKind.host)) out += `Host: ${host}\r\n`;
   if (head.bodyLength === chunkedLength) out += 'Transfer-Encoding: chunked\r\n';
   else if (contentLength === undefined && methodsWithContent.has(head.method)) out += 'Content-Length: 0\r\n';
-  if (acceptsTrailers(head)) out += 'TE: trailers\r\nConnection: TE\r\n';
+  if (head.isUpgrade) out += 'Connection: Upgrade\r\nUpgrade: websocket\r\n';
+  else if (acceptsTrailers(head)) out += 'TE: trailers\r\nConnection: TE\r\n';
   out += client.isTrusted
     ? forwardingLines(head, client, host)
     : `X-Forwarded-For: ${client.address}\r\nX-Forwarded-Proto: ${client.proto}\r\nX-Forwarded-Host: ${host}\r\n`;

@@ -8,6 +8,7 @@ export type OutgoingFraming = 'none' | 'length' | 'chunked' | 'close';
 
 /** How the response goes to this client: HTTP/1.0 knows no chunks, so there an unknown length can only end with the connection. */
 export function responseFraming(head: ResponseHead, request: RequestHead): OutgoingFraming {
+  if (head.isTunnel) return 'close';
   if (head.bodyLength === 0) return hasNoBody(head.status, request.method) ? 'none' : 'length';
   if (head.bodyLength > 0) return 'length';
   return request.minorVersion === 1 ? 'chunked' : 'close';
@@ -50,7 +51,8 @@ export function forwardResponseHead(
   // A reply to HEAD, or 304, has no body but says how one would be framed (RFC 9112, section 6.1).
   const isFramingTold = framing === 'none' && isChunked && head.status !== 204 && request.minorVersion === 1;
   if (framing === 'chunked' || isFramingTold) out += 'Transfer-Encoding: chunked\r\n';
-  if (!isPersistent) out += 'Connection: close\r\n';
+  if (head.isTunnel) out += 'Connection: Upgrade\r\nUpgrade: websocket\r\n';
+  else if (!isPersistent) out += 'Connection: close\r\n';
   else if (request.minorVersion === 0) out += 'Connection: keep-alive\r\n';
   if (!kinds.includes(FieldKind.requestId)) out += `X-Request-Id: ${requestId}\r\n`;
   return `${out}${ownLines}\r\n`;

@@ -117,3 +117,9 @@ export function readFields(scanner: HeadScanner): HeadFields | Fault {
   if (isChunked && contentLength !== undefined) return 'both_lengths';
   return new HeadFields(scanner, kinds, connection, contentLength, isChunked);
 }
+
+/** Whether the one `Upgrade` field names WebSocket and nothing else. */
+export function isWebSocketUpgrade(fields: HeadFields): boolean {
+  const [value, ...more] = fields.allOf(FieldKind.upgrade);
+  return more.length === 0 && value?.toLowerCase() === 'websocket';
+}

@@ -2,7 +2,7 @@ import { isValidAuthority } from './authority.ts';
 import { chunkedLength, type BodyLength } from './body-length.ts';
 import type { Fault } from './faults.ts';
 import { FieldKind } from './field-kinds.ts';
-import { readFields, type HeadFields } from './head-fields.ts';
+import { isWebSocketUpgrade, readFields, type HeadFields } from './head-fields.ts';
 import type { HeadScanner } from './head-scanner.ts';
 import { readTarget } from './request-target.ts';
 
@@ -21,6 +21,8 @@ export interface RequestHead {
   readonly isPersistent: boolean;
   /** Whether the client waits for 100 (Continue) before it sends the body. */
   readonly expectsContinue: boolean;
+  /** Whether the client asks to go on with the WebSocket protocol: the only upgrade that is passed on. */
+  readonly isUpgrade: boolean;
 }
 
 /** Gives the scanned lines their meaning. */
@@ -47,7 +49,14 @@ export function readRequestHead(scanner: HeadScanner): RequestHead | Fault {
     isPersistent: minorVersion === 1 ? !connection.close : connection.keepAlive && !connection.close,
     // A client of HTTP/1.0 cannot understand the interim answer (RFC 9110, section 10.1.1).
     expectsContinue: expectation === '100-continue' && minorVersion === 1,
+    isUpgrade: method === 'GET' && minorVersion === 1 && asksForWebSocket(fields),
   };
+}
+
+/** RFC 6455, section 4.1; a request with a body could be read in two ways once the protocol has changed. */
+function asksForWebSocket(fields: HeadFields): boolean {
+  if (fields.connection.nominated?.has('upgrade') !== true || fields.isChunked || (fields.contentLength ?? 0) > 0) return false;
+  return isWebSocketUpgrade(fields);
 }
 
 /** False when there are several, or a bad one, or one that is not the target's. */

@@ -1,4 +1,5 @@
 import { BodyDecoder } from './body-decoder.ts';
+import { untilClose } from './body-length.ts';
 import type { BodySink, Trailers } from './chunked-decoder.ts';
 import type { Fault } from './faults.ts';
 import { faulted, HeadScanner, needMore } from './head-scanner.ts';
@@ -51,6 +52,12 @@ export class RequestParser {
     if (next === needMore) return chunk.length;
     if (next === faulted) return this.#fail(this.#body.fault, chunk);
     return this.#end(next);
+  }
+
+  /** What follows is no HTTP any more: all of it is given to the sink as body, and no end is told. */
+  becomeRaw(): void {
+    this.#body.begin(untilClose);
+    this.#state = 'body';
   }
 
   #end(at: number): number {

@@ -1,7 +1,7 @@
 import { chunkedLength, untilClose, type BodyLength } from './body-length.ts';
 import type { Fault } from './faults.ts';
 import { FieldKind } from './field-kinds.ts';
-import { readFields, type HeadFields } from './head-fields.ts';
+import { isWebSocketUpgrade, readFields, type HeadFields } from './head-fields.ts';
 import type { HeadScanner } from './head-scanner.ts';
 
 /** A response's head that passed every rule; also of an interim (1xx) response. */
@@ -14,14 +14,18 @@ export interface ResponseHead {
   readonly bodyLength: BodyLength;
   /** Whether the replica keeps the connection, once the body has been read. */
   readonly isPersistent: boolean;
+  /** 101 (Switching Protocols), as asked for: what follows on the connection is no HTTP. */
+  readonly isTunnel: boolean;
 }
 
-/** Gives the scanned lines their meaning. `isHead`: the request's method was HEAD. */
-export function readResponseHead(scanner: HeadScanner, isHead: boolean): ResponseHead | Fault {
+/** Gives the scanned lines their meaning. `isHead`: the request's method was HEAD. `isUpgrade`: it asked for another protocol. */
+export function readResponseHead(scanner: HeadScanner, isHead: boolean, isUpgrade = false): ResponseHead | Fault {
   const { text, minorVersion, statusCode: status } = scanner;
   const fields = readFields(scanner);
   if (typeof fields === 'string') return fields;
-  const bodyLength = lengthOf(fields, status, isHead);
+  const isTunnel = status === 101;
+  if (isTunnel && !(isUpgrade && isWebSocketUpgrade(fields))) return 'unasked_upgrade';
+  const bodyLength = isTunnel ? untilClose : lengthOf(fields, status, isHead);
   const { connection } = fields;
   return {
     status,
@@ -35,6 +39,7 @@ export function readResponseHead(scanner: HeadScanner, isHead: boolean): Respons
       (minorVersion === 1 || connection.keepAlive) &&
       // A body announced where none may be is likely to follow all the same.
       !(status === 204 && (fields.isChunked || (fields.contentLength ?? 0) > 0)),
+    isTunnel,
   };
 }
 

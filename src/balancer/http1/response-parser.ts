@@ -20,6 +20,8 @@ export class ResponseParser {
   readonly #body: BodyDecoder;
   #state: 'idle' | 'head' | 'body' | 'failed' = 'idle';
   #isHead = false;
+  #isUpgrade = false;
+  #isTunnel = false;
   #interimCount = 0;
 
   constructor(limits: HeadLimits) {
@@ -27,9 +29,16 @@ export class ResponseParser {
     this.#body = new BodyDecoder(limits);
   }
 
-  /** A request is being sent: its response may come, and goes to `sink`. */
-  begin(method: string, sink: ResponseSink): void {
+  /** Whether the response was a 101, after which everything is body until the connection ends. */
+  get isTunnel(): boolean {
+    return this.#isTunnel;
+  }
+
+  /** A request is being sent: its response may come, and goes to `sink`. `isUpgrade`: it asks for another protocol. */
+  begin(method: string, isUpgrade: boolean, sink: ResponseSink): void {
     this.#sink = sink;
+    this.#isUpgrade = isUpgrade;
+    this.#isTunnel = false;
     this.#state = 'head';
     this.#isHead = method === 'HEAD';
     this.#interimCount = 0;
@@ -45,10 +54,10 @@ export class ResponseParser {
       if (next === needMore) return chunk.length;
       if (next === faulted) return this.#fail(this.#scanner.fault, chunk);
       at = next;
-      const head = readResponseHead(this.#scanner, this.#isHead);
+      const head = readResponseHead(this.#scanner, this.#isHead, this.#isUpgrade);
       if (typeof head === 'string') return this.#fail(head, chunk);
-      if (head.status === 101) return this.#fail('unasked_upgrade', chunk);
-      if (head.status < 200) {
+      this.#isTunnel = head.isTunnel;
+      if (head.status < 200 && !head.isTunnel) {
         this.#interimCount += 1;
         if (this.#interimCount > maxInterimResponses) return this.#fail('too_many_interim', chunk);
         sink.responseInterim(head);

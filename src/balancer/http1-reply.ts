@@ -1,0 +1,101 @@
+import type { Trailers } from './http1/chunked-decoder.ts';
+import type { Reply } from './exchange-client.ts';
+import * as forward from './http1/forward-response.ts';
+import { LF } from './http1/octets.ts';
+import { writeOwnResponse, type OwnResponse } from './http1/own-response.ts';
+import type { RequestHead } from './http1/request-head.ts';
+import type { ResponseHead } from './http1/response-head.ts';
+import type { MessageWriter } from './message-writer.ts';
+import { brokenEventStream } from './own-responses.ts';
+
+/** What a reply must know of the connection that it is written to. */
+export interface Http1ReplyOwner {
+  /** Whether the request was read to its end. */
+  readonly isRequestRead: boolean;
+  /** Whether the connection takes no further request. */
+  readonly isDraining: boolean;
+  /** The response is a 101: from now on the connection carries plain bytes. */
+  switchProtocols(): void;
+}
+
+/** Writes the responses of one HTTP/1 connection, one after the other. */
+export class Http1Reply implements Reply {
+  readonly #writer: MessageWriter;
+  readonly #owner: Http1ReplyOwner;
+  #request: RequestHead | undefined;
+  #response: ResponseHead | undefined;
+  #framing: forward.OutgoingFraming = 'none';
+  #isPersistent = false;
+  #sawContinue = false;
+  /** Whether what was relayed of an event stream is whole events. */
+  #endsBetweenEvents = true;
+
+  constructor(writer: MessageWriter, owner: Http1ReplyOwner) {
+    this.#writer = writer;
+    this.#owner = owner;
+  }
+
+  /** A request was read: the next response answers it. */
+  begin(request: RequestHead): void {
+    this.#request = request;
+    this.#response = undefined;
+    this.#isPersistent = false;
+    this.#sawContinue = false;
+    this.#endsBetweenEvents = true;
+  }
+
+  /** Whether another request may follow on the connection, once the response was written. */
+  get isPersistent(): boolean {
+    return this.#isPersistent && this.#owner.isRequestRead && !this.#owner.isDraining;
+  }
+
+  interim(head: ResponseHead): void {
+    if (this.#request?.minorVersion !== 1) return;
+    if (head.status === 100) this.#sawContinue = true;
+    this.#writer.text(forward.forwardInterimHead(head));
+  }
+
+  head(head: ResponseHead, requestId: string, ownLines: string): void {
+    const request = this.#request;
+    if (request === undefined) return;
+    this.#response = head;
+    this.#framing = forward.responseFraming(head, request);
+    // A client that was never told to continue may or may not send its body: what comes next could be read in two ways.
+    const isBodyDoubtful = request.expectsContinue && !this.#sawContinue && !this.#owner.isRequestRead;
+    this.#isPersistent = request.isPersistent && this.#framing !== 'close' && !isBodyDoubtful && !this.#owner.isDraining;
+    const additions = { requestId, isPersistent: this.#isPersistent, ownLines };
+    this.#writer.text(forward.forwardResponseHead(head, request, this.#framing, additions));
+    if (head.isTunnel) this.#owner.switchProtocols();
+  }
+
+  body(bytes: Buffer, from: number, to: number): void {
+    if (this.#framing === 'chunked') {
+      this.#writer.chunk(bytes, from, to);
+      this.#endsBetweenEvents = bytes[to - 1] === LF && bytes[to - 2] === LF;
+    } else this.#writer.bytes(bytes, from, to);
+  }
+
+  end(trailers: Trailers): void {
+    if (this.#framing === 'chunked') this.#writer.text(forward.lastChunk(trailers));
+  }
+
+  own(response: OwnResponse, requestId: string): void {
+    this.#writer.clear();
+    // After an error of ours nobody knows what state the connection is in.
+    this.#isPersistent = this.#request?.isPersistent === true && this.#owner.isRequestRead && response.status !== 500;
+    this.#writer.text(writeOwnResponse(response, this.#request, requestId, this.isPersistent));
+  }
+
+  /** Says what can be said of the break; the end of the connection says the rest. */
+  breakOff(): void {
+    const response = this.#response;
+    if (this.#framing === 'chunked' && this.#endsBetweenEvents && response !== undefined && forward.isEventStream(response)) {
+      this.#writer.chunk(brokenEventStream, 0, brokenEventStream.length);
+    }
+    this.#writer.flush();
+  }
+
+  flush(): boolean {
+    return this.#writer.flush();
+  }
+}
