@@ -58,3 +58,6 @@ export const slowProbeMs = 2_000;
 export function mayStepAside(serving: number, all: number): boolean {
   return serving - 1 >= Math.ceil(all / 2);
 }
+
+/** A probe of this path is the health check that gRPC servers have in common (grpc/health/v1/health.proto). */
+export const grpcHealthPath = '/grpc.health.v1.Health/Check';

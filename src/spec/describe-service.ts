@@ -1,3 +1,4 @@
+import { grpcHealthPath } from '../domain/probe.ts';
 import type { ReplicaPolicy, ServiceSpec, Task } from '../domain/task.ts';
 import { printable } from '../shared/quote.ts';
 import { redact } from '../shared/redact.ts';
@@ -20,7 +21,12 @@ export function describeService(
   const headers = Object.keys(probe.headers).length > 0 ? ' with custom headers' : '';
   const inDetail = nodeAt(root, ['service', 'readiness_probe'])?.kind === 'map';
   const path = shown(inDetail ? ['readiness_probe', 'path'] : ['readiness_probe'], probe.path);
-  const request = probe.postData === undefined ? `GET ${path}` : `POST ${path} ${bodyAsWritten(root)}`;
+  const isGrpc = probe.path === grpcHealthPath;
+  const request = isGrpc
+    ? `gRPC health check ${path}`
+    : probe.postData === undefined
+      ? `GET ${path}`
+      : `POST ${path} ${bodyAsWritten(root)}`;
   const lines: readonly (readonly [string, string])[] = [
     ['Readiness probe method', request + headers],
     ['Readiness initial delay seconds', String(probe.initialDelaySeconds)],
@@ -34,6 +40,7 @@ export function describeService(
     ],
     ['Spot policy', describeSpotPolicy(policy)],
     ['Load balancing policy', service.loadBalancingPolicy],
+    ...(service.protocol === 'auto' ? [] : ([['Protocol of replicas', service.protocol]] as const)),
   ];
   // A secret may also stand in the file twice.
   return lines.map(([label, value]) => [label, printable(redact(value, Object.values(task.secrets)))]);

@@ -43,6 +43,13 @@ service:
   });
 });
 
+test('a gRPC service in words', () => {
+  expect(describe('service: {ports: 80, protocol: h2c, readiness_probe: /grpc.health.v1.Health/Check}')).toMatchObject({
+    'Readiness probe method': 'gRPC health check /grpc.health.v1.Health/Check',
+    'Protocol of replicas': 'h2c',
+  });
+});
+
 test.each([
   ['dynamic_ondemand_fallback: true', 'Dynamic on-demand fallback'],
   ['base_ondemand_fallback_replicas: 2', 'Static spot mixture with 2 base on-demand replicas'],

@@ -60,6 +60,7 @@ test('defaults are filled in', () => {
       loadBalancingPolicy: 'least_load',
       replicaPort: 8080,
       tls: undefined,
+      protocol: 'auto',
       gracefulTerminationSeconds: 60,
       expose: false,
       loadBalancer: {
@@ -70,6 +71,16 @@ test('defaults are filled in', () => {
         retryUnsafe: false,
         exposeReplica: false,
         threads: undefined,
+        maxRequestLineBytes: 8_192,
+        maxHeaderBytes: 32_768,
+        maxHeaderCount: 100,
+        maxConnections: undefined,
+        keepAliveTimeoutSeconds: 75,
+        queueSize: 1_000,
+        queueBytes: 64 * 2 ** 20,
+        queueTimeoutSeconds: undefined,
+        trustedProxies: [],
+        metricsPort: undefined,
       },
     },
     otherFields: [],
@@ -107,6 +118,17 @@ service:
     retry_unsafe: true
     expose_replica: true
     threads: 2
+    max_request_line_size: 16KB
+    max_header_size: 65536
+    max_header_count: 200
+    max_connections: 5000
+    keep_alive_timeout_seconds: 1m
+    queue_size: 0
+    queue_bytes: 1GB
+    queue_timeout_seconds: 90.5
+    trusted_proxies: [10.0.0.0/8, "::1"]
+    metrics_port: 9090
+  protocol: H2C
 `);
   expect(service).toEqual({
     readinessProbe: {
@@ -132,6 +154,7 @@ service:
     loadBalancingPolicy: 'instance_aware_least_load',
     replicaPort: 8000,
     tls: { keyfile: '/project/key.pem', certfile: '/home/me/cert.pem' },
+    protocol: 'h2c',
     gracefulTerminationSeconds: 300,
     expose: true,
     loadBalancer: {
@@ -142,6 +165,16 @@ service:
       retryUnsafe: true,
       exposeReplica: true,
       threads: 2,
+      maxRequestLineBytes: 16_384,
+      maxHeaderBytes: 65_536,
+      maxHeaderCount: 200,
+      maxConnections: 5_000,
+      keepAliveTimeoutSeconds: 60,
+      queueSize: 0,
+      queueBytes: 2 ** 30,
+      queueTimeoutSeconds: 90.5,
+      trustedProxies: ['10.0.0.0/8', '::1'],
+      metricsPort: 9_090,
     },
   });
 });

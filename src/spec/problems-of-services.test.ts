@@ -195,6 +195,53 @@ resources: {ports: 80}
 service: {load_balancer: {max_body_size: ▸1GiB}}
 => service.load_balancer.max_body_size: is not a size (Write bytes, or for instance 512KB or 16MB.)
 
+# limits of the head beyond their bounds
+resources: {ports: 80}
+service: {load_balancer: {max_request_line_size: ▸100, max_header_size: ▸2MB, max_header_count: ▸0}}
+=> service.load_balancer.max_request_line_size: must be at least 256, found the number 100
+=> service.load_balancer.max_header_size: must be at most 1048576 bytes
+=> service.load_balancer.max_header_count: must be at least 1, found the number 0
+
+# limits of connections and of the queue beyond their bounds
+resources: {ports: 80}
+service: {load_balancer: {max_connections: ▸0, queue_size: ▸-1, queue_bytes: ▸0B, queue_timeout_seconds: ▸later, keep_alive_timeout_seconds: ▸-1}}
+=> service.load_balancer.max_connections: must be at least 1, found the number 0
+=> service.load_balancer.queue_size: must be at least 0, found the number -1
+=> service.load_balancer.queue_bytes: is not a size (Write bytes, or for instance 512KB or 16MB.)
+=> service.load_balancer.queue_timeout_seconds: is not a duration (Write seconds, or for instance 90s, 10m or 1h30m.)
+=> service.load_balancer.keep_alive_timeout_seconds: must be at least 0, found the number -1
+
+# no thread, and too many
+resources: {ports: 80}
+service: {load_balancer: {threads: ▸0}}
+=> service.load_balancer.threads: must be at least 1, found the number 0
+
+# a proxy by its name
+resources: {ports: 80}
+service: {load_balancer: {trusted_proxies: [10.0.0.0/8, ▸proxy.example, ▸10.0.0.0/33]}}
+=> service.load_balancer.trusted_proxies[1]: is neither an address nor a range such as 10.0.0.0/8
+=> service.load_balancer.trusted_proxies[2]: is neither an address nor a range such as 10.0.0.0/8
+
+# metrics on the port of the endpoint
+resources: {ports: 80}
+service: {load_balancer: {port: 31000, metrics_port: ▸31000}}
+=> service.load_balancer.metrics_port: is the port of the endpoint (Choose another port for the metrics.)
+
+# an unknown protocol
+resources: {ports: 80}
+service: {protocol: ▸http2}
+=> service.protocol: must be one of auto, http or h2c, found text 'http2' (Did you mean 'http'?)
+
+# the health check of gRPC over HTTP/1.1
+resources: {ports: 80}
+service: {readiness_probe: ▸/grpc.health.v1.Health/Check}
+=> service.readiness_probe: the health check of gRPC needs a service that speaks HTTP/2 (Add to the service: protocol: h2c)
+
+# the health check of gRPC with a body of another kind
+resources: {ports: 80}
+service: {protocol: h2c, readiness_probe: {path: /grpc.health.v1.Health/Check, post_data: ▸'{}'}}
+=> service.readiness_probe.post_data: is not for the health check of gRPC (Remove post_data; the health check of gRPC asks for the whole server.)
+
 # half of tls
 resources: {ports: 80}
 service: {tls: ▸{keyfile: a}}

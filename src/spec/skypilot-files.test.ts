@@ -151,7 +151,7 @@ resources: {ports: 8000, accelerators: [A100, L4:2]}
   expect(task.service?.replicaPolicy.targetQpsPerReplica).toEqual({ A100: 10, 'L4:2': 2.5 });
 });
 
-test('files from buckets, TLS, several nodes, volumes: accepted, and named as what cannot be done yet', () => {
+test('files from buckets, several nodes, volumes: accepted, and named as what cannot be done yet; TLS can be done', () => {
   const task = parseText(`
 service:
   readiness_probe: /
@@ -168,7 +168,6 @@ volumes: {/cache: cache-volume}
 config: {kubernetes: {pod_config: {spec: {runtimeClassName: nvidia}}}}
 `);
   expect(unsupportedFeatures(task).map(({ field }) => field)).toEqual([
-    'service.tls',
     'num_nodes',
     'resources.network_tier',
     'workdir.url',

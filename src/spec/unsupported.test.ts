@@ -65,6 +65,17 @@ api_server_access: false
   expect(fieldsOf(source)).toEqual([]);
 });
 
+test('TLS, a target for each accelerator, and threads can be done', () => {
+  const source = `service:
+  ports: 80
+  tls: {keyfile: a, certfile: b}
+  load_balancing_policy: instance_aware_least_load
+  replica_policy: {min_replicas: 1, max_replicas: 2, target_qps_per_replica: {L4: 1}}
+  load_balancer: {threads: 2}
+`;
+  expect(unsupportedFeatures(parseText(source))).toEqual([]);
+});
+
 /** How a text is refused. */
 function refusal(text: string, secrets: Readonly<Record<string, string>> = {}): SvcError {
   try {
@@ -109,9 +120,9 @@ secrets: ["secrets:A"]
 });
 
 test('the place of a field of the service is that field', () => {
-  const text = 'service:\n  ports: 80\n  tls:\n    keyfile: a\n    certfile: b\n';
+  const text = 'service:\n  ports: 80\n  pool:\n    workers: 1\n';
   expect(refusal(text).problems.map(problemLine)).toEqual([
-    "3:3 service: this version cannot act on 'tls' (The endpoint speaks plain HTTP; put a TLS proxy before it and leave this out.)",
+    "3:3 service: this version cannot act on 'pool' (Pools of workers are not there yet; use replicas of a service.)",
   ]);
 });
 

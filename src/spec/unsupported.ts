@@ -28,8 +28,8 @@ export interface DeployAbilities {
   readonly can: ReadonlySet<Feature | (string & {})>;
 }
 
-/** What this version can do beyond the plain case: nothing yet. */
-export const currentAbilities: DeployAbilities = { can: new Set() };
+/** What this version can do beyond the plain case. */
+export const currentAbilities: DeployAbilities = { can: new Set(['tls', 'target_qps_per_accelerator', 'balancer_threads']) };
 
 /** Something a file asks for that cannot be done yet. */
 export interface UnsupportedFeature {

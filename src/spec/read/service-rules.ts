@@ -1,3 +1,4 @@
+import { grpcHealthPath } from '../../domain/probe.ts';
 import type { ResourceAlternatives, Resources } from '../../domain/task.ts';
 import type { Report } from '../report.ts';
 import type { ServiceFields } from '../schema/service.ts';
@@ -15,6 +16,27 @@ export function checkService(fields: ServiceFields, root: YamlNode, report: Repo
     if (has(...service(one)) && has(...service(other))) report.atKey(service(other), `${one} and ${other} cannot both be given`, hint);
   }
   checkPolicy(fields, has, report);
+  checkEndpointPorts(fields, report);
+  checkGrpcProbe(fields, root, report);
+}
+
+function checkEndpointPorts({ load_balancer: balancer }: ServiceFields, report: Report): void {
+  if (balancer?.metrics_port === undefined || balancer.metrics_port !== balancer.port) return;
+  report.at(service('load_balancer', 'metrics_port'), 'is the port of the endpoint', 'Choose another port for the metrics.');
+}
+
+/** The health check of gRPC has a request of its own, over HTTP/2 alone. */
+function checkGrpcProbe({ readiness_probe: probe, protocol }: ServiceFields, root: YamlNode, report: Report): void {
+  const path = typeof probe === 'object' ? probe.path : probe;
+  if (path !== grpcHealthPath) return;
+  if ((protocol ?? 'auto') !== 'h2c') {
+    const place = nodeAt(root, service('readiness_probe', 'path')) === undefined ? ['readiness_probe'] : ['readiness_probe', 'path'];
+    report.at(service(...place), 'the health check of gRPC needs a service that speaks HTTP/2', 'Add to the service: protocol: h2c');
+  }
+  if (typeof probe === 'object' && probe.post_data !== undefined) {
+    const hint = 'Remove post_data; the health check of gRPC asks for the whole server.';
+    report.at(service('readiness_probe', 'post_data'), 'is not for the health check of gRPC', hint);
+  }
 }
 
 const twoNames = 'They are two names of one field; keep one.';

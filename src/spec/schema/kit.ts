@@ -88,15 +88,21 @@ export const duration = z.union([
   }),
 ]);
 
+/** Bytes, or text such as `16MB`, within bounds that are given in bytes. */
+export function byteSizeBetween(min: number, max: number) {
+  return z.union([
+    wholeNumber.min(min).max(max),
+    reading(z.string(), (text): Reading<number> => {
+      const parsed = parseSize(text, 'B');
+      if (parsed === undefined || parsed < 1) return { problem: 'is not a size\nWrite bytes, or for instance 512KB or 16MB.' };
+      if (parsed < min) return { problem: `must be at least ${min} bytes` };
+      return parsed > max ? { problem: `must be at most ${max} bytes` } : { ok: Math.floor(parsed) };
+    }),
+  ]);
+}
+
 /** Bytes, or text such as `16MB`. */
-export const byteSize = z.union([
-  wholeNumber.min(1),
-  reading(z.string(), (text) => {
-    const parsed = parseSize(text, 'B');
-    if (parsed === undefined || parsed < 1) return { problem: 'is not a size\nWrite bytes, or for instance 512KB or 16MB.' };
-    return { ok: Math.floor(parsed) };
-  }),
-]);
+export const byteSize = byteSizeBetween(1, Number.MAX_SAFE_INTEGER);
 
 /** A closed list of words in which case does not count. */
 export function word<const Words extends readonly [string, ...string[]]>(words: Words) {

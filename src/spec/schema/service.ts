@@ -4,6 +4,7 @@ import { isAddressRange } from '../../shared/address-range.ts';
 import {
   anyMap,
   byteSize,
+  byteSizeBetween,
   duration,
   field,
   port,
@@ -42,7 +43,10 @@ const jsonText = reading(z.string(), (text): Reading<string> => {
 const jsonMap = reading(anyMap, (value): Reading<string> => ({ ok: JSON.stringify(value) }));
 
 const probe = section({
-  path: required(probePath, 'Path of the probe; starts with `/`.'),
+  path: required(
+    probePath,
+    'Path of the probe; starts with `/`. With `protocol: h2c`, `/grpc.health.v1.Health/Check` makes it the standard health check of gRPC.',
+  ),
   post_data: field(z.union([jsonText, jsonMap]), 'JSON text or a map; when given, the probe is a POST with this body.'),
   headers: field(headers, 'Headers of the probe; values are text. `$NAME` of `envs` and `secrets` is put in.'),
   initial_delay_seconds: field(seconds, 'How long a new replica may take to become ready, from its first failed probe.', 1200),
@@ -88,6 +92,11 @@ const replicaPolicy = section({
 
 const addressRange = z.string().refine(isAddressRange, 'is neither an address nor a range such as 10.0.0.0/8');
 
+/** A balancer holds a head in memory until it is whole, so that there are limits to the limits. */
+const mebibyte = 1_048_576;
+const lineSize = byteSizeBetween(256, mebibyte);
+const headSize = byteSizeBetween(1_024, mebibyte);
+
 const loadBalancer = section({
   port: field(port, 'A fixed port for the endpoint.', { words: 'the first free one from 30001' }),
   first_byte_timeout_seconds: field(duration, 'How long a replica may take until the first byte of its answer.', 300),
@@ -96,27 +105,35 @@ const loadBalancer = section({
   max_body_size: field(byteSize, 'Largest body of a request: bytes, or a size such as `16MB`.', { words: 'unlimited' }),
   retry_unsafe: field(z.boolean(), 'Send POST and PATCH requests again when a replica failed before it answered.', false),
   expose_replica: field(z.boolean(), 'Name the replica that answered in a response header.', false),
-  threads: field(wholeNumber.min(1).max(64), 'Threads of the balancer, which share the port.', { words: 'one for each two vCPUs' }),
-  max_request_line_size: field(byteSize, 'Longest request line (method and URL); a longer one is answered 414.', 8_192),
-  max_header_size: field(byteSize, 'Largest head of a request, all header fields together; a larger one is answered 431.', 32_768),
+  threads: field(wholeNumber.min(1).max(64), 'Threads of the balancer, which share the port and count together.', {
+    words: 'one for each two vCPUs',
+  }),
+  max_request_line_size: field(lineSize, 'Longest request line (method and URL); a longer one is answered 414.', 8_192),
+  max_header_size: field(headSize, 'Most bytes of the header fields of a request, all together; more are answered 431.', 32_768),
   max_header_count: field(wholeNumber.min(1).max(10_000), 'Most header fields of a request; more are answered 431.', 100),
-  max_connections: field(wholeNumber.min(1), 'Most open connections of clients; more are answered 503.', {
+  max_connections: field(wholeNumber.min(1).max(1_000_000), 'Most open connections of clients; requests on more are answered 503.', {
     words: 'what the limit of open files allows',
   }),
   keep_alive_timeout_seconds: field(duration, 'How long an idle connection of a client is kept open.', 75),
-  queue_size: field(wholeNumber.min(0), 'Most requests that wait while no replica is ready; more are answered 503.', 1_000),
-  queue_bytes: field(byteSize, 'Most bytes of bodies of waiting requests, all together.', { words: '64MB' }),
+  queue_size: field(wholeNumber.min(0).max(1_000_000), 'Most requests that wait while no replica is ready; more are answered 503.', 1_000),
+  queue_bytes: field(byteSize, 'Most bytes of the bodies of waiting requests, all together; requests beyond are answered 503.', {
+    words: '64MB',
+  }),
   queue_timeout_seconds: field(duration, 'How long a request waits while no replica is ready.', {
     words: '600 where `min_replicas` is 0, otherwise 30',
   }),
   trusted_proxies: field(
     z.array(addressRange),
     'Proxies before the endpoint, as addresses or ranges such as `10.0.0.0/8`: their `X-Forwarded-*` fields are believed.',
+    { words: 'none' },
+  ),
+  metrics_port: field(
+    port,
+    'A port of 127.0.0.1 where Prometheus finds the metrics, besides their Unix socket. Not the `port` of the endpoint.',
     {
       words: 'none',
     },
   ),
-  metrics_port: field(port, 'A port of 127.0.0.1 on which Prometheus finds the metrics, beside their Unix socket.', { words: 'none' }),
 });
 
 const tls = section({
@@ -145,10 +162,13 @@ export const serviceSection = section({
     'least_load',
   ),
   ports: field(port, 'The port of a replica that requests go to.', { words: 'the only one of `resources.ports`' }),
-  tls: field(tls, 'Serve the endpoint over TLS.'),
+  tls: field(
+    tls,
+    'Serve the endpoint over TLS, with HTTP/2 for clients that ask for it. Both files are read where they are, also when they change.',
+  ),
   protocol: field(
     word(replicaProtocols),
-    'What the program speaks: `http` (HTTP/1.1), `h2c` (HTTP/2 without TLS, as gRPC servers do), or `auto`.',
+    'What the program speaks: `http` (HTTP/1.1), `h2c` (HTTP/2 without TLS, as gRPC servers do), or `auto` (HTTP/1.1, and h2c for gRPC requests where it is found). The probe speaks HTTP/2 with `h2c` alone.',
     'auto',
   ),
   load_balancer: field(loadBalancer, 'Settings of the endpoint.'),
