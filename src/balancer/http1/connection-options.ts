@@ -1,5 +1,5 @@
 import { isGuardedName } from './field-kinds.ts';
-import { isToken } from './octets.ts';
+import { HT, isToken, SP } from './octets.ts';
 
 /** What all `Connection` fields of one message say together. */
 export interface ConnectionOptions {
@@ -23,7 +23,7 @@ export function readConnectionField(value: string, before: ConnectionOptions): C
   let { close, keepAlive } = before;
   const nominated = new Set(before.nominated);
   for (const element of value.split(',')) {
-    const name = element.trim().toLowerCase();
+    const name = withoutBlanks(element).toLowerCase();
     if (name === '') continue;
     if (!isToken(name) || isGuardedName(name)) return undefined;
     if (name === 'close') close = true;
@@ -31,4 +31,18 @@ export function readConnectionField(value: string, before: ConnectionOptions): C
     else nominated.add(name);
   }
   return { close, keepAlive, nominated: nominated.size === 0 ? undefined : nominated };
+}
+
+/** Not `trim`, which takes other octets for white space as well, such as the no-break space. */
+function withoutBlanks(text: string): string {
+  let from = 0;
+  let to = text.length;
+  while (from < to && isBlank(text, from)) from += 1;
+  while (to > from && isBlank(text, to - 1)) to -= 1;
+  return text.slice(from, to);
+}
+
+function isBlank(text: string, at: number): boolean {
+  const octet = text.charCodeAt(at);
+  return octet === SP || octet === HT;
 }

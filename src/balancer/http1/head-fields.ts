@@ -103,10 +103,11 @@ export function readFields(scanner: HeadScanner): HeadFields | Fault {
     if (kind === FieldKind.contentLength) {
       if (contentLength !== undefined) return 'bad_content_length';
       contentLength = readContentLength(text.slice(marks[mark + 2], marks[mark + 3]));
-      if (contentLength === undefined) return 'bad_content_length';
+      if (contentLength === undefined || hasTab(scanner, mark)) return 'bad_content_length';
     } else if (kind === FieldKind.transferEncoding) {
       const fault = isChunked ? 'bad_transfer_encoding' : transferEncodingFault(text.slice(marks[mark + 2], marks[mark + 3]), minorVersion);
       if (fault !== undefined) return fault;
+      if (hasTab(scanner, mark)) return 'bad_transfer_encoding';
       isChunked = true;
     } else if (kind === FieldKind.connection) {
       const options = readConnectionField(text.slice(marks[mark + 2], marks[mark + 3]), connection);
@@ -116,6 +117,11 @@ export function readFields(scanner: HeadScanner): HeadFields | Fault {
   }
   if (isChunked && contentLength !== undefined) return 'both_lengths';
   return new HeadFields(scanner, kinds, connection, contentLength, isChunked);
+}
+
+/** A tab before or after a value is white space (RFC 9110, section 5.6.3), but parsers in use take it for a part of the value. */
+function hasTab({ text, marks }: HeadScanner, mark: number): boolean {
+  return text.slice((marks[mark + 1] ?? 0) + 1, text.indexOf('\r', marks[mark + 3])).includes('\t');
 }
 
 /** Whether the one `Upgrade` field names WebSocket and nothing else. */

@@ -16,6 +16,7 @@ const refused: readonly Rule[] = [
   ['another transfer coding', ok('Transfer-Encoding: gzip'), 'unknown_transfer_coding'],
   ['chunked twice', ok('Transfer-Encoding: chunked, chunked'), 'bad_transfer_encoding'],
   ['chunked on HTTP/1.0', 'HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n', 'bad_transfer_encoding'],
+  ['a tab after chunked', ok('Transfer-Encoding: chunked\t', '0\r\n\r\n'), 'bad_transfer_encoding'],
   ['a bad chunk size', ok('Transfer-Encoding: chunked', 'zz\r\n'), 'bad_chunk'],
   ['a chunk longer than it says', ok('Transfer-Encoding: chunked', '1\r\nab\r\n'), 'bad_chunk'],
   ['folding', ok('A: b\r\n c'), 'folded_field'],
