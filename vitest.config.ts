@@ -3,6 +3,7 @@ import { defineConfig } from 'vitest/config';
 const processTests = [
   'src/{balancer,providers,remote,controller,store,api,cli,provision,node,shared,spec}/**/*.process.test.ts',
   'test/architecture/**/*.test.ts',
+  'test/fuzz/**/*.test.ts',
 ];
 
 // Set by .ci/run, which adds up what the suites report.
@@ -46,6 +47,19 @@ export default defineConfig({
           maxWorkers: 1,
           fileParallelism: false,
           sequence: { groupOrder: 2 },
+        },
+      },
+      {
+        // Minutes of load before replicas that misbehave. One file at a time: figures are taken.
+        test: {
+          name: 'faults',
+          include: ['test/faults/**/*.test.ts'],
+          pool: 'forks',
+          testTimeout: 120_000,
+          hookTimeout: 60_000,
+          maxWorkers: 1,
+          fileParallelism: false,
+          sequence: { groupOrder: 3 },
         },
       },
     ],

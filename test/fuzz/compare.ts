@@ -1,0 +1,45 @@
+import { isDeepStrictEqual } from 'node:util';
+import type { ReadMessage, Reading } from './reading.ts';
+
+/** Says what ours reads in another way than `node:http`; undefined when nothing. Once ours has refused, what comes after does not matter. */
+export function compareReadings(own: Reading, node: Reading): string | undefined {
+  for (const [index, message] of own.messages.entries()) {
+    const difference = differenceOf(message, node.messages[index]);
+    if (difference !== undefined) return `message ${index + 1}: ${difference} (node:http refuses: ${node.refusal ?? 'nothing'})`;
+  }
+  if (own.refusal !== undefined) return undefined;
+  if (node.messages.length > own.messages.length) return `node:http reads ${node.messages.length} messages, ours ${own.messages.length}`;
+  return node.refusal === undefined ? undefined : `node:http refuses it (${node.refusal}), ours does not`;
+}
+
+/** Says in which part two readings of one message differ; undefined when in none. */
+export function differenceOf(own: ReadMessage, node: ReadMessage | undefined): string | undefined {
+  if (node === undefined) return 'node:http does not see it';
+  for (const part of ['first', 'fields', 'body', 'trailers', 'isComplete'] as const) {
+    if (!isDeepStrictEqual(own[part], node[part])) {
+      return `${part}: ours ${JSON.stringify(own[part])}, node:http ${JSON.stringify(node[part])}`;
+    }
+  }
+  return undefined;
+}
+
+/** Whether `node:http` read the beginning of what ours read, and differs only in that it stopped. */
+export function isBeginning(node: Reading, own: Reading): boolean {
+  return node.messages.every((message, index) => {
+    const other = own.messages[index];
+    if (other === undefined) return false;
+    if (message.isComplete) return differenceOf(other, message) === undefined;
+    const isSameHead = differenceOf({ ...other, body: '', trailers: [], isComplete: false }, { ...message, body: '', trailers: [] });
+    return isSameHead === undefined && other.body.startsWith(message.body);
+  });
+}
+
+/** A piece of a body as one chunk; nothing for nothing, which would end the body. */
+export function chunkOf(body: string): string {
+  return body === '' ? '' : `${body.length.toString(16)}\r\n${body}\r\n`;
+}
+
+/** The lines of a message, whose order may change when it is forwarded a second time. */
+export function sortedLines(text: string): readonly string[] {
+  return text.split('\r\n').toSorted();
+}

@@ -1,0 +1,36 @@
+import { seededRandom, type Random } from '../../src/shared/random.ts';
+
+/** Everything that is left to chance in one case, so that its seed repeats it. */
+export class Dice {
+  readonly #random: Random;
+
+  constructor(seed: number) {
+    this.#random = seededRandom(seed);
+  }
+
+  /** From 0 up to, but without, `end`. */
+  below(end: number): number {
+    return Math.floor(this.#random() * end);
+  }
+
+  /** True once in `times`. */
+  once(times: number): boolean {
+    return this.below(times) === 0;
+  }
+
+  oneOf<Value>(values: readonly [Value, ...Value[]]): Value {
+    return values[this.below(values.length)] ?? values[0];
+  }
+
+  /** Some of the values, in their order; each with the chance 1 in `times`. */
+  someOf<Value>(values: readonly Value[], times: number): readonly Value[] {
+    return values.filter(() => this.once(times));
+  }
+
+  /** `count` of what `make` makes, joined. */
+  repeat(count: number, make: () => string): string {
+    let out = '';
+    for (let turn = 0; turn < count; turn += 1) out += make();
+    return out;
+  }
+}
