@@ -1,6 +1,7 @@
 import { join, resolve } from 'node:path';
 import type { RouteInput } from '../api/contract.ts';
 import { checkTaskFiles } from '../spec/check-task-files.ts';
+import { checkTlsFiles } from '../spec/check-tls-files.ts';
 import { collectEnvs } from '../spec/collect-envs.ts';
 import { describeService } from '../spec/describe-service.ts';
 import { loadTaskFile, type LoadedTask, type TaskOverrides } from '../spec/load-task-file.ts';
@@ -33,16 +34,18 @@ export interface ServiceFile {
 
 /**
  * Reads a service file and finds everything that is wrong with it here, before a controller is started. Throws what `loadTaskFile`,
- * `collectEnvs`, `refuseUnsupported` and `checkTaskFiles` throw.
+ * `collectEnvs`, `refuseUnsupported`, `checkTaskFiles` and `checkTlsFiles` throw.
  */
 export async function readServiceFile(path: string, args: TaskArgs, context: CommandContext): Promise<ServiceFile> {
   const { task, source } = await load(path, args, context);
   const service = serviceOf(task, source.file);
   refuseUnsupported(task, source);
   await checkTaskFiles(task, source);
+  const warning = await checkTlsFiles(task, source, context.clock.now());
   const rows = describeService({ ...task, service }, source).filter(([, value]) => !unset.includes(value));
   const width = Math.max(...rows.map(([label]) => label.length));
-  return { body: bodyOf(source, context), summary: rows.map(([label, value]) => `${`${label}:`.padEnd(width + 3)}${value}`) };
+  const summary = rows.map(([label, value]) => `${`${label}:`.padEnd(width + 3)}${value}`);
+  return { body: bodyOf(source, context), summary: [...summary, ...(warning === undefined ? [] : [`Warning: ${warning}`])] };
 }
 
 /** The same for a task that runs once. */

@@ -7,6 +7,7 @@ import { SvcError } from '../shared/errors.ts';
 import { servicePaths } from '../shared/paths.ts';
 import { randomHex } from '../shared/random-hex.ts';
 import { checkTaskFiles } from '../spec/check-task-files.ts';
+import { checkTlsFiles } from '../spec/check-tls-files.ts';
 import { parseTask } from '../spec/parse-task.ts';
 import { refuseUnsupported } from '../spec/unsupported.ts';
 import type { ServiceRecord } from '../store/records.ts';
@@ -46,6 +47,7 @@ export async function createService(context: DaemonContext, request: ServiceRequ
   if (request.name !== undefined) await refuseTaken(context, request.name);
   refuseUnsupported(task, request);
   await checkTaskFiles(task, request);
+  await checkTlsFiles(task, request, context.clock.now());
   const providers = await context.providers();
   await collectOffers(task.resources, providers);
   await refuseSharedPorts(task, providers);

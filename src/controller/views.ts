@@ -57,7 +57,7 @@ export function serviceView(
     createdAt: isoTime(service.createdAt),
     firstReadyAt: isoOrNull(service.firstReadyAt),
     uptimeSeconds: service.firstReadyAt === null ? null : Math.max(0, Math.floor((now - service.firstReadyAt) / 1_000)),
-    endpoint: `http://${endpointHost(service.host)}:${service.port}`,
+    endpoint: `${task.service?.tls === undefined ? 'http' : 'https'}://${endpointHost(service.host)}:${service.port}`,
     exposed: service.host !== '127.0.0.1',
     replicasReady: replicas.filter((replica) => replica.state === 'READY').length,
     replicasTotal: replicas.filter((replica) => !isFailed(replica.state) && !isEnded(replica.state)).length,

@@ -30,6 +30,11 @@ export const errorCodes = {
   SVC_FILE_NOT_FOUND: row('not-found', 'A file or folder named on the command line or in a task file does not exist.', 'Check the path.'),
   SVC_FILE_UNREADABLE: row('invalid-input', 'A file exists but cannot be read.', 'Check its permissions and type.'),
   SVC_FILE_TOO_BIG: row('invalid-input', 'A task file is larger than any sensible one (1 MiB).', 'Check that it is the right file.'),
+  SVC_BAD_CERTIFICATE: row(
+    'invalid-input',
+    'The key and the certificate that `tls` names cannot serve an endpoint.',
+    'Name a private key and the certificate chain made for it, both in PEM and in force today.',
+  ),
   SVC_MISSING_ENV: row(
     'invalid-input',
     'A variable declared without a value was not given one.',

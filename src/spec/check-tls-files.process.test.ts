@@ -1,0 +1,66 @@
+import { chmodSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { selfSigned } from '../../test/support/certificate.ts';
+import { problemLine } from '../../test/support/task-text.ts';
+import { withTempHome } from '../../test/support/temp-home.ts';
+import { SvcError } from '../shared/errors.ts';
+import { checkTlsFiles } from './check-tls-files.ts';
+import { parseTask } from './parse-task.ts';
+
+const text = 'service:\n  ports: 80\n  tls:\n    keyfile: key.pem\n    certfile: cert.pem\nrun: serve\n';
+const now = Date.UTC(2026, 0, 1);
+
+/** What is said of a service whose two files have these texts. */
+async function check(home: string, key: string, cert: string): Promise<string | undefined> {
+  const source = { source: text, file: join(home, 'service.yaml'), envs: {}, secrets: {} };
+  writeFileSync(join(home, 'key.pem'), key);
+  writeFileSync(join(home, 'cert.pem'), cert);
+  return checkTlsFiles(parseTask(source), source, now);
+}
+
+test('sound files pass, and a certificate that ends soon is told of', async () => {
+  await withTempHome(async (home) => {
+    const long = selfSigned();
+    expect(await check(home, long.key, long.cert)).toBeUndefined();
+    const short = selfSigned({ notAfter: now + 1_000 });
+    expect(await check(home, short.key, short.cert)).toBe('The certificate of the endpoint ends on 2026-01-01T00:00:01.000Z.');
+  });
+});
+
+test('files that do not belong together are refused at their places', async () => {
+  await withTempHome(async (home) => {
+    const refused = check(home, 'no key', selfSigned().cert);
+    await expect(refused).rejects.toMatchObject({
+      code: 'SVC_BAD_CERTIFICATE',
+      message: `The endpoint cannot be served over TLS with the files that ${home}/service.yaml names.`,
+    });
+    const error: unknown = await refused.catch((caught: unknown) => caught);
+    expect(error instanceof SvcError && error.problems.map(problemLine)).toEqual([
+      '4:14 service.tls.keyfile: is not a private key in PEM (Its first line is: -----BEGIN PRIVATE KEY-----)',
+    ]);
+  });
+});
+
+test('a file that went away meanwhile has its own code, and a service without TLS needs none', async () => {
+  await withTempHome(async (home) => {
+    const { key, cert } = selfSigned();
+    await check(home, key, cert);
+    rmSync(join(home, 'key.pem'));
+    const source = { source: text, file: join(home, 'service.yaml'), envs: {}, secrets: {} };
+    await expect(checkTlsFiles(parseTask(source), source, now)).rejects.toMatchObject({ code: 'SVC_FILE_UNREADABLE' });
+    const plain = { ...source, source: 'service: {ports: 80}\nrun: serve\n' };
+    expect(await checkTlsFiles(parseTask(plain), plain, now)).toBeUndefined();
+  });
+});
+
+// Root may read everything.
+test.skipIf(process.getuid?.() === 0)('a key that this user may not read has its own code', async () => {
+  await withTempHome(async (home) => {
+    const { key, cert } = selfSigned();
+    await check(home, key, cert);
+    chmodSync(join(home, 'key.pem'), 0o000);
+    const source = { source: text, file: join(home, 'service.yaml'), envs: {}, secrets: {} };
+    await expect(checkTlsFiles(parseTask(source), source, now)).rejects.toMatchObject({ code: 'SVC_FILE_UNREADABLE' });
+  });
+});
