@@ -1,7 +1,9 @@
 import type { BalancerConfig, BalancerReport } from '../domain/balancer-link.ts';
+import type { AddressRange } from '../shared/address-range.ts';
 import type { Clock } from '../shared/clock.ts';
 import type { AccessRecord } from './access-record.ts';
 import type { Deadlines } from './deadlines.ts';
+import type { HeadLimits } from './http1/limits.ts';
 import type { ReplicaSet } from './replica-set.ts';
 import type { RetryBudget } from './retry-budget.ts';
 import type { WaitingRoom } from './waiting-room.ts';
@@ -9,9 +11,13 @@ import type { WaitingRoom } from './waiting-room.ts';
 /** Why a replica deserves a probe at once. */
 export type SuspectReason = Extract<BalancerReport, { type: 'suspect' }>['reason'];
 
-/** What all requests of the process share. */
+/** What all requests of a thread share. */
 export interface BalancerContext {
   readonly config: BalancerConfig;
+  /** As configured: how much of a request's head is read. */
+  readonly headLimits: HeadLimits;
+  /** As configured: clients at these addresses are proxies whose `X-Forwarded-*` fields are believed. */
+  readonly trustedProxies: readonly AddressRange[];
   readonly clock: Clock;
   readonly deadlines: Deadlines;
   readonly replicas: ReplicaSet;
@@ -26,7 +32,7 @@ export interface BalancerContext {
   readonly crashed: (error: unknown) => void;
 }
 
-/** Counted since the process started. */
+/** Counted since the thread started. */
 export interface RequestCounters {
   /** Requests whose head could be read, whatever became of them. */
   requests: number;

@@ -1,20 +1,19 @@
-import type { BalancerCommand, BalancerConfig, BalancerReplica, BalancerReport } from '../domain/balancer-link.ts';
+import type { BalancerCommand, BalancerReplica, BalancerReport, ReplicasCommand } from '../domain/balancer-link.ts';
 import type { Clock } from '../shared/clock.ts';
+import { codeVersion } from '../shared/code-version.ts';
 import { messageOf } from '../shared/errors.ts';
 import type { Logger } from '../shared/log.ts';
-import type { Random } from '../shared/random.ts';
-import { AccessLog } from './access-log.ts';
-import type { BalancerContext, RequestCounters, SuspectReason } from './balancer-context.ts';
-import { ControlServer } from './control-server.ts';
-import { Deadlines } from './deadlines.ts';
+import type { SuspectReason } from './balancer-context.ts';
+import { Board } from './board.ts';
+import type { LoadedConfig } from './config-file.ts';
+import { connectionLimit, openFilesLimit } from './connection-limit.ts';
+import { ControlServer, type Tell } from './control-server.ts';
 import { LastReplicas } from './last-replicas.ts';
-import { Listener } from './listener.ts';
-import { createPolicy } from './policy/registry.ts';
-import { ReplicaSet } from './replica-set.ts';
-import { createRequestIds } from './request-ids.ts';
-import { RetryBudget } from './retry-budget.ts';
+import { checkPortIsFree } from './listening-socket.ts';
+import { Slots } from './slots.ts';
 import { StatsPacer } from './stats-report.ts';
-import { WaitingRoom } from './waiting-room.ts';
+import { Threads } from './threads.ts';
+import { TrafficTotals } from './traffic-totals.ts';
 
 const statsEveryMs = 250;
 const suspectEveryMs = 1_000;
@@ -22,95 +21,128 @@ const suspectEveryMs = 1_000;
 /** What the balancer needs from outside. */
 export interface BalancerDeps {
   readonly clock: Clock;
-  readonly random: Random;
   readonly logger: Logger;
 }
 
-/** The whole data plane of one service: the endpoint, its replicas, and the link to the reconciler. */
+/** A set that was asked for and is not yet in force in all threads. */
+interface Pending {
+  readonly number: number;
+  readonly onApplied: () => void;
+}
+
+/**
+ * The balancer of one service, on the main thread: the threads that serve the endpoint, what they share, and the link to the reconciler. Requests
+ * never come here, so that it answers whatever the load is.
+ */
 export class Balancer {
-  readonly #config: BalancerConfig;
+  readonly #loaded: LoadedConfig;
   readonly #deps: BalancerDeps;
-  readonly #replicas: ReplicaSet;
-  readonly #waitingRoom: WaitingRoom;
+  readonly #board: Board;
+  readonly #slots: Slots;
+  readonly #totals: TrafficTotals;
   readonly #lastReplicas: LastReplicas;
-  readonly #accessLog: AccessLog;
-  readonly #listener: Listener;
   readonly #control: ControlServer;
-  readonly #counters: RequestCounters = { requests: 0, errors: 0, isDraining: false };
   readonly #pacer = new StatsPacer();
   readonly #suspectedAt = new Map<number, number>();
   readonly #startedAt: number;
+  readonly #version = codeVersion();
+  #threads: Threads | undefined;
+  #pending: readonly Pending[] = [];
   #port = 0;
   #epoch: string | undefined;
   #revision = Number.NEGATIVE_INFINITY;
+  #setNumber = 0;
 
-  constructor(config: BalancerConfig, deps: BalancerDeps) {
-    const { clock, random, logger } = deps;
-    this.#config = config;
+  constructor(loaded: LoadedConfig, deps: BalancerDeps) {
+    const { config } = loaded;
+    this.#loaded = loaded;
     this.#deps = deps;
-    this.#startedAt = clock.now();
-    const deadlines = new Deadlines(clock);
-    const crashed = (error: unknown): void => logger.error({ err: error }, 'Unexpected error on one connection');
-    this.#replicas = new ReplicaSet(createPolicy(config.policy), random, { clock, deadlines, crashed });
-    this.#waitingRoom = new WaitingRoom(deadlines, config.queue.timeoutMs);
+    this.#startedAt = deps.clock.now();
+    this.#board = Board.create(config.threads);
+    this.#slots = new Slots(this.#board);
+    this.#totals = new TrafficTotals(this.#board);
     this.#lastReplicas = new LastReplicas(config.lastReplicasFile);
-    this.#accessLog = new AccessLog({ path: config.accessLog, clock, onError: (message) => logger.error(message) });
-    const context: BalancerContext = {
-      config,
-      clock,
-      deadlines,
-      replicas: this.#replicas,
-      retryBudget: new RetryBudget(),
-      waitingRoom: this.#waitingRoom,
-      counters: this.#counters,
-      newRequestId: createRequestIds(),
-      log: (record) => this.#accessLog.add(record),
-      suspect: (replicaId, reason) => this.#suspect(replicaId, reason),
-      crashed,
-    };
-    this.#listener = new Listener(context);
     this.#control = new ControlServer(config.controlSocket, {
-      greet: () => ({ type: 'hello', pid: process.pid, port: this.#port, startedAt: this.#startedAt }),
-      execute: (command) => this.#execute(command),
-      onBadLine: (line) => logger.warn({ characters: line.length }, 'Not a command'),
+      greet: () => this.#hello(),
+      execute: (command, tell) => this.#execute(command, tell),
+      onGone: () => undefined,
+      onBadLine: (line) => deps.logger.warn({ characters: line.length }, 'Not a command'),
     });
   }
 
   /** Serves the last good replica set at once, then takes commands. Resolves with the port; rejects with EADDRINUSE when it is taken. */
   async start(): Promise<number> {
     const { logger, clock } = this.#deps;
+    const { config } = this.#loaded;
     const last = this.#lastReplicas.load();
-    if (last === undefined)
-      logger.warn({ file: this.#config.lastReplicasFile }, 'The last replica set cannot be read; waiting for a new one');
-    this.#apply(last ?? []);
-    this.#port = await this.#listener.listen();
-    await this.#control.listen();
+    if (last === undefined) logger.warn({ file: config.lastReplicasFile }, 'The last replica set cannot be read; waiting for a new one');
+    // Sharing the port is for our own threads: anybody else's is a mistake that must be seen.
+    if (config.port !== 0) await checkPortIsFree(config.host, config.port);
+    const first = { type: 'replicas', number: this.#setNumber, replicas: this.#slots.place(last ?? []) } as const;
+    const maxConnections = connectionLimit(config.maxConnections, openFilesLimit(), config.threads);
+    this.#threads = new Threads(
+      {
+        config,
+        board: this.#board,
+        maxConnections,
+        clock,
+        logger,
+        onSuspect: (replicaId, reason) => this.#suspect(replicaId, reason),
+        onApplied: () => this.#onApplied(),
+      },
+      first,
+    );
+    this.#port = await this.#threads.start([]);
+    await this.#control.listen(false);
     clock.every(statsEveryMs, () => this.#reportStats());
-    const { service, host } = this.#config;
-    logger.info({ service, host, port: this.#port, replicas: last?.length ?? 0 }, 'Listening');
+    const { service, host, threads } = config;
+    logger.info({ service, host, port: this.#port, threads, maxConnections, replicas: last?.length ?? 0 }, 'Listening');
     return this.#port;
   }
 
   /** Takes no more requests, lets those under way end for `graceMs` at most, and writes out what waits. */
   async stop(graceMs: number): Promise<void> {
-    await this.#listener.drain(graceMs);
+    await this.#threads?.stop(graceMs);
     this.#reportStats();
     this.#control.close();
-    await this.#accessLog.close();
   }
 
-  #execute({ epoch, revision, replicas }: BalancerCommand): BalancerReport | undefined {
-    if (epoch === this.#epoch && revision < this.#revision) return undefined;
+  #hello(): BalancerReport {
+    const { pid } = process;
+    return {
+      type: 'hello',
+      pid,
+      port: this.#port,
+      startedAt: this.#startedAt,
+      version: this.#version,
+      config: this.#loaded.fingerprint,
+    };
+  }
+
+  #execute(command: BalancerCommand, tell: Tell): void {
+    this.#setReplicas(command, tell);
+  }
+
+  #setReplicas({ epoch, revision, replicas }: ReplicasCommand, tell: Tell): void {
+    if (epoch === this.#epoch && revision < this.#revision) return;
     this.#epoch = epoch;
     this.#revision = revision;
-    this.#apply(replicas);
+    this.#setNumber += 1;
+    const placed = this.#slots.place(replicas);
+    if (placed.length < replicas.length) this.#deps.logger.error({ replicas: replicas.length, used: placed.length }, 'Too many replicas');
+    this.#pending = [...this.#pending, { number: this.#setNumber, onApplied: () => tell({ type: 'applied', epoch, revision }) }];
+    this.#threads?.apply({ type: 'replicas', number: this.#setNumber, replicas: placed });
     this.#save(replicas);
-    return { type: 'applied', epoch, revision };
+    // Should no thread live at this moment, nobody will confirm it.
+    this.#onApplied();
   }
 
-  #apply(replicas: readonly BalancerReplica[]): void {
-    this.#replicas.apply(replicas);
-    this.#waitingRoom.replicasChanged(this.#replicas.hasServing);
+  #onApplied(): void {
+    const applied = this.#threads?.appliedByAll ?? Number.NEGATIVE_INFINITY;
+    const done = this.#pending.filter(({ number }) => number <= applied);
+    this.#pending = this.#pending.filter(({ number }) => number > applied);
+    for (const { onApplied } of done) onApplied();
+    if (this.#pending.length === 0) this.#slots.release();
   }
 
   #save(replicas: readonly BalancerReplica[]): void {
@@ -123,15 +155,17 @@ export class Balancer {
   }
 
   #reportStats(): void {
+    const { requests, errors } = this.#totals.read();
+    if (this.#pending.length === 0) this.#slots.release();
     if (!this.#control.hasClients) return;
     const { clock } = this.#deps;
     const stats = {
       type: 'stats',
       at: clock.now(),
-      requestsTotal: this.#counters.requests,
-      errorsTotal: this.#counters.errors,
-      inFlight: this.#replicas.inFlight(),
-      queued: this.#waitingRoom.size,
+      requestsTotal: requests,
+      errorsTotal: errors,
+      inFlight: this.#slots.inFlight(),
+      queued: this.#board.sumOfThreads('queued'),
     } as const;
     if (this.#pacer.isDue(stats, clock.monotonic())) this.#control.broadcast(stats);
   }

@@ -3,6 +3,7 @@ import type { BalancerConfig, RequestQueueLimits } from '../domain/balancer-link
 import { loadBalancingPolicies, replicaProtocols } from '../domain/task.ts';
 import { isAddressRange } from '../shared/address-range.ts';
 import { messageOf, SvcError } from '../shared/errors.ts';
+import { fingerprint } from '../shared/fingerprint.ts';
 
 type Check = (value: unknown) => boolean;
 
@@ -63,18 +64,27 @@ const checks = {
   retryAfterSeconds: isAmount,
 } as const satisfies Record<keyof BalancerConfig, Check>;
 
+/** A configuration and which one it is. */
+export interface LoadedConfig {
+  readonly config: BalancerConfig;
+  /** Of the file's text. */
+  readonly fingerprint: string;
+}
+
 /** Reads what the process was started with. Throws SVC_INVALID_CONFIG naming the first field that is not as it should be. */
-export function readConfigFile(path: string): BalancerConfig {
+export function readConfigFile(path: string): LoadedConfig {
+  let text: string;
   let value: unknown;
   try {
-    value = JSON.parse(readFileSync(path, 'utf8'));
+    text = readFileSync(path, 'utf8');
+    value = JSON.parse(text);
   } catch (error) {
     throw new SvcError('SVC_INVALID_CONFIG', `The balancer's configuration ${path} cannot be read: ${messageOf(error)}`, { cause: error });
   }
   const wrong = wrongField(value);
   if (wrong !== undefined) throw new SvcError('SVC_INVALID_CONFIG', `The balancer's configuration ${path} has a bad ${wrong}.`);
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- each field was looked at just now
-  return value as BalancerConfig;
+  return { config: value as BalancerConfig, fingerprint: fingerprint(text) };
 }
 
 function wrongField(value: unknown): string | undefined {

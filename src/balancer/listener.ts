@@ -1,47 +1,85 @@
-import { createServer, type AddressInfo, type Server, type Socket } from 'node:net';
+import type { Socket } from 'node:net';
 import type { BalancerContext } from './balancer-context.ts';
-import { ClientConnection } from './client-connection.ts';
+import { ListeningSocket } from './listening-socket.ts';
+import type { OwnResponse } from './http1/own-response.ts';
 import { overloaded } from './own-responses.ts';
+import type { BoardRow } from './replica.ts';
+import type { Listening } from './thread-messages.ts';
 
-/** Per direction of a client's connection: what a slow reader can make us hold, beside the kernel's own buffers. */
-const bufferBytes = 131_072;
-const backlog = 4_096;
-/** Each takes one file descriptor, and its request another one. */
-const maxConnections = 20_000;
+/** A connection of a client, whatever protocol it speaks. */
+export interface ServedConnection {
+  /** The process is ending: closes it when it is idle; a busy one goes after its response. */
+  drain(): void;
+  /** Another process has taken over: says so where the protocol has a way to (HTTP/2), without breaking anything off. */
+  leave?(): void;
+  /** Closes it at once. */
+  destroy(): void;
+  /** Says one thing and closes; before anything was read. */
+  turnAway(response: OwnResponse): void;
+}
 
-/** The endpoint: takes clients' connections until it is drained. */
+/** Begins to serve a client's socket; `onClosed` is called once when its connection is closed. */
+export type ServeSocket = (socket: Socket, onClosed: (connection: ServedConnection) => void) => ServedConnection;
+
+/** Connections beyond the limit that are told so at once; what is beyond these is reset. */
+const maxTurnedAway = 64;
+
+/** What a listener needs besides the context. */
+export interface ListenerOptions {
+  readonly row: BoardRow;
+  /** Open connections of all threads. */
+  readonly maxConnections: number;
+  readonly serve: ServeSocket;
+}
+
+/** The endpoint in one thread: takes clients' connections until it is told to end. */
 export class Listener {
   readonly #context: BalancerContext;
-  readonly #server: Server;
-  readonly #connections = new Set<ClientConnection>();
+  readonly #options: ListenerOptions;
+  readonly #countCell: number;
+  readonly #connections = new Set<ServedConnection>();
+  readonly #turnedAway = new Set<ServedConnection>();
+  #sockets: readonly ListeningSocket[] = [];
   #onEmpty: (() => void) | undefined;
 
-  constructor(context: BalancerContext) {
+  constructor(context: BalancerContext, options: ListenerOptions) {
     this.#context = context;
-    // Both halves are closed by us, as only the connection knows whether a client that sends no more is still owed a response.
-    const options = { allowHalfOpen: true, noDelay: true, highWaterMark: bufferBytes };
-    this.#server = createServer(options, (socket) => this.#accept(socket));
+    this.#options = options;
+    this.#countCell = options.row.board.threadCell('connections', options.row.thread);
   }
 
-  /** Resolves with the port that is listened on. Rejects with the system's error, such as EADDRINUSE. */
-  listen(): Promise<number> {
-    const { host, port } = this.#context.config;
-    return new Promise((resolve, reject) => {
-      this.#server.once('error', reject);
-      this.#server.listen({ host, port, backlog }, () => {
-        this.#server.off('error', reject);
-        // Such as EMFILE: this connection is lost, the next may not be.
-        this.#server.on('error', (error) => this.#context.crashed(error));
-        resolve(portOf(this.#server));
-      });
-    });
+  /** Resolves with the port and the numbers of the sockets. Rejects with the system's error, such as EADDRINUSE. */
+  async listen(where: readonly Listening[]): Promise<{ readonly port: number; readonly fds: readonly number[] }> {
+    const { crashed, config } = this.#context;
+    const options = { host: config.host, onConnection: (socket: Socket) => this.#accept(socket), onError: crashed };
+    this.#sockets = await Promise.all(where.map((one) => ListeningSocket.open(one, options)));
+    return { port: this.#sockets[0]?.port ?? 0, fds: this.#sockets.flatMap(({ fd }) => fd ?? []) };
   }
 
   /** Takes no more connections and lets requests under way end; after `graceMs` they are cut. */
   async drain(graceMs: number): Promise<void> {
-    this.#context.counters.isDraining = true;
-    this.#server.close();
+    this.#stopAccepting();
     for (const connection of this.#connections) connection.drain();
+    await this.#emptied(graceMs);
+  }
+
+  /**
+   * Takes no more connections, as another process does. A client hears of it with its next response: an idle connection that were closed instead
+   * could be closed under a request that is on its way.
+   */
+  async leave(graceMs: number): Promise<void> {
+    this.#stopAccepting();
+    for (const connection of this.#connections) connection.leave?.();
+    await this.#emptied(graceMs);
+  }
+
+  #stopAccepting(): void {
+    this.#context.counters.isDraining = true;
+    for (const socket of this.#sockets) socket.close();
+    this.#sockets = [];
+  }
+
+  async #emptied(graceMs: number): Promise<void> {
     if (this.#connections.size === 0) return;
     const empty = new Promise<void>((resolve) => {
       this.#onEmpty = resolve;
@@ -53,18 +91,27 @@ export class Listener {
   }
 
   #accept(socket: Socket): void {
-    const connection = new ClientConnection(socket, this.#context, (closed) => this.#forget(closed));
-    if (this.#connections.size >= maxConnections) connection.turnAway(overloaded(this.#context.config));
+    const { board } = this.#options.row;
+    if (board.sumOfThreads('connections') >= this.#options.maxConnections) return this.#turnAway(socket);
+    const connection = this.#options.serve(socket, (closed) => this.#forget(closed));
     this.#connections.add(connection);
+    Atomics.store(board.cells, this.#countCell, this.#connections.size);
+    return undefined;
   }
 
-  #forget(connection: ClientConnection): void {
+  #turnAway(socket: Socket): void {
+    if (this.#turnedAway.size >= maxTurnedAway) {
+      socket.resetAndDestroy();
+      return;
+    }
+    const connection = this.#options.serve(socket, (closed) => this.#turnedAway.delete(closed));
+    this.#turnedAway.add(connection);
+    connection.turnAway(overloaded(this.#context.config));
+  }
+
+  #forget(connection: ServedConnection): void {
     this.#connections.delete(connection);
+    Atomics.store(this.#options.row.board.cells, this.#countCell, this.#connections.size);
     if (this.#connections.size === 0) this.#onEmpty?.();
   }
-}
-
-function portOf(server: Server): number {
-  const address: AddressInfo | string | null = server.address();
-  return address !== null && typeof address === 'object' ? address.port : 0;
 }

@@ -2,7 +2,6 @@ import { systemClock } from '../shared/clock.ts';
 import { exitCodes } from '../shared/error-codes.ts';
 import { hasErrno, messageOf, SvcError } from '../shared/errors.ts';
 import { createLogger } from '../shared/log.ts';
-import { systemRandom } from '../shared/random.ts';
 import { Balancer } from './balancer.ts';
 import { readConfigFile } from './config-file.ts';
 
@@ -12,13 +11,13 @@ const graceMs = 30_000;
 const logger = createLogger('balancer');
 
 async function main(configPath: string): Promise<void> {
-  const config = readConfigFile(configPath);
-  const balancer = new Balancer(config, { clock: systemClock, random: systemRandom, logger });
+  const loaded = readConfigFile(configPath);
+  const balancer = new Balancer(loaded, { clock: systemClock, logger });
   try {
     await balancer.start();
   } catch (error) {
     if (!hasErrno(error, 'EADDRINUSE')) throw error;
-    logger.error(`${messageOf(error)}: another process has the port or the control socket of service ${config.service}`);
+    logger.error(`${messageOf(error)}: another process has the port or the control socket of service ${loaded.config.service}`);
     process.exit(exitCodes.conflict);
   }
   const stop = (): void => {

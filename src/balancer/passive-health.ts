@@ -6,50 +6,68 @@ const maxEjectionMs = 300_000;
 const avoidAfterRefusalMs = 1_000;
 const maxSteerAwayMs = 30_000;
 
-/** What requests tell about one replica, between probes. Times are monotonic ms. Pure: it holds no clock. */
+/** What is kept of one replica's health; all threads may work on it at once. Times are monotonic ms. */
+export interface HealthRecord {
+  /** Consecutive failures. */
+  failures: number;
+  /** Ejections without a long quiet time between them. */
+  ejections: number;
+  ejectedUntil: number;
+  avoidedUntil: number;
+  /** Adds one to `failures`, whoever else does; gives the new number. */
+  countFailure(): number;
+}
+
+/** What requests tell about one replica, between probes. Times are monotonic ms. Pure: it holds no clock, and its record is given. */
 export class PassiveHealth {
-  #failures = 0;
-  #ejections = 0;
-  #ejectedUntil = 0;
-  #avoidedUntil = 0;
+  readonly #record: HealthRecord;
+
+  constructor(record: HealthRecord) {
+    this.#record = record;
+  }
 
   /** Out of rotation for repeated failures; at most half of the replicas are. */
   isEjected(now: number): boolean {
-    return this.#ejectedUntil > now;
+    return this.#record.ejectedUntil > now;
   }
 
   /** To be used only when no other replica is to be had. */
   isAvoided(now: number): boolean {
-    return this.#avoidedUntil > now;
+    return this.#record.avoidedUntil > now;
   }
 
   /** When the last of both ends. */
   get markedUntil(): number {
-    return Math.max(this.#ejectedUntil, this.#avoidedUntil);
+    return Math.max(this.#record.ejectedUntil, this.#record.avoidedUntil);
   }
 
   noteSuccess(): void {
-    this.#failures = 0;
+    // Mostly it is zero, and memory that is only read can be in the caches of all processors.
+    if (this.#record.failures !== 0) this.#record.failures = 0;
   }
 
   /** A request failed there (refused, reset, timeout, 5xx). `mayEject`: whether another replica may go out. True when this one just did. */
   noteFailure(now: number, mayEject: boolean): boolean {
-    this.#failures += 1;
-    if (this.#failures < failuresToEject || !mayEject || this.isEjected(now)) return false;
-    if (now - this.#ejectedUntil > maxEjectionMs) this.#ejections = 0;
-    this.#ejections += 1;
-    this.#ejectedUntil = now + Math.min(maxEjectionMs, ejectionMs * this.#ejections);
-    this.#failures = 0;
+    const failures = this.#record.countFailure();
+    if (failures < failuresToEject || !mayEject || this.isEjected(now)) return false;
+    if (now - this.#record.ejectedUntil > maxEjectionMs) this.#record.ejections = 0;
+    this.#record.ejections += 1;
+    this.#record.ejectedUntil = now + Math.min(maxEjectionMs, ejectionMs * this.#record.ejections);
+    this.#record.failures = 0;
     return true;
   }
 
   /** Nothing listened there. */
   noteRefusal(now: number): void {
-    this.#avoidedUntil = Math.max(this.#avoidedUntil, now + avoidAfterRefusalMs);
+    this.#avoidUntil(now + avoidAfterRefusalMs);
   }
 
   /** The replica itself asked for less (429 or 503 with `Retry-After`): no failure, but others are asked first. */
   steerAway(now: number, ms: number): void {
-    this.#avoidedUntil = Math.max(this.#avoidedUntil, now + Math.min(ms, maxSteerAwayMs));
+    this.#avoidUntil(now + Math.min(ms, maxSteerAwayMs));
+  }
+
+  #avoidUntil(until: number): void {
+    this.#record.avoidedUntil = Math.max(this.#record.avoidedUntil, until);
   }
 }

@@ -6,25 +6,32 @@ import { FakeClock } from '../../test/support/fake-clock.ts';
 import { httpReplica, RawClient, withReplicas } from '../../test/support/raw-http.ts';
 import { withTempHome } from '../../test/support/temp-home.ts';
 import { waitFor } from '../../test/support/wait-for.ts';
-import { writeFileSync } from 'node:fs';
-import { Balancer } from './balancer.ts';
+import { Board } from './board.ts';
+import { DataPlane } from './data-plane.ts';
 
 const get = 'GET / HTTP/1.1\r\nHost: h\r\n\r\n';
 
-/** A balancer in this process, whose time moves by hand, before a replica that answers at once. */
+/** A data plane in this process, whose time moves by hand, before a replica that answers at once. */
 async function withFakeTime(use: (port: number, clock: FakeClock, connections: ReadonlySet<unknown>) => Promise<void>): Promise<void> {
   await withReplicas([httpReplica((_, response) => response.end('ok'))], async (replica) => {
     if (replica === undefined) return;
     await withTempHome(async (dir) => {
       const clock = new FakeClock();
-      const config = balancerConfig(dir);
-      writeFileSync(config.lastReplicasFile, JSON.stringify([aBalancerReplica(replica.port)]));
-      const balancer = new Balancer(config, { clock, random: seededRandom(1), logger: createLogger('test', 'silent') });
-      const port = await balancer.start();
+      const plane = new DataPlane({
+        config: balancerConfig(dir),
+        clock,
+        random: seededRandom(1),
+        logger: createLogger('test', 'silent'),
+        row: { board: Board.create(1), thread: 0 },
+        maxConnections: 100,
+        suspect: () => undefined,
+      });
+      plane.apply([{ ...aBalancerReplica(replica.port), slot: 0 }]);
+      const { port } = await plane.listen([{ port: 0 }]);
       try {
         await use(port, clock, replica.connections);
       } finally {
-        await balancer.stop(0);
+        await plane.stop(0);
       }
     });
   });

@@ -7,7 +7,7 @@ export type CancelTimer = () => void;
 export interface Clock {
   /** Wall time in ms since the epoch: for records and people. */
   now(): number;
-  /** Monotonic ms: for durations and deadlines; unaffected by changes of the system time. */
+  /** Monotonic ms, the same in all threads: for durations and deadlines; unaffected by changes of the system time. */
   monotonic(): number;
   /** Resolves early, without throwing, when `signal` aborts. */
   sleep(ms: number, signal?: AbortSignal): Promise<void>;
@@ -17,10 +17,13 @@ export interface Clock {
   every(ms: number, fire: () => void): CancelTimer;
 }
 
+/** Added to `performance.now()`, which counts from the start of its thread, so that all threads and processes of the machine agree on the time, ms. */
+const sinceBoot = Number(process.hrtime.bigint()) / 1_000_000 - performance.now();
+
 /** The machine's own clock. */
 export const systemClock: Clock = {
   now: () => Date.now(),
-  monotonic: () => performance.now(),
+  monotonic: () => performance.now() + sinceBoot,
   async sleep(ms, signal) {
     try {
       await sleepFor(Math.max(0, ms), undefined, signal === undefined ? {} : { signal });

@@ -9,16 +9,18 @@ import type { Candidate } from './policy.ts';
 export function pickLeastCost(candidates: readonly Candidate[], costOf: (candidate: Candidate) => number, random: Random): number {
   let best = 0;
   let lowest = Number.POSITIVE_INFINITY;
-  let oldest = Number.POSITIVE_INFINITY;
+  let longest = -1;
   let equals = 0;
   for (let index = 0; index < candidates.length; index += 1) {
     const candidate = candidates[index];
-    const cost = candidate === undefined ? Number.POSITIVE_INFINITY : costOf(candidate);
-    const choice = candidate?.lastChoice ?? 0;
-    if (cost > lowest || (cost === lowest && choice > oldest)) continue;
-    equals = cost < lowest || choice < oldest ? 1 : equals + 1;
+    if (candidate === undefined) continue;
+    const cost = costOf(candidate);
+    if (cost > lowest) continue;
+    const since = candidate.sinceChoice;
+    if (cost === lowest && since < longest) continue;
+    equals = cost < lowest || since > longest ? 1 : equals + 1;
     lowest = cost;
-    oldest = choice;
+    longest = since;
     if (equals === 1 || random() * equals < 1) best = index;
   }
   return best;

@@ -2,20 +2,36 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { loadBalancingPolicies } from '../../domain/task.ts';
 import { seededRandom } from '../../shared/random.ts';
-import type { Candidate } from './policy.ts';
+import type { Candidate, Policy } from './policy.ts';
 import { createPolicy } from './registry.ts';
 
+/** As the choices since of a replica that was never taken. */
+const never = 2 ** 32;
+
 const candidates = (...loads: readonly number[]): Candidate[] =>
-  loads.map((inFlight, index) => ({ id: index + 1, inFlight, weight: 1, lastChoice: 0 }));
+  loads.map((inFlight, index) => ({ id: index + 1, inFlight, weight: 1, sinceChoice: never }));
 
 const anyCandidates = fc
   .array(fc.record({ inFlight: fc.nat(50), weight: fc.double({ min: 0.01, max: 100, noNaN: true }) }), { minLength: 1, maxLength: 20 })
-  .map((all) => all.map((one, index) => ({ ...one, id: index * 3, lastChoice: 0 })));
+  .map((all) => all.map((one, index) => ({ ...one, id: index * 3, sinceChoice: never })));
 
 /** Pearson's statistic of counts that should all be equal. */
 function chiSquare(counts: readonly number[]): number {
   const expected = counts.reduce((sum, count) => sum + count, 0) / counts.length;
   return counts.reduce((sum, count) => sum + (count - expected) ** 2 / expected, 0);
+}
+
+interface Turned extends Candidate {
+  sinceChoice: number;
+}
+
+/** Makes one choice, counts it as the threads do, and gives the id of the chosen one. */
+function takeTurn(policy: Policy, present: readonly Turned[], seed: number, all = present): number {
+  const picked = present[policy.pick(present, seededRandom(seed))];
+  for (const candidate of all) candidate.sinceChoice += 1;
+  if (picked === undefined) throw new Error('nothing was picked');
+  picked.sinceChoice = 0;
+  return picked.id;
 }
 
 describe.each(loadBalancingPolicies)('%s', (name) => {
@@ -34,10 +50,10 @@ describe.each(loadBalancingPolicies)('%s', (name) => {
 
   test('leaves no candidate without requests while all are equal', () => {
     const policy = createPolicy(name);
-    const random = seededRandom(1);
+    const all = candidates(3, 3, 3, 3, 3).map((candidate) => ({ ...candidate }));
     const counts = [0, 0, 0, 0, 0];
     for (let turn = 0; turn < 10_000; turn += 1) {
-      const index = policy.pick(candidates(3, 3, 3, 3, 3), random);
+      const index = takeTurn(policy, all, turn) - 1;
       counts[index] = (counts[index] ?? 0) + 1;
     }
     // 18.47: four degrees of freedom, p = 0.001.
@@ -69,31 +85,33 @@ test('least_load breaks ties evenly among the equals, wherever they stand', () =
 
 test('equals take turns, the one taken longest ago first', () => {
   const policy = createPolicy('least_load');
-  const all = [3, 1, 2].map((lastChoice, index) => ({ id: index + 1, inFlight: 0, weight: 1, lastChoice }));
+  const all = [1, 3, 2].map((sinceChoice, index) => ({ id: index + 1, inFlight: 0, weight: 1, sinceChoice }));
   const taken: number[] = [];
-  for (let turn = 4; turn < 10; turn += 1) {
-    const picked = all[policy.pick(all, seededRandom(turn))];
-    if (picked === undefined) continue;
-    picked.lastChoice = turn;
-    taken.push(picked.id);
-  }
+  for (let turn = 4; turn < 10; turn += 1) taken.push(takeTurn(policy, all, turn));
   expect(taken).toEqual([2, 3, 1, 2, 3, 1]);
 });
 
 test('round_robin takes each in turn and is not put out by replicas that come and go', () => {
   const policy = createPolicy('round_robin');
-  const take = (...ids: readonly number[]): number | undefined => {
-    const all = ids.map((id) => ({ id, inFlight: 0, weight: 1, lastChoice: 0 }));
-    return all[policy.pick(all, seededRandom(1))]?.id;
-  };
-  expect([take(1, 2, 3), take(1, 2, 3), take(1, 3), take(1, 3), take(1, 2, 3), take(4), take(1, 2, 4)]).toEqual([1, 2, 3, 1, 2, 4, 1]);
+  const [a, b, c, d] = [4, 3, 2, 1].map((sinceChoice, index) => ({ id: index + 1, inFlight: 9 - index, weight: 1, sinceChoice }));
+  if (a === undefined || b === undefined || c === undefined || d === undefined) return;
+  const turns = [
+    [a, b, c],
+    [a, b, c],
+    [a, c],
+    [a, c],
+    [a, b, c],
+    [a, b, c, d],
+    [a, b, c, d],
+  ];
+  expect(turns.map((present, turn) => takeTurn(policy, present, turn, [a, b, c, d]))).toEqual([1, 2, 3, 1, 2, 4, 3]);
 });
 
 test('instance_aware_least_load fills replicas in proportion to their weights', () => {
   const policy = createPolicy('instance_aware_least_load');
   const all = [
-    { id: 1, inFlight: 0, weight: 1, lastChoice: 0 },
-    { id: 2, inFlight: 0, weight: 4, lastChoice: 0 },
+    { id: 1, inFlight: 0, weight: 1, sinceChoice: never },
+    { id: 2, inFlight: 0, weight: 4, sinceChoice: never },
   ];
   for (let turn = 0; turn < 50; turn += 1) {
     const picked = all[policy.pick(all, seededRandom(turn))];

@@ -1,15 +1,14 @@
+import { pickLeastCost } from './least-cost.ts';
 import type { Policy } from './policy.ts';
 
-/** Each replica in turn, by id. It remembers the last id rather than a position, so that replicas that come and go don't make it skip others. */
+const equal = (): number => 0;
+/** Among those that had no turn yet, the first by id. */
+const keepFirst = (): number => 1;
+
+/**
+ * Each replica in turn, whatever its load: the one whose turn was longest ago. That is the same order in all threads, and replicas that come and go
+ * don't make it skip others.
+ */
 export function createRoundRobin(): Policy {
-  let lastId = Number.NEGATIVE_INFINITY;
-  return {
-    name: 'round_robin',
-    pick(candidates) {
-      const next = candidates.findIndex((candidate) => candidate.id > lastId);
-      const index = next < 0 ? 0 : next;
-      lastId = candidates[index]?.id ?? lastId;
-      return index;
-    },
-  };
+  return { name: 'round_robin', pick: (candidates) => pickLeastCost(candidates, equal, keepFirst) };
 }

@@ -1,0 +1,92 @@
+import type { Socket } from 'node:net';
+import type { BalancerConfig } from '../domain/balancer-link.ts';
+import { parseAddressRange } from '../shared/address-range.ts';
+import type { Clock } from '../shared/clock.ts';
+import type { Logger } from '../shared/log.ts';
+import type { Random } from '../shared/random.ts';
+import { AccessLog } from './access-log.ts';
+import type { BalancerContext, SuspectReason } from './balancer-context.ts';
+import { ClientConnection } from './client-connection.ts';
+import { Deadlines } from './deadlines.ts';
+import { Listener, type ServedConnection } from './listener.ts';
+import { createPolicy } from './policy/registry.ts';
+import type { BoardRow, PlacedReplica } from './replica.ts';
+import { ReplicaSet } from './replica-set.ts';
+import { createRequestIds } from './request-ids.ts';
+import { RetryBudget } from './retry-budget.ts';
+import { SharedCounters } from './shared-counters.ts';
+import type { Listening } from './thread-messages.ts';
+import { WaitingRoom } from './waiting-room.ts';
+
+/** What a data plane needs from outside. */
+export interface DataPlaneDeps {
+  readonly config: BalancerConfig;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly logger: Logger;
+  /** Where it counts. */
+  readonly row: BoardRow;
+  /** Open connections of clients, in all threads. */
+  readonly maxConnections: number;
+  readonly suspect: (replicaId: number, reason: SuspectReason) => void;
+}
+
+/** Everything that serves requests in one thread. What threads must agree on is in the shared memory; all else is its own. */
+export class DataPlane {
+  readonly #context: BalancerContext;
+  readonly #replicas: ReplicaSet;
+  readonly #waitingRoom: WaitingRoom;
+  readonly #accessLog: AccessLog;
+  readonly #listener: Listener;
+
+  constructor({ config, clock, random, logger, row, maxConnections, suspect }: DataPlaneDeps) {
+    const deadlines = new Deadlines(clock);
+    const crashed = (error: unknown): void => logger.error({ err: error }, 'Unexpected error on one connection');
+    this.#replicas = new ReplicaSet(createPolicy(config.policy), random, { clock, deadlines, crashed }, row);
+    this.#waitingRoom = new WaitingRoom(deadlines, config.queue.timeoutMs);
+    this.#accessLog = new AccessLog({ path: config.accessLog, clock, onError: (message) => logger.error(message) });
+    this.#context = {
+      config,
+      headLimits: { lineBytes: config.maxRequestLineBytes, headBytes: config.maxHeaderBytes, fields: config.maxHeaderCount },
+      trustedProxies: config.trustedProxies.flatMap((text) => parseAddressRange(text) ?? []),
+      clock,
+      deadlines,
+      replicas: this.#replicas,
+      retryBudget: new RetryBudget(row.board.budget),
+      waitingRoom: this.#waitingRoom,
+      counters: new SharedCounters(row),
+      newRequestId: createRequestIds(),
+      log: (record) => this.#accessLog.add(record),
+      suspect,
+      crashed,
+    };
+    this.#listener = new Listener(this.#context, { row, maxConnections, serve: (socket, onClosed) => this.#serve(socket, onClosed) });
+  }
+
+  /** Puts a set of replicas in force. */
+  apply(replicas: readonly PlacedReplica[]): void {
+    this.#replicas.apply(replicas);
+    this.#waitingRoom.replicasChanged(this.#replicas.serving > 0);
+  }
+
+  /** Accepts from now on. See `Listener.listen`. */
+  listen(where: readonly Listening[]): Promise<{ readonly port: number; readonly fds: readonly number[] }> {
+    return this.#listener.listen(where);
+  }
+
+  /** Takes no more requests, lets those under way end for `graceMs` at most, and writes out what waits. */
+  async stop(graceMs: number): Promise<void> {
+    await this.#listener.drain(graceMs);
+    await this.#accessLog.close();
+  }
+
+  /** Accepts no more, as another process does; serves the connections that are open until their clients close them, or for `graceMs`. */
+  async leave(graceMs: number): Promise<void> {
+    await this.#listener.leave(graceMs);
+    await this.#accessLog.close();
+  }
+
+  #serve(socket: Socket, onClosed: (connection: ServedConnection) => void): ServedConnection {
+    return new ClientConnection(socket, this.#context, onClosed);
+  }
+}
