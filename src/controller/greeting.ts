@@ -6,10 +6,17 @@ import { identifyProcess, type ProcessIdentity } from '../shared/process-identit
 /** A living process that said hello on its socket. */
 export interface Greeting {
   readonly identity: ProcessIdentity;
+  /** Of the code that it runs, and of the config file it was started with; undefined where it does not say. */
+  readonly version: string | undefined;
+  readonly config: string | undefined;
   readonly socket: Socket;
   /** Settles when the connection breaks: the process died, or let go. */
   readonly closed: Promise<void>;
+  /** Counts how often it has been heard: as long as that goes up, it lives. */
+  readonly heard: () => number;
 }
+
+type Hello = Pick<Greeting, 'identity' | 'version' | 'config'>;
 
 /** How to greet. */
 export interface GreetOptions {
@@ -21,7 +28,7 @@ export interface GreetOptions {
 /** Connects to a process's Unix socket and waits for its hello; undefined when nobody is there, or nobody who can be recognised. */
 export async function greet(socketPath: string, { clock, timeoutMs, signal }: GreetOptions): Promise<Greeting | undefined> {
   if (signal?.aborted === true) return undefined;
-  const { promise: hello, resolve } = Promise.withResolvers<ProcessIdentity | undefined>();
+  const { promise: said, resolve } = Promise.withResolvers<Hello | undefined>();
   const { promise: closed, resolve: close } = Promise.withResolvers<void>();
   const socket = connect(socketPath);
   const giveUp = (): void => {
@@ -29,7 +36,8 @@ export async function greet(socketPath: string, { clock, timeoutMs, signal }: Gr
   };
   const cancel = clock.after(timeoutMs, giveUp);
   signal?.addEventListener('abort', giveUp, { once: true });
-  const readFirstLine = splitLines((line) => resolve(identityIn(line)));
+  const readFirstLine = splitLines((line) => resolve(readHello(line)));
+  let heard = 0;
   socket.on('data', readFirstLine);
   // Missing and refusing sockets mean "no such process"; `close` follows.
   socket.on('error', () => undefined);
@@ -37,23 +45,31 @@ export async function greet(socketPath: string, { clock, timeoutMs, signal }: Gr
     resolve(undefined);
     close();
   });
-  const identity = await hello;
+  const hello = await said;
   cancel();
   signal?.removeEventListener('abort', giveUp);
   socket.off('data', readFirstLine);
-  // What else it says is not for us, but must be read, or the peer would be held up.
-  socket.resume();
-  if (identity !== undefined && !socket.destroyed) return { identity, socket, closed };
+  // What else it says is not for us; that it says something is.
+  socket.on('data', () => {
+    heard += 1;
+  });
+  if (hello !== undefined && !socket.destroyed) return { ...hello, socket, closed, heard: () => heard };
   socket.destroy();
   return undefined;
 }
 
-/** The process behind a hello; undefined for any other line. */
-function identityIn(line: string): ProcessIdentity | undefined {
+/** What a hello says; undefined for any other line, and for a process that is gone by now. */
+function readHello(line: string): Hello | undefined {
   try {
     const message: unknown = JSON.parse(line);
     if (typeof message !== 'object' || message === null || !('pid' in message) || typeof message.pid !== 'number') return undefined;
-    return identifyProcess(message.pid);
+    const identity = identifyProcess(message.pid);
+    if (identity === undefined) return undefined;
+    const textOf = (name: 'version' | 'config'): string | undefined => {
+      const value: unknown = Object.entries(message).find(([key]) => key === name)?.[1];
+      return typeof value === 'string' ? value : undefined;
+    };
+    return { identity, version: textOf('version'), config: textOf('config') };
   } catch {
     // Not JSON: whoever that is, it is none of ours.
     return undefined;

@@ -2,6 +2,8 @@ import { rm } from 'node:fs/promises';
 import { availableParallelism } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { writeFileAtomic } from '../shared/atomic-file.ts';
+import { codeVersion } from '../shared/code-version.ts';
+import { fingerprint } from '../shared/fingerprint.ts';
 import { servicePaths } from '../shared/paths.ts';
 import type { ProcessIdentity } from '../shared/process-identity.ts';
 import type { ServiceRecord } from '../store/records.ts';
@@ -9,7 +11,7 @@ import { balancerConfig } from './balancer-config.ts';
 import type { DaemonContext } from './daemon-context.ts';
 import { foldersIn } from './folders-in.ts';
 import { greet } from './greeting.ts';
-import { endProcess, Supervisor } from './supervisor.ts';
+import { endProcess, Supervisor, type ProcessEnd, type Supervised } from './supervisor.ts';
 import { subjectEvent } from './subject-event.ts';
 
 const balancerMain = fileURLToPath(new URL('../balancer/main.ts', import.meta.url));
@@ -53,12 +55,25 @@ export class ServiceProcesses {
   }
 
   async #begin(service: ServiceRecord): Promise<void> {
-    await this.#writeBalancerConfig(service);
+    const config = await this.#writeBalancerConfig(service);
+    const version = codeVersion();
     const files = servicePaths(this.#context.paths, service.key);
     const { balancerSocket, balancerLog, reconcilerSocket, reconcilerLog } = files;
     this.#all.set(service.key, {
-      balancer: this.#supervise(service, 'balancer', [balancerMain, files.balancerConfig], balancerSocket, balancerLog),
-      reconciler: this.#supervise(service, 'reconciler', [reconcilerMain, service.name, service.key], reconcilerSocket, reconcilerLog),
+      balancer: this.#supervise(service, 'balancer', {
+        argv: [balancerMain, files.balancerConfig],
+        socketPath: balancerSocket,
+        logFile: balancerLog,
+        wanted: config === undefined ? { version } : { version, config },
+        renewal: 'hand-over',
+      }),
+      reconciler: this.#supervise(service, 'reconciler', {
+        argv: [reconcilerMain, service.name, service.key],
+        socketPath: reconcilerSocket,
+        logFile: reconcilerLog,
+        wanted: { version },
+        renewal: 'restart',
+      }),
     });
   }
 
@@ -125,27 +140,27 @@ export class ServiceProcesses {
     this.#all.clear();
   }
 
-  #supervise(service: ServiceRecord, kind: Kind, argv: readonly string[], socketPath: string, logFile: string): Supervisor {
+  #supervise(service: ServiceRecord, kind: Kind, what: Omit<Supervised, 'name' | 'known'>): Supervisor {
     const { clock, log } = this.#context;
-    const write = (isFailing: boolean, identity: ProcessIdentity | null): void => {
+    const write = (isFailing: boolean, identity: ProcessIdentity | null, end: ProcessEnd = 'died'): void => {
       const failing = this.#failing.get(service.key) ?? new Set<Kind>();
       this.#failing.set(service.key, failing);
       if (isFailing) failing.add(kind);
       else if (identity !== null) failing.delete(kind);
       const processesFailed = failing.size > 0;
-      void this.#note(service, kind, processesFailed, identity).catch((error: unknown) =>
+      void this.#note(service, kind, processesFailed, identity, end).catch((error: unknown) =>
         log.error({ err: error, service: service.name }, 'cannot note a process'),
       );
     };
     const isWanted = async (): Promise<boolean> => (await this.#context.store.services.get(service.name))?.key === service.key;
     return new Supervisor(
-      { name: `${kind} of ${service.name}`, argv, socketPath, logFile, known: service[kind] },
-      { clock, log, isWanted, onUp: (identity) => write(false, identity), onDown: (isFailing) => write(isFailing, null) },
+      { ...what, name: `${kind} of ${service.name}`, known: service[kind] },
+      { clock, log, isWanted, onUp: (identity) => write(false, identity), onDown: (isFailing, end) => write(isFailing, null, end) },
     );
   }
 
   /** Records a process's coming and going, with a line in the history. */
-  async #note(service: ServiceRecord, kind: Kind, failing: boolean, identity: ProcessIdentity | null): Promise<void> {
+  async #note(service: ServiceRecord, kind: Kind, failing: boolean, identity: ProcessIdentity | null, end: ProcessEnd): Promise<void> {
     const { store, clock } = this.#context;
     for (;;) {
       const now = await store.services.get(service.name);
@@ -155,11 +170,12 @@ export class ServiceProcesses {
       const expected = now.desired === 'down' && identity === null;
       if (expected || (known?.pid === identity?.pid && known?.startTicks === identity?.startTicks && now.processesFailed === failing))
         return;
+      const how = end === 'hung' ? 'did not answer any more and was ended' : 'died';
       const message =
         identity === null
-          ? `The ${kind} died${failing ? ' again and again' : ''}; it is started again.`
+          ? `The ${kind} ${how}${failing ? ' again and again' : ''}; it is started again.`
           : `The ${kind} runs (process ${identity.pid}).`;
-      const event = subjectEvent(now, { at: clock.now(), cause: `${kind}-${identity === null ? 'died' : 'up'}`, message });
+      const event = subjectEvent(now, { at: clock.now(), cause: `${kind}-${identity === null ? end : 'up'}`, message });
       const state = failing ? { state: 'CONTROLLER_FAILED' as const, reason: this.#whyFailing(service, kind) } : {};
       if ((await store.services.update(now, { [kind]: identity, processesFailed: failing, ...state }, event)) !== undefined) break;
     }
@@ -173,11 +189,13 @@ export class ServiceProcesses {
     return `Its ${kind} keeps dying; it is started again. Log: ${kind === 'balancer' ? files.balancerLog : files.reconcilerLog}`;
   }
 
-  async #writeBalancerConfig(service: ServiceRecord): Promise<void> {
+  /** What the balancer is to be started with; gives back the fingerprint by which one tells what it was started with. */
+  async #writeBalancerConfig(service: ServiceRecord): Promise<string | undefined> {
     const files = servicePaths(this.#context.paths, service.key);
     const spec = (await this.#context.store.services.version(service.name, service.version))?.task.service;
-    if (spec === undefined) return;
-    const config = balancerConfig(service, spec, files, availableParallelism());
-    writeFileAtomic(files.balancerConfig, `${JSON.stringify(config, undefined, 2)}\n`);
+    if (spec === undefined) return undefined;
+    const text = `${JSON.stringify(balancerConfig(service, spec, files, availableParallelism()), undefined, 2)}\n`;
+    writeFileAtomic(files.balancerConfig, text);
+    return fingerprint(text);
   }
 }

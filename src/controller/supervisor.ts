@@ -1,11 +1,14 @@
 import { spawn } from 'node:child_process';
 import { closeSync, mkdirSync, openSync } from 'node:fs';
 import { dirname } from 'node:path';
-import type { Clock } from '../shared/clock.ts';
+import type { HandOverCommand } from '../domain/balancer-link.ts';
+import type { CancelTimer, Clock } from '../shared/clock.ts';
+import { cpuWaitMs } from '../shared/cpu-wait.ts';
 import { wholeEnv } from '../shared/env.ts';
 import type { Logger } from '../shared/log.ts';
-import { identifyProcess, isAlive, signalProcess, type ProcessIdentity } from '../shared/process-identity.ts';
+import { identifyProcess, isAlive, sameProcess, signalProcess, type ProcessIdentity } from '../shared/process-identity.ts';
 import { greet, type Greeting } from './greeting.ts';
+import { watchForHang } from './hang-watch.ts';
 
 /** A process that is to run for as long as it is wanted. */
 export interface Supervised {
@@ -17,7 +20,14 @@ export interface Supervised {
   readonly logFile: string;
   /** The process that was last known to do this work: when it lives but does not say hello, it is replaced. */
   readonly known: ProcessIdentity | null;
+  /** What a process is to say of itself. One that was found and says otherwise is renewed. */
+  readonly wanted: { readonly version: string; readonly config?: string };
+  /** How one is renewed: it starts its own successor, so that nothing it serves is cut, or it is ended and started again. */
+  readonly renewal: 'hand-over' | 'restart';
 }
+
+/** How a process came to its end. */
+export type ProcessEnd = 'died' | 'hung';
 
 /** What the supervisor needs and tells. */
 export interface SupervisorDeps {
@@ -27,8 +37,8 @@ export interface SupervisorDeps {
   isWanted(): Promise<boolean>;
   /** A living process, started or found. */
   onUp(identity: ProcessIdentity): void;
-  /** It died; `failing` after several quick deaths in a row. */
-  onDown(failing: boolean): void;
+  /** It ended unasked; `failing` after several quick deaths in a row. */
+  onDown(failing: boolean, how: ProcessEnd): void;
 }
 
 const firstBackoffMs = 20;
@@ -39,10 +49,15 @@ const failingAfterDeaths = 6;
 /** How long a process may take until it says hello, ms. */
 const helloTimeoutMs = 15_000;
 const pollMs = 20;
+/** How long a process may take to start its successor before it is asked again, ms. */
+const handOverMs = 60_000;
+/** How long a process that is to be restarted may finish what it has, ms. */
+const restartGraceMs = 2_000;
 
 /**
  * Keeps one process running. It is started in a session of its own, so that it outlives this one; a process that a predecessor started is found
- * by its socket and taken over as it is. Its death is seen by the breaking of the connection, at once.
+ * by its socket and taken over, and renewed when it runs other code or another configuration. Its death is seen by the breaking of the connection,
+ * at once; when another living process answers in its place by then, that one is its successor, and nobody died. One that hangs is killed.
  */
 export class Supervisor {
   readonly #what: Supervised;
@@ -51,6 +66,12 @@ export class Supervisor {
   #greeting: Greeting | undefined;
   /** Started and not heard of yet, or not heard of again. */
   #silent: ProcessIdentity | undefined;
+  /** Processes that handed over and may still be finishing what they had. */
+  #former: readonly ProcessIdentity[] = [];
+  /** What is started here runs what is there: only a process that was found can be an old one. */
+  #mayBeOld = true;
+  #isRestarting = false;
+  #end: ProcessEnd = 'died';
   #deaths = 0;
   #lastExitCode: number | undefined;
   readonly #ended: Promise<void>;
@@ -86,7 +107,7 @@ export class Supervisor {
 
   /** Ends the process: SIGTERM, after `graceMs` SIGKILL; settles when it is gone. */
   async end(graceMs: number): Promise<void> {
-    const known = [this.identity, this.#silent];
+    const known = [this.identity, this.#silent, ...this.#former];
     await this.release();
     // One more may have been started while it was being let go of.
     const all = new Set([...known, this.#silent].filter((one) => one !== undefined));
@@ -110,21 +131,72 @@ export class Supervisor {
     const { clock } = this.#deps;
     const startedAt = clock.monotonic();
     const found = (await this.#greet()) ?? (await this.#startAndGreet());
-    if (found !== undefined) {
-      this.#greeting = found;
-      this.#silent = undefined;
-      this.#deps.onUp(found.identity);
-      await found.closed;
-      this.#greeting = undefined;
-    }
+    if (found !== undefined) await this.#follow(found);
     if (this.#stop.signal.aborted || !(await this.#deps.isWanted())) return false;
+    if (this.#isRestarting) {
+      this.#isRestarting = false;
+      return true;
+    }
     this.#deaths = clock.monotonic() - startedAt >= healthyMs ? 1 : this.#deaths + 1;
-    this.#deps.log.warn({ process: this.#what.name, deaths: this.#deaths }, 'a process died');
-    this.#deps.onDown(this.#deaths >= failingAfterDeaths);
+    this.#deps.log.warn({ process: this.#what.name, deaths: this.#deaths, how: this.#end }, 'a process ended unasked');
+    this.#deps.onDown(this.#deaths >= failingAfterDeaths, this.#end);
+    this.#end = 'died';
     // The first death is answered at once; only a process that keeps dying is made to wait.
     const pause = this.#deaths === 1 ? 0 : Math.min(longestBackoffMs, firstBackoffMs * 2 ** (this.#deaths - 1));
     await clock.sleep(pause, this.#stop.signal);
     return true;
+  }
+
+  /** From the hello of a process to the end of the last one of its successors. */
+  async #follow(first: Greeting): Promise<void> {
+    for (let current: Greeting | undefined = first; current !== undefined;) {
+      const { identity } = current;
+      this.#greeting = current;
+      this.#silent = undefined;
+      this.#deps.onUp(identity);
+      const cancelRenewal = this.#renewIfOld(current);
+      const { heard } = current;
+      const watched = { heard, waitedMs: () => cpuWaitMs(identity.pid) };
+      const cancelWatch = watchForHang(watched, this.#deps.clock, () => this.#killHung(identity));
+      await current.closed;
+      cancelRenewal();
+      cancelWatch();
+      this.#greeting = undefined;
+      current = await this.#greet();
+      if (current === undefined || sameProcess(current.identity, identity)) continue;
+      this.#deps.log.info({ process: this.#what.name, pid: current.identity.pid }, 'a process handed over');
+      this.#former = [...this.#former.filter(isAlive), identity];
+      this.#mayBeOld = false;
+    }
+  }
+
+  /** Asks a process that was found to make room for one of this version and configuration. What is returned ends the asking. */
+  #renewIfOld({ identity, version, config, socket }: Greeting): CancelTimer {
+    const { wanted, renewal, name } = this.#what;
+    const isOld = this.#mayBeOld && (version !== wanted.version || (wanted.config !== undefined && config !== wanted.config));
+    if (!isOld) return () => undefined;
+    this.#deps.log.info({ process: name, version, wanted: wanted.version }, 'a process is renewed');
+    if (renewal === 'restart') {
+      this.#isRestarting = true;
+      this.#mayBeOld = false;
+      void endProcess(identity, restartGraceMs, this.#deps.clock);
+      return () => undefined;
+    }
+    const ask = (): void => {
+      socket.write(`${JSON.stringify({ type: 'hand-over' } satisfies HandOverCommand)}\n`);
+    };
+    ask();
+    return this.#deps.clock.every(handOverMs, () => {
+      this.#deps.log.warn({ process: name, pid: identity.pid }, 'a process did not hand over; it is asked again');
+      ask();
+    });
+  }
+
+  /** Its connection breaks then, and what follows is what follows each death. */
+  #killHung(identity: ProcessIdentity): void {
+    this.#deps.log.warn({ process: this.#what.name, pid: identity.pid }, 'a process hangs; it is killed');
+    this.#end = 'hung';
+    signalProcess(identity, 'SIGKILL');
   }
 
   #greet(): Promise<Greeting | undefined> {
@@ -136,6 +208,7 @@ export class Supervisor {
     // It lives but says nothing: it hangs, or its socket is gone. Two of a kind must never work side by side.
     if (this.#silent !== undefined) await endProcess(this.#silent, 0, clock);
     if (this.#stop.signal.aborted) return undefined;
+    this.#mayBeOld = false;
     const hasExited = this.#spawn();
     const deadline = clock.monotonic() + helloTimeoutMs;
     while (!this.#stop.signal.aborted && clock.monotonic() < deadline) {

@@ -43,10 +43,15 @@ export function identifyProcess(pid: number): ProcessIdentity | undefined {
   return startTicks === undefined ? undefined : { pid, startTicks, bootId: bootId() };
 }
 
+/** Whether two identities are of one process. */
+export function sameProcess(a: ProcessIdentity, b: ProcessIdentity): boolean {
+  return a.pid === b.pid && a.startTicks === b.startTicks && a.bootId === b.bootId;
+}
+
 /** Whether the very process that was identified still runs. */
 export function isAlive(identity: ProcessIdentity): boolean {
   const now = identifyProcess(identity.pid);
-  return now !== undefined && now.startTicks === identity.startTicks && now.bootId === identity.bootId;
+  return now !== undefined && sameProcess(now, identity);
 }
 
 /** Sends a signal to that very process; false when it is gone already. */

@@ -1,5 +1,6 @@
 import { getuid } from 'node:process';
 import { systemClock } from '../../shared/clock.ts';
+import { codeVersion } from '../../shared/code-version.ts';
 import { svcHome } from '../../shared/env.ts';
 import { createLogger } from '../../shared/log.ts';
 import { homePaths, servicePaths } from '../../shared/paths.ts';
@@ -17,6 +18,7 @@ import { runService } from './run-service.ts';
 async function main(name: string, key: string): Promise<void> {
   const log = createLogger(`reconciler:${name}`);
   const clock = systemClock;
+  const version = codeVersion();
   const paths = homePaths(svcHome(), getuid?.() ?? 0);
   const files = servicePaths(paths, key);
   // Two reconcilers would fight over one service; the loser of a race leaves without a word.
@@ -47,7 +49,7 @@ async function main(name: string, key: string): Promise<void> {
     },
     stop,
   );
-  const hello = await serveHello(files.reconcilerSocket, () => service.wake());
+  const hello = await serveHello(files.reconcilerSocket, { clock, version, onLine: () => service.wake() });
   log.info('reconciling');
   await Promise.all([service.ended, linked]);
   hello.close();

@@ -1,0 +1,142 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { pino } from 'pino';
+import { expect, test } from 'vitest';
+import { withTempHome } from '../../test/support/temp-home.ts';
+import { waitFor } from '../../test/support/wait-for.ts';
+import { systemClock, type Clock } from '../shared/clock.ts';
+import { isAlive, type ProcessIdentity } from '../shared/process-identity.ts';
+import { Supervisor, type ProcessEnd, type Supervised } from './supervisor.ts';
+
+const program = join(import.meta.dirname, '../../test/support/hello-program.ts');
+
+/** What happened to a supervised program, in order. */
+interface Story {
+  readonly ups: ProcessIdentity[];
+  readonly ends: ProcessEnd[];
+}
+
+interface Followed {
+  readonly supervisor: Supervisor;
+  readonly story: Story;
+}
+
+interface World {
+  /** Supervises the program; what it starts is of the given version. */
+  readonly supervise: (
+    change: { readonly starts: string; readonly wants: string; readonly renewal?: Supervised['renewal'] },
+    clock?: Clock,
+  ) => Promise<Followed>;
+}
+
+/** Everything that was started is ended, whatever becomes of the test. */
+async function withSupervisors(use: (world: World) => Promise<void>): Promise<void> {
+  await withTempHome(async (home) => {
+    const all: Followed[] = [];
+    try {
+      await use({
+        async supervise({ starts, wants, renewal = 'restart' }, clock = systemClock) {
+          const socketPath = join(home, 'p.sock');
+          const story: Story = { ups: [], ends: [] };
+          const supervisor = new Supervisor(
+            {
+              name: 'program',
+              argv: [program, socketPath, starts],
+              socketPath,
+              logFile: join(home, 'program.log'),
+              known: null,
+              wanted: { version: wants },
+              renewal,
+            },
+            {
+              clock,
+              log: pino({ level: 'silent' }),
+              isWanted: async () => true,
+              onUp: (identity) => story.ups.push(identity),
+              onDown: (_failing, how) => story.ends.push(how),
+            },
+          );
+          all.push({ supervisor, story });
+          await waitFor('the program', () => story.ups.length > 0, { describe: () => readFileSync(join(home, 'program.log'), 'utf8') });
+          return { supervisor, story };
+        },
+      });
+    } finally {
+      for (const { supervisor } of all) await supervisor.end(0);
+      for (const { story } of all) for (const identity of story.ups) if (isAlive(identity)) process.kill(identity.pid, 'SIGKILL');
+    }
+  });
+}
+
+/** Time in which everything goes twenty times faster, for limits of many seconds. */
+const hastyClock: Clock = {
+  now: () => systemClock.now(),
+  monotonic: () => systemClock.monotonic() * 20,
+  sleep: (ms, signal) => systemClock.sleep(ms / 20, signal),
+  after: (ms, fire) => systemClock.after(ms / 20, fire),
+  every: (ms, fire) => systemClock.every(ms / 20, fire),
+};
+
+test('a process that is killed is started again at once, and told of as dead', async () => {
+  await withSupervisors(async ({ supervise }) => {
+    const { story } = await supervise({ starts: 'new', wants: 'new' });
+    const [first] = story.ups;
+    process.kill(first?.pid ?? 0, 'SIGKILL');
+    await waitFor('another', () => story.ups.length === 2);
+    expect([story.ends, story.ups[1]?.pid === first?.pid]).toEqual([['died'], false]);
+  });
+});
+
+test('a process that a predecessor left is taken over as it is', async () => {
+  await withSupervisors(async ({ supervise }) => {
+    const before = await supervise({ starts: 'new', wants: 'new' });
+    await before.supervisor.release();
+    const { story, supervisor } = await supervise({ starts: 'new', wants: 'new' });
+    expect([story.ups[0], story.ends]).toEqual([before.story.ups[0], []]);
+    await supervisor.end(0);
+    expect(story.ups.filter(isAlive)).toEqual([]);
+  });
+});
+
+test('an old one that can be restarted is, and nobody is told of a death', async () => {
+  await withSupervisors(async ({ supervise }) => {
+    const before = await supervise({ starts: 'old', wants: 'old' });
+    await before.supervisor.release();
+    const { story } = await supervise({ starts: 'new', wants: 'new' });
+    await waitFor('the new one', () => story.ups.length === 2);
+    expect([story.ends, before.story.ups.filter(isAlive)]).toEqual([[], []]);
+  });
+});
+
+test('an old one that hands over goes on, its successor is followed, and nobody is told of a death', async () => {
+  await withSupervisors(async ({ supervise }) => {
+    const before = await supervise({ starts: 'old', wants: 'old', renewal: 'hand-over' });
+    await before.supervisor.release();
+    const { story, supervisor } = await supervise({ starts: 'never', wants: 'new', renewal: 'hand-over' });
+    await waitFor('the successor', () => story.ups.length === 2 && supervisor.identity !== undefined);
+    const [old, successor] = story.ups;
+    expect([story.ends, old, supervisor.identity]).toEqual([[], before.story.ups[0], successor]);
+    expect(story.ups.every(isAlive)).toBe(true);
+    await supervisor.end(0);
+    expect(story.ups.filter(isAlive)).toEqual([]);
+  });
+});
+
+test('what was started here is never taken for old, whatever it says: it could not be helped by another start', async () => {
+  await withSupervisors(async ({ supervise }) => {
+    const { story } = await supervise({ starts: 'odd', wants: 'new' });
+    await systemClock.sleep(500);
+    expect([story.ups.length, story.ends]).toEqual([1, []]);
+  });
+});
+
+test('a process that is stopped is found to hang, killed and replaced', async () => {
+  await withSupervisors(async ({ supervise }) => {
+    const { story } = await supervise({ starts: 'new', wants: 'new' }, hastyClock);
+    const [first] = story.ups;
+    process.kill(first?.pid ?? 0, 'SIGSTOP');
+    await waitFor('another', () => story.ups.some(({ pid }) => pid !== first?.pid));
+    expect(story.ends[0]).toBe('hung');
+    expect(first === undefined || isAlive(first)).toBe(false);
+  });
+});

@@ -1,0 +1,42 @@
+import { spawn } from 'node:child_process';
+import { renameSync, rmSync } from 'node:fs';
+import { createServer, type Socket } from 'node:net';
+
+/**
+ * A process as the supervisor knows them, for its tests: `hello-program.ts SOCKET VERSION`. Says hello on the Unix socket and speaks ten times a
+ * second. Asked to hand over it starts a successor of version `new`, lets go of its connections when that one is there, and lives on, as one
+ * does that still has requests.
+ */
+const [, self = '', path = '', version = ''] = process.argv;
+const sockets = new Set<Socket>();
+const isSuccessor = process.send !== undefined;
+const ownPath = isSuccessor ? `${path}.${process.pid}` : path;
+
+const server = createServer((socket) => {
+  sockets.add(socket);
+  socket.on('error', () => undefined);
+  socket.on('close', () => sockets.delete(socket));
+  socket.on('data', (data) => {
+    if (data.toString().includes('hand-over')) handOver();
+  });
+  socket.write(`${JSON.stringify({ type: 'hello', pid: process.pid, version })}\n`);
+});
+
+function handOver(): void {
+  const successor = spawn(process.execPath, [self, path, 'new'], { detached: true, stdio: ['ignore', 'inherit', 'inherit', 'ipc'] });
+  successor.once('message', () => {
+    successor.disconnect();
+    successor.unref();
+    for (const socket of sockets) socket.destroy();
+  });
+}
+
+if (!isSuccessor) rmSync(path, { force: true });
+server.listen(ownPath, () => {
+  if (!isSuccessor) return;
+  renameSync(ownPath, path);
+  process.send?.('ready');
+});
+setInterval(() => {
+  for (const socket of sockets) socket.write('{"type":"alive"}\n');
+}, 100);
