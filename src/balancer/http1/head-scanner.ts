@@ -30,6 +30,8 @@ type State = (typeof State)[keyof typeof State];
 
 const initialStates: Readonly<Record<FirstLine, State>> = { request: State.blank, status: State.version, none: State.fieldStart };
 const versionPrefix = Uint8Array.from('HTTP/1.', (character) => character.charCodeAt(0));
+/** Of ` HTTP/1.1`, which has yet to come behind a target. */
+const versionBytes = versionPrefix.length + 2;
 const zero = 0x30;
 
 /**
@@ -156,7 +158,7 @@ export class HeadScanner {
           break;
         case State.target:
           while (at < length && targetOctets[bytes[start + at] ?? 0] === 1) at += 1;
-          if (at - this.methodStart > lineBytes) return this.#refuse('line_too_long');
+          if (at - this.methodStart > lineBytes - versionBytes) return this.#refuse('line_too_long');
           if (at === length) break;
           if (bytes[start + at] !== SP) {
             const isLineEnd = bytes[start + at] === CR || bytes[start + at] === LF;

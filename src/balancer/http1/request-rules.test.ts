@@ -140,7 +140,8 @@ const chunks: readonly Rule[] = [
 ];
 
 const sizes: readonly Rule[] = [
-  ['a request line over 8 KiB', `GET /${'a'.repeat(8_200)} HTTP/1.1\r\nHost: a\r\n\r\n`, 'line_too_long'],
+  ['a request line over 8 KiB', `GET /${'a'.repeat(8_179)} HTTP/1.1\r\nHost: a\r\n\r\n`, 'line_too_long'],
+  ['a request line without end', `GET /${'a'.repeat(9_000)}`, 'line_too_long'],
   ['a method without end', 'A'.repeat(9_000), 'line_too_long'],
   ['a head over 32 KiB', get(`A: ${'b'.repeat(33_000)}`), 'head_too_large'],
   ['more than 100 fields', get(Array.from({ length: 100 }, (_, index) => `A${index}: b`).join('\r\n')), 'too_many_fields'],
