@@ -1,6 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { readRequests } from '../../../test/support/http1-events.ts';
 import { faults, type Fault } from './faults.ts';
+import { defaultHeadLimits, type HeadLimits } from './limits.ts';
+import { RequestParser } from './request-parser.ts';
 
 const get = (line: string): string => `GET / HTTP/1.1\r\nHost: a\r\n${line}\r\n\r\n`;
 const post = (lines: string, body = ''): string => `POST / HTTP/1.1\r\nHost: a\r\n${lines}\r\n\r\n${body}`;
@@ -35,6 +37,10 @@ const framing: readonly Rule[] = [
   ['identity before chunked', post('Transfer-Encoding: identity, chunked'), 'bad_transfer_encoding'],
   ['identity alone', post('Transfer-Encoding: identity'), 'bad_transfer_encoding'],
   ['a vertical tab before chunked', post('Transfer-Encoding: \vchunked'), 'bad_field_value'],
+  ['a space before the colon of Transfer-Encoding', post('Transfer-Encoding : chunked'), 'bad_field_name'],
+  ['a space within chunked', post('Transfer-Encoding: chun ked'), 'bad_transfer_encoding'],
+  ['a comma after chunked', post('Transfer-Encoding: chunked,'), 'bad_transfer_encoding'],
+  ['a vertical tab after chunked', post('Transfer-Encoding: chunked\v'), 'bad_field_value'],
   ['a tab after chunked', post('Transfer-Encoding: chunked\t'), 'bad_transfer_encoding'],
   ['a tab before chunked', post('Transfer-Encoding:\tchunked'), 'bad_transfer_encoding'],
   ['a no-break space before chunked', post('Transfer-Encoding: \u00a0chunked'), 'bad_transfer_encoding'],
@@ -105,6 +111,9 @@ const fields: readonly Rule[] = [
   ['Content_Length', post('Content_Length: 3'), 'forged_field'],
   ['Transfer_Encoding', post('transfer_encoding: chunked'), 'forged_field'],
   ['X_Forwarded_For', get('X_Forwarded_For: 1.2.3.4'), 'forged_field'],
+  ['X_Request_Id', get('X_Request_Id: a'), 'forged_field'],
+  ['X_Svc_Replica', get('X_Svc_Replica: 1'), 'forged_field'],
+  ['X_Real_IP', get('X_Real_IP: 1.2.3.4'), 'forged_field'],
   ['one underscore is enough', get('X-Forwarded_Proto: https'), 'forged_field'],
   ['Connection that nominates Host', get('Connection: close, Host'), 'bad_connection'],
   ['Connection that nominates Content-Length', get('Connection: content-length'), 'bad_connection'],
@@ -112,7 +121,11 @@ const fields: readonly Rule[] = [
   ['Connection that nominates Authorization', get('Connection: authorization'), 'bad_connection'],
   ['Connection that nominates Cookie', get('Connection: Cookie'), 'bad_connection'],
   ['Connection that nominates X-Forwarded-For', get('Connection: x-forwarded-for'), 'bad_connection'],
-  ['Connection that nominates a header of ours', get('Connection: X-Request-Id'), 'bad_connection'],
+  ['Connection that nominates X-Forwarded-Proto', get('Connection: keep-alive, X-Forwarded-Proto'), 'bad_connection'],
+  ['Connection that nominates X-Forwarded-Host', get('Connection: X-FORWARDED-HOST'), 'bad_connection'],
+  ['Connection that nominates X-Request-Id', get('Connection: X-Request-Id'), 'bad_connection'],
+  ['Connection that nominates X-Svc-Reason', get('Connection: x-svc-reason'), 'bad_connection'],
+  ['a second Connection that nominates Host', get('Connection: close\r\nConnection: Host'), 'bad_connection'],
   ['Connection with a no-break space', get('Connection: \u00a0close'), 'bad_connection'],
   ['Connection that is no list of names', get('Connection: a b'), 'bad_connection'],
   ['Expect other than 100-continue', get('Expect: 200-ok'), 'bad_expectation'],
@@ -164,6 +177,59 @@ for (const [title, rules] of Object.entries({ framing, hosts, lines, fields, chu
   });
 }
 
+/** What becomes of the bytes under other limits than the usual ones. */
+function outcome(bytes: string, limits: Partial<HeadLimits>): Fault | 'taken' | 'awaited' {
+  let result: Fault | 'taken' | 'awaited' = 'awaited';
+  const parser = new RequestParser(
+    {
+      requestHead: () => undefined,
+      body: () => undefined,
+      requestEnd: () => {
+        result = 'taken';
+      },
+      requestFault: (fault) => {
+        result = fault;
+      },
+    },
+    { ...defaultHeadLimits, ...limits },
+  );
+  parser.feed(Buffer.from(bytes, 'latin1'), 0);
+  return result;
+}
+
+const ofLength = (bytes: number): string => `GET /${'a'.repeat(bytes - 14)} HTTP/1.1\r\nHost: a\r\n\r\n`;
+const withTrailers = (trailers: string): string => chunked(`0\r\n${trailers}\r\n`);
+
+describe('limits are exact, and may be others', () => {
+  const line = 'GET /0123456789 HTTP/1.1';
+  const whole = `${line}\r\nHost: a\r\nA: b\r\n\r\n`;
+
+  test('of the request line, without its end', () => {
+    expect([outcome(whole, { lineBytes: line.length }), outcome(whole, { lineBytes: line.length - 1 })]).toEqual([
+      'taken',
+      'line_too_long',
+    ]);
+    expect([outcome(ofLength(8_192), {}), outcome(ofLength(8_193), {})]).toEqual(['taken', 'line_too_long']);
+  });
+
+  test('of the head, with the empty line', () => {
+    expect([outcome(whole, { headBytes: whole.length }), outcome(whole, { headBytes: whole.length - 1 })]).toEqual([
+      'taken',
+      'head_too_large',
+    ]);
+  });
+
+  test('of the fields', () => {
+    expect([outcome(whole, { fields: 2 }), outcome(whole, { fields: 1 })]).toEqual(['taken', 'too_many_fields']);
+  });
+
+  test('of the trailers, which have the same limits once more', () => {
+    expect(outcome(withTrailers('A: b\r\nB: c\r\n'), { fields: 2 })).toBe('taken');
+    expect(outcome(withTrailers('A: b\r\nB: c\r\nC: d\r\n'), { fields: 2 })).toBe('too_many_fields');
+    expect(outcome(withTrailers(`A: ${'b'.repeat(80)}\r\n`), { headBytes: 80 })).toBe('head_too_large');
+  });
+});
+
 test('statuses are those that clients act upon', () => {
   expect({
     method_not_allowed: faults.method_not_allowed.status,
@@ -192,6 +258,25 @@ describe('a request is taken', () => {
   test('case, order, duplicates and inner white space of fields stay as they came', () => {
     const { messages } = readRequests('GET /x?y HTTP/1.1\r\nhOsT: a\r\nX-B:  1  2\t\r\nx-b: 3\r\nX-Empty:\r\n\r\n');
     expect(messages[0]?.fields).toEqual(['hOsT: a', 'X-B: 1  2', 'x-b: 3', 'X-Empty: ']);
+  });
+
+  test('a tab and bytes above 0x7f are fine within a value', () => {
+    const { messages } = readRequests(get('A: b\tc\u00fc'));
+    expect(messages[0]?.fields).toEqual(['Host: a', 'A: b\tc\u00fc']);
+  });
+
+  test('underscores are fine in names that imitate nothing', () => {
+    expect(readRequests(get('User_Id: 1')).messages[0]).toMatchObject({ fields: ['Host: a', 'User_Id: 1'], isComplete: true });
+  });
+
+  test('a Content-Length may be as large as 2^53-1', () => {
+    expect(head(post('Content-Length: 9007199254740991'))).toMatchObject({ bodyLength: Number.MAX_SAFE_INTEGER });
+  });
+
+  test('names may be anything that a host may be called', () => {
+    for (const host of ['a', 'A.b-c', '10.0.0.1:8080', '[::1]', '[2001:db8::1]:443', 'a:', 'a_b']) {
+      expect(head(`GET / HTTP/1.1\r\nHost: ${host}\r\n\r\n`)).toMatchObject({ host });
+    }
   });
 
   test('one empty line before the request is forgiven', () => {

@@ -13,12 +13,31 @@ const refused: readonly Rule[] = [
   ['two lengths', ok('Content-Length: 1\r\nContent-Length: 2', 'ab'), 'bad_content_length'],
   ['two equal lengths', ok('Content-Length: 1\r\nContent-Length: 1', 'a'), 'bad_content_length'],
   ['a length that is no number', ok('Content-Length: 1a', 'a'), 'bad_content_length'],
+  ['a length in hexadecimal', ok('Content-Length: 0x1', 'a'), 'bad_content_length'],
+  ['an empty length', ok('Content-Length:', 'a'), 'bad_content_length'],
+  ['lengths in a list', ok('Content-Length: 1, 1', 'a'), 'bad_content_length'],
+  [
+    'both lengths where there is no body',
+    'HTTP/1.1 304 Not Modified\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n',
+    'both_lengths',
+  ],
+  ['a bad length in an interim response', 'HTTP/1.1 103 Early Hints\r\nContent-Length: x\r\n\r\n', 'bad_content_length'],
   ['another transfer coding', ok('Transfer-Encoding: gzip'), 'unknown_transfer_coding'],
   ['chunked twice', ok('Transfer-Encoding: chunked, chunked'), 'bad_transfer_encoding'],
   ['chunked on HTTP/1.0', 'HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n', 'bad_transfer_encoding'],
   ['a tab after chunked', ok('Transfer-Encoding: chunked\t', '0\r\n\r\n'), 'bad_transfer_encoding'],
   ['a bad chunk size', ok('Transfer-Encoding: chunked', 'zz\r\n'), 'bad_chunk'],
   ['a chunk longer than it says', ok('Transfer-Encoding: chunked', '1\r\nab\r\n'), 'bad_chunk'],
+  ['a chunk size of 17 digits', ok('Transfer-Encoding: chunked', '00000000000000001\r\na\r\n'), 'bad_chunk'],
+  ['chunk extensions over 256 bytes', ok('Transfer-Encoding: chunked', `1;${'a'.repeat(257)}\r\na\r\n`), 'bad_chunk'],
+  ['a bare LF after a chunk', ok('Transfer-Encoding: chunked', '1\r\na\n0\r\n\r\n'), 'bad_chunk'],
+  ['folding in the trailers', ok('Transfer-Encoding: chunked', '0\r\nA: b\r\n c\r\n\r\n'), 'folded_field'],
+  ['a bare CR in a value', ok('A: b\rc'), 'bad_line_end'],
+  ['an empty field name', ok(': b'), 'bad_field_name'],
+  ['0x7f in a value', ok('A: \u007f'), 'bad_field_value'],
+  ['Connection that nominates Set-Cookie', ok('Connection: Set-Cookie'), 'bad_connection'],
+  ['a status line over the limit', `HTTP/1.1 200 ${'a'.repeat(8_200)}\r\n\r\n`, 'line_too_long'],
+  ['trailers over the limit', ok('Transfer-Encoding: chunked', `0\r\nA: ${'b'.repeat(33_000)}\r\n\r\n`), 'head_too_large'],
   ['folding', ok('A: b\r\n c'), 'folded_field'],
   ['a NUL in a value', ok('A: \u0000'), 'bad_field_value'],
   ['a space before the colon', ok('A : b'), 'bad_field_name'],
@@ -72,6 +91,11 @@ describe('a response is taken', () => {
   test('an empty or missing reason is fine', () => {
     expect(readResponse('HTTP/1.1 200 \r\nContent-Length: 0\r\n\r\n').messages[0]?.head).toMatchObject({ status: 200, reason: '' });
     expect(readResponse('HTTP/1.1 200\r\nContent-Length: 0\r\n\r\n').messages[0]?.head).toMatchObject({ status: 200, reason: '' });
+  });
+
+  test('8 interim responses are not too many', () => {
+    const [message] = readResponse(`${'HTTP/1.1 103 Early Hints\r\n\r\n'.repeat(8)}${ok('Content-Length: 0')}`).messages;
+    expect([message?.interim.length, message?.isComplete]).toEqual([8, true]);
   });
 
   test('interim responses come before the final one', () => {

@@ -9,13 +9,16 @@ const bytes = fc.uint8Array({ maxLength: 60 }).map((octets) => Buffer.from(octet
 const field = fc.tuple(token, value).map(([name, content]) => `${name}: ${content}\r\n`);
 const fields = fc.array(field, { maxLength: 6 }).map((all) => all.join(''));
 
+/** Trailers that pass, and those that are dropped. */
+const trailers = fc.tuple(fields, fc.constantFrom('', 'Content-Length: 3\r\n', 'Host: b\r\n')).map((all) => all.join(''));
+
 const chunkedBody = fc
-  .tuple(fc.array(fc.tuple(bytes, fc.constantFrom('', ';a', ';a="b"')), { maxLength: 5 }), fields)
-  .map(([chunks, trailers]) => {
+  .tuple(fc.array(fc.tuple(bytes, fc.constantFrom('', ';a', ';a="b"')), { maxLength: 5 }), trailers)
+  .map(([chunks, last]) => {
     const sent = chunks
       .filter(([data]) => data !== '')
       .map(([data, extension]) => `${data.length.toString(16)}${extension}\r\n${data}\r\n`);
-    return `Transfer-Encoding: chunked\r\n\r\n${sent.join('')}0\r\n${trailers}\r\n`;
+    return `Transfer-Encoding: chunked\r\n\r\n${sent.join('')}0\r\n${last}\r\n`;
   });
 const sizedBody = bytes.map((data) => `Content-Length: ${data.length}\r\n\r\n${data}`);
 const body = fc.oneof(chunkedBody, sizedBody, fc.constant('\r\n'));
@@ -23,9 +26,19 @@ const body = fc.oneof(chunkedBody, sizedBody, fc.constant('\r\n'));
 const request = fc
   .tuple(fc.constantFrom('GET', 'POST', 'DELETE', 'X'), fields, body)
   .map(([method, more, rest]) => `${method} /a?b HTTP/1.1\r\nHost: a\r\n${more}${rest}`);
+const interim = fc
+  .array(fc.tuple(fc.constantFrom(100, 102, 103), fields), { maxLength: 10 })
+  .map((all) => all.map(([status, more]) => `HTTP/1.1 ${status} Early\r\n${more}\r\n`).join(''));
+const untilClose = bytes.map((data) => `\r\n${data}`);
 const response = fc
-  .tuple(fc.constantFrom(200, 204, 404, 503), fields, body)
-  .map(([status, more, rest]) => `HTTP/1.1 ${status} Reason here\r\n${more}${rest}`);
+  .tuple(
+    fc.oneof(fc.constant(''), interim),
+    fc.constantFrom('1.0', '1.1'),
+    fc.constantFrom(200, 204, 404, 503),
+    fields,
+    fc.oneof(body, untilClose),
+  )
+  .map(([early, version, status, more, rest]) => `${early}HTTP/${version} ${status} Reason here\r\n${more}${rest}`);
 
 /** Valid messages, messages with one byte changed, and plain noise: all must be read the same however they arrive. */
 function damaged(messages: fc.Arbitrary<string>): fc.Arbitrary<string> {
@@ -63,6 +76,28 @@ test('responses are read the same however their bytes are split into reads', () 
       );
     }),
     { numRuns: 400 },
+  );
+});
+
+test('a fault is the same whichever read it comes in, and nothing is read after it', () => {
+  const faulty = fc
+    .tuple(request, fc.constantFrom('GET / HTTP/1.1\nHost: a\r\n\r\n', 'GET / HTTP/1.1\r\n\r\n', 'A: b\r\n c\r\n', '\u0000', ' '), request)
+    .map(([before, wrong, after]) => [before, before + wrong + after] as const);
+  fc.assert(
+    fc.property(faulty, cuts, ([before, text], offsets) => {
+      const { messages } = readRequests(
+        text,
+        offsets.filter((offset) => offset < text.length),
+      );
+      const reference = readRequests(text).messages;
+      return (
+        messages.length === 2 &&
+        messages[1]?.fault !== undefined &&
+        isDeepStrictEqual(messages, reference) &&
+        isDeepStrictEqual(messages.slice(0, 1), readRequests(before).messages)
+      );
+    }),
+    { numRuns: 200 },
   );
 });
 
