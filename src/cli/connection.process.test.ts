@@ -14,7 +14,7 @@ async function withConnection(use: (connection: Connection, paths: HomePaths) =>
   await withTempHome(async (home) => {
     const paths = homePaths(home, process.getuid?.() ?? 0);
     prepareHome(paths);
-    await use(createConnection(paths, clock, new AbortController().signal), paths);
+    await use(createConnection(paths, clock, new AbortController().signal, '1.2.3'), paths);
   });
 }
 
@@ -45,7 +45,7 @@ test.for(['client', 'existing', 'running'] as const)('a home that cannot be one 
     chmodSync(paths.home, 0o777);
     await expect(connection[way]()).rejects.toMatchObject({ code: 'SVC_HOME_UNUSABLE', hint: `Run: chmod 700 ${paths.home}` });
     const inFile = homePaths('/etc/passwd', process.getuid?.() ?? 0);
-    const lost = createConnection(inFile, systemClock, new AbortController().signal);
+    const lost = createConnection(inFile, systemClock, new AbortController().signal, '1.2.3');
     await expect(lost[way]()).rejects.toMatchObject({ code: 'SVC_HOME_UNUSABLE', message: '/etc/passwd is not a folder.' });
     expect(existsSync(paths.controllerLog)).toBe(false);
   });

@@ -2,12 +2,13 @@ import { existsSync } from 'node:fs';
 import type { ApiClient } from '../api/client.ts';
 import type { RouteReply } from '../api/contract.ts';
 import type { Clock } from '../shared/clock.ts';
+import { isOlderVersion } from '../shared/compare-versions.ts';
 import { hasErrno, SvcError } from '../shared/errors.ts';
 import type { HomePaths } from '../shared/paths.ts';
 
 /** The way to the controller of this home; SVC_HOME_UNUSABLE where that cannot be one. Calls that are under way end at Ctrl-C. */
 export interface Connection {
-  /** Starts a controller when none runs. */
+  /** Starts a controller when none runs, and puts a new one in the place of an older version; services go on. */
   client(): Promise<ApiClient>;
   /** Starts one only where one has left something behind, as after a crash; undefined where there is nothing to know about. */
   existing(): Promise<ApiClient | undefined>;
@@ -18,8 +19,8 @@ export interface Connection {
 /** How long a controller may take to say that it is there, ms. */
 const probeTimeoutMs = 10_000;
 
-/** The real one. What it needs is loaded when it is used, as most of it is not for `--help`. */
-export function createConnection(paths: HomePaths, clock: Clock, signal: AbortSignal): Connection {
+/** The real one, for commands of the given version. What it needs is loaded when it is used, as most of it is not for `--help`. */
+export function createConnection(paths: HomePaths, clock: Clock, signal: AbortSignal, version: string): Connection {
   const open = async (): Promise<ApiClient> => {
     const { checkHome } = await import('../shared/prepare-home.ts');
     checkHome(paths);
@@ -30,8 +31,17 @@ export function createConnection(paths: HomePaths, clock: Clock, signal: AbortSi
   async function client(): Promise<ApiClient> {
     const api = await open();
     const { ensureController } = await import('./daemon.ts');
-    await ensureController(paths, { clock, signal, probe: () => probe(api) });
+    await ensureController(paths, { clock, signal, probe: () => probeCurrent(api) });
     return api;
+  }
+
+  /** One that is older than this command makes room, and counts as none. */
+  async function probeCurrent(api: ApiClient): Promise<RouteReply<'health'> | undefined> {
+    const health = await probe(api);
+    if (health === undefined || !isOlderVersion(health.version, version)) return health;
+    const { retireController } = await import('./controller-process.ts');
+    await retireController(health.pid, { clock, signal });
+    return undefined;
   }
 
   async function running(): Promise<ApiClient | undefined> {

@@ -19,7 +19,7 @@ const world: World = {
   cwd: process.cwd(),
   paths,
   version: svcVersion,
-  connection: createConnection(paths, systemClock, interrupt.signal),
+  connection: createConnection(paths, systemClock, interrupt.signal, svcVersion),
   signal: interrupt.signal,
 };
 // Only a bug comes here: what a command expects to fail is thrown to whoever waits for it.

@@ -106,7 +106,7 @@ export const errorCodes = {
   SVC_VERSION_MISMATCH: row(
     'conflict',
     'The running controller is of another version than this command.',
-    'Run: svc controller stop --keep-services; the next command starts the new one.',
+    'Use the newer version of svc; an older controller is replaced by itself, or with: svc controller restart',
   ),
   SVC_HOME_UNUSABLE: row(
     'invalid-input',

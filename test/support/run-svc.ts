@@ -17,6 +17,8 @@ export interface RunOptions {
   /** Runs it as this user and group; only root can. */
   readonly uid?: number;
   readonly timeoutMs?: number;
+  /** The checkout whose `svc` is run; by default this one. */
+  readonly from?: string;
 }
 
 /** How a command ended. `code` is null when a signal ended it. */
@@ -31,7 +33,6 @@ export interface RunResult {
 export const checkout = resolve(import.meta.dirname, '../..');
 
 const node = join(checkout, 'node_modules/.bin/node');
-const entry = join(checkout, 'src/cli/main.ts');
 const systemPath = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 
 /** The environment of every command: nothing of the caller's but the place of temporary files. */
@@ -52,7 +53,7 @@ const quote = (word: string): string => `'${word.replaceAll("'", `'\\''`)}'`;
 /** Starts `svc` with the arguments, for tests that meddle with it while it runs. The caller ends it. */
 export function startSvc(args: readonly string[], options: RunOptions): ChildProcess {
   const user = options.uid === undefined ? [] : ['setpriv', `--reuid=${options.uid}`, `--regid=${options.uid}`, '--clear-groups', '--'];
-  const command = [...user, node, entry, ...args];
+  const command = [...user, node, join(options.from ?? checkout, 'src/cli/main.ts'), ...args];
   // script(1) is the one tool on every Debian that gives a program a terminal.
   const onTerminal = ['script', '--quiet', '--return', '--command', command.map(quote).join(' '), '/dev/null'];
   const [program = '', ...rest] = options.tty === true ? onTerminal : command;

@@ -1,18 +1,15 @@
-import { SvcError } from '../../shared/errors.ts';
-import { identifyProcess, isAlive } from '../../shared/process-identity.ts';
+import { identifyProcess } from '../../shared/process-identity.ts';
 import type { CommandContext } from '../context.ts';
+import { seeControllerGone } from '../controller-process.ts';
 
 interface StopArgs {
   readonly keepServices: boolean;
   readonly json: boolean;
 }
 
-/** How long it may take to end, ms; it lets calls finish and writes its state. */
-const stopTimeoutMs = 30_000;
-const pollMs = 50;
-
 /** `svc controller stop`: ends the controller's process and sees it gone. One that does not run is stopped already. */
-export async function controllerStop(args: StopArgs, { connection, ui, clock, signal }: CommandContext): Promise<void> {
+export async function controllerStop(args: StopArgs, context: CommandContext): Promise<void> {
+  const { connection, ui } = context;
   const api = await connection.running();
   if (api === undefined) {
     if (args.json) ui.json({ stopped: false });
@@ -21,16 +18,8 @@ export async function controllerStop(args: StopArgs, { connection, ui, clock, si
   }
   const { pid } = await api.call('health');
   const daemon = identifyProcess(pid);
-  const lives = (): boolean => daemon !== undefined && isAlive(daemon);
   await api.call('stopController', { body: { keepServices: args.keepServices } });
-  const deadline = clock.monotonic() + stopTimeoutMs;
-  while (lives()) {
-    if (clock.monotonic() >= deadline) {
-      throw new SvcError('SVC_CONTROLLER_UNREACHABLE', `The controller (process ${pid}) does not end.`, { hint: `Run: kill -9 ${pid}` });
-    }
-    await clock.sleep(pollMs, signal);
-    signal.throwIfAborted();
-  }
+  if (daemon !== undefined) await seeControllerGone(daemon, context);
   if (args.json) ui.json({ stopped: true });
   else ui.say(args.keepServices ? 'The controller has stopped; services go on.' : 'The controller has stopped.');
 }

@@ -50,6 +50,15 @@ test('a controller that is needed is not stopped', async () => {
   expect({ code, stderr }).toEqual({ code: 4, stderr: expect.stringContaining('code: SVC_CONTROLLER_BUSY') });
 });
 
+test('controller restart says what runs then', async () => {
+  const routes: FakeRoutes = { health: () => aHealthReply({ pid: noPid, version: '0.2.0' }) };
+  const { code, stderr } = await runInProcess(['controller', 'restart'], { routes });
+  expect({ code, stderr }).toEqual({
+    code: 0,
+    stderr: `The controller runs as process ${noPid}, version 0.2.0. Its log is /home/ann/.svc/controller.log\n`,
+  });
+});
+
 test('controller start says where its log is', async () => {
   const { code, stderr } = await runInProcess(['controller', 'start'], { routes: { health: () => aHealthReply() } });
   expect({ code, stderr }).toEqual({ code: 0, stderr: 'The controller runs as process 99. Its log is /home/ann/.svc/controller.log\n' });

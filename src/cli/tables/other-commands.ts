@@ -27,6 +27,17 @@ const stop = defineCommand({
   run: async (args, context) => (await import('../commands/controller-stop.ts')).controllerStop(args, context),
 });
 
+const restart = defineCommand({
+  path: ['controller', 'restart'],
+  summary: 'Start the controller and the processes of services anew, with the code that is there now',
+  description:
+    'Services go on, and no request is lost: each balancer starts its successor and hands its port over. A newer version of svc does this by itself with the first command.',
+  arguments: {},
+  options: { json },
+  examples: ['svc controller restart'],
+  run: async (args, context) => (await import('../commands/controller-restart.ts')).controllerRestart(args, context),
+});
+
 const controllerStatus = defineCommand({
   path: ['controller', 'status'],
   summary: 'Show whether the controller runs, and where its log is',
@@ -68,4 +79,4 @@ const complete = defineCommand({
 });
 
 /** `svc controller …`, `svc check` and `svc completion`. */
-export const otherCommands: readonly Command[] = [start, stop, controllerStatus, check, completion, complete];
+export const otherCommands: readonly Command[] = [start, stop, restart, controllerStatus, check, completion, complete];

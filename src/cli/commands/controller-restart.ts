@@ -1,0 +1,17 @@
+import type { CommandContext } from '../context.ts';
+import { retireController } from '../controller-process.ts';
+
+interface RestartArgs {
+  readonly json: boolean;
+}
+
+/** `svc controller restart`: ends the controller, if it runs, and starts one with the code that is there now. It renews the processes of services. */
+export async function controllerRestart(args: RestartArgs, context: CommandContext): Promise<void> {
+  const { connection, ui } = context;
+  const running = await connection.running();
+  if (running !== undefined) await retireController((await running.call('health')).pid, context);
+  const api = await connection.client();
+  const health = await api.call('health');
+  if (args.json) ui.json(health);
+  else ui.say(`The controller runs as process ${health.pid}, version ${health.version}. Its log is ${health.log}`);
+}
