@@ -17,9 +17,9 @@ export class Attempt {
     this.replica = replica;
   }
 
-  /** Takes a connection that was idle for `maxIdleMs` at most; undefined when there is none. */
-  takeIdle(maxIdleMs: number): ReplicaStream | undefined {
-    this.stream = this.replica.pool.take(maxIdleMs);
+  /** Takes a connection that served before; undefined when there is none that may carry the request. */
+  takeIdle(mayRunTwice: boolean): ReplicaStream | undefined {
+    this.stream = this.replica.pool.take(mayRunTwice);
     return this.stream;
   }
 

@@ -17,8 +17,6 @@ import type { Waiting } from './waiting-room.ts';
 import { ReplayBuffer } from './replay-buffer.ts';
 import { decideRetry, isIdempotent, type FailedAttempt } from './retry-decision.ts';
 
-/** Connections idle for longer are not trusted with a request that may not be sent twice: the replica may be closing them at this moment. */
-const maxIdleForUnsafeMs = 1_000;
 /** Request body held while there is no connection yet; the client waits beyond it. */
 const holdBytes = 262_144;
 /** Of a WebSocket connection on which nothing moves: peers that care for it send pings. */
@@ -160,8 +158,8 @@ export class Exchange implements ReplicaStreamUser {
     this.#record.loadAtChoice = load;
     const attempt = new Attempt(replica);
     this.#attempt = attempt;
-    const isSafe = this.#context.config.retryUnsafe || isIdempotent(this.#head.method);
-    const idle = mustBeNew ? undefined : attempt.takeIdle(isSafe ? Number.POSITIVE_INFINITY : maxIdleForUnsafeMs);
+    const mayRunTwice = this.#context.config.retryUnsafe || isIdempotent(this.#head.method);
+    const idle = mustBeNew ? undefined : attempt.takeIdle(mayRunTwice);
     if (idle !== undefined) return this.#send(idle);
     this.#phase = 'connecting';
     // Dialling has its own, shorter limit.

@@ -8,7 +8,9 @@ import { defaultHeadLimits } from './http1/limits.ts';
 import type { RequestHead } from './http1/request-head.ts';
 import type { ResponseHead } from './http1/response-head.ts';
 import { ResponseParser } from './http1/response-parser.ts';
+import { HandleTransport } from './handle-transport.ts';
 import { MessageWriter } from './message-writer.ts';
+import type { Transport, TransportUser } from './transport.ts';
 import type { ReplicaStream, ReplicaStreamUser } from './replica-stream.ts';
 
 /** What a connection needs from the pool that it belongs to. */
@@ -16,6 +18,8 @@ export interface ReplicaConnectionOwner {
   readonly deadlines: Deadlines;
   /** Keeps a connection whose response was read to the end, for the next request. */
   give(connection: ReplicaConnection, response: ResponseHead): void;
+  /** The replica closed it while it served no request, or before it answered the next one. */
+  closedWhileIdle(connection: ReplicaConnection): void;
   /** The connection is closed. */
   forget(connection: ReplicaConnection): void;
   /** Something unexpected was thrown while working on an event of it; it is destroyed already. */
@@ -23,32 +27,30 @@ export interface ReplicaConnectionOwner {
 }
 
 /** One HTTP/1.1 connection to a replica; serves one request at a time. */
-export class ReplicaConnection implements ReplicaStream, Timed {
+export class ReplicaConnection implements ReplicaStream, TransportUser, Timed {
   deadlineAt = Number.POSITIVE_INFINITY;
   /** Requests that it served to their end. */
   served = 0;
   /** Monotonic ms, coarse. */
   idleSince = 0;
-  readonly #socket: Socket;
+  readonly #transport: Transport;
   readonly #owner: ReplicaConnectionOwner;
   readonly #writer: MessageWriter;
   readonly #parser = new ResponseParser(defaultHeadLimits);
   #user: ReplicaStreamUser | undefined;
   #isChunked = false;
+  /** Something came since the request was sent. */
+  #isAnswering = false;
   /** Bytes followed the response that nobody asked for. */
   #hasExcess = false;
+  #isClosed = false;
 
   constructor(socket: Socket, owner: ReplicaConnectionOwner) {
-    this.#socket = socket;
+    this.#transport = new HandleTransport(socket);
     this.#owner = owner;
-    this.#writer = new MessageWriter(socket);
-    socket.on('data', (chunk: Buffer) => this.#onData(chunk));
-    socket.on('end', () => this.#guarded(() => this.#onEnd()));
-    socket.on('drain', () => this.#guarded(() => this.#user?.replicaDrained()));
-    // What is wrong does not matter: `close` follows.
-    socket.on('error', () => undefined);
-    socket.on('close', () => this.#guarded(() => this.#onClose()));
+    this.#writer = new MessageWriter(this.#transport);
     owner.deadlines.add(this);
+    this.#transport.start(this);
   }
 
   get isReused(): boolean {
@@ -60,7 +62,7 @@ export class ReplicaConnection implements ReplicaStream, Timed {
     this.#isChunked = head.bodyLength === chunkedLength;
     this.deadlineAt = Number.POSITIVE_INFINITY;
     this.#parser.begin(head.method, head.isUpgrade, user);
-    if (this.#socket.isPaused()) this.#socket.resume();
+    if (this.#transport.isPaused) this.#transport.resume();
     this.#writer.text(forwardRequestHead(head, client, requestId));
   }
 
@@ -73,7 +75,7 @@ export class ReplicaConnection implements ReplicaStream, Timed {
     if (this.#isChunked) this.#writer.text(lastChunk(trailers));
     if (!this.#parser.isTunnel) return;
     this.#writer.flush();
-    this.#socket.end();
+    this.#transport.end();
   }
 
   flush(): boolean {
@@ -88,25 +90,26 @@ export class ReplicaConnection implements ReplicaStream, Timed {
   /** Takes the connection back from its request, whose response was read to the end. */
   finish(idleMs: number): void {
     this.#user = undefined;
+    this.#isAnswering = false;
     this.served += 1;
     this.idleSince = this.#owner.deadlines.now;
     this.deadlineAt = this.#owner.deadlines.in(idleMs);
-    if (this.#socket.isPaused()) this.#socket.resume();
+    if (this.#transport.isPaused) this.#transport.resume();
   }
 
   pause(): void {
-    this.#socket.pause();
+    this.#transport.pause();
   }
 
   resume(): void {
-    this.#socket.resume();
+    this.#transport.resume();
   }
 
   /** Closes it at once, whatever it is doing; its user hears nothing more of it. */
   destroy(): void {
     this.#user = undefined;
     this.#writer.clear();
-    this.#socket.destroy();
+    this.#transport.destroy();
     this.#onClose();
   }
 
@@ -114,28 +117,48 @@ export class ReplicaConnection implements ReplicaStream, Timed {
     this.destroy();
   }
 
-  #onData(chunk: Buffer): void {
+  received(bytes: Buffer): void {
     const user = this.#user;
     // Nobody asked for these bytes; passing them to the next request would answer it with another one's response.
     if (user === undefined) return this.destroy();
-    // Not through `#guarded`: this is the hot path.
+    this.#isAnswering = true;
     try {
-      this.#hasExcess = this.#parser.feed(chunk, 0) < chunk.length;
+      this.#hasExcess = this.#parser.feed(bytes, 0) < bytes.length;
       return user.afterRead();
     } catch (error) {
       return this.#crash(error);
     }
   }
 
-  #onEnd(): void {
-    const user = this.#user;
-    if (user === undefined) return this.destroy();
-    this.#hasExcess = false;
-    if (this.#parser.finish()) return user.afterRead();
-    return this.#lose(user);
+  ended(): void {
+    this.#guarded(() => {
+      const user = this.#user;
+      this.#noteIdleEnd();
+      if (user === undefined) return this.destroy();
+      this.#hasExcess = false;
+      return this.#parser.finish() ? user.afterRead() : this.#lose(user);
+    });
+  }
+
+  drained(): void {
+    this.#guarded(() => this.#user?.replicaDrained());
+  }
+
+  closed(): void {
+    if (this.#isClosed) return;
+    this.#guarded(() => {
+      this.#noteIdleEnd();
+      this.#onClose();
+    });
+  }
+
+  /** The end of a connection that served before, and has not begun to answer anything since. */
+  #noteIdleEnd(): void {
+    if (this.isReused && !this.#isAnswering) this.#owner.closedWhileIdle(this);
   }
 
   #onClose(): void {
+    this.#isClosed = true;
     this.#owner.deadlines.delete(this);
     this.#owner.forget(this);
     if (this.#user !== undefined) this.#lose(this.#user);

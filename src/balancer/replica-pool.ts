@@ -4,6 +4,7 @@ import { dial, type CancelDial, type DialError } from '../shared/dial.ts';
 import type { ReplicaAddress } from '../shared/replica-address.ts';
 import type { Deadlines } from './deadlines.ts';
 import { keepAliveSeconds, type ResponseHead } from './http1/response-head.ts';
+import { IdleTrust } from './idle-trust.ts';
 import { ReplicaConnection, type ReplicaConnectionOwner } from './replica-connection.ts';
 
 /** Below the 5 s after which common servers (Node, uvicorn) close an idle connection. */
@@ -30,6 +31,7 @@ export class ReplicaPool implements ReplicaConnectionOwner {
   readonly #services: PoolServices;
   /** The most recently used is last. */
   readonly #idle: ReplicaConnection[] = [];
+  readonly #trust = new IdleTrust();
   #isClosed = false;
 
   constructor(address: ReplicaAddress, services: PoolServices) {
@@ -38,12 +40,15 @@ export class ReplicaPool implements ReplicaConnectionOwner {
     this.deadlines = services.deadlines;
   }
 
-  /** The connection that was idle for the shortest time; none when that is longer than `maxIdleForMs`. */
-  take(maxIdleForMs: number): ReplicaConnection | undefined {
-    const connection = this.#idle.at(-1);
-    if (connection === undefined || this.deadlines.now - connection.idleSince > maxIdleForMs) return undefined;
-    this.#idle.pop();
-    return connection;
+  /** The connection that was idle for the shortest time. `mayRunTwice`: what is sent over it does no harm when it has to be sent again. */
+  take(mayRunTwice: boolean): ReplicaConnection | undefined {
+    if (mayRunTwice) return this.#idle.pop();
+    const { now } = this.deadlines;
+    const [oldest] = this.#idle;
+    const newest = this.#idle.at(-1);
+    if (oldest === undefined || newest === undefined) return undefined;
+    this.#trust.noteAlive(now, now - oldest.idleSince);
+    return this.#trust.allows(now - newest.idleSince) ? this.#idle.pop() : undefined;
   }
 
   /** Opens a new connection; `done` comes later. */
@@ -68,6 +73,10 @@ export class ReplicaPool implements ReplicaConnectionOwner {
   forget(connection: ReplicaConnection): void {
     const index = this.#idle.indexOf(connection);
     if (index >= 0) this.#idle.splice(index, 1);
+  }
+
+  closedWhileIdle(connection: ReplicaConnection): void {
+    this.#trust.noteClosed(this.deadlines.now, this.deadlines.now - connection.idleSince);
   }
 
   crashed(error: unknown): void {

@@ -1,0 +1,52 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { expect, test } from 'vitest';
+import type { Behaviour } from '../support/faulty-replica/behaviour.ts';
+import { printFigures, quantile } from '../support/figures.ts';
+import { latencies, Traffic, type Outcome } from '../support/traffic.ts';
+import { withFaultyService } from './support.ts';
+
+const working: Behaviour = { type: 'answer', afterMs: 10, spreadMs: 20 };
+const windowMs = 5_000;
+/** From the moment at which it hangs to that from which on nobody may notice it. */
+const recoverMs = 5_000;
+
+const begunWithin = (outcomes: readonly Outcome[], from: number, ms: number): readonly Outcome[] =>
+  outcomes.filter(({ startedAt }) => startedAt >= from && startedAt < from + ms);
+
+const unanswered = (some: readonly Outcome[]): number => some.filter(({ status }) => status !== 200).length;
+
+test.each(['least_load', 'round_robin'] as const)(
+  'a replica that accepts and never answers is not noticed any more after 5 s (%s)',
+  async (policy) => {
+    await withFaultyService(
+      [working, working, working, working],
+      async (balancer, [first]) => {
+        const traffic = new Traffic(balancer.url);
+        const stop = traffic.begin(32, 8, () => ({}));
+        await sleep(1_000);
+        const beforeAt = performance.now();
+        await sleep(windowMs);
+        await first?.become({ type: 'hang' });
+        const hungAt = performance.now();
+        await sleep(recoverMs + windowMs);
+        traffic.close();
+        const outcomes = await stop();
+
+        const before = latencies(begunWithin(outcomes, beforeAt, windowMs));
+        const during = begunWithin(outcomes, hungAt, recoverMs);
+        const after = begunWithin(outcomes, hungAt + recoverMs, windowMs - 500);
+        const answered = latencies(after.filter(({ status }) => status === 200));
+        printFigures(`one of four hangs, ${policy}`, {
+          'p99 before': quantile(before, 0.99),
+          'p99 of all answered from 5 s on': quantile(answered, 0.99),
+          'unanswered of those begun in the first 5 s': `${unanswered(during)} of ${during.length}`,
+          'unanswered of those begun later': `${unanswered(after)} of ${after.length}`,
+        });
+        // One in a hundred is what a p99 lets through.
+        expect(unanswered(after)).toBeLessThan(after.length / 100);
+        expect(balancer.link.of('suspect').some(({ replicaId }) => replicaId === 1)).toBe(true);
+      },
+      { policy },
+    );
+  },
+);

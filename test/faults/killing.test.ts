@@ -1,0 +1,102 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { expect, test } from 'vitest';
+import { aBalancerReplica, withBalancer } from '../support/balancer.ts';
+import type { Behaviour } from '../support/faulty-replica/behaviour.ts';
+import { FaultyReplica } from '../support/faulty-replica/faulty-replica.ts';
+import { printFigures, spread } from '../support/figures.ts';
+import { latencies, tally, Traffic, type Outcome } from '../support/traffic.ts';
+import { attemptsLogged, executions } from './support.ts';
+
+const seconds = 60;
+const killEveryMs = 5_000;
+/** How long the reconciler takes to see that a replica is gone. */
+const noticeMs = 400;
+const working: Behaviour = { type: 'answer', afterMs: 5, spreadMs: 15 };
+
+/** Replicas that are killed one after the other and replaced, as a reconciler would. */
+class Rotation {
+  /** All that ever ran. */
+  readonly all: FaultyReplica[] = [];
+  #living: { readonly id: number; readonly replica: FaultyReplica }[] = [];
+  #lastId = 0;
+  readonly #tell: (replicas: readonly { readonly id: number; readonly port: number }[]) => Promise<void>;
+
+  constructor(tell: (replicas: readonly { readonly id: number; readonly port: number }[]) => Promise<void>) {
+    this.#tell = tell;
+  }
+
+  async add(): Promise<void> {
+    const replica = await FaultyReplica.start(working);
+    this.all.push(replica);
+    this.#lastId += 1;
+    this.#living = [...this.#living, { id: this.#lastId, replica }];
+    await this.#announce();
+  }
+
+  /** The oldest dies at once; the balancer is told later. */
+  async killOldest(): Promise<void> {
+    const [oldest, ...others] = this.#living;
+    await oldest?.replica.kill();
+    await sleep(noticeMs);
+    this.#living = others;
+    await this.#announce();
+  }
+
+  async stop(): Promise<void> {
+    await Promise.all(this.all.map((replica) => replica.stop()));
+  }
+
+  #announce(): Promise<void> {
+    return this.#tell(this.#living.map(({ id, replica: { port } }) => ({ id, port })));
+  }
+}
+
+const answered = (method: string) => (outcome: Outcome) =>
+  outcome.method === method && outcome.status === 200 && outcome.error === undefined;
+
+test('a replica is killed every 5 s for 60 s under 64 open-loop clients: nothing is lost that may be sent again, nothing runs twice that may not', async () => {
+  await withBalancer(
+    [],
+    async (balancer) => {
+      const rotation = new Rotation((replicas) => balancer.link.setReplicas(replicas.map(({ id, port }) => aBalancerReplica(port, id))));
+      const traffic = new Traffic(balancer.url);
+      try {
+        for (let count = 0; count < 4; count += 1) await rotation.add();
+        const stop = traffic.begin(64, 4, (index) => (index % 4 === 0 ? { method: 'POST', body: `{"prompt":"${index}"}` } : {}));
+        const end = performance.now() + seconds * 1_000;
+        while (performance.now() < end) {
+          await sleep(killEveryMs - noticeMs);
+          await rotation.killOldest();
+          await rotation.add();
+        }
+        const outcomes = await stop();
+        await balancer.link.idle();
+
+        const times = executions(rotation.all);
+        const attempts = await attemptsLogged(balancer, outcomes.length);
+        const posts = outcomes.filter(({ method }) => method === 'POST');
+        const lostPosts = posts.filter((outcome) => !answered('POST')(outcome));
+        printFigures('kill -9 every 5 s', {
+          requests: outcomes.length,
+          'attempts per request': attempts / outcomes.length,
+          outcomes: JSON.stringify(tally(outcomes)),
+          'POSTs that were lost without having begun': lostPosts.filter(({ id }) => !times.has(id)).length,
+          'ms of all': spread(latencies(outcomes)),
+        });
+
+        // What had begun to be answered is small and is answered at once: none breaks off in the middle.
+        expect(outcomes.filter(({ method, ...outcome }) => method === 'GET' && !answered('GET')({ method, ...outcome }))).toEqual([]);
+        expect(lostPosts.filter(({ status, reason }) => status !== 502 || reason !== 'replica_lost')).toEqual([]);
+        expect(posts.filter(({ id }) => (times.get(id) ?? 0) > 1)).toEqual([]);
+        expect(posts.filter((outcome) => answered('POST')(outcome) && times.get(outcome.id) !== 1)).toEqual([]);
+        // Each kill can take with it only what that replica was working on.
+        expect(lostPosts.length).toBeLessThan(posts.length / 100);
+        expect(attempts).toBeLessThanOrEqual(outcomes.length * 1.2);
+      } finally {
+        traffic.close();
+        await rotation.stop();
+      }
+    },
+    { queue: { maxRequests: 1_000, maxBytes: 67_108_864, timeoutMs: 10_000, fromZero: false } },
+  );
+});

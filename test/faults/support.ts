@@ -1,0 +1,31 @@
+import type { BalancerConfig } from '../../src/domain/balancer-link.ts';
+import { aBalancerReplica, withBalancer, type RunningBalancer } from '../support/balancer.ts';
+import type { Behaviour, JournalEntry } from '../support/faulty-replica/behaviour.ts';
+import { withFaultyReplicas, type FaultyReplica } from '../support/faulty-replica/faulty-replica.ts';
+
+/** A balancer before faulty replicas, whose ids are 1, 2, ... in the given order. */
+export async function withFaultyService(
+  behaviours: readonly Behaviour[],
+  use: (balancer: RunningBalancer, replicas: readonly FaultyReplica[]) => Promise<void>,
+  changes: Partial<BalancerConfig> = {},
+): Promise<void> {
+  await withFaultyReplicas(behaviours, async (replicas) => {
+    const told = replicas.map(({ port }, index) => aBalancerReplica(port, index + 1));
+    await withBalancer(told, (balancer) => use(balancer, replicas), changes);
+  });
+}
+
+/** How often each request was begun by any of the replicas, by its id. */
+export function executions(replicas: readonly { journal(): readonly JournalEntry[] }[]): ReadonlyMap<string, number> {
+  const counts = new Map<string, number>();
+  for (const { what, id } of replicas.flatMap((replica) => replica.journal())) {
+    if (what === 'got') counts.set(id, (counts.get(id) ?? 0) + 1);
+  }
+  return counts;
+}
+
+/** Attempts of all requests together, by the access log, which also knows of those that were answered by nobody. */
+export async function attemptsLogged(balancer: RunningBalancer, requests: number): Promise<number> {
+  const lines = await balancer.accessLog(requests);
+  return lines.reduce((sum, line) => sum + Number(line['attempts'] ?? 0), 0);
+}
