@@ -1,4 +1,5 @@
 import type { Socket } from 'node:net';
+import { isInRanges } from '../shared/address-range.ts';
 import { openRecord } from './access-record.ts';
 import type { BalancerContext } from './balancer-context.ts';
 import type { Timed } from './deadlines.ts';
@@ -7,31 +8,32 @@ import { Exchange } from './exchange.ts';
 import { noTrailers, type Trailers } from './http1/chunked-decoder.ts';
 import type { Fault } from './http1/faults.ts';
 import type { ForwardedClient } from './http1/forward-request.ts';
+import { HandleTransport } from './handle-transport.ts';
 import { Http1Reply, type Http1ReplyOwner } from './http1-reply.ts';
-import { defaultHeadLimits } from './http1/limits.ts';
 import { isClientFault, writeOwnResponse, type OwnResponse } from './http1/own-response.ts';
 import type { RequestHead } from './http1/request-head.ts';
 import { RequestParser, type RequestSink } from './http1/request-parser.ts';
 import { MessageWriter } from './message-writer.ts';
 import * as own from './own-responses.ts';
+import { StreamTransport } from './stream-transport.ts';
+import type { Transport, TransportUser } from './transport.ts';
 
 /** From the first byte of a head to its last. */
 const headTimeoutMs = 10_000;
-const idleTimeoutMs = 75_000;
 /** A reply that tells a client to stop sending is lost when the connection is closed before the client has read it. */
 const lingerMs = 2_000;
 /** Of further requests sent before the answer to the current one; the client waits beyond it. */
 const maxPipelinedBytes = 65_536;
 
 /** One connection of a client: reads requests off it one after the other and gives each to an exchange. */
-export class ClientConnection implements RequestSink, ExchangeClient, Http1ReplyOwner, Timed {
+export class ClientConnection implements RequestSink, ExchangeClient, Http1ReplyOwner, TransportUser, Timed {
   readonly forwarded: ForwardedClient;
   readonly reply: Http1Reply;
   deadlineAt: number;
-  readonly #socket: Socket;
+  readonly #transport: Transport;
   readonly #context: BalancerContext;
   readonly #onClosed: (connection: ClientConnection) => void;
-  readonly #parser = new RequestParser(this, defaultHeadLimits);
+  readonly #parser: RequestParser;
   readonly #writer: MessageWriter;
   #exchange: Exchange | undefined;
   /** `lingering`: all was said, what still comes is thrown away until the client closes. */
@@ -43,20 +45,19 @@ export class ClientConnection implements RequestSink, ExchangeClient, Http1Reply
   #isTunnel = false;
 
   constructor(socket: Socket, context: BalancerContext, onClosed: (connection: ClientConnection) => void) {
-    this.#socket = socket;
     this.#context = context;
     this.#onClosed = onClosed;
-    this.#writer = new MessageWriter(socket);
+    const isSecure = 'encrypted' in socket && socket.encrypted === true;
+    this.#transport = isSecure ? new StreamTransport(socket) : new HandleTransport(socket);
+    this.#parser = new RequestParser(this, context.headLimits);
+    this.#writer = new MessageWriter(this.#transport);
     this.reply = new Http1Reply(this.#writer, this);
-    this.forwarded = { address: plainAddress(socket.remoteAddress), proto: 'http', isTrusted: false };
+    const address = plainAddress(this.#transport.remoteAddress);
+    const isTrusted = isInRanges(address, context.trustedProxies);
+    this.forwarded = { address, proto: isSecure ? 'https' : 'http', isTrusted };
     this.deadlineAt = context.deadlines.in(headTimeoutMs);
-    socket.on('data', (chunk: Buffer) => this.#onData(chunk));
-    socket.on('drain', () => this.#guarded(() => this.#onDrain()));
-    socket.on('end', () => this.#guarded(() => this.#onEnd()));
-    // What is wrong does not matter: `close` follows.
-    socket.on('error', () => undefined);
-    socket.on('close', () => this.#guarded(() => this.#onClose()));
     context.deadlines.add(this);
+    this.#transport.start(this);
   }
 
   /** The process is ending: an idle connection goes now, a busy one after its response. */
@@ -66,7 +67,7 @@ export class ClientConnection implements RequestSink, ExchangeClient, Http1Reply
 
   /** Closes it at once. */
   destroy(): void {
-    this.#socket.destroy();
+    this.#transport.destroy();
     this.#guarded(() => this.#onClose());
   }
 
@@ -98,12 +99,12 @@ export class ClientConnection implements RequestSink, ExchangeClient, Http1Reply
   // ---- ExchangeClient
 
   pauseReading(): void {
-    this.#socket.pause();
+    this.#transport.pause();
   }
 
   resumeReading(): void {
     const waits = this.#pipelined !== undefined && this.#pipelined.length >= maxPipelinedBytes;
-    if (this.#socket.isPaused() && !waits) this.#socket.resume();
+    if (this.#transport.isPaused && !waits) this.#transport.resume();
   }
 
   exchangeDone(): void {
@@ -112,7 +113,7 @@ export class ClientConnection implements RequestSink, ExchangeClient, Http1Reply
     if (this.#state !== 'open') return;
     if (!isPersistent) this.#closeAfterReply();
     else {
-      this.deadlineAt = this.#context.deadlines.in(idleTimeoutMs);
+      this.deadlineAt = this.#context.deadlines.in(this.#context.config.keepAliveTimeoutMs);
       if (!this.#isConsuming) this.#goOn();
     }
   }
@@ -122,11 +123,8 @@ export class ClientConnection implements RequestSink, ExchangeClient, Http1Reply
     this.#exchange = undefined;
     this.#state = 'closed';
     // A reset, as the plain end of a connection would be the proper end of a body that has no length. What was written leaves first.
-    if (this.#socket.writableLength === 0) this.#socket.resetAndDestroy();
-    else {
-      this.#socket.write('', () => this.#socket.resetAndDestroy());
-      this.deadlineAt = this.#context.deadlines.in(lingerMs);
-    }
+    this.deadlineAt = this.#context.deadlines.in(lingerMs);
+    this.#transport.reset();
   }
 
   // ---- Http1ReplyOwner
@@ -148,24 +146,23 @@ export class ClientConnection implements RequestSink, ExchangeClient, Http1Reply
       this.#parser.feed(early, 0);
       this.#exchange?.advance();
     }
-    if (this.#socket.isPaused()) this.#socket.resume();
+    if (this.#transport.isPaused) this.#transport.resume();
   }
 
   // ---- Timed
 
   onDeadline(): void {
     this.#guarded(() => {
-      if (this.#exchange !== undefined) this.#exchange.onDeadline(this.#socket.writableNeedDrain);
+      if (this.#exchange !== undefined) this.#exchange.onDeadline(this.#transport.isBlocked);
       else if (this.#state === 'open' && this.#parser.isInHead) this.#reply(own.requestTimeout);
       else this.destroy();
     });
   }
 
-  // ---- Events of the socket
+  // ---- TransportUser
 
-  #onData(chunk: Buffer): void {
+  received(chunk: Buffer): void {
     if (this.#state !== 'open') return;
-    // Not through `#guarded`: this is the hot path.
     try {
       if (this.#mustWait) this.#putAside(chunk);
       else this.#consume(chunk);
@@ -185,7 +182,7 @@ export class ClientConnection implements RequestSink, ExchangeClient, Http1Reply
     const wasInHead = this.#parser.isInHead;
     let at = 0;
     while (at < chunk.length && this.#state === 'open') {
-      if (this.#mustWait || (this.#exchange === undefined && this.#socket.writableNeedDrain)) {
+      if (this.#mustWait || (this.#exchange === undefined && this.#transport.isBlocked)) {
         this.#putAside(chunk.subarray(at));
         break;
       }
@@ -198,27 +195,37 @@ export class ClientConnection implements RequestSink, ExchangeClient, Http1Reply
 
   #putAside(bytes: Buffer): void {
     this.#pipelined = this.#pipelined === undefined ? Buffer.from(bytes) : Buffer.concat([this.#pipelined, bytes]);
-    if (this.#pipelined.length >= maxPipelinedBytes) this.#socket.pause();
+    if (this.#pipelined.length >= maxPipelinedBytes) this.#transport.pause();
   }
 
   /** Takes up what was put aside. */
   #goOn(): void {
     const bytes = this.#pipelined;
     this.#pipelined = undefined;
-    if (this.#socket.isPaused()) this.#socket.resume();
+    if (this.#transport.isPaused) this.#transport.resume();
     if (bytes !== undefined) this.#consume(bytes);
   }
 
-  #onDrain(): void {
-    if (this.#exchange !== undefined) this.#exchange.clientDrained();
-    else if (this.#state === 'open') this.#goOn();
+  drained(): void {
+    this.#guarded(() => {
+      if (this.#exchange !== undefined) this.#exchange.clientDrained();
+      else if (this.#state === 'open') this.#goOn();
+    });
+  }
+
+  ended(): void {
+    this.#guarded(() => this.#onEnd());
+  }
+
+  closed(): void {
+    this.#guarded(() => this.#onClose());
   }
 
   #onEnd(): void {
     if (this.#isTunnel && this.#exchange !== undefined) return this.#exchange.requestEnd(noTrailers);
     // A client that closed cannot be told from one that only sends no more; the work of a replica is not spent on the first.
     if (this.#exchange !== undefined || this.#state === 'closed') return this.destroy();
-    this.#socket.end();
+    this.#transport.end();
     return undefined;
   }
 
@@ -251,10 +258,10 @@ export class ClientConnection implements RequestSink, ExchangeClient, Http1Reply
     this.#state = 'lingering';
     this.#pipelined = undefined;
     this.deadlineAt = this.#context.deadlines.in(this.#context.config.idleTimeoutMs);
-    this.#socket.end(() => {
+    this.#transport.end(() => {
       this.deadlineAt = this.#context.deadlines.in(lingerMs);
     });
-    if (this.#socket.isPaused()) this.#socket.resume();
+    if (this.#transport.isPaused) this.#transport.resume();
   }
 
   #guarded(work: () => void): void {
@@ -272,7 +279,7 @@ export class ClientConnection implements RequestSink, ExchangeClient, Http1Reply
     this.#exchange = undefined;
     this.#state = 'closed';
     this.#isConsuming = false;
-    this.#socket.destroy();
+    this.#transport.destroy();
     try {
       exchange?.clientGone();
     } catch (second) {
@@ -282,7 +289,7 @@ export class ClientConnection implements RequestSink, ExchangeClient, Http1Reply
 }
 
 /** IPv4 clients of a socket that takes both kinds look like `::ffff:10.0.0.1`. */
-function plainAddress(address: string | undefined): string {
-  if (address === undefined) return 'unknown';
+function plainAddress(address: string): string {
+  if (address === '') return 'unknown';
   return address.startsWith('::ffff:') ? address.slice('::ffff:'.length) : address;
 }

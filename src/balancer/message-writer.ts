@@ -1,98 +1,72 @@
-import type { Socket } from 'node:net';
+import type { Transport } from './transport.ts';
 
-/** Up to here copying into one buffer is cheaper than handing the kernel a list. */
-const mergeBytes = 16_384;
+/** Bodies up to here travel as text together with their head: one copy and one system call, and no buffer to be made. */
+const textBytes = 4_096;
 
-/** A part of a buffer, without the cost of a view on it, or text. */
-interface Part {
-  readonly content: string | Buffer;
-  readonly from: number;
-  readonly to: number;
-}
-
-/** Collects the pieces of a message while one read is worked on, and sends them with one system call. Serves one socket. */
+/** Collects the pieces of a message while one read is worked on, and sends them with one system call. Serves one transport. */
 export class MessageWriter {
-  readonly #socket: Socket;
-  readonly #parts: Part[] = [];
+  readonly #transport: Transport;
   /** Latin-1 text that belongs behind the parts. */
   #text = '';
+  readonly #parts: Buffer[] = [];
   #bytes = 0;
 
-  constructor(socket: Socket) {
-    this.#socket = socket;
+  constructor(transport: Transport) {
+    this.#transport = transport;
   }
 
   /** Latin-1 text: heads and framing. */
   text(text: string): void {
     this.#text += text;
-    this.#bytes += text.length;
   }
 
-  /** `bytes[from, to)`, a piece of a body as it is; not copied unless small. */
+  /** `bytes[from, to)`, a piece of a body as it is. The buffer may be written over after `flush`. */
   bytes(bytes: Buffer, from: number, to: number): void {
+    if (to - from <= textBytes) {
+      this.#text += bytes.toString('latin1', from, to);
+      return;
+    }
     this.#putText();
-    this.#parts.push({ content: bytes, from, to });
-    this.#bytes += to - from;
+    this.#put(bytes.subarray(from, to));
   }
 
   /** `bytes[from, to)`, a piece of a body as one chunk. */
   chunk(bytes: Buffer, from: number, to: number): void {
-    this.text(`${(to - from).toString(16)}\r\n`);
+    this.#text += `${(to - from).toString(16)}\r\n`;
     this.bytes(bytes, from, to);
-    this.text('\r\n');
+    this.#text += '\r\n';
   }
 
   /** Forgets what was not sent yet. */
   clear(): void {
-    // Shortening even an empty list costs its storage.
-    if (this.#parts.length > 0) this.#parts.length = 0;
     this.#text = '';
+    // Shortening even an empty list costs its storage.
+    if (this.#bytes === 0) return;
+    this.#parts.length = 0;
     this.#bytes = 0;
   }
 
-  /** Sends what was collected. False when the peer is slow and the caller should wait for `drain`. */
+  /** Sends what was collected. False when the peer is slow and the caller should wait until it drained. */
   flush(): boolean {
     if (this.#bytes > 0) {
-      this.#send();
+      this.#putText();
+      this.#transport.bytes(Buffer.concat(this.#parts, this.#bytes));
       this.clear();
+    } else if (this.#text !== '') {
+      this.#transport.text(this.#text);
+      this.#text = '';
     }
-    return !this.#socket.writableNeedDrain;
+    return !this.#transport.isBlocked;
   }
 
   #putText(): void {
     if (this.#text === '') return;
-    this.#parts.push({ content: this.#text, from: 0, to: this.#text.length });
+    this.#put(Buffer.from(this.#text, 'latin1'));
     this.#text = '';
   }
 
-  #send(): void {
-    if (this.#parts.length === 0) {
-      this.#socket.write(this.#text, 'latin1');
-      return;
-    }
-    this.#putText();
-    const [first] = this.#parts;
-    if (first !== undefined && this.#parts.length === 1) this.#write(first);
-    else if (this.#bytes <= mergeBytes) this.#socket.write(this.#merged());
-    else {
-      this.#socket.cork();
-      for (const part of this.#parts) this.#write(part);
-      this.#socket.uncork();
-    }
-  }
-
-  #write({ content, from, to }: Part): void {
-    if (typeof content === 'string') this.#socket.write(content, 'latin1');
-    else this.#socket.write(from === 0 && to === content.length ? content : content.subarray(from, to));
-  }
-
-  #merged(): Buffer {
-    const merged = Buffer.allocUnsafe(this.#bytes);
-    let at = 0;
-    for (const { content, from, to } of this.#parts) {
-      if (typeof content === 'string') at += merged.write(content, at, 'latin1');
-      else at += content.copy(merged, at, from, to);
-    }
-    return merged;
+  #put(part: Buffer): void {
+    this.#parts.push(part);
+    this.#bytes += part.length;
   }
 }

@@ -1,0 +1,76 @@
+/**
+ * The part of Node's internal stream handles that `HandleTransport` needs. It is the layer under `net.Socket`, unchanged in shape for many major
+ * versions; this project runs on one exact version of Node, and a process test covers each member. Why it is used at all, with figures:
+ * docs/decisions/0012-sockets-without-streams.md.
+ */
+export interface StreamHandle {
+  readonly fd: number;
+  /** Called with `this` as the handle; the number of bytes, or a negative error, is in `streamState`. */
+  onread: (() => void) | undefined;
+  useUserBuffer(buffer: Uint8Array): void;
+  readStart(): number;
+  readStop(): number;
+  /** Zero, or a negative error. When `wasAsync()` is true afterwards, `request.oncomplete` follows; else the request may be used again. */
+  writeLatin1String(request: WriteRequest, text: string): number;
+  writeBuffer(request: WriteRequest, bytes: Uint8Array): number;
+  shutdown(request: CompletionRequest): number;
+  close(done: () => void): void;
+  /** TCP only. */
+  reset?(done: () => void): number;
+}
+
+/** An operation that may complete later. */
+export interface CompletionRequest {
+  oncomplete: ((status: number) => void) | undefined;
+}
+
+/** A write. */
+export interface WriteRequest extends CompletionRequest {
+  /** Keeps the bytes alive. */
+  buffer: Uint8Array | undefined;
+}
+
+interface StreamBinding {
+  readonly WriteWrap: new () => WriteRequest;
+  readonly ShutdownWrap: new () => CompletionRequest;
+  readonly streamBaseState: Int32Array;
+  readonly kReadBytesOrError: number;
+  readonly kLastWriteWasAsync: number;
+}
+
+// oxlint-disable-next-line typescript/no-unsafe-type-assertion, typescript/no-deprecated -- the types do not describe internals
+const binding = (process as unknown as { binding(name: string): unknown }).binding('stream_wrap') as StreamBinding;
+const { streamBaseState, kReadBytesOrError, kLastWriteWasAsync } = binding;
+
+/** A request for one write at a time. */
+export function newWriteRequest(): WriteRequest {
+  return new binding.WriteWrap();
+}
+
+/** A request to send no more. */
+export function newShutdownRequest(): CompletionRequest {
+  return new binding.ShutdownWrap();
+}
+
+/** What the read that is being reported gave: bytes, or a negative error (`endOfFile` for the orderly end). */
+export function bytesReadOrError(): number {
+  return streamBaseState[kReadBytesOrError] ?? 0;
+}
+
+/** Whether the write that was just made goes on in the background. */
+export function wasAsync(): boolean {
+  return streamBaseState[kLastWriteWasAsync] !== 0;
+}
+
+/** libuv's UV_EOF. */
+export const endOfFile = -4095;
+
+/** Takes the handle out of a socket, which is of no use afterwards. Undefined when it has none any more. */
+export function takeHandle(socket: object): StreamHandle | undefined {
+  const key = '_handle';
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- see above
+  const holder = socket as { [key]: StreamHandle | null };
+  const handle = holder[key] ?? undefined;
+  holder[key] = null;
+  return handle;
+}

@@ -1,0 +1,64 @@
+import type { Socket } from 'node:net';
+import type { Transport, TransportUser } from './transport.ts';
+
+/** A transport over a socket of Node's, such as one with TLS. */
+export class StreamTransport implements Transport {
+  readonly remoteAddress: string;
+  readonly isSecure: boolean;
+  readonly #socket: Socket;
+
+  constructor(socket: Socket) {
+    this.#socket = socket;
+    this.remoteAddress = socket.remoteAddress ?? '';
+    this.isSecure = 'encrypted' in socket && socket.encrypted === true;
+  }
+
+  get isBlocked(): boolean {
+    return this.#socket.writableNeedDrain;
+  }
+
+  get isPaused(): boolean {
+    return this.#socket.isPaused();
+  }
+
+  start(user: TransportUser): void {
+    const socket = this.#socket;
+    socket.on('data', (bytes: Buffer) => user.received(bytes));
+    socket.on('end', () => user.ended());
+    // What is wrong does not matter: `close` follows.
+    socket.on('error', () => undefined);
+    socket.on('close', () => user.closed());
+    socket.on('drain', () => user.drained());
+    if (socket.destroyed) process.nextTick(() => user.closed());
+  }
+
+  text(text: string): void {
+    this.#socket.write(text, 'latin1');
+  }
+
+  bytes(bytes: Buffer): void {
+    this.#socket.write(bytes);
+  }
+
+  pause(): void {
+    this.#socket.pause();
+  }
+
+  resume(): void {
+    this.#socket.resume();
+  }
+
+  end(onSent?: () => void): void {
+    this.#socket.end(onSent);
+  }
+
+  reset(): void {
+    // There is no reset under TLS: what tells the peer is that the end comes without the closing alert.
+    if (this.#socket.writableLength === 0) this.#socket.destroy();
+    else this.#socket.write('', () => this.#socket.destroy());
+  }
+
+  destroy(): void {
+    this.#socket.destroy();
+  }
+}
