@@ -8,18 +8,27 @@ import { Board } from './board.ts';
 import type { LoadedConfig } from './config-file.ts';
 import { connectionLimit, openFilesLimit } from './connection-limit.ts';
 import { ControlServer, type Tell } from './control-server.ts';
+import { Following } from './following.ts';
 import { LastReplicas } from './last-replicas.ts';
 import { checkPortIsFree } from './listening-socket.ts';
+import { Predecessors } from './predecessors.ts';
 import { Slots } from './slots.ts';
 import { StatsPacer } from './stats-report.ts';
+import { startSuccessor, tellPredecessor, type Inherited } from './successor.ts';
 import { Threads } from './threads.ts';
 import { TrafficTotals } from './traffic-totals.ts';
 
 const statsEveryMs = 250;
 const suspectEveryMs = 1_000;
+/** How long a successor may take until it serves: it has to read its code from a disk that may be busy. */
+const successorMs = 30_000;
+/** How long streams may go on in a process that has handed over. */
+const leaveMs = 900_000;
 
 /** What the balancer needs from outside. */
 export interface BalancerDeps {
+  /** Where its config is, for a successor to read anew. */
+  readonly configPath: string;
   readonly clock: Clock;
   readonly logger: Logger;
 }
@@ -27,7 +36,10 @@ export interface BalancerDeps {
 /** A set that was asked for and is not yet in force in all threads. */
 interface Pending {
   readonly number: number;
-  readonly onApplied: () => void;
+  readonly command: ReplicasCommand;
+  /** Monotonic ms. */
+  readonly since: number;
+  readonly tell: Tell;
 }
 
 /**
@@ -47,17 +59,22 @@ export class Balancer {
   readonly #startedAt: number;
   readonly #version = codeVersion();
   #threads: Threads | undefined;
+  #predecessors: Predecessors;
   #pending: readonly Pending[] = [];
   #port = 0;
-  #epoch: string | undefined;
-  #revision = Number.NEGATIVE_INFINITY;
+  #newest: ReplicasCommand | undefined;
   #setNumber = 0;
+  /** `starting`: a successor is coming up. `left`: it serves, and we finish what we have. */
+  #handOver: 'none' | 'starting' | 'left' = 'none';
+  #following: Following | undefined;
+  readonly #ended = Promise.withResolvers<void>();
 
   constructor(loaded: LoadedConfig, deps: BalancerDeps) {
     const { config } = loaded;
     this.#loaded = loaded;
     this.#deps = deps;
     this.#startedAt = deps.clock.now();
+    this.#predecessors = new Predecessors(0, deps.clock.monotonic());
     this.#board = Board.create(config.threads);
     this.#slots = new Slots(this.#board);
     this.#totals = new TrafficTotals(this.#board);
@@ -65,19 +82,22 @@ export class Balancer {
     this.#control = new ControlServer(config.controlSocket, {
       greet: () => this.#hello(),
       execute: (command, tell) => this.#execute(command, tell),
-      onGone: () => undefined,
+      onGone: (tell) => this.#predecessors.forget(tell),
       onBadLine: (line) => deps.logger.warn({ characters: line.length }, 'Not a command'),
     });
   }
 
-  /** Serves the last good replica set at once, then takes commands. Resolves with the port; rejects with EADDRINUSE when it is taken. */
-  async start(): Promise<number> {
+  /**
+   * Serves the last good replica set at once, then takes commands. `inherited`: from the process whose place it takes, which goes on serving until
+   * this one does. Resolves with the port; rejects with EADDRINUSE when it is taken.
+   */
+  async start(inherited: Inherited | undefined): Promise<number> {
     const { logger, clock } = this.#deps;
     const { config } = this.#loaded;
     const last = this.#lastReplicas.load();
     if (last === undefined) logger.warn({ file: config.lastReplicasFile }, 'The last replica set cannot be read; waiting for a new one');
     // Sharing the port is for our own threads: anybody else's is a mistake that must be seen.
-    if (config.port !== 0) await checkPortIsFree(config.host, config.port);
+    if (inherited === undefined && config.port !== 0) await checkPortIsFree(config.host, config.port);
     const first = { type: 'replicas', number: this.#setNumber, replicas: this.#slots.place(last ?? []) } as const;
     const maxConnections = connectionLimit(config.maxConnections, openFilesLimit(), config.threads);
     this.#threads = new Threads(
@@ -92,8 +112,12 @@ export class Balancer {
       },
       first,
     );
-    this.#port = await this.#threads.start([]);
-    await this.#control.listen(false);
+    this.#port = await this.#threads.start(inherited?.fds ?? []);
+    if (config.port !== 0 && this.#port !== config.port)
+      throw new Error(`The inherited sockets are of port ${this.#port}, not ${config.port}`);
+    this.#predecessors = new Predecessors(inherited?.predecessors ?? 0, clock.monotonic());
+    await this.#control.listen(inherited !== undefined);
+    tellPredecessor();
     clock.every(statsEveryMs, () => this.#reportStats());
     const { service, host, threads } = config;
     logger.info({ service, host, port: this.#port, threads, maxConnections, replicas: last?.length ?? 0 }, 'Listening');
@@ -104,7 +128,13 @@ export class Balancer {
   async stop(graceMs: number): Promise<void> {
     await this.#threads?.stop(graceMs);
     this.#reportStats();
+    this.#following?.stop();
     this.#control.close();
+  }
+
+  /** Settles when the process has handed over and has nothing left to do; never, otherwise. */
+  get ended(): Promise<void> {
+    return this.#ended.promise;
   }
 
   #hello(): BalancerReport {
@@ -120,29 +150,90 @@ export class Balancer {
   }
 
   #execute(command: BalancerCommand, tell: Tell): void {
-    this.#setReplicas(command, tell);
+    switch (command.type) {
+      case 'replicas':
+        this.#setReplicas(command, tell);
+        break;
+      case 'hand-over':
+        void this.#startHandOver();
+        break;
+      case 'remaining':
+        this.#predecessors.note(tell, command, this.#newest);
+        this.#onApplied();
+        break;
+    }
   }
 
-  #setReplicas({ epoch, revision, replicas }: ReplicasCommand, tell: Tell): void {
-    if (epoch === this.#epoch && revision < this.#revision) return;
-    this.#epoch = epoch;
-    this.#revision = revision;
+  #setReplicas(command: ReplicasCommand, tell: Tell): void {
+    const { epoch, revision, replicas } = command;
+    if (epoch === this.#newest?.epoch && revision < this.#newest.revision) return;
+    this.#newest = command;
     this.#setNumber += 1;
     const placed = this.#slots.place(replicas);
     if (placed.length < replicas.length) this.#deps.logger.error({ replicas: replicas.length, used: placed.length }, 'Too many replicas');
-    this.#pending = [...this.#pending, { number: this.#setNumber, onApplied: () => tell({ type: 'applied', epoch, revision }) }];
+    this.#pending = [...this.#pending, { number: this.#setNumber, command, since: this.#deps.clock.monotonic(), tell }];
     this.#threads?.apply({ type: 'replicas', number: this.#setNumber, replicas: placed });
-    this.#save(replicas);
+    this.#predecessors.send(command);
+    if (this.#handOver !== 'left') this.#save(replicas);
     // Should no thread live at this moment, nobody will confirm it.
     this.#onApplied();
   }
 
   #onApplied(): void {
-    const applied = this.#threads?.appliedByAll ?? Number.NEGATIVE_INFINITY;
-    const done = this.#pending.filter(({ number }) => number <= applied);
-    this.#pending = this.#pending.filter(({ number }) => number > applied);
-    for (const { onApplied } of done) onApplied();
-    if (this.#pending.length === 0) this.#slots.release();
+    const inThreads = this.#threads?.appliedByAll ?? Number.NEGATIVE_INFINITY;
+    const now = this.#deps.clock.monotonic();
+    // A successor that is coming up serves the set that it found on disk: the reconciler will send it this one, and hear from it.
+    const isInForce = ({ number, command, since }: Pending): boolean =>
+      number <= inThreads && this.#predecessors.haveApplied(command, since, now) && this.#handOver !== 'starting';
+    const done = this.#pending.filter(isInForce);
+    this.#pending = this.#pending.filter((pending) => !done.includes(pending));
+    for (const { command, tell } of done) tell({ type: 'applied', epoch: command.epoch, revision: command.revision });
+    if (done.length > 0) this.#following?.say();
+  }
+
+  async #startHandOver(): Promise<void> {
+    const { clock, logger, configPath } = this.#deps;
+    const fds = this.#threads?.fds ?? [];
+    if (this.#handOver !== 'none' || this.#threads === undefined) return;
+    this.#handOver = 'starting';
+    try {
+      if (fds.length === 0) throw new Error('No thread serves at this moment.');
+      const pid = await startSuccessor({ configPath, fds, predecessors: this.#predecessors.count + 1 }, clock, successorMs);
+      logger.info({ successor: pid }, 'Another process serves from now on; connections that are open may end');
+    } catch (error) {
+      this.#handOver = 'none';
+      logger.error(`No other process could take over, so this one goes on: ${messageOf(error)}`);
+      this.#onApplied();
+      return;
+    }
+    await this.#leave(this.#threads);
+  }
+
+  async #leave(threads: Threads): Promise<void> {
+    this.#handOver = 'left';
+    const { clock } = this.#deps;
+    const before = this.#totals.read();
+    this.#reportStats();
+    this.#control.close();
+    this.#following = new Following({
+      controlSocket: this.#loaded.config.controlSocket,
+      clock,
+      onReplicas: (command) => this.#setReplicas(command, () => undefined),
+      remaining: () => {
+        const { requests, errors } = this.#totals.read();
+        const inFlight = this.#slots.inFlight();
+        return { requestsTotal: requests - before.requests, errorsTotal: errors - before.errors, inFlight, applied: this.#applied };
+      },
+    });
+    await threads.leave(leaveMs);
+    this.#following.stop();
+    this.#ended.resolve();
+  }
+
+  /** The newest set, once it is in force in all threads. */
+  get #applied(): { readonly epoch: string; readonly revision: number } | null {
+    if (this.#newest === undefined || this.#pending.length > 0) return null;
+    return { epoch: this.#newest.epoch, revision: this.#newest.revision };
   }
 
   #save(replicas: readonly BalancerReplica[]): void {
@@ -155,16 +246,19 @@ export class Balancer {
   }
 
   #reportStats(): void {
-    const { requests, errors } = this.#totals.read();
-    if (this.#pending.length === 0) this.#slots.release();
-    if (!this.#control.hasClients) return;
     const { clock } = this.#deps;
+    const own = this.#totals.read();
+    this.#onApplied();
+    if (this.#pending.length === 0) this.#slots.release();
+    // Until a predecessor has told what it has, a replica could look as if it had nothing under way.
+    if (!this.#control.hasClients || !this.#predecessors.isComplete(clock.monotonic())) return;
+    const theirs = this.#predecessors.totals;
     const stats = {
       type: 'stats',
       at: clock.now(),
-      requestsTotal: requests,
-      errorsTotal: errors,
-      inFlight: this.#slots.inFlight(),
+      requestsTotal: own.requests + theirs.requests,
+      errorsTotal: own.errors + theirs.errors,
+      inFlight: this.#predecessors.addInFlight(this.#slots.inFlight()),
       queued: this.#board.sumOfThreads('queued'),
     } as const;
     if (this.#pacer.isDue(stats, clock.monotonic())) this.#control.broadcast(stats);

@@ -8,7 +8,18 @@ const command = { type: 'replicas', epoch: 'e', revision: 3, replicas: [replica]
 test('a replicas command is read as it was written', () => {
   expect(readCommand(JSON.stringify(command))).toEqual(command);
   const unix = { ...replica, address: { kind: 'unix', path: '/a.sock', port: 80 }, state: 'draining' };
-  expect(readCommand(JSON.stringify({ ...command, replicas: [unix] }))?.replicas).toEqual([unix]);
+  expect(readCommand(JSON.stringify({ ...command, replicas: [unix] }))).toEqual({ ...command, replicas: [unix] });
+});
+
+const remaining = { type: 'remaining', requests: 3, errors: 0, inFlight: { 4: 1 }, applied: { epoch: 'e', revision: 2 } };
+
+test('what a process says that has handed over is read as it was written', () => {
+  expect(readCommand(JSON.stringify(remaining))).toEqual(remaining);
+  expect(readCommand(JSON.stringify({ ...remaining, applied: null }))).toEqual({ ...remaining, applied: null });
+});
+
+test('a hand-over needs no more than its name', () => {
+  expect(readCommand('{"type":"hand-over","more":1}')).toEqual({ type: 'hand-over' });
 });
 
 test.each([
@@ -21,6 +32,8 @@ test.each([
   ['a port out of range', JSON.stringify({ ...command, replicas: [{ ...replica, address: { kind: 'tcp', host: 'a', port: 70_000 } }] })],
   ['a weight of zero', JSON.stringify({ ...command, replicas: [{ ...replica, weight: 0 }] })],
   ['an unknown state', JSON.stringify({ ...command, replicas: [{ ...replica, state: 'up' }] })],
+  ['counts that are none', JSON.stringify({ ...remaining, inFlight: { 4: '1' } })],
+  ['a set without a revision', JSON.stringify({ ...remaining, applied: { epoch: 'e' } })],
   ['an id that is no number', JSON.stringify({ ...command, replicas: [{ ...replica, id: '1' }] })],
 ])('a line is no command: %s', (_, line) => {
   expect(readCommand(line)).toBeUndefined();

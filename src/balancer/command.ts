@@ -1,4 +1,4 @@
-import type { BalancerCommand, BalancerReplica } from '../domain/balancer-link.ts';
+import type { BalancerCommand, BalancerReplica, RemainingCommand, ReplicasCommand } from '../domain/balancer-link.ts';
 import type { ReplicaAddress } from '../shared/replica-address.ts';
 
 type Json = Readonly<Record<string, unknown>>;
@@ -8,11 +8,44 @@ const maxPort = 65_535;
 /** Reads one line of the control socket; undefined when it is no command that is known. Pure. */
 export function readCommand(line: string): BalancerCommand | undefined {
   const value = parseObject(line);
-  if (value === undefined || value['type'] !== 'replicas') return undefined;
-  const { epoch, revision } = value;
+  switch (value?.['type']) {
+    case 'replicas':
+      return readReplicasCommand(value);
+    case 'hand-over':
+      return { type: 'hand-over' };
+    case 'remaining':
+      return readRemaining(value);
+    default:
+      return undefined;
+  }
+}
+
+function readReplicasCommand(value: Json): ReplicasCommand | undefined {
+  const set = readSet(value);
   const replicas = readReplicas(value['replicas']);
-  if (typeof epoch !== 'string' || typeof revision !== 'number' || replicas === undefined) return undefined;
-  return { type: 'replicas', epoch, revision, replicas };
+  return set === undefined || replicas === undefined ? undefined : { type: 'replicas', ...set, replicas };
+}
+
+function readRemaining(value: Json): RemainingCommand | undefined {
+  const { requests, errors } = value;
+  const inFlight = readCounts(value['inFlight']);
+  const applied = isObject(value['applied']) ? readSet(value['applied']) : null;
+  if (typeof requests !== 'number' || typeof errors !== 'number' || inFlight === undefined || applied === undefined) return undefined;
+  return { type: 'remaining', requests, errors, inFlight, applied };
+}
+
+function readSet({ epoch, revision }: Json): { readonly epoch: string; readonly revision: number } | undefined {
+  return typeof epoch === 'string' && typeof revision === 'number' ? { epoch, revision } : undefined;
+}
+
+function readCounts(value: unknown): Readonly<Record<string, number>> | undefined {
+  if (!isObject(value)) return undefined;
+  const counts: Record<string, number> = {};
+  for (const [id, count] of Object.entries(value)) {
+    if (typeof count !== 'number') return undefined;
+    counts[id] = count;
+  }
+  return counts;
 }
 
 /** Reads a list of replicas; undefined when anything in it is not as it should be. Pure. */

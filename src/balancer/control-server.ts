@@ -1,7 +1,7 @@
 import { mkdirSync, renameSync, rmSync, statSync } from 'node:fs';
 import { connect, createServer, type Server, type Socket } from 'node:net';
 import { dirname } from 'node:path';
-import type { BalancerCommand, BalancerReport } from '../domain/balancer-link.ts';
+import type { BalancerCommand, BalancerReport, ReplicasCommand } from '../domain/balancer-link.ts';
 import { hasErrno } from '../shared/errors.ts';
 import { readCommand } from './command.ts';
 
@@ -9,8 +9,8 @@ const maxLineCharacters = 16_777_216;
 /** A client that does not read its reports is cut rather than remembered for. */
 const maxUnreadBytes = 1_048_576;
 
-/** Tells one client something; does nothing once it has left. */
-export type Tell = (report: BalancerReport) => void;
+/** Tells one client something; does nothing once it has left. Sets of replicas are for a process that has handed over. */
+export type Tell = (report: BalancerReport | ReplicasCommand) => void;
 
 /** What the control socket serves. */
 export interface ControlHandlers {

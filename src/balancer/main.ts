@@ -4,22 +4,24 @@ import { hasErrno, messageOf, SvcError } from '../shared/errors.ts';
 import { createLogger } from '../shared/log.ts';
 import { Balancer } from './balancer.ts';
 import { readConfigFile } from './config-file.ts';
+import { readInherited, type Inherited } from './successor.ts';
 
 /** How long requests under way may take after SIGTERM. */
 const graceMs = 30_000;
 
 const logger = createLogger('balancer');
 
-async function main(configPath: string): Promise<void> {
+async function main(configPath: string, inherited: Inherited | undefined): Promise<void> {
   const loaded = readConfigFile(configPath);
-  const balancer = new Balancer(loaded, { clock: systemClock, logger });
+  const balancer = new Balancer(loaded, { configPath, clock: systemClock, logger });
   try {
-    await balancer.start();
+    await balancer.start(inherited);
   } catch (error) {
     if (!hasErrno(error, 'EADDRINUSE')) throw error;
     logger.error(`${messageOf(error)}: another process has the port or the control socket of service ${loaded.config.service}`);
     process.exit(exitCodes.conflict);
   }
+  void balancer.ended.then(() => process.exit(0));
   const stop = (): void => {
     logger.info('Stopping: requests under way may end');
     void balancer.stop(graceMs).finally(() => process.exit(0));
@@ -34,7 +36,8 @@ process.on('uncaughtException', (error) => {
 });
 
 try {
-  await main(process.argv[2] ?? '');
+  const [, , configPath = '', sockets, predecessors] = process.argv;
+  await main(configPath, readInherited(sockets, predecessors));
 } catch (error) {
   logger.fatal(messageOf(error));
   process.exit(error instanceof SvcError ? exitCodes[error.kind] : exitCodes.internal);

@@ -86,8 +86,22 @@ export interface HandOverCommand {
   readonly type: 'hand-over';
 }
 
+/**
+ * From a process that has handed over and still finishes what it had: at once when it has connected to its successor, and each 250 ms when anything
+ * changed. It is sent each set of replicas as a `ReplicasCommand`, the newest first of all, and follows it.
+ */
+export interface RemainingCommand {
+  readonly type: 'remaining';
+  /** Requests that arrived there, on connections that were open, since it said so last; and errors among them. */
+  readonly requests: number;
+  readonly errors: number;
+  readonly inFlight: Readonly<Record<string, number>>;
+  /** The set that it has in force; null while it has none of a reconciler. */
+  readonly applied: { readonly epoch: string; readonly revision: number } | null;
+}
+
 /** What the control socket takes. */
-export type BalancerCommand = ReplicasCommand;
+export type BalancerCommand = ReplicasCommand | HandOverCommand | RemainingCommand;
 
 /** From the balancer. */
 export type BalancerReport =

@@ -46,7 +46,7 @@ export const houseRules: readonly HouseRule[] = [
   {
     name: 'processes are started in few places',
     imports: /^node:child_process$/,
-    except: ['remote/', 'providers/local/', 'controller/supervisor.ts', 'cli/daemon.ts'],
+    except: ['remote/', 'providers/local/', 'controller/supervisor.ts', 'cli/daemon.ts', 'balancer/successor.ts'],
     instead: 'go through a Remote or the supervisor',
   },
   {

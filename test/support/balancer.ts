@@ -16,6 +16,8 @@ export function aBalancerReplica(port: number, id = 1, changes: Partial<Balancer
 /** A client of the control socket, as the reconciler is. */
 export class ControlLink {
   readonly reports: BalancerReport[] = [];
+  /** The balancer cut the link. */
+  isClosed = false;
   readonly #socket: Socket;
   #revision = 0;
 
@@ -24,6 +26,9 @@ export class ControlLink {
     let waiting = '';
     this.#socket.setEncoding('utf8');
     this.#socket.on('error', () => undefined);
+    this.#socket.on('close', () => {
+      this.isClosed = true;
+    });
     this.#socket.on('data', (text: string) => {
       const lines = (waiting + text).split('\n');
       waiting = lines.pop() ?? '';

@@ -9,6 +9,8 @@ export interface LoadTarget {
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: string;
   readonly timeoutMs?: number;
+  /** False: a new connection for each request of `openLoad`. */
+  readonly keepAlive?: boolean;
 }
 
 /** What became of the requests, by outcome. */
@@ -122,7 +124,7 @@ export interface RunningLoad {
 
 /** Begins `perSecond` requests a second whatever becomes of the earlier ones, as real users do. */
 export function openLoad(target: LoadTarget, perSecond: number): RunningLoad {
-  const agent = new Agent({ keepAlive: true });
+  const agent = new Agent({ keepAlive: target.keepAlive ?? true });
   const tally = new Tally();
   const stopping = new AbortController();
   const underWay = new Set<Promise<void>>();
