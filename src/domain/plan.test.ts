@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { planReplicas, type PlannedReplica } from './plan.ts';
+import { keepOrder, planReplicas, type PlannedReplica } from './plan.ts';
 import { isAlive, replicaStates, type ReplicaState } from './replica-state.ts';
 
 const aReplica = (id: number, state: ReplicaState, version = 1): PlannedReplica => ({ id, version, state });
@@ -23,6 +23,16 @@ test('among equals the older version goes first, then the higher id', () => {
     { type: 'stop', replicaId: 2 },
     { type: 'stop', replicaId: 3 },
   ]);
+});
+
+test('of replicas that serve alike, the one that takes less goes first', () => {
+  const observed = [
+    { ...aReplica(1, 'READY'), qps: 2 },
+    { ...aReplica(2, 'READY'), qps: 10 },
+    { ...aReplica(3, 'READY'), qps: 2 },
+  ];
+  expect(planReplicas(observed, 1).map((action) => action.type === 'stop' && action.replicaId)).toEqual([3, 1]);
+  expect(keepOrder(observed).map(({ id }) => id)).toEqual([2, 1, 3]);
 });
 
 test('never both launches and stops, and never stops a replica twice or one that is leaving', () => {

@@ -87,8 +87,9 @@ export interface PlaceRecord {
   readonly zone: string | null;
   readonly instanceType: string;
   readonly resources: string;
-  /** Accelerators of the machine. */
+  /** How many accelerators the machine has, and of which kind; older records have no kind. */
   readonly gpus: number;
+  readonly accelerator?: string;
   readonly spot: boolean;
   readonly hourlyUsd: number;
 }

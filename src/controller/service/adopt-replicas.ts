@@ -2,6 +2,7 @@ import type { ReplicaRecord } from '../../store/records.ts';
 import { jobStatus } from '../../provision/job.ts';
 import { jobName } from './replica-job.ts';
 import { ReplicaHandle } from './replica-handle.ts';
+import { rotationMember } from './rotation.ts';
 import type { ServiceContext } from './service-context.ts';
 
 /** How long a place may take to say whether a replica lives, ms; one that cannot be asked goes on serving while it is being looked at. */
@@ -20,7 +21,8 @@ export async function adoptReplicas(context: ServiceContext, replicas: readonly 
 async function adopt(context: ServiceContext, replica: ReplicaRecord): Promise<void> {
   if (replica.address === null) return;
   if (await mayLive(context, replica)) {
-    context.rotation.serve(replica.id, replica.address);
+    const { service } = await context.task(replica.version);
+    if (service !== undefined) context.rotation.serve(rotationMember(replica, replica.address, service));
     return;
   }
   const message = 'Its program ended while nobody was looking.';

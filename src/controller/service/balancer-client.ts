@@ -12,14 +12,18 @@ const reconnectMs = 50;
 export interface BalancerView {
   readonly connected: boolean;
   readonly inFlight: Readonly<Record<string, number>>;
+  /** Requests that wait for a replica. */
+  readonly queued: number;
   /** Counts reports of figures, so that one can wait for a fresh one. */
   readonly reports: number;
+  /** Counts how often a balancer was met: the same one again, its successor, or another one. */
+  readonly hellos: number;
 }
 
 /** What the reconciler wants to hear. */
 export interface BalancerListeners {
-  /** Requests that arrived since the last report. */
-  arrivals(count: number): void;
+  /** Requests that arrived since the last report, and how many wait for a replica now. */
+  arrivals(count: number, queued: number): void;
   suspect(replicaId: number, reason: string): void;
 }
 
@@ -36,7 +40,7 @@ export class BalancerClient implements RotationSink {
   #startedAt: number | undefined;
   /** Undefined until the first report after our own start: what arrived before is nothing new. */
   #lastTotal: number | undefined;
-  #view: BalancerView = { connected: false, inFlight: {}, reports: 0 };
+  #view: BalancerView = { connected: false, inFlight: {}, queued: 0, reports: 0, hellos: 0 };
 
   constructor(path: string, clock: Clock, log: Logger, listeners: BalancerListeners) {
     this.#path = path;
@@ -53,7 +57,7 @@ export class BalancerClient implements RotationSink {
   async run(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
       await this.#connection(signal);
-      this.#view = { connected: false, inFlight: {}, reports: this.#view.reports };
+      this.#view = { ...this.#view, connected: false, inFlight: {}, queued: 0 };
       await this.#clock.sleep(reconnectMs, signal);
     }
   }
@@ -114,7 +118,7 @@ export class BalancerClient implements RotationSink {
         // Another start of the balancer means another count of requests, from zero.
         if (this.#startedAt !== undefined && report.startedAt !== this.#startedAt) this.#lastTotal = 0;
         this.#startedAt = report.startedAt;
-        this.#view = { ...this.#view, connected: true };
+        this.#view = { ...this.#view, connected: true, hellos: this.#view.hellos + 1 };
         break;
       case 'applied':
         if (report.epoch !== this.#newest?.epoch) break;
@@ -124,8 +128,8 @@ export class BalancerClient implements RotationSink {
       case 'stats': {
         const count = Math.max(0, report.requestsTotal - (this.#lastTotal ?? report.requestsTotal));
         this.#lastTotal = report.requestsTotal;
-        this.#view = { connected: true, inFlight: report.inFlight, reports: this.#view.reports + 1 };
-        this.#listeners.arrivals(count);
+        this.#view = { ...this.#view, inFlight: report.inFlight, queued: report.queued, reports: this.#view.reports + 1 };
+        this.#listeners.arrivals(count, report.queued);
         break;
       }
       case 'suspect':

@@ -9,6 +9,7 @@ import { countReplicas } from '../../spec/describe.ts';
 import type { ReplicaRecord, ServiceRecord } from '../../store/records.ts';
 import type { BalancerView } from './balancer-client.ts';
 import { removeOrphans, type LostMachine } from './machine-sweep.ts';
+import { fleetOf, withCapacity } from './replica-capacity.ts';
 import { ReplicaDriver } from './replica-driver.ts';
 import { ReplicaHandle } from './replica-handle.ts';
 import { ServiceAutoscaler } from './service-autoscaler.ts';
@@ -46,10 +47,10 @@ export class Reconciler implements Loop {
   }
 
   /** Takes note of requests that reached the balancer. */
-  arrivals(count: number): void {
+  arrivals(count: number, queued: number): void {
     this.#autoscaler.arrivals(count);
-    // From zero, the first request decides at once instead of waiting for the next tick.
-    if (count > 0 && this.#drivers.size === 0) {
+    // From zero, the first request decides at once instead of waiting for the next tick; so do those that came before this process did.
+    if ((count > 0 || queued > 0) && this.#drivers.size === 0) {
       this.#autoscaler.decideNow();
       this.#context.wake();
     }
@@ -109,10 +110,10 @@ export class Reconciler implements Loop {
     const task = await this.#context.task(service.version);
     if (task.service === undefined) return;
     const policy = task.service.replicaPolicy;
-    const autoscaler = await this.#autoscaler.decide(service, policy, this.#balancer.view.connected);
+    const autoscaler = await this.#autoscaler.decide(service, policy, this.#balancer.view, fleetOf(task, replicas));
     const wanted = autoscaler.target === 0 && policy.minReplicas === 0 ? 0 : autoscaler.target + policy.numOverprovision;
     const gate = gateOf(service, wanted, clock.now());
-    const actions = planReplicas(replicas, wanted);
+    const actions = planReplicas(withCapacity(task, replicas), wanted);
     for (const action of actions) {
       if (action.type === 'stop') {
         const reason = `The service is to have ${countReplicas(wanted)}; this one is surplus.`;

@@ -7,6 +7,7 @@ import type { ReplicaHandle } from './replica-handle.ts';
 import { launchFailure, launchReplica } from './replica-launch.ts';
 import { watchReplica, type ReplicaWatch } from './replica-watch.ts';
 import { redactor } from './redact.ts';
+import { rotationMember } from './rotation.ts';
 import type { ServiceContext } from './service-context.ts';
 
 /** Pause after an unexpected error of our own, ms, so that a bug does not spin. */
@@ -118,7 +119,9 @@ export class ReplicaDriver {
       await this.handle.happen({ type: 'record-inconsistent' }, { cause: 'record-inconsistent', message }, { reason: message });
       return;
     }
-    if (this.handle.state === 'READY') this.#context.rotation.serve(this.handle.id, address);
+    const { service } = await this.#context.task(this.handle.record.version);
+    if (this.handle.state === 'READY' && service !== undefined)
+      this.#context.rotation.serve(rotationMember(this.handle.record, address, service));
     this.#watch = watchReplica(this.#context, this.handle, signal);
     const outcome = await this.#watch.outcome;
     this.#watch = undefined;

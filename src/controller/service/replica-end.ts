@@ -7,6 +7,7 @@ import type { BalancerView } from './balancer-client.ts';
 import { linkLog } from '../kept-log.ts';
 import { jobName } from './replica-job.ts';
 import type { ReplicaHandle } from './replica-handle.ts';
+import { rotationMember } from './rotation.ts';
 import type { ServiceContext } from './service-context.ts';
 
 /** How long the balancer may take to confirm a set; it takes milliseconds unless it is being restarted, and then it has no streams to keep. */
@@ -17,6 +18,8 @@ const drainPollMs = 100;
 /** How long a place may take to confirm that a machine is gone. */
 const goneTimeoutMs = 300_000;
 const attemptsBeforeFailed = 3;
+/** How long the link to the balancer may be away before its requests count as gone, ms: one that hands over or is started again is back much sooner. */
+const lostLinkMs = 5_000;
 const firstRetryMs = 1_000;
 const longestRetryMs = 60_000;
 
@@ -54,14 +57,21 @@ async function drain(context: ServiceContext, handle: ReplicaHandle, view: () =>
   const { address, version, endRequestedAt, firstReadyAt } = handle.record;
   // One that was never ready never had a request.
   if (address === null || firstReadyAt === null) return;
-  context.rotation.drain(handle.id, address);
-  const isSettled = await context.rotation.settled(appliedTimeoutMs);
   const { service } = await context.task(version);
-  const deadline = (endRequestedAt ?? context.clock.now()) + (service?.gracefulTerminationSeconds ?? 0) * 1_000;
-  const before = view().reports;
-  while (!signal.aborted && view().connected && context.clock.now() < deadline) {
-    // Only a report made after the set was in force can say that nothing is in flight.
-    if (view().reports > before + (isSettled ? 0 : 1) && (view().inFlight[String(handle.id)] ?? 0) === 0) return;
+  if (service === undefined) return;
+  context.rotation.drain(rotationMember(handle.record, address, service));
+  const deadline = (endRequestedAt ?? context.clock.now()) + service.gracefulTerminationSeconds * 1_000;
+  let asked: { readonly hellos: number; readonly reports: number } | undefined;
+  let lostAt: number | undefined;
+  while (!signal.aborted && context.clock.now() < deadline) {
+    const { connected, hellos, reports, inFlight } = view();
+    lostAt = connected ? undefined : (lostAt ?? context.clock.monotonic());
+    if (lostAt !== undefined && context.clock.monotonic() - lostAt > lostLinkMs) return;
+    if (connected && hellos !== asked?.hellos) {
+      // Only a report made after the set was in force can say that nothing is in flight; a balancer that took over must have the set first.
+      const isSettled = await context.rotation.settled(appliedTimeoutMs);
+      asked = { hellos, reports: view().reports + (isSettled ? 0 : 1) };
+    } else if (connected && asked !== undefined && reports > asked.reports && (inFlight[String(handle.id)] ?? 0) === 0) return;
     await context.clock.sleep(drainPollMs, signal);
   }
 }

@@ -9,6 +9,7 @@ import { fileProvisionLog, type ProvisionLog } from '../../provision/provision-l
 import { isoTime } from '../../shared/clock.ts';
 import { messageOf } from '../../shared/errors.ts';
 import type { PlaceRecord, ReplicaRecord } from '../../store/records.ts';
+import { missingTarget } from './replica-capacity.ts';
 import { jobName } from './replica-job.ts';
 import type { ReplicaHandle } from './replica-handle.ts';
 import type { ServiceContext } from './service-context.ts';
@@ -50,6 +51,8 @@ export async function launchReplica(context: ServiceContext, handle: ReplicaHand
   const port = task.service?.replicaPort ?? 0;
   const message = `Machine ${machineId} at ${placeName(record.place ?? unknownPlace)} is up; the program was told to start.`;
   await handle.happen({ type: 'machine-up' }, { cause: 'machine-up', message }, { address: remote.address(port) });
+  const untargeted = task.service === undefined ? undefined : missingTarget(task.service, handle.record.place);
+  if (untargeted !== undefined) await handle.note({}, { cause: 'no-target', message: untargeted });
 }
 
 const unknownPlace = { provider: '?', region: '?' };
@@ -119,6 +122,7 @@ export function placeRecord(offer: Offer): PlaceRecord {
     instanceType: offer.instanceType,
     resources: describeOffer(offer),
     gpus: offer.accelerator?.count ?? 0,
+    ...(offer.accelerator === undefined ? {} : { accelerator: offer.accelerator.name }),
     spot: offer.spot,
     hourlyUsd: offer.hourlyUsd,
   };

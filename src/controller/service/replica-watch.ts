@@ -7,6 +7,7 @@ import { followLog, lastLines, linkLog } from '../kept-log.ts';
 import { jobName } from './replica-job.ts';
 import type { ReplicaHandle } from './replica-handle.ts';
 import { redactor } from './redact.ts';
+import { rotationMember } from './rotation.ts';
 import type { ServiceContext } from './service-context.ts';
 
 /** What watching can lead to: the replica's end, asked for with a reason. */
@@ -103,11 +104,12 @@ async function probeOnce(
   if (handle.record.startedAt === null) return undefined;
   const { service } = await context.task(handle.record.version);
   if (service === undefined) return undefined;
+  const member = rotationMember(handle.record, address, service);
   const slow = context.clock.after(slowProbeMs, () => {
     // It may hang: others serve while its answer is awaited.
     const { replicas } = context.rotation;
     const serving = replicas.filter((one) => one.state === 'serving').length;
-    if (handle.state === 'READY' && mayStepAside(serving, replicas.length)) context.rotation.drain(handle.id, address);
+    if (handle.state === 'READY' && mayStepAside(serving, replicas.length)) context.rotation.drain(member);
   });
   const redact = redactor(await context.task(handle.record.version));
   const given = await context.probe(address, service.readinessProbe, signal);
@@ -124,7 +126,7 @@ async function probeOnce(
   }
   // The balancer first: a status that says READY must not be ahead of the endpoint, nor one that says NOT_READY behind it.
   if (answer.passed) {
-    context.rotation.serve(handle.id, address);
+    context.rotation.serve(member);
     await context.rotation.settled(rotationTimeoutMs);
   } else context.rotation.remove(handle.id);
   if (verdict.event !== undefined) {
@@ -135,7 +137,7 @@ async function probeOnce(
   else await complain(handle, answer.detail, verdict.firstProbeFailureAt ?? context.clock.now(), context.clock.now());
   if (handle.record.firstProbeFailureAt !== verdict.firstProbeFailureAt) await handle.note(change);
   // Meanwhile it may have been sent on its way out.
-  if (!isAlive(handle.state)) context.rotation.drain(handle.id, address);
+  if (!isAlive(handle.state)) context.rotation.drain(member);
   return undefined;
 }
 

@@ -1,8 +1,10 @@
 import { expect, test } from 'vitest';
 import type { ReplicasCommand } from '../../domain/balancer-link.ts';
-import { Rotation } from './rotation.ts';
+import { aReplica, aServiceSpec } from '../../../test/support/builders.ts';
+import { Rotation, rotationMember, type RotationMember } from './rotation.ts';
 
 const address = { kind: 'tcp', host: '127.0.0.1', port: 1 } as const;
+const member = (id: number, port = 1): RotationMember => ({ id, address: { ...address, port }, place: 'local/local', weight: 1 });
 
 function aRotation() {
   const sent: ReplicasCommand[] = [];
@@ -13,10 +15,10 @@ function aRotation() {
 
 test('each change is pushed as a whole set with a higher revision', () => {
   const { rotation, sent, states } = aRotation();
-  rotation.serve(1, address);
-  rotation.serve(2, address);
+  rotation.serve(member(1));
+  rotation.serve(member(2));
   expect(states()).toEqual(['1 serving', '2 serving']);
-  rotation.drain(1, address);
+  rotation.drain(member(1));
   expect(states()).toEqual(['1 draining', '2 serving']);
   rotation.remove(1);
   expect(states()).toEqual(['2 serving']);
@@ -25,8 +27,8 @@ test('each change is pushed as a whole set with a higher revision', () => {
 
 test('what changes nothing is not sent, unless it is announced', () => {
   const { rotation, sent } = aRotation();
-  rotation.serve(1, address);
-  rotation.serve(1, { ...address });
+  rotation.serve(member(1));
+  rotation.serve(member(1));
   rotation.remove(9);
   expect(sent).toHaveLength(1);
   rotation.announce();
@@ -35,9 +37,31 @@ test('what changes nothing is not sent, unless it is announced', () => {
 
 test('a replica at another address, or back from draining, is sent anew', () => {
   const { rotation, states, sent } = aRotation();
-  rotation.serve(1, address);
-  rotation.serve(1, { ...address, port: 2 });
-  rotation.drain(1, address);
-  rotation.serve(1, address);
+  rotation.serve(member(1));
+  rotation.serve(member(1, 2));
+  rotation.drain(member(1));
+  rotation.serve(member(1));
   expect([sent.length, states()]).toEqual([4, ['1 serving']]);
+});
+
+const place = {
+  provider: 'aws',
+  region: 'us-east-1',
+  zone: null,
+  instanceType: 'g6.xlarge',
+  resources: '1x',
+  gpus: 1,
+  accelerator: 'L4',
+  spot: false,
+  hourlyUsd: 0.8,
+};
+
+test('the balancer is told where a replica is, and what it takes beside others', () => {
+  const { replicaPolicy } = aServiceSpec();
+  const aware = aServiceSpec({ replicaPolicy: { ...replicaPolicy, targetQpsPerReplica: { 'A100-80GB': 10, l4: 2.5 } } });
+  const replica = aReplica({ id: 7, place });
+  expect(rotationMember(replica, address, aServiceSpec())).toEqual({ id: 7, address, place: 'aws/us-east-1', weight: 1 });
+  expect(rotationMember(replica, address, aware)).toMatchObject({ weight: 2.5 });
+  const zoned = aReplica({ place: { ...place, zone: 'us-east-1a', accelerator: 'A100-80GB' } });
+  expect(rotationMember(zoned, address, aware)).toMatchObject({ place: 'aws/us-east-1/us-east-1a', weight: 10 });
 });

@@ -1,5 +1,9 @@
 import type { ReplicasCommand, BalancerReplica } from '../../domain/balancer-link.ts';
+import type { ServiceSpec } from '../../domain/task.ts';
+import { placeName } from '../../provision/machine.ts';
 import type { ReplicaAddress } from '../../shared/replica-address.ts';
+import type { ReplicaRecord } from '../../store/records.ts';
+import { replicaWeight } from './replica-capacity.ts';
 
 /** Where the sets go: the link to the balancer. */
 export interface RotationSink {
@@ -7,6 +11,14 @@ export interface RotationSink {
   send(command: ReplicasCommand): void;
   /** Settles when that revision is in force, or after `timeoutMs` when the balancer does not say so. */
   applied(revision: number, timeoutMs: number): Promise<boolean>;
+}
+
+/** A replica as the balancer is to know it. */
+export type RotationMember = Omit<BalancerReplica, 'state'>;
+
+/** A replica that has an address, as the balancer is to know it; `spec` is of its version. */
+export function rotationMember({ id, place }: ReplicaRecord, address: ReplicaAddress, spec: ServiceSpec): RotationMember {
+  return { id, address, place: place === null ? 'unknown' : placeName(place), weight: replicaWeight(spec, place) };
 }
 
 /** Which replicas get requests: the one place that says so. Each change is pushed to the balancer at once, as a whole set. */
@@ -27,17 +39,17 @@ export class Rotation {
   }
 
   /** Gives a replica new requests. */
-  serve(id: number, address: ReplicaAddress): void {
-    const now = this.#replicas.get(id);
-    if (now?.state === 'serving' && JSON.stringify(now.address) === JSON.stringify(address)) return;
-    this.#replicas.set(id, { id, address, place: 'local', weight: 1, state: 'serving' });
+  serve(member: RotationMember): void {
+    const replica = { ...member, state: 'serving' } as const;
+    if (JSON.stringify(this.#replicas.get(member.id)) === JSON.stringify(replica)) return;
+    this.#replicas.set(member.id, replica);
     this.#push();
   }
 
   /** Leaves a replica what it has and gives it nothing new. */
-  drain(id: number, address: ReplicaAddress): void {
-    if (this.#replicas.get(id)?.state === 'draining') return;
-    this.#replicas.set(id, { id, address, place: 'local', weight: 1, state: 'draining' });
+  drain(member: RotationMember): void {
+    if (this.#replicas.get(member.id)?.state === 'draining') return;
+    this.#replicas.set(member.id, { ...member, state: 'draining' });
     this.#push();
   }
 

@@ -14,7 +14,7 @@ import { seededRandom } from '../../shared/random.ts';
 import { openStore } from '../../store/open-store.ts';
 import type { ReplicaRecord } from '../../store/records.ts';
 import type { Store } from '../../store/store.ts';
-import type { BalancerListeners } from './balancer-client.ts';
+import type { BalancerListeners, BalancerView } from './balancer-client.ts';
 import { runService } from './run-service.ts';
 
 const offer: Offer = {
@@ -34,6 +34,8 @@ class World {
   readonly clock = new FakeClock();
   readonly place: FakePlace;
   readonly store: Store;
+  /** What the balancer says; otherwise it is there and has nothing to do. */
+  balancer: Partial<BalancerView> = {};
   readonly #home: string;
   #stop = new AbortController();
   #listeners: BalancerListeners | undefined;
@@ -62,12 +64,13 @@ class World {
         openBalancer: (listeners) => {
           this.#listeners = listeners;
           let reports = 0;
+          const said = (): Partial<BalancerView> => this.balancer;
           return {
             send: () => undefined,
             applied: async () => true,
             get view() {
               reports += 1;
-              return { connected: true, inFlight: {}, reports };
+              return { connected: true, inFlight: {}, queued: 0, hellos: 1, reports, ...said() };
             },
           };
         },
@@ -85,7 +88,7 @@ class World {
   }
 
   arrivals(count: number): void {
-    this.#listeners?.arrivals(count);
+    this.#listeners?.arrivals(count, this.balancer.queued ?? 0);
   }
 
   replicas(): Promise<readonly ReplicaRecord[]> {
@@ -205,6 +208,55 @@ test('load brings replicas and its end takes them away, down to none and back fr
     await world.untilReady(0, 300_000);
     await world.clock.advance(20_000);
     expect([(await world.store.services.get('chat'))?.state, living(world)]).toEqual(['NO_REPLICA', 0]);
+  }, policy);
+});
+
+test('requests that wait bring a replica, also to a control that was not there when they came, and it stays while they are under way', async () => {
+  const policy = { minReplicas: 0, maxReplicas: 3, targetQpsPerReplica: 1, upscaleDelaySeconds: 20, downscaleDelaySeconds: 20 };
+  await withWorld(async (world) => {
+    await world.clock.advance(30_000);
+    world.balancer = { queued: 2 };
+    expect(await world.untilReady(1)).toBeLessThan(6_000);
+    world.balancer = { inFlight: { 1: 2 } };
+    await world.clock.advance(600_000);
+    expect(await world.states()).toEqual(['1 READY']);
+    world.balancer = {};
+    await world.untilReady(0, 300_000);
+  }, policy);
+});
+
+test('a replica that goes away has its requests waited for, also while the balancer is handing over', async () => {
+  await withWorld(async (world) => {
+    await world.untilReady(2);
+    world.balancer = { inFlight: { 2: 1 } };
+    const [, second] = await world.replicas();
+    if (second !== undefined) await world.store.replicas.update(second, { endRequestedAt: world.clock.now() });
+    await world.clock.advance(10_000);
+    world.balancer = { connected: false, inFlight: {} };
+    await world.clock.advance(2_000);
+    world.balancer = { inFlight: { 2: 1 }, hellos: 2 };
+    await world.clock.advance(10_000);
+    expect((await world.states())[1]).toBe('2 SHUTTING_DOWN');
+    expect(living(world)).toBe(3);
+    world.balancer = { hellos: 2 };
+    await world.clock.advance(3_000);
+    expect(living(world)).toBe(2);
+  });
+});
+
+test('with a target for each accelerator, machines of other kinds count as the smallest, which the history says', async () => {
+  const policy = { minReplicas: 1, maxReplicas: 5, targetQpsPerReplica: { L4: 2, A100: 10 }, upscaleDelaySeconds: 20 };
+  await withWorld(async (world) => {
+    await world.untilReady(1);
+    const events = await world.store.events.list({ subject: 'chat' });
+    expect(events.find(({ cause }) => cause === 'no-target')?.message).toBe(
+      'target_qps_per_replica has no entry for a machine without accelerators; it counts as the smallest one, 2 requests/s.',
+    );
+    for (let second = 0; second < 90; second += 1) {
+      world.arrivals(5);
+      await world.clock.advance(1_000);
+    }
+    await world.untilReady(3);
   }, policy);
 });
 

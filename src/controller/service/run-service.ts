@@ -48,7 +48,7 @@ export async function runService(deps: ServiceDeps, stop: AbortController): Prom
   let loop: RunningLoop | undefined;
   const tasks = new Map<number, Task>();
   const balancer = deps.openBalancer({
-    arrivals: (count) => reconciler.arrivals(count),
+    arrivals: (count, queued) => reconciler.arrivals(count, queued),
     suspect: (replicaId) => reconciler.suspect(replicaId),
   });
   const context: ServiceContext = {

@@ -1,15 +1,12 @@
-import {
-  decideTarget,
-  initialAutoscaler,
-  nextDecisionMs,
-  rateWindowMs,
-  wantedReplicas,
-  type AutoscalerMemory,
-} from '../../domain/autoscale/request-rate.ts';
+import { decideTarget, wantedReplicas } from '../../domain/autoscale/decide.ts';
+import { initialAutoscaler, nextDecisionMs, type AutoscalerMemory } from '../../domain/autoscale/hysteresis.ts';
+import type { Fleet, ServiceLoad } from '../../domain/autoscale/load.ts';
+import { rateWindowMs, requestRate } from '../../domain/autoscale/request-rate.ts';
 import { addArrivals, requestsInWindow, type RequestWindow } from '../../domain/autoscale/request-window.ts';
 import type { ReplicaPolicy } from '../../domain/task.ts';
 import { countReplicas } from '../../spec/describe.ts';
 import type { ServiceRecord } from '../../store/records.ts';
+import type { BalancerView } from './balancer-client.ts';
 import type { ServiceContext } from './service-context.ts';
 
 /** Decides how many replicas a service is to have, when a decision is due; its memory is stored, so that a restart goes on counting. */
@@ -34,23 +31,22 @@ export class ServiceAutoscaler {
     this.#nextDecisionAt = Number.NEGATIVE_INFINITY;
   }
 
-  /** What is wanted now. `connected`: the balancer can be heard; without, there are no figures to take anything away by. */
-  async decide(service: ServiceRecord, policy: ReplicaPolicy, connected: boolean): Promise<AutoscalerMemory> {
+  /** What is wanted now. While the balancer cannot be heard there are no figures to take anything away by. */
+  async decide(service: ServiceRecord, policy: ReplicaPolicy, balancer: BalancerView, fleet: Fleet): Promise<AutoscalerMemory> {
     const { clock, store, name, key } = this.#context;
     const known = service.memory.autoscaler;
     const before = known ?? initialAutoscaler(policy);
     const now = clock.monotonic();
     if (now < this.#nextDecisionAt && known !== null) return before;
-    const requests = requestsInWindow(this.#window, now);
+    const load = { requestsInWindow: requestsInWindow(this.#window, now), busy: busyRequests(balancer), fleet };
     // After a restart the window is not full yet: then, too, nothing is taken away.
-    const blind = !connected || now - this.#startedAt < rateWindowMs;
-    const after = blind && wantedReplicas(policy, requests) < before.target ? before : decideTarget(before, policy, requests);
+    const blind = !balancer.connected || now - this.#startedAt < rateWindowMs;
+    const after = blind && wantedReplicas(policy, load) < before.target ? before : decideTarget(before, policy, load);
     this.#nextDecisionAt = now + nextDecisionMs(after);
     if (known !== null && JSON.stringify(after) === JSON.stringify(before)) return after;
     await this.#context.changeService((fresh) => ({ memory: { ...fresh.memory, autoscaler: after } }));
     if (after.target !== before.target) {
-      const rate = (requests / (rateWindowMs / 1_000)).toFixed(2);
-      const message = `${rate} requests/s in the last minute: from ${before.target} to ${countReplicas(after.target)}.`;
+      const message = `${reasonOf(load)}: from ${before.target} to ${countReplicas(after.target)}.`;
       await store.events.append({
         at: clock.now(),
         subject: name,
@@ -64,4 +60,14 @@ export class ServiceAutoscaler {
     }
     return after;
   }
+}
+
+/** Requests that wait for a replica or are under way at one. */
+function busyRequests({ inFlight, queued }: BalancerView): number {
+  return Object.values(inFlight).reduce((sum, count) => sum + count, queued);
+}
+
+function reasonOf(load: ServiceLoad): string {
+  const rate = `${requestRate(load).toFixed(2)} requests/s in the last minute`;
+  return load.busy === 0 ? rate : `${rate}, ${load.busy} waiting or under way`;
 }

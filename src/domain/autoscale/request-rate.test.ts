@@ -1,7 +1,9 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { ReplicaPolicy } from '../task.ts';
-import { decideTarget, initialAutoscaler, nextDecisionMs, wantedReplicas, type AutoscalerMemory } from './request-rate.ts';
+import { decideTarget as decide, wantedReplicas as wantedFor } from './decide.ts';
+import { initialAutoscaler, nextDecisionMs, type AutoscalerMemory } from './hysteresis.ts';
+import type { ServiceLoad } from './load.ts';
 import { addArrivals, requestsInWindow, type RequestWindow } from './request-window.ts';
 
 const aPolicy = (changes: Partial<ReplicaPolicy> = {}): ReplicaPolicy => ({
@@ -16,6 +18,11 @@ const aPolicy = (changes: Partial<ReplicaPolicy> = {}): ReplicaPolicy => ({
   spotPlacer: undefined,
   ...changes,
 });
+
+const requestsOnly = (requests: number): ServiceLoad => ({ requestsInWindow: requests, busy: 0, fleet: { living: [], toCome: 1 } });
+const wantedReplicas = (policy: ReplicaPolicy, requests: number): number => wantedFor(policy, requestsOnly(requests));
+const decideTarget = (memory: AutoscalerMemory, policy: ReplicaPolicy, requests: number): AutoscalerMemory =>
+  decide(memory, policy, requestsOnly(requests));
 
 /** Feeds the same count of requests to several decisions in a row. */
 const decideOften = (memory: AutoscalerMemory, policy: ReplicaPolicy, requests: number, times: number): AutoscalerMemory =>

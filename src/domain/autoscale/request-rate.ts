@@ -1,61 +1,14 @@
-import type { ReplicaPolicy } from '../task.ts';
-
-/** How often the autoscaler decides, ms; delays are counted in these ticks (SkyServe's constant). */
-export const decisionIntervalMs = 20_000;
-
-/** How often it decides while no replica is wanted, ms: a first request should not wait (SkyServe's constant). */
-export const idleDecisionIntervalMs = 5_000;
+import type { ServiceLoad } from './load.ts';
 
 /** The span over which requests are counted, ms (SkyServe's constant). */
 export const rateWindowMs = 60_000;
 
-/** What the autoscaler remembers between decisions. */
-export interface AutoscalerMemory {
-  readonly target: number;
-  /** Decisions in a row that wanted more. */
-  readonly upCount: number;
-  /** Decisions in a row that wanted less. */
-  readonly downCount: number;
+/** Requests per second over the window. */
+export function requestRate({ requestsInWindow }: Pick<ServiceLoad, 'requestsInWindow'>): number {
+  return requestsInWindow / (rateWindowMs / 1_000);
 }
 
-/** A service begins with its smallest number of replicas. */
-export function initialAutoscaler(policy: ReplicaPolicy): AutoscalerMemory {
-  return { target: policy.minReplicas, upCount: 0, downCount: 0 };
+/** Replicas that the rate asks for when each takes the same: `ceil(rate / target)`, as SkyServe's request-rate autoscaler has it. */
+export function wantedByRate(targetQps: number, load: Pick<ServiceLoad, 'requestsInWindow'>): number {
+  return Math.ceil(requestRate(load) / targetQps);
 }
-
-/** Replicas that the rate asks for at this moment, within the bounds; the smallest number where nothing scales. */
-export function wantedReplicas(policy: ReplicaPolicy, requestsInWindow: number): number {
-  const { targetQpsPerReplica, minReplicas, maxReplicas } = policy;
-  if (typeof targetQpsPerReplica !== 'number') return minReplicas;
-  const perSecond = requestsInWindow / (rateWindowMs / 1_000);
-  return Math.min(maxReplicas, Math.max(minReplicas, Math.ceil(perSecond / targetQpsPerReplica)));
-}
-
-/**
- * One decision, exactly as SkyServe's request-rate autoscaler with hysteresis makes it: a change is adopted when it was wanted in
- * `floor(delay / 20 s)` decisions in a row, at once from zero, and an agreeing decision forgets what was counted.
- */
-export function decideTarget(memory: AutoscalerMemory, policy: ReplicaPolicy, requestsInWindow: number): AutoscalerMemory {
-  const wanted = wantedReplicas(policy, requestsInWindow);
-  if (memory.target === 0) return { ...memory, target: wanted };
-  if (wanted > memory.target) {
-    const upCount = memory.upCount + 1;
-    return upCount >= ticks(policy.upscaleDelaySeconds)
-      ? { target: wanted, upCount: 0, downCount: 0 }
-      : { target: memory.target, upCount, downCount: 0 };
-  }
-  if (wanted < memory.target) {
-    const downCount = memory.downCount + 1;
-    return downCount >= ticks(policy.downscaleDelaySeconds)
-      ? { target: wanted, upCount: 0, downCount: 0 }
-      : { target: memory.target, upCount: 0, downCount };
-  }
-  return { target: memory.target, upCount: 0, downCount: 0 };
-}
-
-/** Time until the next decision, ms. */
-export function nextDecisionMs(memory: AutoscalerMemory): number {
-  return memory.target === 0 ? idleDecisionIntervalMs : decisionIntervalMs;
-}
-
-const ticks = (delaySeconds: number): number => Math.floor((delaySeconds * 1_000) / decisionIntervalMs);

@@ -1,0 +1,45 @@
+import { expect, test } from 'vitest';
+import { aServiceSpec } from '../../../test/support/builders.ts';
+import type { ReplicaPolicy } from '../task.ts';
+import { decideTarget, wantedReplicas } from './decide.ts';
+import type { ServiceLoad } from './load.ts';
+
+const aPolicy = (change: Partial<ReplicaPolicy>): ReplicaPolicy => ({
+  ...aServiceSpec().replicaPolicy,
+  minReplicas: 0,
+  maxReplicas: 4,
+  targetQpsPerReplica: 1,
+  ...change,
+});
+const aLoad = (change: Partial<ServiceLoad>): ServiceLoad => ({
+  requestsInWindow: 0,
+  busy: 0,
+  fleet: { living: [], toCome: 1 },
+  ...change,
+});
+
+test.each([
+  ['one target for all', 1],
+  ['a target for each accelerator', { L4: 1 }],
+])('with %s, a request that waits or is under way wants a replica, and one is kept for it', (_about, targetQpsPerReplica) => {
+  const policy = aPolicy({ targetQpsPerReplica, downscaleDelaySeconds: 0 });
+  expect(wantedReplicas(policy, aLoad({}))).toBe(0);
+  expect(wantedReplicas(policy, aLoad({ busy: 1 }))).toBe(1);
+  expect(decideTarget({ target: 0, upCount: 0, downCount: 0 }, policy, aLoad({ busy: 3 })).target).toBe(1);
+  expect(decideTarget({ target: 1, upCount: 0, downCount: 0 }, policy, aLoad({ busy: 1 })).target).toBe(1);
+  expect(decideTarget({ target: 1, upCount: 0, downCount: 0 }, policy, aLoad({})).target).toBe(0);
+});
+
+test('a target for each accelerator reckons with what the replicas take, within the bounds', () => {
+  const policy = aPolicy({ targetQpsPerReplica: { L4: 1, A100: 10 }, minReplicas: 1 });
+  const fleet = { living: [10, 1], toCome: 10 };
+  expect(wantedReplicas(policy, aLoad({ requestsInWindow: 0, fleet }))).toBe(1);
+  expect(wantedReplicas(policy, aLoad({ requestsInWindow: 660, fleet }))).toBe(2);
+  expect(wantedReplicas(policy, aLoad({ requestsInWindow: 661, fleet }))).toBe(3);
+  expect(wantedReplicas(policy, aLoad({ requestsInWindow: 100_000, fleet }))).toBe(4);
+});
+
+test('a fixed service wants its number whatever comes', () => {
+  const policy = aPolicy({ minReplicas: 3, maxReplicas: 3, targetQpsPerReplica: undefined });
+  expect(wantedReplicas(policy, aLoad({ requestsInWindow: 1e6, busy: 1 }))).toBe(3);
+});
