@@ -7,7 +7,7 @@ import { readRequests, type Message } from '../support/http1-events.ts';
 import { chunkOf, compareReadings, differenceOf, sortedLines } from './compare.ts';
 import type { FuzzCase, Verdict } from './fuzz-case.ts';
 import { knownDifference } from './known-differences.ts';
-import { readAsNodeServer } from './node-server.ts';
+import { readAsNodeServer, stoppedAtUpgrade } from './node-server.ts';
 import type { ReadMessage, Reading } from './reading.ts';
 
 type OwnMessage = Message<RequestHead>;
@@ -26,14 +26,20 @@ export async function checkRequests({ text, cuts }: FuzzCase): Promise<Verdict> 
   const node = asReplicasSeeIt(await readAsNodeServer(Buffer.from(text, 'latin1')), messages);
   const disagreement = compareReadings(own, node);
   if (disagreement !== undefined) return { disagreement, isRefused, knownDifference: knownDifference(own, node) };
-  const complete = messages.filter(({ isComplete }) => isComplete);
-  return { disagreement: await checkForwarded(complete), isRefused, knownDifference: undefined };
+  return { disagreement: await checkForwarded(upToUpgrade(messages)), isRefused, knownDifference: undefined };
 }
 
 /** Nothing after a request that ends its connection is looked at. */
 function upToClose(messages: readonly OwnMessage[]): readonly OwnMessage[] {
   const last = messages.findIndex(({ head, isComplete }) => isComplete && head?.isPersistent === false);
   return last < 0 ? messages : messages.slice(0, last + 1);
+}
+
+/** The requests that are forwarded one after the other: what follows one that asks for an upgrade waits for the answer. */
+function upToUpgrade(messages: readonly OwnMessage[]): readonly OwnMessage[] {
+  const complete = messages.filter(({ isComplete }) => isComplete);
+  const last = complete.findIndex(({ head }) => head?.isUpgrade === true);
+  return last < 0 ? complete : complete.slice(0, last + 1);
 }
 
 function readingOf(messages: readonly OwnMessage[]): Reading {
@@ -70,7 +76,8 @@ async function checkForwarded(messages: readonly OwnMessage[]): Promise<string |
     return `forwarded twice it is something else: ${JSON.stringify(text)}`;
   }
   const node = await readAsNodeServer(Buffer.from(text, 'latin1'));
-  if (node.refusal !== undefined || node.messages.length !== messages.length) {
+  const expectedStop = messages.at(-1)?.head?.isUpgrade === true ? stoppedAtUpgrade : undefined;
+  if (node.refusal !== expectedStop || node.messages.length !== messages.length) {
     return `node:http reads ${node.messages.length} forwarded requests instead of ${messages.length} (${node.refusal ?? 'no refusal'})`;
   }
   for (const [index, message] of messages.entries()) {
