@@ -10,6 +10,7 @@ import { ClientConnection } from './client-connection.ts';
 import { Deadlines } from './deadlines.ts';
 import { Listener, type ServedConnection } from './listener.ts';
 import { createPolicy } from './policy/registry.ts';
+import { SharedQueueTally } from './queue-tally.ts';
 import type { BoardRow, PlacedReplica } from './replica.ts';
 import { ReplicaSet } from './replica-set.ts';
 import { createRequestIds } from './request-ids.ts';
@@ -43,7 +44,8 @@ export class DataPlane {
     const deadlines = new Deadlines(clock);
     const crashed = (error: unknown): void => logger.error({ err: error }, 'Unexpected error on one connection');
     this.#replicas = new ReplicaSet(createPolicy(config.policy), random, { clock, deadlines, crashed }, row);
-    this.#waitingRoom = new WaitingRoom(deadlines, config.queue.timeoutMs);
+    const tally = new SharedQueueTally(row);
+    this.#waitingRoom = new WaitingRoom({ deadlines, limits: config.queue, tally, threads: row.board.threads });
     this.#accessLog = new AccessLog({ path: config.accessLog, clock, onError: (message) => logger.error(message) });
     this.#context = {
       config,
@@ -66,7 +68,7 @@ export class DataPlane {
   /** Puts a set of replicas in force. */
   apply(replicas: readonly PlacedReplica[]): void {
     this.#replicas.apply(replicas);
-    this.#waitingRoom.replicasChanged(this.#replicas.serving > 0);
+    this.#waitingRoom.replicasChanged(this.#replicas.serving);
   }
 
   /** Accepts from now on. See `Listener.listen`. */

@@ -81,6 +81,10 @@ export class Exchange implements ReplicaStreamUser {
     if (this.#isTooLarge(this.#record.bytesIn)) this.#answer(own.refusal('body_too_large'));
     else {
       if (!this.#isAnswered) this.#replay.add(bytes, from, to, stream !== undefined);
+      if (this.#waiting !== undefined && !this.#context.waitingRoom.addBytes(this.#waiting, to - from)) {
+        this.#answer(own.queueFull(this.#context.config));
+        return;
+      }
       stream?.body(bytes, from, to);
     }
   }
@@ -137,6 +141,7 @@ export class Exchange implements ReplicaStreamUser {
 
   #admit(): void {
     if (this.#isTooLarge(this.#head.bodyLength)) this.#answer(own.refusal('body_too_large'));
+    else if (this.#context.waitingRoom.mustWait) this.#wait(own.noReadyReplica(this.#context.config));
     else this.#pick(own.noReadyReplica(this.#context.config));
   }
 
@@ -170,8 +175,10 @@ export class Exchange implements ReplicaStreamUser {
   /** No replica can take it at this moment, or no retry is left: that may change within moments. */
   #wait(otherwise: OwnResponse): void {
     this.#otherwise = otherwise;
-    this.#waiting ??= { giveUpAt: undefined, tryAgain: () => this.#lookAgain(), giveUp: () => this.#answer(this.#otherwise) };
-    if (!this.#context.waitingRoom.enter(this.#waiting)) return this.#answer(otherwise);
+    const giveUp = (): void => this.#answer(own.waitedInVain(this.#context.config, this.#otherwise));
+    this.#waiting ??= { giveUpAt: undefined, tryAgain: () => this.#lookAgain(), giveUp };
+    const refusal = this.#context.waitingRoom.enter(this.#waiting, this.#replay.bytes);
+    if (refusal !== undefined) return this.#answer(own.notQueued(this.#context.config, refusal, otherwise));
     this.#phase = 'connecting';
     // The waiting room has its own, shorter limit.
     this.#client.deadlineAt = Number.POSITIVE_INFINITY;
@@ -237,6 +244,7 @@ export class Exchange implements ReplicaStreamUser {
   #noteAnswer(): void {
     if (this.#isAnswered) return;
     this.#isAnswered = true;
+    if (this.#waiting !== undefined) this.#context.waitingRoom.leave(this.#waiting);
     this.#replay.release();
     this.#record.firstByteMs = this.#elapsed();
   }

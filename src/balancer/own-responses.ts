@@ -1,6 +1,7 @@
 import type { BalancerConfig } from '../domain/balancer-link.ts';
 import { faults, type Fault } from './http1/faults.ts';
 import type { OwnResponse } from './http1/own-response.ts';
+import type { QueueRefusal } from './waiting-room.ts';
 
 /** Everything that the balancer answers itself. Messages say what a user can do; none names a replica's address. */
 
@@ -21,6 +22,26 @@ export function overloaded(config: BalancerConfig): OwnResponse {
 export function noReadyReplica(config: BalancerConfig): OwnResponse {
   const message = `No replica of service ${config.service} is ready. Run: svc serve status ${config.service}`;
   return { status: 503, code: 'no_ready_replica', message, retryAfter: config.retryAfterSeconds };
+}
+
+/** A request cannot wait for a replica. `otherwise`: the answer when there is no hope of one. */
+export function notQueued(config: BalancerConfig, refusal: QueueRefusal, otherwise: OwnResponse): OwnResponse {
+  if (refusal === 'full') return queueFull(config);
+  return refusal === 'late' ? waitedInVain(config, otherwise) : otherwise;
+}
+
+/** More requests wait for a replica than may, or larger ones. */
+export function queueFull(config: BalancerConfig): OwnResponse {
+  const message = `Too many requests wait for a replica of service ${config.service}. Run: svc serve status ${config.service}`;
+  return { status: 503, code: 'queue_full', message, retryAfter: config.retryAfterSeconds };
+}
+
+/** The request waited for a replica for as long as it may. A service that wakes up for requests is slow; any other has none. */
+export function waitedInVain(config: BalancerConfig, otherwise: OwnResponse): OwnResponse {
+  if (!config.queue.fromZero || otherwise.code !== 'no_ready_replica') return otherwise;
+  const seconds = config.queue.timeoutMs / 1_000;
+  const message = `No replica of service ${config.service} was ready within ${seconds} s (load_balancer.queue_timeout). Run: svc serve status ${config.service}`;
+  return { status: 504, code: 'queue_timeout', message };
 }
 
 /** A replica took the request, or part of it, and went away; sending it again could run it twice. */

@@ -2,13 +2,22 @@ import { expect, test } from 'vitest';
 import { aBalancerReplica, withBalancer, type RunningBalancer } from '../../test/support/balancer.ts';
 import { httpReplica, RawClient, refusingPort, withReplicas, type FakeReplica } from '../../test/support/raw-http.ts';
 import { waitFor } from '../../test/support/wait-for.ts';
+import type { RequestQueueLimits } from '../domain/balancer-link.ts';
 
 const echo = (): Promise<FakeReplica> =>
   httpReplica((incoming, response) => {
     incoming.pipe(response);
   });
 
-const waitingFor = (ms: number) => ({ queue: { maxRequests: 1_000, maxBytes: 67_108_864, timeoutMs: ms, fromZero: false } });
+const waitingFor = (ms: number, changes: Partial<RequestQueueLimits> = {}) => ({
+  queue: { maxRequests: 1_000, maxBytes: 67_108_864, timeoutMs: ms, fromZero: false, ...changes },
+});
+
+const reasonOf = (reply: Response): readonly (string | number | null)[] => [
+  reply.status,
+  reply.headers.get('x-svc-reason'),
+  reply.headers.get('retry-after'),
+];
 
 /** Requests that the balancer has taken and not answered. */
 const taken = (balancer: RunningBalancer): number => balancer.link.lastStats?.requestsTotal ?? 0;
@@ -36,7 +45,7 @@ test('waiting ends with 503 when nothing comes', async () => {
     [aBalancerReplica(await refusingPort(), 1)],
     async (balancer) => {
       const reply = await fetch(balancer.url);
-      expect([reply.status, reply.headers.get('x-svc-reason'), reply.headers.get('retry-after')]).toEqual([503, 'no_ready_replica', '7']);
+      expect(reasonOf(reply)).toEqual([503, 'no_ready_replica', '7']);
       await balancer.link.idle();
     },
     waitingFor(500),
@@ -58,6 +67,66 @@ test('a client that leaves while it waits is forgotten', async () => {
         await balancer.link.idle();
       },
       waitingFor(20_000),
+    );
+  });
+});
+
+test('a service that wakes up for requests lets them wait though it never had a replica, and says so when that was in vain', async () => {
+  await withReplicas([echo()], async (replica) => {
+    await withBalancer(
+      [],
+      async (balancer) => {
+        const early = fetch(balancer.url, { method: 'POST', body: 'early' });
+        await waitFor('it to wait', () => balancer.link.lastStats?.queued === 1);
+        await balancer.link.setReplicas([aBalancerReplica(replica?.port ?? 0, 1)]);
+        expect(await (await early).text()).toBe('early');
+        await waitFor('an empty queue', () => balancer.link.lastStats?.queued === 0);
+        await balancer.link.setReplicas([]);
+        expect(reasonOf(await fetch(balancer.url))).toEqual([504, 'queue_timeout', null]);
+      },
+      waitingFor(1_500, { fromZero: true }),
+    );
+  });
+});
+
+test('what finds no room in the queue, by number or by size, is told so at once', async () => {
+  await withBalancer(
+    [],
+    async (balancer) => {
+      const first = fetch(balancer.url, { method: 'POST', body: 'x'.repeat(6_000) });
+      await waitFor('one to wait', () => balancer.link.lastStats?.queued === 1);
+      expect(reasonOf(await fetch(balancer.url, { method: 'POST', body: 'x'.repeat(6_000) }))).toEqual([503, 'queue_full', '7']);
+      const second = fetch(balancer.url);
+      await waitFor('two to wait', () => balancer.link.lastStats?.queued === 2);
+      expect(reasonOf(await fetch(balancer.url))).toEqual([503, 'queue_full', '7']);
+      expect([(await first).status, (await second).status]).toEqual([504, 504]);
+    },
+    waitingFor(3_000, { fromZero: true, maxRequests: 2, maxBytes: 10_240 }),
+  );
+});
+
+test('a replica that comes up while many wait is not run over', async () => {
+  let most = 0;
+  let now = 0;
+  const slow = httpReplica((_, response) => {
+    now += 1;
+    most = Math.max(most, now);
+    setTimeout(() => {
+      now -= 1;
+      response.end('ok');
+    }, 100);
+  });
+  await withReplicas([slow], async (replica) => {
+    await withBalancer(
+      [],
+      async (balancer) => {
+        const all = Array.from({ length: 150 }, () => fetch(balancer.url));
+        await waitFor('all to wait', () => balancer.link.lastStats?.queued === 150);
+        await balancer.link.setReplicas([aBalancerReplica(replica?.port ?? 0, 1)]);
+        expect(new Set((await Promise.all(all)).map(({ status }) => status))).toEqual(new Set([200]));
+        expect(most).toBeLessThan(120);
+      },
+      waitingFor(20_000, { fromZero: true }),
     );
   });
 });
