@@ -40,7 +40,7 @@ async function main(name: string, key: string): Promise<void> {
       log,
       files,
       places,
-      probe: (address, probe, signal) => probeReplica(address, probe, clock, signal),
+      probe: (address, probed, signal) => probeReplica(address, probed, clock, signal),
       openBalancer(listeners) {
         const balancer = new BalancerClient(files.balancerSocket, clock, log, listeners);
         linked = balancer.run(stop.signal);

@@ -32,7 +32,12 @@ async function listen(server: Server): Promise<number> {
 }
 
 const probePort = (port: number, probe: ReadinessProbe) =>
-  probeReplica({ kind: 'tcp', host: '127.0.0.1', port }, probe, systemClock, new AbortController().signal);
+  probeReplica(
+    { kind: 'tcp', host: '127.0.0.1', port },
+    { readinessProbe: probe, protocol: 'auto' },
+    systemClock,
+    new AbortController().signal,
+  );
 
 const answering = (reply: (request: IncomingMessage, response: ServerResponse) => void) => listen(createServer(reply));
 

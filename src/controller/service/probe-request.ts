@@ -1,10 +1,11 @@
 import { request } from 'node:http';
 import type { Socket } from 'node:net';
-import type { ReadinessProbe } from '../../domain/task.ts';
+import type { ReadinessProbe, ServiceSpec } from '../../domain/task.ts';
 import type { Clock } from '../../shared/clock.ts';
 import { dial, DialError } from '../../shared/dial.ts';
 import { messageOf } from '../../shared/errors.ts';
 import type { ReplicaAddress } from '../../shared/replica-address.ts';
+import { askH2c } from './probe-h2c.ts';
 
 /** What a probe found; `detail` is for people and names no header and no body. */
 export interface ProbeAnswer {
@@ -12,10 +13,13 @@ export interface ProbeAnswer {
   readonly detail: string;
 }
 
-/** Asks a replica whether it is ready: GET, or POST when there is data; 200 alone means yes. Never throws. */
+/** What of a service says how its replicas are asked. */
+export type ProbedService = Pick<ServiceSpec, 'readinessProbe' | 'protocol'>;
+
+/** Asks a replica whether it is ready: GET, or POST when there is data, over HTTP/2 where it speaks nothing else; 200 alone means yes. Never throws. */
 export async function probeReplica(
   address: ReplicaAddress,
-  probe: ReadinessProbe,
+  { readinessProbe: probe, protocol }: ProbedService,
   clock: Clock,
   signal: AbortSignal,
 ): Promise<ProbeAnswer> {
@@ -25,11 +29,16 @@ export async function probeReplica(
   const stop = AbortSignal.any([signal, deadline.signal]);
   try {
     const socket = await open(address, timeoutMs, clock, stop);
+    if (protocol === 'h2c') {
+      const { passed, said } = await askH2c(socket, probe, stop);
+      return { passed, detail: `${probe.path} answered ${said}` };
+    }
     const status = await ask(socket, probe, stop);
     return { passed: status === 200, detail: `${probe.path} answered ${status}` };
   } catch (error) {
     if (deadline.signal.aborted) return { passed: false, detail: `${probe.path} did not answer within ${probe.timeoutSeconds} s` };
-    return { passed: false, detail: describeFailure(probe.path, address.port, error) };
+    const detail = describeFailure(probe.path, address.port, error);
+    return { passed: false, detail: protocol === 'h2c' ? `${detail} (protocol: h2c expects HTTP/2 without TLS)` : detail };
   } finally {
     cancel();
   }

@@ -112,7 +112,7 @@ async function probeOnce(
     if (handle.state === 'READY' && mayStepAside(serving, replicas.length)) context.rotation.drain(member);
   });
   const redact = redactor(await context.task(handle.record.version));
-  const given = await context.probe(address, service.readinessProbe, signal);
+  const given = await context.probe(address, service, signal);
   // The path may hold a secret.
   const answer = { ...given, detail: redact(given.detail) };
   slow();

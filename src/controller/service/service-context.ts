@@ -1,4 +1,4 @@
-import type { ReadinessProbe, Task } from '../../domain/task.ts';
+import type { Task } from '../../domain/task.ts';
 import type { Provider } from '../../providers/provider.ts';
 import type { PlacementHistory } from '../../provision/machine.ts';
 import type { Clock } from '../../shared/clock.ts';
@@ -7,7 +7,7 @@ import type { ServicePaths } from '../../shared/paths.ts';
 import type { ReplicaAddress } from '../../shared/replica-address.ts';
 import type { ServiceRecord } from '../../store/records.ts';
 import type { Store } from '../../store/store.ts';
-import type { ProbeAnswer } from './probe-request.ts';
+import type { ProbeAnswer, ProbedService } from './probe-request.ts';
 import type { Rotation } from './rotation.ts';
 
 /** What everything that works for one service shares. */
@@ -27,7 +27,7 @@ export interface ServiceContext {
   /** The task of a version; versions never change, so it is read once. */
   task(version: number): Promise<Task>;
   /** Asks a replica whether it is ready; never throws. */
-  probe(address: ReplicaAddress, probe: ReadinessProbe, signal: AbortSignal): Promise<ProbeAnswer>;
+  probe(address: ReplicaAddress, service: ProbedService, signal: AbortSignal): Promise<ProbeAnswer>;
   /** Where living replicas are now. */
   occupied(): readonly { readonly provider: string; readonly region: string }[];
   /** Reads the service, decides, and writes, again when somebody else wrote meanwhile; does nothing when it is gone. */
