@@ -2,7 +2,8 @@ import { closeSync, fstatSync, mkdirSync, openSync, renameSync, write, writeSync
 import { dirname } from 'node:path';
 import type { Clock } from '../shared/clock.ts';
 import { messageOf } from '../shared/errors.ts';
-import { accessLine, type AccessRecord } from './access-record.ts';
+import { accessLine } from './access-line.ts';
+import type { AccessRecord } from './access-record.ts';
 
 const flushEveryMs = 200;
 const flushAtCharacters = 65_536;

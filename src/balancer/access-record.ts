@@ -4,6 +4,30 @@
  */
 export type RequestOutcome = 'ok' | 'refused' | 'unavailable' | 'truncated' | 'client_gone';
 
+/** What the client speaks: HTTP/1.0 and 1.1, HTTP/2, or WebSocket after an upgrade. */
+export type ClientProtocol = 'h1' | 'h2' | 'ws';
+
+/**
+ * Why an attempt failed. `unreached`: no connection. `idle_closed`: the replica closed a connection that had been idle, which happens. `lost`: the
+ * connection broke. `timeout`: the replica was silent for too long. `protocol`: what came back was not HTTP.
+ */
+export type AttemptFailure = 'unreached' | 'idle_closed' | 'lost' | 'timeout' | 'protocol';
+
+/** The replica of an attempt, as far as records go. */
+export interface LoggedReplica {
+  readonly id: number;
+  /** Where its figures are; see `metrics/row-layout.ts`. */
+  readonly slot: number;
+  /** Where it runs, such as `local` or `aws/us-east-2`. */
+  readonly place: string;
+}
+
+/** One attempt that came to nothing. */
+export interface FailedTry {
+  readonly replicaId: number;
+  readonly why: AttemptFailure;
+}
+
 /** What the access log says of one request; filled in as the request goes on. Times are ms; phases count from its arrival. */
 export interface AccessRecord {
   /** Wall time of the arrival. */
@@ -11,6 +35,10 @@ export interface AccessRecord {
   /** Monotonic, of the arrival; only a base for the phases. */
   startedAt: number;
   requestId: string;
+  /** Of the client's `traceparent`: 32 hex digits. */
+  traceId: string | undefined;
+  protocol: ClientProtocol;
+  isTls: boolean;
   method: string;
   /** Without the query, which may hold secrets. */
   path: string;
@@ -19,12 +47,19 @@ export interface AccessRecord {
   outcome: RequestOutcome;
   /** Of an answer of the balancer itself. */
   code: string | undefined;
-  replicaId: number | undefined;
+  /** What was wrong with the replica's response. */
+  fault: string | undefined;
+  /** Of the last attempt. */
+  replica: LoggedReplica | undefined;
   attempts: number;
+  /** The first of those that came to nothing; the replica of the last one may be among them. */
+  failed: readonly FailedTry[];
   /** Why that replica was chosen. */
   reason: string | undefined;
   /** Requests that the replica had when it was chosen. */
   loadAtChoice: number;
+  /** Waited for a replica, in all. */
+  queuedMs: number;
   /** The last attempt had a connection. */
   sentMs: number | undefined;
   firstByteMs: number | undefined;
@@ -34,21 +69,31 @@ export interface AccessRecord {
   bytesOut: number;
 }
 
+const noFailures: readonly FailedTry[] = [];
+/** A request that waits for long may try many replicas that cannot be reached. */
+const maxFailures = 5;
+
 /** A request that has just arrived. */
 export function openRecord(at: number, startedAt: number): AccessRecord {
   return {
     at,
     startedAt,
     requestId: '',
+    traceId: undefined,
+    protocol: 'h1',
+    isTls: false,
     method: '',
     path: '',
     status: 0,
     outcome: 'client_gone',
     code: undefined,
-    replicaId: undefined,
+    fault: undefined,
+    replica: undefined,
     attempts: 0,
+    failed: noFailures,
     reason: undefined,
     loadAtChoice: 0,
+    queuedMs: 0,
     sentMs: undefined,
     firstByteMs: undefined,
     totalMs: 0,
@@ -57,30 +102,10 @@ export function openRecord(at: number, startedAt: number): AccessRecord {
   };
 }
 
-/** One JSON object with its line end. Put together by hand, as there is one for each request. */
-export function accessLine(record: AccessRecord): string {
-  const { code, replicaId, reason, sentMs, firstByteMs } = record;
-  // A method is a token, so it has nothing that would have to be escaped.
-  let line = `{"at":${record.at},"id":${quoted(record.requestId)},"method":"${record.method}"`;
-  line += `,"path":${quoted(record.path)},"status":${record.status},"outcome":"${record.outcome}"`;
-  if (code !== undefined) line += `,"code":"${code}"`;
-  if (replicaId !== undefined) line += `,"replica":${replicaId},"reason":"${reason ?? ''}","load":${record.loadAtChoice}`;
-  line += `,"attempts":${record.attempts}`;
-  if (sentMs !== undefined) line += `,"sent_ms":${milliseconds(sentMs)}`;
-  if (firstByteMs !== undefined) line += `,"first_byte_ms":${milliseconds(firstByteMs)}`;
-  return `${line},"total_ms":${milliseconds(record.totalMs)},"bytes_in":${record.bytesIn},"bytes_out":${record.bytesOut}}\n`;
-}
-
-/** Paths and ids are visible ASCII; of that, only two characters mean something inside quotes. */
-function quoted(text: string): string {
-  return text.includes('"') || text.includes('\\') ? JSON.stringify(text) : `"${text}"`;
-}
-
-/** Two decimals, which is as much as a clock that is read between events is worth; by whole numbers, as printing a fraction is slow. */
-function milliseconds(ms: number): string {
-  const hundredths = Math.round(ms * 100);
-  const rest = hundredths % 100;
-  return `${Math.trunc(hundredths / 100)}.${rest < 10 ? '0' : ''}${rest}`;
+/** Notes that the attempt under way came to nothing. */
+export function noteFailedTry(record: AccessRecord, why: AttemptFailure): void {
+  const { replica, failed } = record;
+  if (replica !== undefined && failed.length < maxFailures) record.failed = [...failed, { replicaId: replica.id, why }];
 }
 
 /** A path without its query. */

@@ -4,6 +4,7 @@ import type { Clock } from '../shared/clock.ts';
 import type { AccessRecord } from './access-record.ts';
 import type { Deadlines } from './deadlines.ts';
 import type { HeadLimits } from './http1/limits.ts';
+import type { ThreadMetrics } from './metrics/thread-metrics.ts';
 import type { ReplicaSet } from './replica-set.ts';
 import type { RetryBudget } from './retry-budget.ts';
 import type { WaitingRoom } from './waiting-room.ts';
@@ -24,6 +25,7 @@ export interface BalancerContext {
   readonly retryBudget: RetryBudget;
   readonly waitingRoom: WaitingRoom;
   readonly counters: RequestCounters;
+  readonly metrics: ThreadMetrics;
   readonly newRequestId: () => string;
   /** A request ended. */
   readonly log: (record: AccessRecord) => void;

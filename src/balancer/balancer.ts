@@ -11,7 +11,9 @@ import { ControlServer, type Tell } from './control-server.ts';
 import { Following } from './following.ts';
 import { LastReplicas } from './last-replicas.ts';
 import { checkPortIsFree } from './listening-socket.ts';
+import { BalancerMetrics, type BalancerMoment } from './metrics/balancer-metrics.ts';
 import { Predecessors } from './predecessors.ts';
+import type { PlacedReplica } from './replica.ts';
 import { Slots } from './slots.ts';
 import { StatsPacer } from './stats-report.ts';
 import { startSuccessor, tellPredecessor, type Inherited } from './successor.ts';
@@ -20,6 +22,7 @@ import { TrafficTotals } from './traffic-totals.ts';
 
 const statsEveryMs = 250;
 const suspectEveryMs = 1_000;
+const bytesPerKibibyte = 1_024;
 /** How long a successor may take until it serves: it has to read its code from a disk that may be busy. */
 const successorMs = 30_000;
 /** How long streams may go on in a process that has handed over. */
@@ -54,6 +57,7 @@ export class Balancer {
   readonly #totals: TrafficTotals;
   readonly #lastReplicas: LastReplicas;
   readonly #control: ControlServer;
+  readonly #metrics: BalancerMetrics;
   readonly #pacer = new StatsPacer();
   readonly #suspectedAt = new Map<number, number>();
   readonly #startedAt: number;
@@ -78,6 +82,13 @@ export class Balancer {
     this.#board = Board.create(config.threads);
     this.#slots = new Slots(this.#board);
     this.#totals = new TrafficTotals(this.#board);
+    this.#metrics = new BalancerMetrics({
+      config,
+      clock: deps.clock,
+      logger: deps.logger,
+      startedAt: this.#startedAt,
+      moment: () => this.#moment(),
+    });
     this.#lastReplicas = new LastReplicas(config.lastReplicasFile);
     this.#control = new ControlServer(config.controlSocket, {
       greet: () => this.#hello(),
@@ -98,12 +109,13 @@ export class Balancer {
     if (last === undefined) logger.warn({ file: config.lastReplicasFile }, 'The last replica set cannot be read; waiting for a new one');
     // Sharing the port is for our own threads: anybody else's is a mistake that must be seen.
     if (inherited === undefined && config.port !== 0) await checkPortIsFree(config.host, config.port);
-    const first = { type: 'replicas', number: this.#setNumber, replicas: this.#slots.place(last ?? []) } as const;
+    const first = { type: 'replicas', number: this.#setNumber, replicas: this.#place(last ?? []) } as const;
     const maxConnections = connectionLimit(config.maxConnections, openFilesLimit(), config.threads);
     this.#threads = new Threads(
       {
         config,
         board: this.#board,
+        metrics: this.#metrics.memory,
         maxConnections,
         clock,
         logger,
@@ -118,6 +130,7 @@ export class Balancer {
     this.#predecessors = new Predecessors(inherited?.predecessors ?? 0, clock.monotonic());
     await this.#control.listen(inherited !== undefined);
     tellPredecessor();
+    void this.#metrics.start();
     clock.every(statsEveryMs, () => this.#reportStats());
     const { service, host, threads } = config;
     logger.info({ service, host, port: this.#port, threads, maxConnections, replicas: last?.length ?? 0 }, 'Listening');
@@ -126,6 +139,7 @@ export class Balancer {
 
   /** Takes no more requests, lets those under way end for `graceMs` at most, and writes out what waits. */
   async stop(graceMs: number): Promise<void> {
+    this.#metrics.close();
     await this.#threads?.stop(graceMs);
     this.#reportStats();
     this.#following?.stop();
@@ -169,7 +183,7 @@ export class Balancer {
     if (epoch === this.#newest?.epoch && revision < this.#newest.revision) return;
     this.#newest = command;
     this.#setNumber += 1;
-    const placed = this.#slots.place(replicas);
+    const placed = this.#place(replicas);
     if (placed.length < replicas.length) this.#deps.logger.error({ replicas: replicas.length, used: placed.length }, 'Too many replicas');
     this.#pending = [...this.#pending, { number: this.#setNumber, command, since: this.#deps.clock.monotonic(), tell }];
     this.#threads?.apply({ type: 'replicas', number: this.#setNumber, replicas: placed });
@@ -177,6 +191,23 @@ export class Balancer {
     if (this.#handOver !== 'left') this.#save(replicas);
     // Should no thread live at this moment, nobody will confirm it.
     this.#onApplied();
+  }
+
+  #place(replicas: readonly BalancerReplica[]): readonly PlacedReplica[] {
+    const placed = this.#slots.place(replicas);
+    this.#metrics.setReplicas(placed);
+    return placed;
+  }
+
+  /** What holds now, for the metrics; requests that a predecessor still has are in it. */
+  #moment(): BalancerMoment {
+    return {
+      inFlight: this.#predecessors.addInFlight(this.#slots.inFlight()),
+      queueLength: this.#board.sumOfThreads('queued'),
+      queueBytes: this.#board.sumOfThreads('queuedKibibytes') * bytesPerKibibyte,
+      clientConnections: this.#board.sumOfThreads('connections'),
+      threads: this.#threads?.living ?? 0,
+    };
   }
 
   #onApplied(): void {
@@ -211,6 +242,7 @@ export class Balancer {
 
   async #leave(threads: Threads): Promise<void> {
     this.#handOver = 'left';
+    this.#metrics.close();
     const { clock } = this.#deps;
     const before = this.#totals.read();
     this.#reportStats();

@@ -28,6 +28,7 @@ const maxPipelinedBytes = 65_536;
 /** One connection of a client: reads requests off it one after the other and gives each to an exchange. */
 export class ClientConnection implements RequestSink, ExchangeClient, Http1ReplyOwner, TransportUser, Timed {
   readonly forwarded: ForwardedClient;
+  readonly protocol = 'h1';
   readonly reply: Http1Reply;
   deadlineAt: number;
   readonly #transport: Transport;

@@ -9,6 +9,8 @@ import type { BalancerContext, SuspectReason } from './balancer-context.ts';
 import { ClientConnection } from './client-connection.ts';
 import { Deadlines } from './deadlines.ts';
 import { Listener, type ServedConnection } from './listener.ts';
+import { ThreadMetrics } from './metrics/thread-metrics.ts';
+import { sampleThread } from './metrics/thread-sampler.ts';
 import { createPolicy } from './policy/registry.ts';
 import { SharedQueueTally } from './queue-tally.ts';
 import type { BoardRow, PlacedReplica } from './replica.ts';
@@ -27,6 +29,8 @@ export interface DataPlaneDeps {
   readonly logger: Logger;
   /** Where it counts. */
   readonly row: BoardRow;
+  /** Where it counts for the metrics. */
+  readonly metricsRow: Float64Array;
   /** Open connections of clients, in all threads. */
   readonly maxConnections: number;
   readonly suspect: (replicaId: number, reason: SuspectReason) => void;
@@ -40,10 +44,12 @@ export class DataPlane {
   readonly #accessLog: AccessLog;
   readonly #listener: Listener;
 
-  constructor({ config, clock, random, logger, row, maxConnections, suspect }: DataPlaneDeps) {
+  constructor({ config, clock, random, logger, row, metricsRow, maxConnections, suspect }: DataPlaneDeps) {
     const deadlines = new Deadlines(clock);
+    const metrics = new ThreadMetrics(metricsRow);
+    sampleThread(metrics, clock);
     const crashed = (error: unknown): void => logger.error({ err: error }, 'Unexpected error on one connection');
-    this.#replicas = new ReplicaSet(createPolicy(config.policy), random, { clock, deadlines, crashed }, row);
+    this.#replicas = new ReplicaSet(createPolicy(config.policy), random, { clock, deadlines, crashed, metrics }, row);
     const tally = new SharedQueueTally(row);
     this.#waitingRoom = new WaitingRoom({ deadlines, limits: config.queue, tally, threads: row.board.threads });
     this.#accessLog = new AccessLog({ path: config.accessLog, clock, onError: (message) => logger.error(message) });
@@ -58,7 +64,11 @@ export class DataPlane {
       waitingRoom: this.#waitingRoom,
       counters: new SharedCounters(row),
       newRequestId: createRequestIds(),
-      log: (record) => this.#accessLog.add(record),
+      metrics,
+      log: (record) => {
+        metrics.requestEnded(record);
+        this.#accessLog.add(record);
+      },
       suspect,
       crashed,
     };

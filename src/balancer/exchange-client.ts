@@ -22,6 +22,7 @@ export interface Reply {
 /** What an exchange needs from the connection, or HTTP/2 stream, that its request came on. */
 export interface ExchangeClient {
   readonly forwarded: ForwardedClient;
+  readonly protocol: 'h1' | 'h2';
   readonly reply: Reply;
   /** When the exchange must have moved on, monotonic ms; `Exchange.onDeadline` is called after it. */
   deadlineAt: number;

@@ -1,18 +1,18 @@
 import type { DialError } from '../shared/dial.ts';
-import { openRecord, withoutQuery, type AccessRecord } from './access-record.ts';
+import { noteFailedTry, type AccessRecord } from './access-record.ts';
+import { recordArrival } from './arrival.ts';
 import { Attempt } from './attempt.ts';
 import type { BalancerContext } from './balancer-context.ts';
 import type { ExchangeClient } from './exchange-client.ts';
 import type { Trailers } from './http1/chunked-decoder.ts';
 import type { Fault } from './http1/faults.ts';
-import { givenRequestId } from './http1/forward-request.ts';
 import { isClientFault, type OwnResponse } from './http1/own-response.ts';
 import type { RequestHead } from './http1/request-head.ts';
 import type { ResponseHead } from './http1/response-head.ts';
 import * as own from './own-responses.ts';
 import type { ReplicaStream, ReplicaStreamUser } from './replica-stream.ts';
 import type { Replica } from './replica.ts';
-import { blame, blameForDial, judgeStatus } from './replica-verdict.ts';
+import { blame, blameForDial, judgeStatus, noteFailure } from './replica-verdict.ts';
 import type { Waiting } from './waiting-room.ts';
 import { ReplayBuffer } from './replay-buffer.ts';
 import { decideRetry, isIdempotent, type FailedAttempt } from './retry-decision.ts';
@@ -39,6 +39,8 @@ export class Exchange implements ReplicaStreamUser {
   #needsBudget = false;
   /** Made when it first has to wait. */
   #waiting: Waiting | undefined;
+  /** Monotonic ms, while it waits. */
+  #waitingSince: number | undefined;
   /** The answer when waiting was in vain. */
   #otherwise: OwnResponse = own.internalError;
   #phase: 'new' | 'connecting' | 'sent' | 'relaying' | 'done' = 'new';
@@ -58,10 +60,7 @@ export class Exchange implements ReplicaStreamUser {
     this.#context = context;
     this.#client = client;
     this.#head = head;
-    this.#record = openRecord(context.clock.now(), context.clock.monotonic());
-    this.#record.requestId = givenRequestId(head) ?? context.newRequestId();
-    this.#record.method = head.method;
-    this.#record.path = withoutQuery(head.path);
+    this.#record = recordArrival(context, client, head);
     context.counters.requests += 1;
     context.retryBudget.earn();
   }
@@ -157,8 +156,9 @@ export class Exchange implements ReplicaStreamUser {
     const choice = this.#context.replicas.pick(this.#excluded);
     if (choice === undefined) return this.#wait(otherwise);
     const { replica, reason, load } = choice;
+    this.#noteWaited();
     this.#record.attempts += 1;
-    this.#record.replicaId = replica.id;
+    this.#record.replica = replica;
     this.#record.reason = reason;
     this.#record.loadAtChoice = load;
     const attempt = new Attempt(replica);
@@ -179,10 +179,17 @@ export class Exchange implements ReplicaStreamUser {
     this.#waiting ??= { giveUpAt: undefined, tryAgain: () => this.#lookAgain(), giveUp };
     const refusal = this.#context.waitingRoom.enter(this.#waiting, this.#replay.bytes);
     if (refusal !== undefined) return this.#answer(own.notQueued(this.#context.config, refusal, otherwise));
+    this.#waitingSince ??= this.#context.clock.monotonic();
     this.#phase = 'connecting';
     // The waiting room has its own, shorter limit.
     this.#client.deadlineAt = Number.POSITIVE_INFINITY;
     return undefined;
+  }
+
+  #noteWaited(): void {
+    if (this.#waitingSince === undefined) return;
+    this.#record.queuedMs += this.#context.clock.monotonic() - this.#waitingSince;
+    this.#waitingSince = undefined;
   }
 
   #lookAgain(): void {
@@ -237,6 +244,7 @@ export class Exchange implements ReplicaStreamUser {
     this.#phase = 'relaying';
     this.#response = head;
     this.#record.status = head.status;
+    if (head.isTunnel) this.#record.protocol = 'ws';
     this.#client.reply.head(head, this.#record.requestId, this.#ownLines());
     if (this.#attempt !== undefined) judgeStatus(this.#context, this.#attempt.replica, head);
   }
@@ -251,7 +259,7 @@ export class Exchange implements ReplicaStreamUser {
 
   #ownLines(): string {
     if (!this.#context.config.exposeReplica) return '';
-    return `X-Svc-Replica: ${this.#record.replicaId ?? ''}\r\nX-Svc-Attempts: ${this.#record.attempts}\r\n`;
+    return `X-Svc-Replica: ${this.#record.replica?.id ?? ''}\r\nX-Svc-Attempts: ${this.#record.attempts}\r\n`;
   }
 
   body(bytes: Buffer, from: number, to: number): void {
@@ -293,18 +301,22 @@ export class Exchange implements ReplicaStreamUser {
     // The end of a connection that had been idle says nothing against the replica, nor does that of a WebSocket connection.
     if (!this.#isTunnel && (this.#isAnswered || !wasReused)) blame(this.#context, attempt.replica, 'reset');
     const lost = own.replicaLost(this.#context.config);
-    if (this.#isAnswered) this.#answer(lost);
-    else this.#retry({ how: 'lost', wasReused }, lost);
+    if (this.#isAnswered) {
+      noteFailedTry(this.#record, 'lost');
+      this.#answer(lost);
+    } else this.#retry({ how: 'lost', wasReused }, lost);
   }
 
   #replicaSilent(): void {
     if (this.#attempt !== undefined) blame(this.#context, this.#attempt.replica, 'timeout');
+    noteFailedTry(this.#record, 'timeout');
     this.#answer(own.firstByteTimeout(this.#context.config));
   }
 
   #replicaBroke(fault: Fault): void {
-    if (this.#attempt !== undefined) this.#context.replicas.noteFailure(this.#attempt.replica, false);
-    this.#record.code = fault;
+    if (this.#attempt !== undefined) noteFailure(this.#context, this.#attempt.replica, false);
+    noteFailedTry(this.#record, 'protocol');
+    this.#record.fault = fault;
     this.#answer(own.replicaBrokeProtocol(this.#context.config, fault));
   }
 
@@ -316,9 +328,12 @@ export class Exchange implements ReplicaStreamUser {
       retryUnsafe: this.#context.config.retryUnsafe,
     });
     const tried = this.#attempt?.replica;
+    const why = failed.how === 'lost' && failed.wasReused ? 'idle_closed' : failed.how;
+    noteFailedTry(this.#record, why);
     this.#dropAttempt();
-    if (decision === 'anew') return this.#pick(otherwise, true);
     if (decision === 'give-up') return this.#answer(otherwise);
+    this.#context.metrics.retry(why);
+    if (decision === 'anew') return this.#pick(otherwise, true);
     // Connects cost a replica nothing, so only requests that were sent are held to the budget.
     this.#needsBudget = failed.how === 'lost';
     if (tried !== undefined) this.#excluded = [...this.#excluded, tried];
@@ -336,7 +351,7 @@ export class Exchange implements ReplicaStreamUser {
     this.#client.reply.own(response, this.#record.requestId);
     this.#client.reply.flush();
     this.#record.status = response.status;
-    this.#record.code ??= response.code;
+    this.#record.code = response.code;
     this.#close(isClientFault(response.status) ? 'refused' : 'unavailable');
     return this.#client.exchangeDone();
   }
@@ -355,6 +370,7 @@ export class Exchange implements ReplicaStreamUser {
   #close(outcome: AccessRecord['outcome']): void {
     this.#phase = 'done';
     if (this.#waiting !== undefined) this.#context.waitingRoom.leave(this.#waiting);
+    this.#noteWaited();
     this.#replay.release();
     if (outcome === 'unavailable' || outcome === 'truncated') this.#context.counters.errors += 1;
     this.#record.outcome = outcome;

@@ -244,7 +244,7 @@ describe('a replica that breaks off', () => {
     await alone(scriptedReplica(answer), async (balancer) => {
       const { received } = await rawExchange(balancer.port, getAndClose);
       expect([received.slice(0, 12), reasonOf(received)]).toEqual(['HTTP/1.1 502', 'replica_broke_protocol']);
-      expect(await balancer.accessLog(1)).toMatchObject([{ code: fault, outcome: 'unavailable' }]);
+      expect(await balancer.accessLog(1)).toMatchObject([{ code: 'replica_broke_protocol', fault, outcome: 'unavailable' }]);
       await balancer.link.idle();
     });
   });

@@ -91,6 +91,7 @@ export class Listener {
   }
 
   #accept(socket: Socket): void {
+    this.#context.metrics.connectionOpened();
     const { board } = this.#options.row;
     if (board.sumOfThreads('connections') >= this.#options.maxConnections) return this.#turnAway(socket);
     const connection = this.#options.serve(socket, (closed) => this.#forget(closed));

@@ -158,6 +158,7 @@ export class ReplicaConnection implements ReplicaStream, TransportUser, Timed {
   }
 
   #onClose(): void {
+    if (this.#isClosed) return;
     this.#isClosed = true;
     this.#owner.deadlines.delete(this);
     this.#owner.forget(this);

@@ -5,6 +5,7 @@ import type { ReplicaAddress } from '../shared/replica-address.ts';
 import type { Deadlines } from './deadlines.ts';
 import { keepAliveSeconds, type ResponseHead } from './http1/response-head.ts';
 import { IdleTrust } from './idle-trust.ts';
+import type { ThreadMetrics } from './metrics/thread-metrics.ts';
 import { ReplicaConnection, type ReplicaConnectionOwner } from './replica-connection.ts';
 
 /** Below the 5 s after which common servers (Node, uvicorn) close an idle connection. */
@@ -20,6 +21,7 @@ const connectTimeoutMs = 5_000;
 export interface PoolServices {
   readonly clock: Clock;
   readonly deadlines: Deadlines;
+  readonly metrics: ThreadMetrics;
   /** An unexpected error in the work on a connection. */
   readonly crashed: (error: unknown) => void;
 }
@@ -55,6 +57,7 @@ export class ReplicaPool implements ReplicaConnectionOwner {
   dial(done: (error: DialError | undefined, connection: ReplicaConnection | undefined) => void): CancelDial {
     const onDialled = (error: DialError | undefined, socket: Socket | undefined): void => {
       try {
+        if (socket !== undefined) this.#services.metrics.replicaConnectionOpened();
         done(error, socket === undefined ? undefined : new ReplicaConnection(socket, this));
       } catch (unexpected) {
         this.crashed(unexpected);
@@ -71,6 +74,7 @@ export class ReplicaPool implements ReplicaConnectionOwner {
   }
 
   forget(connection: ReplicaConnection): void {
+    this.#services.metrics.replicaConnectionClosed();
     const index = this.#idle.indexOf(connection);
     if (index >= 0) this.#idle.splice(index, 1);
   }

@@ -69,6 +69,10 @@ export class Replica implements Candidate {
     return this.#told;
   }
 
+  get place(): string {
+    return this.#told.place;
+  }
+
   get weight(): number {
     return this.#told.weight;
   }

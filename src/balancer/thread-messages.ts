@@ -20,6 +20,8 @@ export interface ThreadSetup {
   /** Its number, from 0: its row in the shared memory. */
   readonly thread: number;
   readonly board: SharedArrayBuffer;
+  /** See `metrics/row-layout.ts`. */
+  readonly metrics: SharedArrayBuffer;
   /** At least one. */
   readonly listening: readonly Listening[];
   readonly replicas: SetOrder;

@@ -5,6 +5,7 @@ import { createLogger } from '../shared/log.ts';
 import { systemRandom } from '../shared/random.ts';
 import { Board } from './board.ts';
 import { DataPlane } from './data-plane.ts';
+import { metricsRow } from './metrics/row-layout.ts';
 import type { ThreadNews, ThreadOrder, ThreadSetup } from './thread-messages.ts';
 
 /** Where a thread that serves begins. An error that nobody caught ends it; the main thread sees that and starts another one. */
@@ -24,6 +25,7 @@ const plane = new DataPlane({
   random: systemRandom,
   logger,
   row: { board: new Board(setup.board), thread: setup.thread },
+  metricsRow: metricsRow(setup.metrics, setup.thread),
   maxConnections: setup.maxConnections,
   suspect: (replicaId, reason) => tell({ type: 'suspect', replicaId, reason }),
 });

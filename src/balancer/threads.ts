@@ -17,6 +17,8 @@ const healthyMs = 30_000;
 export interface ThreadsOptions {
   readonly config: BalancerConfig;
   readonly board: Board;
+  /** Where they count for the metrics; see `metrics/row-layout.ts`. */
+  readonly metrics: SharedArrayBuffer;
   readonly maxConnections: number;
   readonly clock: Clock;
   readonly logger: Logger;
@@ -139,8 +141,8 @@ export class Threads {
   }
 
   #begin(place: Place, index: number, listening: readonly Listening[]): void {
-    const { config, board, maxConnections, script = threadScript, clock } = this.#options;
-    const setup = { config, thread: index, board: board.memory, listening, replicas: this.#newest, maxConnections };
+    const { config, board, metrics, maxConnections, script = threadScript, clock } = this.#options;
+    const setup = { config, thread: index, board: board.memory, metrics, listening, replicas: this.#newest, maxConnections };
     place.startedAt = clock.monotonic();
     const thread: ServingThread = new ServingThread(script, setup, {
       onNews: (news) => this.#onNews(place, thread, news),

@@ -8,6 +8,7 @@ import { withTempHome } from '../../test/support/temp-home.ts';
 import { waitFor } from '../../test/support/wait-for.ts';
 import { Board } from './board.ts';
 import { DataPlane } from './data-plane.ts';
+import { createMetricsMemory, metricsRow } from './metrics/row-layout.ts';
 
 const get = 'GET / HTTP/1.1\r\nHost: h\r\n\r\n';
 
@@ -23,6 +24,7 @@ async function withFakeTime(use: (port: number, clock: FakeClock, connections: R
         random: seededRandom(1),
         logger: createLogger('test', 'silent'),
         row: { board: Board.create(1), thread: 0 },
+        metricsRow: metricsRow(createMetricsMemory(1), 0),
         maxConnections: 100,
         suspect: () => undefined,
       });

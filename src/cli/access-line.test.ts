@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
-import { accessLine, openRecord } from '../balancer/access-record.ts';
+import { accessLine } from '../balancer/access-line.ts';
+import { openRecord } from '../balancer/access-record.ts';
 import { renderAccessLine } from './access-line.ts';
 
 const at = Date.parse('2030-01-01T12:00:00.250Z');
@@ -16,7 +17,7 @@ const record = {
 const shown = (change: object): string => renderAccessLine(accessLine({ ...record, ...change }).trimEnd());
 
 test('a line that the balancer writes becomes columns', () => {
-  expect(shown({ replicaId: 2, reason: 'least_load', loadAtChoice: 3 })).toBe(
+  expect(shown({ replica: { id: 2, slot: 0, place: 'local' }, reason: 'least_load', loadAtChoice: 3 })).toBe(
     '2030-01-01 12:00:00.250Z  200  12.3 ms   replica 2   GET /v1/models  (least_load, 3 in flight)',
   );
 });
@@ -25,7 +26,7 @@ test('what went wrong is said', () => {
   expect(shown({ status: 503, outcome: 'unavailable', code: 'no_ready_replica', attempts: 0, totalMs: 0.4 })).toBe(
     '2030-01-01 12:00:00.250Z  503  0.4 ms    -           GET /v1/models  (unavailable: no_ready_replica)',
   );
-  expect(shown({ status: 0, outcome: 'client_gone', attempts: 2, totalMs: 61_000, replicaId: 1, reason: 'only', loadAtChoice: 0 })).toBe(
+  expect(shown({ status: 0, outcome: 'client_gone', attempts: 2, totalMs: 61_000, replica: { id: 1, slot: 0, place: 'local' }, reason: 'only', loadAtChoice: 0 })).toBe(
     '2030-01-01 12:00:00.250Z  ---  61.00 s   replica 1   GET /v1/models  (client_gone; 2 attempts; only, 0 in flight)',
   );
 });

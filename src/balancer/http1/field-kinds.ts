@@ -25,6 +25,7 @@ export const FieldKind = {
   forwardedFor: 17,
   forwardedProto: 18,
   forwardedHost: 19,
+  traceparent: 20,
 } as const;
 export type FieldKind = (typeof FieldKind)[keyof typeof FieldKind];
 
@@ -53,6 +54,7 @@ const kindsByName: ReadonlyMap<string, FieldKind> = new Map<string, FieldKind>([
   ['x-request-id', FieldKind.requestId],
   ['content-type', FieldKind.contentType],
   ['retry-after', FieldKind.retryAfter],
+  ['traceparent', FieldKind.traceparent],
 ]);
 
 /** Names that neither `Connection` may remove nor an underscore may imitate: framing, routing, credentials, and what we say ourselves. */

@@ -23,6 +23,7 @@ const alwaysForwarded: ReadonlySet<FieldKind> = new Set([
   FieldKind.contentLength,
   FieldKind.contentType,
   FieldKind.retryAfter,
+  FieldKind.traceparent,
 ]);
 
 /**

@@ -21,6 +21,7 @@ function hasNoBody(status: number, method: string): boolean {
 const alwaysForwarded: ReadonlySet<FieldKind> = new Set([
   FieldKind.contentType,
   FieldKind.retryAfter,
+  FieldKind.traceparent,
   FieldKind.requestId,
   FieldKind.host,
   FieldKind.expect,

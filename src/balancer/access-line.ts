@@ -1,0 +1,69 @@
+import type { AccessRecord, FailedTry } from './access-record.ts';
+
+/** A client may send 8 KiB of path; the beginning tells what it is. */
+const maxPathLength = 1_024;
+const maxMethodLength = 32;
+
+/**
+ * One JSON object with its line end. Put together by hand, as there is one for each request. Neither headers nor the query are in it, as they hold
+ * secrets, and not the client's address, which is personal data: the replica gets it in `X-Forwarded-For`, and the id leads from one to the other.
+ */
+export function accessLine(record: AccessRecord): string {
+  const { code, fault, replica, traceId, sentMs, firstByteMs } = record;
+  // A method is a token, so it has nothing that would have to be escaped.
+  let line = `{"at":${timeText(record.at)},"id":${quoted(record.requestId)},"method":"${cut(record.method, maxMethodLength)}"`;
+  line += `,"path":${quoted(cut(record.path, maxPathLength))},"protocol":"${record.protocol}"`;
+  if (record.isTls) line += ',"tls":true';
+  line += `,"status":${record.status},"outcome":"${record.outcome}"`;
+  if (code !== undefined) line += `,"code":"${code}"`;
+  if (fault !== undefined) line += `,"fault":"${fault}"`;
+  if (replica !== undefined) {
+    line += `,"replica":${replica.id},"place":${quoted(replica.place)},"reason":"${record.reason ?? ''}","load":${record.loadAtChoice}`;
+  }
+  line += `,"attempts":${record.attempts}`;
+  if (record.failed.length > 0) line += `,"failed":[${record.failed.map(failedText).join(',')}]`;
+  if (traceId !== undefined) line += `,"trace":"${traceId}"`;
+  if (record.queuedMs > 0) line += `,"queued_ms":${milliseconds(record.queuedMs)}`;
+  if (sentMs !== undefined) line += `,"sent_ms":${milliseconds(sentMs)}`;
+  if (firstByteMs !== undefined) line += `,"first_byte_ms":${milliseconds(firstByteMs)}`;
+  return `${line},"total_ms":${milliseconds(record.totalMs)},"bytes_in":${record.bytesIn},"bytes_out":${record.bytesOut}}\n`;
+}
+
+const failedText = ({ replicaId, why }: FailedTry): string => `{"replica":${replicaId},"why":"${why}"}`;
+
+const cut = (text: string, length: number): string => (text.length > length ? text.slice(0, length) : text);
+
+const letterQuote = 0x22;
+const letterBackslash = 0x5c;
+
+/** Almost always visible ASCII without anything to escape, which one look at each character shows quicker than escaping does. */
+function quoted(text: string): string {
+  for (let at = 0; at < text.length; at += 1) {
+    const letter = text.charCodeAt(at);
+    if (letter < 0x20 || letter > 0x7e || letter === letterQuote || letter === letterBackslash) return JSON.stringify(text);
+  }
+  return `"${text}"`;
+}
+
+const twoDigits = Array.from({ length: 100 }, (_, count) => String(count).padStart(2, '0'));
+const threeDigits = Array.from({ length: 1_000 }, (_, count) => String(count).padStart(3, '0'));
+
+/** Two decimals, which is as much as a clock that is read between events is worth; by whole numbers, as printing a fraction is slow. */
+function milliseconds(ms: number): string {
+  const hundredths = Math.round(ms * 100);
+  const whole = Math.trunc(hundredths / 100);
+  return `${whole}.${twoDigits[hundredths - whole * 100] ?? '00'}`;
+}
+
+let lastSecond = Number.NaN;
+let lastSecondText = '';
+
+/** Wall time in ms. Most of its digits are those of the line before, and printing a large number is slow. */
+function timeText(at: number): string {
+  const second = Math.floor(at / 1_000);
+  if (second !== lastSecond) {
+    lastSecond = second;
+    lastSecondText = second === 0 ? '' : String(second);
+  }
+  return second === 0 ? String(at) : `${lastSecondText}${threeDigits[at - second * 1_000] ?? '000'}`;
+}

@@ -1,0 +1,14 @@
+import { expect, test } from 'vitest';
+import { codeIndexOf, codeLabels, rejectIndexOf, rejectReasons } from './label-values.ts';
+
+const codeOf = (status: number): string | undefined => codeLabels[codeIndexOf(status)];
+
+test('a status has a series of its own when it is known, else that of its class', () => {
+  expect([200, 503, 418, 299, 599, 100, 0].map(codeOf)).toEqual(['200', '503', '4xx', '2xx', '5xx', '1xx', 'none']);
+  for (let status = 600; status < 1_000; status += 1) expect(codeOf(status)).toBe('none');
+});
+
+test('a code of ours that is in no list counts as another one', () => {
+  expect(rejectReasons[rejectIndexOf('bad_host')]).toBe('bad_host');
+  expect(rejectReasons[rejectIndexOf('from_the_future')]).toBe('other');
+});

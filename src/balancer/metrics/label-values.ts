@@ -1,0 +1,58 @@
+import type { AttemptFailure } from '../access-record.ts';
+import { faults } from '../http1/faults.ts';
+
+/**
+ * Every value that a label can have is one of a list made at start, so that no client and no replica can make the metrics grow. What is not in a
+ * list counts for its class.
+ */
+
+/** Statuses that get a series of their own: those of RFC 9110 and its companions that services of models and web programs use. */
+const knownStatuses = [
+  101, 200, 201, 202, 204, 206, 301, 302, 303, 304, 307, 308, 400, 401, 402, 403, 404, 405, 406, 408, 409, 410, 411, 412, 413, 414, 415,
+  416, 417, 421, 422, 424, 425, 426, 428, 429, 431, 451, 499, 500, 501, 502, 503, 504, 507, 529,
+];
+
+/** `none`: the client left before it was told anything. */
+export const codeLabels: readonly string[] = ['none', '1xx', '2xx', '3xx', '4xx', '5xx', ...knownStatuses.map(String)];
+
+/** From a status to its index in `codeLabels`. */
+const codeIndexes: Uint8Array = Uint8Array.from({ length: 600 }, (_, status) => {
+  const known = codeLabels.indexOf(String(status));
+  return known < 0 ? Math.floor(status / 100) : known;
+});
+
+/** The index in `codeLabels` for a status; 0 for one that is none. */
+export function codeIndexOf(status: number): number {
+  return codeIndexes[status] ?? 0;
+}
+
+/** Those after which a request may be tried again. */
+export const retryReasons = ['unreached', 'idle_closed', 'lost'] as const satisfies readonly AttemptFailure[];
+export type RetryReason = (typeof retryReasons)[number];
+
+/** Why a connection to a replica could not be made. `local`: this machine is short of files, ports or memory. */
+export const connectFailures = ['refused', 'timeout', 'local'] as const;
+export type ConnectFailure = (typeof connectFailures)[number];
+
+/** What the balancer says of itself besides the faults of messages: the codes of `own-responses.ts`; a test keeps both equal. */
+const ownReasons = [
+  'request_timeout',
+  'overloaded',
+  'no_ready_replica',
+  'queue_full',
+  'queue_timeout',
+  'replica_lost',
+  'replica_broke_protocol',
+  'first_byte_timeout',
+  'internal_error',
+];
+
+/** `other`: a code that is in no list. */
+export const rejectReasons: readonly string[] = ['other', ...Object.keys(faults), ...ownReasons];
+
+const rejectIndexes: ReadonlyMap<string, number> = new Map(rejectReasons.map((reason, index) => [reason, index]));
+
+/** The index in `rejectReasons` for the code of an answer of ours. */
+export function rejectIndexOf(code: string): number {
+  return rejectIndexes.get(code) ?? 0;
+}

@@ -1,0 +1,114 @@
+import { codeLabels, connectFailures, rejectReasons, retryReasons } from './label-values.ts';
+import { blockOf, noSlot, replicaBlock, replicaCells, threadCells, threadCellSizes, type ThreadCell } from './row-layout.ts';
+import type { Samples } from './samples.ts';
+
+/** Whose a slot is, and what its cells had before. */
+interface SlotOwner {
+  readonly replicaId: number;
+  readonly before: readonly number[];
+}
+
+const plainCells = [
+  'attempts',
+  'clientGone',
+  'truncated',
+  'received',
+  'sent',
+  'clientConnectionsOpened',
+  'replicaConnections',
+  'replicaConnectionsOpened',
+  'tlsHandshakes',
+  'tlsFailures',
+  'logLinesLost',
+] as const satisfies readonly ThreadCell[];
+
+const labelOfNone = 'none';
+
+/** Adds up the rows of all threads; the counterpart of `ThreadMetrics` on the main thread. */
+export class MetricsReader {
+  readonly #rows: readonly Float64Array[];
+  readonly #owners = new Map<number, SlotOwner>();
+
+  constructor(rows: readonly Float64Array[]) {
+    this.#rows = rows;
+  }
+
+  /**
+   * From now on the slot counts for that replica, from 0. What a replica had is told until its slot goes to another one, so that the last of it
+   * is not lost between two scrapes.
+   */
+  assign(slot: number, replicaId: number): void {
+    if (this.#owners.get(slot)?.replicaId === replicaId) return;
+    this.#owners.set(slot, { replicaId, before: this.#sum(blockOf(slot), replicaBlock) });
+  }
+
+  /** Tells everything that the rows hold. */
+  read(samples: Samples): void {
+    for (const cell of plainCells) samples.add(cell, this.#total(threadCells[cell]));
+    this.#tellReasons(samples, 'retries', retryReasons, true);
+    this.#tellReasons(samples, 'connectFailures', connectFailures, true);
+    this.#tellReasons(samples, 'rejected', rejectReasons, false);
+    for (const cell of ['duration', 'firstByte', 'queueWait'] as const) {
+      const cells = this.#sum(threadCells[cell], threadCellSizes[cell]);
+      samples.addDistribution(cell, cells.slice(0, -1), cells.at(-1) ?? 0);
+    }
+    this.#tellThreads(samples);
+    this.#tellReplicas(samples);
+  }
+
+  #tellReasons(samples: Samples, cell: 'retries' | 'connectFailures' | 'rejected', reasons: readonly string[], withZeros: boolean): void {
+    const counts = this.#sum(threadCells[cell], reasons.length);
+    for (const [index, reason] of reasons.entries()) {
+      const count = counts[index] ?? 0;
+      if (withZeros || count > 0) samples.add(cell, count, { reason });
+    }
+  }
+
+  #tellThreads(samples: Samples): void {
+    for (const [index, row] of this.#rows.entries()) {
+      const thread = String(index);
+      samples.add('threadBusy', row[threadCells.threadBusy] ?? 0, { thread });
+      samples.add('threadCpu', row[threadCells.threadCpu] ?? 0, { thread });
+      const at = threadCells.threadDelay;
+      const cells = [...row.subarray(at, at + threadCellSizes.threadDelay)];
+      samples.addDistribution('threadDelay', cells.slice(0, -1), cells.at(-1) ?? 0, { thread });
+    }
+  }
+
+  #tellReplicas(samples: Samples): void {
+    tellRequests(samples, labelOfNone, this.#sum(blockOf(noSlot), replicaBlock));
+    for (const [replicaId, cells] of this.#byReplica()) {
+      const replica = String(replicaId);
+      tellRequests(samples, replica, cells);
+      samples.add('ejections', cells[replicaCells.ejections] ?? 0, { replica });
+      const sum = cells[replicaCells.firstByteSum] ?? 0;
+      samples.addDistribution('replicaFirstByte', [cells[replicaCells.firstByteCount] ?? 0], sum, { replica });
+    }
+  }
+
+  /** A replica that moved to another address may have had two slots. */
+  #byReplica(): ReadonlyMap<number, readonly number[]> {
+    const replicas = new Map<number, readonly number[]>();
+    for (const [slot, { replicaId, before }] of this.#owners) {
+      const now = this.#sum(blockOf(slot), replicaBlock).map((value, index) => value - (before[index] ?? 0));
+      const other = replicas.get(replicaId);
+      replicas.set(replicaId, other === undefined ? now : now.map((value, index) => value + (other[index] ?? 0)));
+    }
+    return new Map([...replicas].toSorted(([a], [b]) => a - b));
+  }
+
+  #total(at: number): number {
+    return this.#rows.reduce((total, row) => total + (row[at] ?? 0), 0);
+  }
+
+  #sum(at: number, length: number): readonly number[] {
+    return Array.from({ length }, (_, index) => this.#total(at + index));
+  }
+}
+
+function tellRequests(samples: Samples, replica: string, cells: readonly number[]): void {
+  for (const [index, code] of codeLabels.entries()) {
+    const count = cells[replicaCells.requests + index] ?? 0;
+    if (count > 0) samples.add('requests', count, { code, replica });
+  }
+}

@@ -1,0 +1,148 @@
+import { chmodSync, mkdirSync, renameSync, rmSync, statSync } from 'node:fs';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { dirname } from 'node:path';
+import type { Clock } from '../../shared/clock.ts';
+import { hasErrno, messageOf } from '../../shared/errors.ts';
+import type { Logger } from '../../shared/log.ts';
+import { randomHex } from '../../shared/random-hex.ts';
+import { contentTypes, formatFor, type ExpositionFormat } from './exposition.ts';
+
+/** Those that scrape are few; each asks one thing and is gone. */
+const maxConnections = 32;
+const requestTimeoutMs = 5_000;
+const maxHeadBytes = 8_192;
+/** How soon the port is tried again that another process has, such as the one whose place this one takes. */
+const retryMs = 500;
+
+/** What the server needs. */
+export interface MetricsServerOptions {
+  /** Unix socket, mode 0600. */
+  readonly socketPath: string;
+  /** Of 127.0.0.1; null for none. */
+  readonly port: number | null;
+  readonly render: (format: ExpositionFormat) => string;
+  readonly clock: Clock;
+  readonly logger: Pick<Logger, 'warn' | 'info' | 'error'>;
+}
+
+/**
+ * Tells the metrics: `GET /metrics` and `GET /healthz`, over HTTP on a Unix socket and perhaps a port. No traffic of the service passes here, and
+ * that the port is taken keeps nobody from serving it.
+ */
+export class MetricsServer {
+  readonly #options: MetricsServerOptions;
+  readonly #servers: Server[] = [];
+  #socketInode: number | undefined;
+  #port: number | undefined;
+  #isClosed = false;
+
+  constructor(options: MetricsServerOptions) {
+    this.#options = options;
+  }
+
+  /** The port that is listened on; undefined while there is none. */
+  get port(): number | undefined {
+    return this.#port;
+  }
+
+  /** Begins to listen, as far as that is possible; never rejects. A socket file that is there already is taken over from whoever has it. */
+  async start(): Promise<void> {
+    await Promise.all([this.#startSocket(), this.#startPort()]);
+  }
+
+  /** Closes everything at once; the file of the socket goes unless another process has taken it over. */
+  close(): void {
+    this.#isClosed = true;
+    for (const server of this.#servers) {
+      server.close();
+      server.closeAllConnections();
+    }
+    const { socketPath } = this.#options;
+    const inode = statSync(socketPath, { throwIfNoEntry: false })?.ino;
+    if (inode !== undefined && inode === this.#socketInode) rmSync(socketPath, { force: true });
+  }
+
+  async #startSocket(): Promise<void> {
+    const { socketPath, logger } = this.#options;
+    // Under a name of its own first: nobody can connect before the mode is right, and taking over the real name leaves no moment without it.
+    const own = `${socketPath}.${randomHex(6)}`;
+    try {
+      mkdirSync(dirname(socketPath), { recursive: true, mode: 0o700 });
+      await this.#listen({ path: own });
+      chmodSync(own, 0o600);
+      this.#socketInode = statSync(own).ino;
+      renameSync(own, socketPath);
+    } catch (error) {
+      logger.error(`The metrics cannot be had at ${socketPath}: ${messageOf(error)}`);
+    }
+  }
+
+  async #startPort(): Promise<void> {
+    const { port, logger, clock } = this.#options;
+    if (port === null) return;
+    try {
+      this.#port = portOf(await this.#listen({ host: '127.0.0.1', port }));
+      logger.info({ port: this.#port }, 'Metrics can be had at this port of 127.0.0.1');
+    } catch (error) {
+      if (!hasErrno(error, 'EADDRINUSE')) {
+        logger.error(`The metrics cannot be had at port ${port}: ${messageOf(error)}`);
+        return;
+      }
+      logger.warn(`Port ${port} for the metrics (load_balancer.metrics_port) is in use by another process; it is tried until it is free.`);
+      clock.after(retryMs, () => void this.#retryPort(port));
+    }
+  }
+
+  async #retryPort(port: number): Promise<void> {
+    if (this.#isClosed) return;
+    const { logger, clock } = this.#options;
+    try {
+      this.#port = portOf(await this.#listen({ host: '127.0.0.1', port }));
+      logger.info({ port }, 'Metrics can be had at this port of 127.0.0.1 now');
+    } catch {
+      // Why was said the first time.
+      clock.after(retryMs, () => void this.#retryPort(port));
+    }
+  }
+
+  /** Rejects with the system's error. */
+  #listen(where: { readonly path: string } | { readonly host: string; readonly port: number }): Promise<Server> {
+    const limits = { requestTimeout: requestTimeoutMs, headersTimeout: requestTimeoutMs, maxHeaderSize: maxHeadBytes };
+    const server = createServer(limits, (request, response) => this.#answer(request, response));
+    server.maxConnections = maxConnections;
+    return new Promise((resolve, reject) => {
+      server.once('error', reject);
+      server.listen(where, () => {
+        server.off('error', reject);
+        server.on('error', (error) => this.#options.logger.error(`The server of the metrics failed: ${messageOf(error)}`));
+        if (this.#isClosed) server.close();
+        this.#servers.push(server);
+        resolve(server);
+      });
+    });
+  }
+
+  #answer(request: IncomingMessage, response: ServerResponse): void {
+    // Idle connections would only take places.
+    response.setHeader('Connection', 'close');
+    const path = request.url?.split('?', 1)[0];
+    if (path !== '/metrics' && path !== '/healthz') return end(response, 404, 'There are /metrics and /healthz.\n');
+    if (request.method !== 'GET' && request.method !== 'HEAD') {
+      response.setHeader('Allow', 'GET, HEAD');
+      return end(response, 405, 'GET is understood.\n');
+    }
+    if (path === '/healthz') return end(response, 200, 'ok\n');
+    const format = formatFor(request.headers.accept);
+    return end(response, 200, this.#options.render(format), contentTypes[format]);
+  }
+}
+
+function end(response: ServerResponse, status: number, text: string, contentType = 'text/plain; charset=utf-8'): void {
+  response.writeHead(status, { 'Content-Type': contentType, 'Content-Length': Buffer.byteLength(text) });
+  response.end(text);
+}
+
+function portOf(server: Server): number | undefined {
+  const address = server.address();
+  return address !== null && typeof address === 'object' ? address.port : undefined;
+}

@@ -1,0 +1,99 @@
+import { replicaSlots } from '../board.ts';
+import { delayBounds, durationBounds } from './buckets.ts';
+import { codeLabels, connectFailures, rejectReasons, retryReasons } from './label-values.ts';
+
+/**
+ * Where a thread's figures lie in its row of numbers: first those of the whole thread, then a block for each slot of a replica. Only the thread
+ * itself writes its row, and the main thread reads all of them, so no write waits for anybody; a number is 8 bytes at a multiple of 8, which
+ * processors write as a whole.
+ */
+
+/** Cells of a histogram: its buckets with the infinite one, and the sum. */
+const cellsOf = (bounds: readonly number[]): number => bounds.length + 2;
+
+const sizes = {
+  attempts: 1,
+  clientGone: 1,
+  truncated: 1,
+  received: 1,
+  sent: 1,
+  clientConnectionsOpened: 1,
+  replicaConnections: 1,
+  replicaConnectionsOpened: 1,
+  tlsHandshakes: 1,
+  tlsFailures: 1,
+  logLinesLost: 1,
+  threadBusy: 1,
+  threadCpu: 1,
+  retries: retryReasons.length,
+  connectFailures: connectFailures.length,
+  rejected: rejectReasons.length,
+  duration: cellsOf(durationBounds),
+  firstByte: cellsOf(durationBounds),
+  queueWait: cellsOf(durationBounds),
+  threadDelay: cellsOf(delayBounds),
+} as const;
+
+/** Figures of a thread that are not of one replica. */
+export type ThreadCell = keyof typeof sizes;
+
+/** How many cells each takes. */
+export const threadCellSizes: Readonly<Record<ThreadCell, number>> = sizes;
+
+const isCell = (name: string): name is ThreadCell => Object.hasOwn(sizes, name);
+
+const placed = place(Object.keys(sizes).filter(isCell));
+
+/** Where each of them begins. */
+export const threadCells: Readonly<Record<ThreadCell, number>> = placed.at;
+
+/** What is true at this moment rather than counted: of a thread that died, nothing of it is. */
+export const momentaryCells = ['replicaConnections'] as const satisfies readonly ThreadCell[];
+
+/** Where a replica's figures lie in its block; its requests by code are first. */
+export const replicaCells = {
+  requests: 0,
+  ejections: codeLabels.length,
+  firstByteSum: codeLabels.length + 1,
+  firstByteCount: codeLabels.length + 2,
+} as const;
+
+/** Cells of a replica's block. */
+export const replicaBlock: number = codeLabels.length + 3;
+
+/** Where the block of a slot begins. `noSlot` has the first block: requests for which no replica was chosen. */
+export function blockOf(slot: number): number {
+  return placed.length + (slot + 1) * replicaBlock;
+}
+
+/** In place of a slot: no replica. */
+export const noSlot = -1;
+
+const rowLength = blockOf(replicaSlots);
+const rowBytes = rowLength * Float64Array.BYTES_PER_ELEMENT;
+
+/** Memory for the rows of so many threads, all 0. The system gives it out as it is first written to. */
+export function createMetricsMemory(threads: number): SharedArrayBuffer {
+  return new SharedArrayBuffer(threads * rowBytes);
+}
+
+/** The row of one thread. */
+export function metricsRow(memory: SharedArrayBuffer, thread: number): Float64Array {
+  return new Float64Array(memory, thread * rowBytes, rowLength);
+}
+
+/** The rows of all threads. */
+export function metricsRows(memory: SharedArrayBuffer): readonly Float64Array[] {
+  return Array.from({ length: memory.byteLength / rowBytes }, (_, thread) => metricsRow(memory, thread));
+}
+
+/** One after the other. */
+function place(cells: readonly ThreadCell[]): { readonly at: Readonly<Record<ThreadCell, number>>; readonly length: number } {
+  const at: Record<ThreadCell, number> = { ...sizes };
+  let length = 0;
+  for (const cell of cells) {
+    at[cell] = length;
+    length += sizes[cell];
+  }
+  return { at, length };
+}

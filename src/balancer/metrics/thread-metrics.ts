@@ -1,0 +1,98 @@
+import type { AccessRecord } from '../access-record.ts';
+import { bucketOf, delayBounds, durationBounds } from './buckets.ts';
+import { codeIndexOf, connectFailures, rejectIndexOf, retryReasons, type ConnectFailure, type RetryReason } from './label-values.ts';
+import { blockOf, momentaryCells, noSlot, replicaCells, threadCells, threadCellSizes, type ThreadCell } from './row-layout.ts';
+
+const msPerSecond = 1_000;
+
+/** What one thread counts, in its row; see `row-layout.ts`. Every call is a few writes to memory, without allocation. */
+export class ThreadMetrics {
+  readonly #row: Float64Array;
+
+  /** Goes on in a row that an earlier thread left: what it counted stays, as counters never go back. */
+  constructor(row: Float64Array) {
+    this.#row = row;
+    for (const cell of momentaryCells) row[threadCells[cell]] = 0;
+  }
+
+  /** A request ended, whichever way; with what its line in the access log says. */
+  requestEnded(record: AccessRecord): void {
+    const { replica, status, outcome, code, firstByteMs, queuedMs, attempts } = record;
+    const block = blockOf(replica?.slot ?? noSlot);
+    this.#add(block + replicaCells.requests + codeIndexOf(status), 1);
+    this.#add(threadCells.attempts, attempts);
+    this.#add(threadCells.received, record.bytesIn);
+    this.#add(threadCells.sent, record.bytesOut);
+    if (record.protocol !== 'ws') this.#observe('duration', record.totalMs / msPerSecond, durationBounds);
+    if (firstByteMs !== undefined) {
+      this.#observe('firstByte', firstByteMs / msPerSecond, durationBounds);
+      this.#add(block + replicaCells.firstByteSum, (firstByteMs - (record.sentMs ?? 0)) / msPerSecond);
+      this.#add(block + replicaCells.firstByteCount, 1);
+    }
+    if (queuedMs > 0) this.#observe('queueWait', queuedMs / msPerSecond, durationBounds);
+    if (outcome === 'client_gone') this.#add(threadCells.clientGone, 1);
+    else if (outcome === 'truncated') this.#add(threadCells.truncated, 1);
+    else if (outcome !== 'ok' && code !== undefined) this.#add(threadCells.rejected + rejectIndexOf(code), 1);
+  }
+
+  /** An attempt failed and another one follows. */
+  retry(reason: RetryReason): void {
+    this.#add(threadCells.retries + retryReasons.indexOf(reason), 1);
+  }
+
+  /** A connection to a replica could not be made. */
+  connectFailed(why: ConnectFailure): void {
+    this.#add(threadCells.connectFailures + connectFailures.indexOf(why), 1);
+  }
+
+  /** The replica in that slot was put out of rotation. */
+  ejected(slot: number): void {
+    this.#add(blockOf(slot) + replicaCells.ejections, 1);
+  }
+
+  /** A client connected. */
+  connectionOpened(): void {
+    this.#add(threadCells.clientConnectionsOpened, 1);
+  }
+
+  /** A connection to a replica was made; each call is followed by one of `replicaConnectionClosed`. */
+  replicaConnectionOpened(): void {
+    this.#add(threadCells.replicaConnections, 1);
+    this.#add(threadCells.replicaConnectionsOpened, 1);
+  }
+
+  replicaConnectionClosed(): void {
+    this.#add(threadCells.replicaConnections, -1);
+  }
+
+  /** A client's TLS handshake ended. */
+  tlsHandshake(isOk: boolean): void {
+    this.#add(isOk ? threadCells.tlsHandshakes : threadCells.tlsFailures, 1);
+  }
+
+  /** So many lines of the access log were dropped. */
+  logLinesLost(lines: number): void {
+    this.#add(threadCells.logLinesLost, lines);
+  }
+
+  /** A timer of the thread fired so much too late, s. */
+  timerFired(delay: number): void {
+    this.#observe('threadDelay', delay, delayBounds);
+  }
+
+  /** What the thread has used since the last call, s: time in which it was not idle, and of a processor. */
+  used(busy: number, cpu: number): void {
+    this.#add(threadCells.threadBusy, busy);
+    this.#add(threadCells.threadCpu, cpu);
+  }
+
+  #observe(cell: ThreadCell, value: number, bounds: readonly number[]): void {
+    const at = threadCells[cell];
+    this.#add(at + bucketOf(value, bounds), 1);
+    this.#add(at + threadCellSizes[cell] - 1, value);
+  }
+
+  #add(index: number, amount: number): void {
+    this.#row[index] = (this.#row[index] ?? 0) + amount;
+  }
+}
