@@ -1,0 +1,46 @@
+import { parseArgs } from 'node:util';
+
+/** How the benchmark is run. */
+export interface BenchOptions {
+  /** Names, in the order to run them; all when empty. */
+  readonly workloads: readonly string[];
+  readonly rounds: number;
+  /** Of one measurement of one contestant. */
+  readonly seconds: number;
+  /** Names of contestants; those of the workload when empty. */
+  readonly only: readonly string[];
+  readonly profileDir: string | undefined;
+  /** Whether RESULTS.md is written. */
+  readonly isWriting: boolean;
+}
+
+const names = (text: string | undefined): readonly string[] => (text === undefined ? [] : text.split(',').map((name) => name.trim()));
+
+function positive(text: string, name: string): number {
+  const value = Number(text);
+  if (Number.isInteger(value) && value > 0) return value;
+  throw new Error(`--${name} takes a whole number above zero, not ${text}`);
+}
+
+/** Reads the command line; throws an error that says what is wrong with it. */
+export function readOptions(args: readonly string[]): BenchOptions {
+  const { values } = parseArgs({
+    args: [...args],
+    options: {
+      workloads: { type: 'string' },
+      rounds: { type: 'string', default: '5' },
+      seconds: { type: 'string', default: '4' },
+      only: { type: 'string' },
+      'cpu-prof': { type: 'string' },
+      write: { type: 'boolean', default: false },
+    },
+  });
+  return {
+    workloads: names(values.workloads),
+    rounds: positive(values.rounds, 'rounds'),
+    seconds: positive(values.seconds, 'seconds'),
+    only: names(values.only),
+    profileDir: values['cpu-prof'],
+    isWriting: values.write,
+  };
+}

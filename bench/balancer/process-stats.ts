@@ -1,0 +1,26 @@
+import { readdirSync, readFileSync } from 'node:fs';
+
+/** CPU time that all threads of a process have used so far, ns, user and system together, by the kernel's own account. */
+export function cpuNanos(pid: number): number {
+  let nanos = 0;
+  for (const thread of readdirSync(`/proc/${pid}/task`)) nanos += threadNanos(pid, thread);
+  return nanos;
+}
+
+/** `schedstat` counts nanoseconds, where `stat` counts ticks of 10 ms. */
+function threadNanos(pid: number, thread: string): number {
+  const [onCpu] = readFileSync(`/proc/${pid}/task/${thread}/schedstat`, 'utf8').split(' ');
+  return Number(onCpu);
+}
+
+/** Resident memory of a process, bytes. */
+export function residentBytes(pid: number): number {
+  const [, kibibytes] = /VmRSS:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? [];
+  return Number(kibibytes) * 1_024;
+}
+
+/** Processes whose parent is `pid`. */
+export function childrenOf(pid: number): readonly number[] {
+  const text = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim();
+  return text === '' ? [] : text.split(' ').map(Number);
+}

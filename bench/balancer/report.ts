@@ -1,0 +1,37 @@
+import type { Metric, Sample, Section } from './section.ts';
+import { median, pairedRatios } from './statistics.ts';
+
+/** Whom the others are compared with. */
+const yardsticks = ['haproxy', 'nginx'] as const;
+
+/** A section as Markdown: medians over the rounds, and ratios in pairs with their spread. */
+export function sectionMarkdown(section: Section): string {
+  const rivals = yardsticks.filter((name) => section.samples.has(name));
+  const compared = section.metrics.filter((metric) => metric.isCompared === true);
+  const comparisons = compared.flatMap((metric) => rivals.map((rival) => ({ metric, rival })));
+  const title = ({ metric, rival }: { metric: Metric; rival: string }): string =>
+    compared.length > 1 ? `${metric.title} : ${rival}` : `: ${rival}`;
+  const head = ['', ...section.metrics.map((metric) => metric.title), ...comparisons.map(title)];
+  const rows = [...section.samples].map(([name, samples]) => [
+    name,
+    ...section.metrics.map((metric) => median(values(samples, metric)).toFixed(metric.digits)),
+    ...comparisons.map(({ metric, rival }) => ratio(name, values(samples, metric), rival, values(section.samples.get(rival), metric))),
+  ]);
+  return `### ${section.title}\n\n${table(head, rows)}\n`;
+}
+
+function values(samples: readonly Sample[] | undefined, { key }: Metric): readonly number[] {
+  return (samples ?? []).map((sample) => sample[key] ?? Number.NaN);
+}
+
+function ratio(name: string, own: readonly number[], rival: string, others: readonly number[]): string {
+  if (name === rival) return '1';
+  const { median: middle, min, max } = pairedRatios(own, others);
+  return `${middle.toFixed(2)} (${min.toFixed(2)}..${max.toFixed(2)})`;
+}
+
+const line = (cells: readonly string[]): string => `| ${cells.join(' | ')} |`;
+
+function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
+  return [line(head), `|${head.map((_, column) => (column === 0 ? '---' : '---:')).join('|')}|`, ...rows.map(line)].join('\n');
+}

@@ -1,0 +1,64 @@
+import { connect } from 'node:net';
+
+/**
+ * Reads event streams: holds `STREAMS` connections to a port and asks on each for `/COUNT/GAP` again and again. A line on standard
+ * input is answered with what was seen so far, as one line of JSON. Arguments: port, streams, count, gap in ms.
+ */
+const [port = 0, streams = 0, count = 0, gapMs = 0] = process.argv.slice(2).map(Number);
+/** Begun at a time: more would only wait in the proxy's backlog. */
+const openAtOnce = 64;
+
+/** What was seen so far; written as one line of JSON. */
+export interface StreamCounts {
+  /** Streams whose head has arrived, of those open now. */
+  open: number;
+  events: number;
+  /** Reads that brought events: as many as events when each was delivered by itself. */
+  reads: number;
+  /** Streams that ended before their time, and connections that were refused. */
+  failed: number;
+  /** Of each stream's beginning so far: ms from the request to the first byte, the slowest. */
+  slowestHeadMs: number;
+}
+
+const counts: StreamCounts = { open: 0, events: 0, reads: 0, failed: 0, slowestHeadMs: 0 };
+const request = `GET /${count}/${gapMs} HTTP/1.1\r\nHost: 127.0.0.1:8000\r\nAccept: text/event-stream\r\nAuthorization: Bearer sk-example-0123456789abcdef\r\n\r\n`;
+const endOfStream = '\r\n0\r\n\r\n';
+let begun = 0;
+
+function readStream(): void {
+  begun += 1;
+  const socket = connect({ host: '127.0.0.1', port, noDelay: true });
+  let isOpen = false;
+  let askedAt = performance.now();
+  let tail = '';
+  socket.on('connect', () => socket.write(request));
+  socket.on('data', (bytes) => {
+    if (!isOpen) {
+      isOpen = true;
+      counts.open += 1;
+      counts.slowestHeadMs = Math.max(counts.slowestHeadMs, performance.now() - askedAt);
+      if (begun < streams) readStream();
+    }
+    countEvents(bytes);
+    tail = (tail + bytes.toString('latin1', Math.max(0, bytes.length - endOfStream.length))).slice(-endOfStream.length);
+    if (tail !== endOfStream) return;
+    askedAt = performance.now();
+    tail = '';
+    socket.write(request);
+  });
+  socket.on('error', () => undefined);
+  socket.on('close', () => {
+    if (isOpen) counts.open -= 1;
+    counts.failed += 1;
+  });
+}
+
+function countEvents(bytes: Buffer): void {
+  const before = counts.events;
+  for (let at = bytes.indexOf('\n\n'); at >= 0; at = bytes.indexOf('\n\n', at + 2)) counts.events += 1;
+  if (counts.events > before) counts.reads += 1;
+}
+
+for (let stream = 0; stream < Math.min(streams, openAtOnce); stream += 1) readStream();
+process.stdin.on('data', () => console.log(JSON.stringify(counts)));

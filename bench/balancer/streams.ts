@@ -1,0 +1,72 @@
+import { waitFor } from '../../test/support/wait-for.ts';
+import { AskedProgram } from './asked-program.ts';
+import type { StreamCounts } from './stream-client.ts';
+
+/** What each stream consists of. */
+export interface StreamShape {
+  /** Streams open at a time. */
+  readonly streams: number;
+  /** Events of each. */
+  readonly events: number;
+  readonly gapMs: number;
+}
+
+/** Replicas that send event streams, in one process: sending is cheap compared with passing on. */
+export class StreamReplicas {
+  readonly ports: readonly number[];
+  readonly #program: AskedProgram;
+
+  private constructor(program: AskedProgram, ports: readonly number[]) {
+    this.#program = program;
+    this.ports = ports;
+  }
+
+  /** `tickMs`: how often they look for events that are due. */
+  static async start(tickMs: number): Promise<StreamReplicas> {
+    const program = AskedProgram.start('stream-replica.ts', [tickMs]);
+    const ports = await program.read();
+    if (!Array.isArray(ports)) throw new Error('The stream replicas did not start');
+    return new StreamReplicas(program, ports.map(Number));
+  }
+
+  stop(): Promise<void> {
+    return this.#program.stop();
+  }
+}
+
+/** A client that holds event streams open. */
+export class StreamClient {
+  readonly #program: AskedProgram;
+
+  private constructor(program: AskedProgram) {
+    this.#program = program;
+  }
+
+  /** Resolves once all streams are open. */
+  static async start(port: number, { streams, events, gapMs }: StreamShape): Promise<StreamClient> {
+    const client = new StreamClient(AskedProgram.start('stream-client.ts', [port, streams, events, gapMs]));
+    try {
+      await waitFor(`${streams} open streams`, async () => (await client.counts()).open === streams, {
+        everyMs: 100,
+        timeoutMs: 60_000,
+        describe: () => client.counts(),
+      });
+    } catch (error) {
+      await client.stop();
+      throw error;
+    }
+    return client;
+  }
+
+  /** What it saw so far. Rejects when a stream broke: such a run measures something else. */
+  async counts(): Promise<StreamCounts> {
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the program beside this file writes it
+    const counts = (await this.#program.ask()) as StreamCounts;
+    if (counts.failed > 0) throw new Error(`${counts.failed} streams broke`);
+    return counts;
+  }
+
+  stop(): Promise<void> {
+    return this.#program.stop();
+  }
+}

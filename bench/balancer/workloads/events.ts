@@ -1,0 +1,53 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { inRounds, withLineup, type Entry } from '../lineup.ts';
+import { cpuNanosOf, memoryMbOf } from '../entry-stats.ts';
+import type { Metric, Sample, Section } from '../section.ts';
+import { StreamClient, StreamReplicas, type StreamShape } from '../streams.ts';
+import type { Workload, WorkloadOptions } from '../workload.ts';
+
+const metrics: readonly Metric[] = [
+  { key: 'perSecond', title: 'events/s', digits: 0 },
+  { key: 'perRead', title: 'events/read', digits: 2 },
+  { key: 'cpuMicros', title: 'CPU µs/event', digits: 1, isCompared: true },
+  { key: 'memoryMb', title: 'RSS MB', digits: 0 },
+];
+
+/** 13,000 events a second: as many as the slowest can pass on one by one when it shares two cores with client and replica. */
+const shape: StreamShape = { streams: 64, events: 200, gapMs: 5 };
+const warmUpMs = 2_000;
+
+/** Event streams as a chat has them, many at a time. */
+export const eventsWorkload: Workload = { name: 'sse', run };
+
+async function run({ dir, contestants, rounds, seconds, profileDir }: WorkloadOptions): Promise<Section> {
+  const replicas = await StreamReplicas.start(1);
+  try {
+    const options = { dir, replicaPorts: replicas.ports, isForStreams: true, maxConnections: 1_024, profileDir };
+    const samples = await withLineup(contestants, options, (entries) => inRounds(entries, rounds, (entry) => measure(entry, seconds)));
+    return { title: `${shape.events}-event SSE, one each ${shape.gapMs} ms, ${shape.streams} streams`, metrics, samples };
+  } finally {
+    await replicas.stop();
+  }
+}
+
+async function measure(entry: Entry, seconds: number): Promise<Sample> {
+  const client = await StreamClient.start(entry.proxy.port, shape);
+  try {
+    await sleep(warmUpMs);
+    const startedAt = performance.now();
+    const before = await client.counts();
+    const cpuBefore = cpuNanosOf(entry);
+    await sleep(seconds * 1_000);
+    const after = await client.counts();
+    const cpuNanos = cpuNanosOf(entry) - cpuBefore;
+    const events = after.events - before.events;
+    return {
+      perSecond: events / ((performance.now() - startedAt) / 1e3),
+      perRead: events / (after.reads - before.reads),
+      cpuMicros: cpuNanos / 1e3 / events,
+      memoryMb: memoryMbOf(entry),
+    };
+  } finally {
+    await client.stop();
+  }
+}

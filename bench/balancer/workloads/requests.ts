@@ -1,0 +1,74 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { inRounds, withLineup, type Entry } from '../lineup.ts';
+import { cpuNanosOf, memoryMbOf } from '../entry-stats.ts';
+import { startInstantReplicas } from '../replica-nginx.ts';
+import type { Metric, Sample } from '../section.ts';
+import type { Workload, WorkloadOptions } from '../workload.ts';
+import { runWrk, wrkConnections } from '../wrk.ts';
+
+const metrics: readonly Metric[] = [
+  { key: 'perSecond', title: 'requests/s', digits: 0 },
+  { key: 'cpuMicros', title: 'CPU µs/request', digits: 1, isCompared: true },
+  { key: 'p50Ms', title: 'p50 ms', digits: 2 },
+  { key: 'p99Ms', title: 'p99 ms', digits: 2 },
+  { key: 'memoryMb', title: 'RSS MB', digits: 0 },
+];
+
+/** Long enough for V8 to have optimised what is hot. */
+const warmUpSeconds = 3;
+
+interface Request {
+  readonly name: string;
+  readonly title: string;
+  readonly path: string;
+  readonly body?: string;
+}
+
+/** A chat completion whose prompt makes the body about as long as asked. */
+function completion(bytes: number): string {
+  const sentence = 'Explain in two sentences what a load balancer does and why one would want to have it. ';
+  const frame = { model: 'meta-llama/Llama-3.1-8B-Instruct', temperature: 0.7, max_tokens: 128, stream: false };
+  const overhead = JSON.stringify({ ...frame, messages: [{ role: 'user', content: '' }] }).length;
+  const content = sentence.repeat(Math.ceil(bytes / sentence.length)).slice(0, bytes - overhead);
+  return JSON.stringify({ ...frame, messages: [{ role: 'user', content }] });
+}
+
+function requestWorkload(request: Request): Workload {
+  return { name: request.name, run: (options) => run(request, options) };
+}
+
+async function run(request: Request, { dir, contestants, rounds, seconds, profileDir }: WorkloadOptions) {
+  const replicas = await startInstantReplicas(dir);
+  try {
+    const bodyFile = request.body === undefined ? undefined : join(dir, 'body.json');
+    if (bodyFile !== undefined && request.body !== undefined) writeFileSync(bodyFile, request.body);
+    const load = (entry: Entry, duration: number) => runWrk(`http://127.0.0.1:${entry.proxy.port}${request.path}`, duration, bodyFile);
+    const measure = async (entry: Entry): Promise<Sample> => {
+      const before = cpuNanosOf(entry);
+      const result = await load(entry, seconds);
+      return {
+        perSecond: (result.requests / result.micros) * 1e6,
+        cpuMicros: (cpuNanosOf(entry) - before) / 1e3 / result.requests,
+        p50Ms: result.p50Micros / 1e3,
+        p99Ms: result.p99Micros / 1e3,
+        memoryMb: memoryMbOf(entry),
+      };
+    };
+    const options = { dir, replicaPorts: replicas.ports, isForStreams: false, maxConnections: 1_024, profileDir };
+    const samples = await withLineup(contestants, options, async (entries) => {
+      for (const entry of entries) await load(entry, warmUpSeconds);
+      return inRounds(entries, rounds, measure);
+    });
+    return { title: `${request.title}, ${wrkConnections} connections`, metrics, samples };
+  } finally {
+    await replicas.stop();
+  }
+}
+
+/** Requests as fast as they are answered. */
+export const requestWorkloads: readonly Workload[] = [
+  requestWorkload({ name: 'get', title: 'Small GET', path: '/ping' }),
+  requestWorkload({ name: 'post', title: 'Small JSON POST', path: '/v1/chat/completions', body: completion(300) }),
+  requestWorkload({ name: 'prompt', title: '50 KB prompt', path: '/v1/chat/completions', body: completion(50_000) }),
+];
