@@ -1,16 +1,23 @@
+import type { Socket } from 'node:net';
 import { gzipSync } from 'node:zlib';
 import { expect, test } from 'vitest';
 import { seededRandom, type Random } from '../../src/shared/random.ts';
 import { aBalancerReplica, withBalancer } from '../../test/support/balancer.ts';
 import { RawClient, rawReplica, withReplicas, type FakeReplica } from '../../test/support/raw-http.ts';
-import { fieldsOf, readRequests, readResponse } from '../../test/support/http1-events.ts';
+import { readRequests, readResponse } from '../../test/support/http1-events.ts';
+import { waitFor } from '../../test/support/wait-for.ts';
+import { defaultHeadLimits } from './http1/limits.ts';
+import { RequestParser } from './http1/request-parser.ts';
+import { ResponseParser } from './http1/response-parser.ts';
 
-const exchanges = 200;
+const exchanges = 500;
 
 /** One generated exchange: what a client sends and what the replica answers, both as they stand on the wire. */
 interface Exchange {
   readonly method: string;
   readonly request: string;
+  /** Whether the client sends the body only after it was told to. */
+  readonly expectsContinue: boolean;
   readonly response: string;
 }
 
@@ -20,6 +27,11 @@ const oneOf = <Value>(random: Random, values: readonly [Value, ...Value[]]): Val
 function noise(random: Random, maxLength: number): string {
   const length = Math.floor(random() ** 3 * maxLength);
   return Array.from({ length }, () => String.fromCharCode(Math.floor(random() * 256))).join('');
+}
+
+/** Mostly short, at times long enough to come in many reads and to meet every buffer's limit. */
+function content(random: Random, maxLength: number): string {
+  return random() < 0.03 ? noise(random, 8_000).padEnd(1_000, '\r\n').repeat(300) : noise(random, maxLength);
 }
 
 function oddFields(random: Random): string {
@@ -39,7 +51,9 @@ function chunked(random: Random, body: string): string {
   let out = '';
   for (let at = 0; at < body.length;) {
     const size = Math.min(body.length - at, 1 + Math.floor(random() * 5_000));
-    out += `${oneOf(random, ['', '0', '000'])}${size.toString(16)}${oneOf(random, ['', '', ';ext="v"'])}\r\n${body.slice(at, at + size)}\r\n`;
+    // Extensions are refused once there are 256 bytes of them.
+    const extension = at < 20_000 ? oneOf(random, ['', '', ';ext="v"']) : '';
+    out += `${oneOf(random, ['', '0', '000'])}${size.toString(16)}${extension}\r\n${body.slice(at, at + size)}\r\n`;
     at += size;
   }
   return `${out}0\r\n${oneOf(random, ['', 'X-Trailer: 1\r\n', 'X-Trailer: 1\r\nx-trailer: 2\r\n'])}\r\n`;
@@ -54,11 +68,12 @@ function framed(random: Random, fields: string, body: string): string {
 function generate(random: Random): Exchange {
   const method = oneOf(random, ['GET', 'GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'PATCH', 'OPTIONS', 'REPORT']);
   const path = oneOf(random, ['/', '/a%2Fb?c=d&e', '//x/../y', '/?', '/%00', "/a;b='c'*~"]);
-  const requestFields = `Host: h:1\r\n${oddFields(random)}`;
   const hasBody = !['GET', 'HEAD', 'OPTIONS'].includes(method);
-  const rest = hasBody ? framed(random, requestFields, noise(random, 100_000)) : `${requestFields}\r\n`;
+  const expectsContinue = hasBody && random() < 0.15;
+  const requestFields = `Host: h:1\r\n${oddFields(random)}${expectsContinue ? 'Expect: 100-continue\r\n' : ''}`;
+  const rest = hasBody ? framed(random, requestFields, content(random, 100_000)) : `${requestFields}\r\n`;
   const request = `${method} ${path} HTTP/1.1\r\n${rest}`;
-  return { method, request, response: generateResponse(random, method) };
+  return { method, request, expectsContinue, response: generateResponse(random, method) };
 }
 
 function generateResponse(random: Random, method: string): string {
@@ -72,65 +87,154 @@ function generateResponse(random: Random, method: string): string {
     const zipped = gzipSync(noise(random, 50_000)).toString('latin1');
     return `${first}${framed(random, `${fields}Content-Encoding: gzip\r\n`, zipped)}`;
   }
-  return first + framed(random, fields, noise(random, 200_000));
+  return first + framed(random, fields, content(random, 200_000));
 }
 
-/** Of the connection or added on the way, and so not part of the message that must stay as it is. */
-const ofTheHop = /^(connection|transfer-encoding|x-request-id|x-svc-.*|x-forwarded-.*|content-length)$/i;
+/** The empty line that ends a head, and where the body begins. */
+const headEnd = '\r\n\r\n';
+const bodyStart = (text: string): number => text.indexOf(headEnd) + headEnd.length;
 
-function endToEnd(lines: readonly string[] = []): readonly string[] {
-  return lines.filter((line) => !ofTheHop.test(line.slice(0, line.indexOf(':'))));
+/**
+ * What a head must keep byte for byte and in its order: every line but those of the hop (`Connection`, `Transfer-Encoding`, which is
+ * compared by itself) and those that the balancer says, without white space around values.
+ */
+function keptLines(text: string): readonly string[] {
+  const ofTheHop = /^(?:connection|transfer-encoding|x-request-id|x-svc-[^:]*|x-forwarded-[^:]*):/i;
+  const lines = text.slice(0, text.indexOf(headEnd)).split('\r\n');
+  return lines.filter((line) => !ofTheHop.test(line)).map((line) => line.replace(/^([^:]*):[ \t]*(.*?)[ \t]*$/s, '$1: $2'));
 }
 
+const isChunked = (text: string): boolean => /\r\ntransfer-encoding: chunked\r\n/i.test(text.slice(0, bodyStart(text)));
+
+/** The interim responses, the final one and its parts. */
 function meaningOfResponse(text: string, method: string): unknown {
+  const interim: (readonly string[])[] = [];
+  let rest = text;
+  while (rest.startsWith('HTTP/1.1 1')) {
+    interim.push(keptLines(rest));
+    rest = rest.slice(bodyStart(rest));
+  }
   const [message] = readResponse(text, [], method, false).messages;
-  return {
-    interim: message?.interim.map((interim) => [interim.status, endToEnd(fieldsOf(interim))]),
-    status: message?.head?.status,
-    reason: message?.head?.reason,
-    fields: endToEnd(message?.fields),
-    body: message?.body,
-    trailers: message?.trailers,
-    isComplete: message?.isComplete,
-  };
+  const { body, trailers, isComplete } = message ?? {};
+  return { interim, head: keptLines(rest), isChunked: isChunked(rest), body, trailers, isComplete };
 }
 
 function meaningOfRequest(text: string): unknown {
   const [message] = readRequests(text).messages;
-  const { head, fields, body, trailers, isComplete } = message ?? {};
-  return { method: head?.method, path: head?.path, host: head?.host, fields: endToEnd(fields), body, trailers, isComplete };
+  const { body, trailers, isComplete } = message ?? {};
+  return { head: keptLines(text), isChunked: isChunked(text), body, trailers, isComplete };
 }
 
-test(`${exchanges} generated exchanges mean the same on both sides of the balancer, on kept connections`, async () => {
+const ignore = (): void => undefined;
+
+/** A replica that answers each request with what `answer` gives at that moment, and tells clients to go on that ask for it. */
+function playingReplica(answer: () => string, arrived: string[]): Promise<FakeReplica> {
+  const connections = new WeakMap<object, (received: string) => void>();
+  return rawReplica((socket, received) => {
+    const read = connections.get(socket) ?? requestReader(socket, answer, arrived);
+    connections.set(socket, read);
+    read(received);
+  });
+}
+
+/** Reads on with everything received so far, so that a long body costs no more than its length. */
+function requestReader(socket: Socket, answer: () => string, arrived: string[]): (received: string) => void {
+  let begin = 0;
+  let seen = 0;
+  let isComplete = false;
+  const parser = new RequestParser(
+    {
+      requestHead: (head) => {
+        if (head.expectsContinue) socket.write(toldToContinue);
+      },
+      body: ignore,
+      requestEnd: () => {
+        isComplete = true;
+      },
+      requestFault: ignore,
+    },
+    defaultHeadLimits,
+  );
+  return (received) => {
+    const chunk = Buffer.from(received.slice(seen), 'latin1');
+    // One request at a time is sent, so that nothing can follow it.
+    let at = 0;
+    while (at < chunk.length) at = parser.feed(chunk, at);
+    seen = received.length;
+    if (!isComplete) return;
+    isComplete = false;
+    arrived.push(received.slice(begin));
+    begin = seen;
+    socket.write(answer(), 'latin1');
+  };
+}
+
+/** Tells when the response to a request was read to its end. */
+class ResponseWatch {
+  readonly #parser = new ResponseParser(defaultHeadLimits);
+  #isOver = false;
+
+  constructor(client: RawClient) {
+    client.socket.on('data', (bytes: Buffer) => this.#parser.feed(bytes, 0));
+  }
+
+  begin(method: string): void {
+    this.#isOver = false;
+    const over = (): void => {
+      this.#isOver = true;
+    };
+    this.#parser.begin(method, false, {
+      responseInterim: ignore,
+      responseHead: ignore,
+      body: ignore,
+      responseEnd: over,
+      responseFault: over,
+    });
+  }
+
+  over(): Promise<true | undefined> {
+    return waitFor('the end of the response', () => this.#isOver || undefined, { everyMs: 1 });
+  }
+}
+
+const toldToContinue = 'HTTP/1.1 100 Continue\r\n\r\n';
+
+/** Sends a request as a client does that waits to be told to go on. */
+async function sendTo(client: RawClient, { request, expectsContinue }: Exchange): Promise<void> {
+  if (!expectsContinue) {
+    client.send(request);
+    return;
+  }
+  client.send(request.slice(0, bodyStart(request)));
+  await client.until(/^HTTP\/1\.1 100 Continue\r\n\r\n/);
+  client.send(request.slice(bodyStart(request)));
+}
+
+test(`${exchanges} generated exchanges are the same through the balancer as without it, on kept connections`, async () => {
   const seed = Math.floor(Math.random() * 2 ** 31);
   const random = seededRandom(seed);
-  let current: Exchange | undefined;
+  let response = '';
   const arrived: string[] = [];
-  const replica = (): Promise<FakeReplica> => {
-    const consumed = new WeakMap<object, number>();
-    return rawReplica((socket, received) => {
-      const from = consumed.get(socket) ?? 0;
-      const text = received.slice(from);
-      if (current === undefined || readRequests(text).messages[0]?.isComplete !== true) return;
-      consumed.set(socket, received.length);
-      arrived.push(text);
-      socket.write(current.response, 'latin1');
-    });
-  };
-  await withReplicas([replica()], async (one) => {
-    if (one === undefined) return;
-    await withBalancer([aBalancerReplica(one.port)], async (balancer) => {
+  await withReplicas([playingReplica(() => response, arrived)], async (replica) => {
+    if (replica === undefined) return;
+    await withBalancer([aBalancerReplica(replica.port)], async (balancer) => {
       let client = new RawClient(balancer.port);
+      let watch = new ResponseWatch(client);
       for (let turn = 0; turn < exchanges; turn += 1) {
-        current = generate(random);
-        const { method, request, response } = current;
+        const exchange = generate(random);
+        const { method, request, expectsContinue } = exchange;
+        response = exchange.response;
         client.received = '';
-        client.send(request);
-        await client.untilResponse(method);
+        watch.begin(method);
+        await sendTo(client, exchange);
+        await watch.over();
         const where = `seed ${seed}, exchange ${turn}`;
+        const direct = (expectsContinue ? toldToContinue : '') + response;
         const ours = { where, response: meaningOfResponse(client.received, method), request: meaningOfRequest(arrived.at(-1) ?? '') };
-        expect(ours).toEqual({ where, response: meaningOfResponse(response, method), request: meaningOfRequest(request) });
-        if (client.ended !== undefined) client = new RawClient(balancer.port);
+        expect(ours).toEqual({ where, response: meaningOfResponse(direct, method), request: meaningOfRequest(request) });
+        if (client.ended === undefined) continue;
+        client = new RawClient(balancer.port);
+        watch = new ResponseWatch(client);
       }
       expect(arrived).toHaveLength(exchanges);
       client.destroy();

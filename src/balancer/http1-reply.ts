@@ -1,7 +1,7 @@
 import type { Trailers } from './http1/chunked-decoder.ts';
 import type { Reply } from './exchange-client.ts';
+import { EventBoundary } from './http1/event-boundary.ts';
 import * as forward from './http1/forward-response.ts';
-import { LF } from './http1/octets.ts';
 import { writeOwnResponse, type OwnResponse } from './http1/own-response.ts';
 import type { RequestHead } from './http1/request-head.ts';
 import type { ResponseHead } from './http1/response-head.ts';
@@ -27,8 +27,7 @@ export class Http1Reply implements Reply {
   #framing: forward.OutgoingFraming = 'none';
   #isPersistent = false;
   #sawContinue = false;
-  /** Whether what was relayed of an event stream is whole events. */
-  #endsBetweenEvents = true;
+  readonly #boundary = new EventBoundary();
 
   constructor(writer: MessageWriter, owner: Http1ReplyOwner) {
     this.#writer = writer;
@@ -41,7 +40,7 @@ export class Http1Reply implements Reply {
     this.#response = undefined;
     this.#isPersistent = false;
     this.#sawContinue = false;
-    this.#endsBetweenEvents = true;
+    this.#boundary.reset();
   }
 
   /** Whether another request may follow on the connection, once the response was written. */
@@ -71,7 +70,7 @@ export class Http1Reply implements Reply {
   body(bytes: Buffer, from: number, to: number): void {
     if (this.#framing === 'chunked') {
       this.#writer.chunk(bytes, from, to);
-      this.#endsBetweenEvents = bytes[to - 1] === LF && bytes[to - 2] === LF;
+      this.#boundary.note(bytes, from, to);
     } else this.#writer.bytes(bytes, from, to);
   }
 
@@ -89,7 +88,7 @@ export class Http1Reply implements Reply {
   /** Says what can be said of the break; the end of the connection says the rest. */
   breakOff(): void {
     const response = this.#response;
-    if (this.#framing === 'chunked' && this.#endsBetweenEvents && response !== undefined && forward.isEventStream(response)) {
+    if (this.#framing === 'chunked' && this.#boundary.isBetweenEvents && response !== undefined && forward.isEventStream(response)) {
       this.#writer.chunk(brokenEventStream, 0, brokenEventStream.length);
     }
     this.#writer.flush();

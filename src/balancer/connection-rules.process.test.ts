@@ -1,0 +1,189 @@
+import { connect as connectHttp2 } from 'node:http2';
+import { connect as connectTls } from 'node:tls';
+import { describe, expect, test } from 'vitest';
+import { aBalancerReplica, withBalancer, type RunningBalancer } from '../../test/support/balancer.ts';
+import { RawClient, rawExchange, rawReplica, scriptedReplica, withReplicas, type FakeReplica } from '../../test/support/raw-http.ts';
+import { waitFor } from '../../test/support/wait-for.ts';
+
+/** One balancer before one replica. */
+async function behind(
+  starting: Promise<FakeReplica>,
+  use: (balancer: RunningBalancer, replica: FakeReplica) => Promise<void>,
+): Promise<void> {
+  await withReplicas([starting], async (replica) => {
+    if (replica !== undefined) await withBalancer([aBalancerReplica(replica.port)], (balancer) => use(balancer, replica));
+  });
+}
+
+const get = 'GET / HTTP/1.1\r\nHost: h\r\n\r\n';
+const getAndClose = 'GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n';
+const ok = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok';
+const statusOf = (text: string): number => Number(/^HTTP\/1\.1 (\d+)/.exec(text)?.[1]);
+
+describe('what is no HTTP/1 is answered with 400 at once, and never waited for', () => {
+  test.each([
+    ['HTTP/0.9', 'GET /\r\n'],
+    ['HTTP/0.9 with a bare LF', 'GET /\n'],
+    ['an HTTP/2 preface', 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'],
+    ['the beginning of a TLS hello', '\u0016\u0003\u0001'],
+    ['an SSH greeting', 'SSH-2.0-OpenSSH_9\r\n'],
+    ['zeros', '\u0000\u0000\u0000\u0000'],
+  ])('%s', async (_, bytes) => {
+    await behind(scriptedReplica(ok), async (balancer, replica) => {
+      const { received, ended } = await rawExchange(balancer.port, bytes);
+      expect([statusOf(received), ended, replica.accepted()]).toEqual([400, 'end', 0]);
+    });
+  });
+
+  test('a TLS client and an HTTP/2 client fail instead of waiting', async () => {
+    await behind(scriptedReplica(ok), async (balancer) => {
+      const failed: string[] = [];
+      const secure = connectTls({ port: balancer.port, host: '127.0.0.1', rejectUnauthorized: false });
+      secure.on('error', () => failed.push('tls'));
+      const session = connectHttp2(balancer.url);
+      session.on('error', () => failed.push('http2'));
+      try {
+        await waitFor('both to fail', () => failed.includes('tls') && failed.includes('http2'));
+      } finally {
+        secure.destroy();
+        session.destroy();
+      }
+      expect((await rawExchange(balancer.port, getAndClose)).received).toMatch(/\r\n\r\nok$/);
+    });
+  });
+});
+
+describe('a connection to a replica is not used again', () => {
+  test.each([
+    ['when a body follows 204', 'HTTP/1.1 204 No Content\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\npoison', 'GET'],
+    ['when a body follows 304', 'HTTP/1.1 304 Not Modified\r\nContent-Length: 6\r\n\r\npoison', 'GET'],
+    ['when a body follows the answer to HEAD', 'HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\npoison', 'HEAD'],
+    ['when a body was announced with 204', 'HTTP/1.1 204 No Content\r\nContent-Length: 6\r\n\r\n', 'GET'],
+    ['when more follows the last chunk', 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\npoison', 'GET'],
+    ['when the replica said that it closes it', 'HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 0\r\n\r\n', 'GET'],
+    ['when the replica speaks HTTP/1.0', 'HTTP/1.0 200 OK\r\nContent-Length: 0\r\n\r\n', 'GET'],
+  ])('%s', async (_, answer, method) => {
+    await behind(scriptedReplica(answer), async (balancer, replica) => {
+      for (let turn = 1; turn <= 4; turn += 1) {
+        const { received } = await rawExchange(balancer.port, getAndClose.replace('GET', method));
+        expect(received.match(/HTTP\/1\.1/g)).toHaveLength(1);
+        expect(received).not.toContain('poison');
+        expect(replica.accepted()).toBe(turn);
+      }
+      await balancer.link.idle();
+    });
+  });
+
+  test('when the response came before the whole request was sent', async () => {
+    const hasty = rawReplica((socket, received) => {
+      if (received.endsWith('\r\n\r\nabc') || received.startsWith('GET')) socket.write(ok);
+    });
+    await behind(hasty, async (balancer, replica) => {
+      const client = new RawClient(balancer.port).send('POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 10\r\n\r\nabc');
+      expect(await client.until(/ok$/)).not.toBeNull();
+      await waitFor('the connection to be dropped', () => replica.connections.size === 0);
+      expect((await rawExchange(balancer.port, getAndClose)).received).toMatch(/\r\n\r\nok$/);
+      expect(replica.accepted()).toBe(2);
+      client.destroy();
+    });
+  });
+
+  test('when the client left in the middle of the response', async () => {
+    await behind(scriptedReplica('HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc'), async (balancer, replica) => {
+      const client = new RawClient(balancer.port).send(get);
+      await client.until(/abc$/);
+      client.destroy();
+      await waitFor('the connection to be dropped', () => replica.connections.size === 0);
+      expect(Object.values((await balancer.link.idle()).inFlight)).toEqual([0]);
+    });
+  });
+});
+
+describe('what a replica says before and beside its answer', () => {
+  test('100 and 103 pass, others do not, and 8 are not too many', async () => {
+    const early =
+      'HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 102 Processing\r\n\r\nHTTP/1.1 103 Early Hints\r\n\r\nHTTP/1.1 199 Odd\r\n\r\n'.repeat(2);
+    await behind(scriptedReplica(early + ok), async (balancer) => {
+      const { received } = await rawExchange(balancer.port, getAndClose);
+      expect([...received.matchAll(/HTTP\/1\.1 (\d+)/g)].map(([, status]) => status)).toEqual(['100', '103', '100', '103', '200']);
+    });
+  });
+
+  test('interim responses without end are 502', async () => {
+    await behind(scriptedReplica('HTTP/1.1 102 Processing\r\n\r\n'.repeat(9)), async (balancer) => {
+      expect(statusOf((await rawExchange(balancer.port, getAndClose)).received)).toBe(502);
+    });
+  });
+
+  test('a client of HTTP/1.0 gets no interim response', async () => {
+    await behind(scriptedReplica(`HTTP/1.1 103 Early Hints\r\n\r\n${ok}`), async (balancer) => {
+      const { received } = await rawExchange(balancer.port, 'GET / HTTP/1.0\r\n\r\n');
+      expect(received.match(/HTTP\/1\.1/g)).toHaveLength(1);
+    });
+  });
+
+  test('101 in answer to an upgrade that is not passed on is 502', async () => {
+    const switching = 'HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n';
+    let asked = '';
+    const replica = rawReplica((socket, received) => {
+      asked = received;
+      socket.write(switching);
+    });
+    await behind(replica, async (balancer) => {
+      const request =
+        'GET / HTTP/1.1\r\nHost: h\r\nConnection: Upgrade, HTTP2-Settings, close\r\nUpgrade: h2c\r\nHTTP2-Settings: AAAA\r\n\r\n';
+      expect(statusOf((await rawExchange(balancer.port, request)).received)).toBe(502);
+      expect(asked).not.toMatch(/upgrade|http2-settings|h2c/i);
+    });
+  });
+});
+
+describe('a request that turns out to be wrong', () => {
+  test('in its body: the replica gets no end that looks proper, and the client 400', async () => {
+    let received = '';
+    const reading = rawReplica((_, all) => {
+      received = all;
+    });
+    await behind(reading, async (balancer, replica) => {
+      const client = new RawClient(balancer.port).send('POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n');
+      await waitFor('the first chunk', () => received.endsWith('3\r\nabc\r\n'));
+      client.send('zz\r\n');
+      expect(statusOf(await client.closed())).toBe(400);
+      await waitFor('the connection to be dropped', () => replica.connections.size === 0);
+      expect(received).toMatch(/3\r\nabc\r\n$/);
+      await balancer.link.idle();
+      client.destroy();
+    });
+  });
+
+  test('behind a good one: the good one is answered, then it is refused, and nothing after it is looked at', async () => {
+    let asked = 0;
+    const counting = rawReplica((socket) => {
+      asked += 1;
+      socket.write(ok);
+    });
+    await behind(counting, async (balancer) => {
+      const { received } = await rawExchange(balancer.port, `${get}GET /\u0000 HTTP/1.1\r\nHost: h\r\n\r\n${get}`);
+      expect([...received.matchAll(/HTTP\/1\.1 (\d+)/g)].map(([, status]) => status)).toEqual(['200', '400']);
+      expect(asked).toBe(1);
+    });
+  });
+});
+
+test.each([
+  ['with LF', 'data: 1\n\n'],
+  ['with CRLF', 'data: 1\r\n\r\n'],
+  ['with CR', 'data: 1\r\r'],
+])('the reader of an event stream that breaks off is told so by an event: lines that end %s', async (_, event) => {
+  const answer = `HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n${event.length}\r\n${event}\r\n`;
+  await behind(
+    scriptedReplica(answer, (socket) => setTimeout(() => socket.end(), 50)),
+    async (balancer) => {
+      const client = new RawClient(balancer.port).send(get);
+      const text = await client.closed();
+      expect(text).toContain('event: error\ndata: {"error":');
+      expect(text).not.toMatch(/0\r\n\r\n$/);
+      client.destroy();
+    },
+  );
+});
