@@ -2,7 +2,6 @@ import { existsSync } from 'node:fs';
 import type { ApiClient } from '../api/client.ts';
 import type { RouteReply } from '../api/contract.ts';
 import type { Clock } from '../shared/clock.ts';
-import { isOlderVersion } from '../shared/compare-versions.ts';
 import { hasErrno, SvcError } from '../shared/errors.ts';
 import type { HomePaths } from '../shared/paths.ts';
 
@@ -38,7 +37,9 @@ export function createConnection(paths: HomePaths, clock: Clock, signal: AbortSi
   /** One that is older than this command makes room, and counts as none. */
   async function probeCurrent(api: ApiClient): Promise<RouteReply<'health'> | undefined> {
     const health = await probe(api);
-    if (health === undefined || !isOlderVersion(health.version, version)) return health;
+    if (health === undefined || health.version === version) return health;
+    const { isOlderVersion } = await import('../shared/compare-versions.ts');
+    if (!isOlderVersion(health.version, version)) return health;
     const { retireController } = await import('./controller-process.ts');
     await retireController(health.pid, { clock, signal });
     return undefined;
