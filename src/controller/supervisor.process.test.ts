@@ -24,7 +24,7 @@ interface Followed {
 interface World {
   /** Supervises the program; what it starts is of the given version. */
   readonly supervise: (
-    change: { readonly starts: string; readonly wants: string; readonly renewal?: Supervised['renewal'] },
+    change: { readonly starts: string; readonly wants: string; readonly config?: string; readonly renewal?: Supervised['renewal'] },
     clock?: Clock,
   ) => Promise<Followed>;
 }
@@ -35,17 +35,17 @@ async function withSupervisors(use: (world: World) => Promise<void>): Promise<vo
     const all: Followed[] = [];
     try {
       await use({
-        async supervise({ starts, wants, renewal = 'restart' }, clock = systemClock) {
+        async supervise({ starts, wants, config, renewal = 'restart' }, clock = systemClock) {
           const socketPath = join(home, 'p.sock');
           const story: Story = { ups: [], ends: [] };
           const supervisor = new Supervisor(
             {
               name: 'program',
-              argv: [program, socketPath, starts],
+              argv: [program, socketPath, starts, ...(config === undefined ? [] : [config])],
               socketPath,
               logFile: join(home, 'program.log'),
               known: null,
-              wanted: { version: wants },
+              wanted: { version: wants, config: 'new' },
               renewal,
             },
             {
@@ -119,6 +119,17 @@ test('an old one that hands over goes on, its successor is followed, and nobody 
     expect(story.ups.every(isAlive)).toBe(true);
     await supervisor.end(0);
     expect(story.ups.filter(isAlive)).toEqual([]);
+  });
+});
+
+test('one with another configuration is renewed like one of another version', async () => {
+  await withSupervisors(async ({ supervise }) => {
+    const before = await supervise({ starts: 'new', wants: 'new', config: 'old', renewal: 'hand-over' });
+    expect(before.story.ups).toHaveLength(1);
+    await before.supervisor.release();
+    const { story } = await supervise({ starts: 'never', wants: 'new', renewal: 'hand-over' });
+    await waitFor('the successor', () => story.ups.length === 2);
+    expect(story.ends).toEqual([]);
   });
 });
 

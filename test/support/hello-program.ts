@@ -3,11 +3,11 @@ import { renameSync, rmSync } from 'node:fs';
 import { createServer, type Socket } from 'node:net';
 
 /**
- * A process as the supervisor knows them, for its tests: `hello-program.ts SOCKET VERSION`. Says hello on the Unix socket and speaks ten times a
+ * A process as the supervisor knows them, for its tests: `hello-program.ts SOCKET VERSION [CONFIG]`. Says hello on the Unix socket and speaks ten times a
  * second. Asked to hand over it starts a successor of version `new`, lets go of its connections when that one is there, and lives on, as one
  * does that still has requests.
  */
-const [, self = '', path = '', version = ''] = process.argv;
+const [, self = '', path = '', version = '', config = 'new'] = process.argv;
 const sockets = new Set<Socket>();
 const isSuccessor = process.send !== undefined;
 const ownPath = isSuccessor ? `${path}.${process.pid}` : path;
@@ -19,7 +19,7 @@ const server = createServer((socket) => {
   socket.on('data', (data) => {
     if (data.toString().includes('hand-over')) handOver();
   });
-  socket.write(`${JSON.stringify({ type: 'hello', pid: process.pid, version })}\n`);
+  socket.write(`${JSON.stringify({ type: 'hello', pid: process.pid, version, config })}\n`);
 });
 
 function handOver(): void {

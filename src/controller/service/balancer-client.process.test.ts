@@ -1,0 +1,86 @@
+import { rmSync } from 'node:fs';
+import { createServer, type Server, type Socket } from 'node:net';
+import { join } from 'node:path';
+import { pino } from 'pino';
+import { expect, test } from 'vitest';
+import { withTempHome } from '../../../test/support/temp-home.ts';
+import { waitFor } from '../../../test/support/wait-for.ts';
+import type { BalancerReport } from '../../domain/balancer-link.ts';
+import { systemClock } from '../../shared/clock.ts';
+import { BalancerClient } from './balancer-client.ts';
+
+/** A balancer's end of the link: what it was sent, and a way to say something. */
+class FakeBalancer {
+  readonly received: string[] = [];
+  readonly #sockets = new Set<Socket>();
+  readonly #server: Server;
+
+  constructor(path: string, startedAt: number) {
+    rmSync(path, { force: true });
+    this.#server = createServer((socket) => {
+      this.#sockets.add(socket);
+      socket.on('error', () => undefined);
+      socket.on('data', (data) => this.received.push(data.toString()));
+      this.say({ type: 'hello', pid: process.pid, port: 1, startedAt });
+    }).listen(path);
+  }
+
+  say(report: BalancerReport): void {
+    for (const socket of this.#sockets) socket.write(`${JSON.stringify(report)}\n`);
+  }
+
+  stats(requestsTotal: number, more: { readonly inFlight?: Readonly<Record<string, number>>; readonly queued?: number } = {}): void {
+    this.say({ type: 'stats', at: 0, requestsTotal, errorsTotal: 0, inFlight: {}, queued: 0, ...more });
+  }
+
+  end(): void {
+    for (const socket of this.#sockets) socket.destroy();
+    this.#server.close();
+  }
+}
+
+test('a successor is met with the newest set, its count begins anew, and nothing is known between the two', async () => {
+  await withTempHome(async (home) => {
+    const path = join(home, 'b.sock');
+    const arrivals: [count: number, queued: number][] = [];
+    const stop = new AbortController();
+    let balancer = new FakeBalancer(path, 1);
+    const client = new BalancerClient(path, systemClock, pino({ level: 'silent' }), {
+      arrivals: (count, queued) => arrivals.push([count, queued]),
+      suspect: () => undefined,
+    });
+    const running = client.run(stop.signal);
+    try {
+      await waitFor('the hello', () => client.view.connected);
+      client.send({ type: 'replicas', epoch: 'e', revision: 7, replicas: [] });
+      balancer.stats(100, { inFlight: { 1: 2 }, queued: 3 });
+      balancer.stats(105, { inFlight: { 1: 2 }, queued: 3 });
+      await waitFor('the figures', () => arrivals.length === 2);
+      expect([arrivals, client.view]).toEqual([
+        [
+          [0, 3],
+          [5, 3],
+        ],
+        { connected: true, inFlight: { 1: 2 }, queued: 3, reports: 2, hellos: 1 },
+      ]);
+      balancer.end();
+      await waitFor('the link to break', () => !client.view.connected);
+      expect(client.view).toEqual({ connected: false, inFlight: {}, queued: 0, reports: 2, hellos: 1 });
+      balancer = new FakeBalancer(path, 2);
+      await waitFor('the successor', () => balancer.received.join('').includes('"revision":7'));
+      expect(await client.applied(7, 0)).toBe(false);
+      balancer.say({ type: 'applied', epoch: 'e', revision: 7 });
+      balancer.stats(4, { inFlight: { 1: 1 } });
+      await waitFor('its figures', () => arrivals.length === 3);
+      expect([arrivals[2], client.view, await client.applied(7, 0)]).toEqual([
+        [4, 0],
+        { connected: true, inFlight: { 1: 1 }, queued: 0, reports: 3, hellos: 2 },
+        true,
+      ]);
+    } finally {
+      stop.abort();
+      balancer.end();
+      await running;
+    }
+  });
+});
