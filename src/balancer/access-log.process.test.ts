@@ -1,10 +1,15 @@
-import { readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { FakeClock } from '../../test/support/fake-clock.ts';
 import { withTempHome } from '../../test/support/temp-home.ts';
 import { waitFor } from '../../test/support/wait-for.ts';
-import { AccessLog } from './access-log.ts';
+import { AccessLog, type AccessLogOptions } from './access-log.ts';
 import { openRecord } from './access-record.ts';
+
+function open(path: string, clock: FakeClock, options: Partial<AccessLogOptions> = {}): AccessLog {
+  const unexpected = (news: unknown): void => expect.unreachable(String(news));
+  return new AccessLog({ path, clock, rotates: true, onError: unexpected, onLost: unexpected, ...options });
+}
 
 function write(log: AccessLog, count: number): void {
   for (let index = 0; index < count; index += 1) log.add({ ...openRecord(index, 0), requestId: `id-${index}` });
@@ -22,7 +27,7 @@ test('lines are written in order, a fifth of a second later at most, readable by
   await withTempHome(async (dir) => {
     const clock = new FakeClock();
     const path = `${dir}/logs/access.log`;
-    const log = new AccessLog({ path, clock, onError: (message) => expect.unreachable(message) });
+    const log = open(path, clock);
     write(log, 1_000);
     await clock.advance(200);
     await waitFor('the lines', () => linesOf(path).length === 1_000);
@@ -38,7 +43,7 @@ test('it is bounded: a full file is moved aside, and the one before goes', async
   await withTempHome(async (dir) => {
     const clock = new FakeClock();
     const path = `${dir}/access.log`;
-    const log = new AccessLog({ path, clock, onError: (message) => expect.unreachable(message), rotateAt: 10_000 });
+    const log = open(path, clock, { rotateAt: 10_000 });
     let before = 0;
     for (let round = 1; round <= 5; round += 1) {
       write(log, 100);
@@ -54,7 +59,7 @@ test('closing waits for a write that is under way', async () => {
   await withTempHome(async (dir) => {
     const clock = new FakeClock();
     const path = `${dir}/access.log`;
-    const log = new AccessLog({ path, clock, onError: (message) => expect.unreachable(message) });
+    const log = open(path, clock);
     write(log, 2_000);
     write(log, 5);
     await log.close();
@@ -67,7 +72,7 @@ test('what waits is written when it is closed, and a later one goes on in the sa
     const clock = new FakeClock();
     const path = `${dir}/access.log`;
     for (let round = 1; round <= 2; round += 1) {
-      const log = new AccessLog({ path, clock, onError: (message) => expect.unreachable(message) });
+      const log = open(path, clock);
       write(log, 3);
       await log.close();
     }
@@ -75,14 +80,65 @@ test('what waits is written when it is closed, and a later one goes on in the sa
   });
 });
 
-test('a disk that takes nothing is reported once, and harms nothing', async () => {
+test('threads and processes write to one file: their lines stay whole, and those that do not rotate follow the one that does', async () => {
+  await withTempHome(async (dir) => {
+    const clock = new FakeClock();
+    const path = `${dir}/access.log`;
+    const logs = [0, 1, 2].map((index) => open(path, clock, { rotates: index === 0, rotateAt: 100_000 }));
+    let written = 0;
+    for (let round = 1; statSync(`${path}.1`, { throwIfNoEntry: false }) === undefined; round += 1) {
+      for (const log of logs) write(log, 100);
+      written += 300;
+      await clock.advance(200);
+      // What did not go through yet is part of the next batch.
+      await waitFor('some lines', () => linesOf(path).length > 0 || statSync(`${path}.1`, { throwIfNoEntry: false }));
+    }
+    for (const log of logs) write(log, 100);
+    await clock.advance(200);
+    await waitFor('the writers to follow', () => linesOf(path).length >= 300);
+    for (const log of logs) await log.close();
+    const lines = [...linesOf(`${path}.1`), ...linesOf(path)];
+    expect(lines).toHaveLength(written + 300);
+    expect(lines.filter((line) => !line.startsWith('{"at":') || !line.endsWith('"bytes_out":0}'))).toEqual([]);
+  });
+});
+
+test('a file that somebody moved away is begun anew', async () => {
+  await withTempHome(async (dir) => {
+    const clock = new FakeClock();
+    const path = `${dir}/access.log`;
+    const other = open(path, clock, { rotates: false });
+    renameSync(path, `${path}.aside`);
+    write(other, 4);
+    await clock.advance(200);
+    await waitFor('the lines', () => statSync(path, { throwIfNoEntry: false }) !== undefined && linesOf(path).length === 4);
+    await other.close();
+  });
+});
+
+test('a process that was succeeded leaves the rotation to its successor', async () => {
+  await withTempHome(async (dir) => {
+    const clock = new FakeClock();
+    const path = `${dir}/access.log`;
+    const log = open(path, clock, { rotateAt: 100 });
+    log.leaveRotation();
+    write(log, 100);
+    await clock.advance(200);
+    await waitFor('the lines', () => linesOf(path).length === 100);
+    await log.close();
+    expect(statSync(`${path}.1`, { throwIfNoEntry: false })).toBeUndefined();
+  });
+});
+
+test('a disk that takes nothing is reported once, its lines are counted, and it harms nothing', async () => {
   const clock = new FakeClock();
   const errors: string[] = [];
-  const log = new AccessLog({ path: '/dev/full', clock, onError: (message) => errors.push(message) });
+  let lost = 0;
+  const log = open('/dev/full', clock, { onError: (message) => errors.push(message), onLost: (lines) => (lost += lines) });
   for (let round = 1; round <= 3; round += 1) {
     write(log, 10);
     await clock.advance(200);
-    await waitFor('the report', () => errors.length > 0);
+    await waitFor('the report', () => lost === round * 10);
   }
   await log.close();
   expect(errors).toEqual([expect.stringContaining('could not be written')]);
@@ -92,14 +148,15 @@ test('a file that cannot be opened is reported once, tried again, and harms noth
   await withTempHome(async (dir) => {
     const clock = new FakeClock();
     const errors: string[] = [];
+    let lost = 0;
     const path = `${dir}/file/access.log`;
     writeFileSync(`${dir}/file`, 'in the way');
-    const log = new AccessLog({ path, clock, onError: (message) => errors.push(message) });
+    const log = open(path, clock, { onError: (message) => errors.push(message), onLost: (lines) => (lost += lines) });
     write(log, 10);
     await clock.advance(200);
     write(log, 10);
     await clock.advance(200);
-    expect(errors).toEqual([expect.stringContaining('could not be written')]);
+    expect([errors, lost]).toEqual([[expect.stringContaining('could not be written')], 20]);
     rmSync(`${dir}/file`);
     write(log, 10);
     await clock.advance(200);

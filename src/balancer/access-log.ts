@@ -1,4 +1,4 @@
-import { closeSync, fstatSync, mkdirSync, openSync, renameSync, write, writeSync } from 'node:fs';
+import { closeSync, fstatSync, mkdirSync, openSync, renameSync, statSync, write, writeSync } from 'node:fs';
 import { dirname } from 'node:path';
 import type { Clock } from '../shared/clock.ts';
 import { messageOf } from '../shared/errors.ts';
@@ -16,37 +16,56 @@ export interface AccessLogOptions {
   readonly path: string;
   readonly clock: Clock;
   readonly onError: (message: string) => void;
+  /** So many lines are lost. */
+  readonly onLost: (lines: number) => void;
+  /** Whether this writer moves a full file aside. One of those that write to a file does; the others see that it did. */
+  readonly rotates: boolean;
   /** Bytes after which the file is moved to `PATH.1` and begun anew. */
   readonly rotateAt?: number;
 }
 
-/** Appends one JSON line for each request, in batches; never holds up a request. Two files of 64 MiB at most. */
+/**
+ * Appends one JSON line for each request, in batches; never holds up a request. Two files of 64 MiB at most. Several threads and processes may write
+ * to one file: each batch is whole lines and is appended by one call, so lines of different writers stay apart (open(2), O_APPEND); they come in the
+ * order of their batches.
+ */
 export class AccessLog {
   readonly #options: AccessLogOptions;
   readonly #rotateAt: number;
+  #rotates: boolean;
   /** Undefined while it cannot be opened: requests are served all the same. */
   #file: number | undefined;
-  #size = 0;
+  #inode = 0;
   #waiting = '';
+  #waitingLines = 0;
   #isWriting = false;
-  #lost = 0;
+  #isTooSlow = false;
   #isFailing = false;
   #onWritten: (() => void) | undefined;
 
   constructor(options: AccessLogOptions) {
     this.#options = options;
     this.#rotateAt = options.rotateAt ?? rotateAtBytes;
+    this.#rotates = options.rotates;
     this.#open();
     options.clock.every(flushEveryMs, () => this.#flush());
   }
 
   add(record: AccessRecord): void {
     if (this.#waiting.length > maxWaitingCharacters) {
-      this.#lost += 1;
+      if (!this.#isTooSlow) this.#options.onError('The access log loses lines because the disk is too slow.');
+      this.#isTooSlow = true;
+      this.#options.onLost(1);
       return;
     }
     this.#waiting += accessLine(record);
+    this.#waitingLines += 1;
     if (this.#waiting.length >= flushAtCharacters) this.#flush();
+  }
+
+  /** From now on another process moves the file aside when it is full. */
+  leaveRotation(): void {
+    this.#rotates = false;
   }
 
   /** Writes what waits and closes the file; nothing may be added any more. */
@@ -73,45 +92,74 @@ export class AccessLog {
     try {
       mkdirSync(dirname(this.#options.path), { recursive: true, mode: 0o700 });
       this.#file = openSync(this.#options.path, 'a', 0o600);
-      this.#size = fstatSync(this.#file).size;
+      this.#inode = fstatSync(this.#file).ino;
     } catch (error) {
       this.#report(error);
     }
   }
 
-  #flush(): void {
-    if (this.#isWriting || this.#waiting === '') return;
-    if (this.#file === undefined) this.#open();
-    const batch = Buffer.from(this.#waiting);
-    this.#waiting = '';
-    if (this.#file === undefined) return;
-    this.#isWriting = true;
-    this.#writeAll(this.#file, batch, 0);
+  /** Opens the file that has the path now: another writer, or somebody else, may have moved ours away. */
+  #follow(): void {
+    if (this.#file !== undefined && this.#isOurs()) return;
+    this.#letGo();
+    this.#open();
   }
 
-  #writeAll(file: number, batch: Buffer, from: number): void {
+  #isOurs(): boolean {
+    try {
+      return statSync(this.#options.path).ino === this.#inode;
+    } catch {
+      // It is gone, or cannot be reached any more, which opening it will say.
+      return false;
+    }
+  }
+
+  #letGo(): void {
+    if (this.#file !== undefined) closeSync(this.#file);
+    this.#file = undefined;
+  }
+
+  #flush(): void {
+    if (this.#isWriting || this.#waiting === '') return;
+    this.#follow();
+    const batch = Buffer.from(this.#waiting);
+    const lines = this.#waitingLines;
+    this.#waiting = '';
+    this.#waitingLines = 0;
+    if (this.#file === undefined) {
+      this.#options.onLost(lines);
+      return;
+    }
+    this.#isWriting = true;
+    this.#writeAll(this.#file, batch, 0, lines);
+  }
+
+  #writeAll(file: number, batch: Buffer, from: number, lines: number): void {
     write(file, batch, from, batch.length - from, null, (error, written) => {
-      if (error === null && from + written < batch.length) return this.#writeAll(file, batch, from + written);
+      if (error === null && from + written < batch.length) return this.#writeAll(file, batch, from + written, lines);
       this.#isWriting = false;
-      if (error === null) this.#settle(batch.length);
-      else this.#report(error);
+      if (error === null) this.#settle();
+      else {
+        this.#report(error);
+        this.#options.onLost(lines);
+      }
       return this.#onWritten?.();
     });
   }
 
-  #settle(written: number): void {
+  #settle(): void {
     this.#isFailing = false;
-    this.#size += written;
-    if (this.#lost > 0) this.#options.onError(`The access log lost ${this.#lost} lines because the disk was too slow.`);
-    this.#lost = 0;
-    if (this.#size >= this.#rotateAt) this.#rotate();
+    this.#isTooSlow = false;
+    if (this.#rotates && this.#onWritten === undefined) this.#rotateWhenFull();
   }
 
-  #rotate(): void {
+  #rotateWhenFull(): void {
+    const { path } = this.#options;
     try {
-      renameSync(this.#options.path, `${this.#options.path}.1`);
-      if (this.#file !== undefined) closeSync(this.#file);
-      this.#file = undefined;
+      // The process before or after this one may have done it a moment ago: what has the path now is not full then.
+      if (this.#file === undefined || fstatSync(this.#file).size < this.#rotateAt || !this.#isOurs()) return;
+      renameSync(path, `${path}.1`);
+      this.#letGo();
       this.#open();
     } catch (error) {
       this.#report(error);

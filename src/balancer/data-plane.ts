@@ -52,7 +52,13 @@ export class DataPlane {
     this.#replicas = new ReplicaSet(createPolicy(config.policy), random, { clock, deadlines, crashed, metrics }, row);
     const tally = new SharedQueueTally(row);
     this.#waitingRoom = new WaitingRoom({ deadlines, limits: config.queue, tally, threads: row.board.threads });
-    this.#accessLog = new AccessLog({ path: config.accessLog, clock, onError: (message) => logger.error(message) });
+    this.#accessLog = new AccessLog({
+      path: config.accessLog,
+      clock,
+      rotates: row.thread === 0,
+      onError: (message) => logger.error(message),
+      onLost: (lines) => metrics.logLinesLost(lines),
+    });
     this.#context = {
       config,
       headLimits: { lineBytes: config.maxRequestLineBytes, headBytes: config.maxHeaderBytes, fields: config.maxHeaderCount },
@@ -94,6 +100,7 @@ export class DataPlane {
 
   /** Accepts no more, as another process does; serves the connections that are open until their clients close them, or for `graceMs`. */
   async leave(graceMs: number): Promise<void> {
+    this.#accessLog.leaveRotation();
     await this.#listener.leave(graceMs);
     await this.#accessLog.close();
   }
