@@ -2,15 +2,19 @@ import type { Socket } from 'node:net';
 import { bytesReadOrError, endOfFile, newShutdownRequest, newWriteRequest, takeHandle, wasAsync } from './node-internals.ts';
 import type { StreamHandle, WriteRequest } from './node-internals.ts';
 import type { Transport, TransportUser } from './transport.ts';
+import { sendSoon, type Batched } from './write-batch.ts';
 
 /** Every read of the thread goes here: it is worked on before the next one happens. */
 const readBuffer = Buffer.allocUnsafeSlow(65_536);
+
+/** So much is not held back any longer, so that a big body does not pile up while its next pieces are read. */
+const sendAtBytes = 65_536;
 
 /**
  * A TCP connection or Unix socket without Node's stream classes: reads come in one buffer that all connections share, and writes that the kernel
  * takes at once, as nearly all are, leave no trace. That halves what a request costs.
  */
-export class HandleTransport implements Transport {
+export class HandleTransport implements Transport, Batched {
   readonly remoteAddress: string;
   readonly isSecure = false;
   isPaused = true;
@@ -20,6 +24,11 @@ export class HandleTransport implements Transport {
   #early: Buffer | undefined;
   /** Free for the next write. */
   #request: WriteRequest | undefined = newWriteRequest();
+  /** Written, but not handed to the kernel yet: text, and what comes behind it. */
+  #text = '';
+  #parts: Buffer[] = [];
+  #collected = 0;
+  #isDue = false;
   /** Writes that go on in the background. */
   #pending = 0;
   #isEnding = false;
@@ -56,19 +65,43 @@ export class HandleTransport implements Transport {
   }
 
   text(text: string): void {
-    const handle = this.#handle;
-    if (handle === undefined) return;
-    const request = this.#request ?? newWriteRequest();
-    this.#written(handle.writeLatin1String(request, text), request);
+    if (this.#handle === undefined) return;
+    if (this.#parts.length === 0) this.#text += text;
+    else this.#parts.push(Buffer.from(text, 'latin1'));
+    this.#collect(text.length);
   }
 
   bytes(bytes: Buffer): void {
+    if (this.#handle === undefined) return;
+    this.#parts.push(bytes);
+    this.#collect(bytes.length);
+  }
+
+  sendNow(): void {
+    this.#isDue = false;
+    this.#collected = 0;
     const handle = this.#handle;
-    if (handle === undefined) return;
+    if (handle === undefined || this.#parts.length + this.#text.length === 0) return;
     const request = this.#request ?? newWriteRequest();
-    const error = handle.writeBuffer(request, bytes);
-    if (error === 0 && wasAsync()) request.buffer = bytes;
-    this.#written(error, request);
+    const text = this.#text;
+    this.#text = '';
+    if (this.#parts.length === 0) {
+      this.#written(handle.writeLatin1String(request, text), request, undefined);
+      return;
+    }
+    const parts = this.#parts;
+    this.#parts = [];
+    if (text !== '') parts.unshift(Buffer.from(text, 'latin1'));
+    this.#written(handle.writev(request, parts, true), request, parts);
+  }
+
+  #collect(bytes: number): void {
+    this.#collected += bytes;
+    if (this.#collected >= sendAtBytes) this.sendNow();
+    else if (!this.#isDue) {
+      this.#isDue = true;
+      sendSoon(this);
+    }
   }
 
   pause(): void {
@@ -85,6 +118,9 @@ export class HandleTransport implements Transport {
 
   end(onSent?: () => void): void {
     if (this.#handle === undefined || this.#isEnding) return;
+    this.sendNow();
+    // The peer may have been found gone just now.
+    if (this.#handle === undefined) return;
     this.#isEnding = true;
     const request = newShutdownRequest();
     request.oncomplete = () => {
@@ -96,6 +132,7 @@ export class HandleTransport implements Transport {
   }
 
   reset(): void {
+    this.sendNow();
     this.#isResetting = true;
     if (this.#pending > 0) return;
     const handle = this.#handle;
@@ -126,7 +163,7 @@ export class HandleTransport implements Transport {
     } else this.destroy();
   }
 
-  #written(error: number, request: WriteRequest): void {
+  #written(error: number, request: WriteRequest, bytes: readonly Uint8Array[] | undefined): void {
     if (error !== 0) return this.destroy();
     if (!wasAsync()) {
       this.#request = request;
@@ -134,6 +171,7 @@ export class HandleTransport implements Transport {
     }
     this.#request = undefined;
     this.#pending += 1;
+    request.buffer = bytes;
     request.oncomplete = (status) => this.#sent(status, request);
     return undefined;
   }

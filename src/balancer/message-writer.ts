@@ -27,7 +27,7 @@ export class MessageWriter {
       return;
     }
     this.#putText();
-    this.#put(bytes.subarray(from, to));
+    this.#put(Buffer.from(bytes.subarray(from, to)));
   }
 
   /** `bytes[from, to)`, a piece of a body as one chunk. */
@@ -50,7 +50,7 @@ export class MessageWriter {
   flush(): boolean {
     if (this.#bytes > 0) {
       this.#putText();
-      this.#transport.bytes(Buffer.concat(this.#parts, this.#bytes));
+      for (const part of this.#parts) this.#transport.bytes(part);
       this.clear();
     } else if (this.#text !== '') {
       this.#transport.text(this.#text);

@@ -12,7 +12,8 @@ export interface StreamHandle {
   readStop(): number;
   /** Zero, or a negative error. When `wasAsync()` is true afterwards, `request.oncomplete` follows; else the request may be used again. */
   writeLatin1String(request: WriteRequest, text: string): number;
-  writeBuffer(request: WriteRequest, bytes: Uint8Array): number;
+  /** `areBuffers`: whether all parts are bytes. */
+  writev(request: WriteRequest, parts: readonly Uint8Array[], areBuffers: true): number;
   shutdown(request: CompletionRequest): number;
   close(done: () => void): void;
   /** TCP only. */
@@ -27,7 +28,7 @@ export interface CompletionRequest {
 /** A write. */
 export interface WriteRequest extends CompletionRequest {
   /** Keeps the bytes alive. */
-  buffer: Uint8Array | undefined;
+  buffer: readonly Uint8Array[] | undefined;
 }
 
 interface StreamBinding {
