@@ -12,6 +12,8 @@ export class Attempt {
   stream: ReplicaStream | undefined;
   #cancelDial: CancelDial | undefined;
   #isEnded = false;
+  /** The request was sent, and no byte came back yet. */
+  #isUnanswered = false;
 
   constructor(replica: Replica) {
     this.replica = replica;
@@ -32,6 +34,19 @@ export class Attempt {
     });
   }
 
+  /** The request is being sent. */
+  noteSent(): void {
+    this.#isUnanswered = true;
+    this.replica.noteSent();
+  }
+
+  /** The first byte of a response came, so many ms after the request was sent. */
+  noteFirstByte(ms: number): void {
+    if (!this.#isUnanswered) return;
+    this.#isUnanswered = false;
+    this.replica.noteFirstByte(ms);
+  }
+
   /** The response was read to its end: the connection may serve another request. */
   release(response: ResponseHead, isRequestSent: boolean): void {
     this.stream?.release(response, isRequestSent);
@@ -45,6 +60,7 @@ export class Attempt {
     this.#cancelDial?.();
     this.stream?.destroy();
     this.stream = undefined;
+    if (this.#isUnanswered) this.replica.noteUnanswered();
     this.replica.endAttempt();
   }
 }

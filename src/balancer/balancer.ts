@@ -15,12 +15,15 @@ import { BalancerMetrics, type BalancerMoment } from './metrics/balancer-metrics
 import { Predecessors } from './predecessors.ts';
 import type { PlacedReplica } from './replica.ts';
 import { Slots } from './slots.ts';
+import { StallWatch } from './stall-watch.ts';
 import { StatsPacer } from './stats-report.ts';
 import { startSuccessor, tellPredecessor, type Inherited } from './successor.ts';
 import { Threads } from './threads.ts';
 import { TrafficTotals } from './traffic-totals.ts';
 
 const statsEveryMs = 250;
+/** How often silent replicas are looked for, ms. */
+const lookEveryMs = 250;
 const suspectEveryMs = 1_000;
 const bytesPerKibibyte = 1_024;
 /** How long a successor may take until it serves: it has to read its code from a disk that may be busy. */
@@ -55,6 +58,7 @@ export class Balancer {
   readonly #board: Board;
   readonly #slots: Slots;
   readonly #totals: TrafficTotals;
+  readonly #stallWatch: StallWatch;
   readonly #lastReplicas: LastReplicas;
   readonly #control: ControlServer;
   readonly #metrics: BalancerMetrics;
@@ -68,6 +72,7 @@ export class Balancer {
   #port = 0;
   #newest: ReplicasCommand | undefined;
   #setNumber = 0;
+  #placed: readonly PlacedReplica[] = [];
   /** `starting`: a successor is coming up. `left`: it serves, and we finish what we have. */
   #handOver: 'none' | 'starting' | 'left' = 'none';
   #following: Following | undefined;
@@ -82,6 +87,7 @@ export class Balancer {
     this.#board = Board.create(config.threads);
     this.#slots = new Slots(this.#board);
     this.#totals = new TrafficTotals(this.#board);
+    this.#stallWatch = new StallWatch(this.#board);
     this.#metrics = new BalancerMetrics({
       config,
       clock: deps.clock,
@@ -132,6 +138,7 @@ export class Balancer {
     tellPredecessor();
     void this.#metrics.start();
     clock.every(statsEveryMs, () => this.#reportStats());
+    clock.every(lookEveryMs, () => this.#lookForSilent());
     const { service, host, threads } = config;
     logger.info({ service, host, port: this.#port, threads, maxConnections, replicas: last?.length ?? 0 }, 'Listening');
     return this.#port;
@@ -196,6 +203,7 @@ export class Balancer {
   #place(replicas: readonly BalancerReplica[]): readonly PlacedReplica[] {
     const placed = this.#slots.place(replicas);
     this.#metrics.setReplicas(placed);
+    this.#placed = placed;
     return placed;
   }
 
@@ -294,6 +302,13 @@ export class Balancer {
       queued: this.#board.sumOfThreads('queued'),
     } as const;
     if (this.#pacer.isDue(stats, clock.monotonic())) this.#control.broadcast(stats);
+  }
+
+  #lookForSilent(): void {
+    for (const { id } of this.#stallWatch.look(this.#placed, this.#deps.clock.monotonic())) {
+      this.#deps.logger.warn({ replica: id }, 'A replica answers nothing while others do; new requests go elsewhere until it does');
+      this.#suspect(id, 'timeout');
+    }
   }
 
   #suspect(replicaId: number, reason: SuspectReason): void {

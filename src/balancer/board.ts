@@ -27,11 +27,12 @@ export type ThreadFigure = keyof typeof ofThread;
 const momentary: readonly ThreadFigure[] = ['connections', 'queued', 'queuedKibibytes'];
 
 /** One of each for each thread and replica. */
-const ofRow = { inFlight: 0, unanswered: 1, heardAt: 2, answers: 3, answerMs: 4 } as const;
+const ofRow = { inFlight: 0, unanswered: 1, waitingSince: 2, heardAt: 3, answers: 4, answerMs: 5 } as const;
 
 /**
- * What a thread counts of a replica. `inFlight`: attempts. `unanswered`: requests sent there of which no byte came back yet. `heardAt`: tick of the
- * last byte from there, or of the first request that is unanswered. `answers`: first bytes so far. `answerMs`: how long they took lately.
+ * What a thread counts of a replica. `inFlight`: attempts. `unanswered`: requests sent there of which no byte came back yet.
+ * `waitingSince`: tick at which the first of them was sent. `heardAt`: tick of the last byte from there. `answers`: first bytes so far, which begin
+ * anew after 2^32. `answerMs`: how long they usually took lately.
  */
 export type RowFigure = keyof typeof ofRow;
 const rowFigures = Object.keys(ofRow).length;

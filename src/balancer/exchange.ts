@@ -211,6 +211,7 @@ export class Exchange implements ReplicaStreamUser {
   #send(stream: ReplicaStream): void {
     this.#phase = 'sent';
     this.#timesSent += 1;
+    this.#attempt?.noteSent();
     this.#record.sentMs = this.#elapsed();
     stream.begin(this, this.#head, this.#client.forwarded, this.#record.requestId);
     for (const bytes of this.#replay.parts) stream.body(bytes, 0, bytes.length);
@@ -255,6 +256,7 @@ export class Exchange implements ReplicaStreamUser {
     if (this.#waiting !== undefined) this.#context.waitingRoom.leave(this.#waiting);
     this.#replay.release();
     this.#record.firstByteMs = this.#elapsed();
+    this.#attempt?.noteFirstByte(this.#record.firstByteMs - (this.#record.sentMs ?? 0));
   }
 
   #ownLines(): string {
@@ -280,6 +282,7 @@ export class Exchange implements ReplicaStreamUser {
     if (this.#fault !== undefined) return this.#replicaBroke(this.#fault);
     this.#progress();
     this.#isCommitted = this.#phase === 'relaying';
+    this.#attempt?.replica.noteHeard();
     const isClientReady = this.#client.reply.flush();
     if (this.#isResponseRead) return this.#finish();
     return isClientReady ? undefined : this.#attempt?.stream?.pause();

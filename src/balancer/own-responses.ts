@@ -25,9 +25,9 @@ export function noReadyReplica(config: BalancerConfig): OwnResponse {
 }
 
 /** A request cannot wait for a replica. `otherwise`: the answer when there is no hope of one. */
-export function notQueued(config: BalancerConfig, refusal: QueueRefusal, otherwise: OwnResponse): OwnResponse {
-  if (refusal === 'full') return queueFull(config);
-  return refusal === 'late' ? waitedInVain(config, otherwise) : otherwise;
+export function notQueued(config: BalancerConfig, why: QueueRefusal, otherwise: OwnResponse): OwnResponse {
+  if (why === 'full') return queueFull(config);
+  return why === 'late' ? waitedInVain(config, otherwise) : otherwise;
 }
 
 /** More requests wait for a replica than may, or larger ones. */

@@ -39,6 +39,7 @@ export class Replica implements Candidate {
   // In the row of this thread, which nobody else writes.
   readonly #inFlight: number;
   readonly #unanswered: number;
+  readonly #waitingSince: number;
   readonly #heardAt: number;
   readonly #answers: number;
   readonly #answerMs: number;
@@ -58,6 +59,7 @@ export class Replica implements Candidate {
     this.#isStalled = board.slotCell('isStalled', slot);
     this.#inFlight = board.rowCell('inFlight', thread, slot);
     this.#unanswered = board.rowCell('unanswered', thread, slot);
+    this.#waitingSince = board.rowCell('waitingSince', thread, slot);
     this.#heardAt = board.rowCell('heardAt', thread, slot);
     this.#answers = board.rowCell('answers', thread, slot);
     this.#answerMs = board.rowCell('answerMs', thread, slot);
@@ -132,7 +134,7 @@ export class Replica implements Candidate {
   noteSent(): void {
     const cells = this.#cells;
     const before = cells[this.#unanswered] ?? 0;
-    if (before === 0) cells[this.#heardAt] = this.#tick;
+    if (before === 0) cells[this.#waitingSince] = this.#tick;
     cells[this.#unanswered] = before + 1;
   }
 

@@ -1,0 +1,45 @@
+import { expect, test } from 'vitest';
+import { aBalancerReplica, withBalancer } from '../../test/support/balancer.ts';
+import { openLoad } from '../../test/support/load.ts';
+import { httpReplica, withReplicas, type FakeReplica } from '../../test/support/raw-http.ts';
+import { waitFor } from '../../test/support/wait-for.ts';
+
+const steady = (): Promise<FakeReplica> => httpReplica((_, response) => setTimeout(() => response.end('ok'), 20));
+
+test('a replica that accepts and never answers gets no new requests after a moment, and again once it answers', async () => {
+  let isSilent = false;
+  const held: (() => void)[] = [];
+
+  const hanging = httpReplica((_, response) => {
+    if (isSilent) held.push(() => response.end('late'));
+    else setTimeout(() => response.end('ok'), 20);
+  });
+  await withReplicas([steady(), steady(), steady(), hanging], async (...replicas) => {
+    await withBalancer(
+      replicas.map(({ port }, index) => aBalancerReplica(port, index + 1)),
+      async (balancer) => {
+        const load = openLoad({ url: balancer.url }, 300);
+        await waitFor('some load', () => load.current().sent > 300);
+        isSilent = true;
+        await waitFor('suspicion', () =>
+          balancer.link.of('suspect').some(({ replicaId, reason }) => replicaId === 4 && reason === 'timeout'),
+        );
+        const stuck = held.length;
+        expect(stuck).toBeGreaterThan(1);
+        const before = load.current().sent;
+        await waitFor('more load', () => load.current().sent > before + 600);
+        // One may have been on its way when the mark was set.
+        expect(held.length - stuck).toBeLessThanOrEqual(2);
+        isSilent = false;
+        for (const answer of held) answer();
+        await waitFor(
+          'it to be used again',
+          async () => (await fetch(balancer.url, { headers: { connection: 'close' } })).headers.get('x-svc-replica') === '4',
+        );
+        const result = await load.stop();
+        expect(result.statuses).toEqual({ 200: result.sent });
+        await balancer.link.idle();
+      },
+    );
+  });
+});
