@@ -259,7 +259,14 @@ test.for<readonly [name: string, content: string, args: readonly string[], code:
   ['a misspelt field', file.replace('replicas', 'replica'), [], 'SVC_INVALID_TASK', 2],
   ['a variable without a value', file.replace('small', 'null'), [], 'SVC_MISSING_ENV', 2],
   ['a workdir that is not there', `${file}workdir: ./nowhere\n`, [], 'SVC_FILE_NOT_FOUND', 3],
-  ['what is not there yet', file.replace('replicas: 2', 'pool: {workers: 1}'), [], 'SVC_NOT_SUPPORTED', 2],
+  [
+    'a certificate that is none',
+    file.replace('replicas: 2', 'tls: {keyfile: service.yaml, certfile: service.yaml}'),
+    [],
+    'SVC_BAD_CERTIFICATE',
+    2,
+  ],
+  ['what is not there yet', `${file}num_nodes: 2\n`, [], 'SVC_NOT_SUPPORTED', 2],
 ])('%s is refused before a controller is started', async ([, content, args, code, exit]) => {
   const result = await up(args, {}, content);
   expect({ code: result.code, stdout: result.stdout }).toEqual({ code: exit, stdout: '' });
