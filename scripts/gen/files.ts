@@ -5,6 +5,7 @@ import { renderCliPage } from './cli-page.ts';
 import { renderConfigPage } from './config-page.ts';
 import { renderErrorsPage } from './errors-page.ts';
 import { renderJsonSchema, toJsonSchema } from './json-schema.ts';
+import { renderMetricsPage } from './metrics-page.ts';
 import { renderStatesPage } from './states-page.ts';
 import { renderYamlPage } from './yaml-page.ts';
 
@@ -24,6 +25,7 @@ export const generatedFiles: readonly GeneratedFile[] = [
   { path: 'docs/reference/config.md', render: renderConfigPage },
   { path: 'docs/reference/states.md', render: renderStatesPage },
   { path: 'docs/reference/errors.md', render: renderErrorsPage },
+  { path: 'docs/reference/metrics.md', render: renderMetricsPage },
   { path: 'docs/reference/api.md', render: renderApiDocs },
   { path: 'docs/reference/cli.md', render: renderCliPage },
   { path: 'schemas/openapi.json', render: renderOpenApi },

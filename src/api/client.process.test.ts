@@ -70,6 +70,11 @@ const trips: Readonly<
     gets: 'line 1\nline é\n',
     given: { params: { name: 'chat' }, query: { target: 'replica', id: 2, follow: false, tail: 0 } },
   },
+  serviceMetrics: {
+    go: async ({ client }) => Buffer.concat(await collect(client.text('serviceMetrics', { params: { name: 'chat' } }))).toString(),
+    gets: 'one 1\n',
+    given: { params: { name: 'chat' } },
+  },
   listClusters: { go: ({ client }) => client.call('listClusters', {}), gets: { clusters: [aClusterView] }, given: {} },
   launch: {
     go: ({ client }) => client.call('launch', { body: { mode: 'exec', cluster: 'box', ...source } }),
@@ -134,6 +139,7 @@ test.for(Object.entries(trips))('%s goes to the handler and back', async ([, { g
       terminateReplica: remember({ service: 'chat', replicaId: 3 }),
       serviceEvents: remember(items(anEventView(2), anEventView(3, 'Zeile\nzwei – 二'))),
       serviceLogs: remember(items<string | Uint8Array>('line 1\n', Buffer.from('line é\n'))),
+      serviceMetrics: remember(items('one 1\n')),
       listClusters: remember({ clusters: [aClusterView] }),
       launch: remember({ cluster: aClusterView, jobId: 1 }),
       terminateCluster: remember({ cluster: 'box' }),

@@ -156,6 +156,7 @@ export const contract = {
     }),
     reply: z.string(),
   },
+  serviceMetrics: { params: named, reply: z.string() },
   listClusters: { reply: z.strictObject({ clusters: z.array(clusterView) }) },
   launch: {
     body: z.strictObject({

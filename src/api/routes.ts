@@ -37,6 +37,12 @@ export const routes = {
     reply: 'text',
     summary: 'Log of a replica, the controller or the balancer',
   },
+  serviceMetrics: {
+    method: 'GET',
+    path: '/v1/services/:name/metrics',
+    reply: 'text',
+    summary: 'Metrics of the endpoint, in the text format of Prometheus',
+  },
   listClusters: { method: 'GET', path: '/v1/clusters', reply: 'json', summary: 'All clusters with their jobs' },
   launch: { method: 'POST', path: '/v1/clusters', reply: 'json', summary: 'Runs a task on a new or existing cluster' },
   terminateCluster: { method: 'DELETE', path: '/v1/clusters/:name', reply: 'json', summary: 'Takes a cluster down' },

@@ -6,8 +6,9 @@ import { waitFor } from '../../test/support/wait-for.ts';
 import { AccessLog, type AccessLogOptions } from './access-log.ts';
 import { openRecord } from './access-record.ts';
 
+const unexpected = (news: unknown): void => expect.unreachable(String(news));
+
 function open(path: string, clock: FakeClock, options: Partial<AccessLogOptions> = {}): AccessLog {
-  const unexpected = (news: unknown): void => expect.unreachable(String(news));
   return new AccessLog({ path, clock, rotates: true, onError: unexpected, onLost: unexpected, ...options });
 }
 
@@ -111,8 +112,9 @@ test('a file that somebody moved away is begun anew', async () => {
     renameSync(path, `${path}.aside`);
     write(other, 4);
     await clock.advance(200);
-    await waitFor('the lines', () => statSync(path, { throwIfNoEntry: false }) !== undefined && linesOf(path).length === 4);
+    await waitFor('the file', () => statSync(path, { throwIfNoEntry: false }) !== undefined);
     await other.close();
+    expect([linesOf(path).length, linesOf(`${path}.aside`).length]).toEqual([4, 0]);
   });
 });
 

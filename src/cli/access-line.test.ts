@@ -1,42 +1,87 @@
+import { stripVTControlCharacters } from 'node:util';
 import { expect, test } from 'vitest';
 import { accessLine } from '../balancer/access-line.ts';
-import { openRecord } from '../balancer/access-record.ts';
-import { renderAccessLine } from './access-line.ts';
+import { openRecord, type AccessRecord } from '../balancer/access-record.ts';
+import { accessTitles, isAccessLine, renderAccessLine } from './access-line.ts';
+import type { Tone } from './ui.ts';
 
-const at = Date.parse('2030-01-01T12:00:00.250Z');
-const record = {
-  ...openRecord(at, 0),
+const record: AccessRecord = {
+  ...openRecord(Date.parse('2030-01-01T12:00:00.250Z'), 0),
   requestId: 'r1',
-  method: 'GET',
-  path: '/v1/models',
+  method: 'POST',
+  path: '/v1/chat/completions',
   status: 200,
-  outcome: 'ok' as const,
+  outcome: 'ok',
   attempts: 1,
-  totalMs: 12.34,
+  replica: { id: 2, slot: 0, place: 'local' },
+  reason: 'least_load',
+  loadAtChoice: 3,
+  sentMs: 0.4,
+  firstByteMs: 45.31,
+  totalMs: 12_340,
 };
-const shown = (change: object): string => renderAccessLine(accessLine({ ...record, ...change }).trimEnd());
 
-test('a line that the balancer writes becomes columns', () => {
-  expect(shown({ replica: { id: 2, slot: 0, place: 'local' }, reason: 'least_load', loadAtChoice: 3 })).toBe(
-    '2030-01-01 12:00:00.250Z  200  12.3 ms   replica 2   GET /v1/models  (least_load, 3 in flight)',
-  );
+const plain = { paint: (_: Tone, text: string) => text, outWidth: Number.POSITIVE_INFINITY };
+const marked = { ...plain, paint: (tone: Tone, text: string) => `<${tone}>${text.trim()}</>` };
+const render = (change: Partial<AccessRecord>, ui = plain): string => renderAccessLine(accessLine({ ...record, ...change }).trimEnd(), ui);
+
+test('a line that the balancer writes becomes columns under their titles, in 100 of them', () => {
+  const line = render({});
+  expect([accessTitles, line]).toEqual([
+    'TIME                  CODE   FIRST   TOTAL  REPLICA     CHOSEN (LOAD)    REQUEST',
+    '2030-01-01 12:00:00Z  200   45.3ms   12.3s  2 local     least_load (3)   POST /v1/chat/completions',
+  ]);
+  expect(line.length).toBeLessThanOrEqual(100);
 });
 
 test('what went wrong is said', () => {
-  expect(shown({ status: 503, outcome: 'unavailable', code: 'no_ready_replica', attempts: 0, totalMs: 0.4 })).toBe(
-    '2030-01-01 12:00:00.250Z  503  0.4 ms    -           GET /v1/models  (unavailable: no_ready_replica)',
+  const none = { replica: undefined, reason: undefined, sentMs: undefined, firstByteMs: undefined, path: '/' } as const;
+  expect(render({ ...none, status: 503, outcome: 'unavailable', code: 'no_ready_replica', attempts: 0, totalMs: 0.4 })).toBe(
+    '2030-01-01 12:00:00Z  503        -   0.4ms  -           -                POST /  (no_ready_replica)',
   );
-  expect(shown({ status: 0, outcome: 'client_gone', attempts: 2, totalMs: 61_000, replica: { id: 1, slot: 0, place: 'local' }, reason: 'only', loadAtChoice: 0 })).toBe(
-    '2030-01-01 12:00:00.250Z  ---  61.00 s   replica 1   GET /v1/models  (client_gone; 2 attempts; only, 0 in flight)',
+  const failed = [
+    { replicaId: 1, why: 'unreached' },
+    { replicaId: 3, why: 'idle_closed' },
+  ] as const;
+  expect(render({ path: '/', status: 0, outcome: 'client_gone', attempts: 3, failed, totalMs: 61_000, queuedMs: 2_100 })).toBe(
+    '2030-01-01 12:00:00Z  ---   45.3ms   1m01s  2 local     least_load (3)   POST /  (the client left; waited 2.1s; 3 attempts: 1 unreached, 3 idle_closed)',
   );
+  expect(render({ path: '/', status: 502, outcome: 'unavailable', code: 'replica_broke_protocol', fault: 'bad_chunk' })).toMatch(
+    /POST \/ {2}\(replica_broke_protocol, bad_chunk\)$/,
+  );
+  expect(render({ outcome: 'truncated' })).toMatch(/\(the replica broke off\)$/);
+  expect(render({ method: 'GET', status: 101, protocol: 'ws' })).toMatch(/\(WebSocket\)$/);
+});
+
+test('on a terminal it fits by cutting the path, and is coloured by how the request ended', () => {
+  const long = { path: `/${'p'.repeat(200)}`, outcome: 'truncated' } as const;
+  const line = render(long, { ...plain, outWidth: 120 });
+  expect(line).toHaveLength(120);
+  expect(line).toMatch(/p… {2}\(the replica broke off\)$/);
+  expect(render({}, marked)).toContain('<good>200</>');
+  expect(render({ status: 404 }, marked)).toContain('<busy>404</>');
+  expect(render(long, marked)).toContain('<bad>200</>');
 });
 
 test('a path cannot write to the terminal', () => {
   // The balancer refuses such a request; a line of the log may still hold one.
-  const line = { ...JSON.parse(accessLine(record)), path: '/a\u001B[2Jb\u0007c' };
-  expect(renderAccessLine(JSON.stringify(line))).toContain('GET /ab c');
+  const line = JSON.stringify({ ...JSON.parse(accessLine(record)), path: '/a\u001B[2Jb\u0007c', reason: '\u001B[2J', place: '\u0007' });
+  const shown = renderAccessLine(line, plain);
+  expect(shown).toContain('POST /ab c');
+  expect(stripVTControlCharacters(shown)).toBe(shown);
 });
 
-test.for(['half a li', '{"at": "no number"}', '[]', 'null'])('a line that is not understood is shown as it is: %s', (line) => {
-  expect(renderAccessLine(line)).toBe(line);
+test('what the process itself said stands between the requests', () => {
+  const said = { level: 50, time: '2030-01-01T12:00:00.250Z', pid: 1, name: 'balancer', thread: 0 };
+  const error = JSON.stringify({ ...said, err: { type: 'Error', message: 'boom', stack: 's' }, msg: 'Unexpected error on one connection' });
+  expect(renderAccessLine(error, plain)).toBe('2030-01-01 12:00:00Z  error  Unexpected error on one connection: boom');
+  expect(renderAccessLine(JSON.stringify({ ...said, level: 30, msg: 'Listening' }), plain)).toBe('2030-01-01 12:00:00Z  info   Listening');
+  expect([isAccessLine(error), isAccessLine(accessLine(record))]).toEqual([false, true]);
 });
+
+test.for(['half a li', '{"at": "no number"}', '[]', 'null', '{"level":50}'])(
+  'a line that is not understood is shown as it is: %s',
+  (line) => {
+    expect(renderAccessLine(line, plain)).toBe(line);
+  },
+);

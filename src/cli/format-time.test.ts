@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { formatAge, formatDuration, formatPrice } from './format-time.ts';
+import { formatAge, formatDuration, formatPrice, formatLatency } from './format-time.ts';
 
 test.for([
   [0, '0s'],
@@ -38,4 +38,18 @@ test.for([
   [1.2, '$1.20'],
 ] as const)('a price of %s is shown as %s', ([hourlyUsd, text]) => {
   expect(formatPrice(hourlyUsd)).toBe(text);
+});
+
+test.each([
+  [0, '0.0ms'],
+  [8.14, '8.1ms'],
+  [99.96, '100ms'],
+  [999.6, '1.0s'],
+  [59_949, '59.9s'],
+  [59_950, '1m00s'],
+  [303_000, '5m03s'],
+  [3_599_499, '59m59s'],
+  [7_500_000, '2h05m'],
+])('%d ms of latency are shown as %s', (ms, text) => {
+  expect(formatLatency(ms)).toBe(text);
 });

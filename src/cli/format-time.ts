@@ -46,3 +46,16 @@ export function formatPrice(hourlyUsd: number | null): string {
   if (hourlyUsd === 0) return '$0';
   return `$${hourlyUsd < 0.1 ? hourlyUsd.toPrecision(2) : hourlyUsd.toFixed(2)}`;
 }
+
+const two = (count: number): string => String(count).padStart(2, '0');
+
+/** How long an answer took, from ms, in at most six columns below a hundred hours: `8.1ms`, `812ms`, `12.3s`, `5m03s`, `2h05m`. */
+export function formatLatency(ms: number): string {
+  if (ms < 99.95) return `${ms.toFixed(1)}ms`;
+  if (ms < 999.5) return `${ms.toFixed(0)}ms`;
+  if (ms < 59_950) return `${(ms / 1_000).toFixed(1)}s`;
+  const seconds = Math.round(ms / 1_000);
+  if (seconds < 3_600) return `${Math.floor(seconds / 60)}m${two(seconds % 60)}s`;
+  const minutes = Math.round(seconds / 60);
+  return `${Math.floor(minutes / 60)}h${two(minutes % 60)}m`;
+}

@@ -12,6 +12,7 @@ import type { Clusters } from './cluster/clusters.ts';
 import type { DaemonContext } from './daemon-context.ts';
 import { readLogs } from './logs.ts';
 import { putUp } from './put-up.ts';
+import { readMetrics } from './read-metrics.ts';
 import type { ServiceProcesses } from './service-processes.ts';
 import { clusterView, eventView, serviceView } from './views.ts';
 import { subjectEvent } from './subject-event.ts';
@@ -158,7 +159,7 @@ export function createHandlers(deps: HandlerDeps): ApiHandlers {
       const files = servicePaths(paths, service.key);
       const gone = async (): Promise<boolean> => (await store.services.get(service.name))?.key !== service.key;
       if (query.target !== 'replica') {
-        const logs = query.target === 'controller' ? [files.reconcilerLog] : [`${files.accessLog}.1`, files.accessLog];
+        const logs = query.target === 'controller' ? [files.reconcilerLog] : [files.balancerLog, `${files.accessLog}.1`, files.accessLog];
         yield* readLogs({ files: logs, tail: query.tail, follow: query.follow, ended: gone }, clock, signal);
         return;
       }
@@ -174,6 +175,10 @@ export function createHandlers(deps: HandlerDeps): ApiHandlers {
         return now === undefined || now.endedAt !== null || gone();
       };
       yield* readLogs({ files: [files.provisionLog(id), files.jobLog(id)], tail: query.tail, follow: query.follow, ended }, clock, signal);
+    },
+    async *serviceMetrics({ params, signal }) {
+      const service = await found(params.name);
+      yield await readMetrics(service.name, servicePaths(paths, service.key).metricsSocket, signal);
     },
     async listClusters() {
       const all = await store.clusters.list();

@@ -1,4 +1,4 @@
-import { appendFileSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { appendFileSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
@@ -57,4 +57,20 @@ test('following gives what is added, and everything written before the end', asy
     return Promise.resolve(asked === 3);
   };
   expect(await read({ files: [path], follow: true, ended })).toBe('1\n2\n3\n');
+});
+
+test('following a log that is moved aside when it is full misses nothing and tells nothing twice', async () => {
+  const [before, path] = [file('log.1', 'old\n'), file('log', '1\n')];
+  let asked = 0;
+  const ended = (): Promise<boolean> => {
+    asked += 1;
+    if (asked === 2) {
+      appendFileSync(path, '2\n');
+      renameSync(path, before);
+      writeFileSync(path, '3\n');
+    }
+    if (asked === 3) appendFileSync(path, '4\n');
+    return Promise.resolve(asked === 3);
+  };
+  expect(await read({ files: [before, path], follow: true, ended })).toBe('old\n1\n2\n3\n4\n');
 });

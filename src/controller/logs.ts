@@ -18,36 +18,43 @@ const followPollMs = 200;
 
 /** A log's bytes, and what is added while following. */
 export async function* readLogs(request: LogRequest, clock: Clock, signal: AbortSignal): AsyncGenerator<Buffer> {
-  const offsets = await tailOffsets(request.files, request.tail);
+  const first = await tailOffsets(request.files, request.tail);
+  // By the file rather than by its name: a full log is moved to another name, and what was not read of it is read on there.
+  let offsets: ReadonlyMap<number, number> | undefined;
   for (;;) {
     // Asked before reading: what was written up to the end is then surely read.
     const ended = !request.follow || (await request.ended());
-    for (const [index, file] of request.files.entries()) {
-      for await (const chunk of readFrom(file, offsets[index] ?? 0)) {
-        offsets[index] = (offsets[index] ?? 0) + chunk.length;
-        yield chunk;
-        if (signal.aborted) return;
+    const reached = new Map<number, number>();
+    for (const [index, path] of request.files.entries()) {
+      const file = await openIfThere(path);
+      if (file === undefined) continue;
+      try {
+        const { ino, size } = await file.stat();
+        const known = offsets === undefined ? (first[index] ?? 0) : (offsets.get(ino) ?? 0);
+        // A file that was cut, or began anew under the number of one that is gone, is shorter than what was read.
+        reached.set(ino, known > size ? 0 : known);
+        for await (const chunk of readFrom(file, reached.get(ino) ?? 0)) {
+          reached.set(ino, (reached.get(ino) ?? 0) + chunk.length);
+          yield chunk;
+          if (signal.aborted) return;
+        }
+      } finally {
+        await file.close();
       }
     }
+    offsets = reached;
     if (ended || signal.aborted) return;
     await clock.sleep(followPollMs, signal);
   }
 }
 
-async function* readFrom(path: string, offset: number): AsyncGenerator<Buffer> {
-  const file = await openIfThere(path);
-  if (file === undefined) return;
-  try {
-    // A file that was rotated away and begun anew is shorter than what was read of it.
-    let position = offset > (await file.stat()).size ? 0 : offset;
-    for (;;) {
-      const { bytesRead, buffer } = await file.read(Buffer.allocUnsafe(chunkBytes), 0, chunkBytes, position);
-      if (bytesRead === 0) return;
-      position += bytesRead;
-      yield buffer.subarray(0, bytesRead);
-    }
-  } finally {
-    await file.close();
+async function* readFrom(file: FileHandle, offset: number): AsyncGenerator<Buffer> {
+  let position = offset;
+  for (;;) {
+    const { bytesRead, buffer } = await file.read(Buffer.allocUnsafe(chunkBytes), 0, chunkBytes, position);
+    if (bytesRead === 0) return;
+    position += bytesRead;
+    yield buffer.subarray(0, bytesRead);
   }
 }
 

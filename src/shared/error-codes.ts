@@ -57,6 +57,11 @@ export const errorCodes = {
   ),
   SVC_ABORTED: row('conflict', 'The question was answered with no, or the command was interrupted.', 'Run it again when ready.'),
   // Services, replicas, clusters
+  SVC_ENDPOINT_DOWN: row(
+    'transient',
+    'The process that serves the endpoint of a service does not answer.',
+    'It is started again by itself. Run: svc serve logs NAME --load-balancer',
+  ),
   SVC_NAME_IN_USE: row(
     'conflict',
     'A service or cluster of that name exists already.',

@@ -98,6 +98,7 @@ export function handlersWith(given: Partial<ApiHandlers>): ApiHandlers {
     terminateReplica: unexpected,
     serviceEvents: unexpected,
     serviceLogs: unexpected,
+    serviceMetrics: unexpected,
     listClusters: unexpected,
     launch: unexpected,
     terminateCluster: unexpected,

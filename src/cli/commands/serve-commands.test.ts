@@ -235,8 +235,22 @@ test('the access log is made readable, and left as it is with --json', async () 
     '{"at":1893499200000,"id":"r","method":"GET","path":"/","status":200,"outcome":"ok","attempts":1,"total_ms":3,"bytes_in":0,"bytes_out":1}';
   const routes: FakeRoutes = { serviceLogs: () => [line.slice(0, 20), `${line.slice(20)}\n`] };
   const readable = await runInProcess(['serve', 'logs', 'chat', '--load-balancer'], { routes });
-  expect(readable.stdout).toBe('2030-01-01 12:00:00.000Z  200  3.0 ms    -           GET /\n');
+  expect(readable.stdout).toBe('2030-01-01 12:00:00Z  200        -   3.0ms  -           -                GET /\n');
+  const onTerminal = await runInProcess(['serve', 'logs', 'chat', '--load-balancer'], { routes, tty: true });
+  expect(onTerminal.stdout).toContain('TIME                  CODE   FIRST   TOTAL  REPLICA');
   expect((await runInProcess(['serve', 'logs', 'chat', '--load-balancer', '--json'], { routes })).stdout).toBe(`${line}\n`);
+});
+
+test('with --json there are requests alone, without what the process said', async () => {
+  const said = '{"level":30,"time":"2030-01-01T12:00:00Z","msg":"Listening"}\nnot JSON\n';
+  const { stdout } = await runInProcess(['serve', 'logs', 'chat', '--load-balancer', '--json'], { routes: { serviceLogs: () => [said] } });
+  expect(stdout).toBe('');
+});
+
+test('the metrics are printed as they are', async () => {
+  const { stdout, calls } = await runInProcess(['serve', 'metrics', 'chat'], { routes: { serviceMetrics: () => ['one 1\n', 'two 2\n'] } });
+  expect(stdout).toBe('one 1\ntwo 2\n');
+  expect(calls).toMatchObject([{ input: { params: { name: 'chat' } } }]);
 });
 
 test('one log at a time, of a replica that can exist', async () => {

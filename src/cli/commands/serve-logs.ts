@@ -1,10 +1,11 @@
 import { SvcError } from '../../shared/errors.ts';
-import { renderAccessLine } from '../access-line.ts';
+import { accessTitles, isAccessLine, renderAccessLine } from '../access-line.ts';
 import type { ApiClient } from '../../api/client.ts';
 import type { CommandContext } from '../context.ts';
 import { parseId } from '../parse-id.ts';
 import { serviceNotFound } from '../name-patterns.ts';
 import { textLines } from '../text-lines.ts';
+import type { Ui } from '../ui.ts';
 
 interface LogsArgs {
   readonly name: string;
@@ -35,8 +36,17 @@ export async function serveLogs(args: LogsArgs, context: CommandContext): Promis
     ...(args.tail === undefined ? {} : { tail: args.tail }),
   } as const;
   const chunks = api.text('serviceLogs', { params: { name: args.name }, query });
-  if (!args.loadBalancer || args.json) for await (const chunk of chunks) context.ui.write(chunk);
-  else for await (const line of textLines(chunks)) context.ui.print(renderAccessLine(line));
+  if (args.loadBalancer) await showLoadBalancer(textLines(chunks), args.json, context.ui);
+  else for await (const chunk of chunks) context.ui.write(chunk);
+}
+
+/** Requests, and what the process that serves them said; with --json nothing but requests, for programs. */
+async function showLoadBalancer(lines: AsyncIterable<string>, json: boolean, ui: Ui): Promise<void> {
+  if (ui.outIsTerminal && !json) ui.print(ui.paint('strong', accessTitles));
+  for await (const line of lines) {
+    if (!json) ui.print(renderAccessLine(line, ui));
+    else if (isAccessLine(line)) ui.print(line);
+  }
 }
 
 /** The replica asked for, or the newest. */

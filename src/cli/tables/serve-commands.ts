@@ -50,17 +50,32 @@ const logs = defineCommand({
   path: ['serve', 'logs'],
   summary: 'Show the log of a replica, the controller or the load balancer',
   description:
-    "A replica's log holds provisioning, setup and run, in this order, and stays after the replica is gone, until the service is taken down.",
+    "A replica's log holds provisioning, setup and run, in this order, and stays after the replica is gone, until the service is taken down. " +
+    'With --load-balancer each line is a request: its status, the time until the first byte of the response came (FIRST) and until it ended ' +
+    '(TOTAL), the replica and where it runs, why it was chosen and how many requests it had at that moment, and what was unusual. Neither ' +
+    "headers nor queries nor clients' addresses are logged.",
   arguments: { name: serviceName, id: { kind: 'optional', label: 'ID', summary: 'replica; the newest when absent' } },
   options: {
     controller: { kind: 'flag', summary: 'the log of the process that looks after the replicas' },
-    loadBalancer: { kind: 'flag', summary: 'the access log of the endpoint' },
+    loadBalancer: { kind: 'flag', summary: 'requests at the endpoint, and what the process that serves them says' },
     follow: followLog,
     tail,
-    json: { kind: 'flag', summary: 'with --load-balancer: the lines as they are written, JSON' },
+    json: { kind: 'flag', summary: 'with --load-balancer: the requests as they are logged, a JSON object each' },
   },
   examples: ['svc serve logs chat 1', 'svc serve logs chat 2 --no-follow --tail 50', 'svc serve logs chat --load-balancer'],
   run: async (args, context) => (await import('../commands/serve-logs.ts')).serveLogs(args, context),
+});
+
+const metrics = defineCommand({
+  path: ['serve', 'metrics'],
+  summary: 'Show what the endpoint of a service counts, in the text format of Prometheus',
+  description:
+    'Prometheus itself can collect them at 127.0.0.1 when the service file sets load_balancer.metrics_port. What each one means: ' +
+    'docs/reference/metrics.md',
+  arguments: { name: serviceName },
+  options: {},
+  examples: ['svc serve metrics chat', 'svc serve metrics chat | grep requests_total'],
+  run: async (args, context) => (await import('../commands/serve-metrics.ts')).serveMetrics(args, context),
 });
 
 const down = defineCommand({
@@ -96,4 +111,4 @@ const terminateReplica = defineCommand({
 });
 
 /** `svc serve …` */
-export const serveCommands: readonly Command[] = [up, status, logs, down, events, terminateReplica];
+export const serveCommands: readonly Command[] = [up, status, logs, metrics, down, events, terminateReplica];
