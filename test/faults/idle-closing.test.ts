@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import type { Behaviour } from '../support/faulty-replica/behaviour.ts';
 import { printFigures, spread } from '../support/figures.ts';
 import { latencies, tally, Traffic, type Outcome } from '../support/traffic.ts';
-import { attemptsLogged, executions, withFaultyService } from './support.ts';
+import { attemptsLogged, countsAtZero, executions, withFaultyService } from './support.ts';
 
 const fickle: Behaviour = { type: 'fickle', share: 0.3, withinMs: 4 };
 const requests = 100_000;
@@ -13,7 +13,7 @@ test('100,000 requests before replicas that close idle connections at random: no
   await withFaultyService([fickle, fickle, fickle, fickle], async (balancer, replicas) => {
     const traffic = new Traffic(balancer.url, 32);
     await traffic.sendMany(requests, 32, (index) => (index % 3 === 0 ? { method: 'POST', body: 'x' } : {}));
-    const stats = await balancer.link.idle();
+    const stats = await countsAtZero(balancer);
     const times = executions(replicas);
     const attempts = await attemptsLogged(balancer, requests);
     const accepted = (await Promise.all(replicas.map((replica) => replica.status()))).reduce((sum, status) => sum + status.accepted, 0);

@@ -5,7 +5,7 @@ import type { Behaviour } from '../support/faulty-replica/behaviour.ts';
 import { FaultyReplica } from '../support/faulty-replica/faulty-replica.ts';
 import { printFigures, spread } from '../support/figures.ts';
 import { latencies, tally, Traffic, type Outcome } from '../support/traffic.ts';
-import { attemptsLogged, executions } from './support.ts';
+import { attemptsLogged, countsAtZero, executions } from './support.ts';
 
 const seconds = 60;
 const killEveryMs = 5_000;
@@ -70,7 +70,7 @@ test('a replica is killed every 5 s for 60 s under 64 open-loop clients: nothing
           await rotation.add();
         }
         const outcomes = await stop();
-        await balancer.link.idle();
+        await countsAtZero(balancer);
 
         const times = executions(rotation.all);
         const attempts = await attemptsLogged(balancer, outcomes.length);

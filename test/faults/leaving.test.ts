@@ -5,7 +5,7 @@ import type { Behaviour } from '../support/faulty-replica/behaviour.ts';
 import { printFigures } from '../support/figures.ts';
 import { tally, Traffic } from '../support/traffic.ts';
 import { waitFor } from '../support/wait-for.ts';
-import { withFaultyService } from './support.ts';
+import { countsAtZero, withFaultyService } from './support.ts';
 
 /** 30 s long. */
 const streaming: Behaviour = { type: 'events', everyMs: 500, count: 60 };
@@ -39,7 +39,7 @@ test('from 8 replicas to 2 with 30 s streams under way: each stream ends as it s
         expect(journal.filter(({ what }) => what === 'got')).toHaveLength(5);
         expect(journal.filter(({ what }) => what === 'done')).toHaveLength(5);
       }
-      await balancer.link.idle();
+      await countsAtZero(balancer);
       traffic.close();
     },
   );

@@ -1,6 +1,7 @@
 import type { BalancerConfig } from '../../src/domain/balancer-link.ts';
 import { aBalancerReplica, withBalancer, type RunningBalancer } from '../support/balancer.ts';
 import type { Behaviour, JournalEntry } from '../support/faulty-replica/behaviour.ts';
+import { waitFor } from '../support/wait-for.ts';
 import { withFaultyReplicas, type FaultyReplica } from '../support/faulty-replica/faulty-replica.ts';
 
 /** A balancer before faulty replicas, whose ids are 1, 2, ... in the given order. */
@@ -29,3 +30,18 @@ export async function attemptsLogged(balancer: RunningBalancer, requests: number
   const lines = await balancer.accessLog(requests);
   return lines.reduce((sum, line) => sum + Number(line['attempts'] ?? 0), 0);
 }
+
+/** Waits for counts of zero that were reported after the call: an older report may be of the time before the requests. */
+export async function countsAtZero({ link }: RunningBalancer): Promise<RunningStats> {
+  const seen = link.of('stats').length;
+  return waitFor(
+    'a report of zeros',
+    () =>
+      link
+        .of('stats')
+        .find(({ inFlight, queued }, index) => index >= seen && queued === 0 && Object.values(inFlight).every((count) => count === 0)),
+    { describe: () => link.lastStats },
+  );
+}
+
+type RunningStats = NonNullable<RunningBalancer['link']['lastStats']>;

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { Behaviour } from '../support/faulty-replica/behaviour.ts';
 import { Traffic } from '../support/traffic.ts';
-import { executions, withFaultyService } from './support.ts';
+import { countsAtZero, executions, withFaultyService } from './support.ts';
 
 /** What the client is told, and how often both replicas together began the request. */
 interface Expected {
@@ -47,7 +47,7 @@ test.concurrent.each(rows)('$method before a replica that $name', async ({ behav
       const outcome = await traffic.send(method === 'POST' ? { method, body: 'hello' } : { method });
       expect(outcome).toMatchObject(told);
       expect(executions(replicas).get(outcome.id)).toBe(executed);
-      expect((await balancer.link.idle()).inFlight).toEqual({ 1: 0, 2: 0 });
+      expect((await countsAtZero(balancer)).inFlight).toEqual({ 1: 0, 2: 0 });
       traffic.close();
     },
     { policy: 'round_robin', firstByteTimeoutMs: 600, idleTimeoutMs: 600 },
@@ -64,7 +64,7 @@ test('most answers of one replica of two are 500: it is left alone after five in
       // It would be 160; five in a row take a dozen requests on average.
       expect(wrong).toBeLessThan(80);
       expect([...executions(replicas).values()].every((times) => times === 1)).toBe(true);
-      await balancer.link.idle();
+      await countsAtZero(balancer);
       traffic.close();
     },
     { policy: 'round_robin' },

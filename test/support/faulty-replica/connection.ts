@@ -119,14 +119,16 @@ export class FaultyConnection {
   #sendEvents(everyMs: number, count: number): void {
     this.#socket.write('HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n');
     let sent = 0;
+    const stop = (): void => clearInterval(timer);
     const timer = setInterval(() => {
       const event = `data: ${sent} ${machineTime().toFixed(3)}\n\n`;
       sent += 1;
       this.#socket.write(`${event.length.toString(16)}\r\n${event}\r\n`);
       if (sent < count) return;
-      clearInterval(timer);
+      stop();
+      this.#socket.off('close', stop);
       this.#answer('0\r\n\r\n');
     }, everyMs);
-    this.#socket.once('close', () => clearInterval(timer));
+    this.#socket.once('close', stop);
   }
 }
