@@ -8,10 +8,10 @@ export type RequestOutcome = 'ok' | 'refused' | 'unavailable' | 'truncated' | 'c
 export type ClientProtocol = 'h1' | 'h2' | 'ws';
 
 /**
- * Why an attempt failed. `unreached`: no connection. `idle_closed`: the replica closed a connection that had been idle, which happens. `lost`: the
+ * Why an attempt failed. `unreached`: no connection. `refused`: the replica had not begun to work on it (HTTP/2). `idle_closed`: the replica closed a connection that had been idle, which happens. `lost`: the
  * connection broke. `timeout`: the replica was silent for too long. `protocol`: what came back was not HTTP.
  */
-export type AttemptFailure = 'unreached' | 'idle_closed' | 'lost' | 'timeout' | 'protocol';
+export type AttemptFailure = 'unreached' | 'refused' | 'idle_closed' | 'lost' | 'timeout' | 'protocol';
 
 /** The replica of an attempt, as far as records go. */
 export interface LoggedReplica {

@@ -1,33 +1,34 @@
-import type { CancelDial, DialError } from '../shared/dial.ts';
+import type { CancelDial } from '../shared/dial.ts';
+import type { RequestHead } from './http1/request-head.ts';
 import type { ResponseHead } from './http1/response-head.ts';
 import type { Replica } from './replica.ts';
 import type { ReplicaStream } from './replica-stream.ts';
-
-/** Gets a stream, or why there is none. */
-export type OnDialled = (error: DialError | undefined, stream: ReplicaStream | undefined) => void;
+import type { OnDialled } from './replica-streams.ts';
 
 /** One try of one request at one replica, counted there since the replica was picked: it goes down when the attempt ends, here and nowhere else. */
 export class Attempt {
   readonly replica: Replica;
   stream: ReplicaStream | undefined;
+  readonly #head: RequestHead;
   #cancelDial: CancelDial | undefined;
   #isEnded = false;
   /** The request was sent, and no byte came back yet. */
   #isUnanswered = false;
 
-  constructor(replica: Replica) {
+  constructor(replica: Replica, head: RequestHead) {
     this.replica = replica;
+    this.#head = head;
   }
 
   /** Takes a connection that served before; undefined when there is none that may carry the request. */
   takeIdle(mayRunTwice: boolean): ReplicaStream | undefined {
-    this.stream = this.replica.pool.take(mayRunTwice);
+    this.stream = this.replica.streams.take(this.#head, mayRunTwice);
     return this.stream;
   }
 
   /** Opens a new connection; `done` comes later, and never after `end`. */
   dial(done: OnDialled): void {
-    this.#cancelDial = this.replica.pool.dial((error, stream) => {
+    this.#cancelDial = this.replica.streams.dial(this.#head, (error, stream) => {
       this.#cancelDial = undefined;
       this.stream = stream;
       done(error, stream);

@@ -1,16 +1,16 @@
 import type { Socket } from 'node:net';
-import { isInRanges } from '../shared/address-range.ts';
-import { openRecord } from './access-record.ts';
+import { recordUnread } from './arrival.ts';
 import type { BalancerContext } from './balancer-context.ts';
 import type { Timed } from './deadlines.ts';
 import type { ExchangeClient } from './exchange-client.ts';
 import { Exchange } from './exchange.ts';
+import { forwardedClient } from './forwarded-client.ts';
 import { noTrailers, type Trailers } from './http1/chunked-decoder.ts';
 import type { Fault } from './http1/faults.ts';
 import type { ForwardedClient } from './http1/forward-request.ts';
 import { HandleTransport } from './handle-transport.ts';
 import { Http1Reply, type Http1ReplyOwner } from './http1-reply.ts';
-import { isClientFault, writeOwnResponse, type OwnResponse } from './http1/own-response.ts';
+import { writeOwnResponse, type OwnResponse } from './http1/own-response.ts';
 import type { RequestHead } from './http1/request-head.ts';
 import { RequestParser, type RequestSink } from './http1/request-parser.ts';
 import { MessageWriter } from './message-writer.ts';
@@ -53,9 +53,7 @@ export class ClientConnection implements RequestSink, ExchangeClient, Http1Reply
     this.#parser = new RequestParser(this, context.headLimits);
     this.#writer = new MessageWriter(this.#transport);
     this.reply = new Http1Reply(this.#writer, this);
-    const address = plainAddress(this.#transport.remoteAddress);
-    const isTrusted = isInRanges(address, context.trustedProxies);
-    this.forwarded = { address, proto: isSecure ? 'https' : 'http', isTrusted };
+    this.forwarded = forwardedClient(this.#transport.remoteAddress, isSecure, context.trustedProxies);
     this.deadlineAt = context.deadlines.in(headTimeoutMs);
     context.deadlines.add(this);
     this.#transport.start(this);
@@ -243,16 +241,11 @@ export class ClientConnection implements RequestSink, ExchangeClient, Http1Reply
 
   /** Answers a request that could not be read to its end. */
   #reply(response: OwnResponse): void {
-    const { clock, newRequestId, log } = this.#context;
-    const record = openRecord(clock.now(), clock.monotonic());
-    record.requestId = newRequestId();
-    record.status = response.status;
-    record.code = response.code;
-    record.outcome = isClientFault(response.status) ? 'refused' : 'unavailable';
+    const record = recordUnread(this.#context, this, response);
     this.#writer.text(writeOwnResponse(response, undefined, record.requestId, false));
     this.#writer.flush();
     this.#closeAfterReply();
-    log(record);
+    this.#context.log(record);
   }
 
   #closeAfterReply(): void {
@@ -287,10 +280,4 @@ export class ClientConnection implements RequestSink, ExchangeClient, Http1Reply
       this.#context.crashed(second);
     }
   }
-}
-
-/** IPv4 clients of a socket that takes both kinds look like `::ffff:10.0.0.1`. */
-function plainAddress(address: string): string {
-  if (address === '') return 'unknown';
-  return address.startsWith('::ffff:') ? address.slice('::ffff:'.length) : address;
 }

@@ -19,6 +19,8 @@ import { createRequestIds } from './request-ids.ts';
 import { RetryBudget } from './retry-budget.ts';
 import { SharedCounters } from './shared-counters.ts';
 import type { Listening } from './thread-messages.ts';
+import { NegotiatedConnection } from './tls/negotiated-connection.ts';
+import { TlsTerminator } from './tls/tls-terminator.ts';
 import { WaitingRoom } from './waiting-room.ts';
 
 /** What a data plane needs from outside. */
@@ -43,13 +45,20 @@ export class DataPlane {
   readonly #waitingRoom: WaitingRoom;
   readonly #accessLog: AccessLog;
   readonly #listener: Listener;
+  readonly #tls: TlsTerminator | undefined;
 
   constructor({ config, clock, random, logger, row, metricsRow, maxConnections, suspect }: DataPlaneDeps) {
+    this.#tls = config.tls === null ? undefined : new TlsTerminator(config.tls, { clock, logger });
     const deadlines = new Deadlines(clock);
     const metrics = new ThreadMetrics(metricsRow);
     sampleThread(metrics, clock);
     const crashed = (error: unknown): void => logger.error({ err: error }, 'Unexpected error on one connection');
-    this.#replicas = new ReplicaSet(createPolicy(config.policy), random, { clock, deadlines, crashed, metrics }, row);
+    this.#replicas = new ReplicaSet(
+      createPolicy(config.policy),
+      random,
+      { protocol: config.protocol, clock, deadlines, crashed, metrics },
+      row,
+    );
     const tally = new SharedQueueTally(row);
     this.#waitingRoom = new WaitingRoom({ deadlines, limits: config.queue, tally, threads: row.board.threads });
     this.#accessLog = new AccessLog({
@@ -106,6 +115,9 @@ export class DataPlane {
   }
 
   #serve(socket: Socket, onClosed: (connection: ServedConnection) => void): ServedConnection {
-    return new ClientConnection(socket, this.#context, onClosed);
+    // Where only HTTP/1 is spoken nobody looks before the engine does.
+    const isPlain = this.#tls === undefined && this.#context.config.protocol !== 'h2c';
+    if (isPlain) return new ClientConnection(socket, this.#context, onClosed);
+    return new NegotiatedConnection(socket, this.#context, this.#tls, onClosed);
   }
 }

@@ -161,7 +161,7 @@ export class Exchange implements ReplicaStreamUser {
     this.#record.replica = replica;
     this.#record.reason = reason;
     this.#record.loadAtChoice = load;
-    const attempt = new Attempt(replica);
+    const attempt = new Attempt(replica, this.#head);
     this.#attempt = attempt;
     const mayRunTwice = this.#context.config.retryUnsafe || isIdempotent(this.#head.method);
     const idle = mustBeNew ? undefined : attempt.takeIdle(mayRunTwice);
@@ -297,17 +297,17 @@ export class Exchange implements ReplicaStreamUser {
 
   // ---- What can go wrong
 
-  streamLost(): void {
+  streamLost(isRefused = false): void {
     const attempt = this.#attempt;
-    if (attempt === undefined || this.#phase === 'done') return;
+    if (attempt === undefined || this.#phase === 'done') return undefined;
+    const lost = own.replicaLost(this.#context.config);
+    if (isRefused && !this.#isAnswered) return this.#retry({ how: 'refused', wasReused: false }, lost);
     const wasReused = attempt.stream?.isReused === true;
     // The end of a connection that had been idle says nothing against the replica, nor does that of a WebSocket connection.
     if (!this.#isTunnel && (this.#isAnswered || !wasReused)) blame(this.#context, attempt.replica, 'reset');
-    const lost = own.replicaLost(this.#context.config);
-    if (this.#isAnswered) {
-      noteFailedTry(this.#record, 'lost');
-      this.#answer(lost);
-    } else this.#retry({ how: 'lost', wasReused }, lost);
+    if (!this.#isAnswered) return this.#retry({ how: 'lost', wasReused }, lost);
+    noteFailedTry(this.#record, 'lost');
+    return this.#answer(lost);
   }
 
   #replicaSilent(): void {

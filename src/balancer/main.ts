@@ -5,6 +5,7 @@ import { createLogger } from '../shared/log.ts';
 import { Balancer } from './balancer.ts';
 import { readConfigFile } from './config-file.ts';
 import { readInherited, type Inherited } from './successor.ts';
+import { loadTls } from './tls/tls-terminator.ts';
 
 /** How long requests under way may take after SIGTERM. */
 const graceMs = 30_000;
@@ -13,6 +14,8 @@ const logger = createLogger('balancer');
 
 async function main(configPath: string, inherited: Inherited | undefined): Promise<void> {
   const loaded = readConfigFile(configPath);
+  // Each thread reads the files for itself: what they would all fail at is said once, and ends the process.
+  if (loaded.config.tls !== null) loadTls(loaded.config.tls);
   const balancer = new Balancer(loaded, { configPath, clock: systemClock, logger });
   try {
     await balancer.start(inherited);

@@ -1,4 +1,5 @@
 import type { Socket } from 'node:net';
+import type { ReplicaProtocol } from '../domain/task.ts';
 import type { Clock } from '../shared/clock.ts';
 import { dial, type CancelDial, type DialError } from '../shared/dial.ts';
 import type { ReplicaAddress } from '../shared/replica-address.ts';
@@ -19,6 +20,8 @@ const connectTimeoutMs = 5_000;
 
 /** What a pool needs from the process. */
 export interface PoolServices {
+  /** What the replicas speak. */
+  readonly protocol: ReplicaProtocol;
   readonly clock: Clock;
   readonly deadlines: Deadlines;
   readonly metrics: ThreadMetrics;

@@ -16,7 +16,13 @@ function threadsWith(threads: number, replicas: number, board = Board.create(thr
   const told = Array.from({ length: replicas }, (_, slot) => ({ ...aBalancerReplica(slot + 1, slot + 1), slot }));
   const rows = metricsRows(createMetricsMemory(threads));
   const sets = rows.map((row, thread) => {
-    const services = { clock, deadlines: new Deadlines(clock), crashed: () => undefined, metrics: new ThreadMetrics(row) };
+    const services = {
+      protocol: 'auto',
+      clock,
+      deadlines: new Deadlines(clock),
+      crashed: () => undefined,
+      metrics: new ThreadMetrics(row),
+    } as const;
     const set = new ReplicaSet(createPolicy('least_load'), seededRandom(thread), services, { board, thread });
     set.apply(told);
     return set;

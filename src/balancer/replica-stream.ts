@@ -8,8 +8,8 @@ import type { ResponseSink } from './http1/response-parser.ts';
 export interface ReplicaStreamUser extends ResponseSink {
   /** One read was worked on: its events came before. */
   afterRead(): void;
-  /** The stream ended before the response did. */
-  streamLost(): void;
+  /** The stream ended before the response did. `isRefused`: the replica says that it has not begun to work on the request, as HTTP/2 can. */
+  streamLost(isRefused?: boolean): void;
   /** After `flush()` gave false: there is room again. */
   replicaDrained(): void;
 }

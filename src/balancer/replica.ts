@@ -3,7 +3,8 @@ import { tickOf, type Board } from './board.ts';
 import { SharedHealthRecord } from './health-record.ts';
 import { PassiveHealth } from './passive-health.ts';
 import type { Candidate } from './policy/policy.ts';
-import { ReplicaPool, type PoolServices } from './replica-pool.ts';
+import type { PoolServices } from './replica-pool.ts';
+import { ReplicaStreams } from './replica-streams.ts';
 
 /** A replica with its place in the shared memory, which belongs to it and its address as long as anything is counted there. */
 export interface PlacedReplica extends BalancerReplica {
@@ -28,7 +29,7 @@ export class Replica implements Candidate {
   readonly id: number;
   readonly slot: number;
   readonly health: PassiveHealth;
-  readonly pool: ReplicaPool;
+  readonly streams: ReplicaStreams;
   readonly #board: Board;
   readonly #cells: Int32Array;
   readonly #services: PoolServices;
@@ -53,7 +54,7 @@ export class Replica implements Candidate {
     this.#cells = board.cells;
     this.#services = services;
     this.health = new PassiveHealth(new SharedHealthRecord(board, slot));
-    this.pool = new ReplicaPool(told.address, services);
+    this.streams = new ReplicaStreams(told.address, services);
     this.#allInFlight = board.rowCell('inFlight', 0, slot);
     this.#lastChoice = board.slotCell('lastChoice', slot);
     this.#isStalled = board.slotCell('isStalled', slot);
@@ -63,7 +64,7 @@ export class Replica implements Candidate {
     this.#heardAt = board.rowCell('heardAt', thread, slot);
     this.#answers = board.rowCell('answers', thread, slot);
     this.#answerMs = board.rowCell('answerMs', thread, slot);
-    if (told.state === 'draining') this.pool.close();
+    if (told.state === 'draining') this.streams.close();
   }
 
   /** As the reconciler told. */
@@ -111,14 +112,14 @@ export class Replica implements Candidate {
   /** News of the same replica at the same address. */
   update(told: PlacedReplica): void {
     this.#told = told;
-    if (told.state === 'draining') this.pool.close();
-    else this.pool.reopen();
+    if (told.state === 'draining') this.streams.close();
+    else this.streams.reopen();
   }
 
   /** It is no longer part of the service; requests under way go on. */
   retire(): void {
     this.#told = { ...this.#told, state: 'draining' };
-    this.pool.close();
+    this.streams.close();
   }
 
   /** Each call is matched by exactly one of `endAttempt`. */

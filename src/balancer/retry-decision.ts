@@ -1,7 +1,10 @@
 /** An attempt that ended without one byte of a response. */
 export interface FailedAttempt {
-  /** `unreached`: no connection was made. `lost`: the request, or part of it, was sent and the connection broke. */
-  readonly how: 'unreached' | 'lost';
+  /**
+   * `unreached`: no connection was made. `refused`: it was sent, and the replica says that it has not begun to work on it (HTTP/2 only).
+   * `lost`: the request, or part of it, was sent and the connection broke.
+   */
+  readonly how: 'unreached' | 'refused' | 'lost';
   /** Whether the connection had served requests before, so that the replica may have closed it while it was idle. */
   readonly wasReused: boolean;
 }
@@ -36,6 +39,8 @@ export function decideRetry(failed: FailedAttempt, request: RetriedRequest): Ret
   if (!request.isReplayable) return 'give-up';
   if (failed.how === 'unreached') return 'elsewhere';
   if (request.timesSent >= maxTimesSent) return 'give-up';
+  // The usual case is a replica that renews its connections.
+  if (failed.how === 'refused') return 'anew';
   if (!isIdempotent(request.method) && !request.retryUnsafe) return 'give-up';
   // The usual case is the race between our request and the end of the replica's patience with an idle connection: nothing is wrong with it.
   return failed.wasReused ? 'anew' : 'elsewhere';

@@ -1,0 +1,47 @@
+import { isToken, valueOctets } from '../http1/octets.ts';
+
+/** The fields of an HTTP/2 message, pseudo-fields first: name, value, name, value. Names are in lower case. */
+export type FieldList = readonly string[];
+
+/** Fields that belong to an HTTP/1.1 connection and make an HTTP/2 message malformed (RFC 9113, section 8.2.2). */
+const connectionSpecific: ReadonlySet<string> = new Set(['connection', 'keep-alive', 'proxy-connection', 'transfer-encoding', 'upgrade']);
+
+/** Whether a field, by its lower-case name, may not stand in an HTTP/2 message. */
+export function isConnectionSpecific(name: string): boolean {
+  return connectionSpecific.has(name);
+}
+
+/** Whether a value has nothing but what may stand in a field. HTTP/2 carries any octets, and one of them could end a line of HTTP/1.1. */
+export function isFieldValue(value: string): boolean {
+  for (let at = 0; at < value.length; at += 1) if (valueOctets[value.charCodeAt(at)] !== 1) return false;
+  return true;
+}
+
+/** Whether a field can be written as a line of HTTP/1.1 that is read back as exactly that field. */
+export function isWritableField(name: string, value: string): boolean {
+  return isToken(name) && isFieldValue(value);
+}
+
+/** The fields of an HTTP/1.1 head that was written by us (first line, lines, empty line), as HTTP/2 carries them. */
+export function fieldsOfHead(head: string): string[] {
+  const fields: string[] = [];
+  let at = head.indexOf('\r\n') + 2;
+  for (;;) {
+    const end = head.indexOf('\r\n', at);
+    if (end <= at) return fields;
+    const colon = head.indexOf(':', at);
+    const name = head.slice(at, colon).toLowerCase();
+    if (!isConnectionSpecific(name)) fields.push(name, head.slice(colon + 1, end).trim());
+    at = end + 2;
+  }
+}
+
+/** The same as an object, for the calls of `node:http2` that take no list. */
+export function fieldsAsObject(fields: FieldList): Record<string, string[]> {
+  const object: Record<string, string[]> = {};
+  for (let index = 0; index < fields.length; index += 2) {
+    const name = fields[index] ?? '';
+    (object[name] ??= []).push(fields[index + 1] ?? '');
+  }
+  return object;
+}

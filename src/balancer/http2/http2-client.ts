@@ -1,0 +1,158 @@
+import { constants, type ServerHttp2Stream } from 'node:http2';
+import type { BalancerContext } from '../balancer-context.ts';
+import type { Timed } from '../deadlines.ts';
+import type { ExchangeClient } from '../exchange-client.ts';
+import { Exchange } from '../exchange.ts';
+import { noTrailers, type Trailers } from '../http1/chunked-decoder.ts';
+import type { ForwardedClient } from '../http1/forward-request.ts';
+import type { RequestHead } from '../http1/request-head.ts';
+import type { FieldList } from './field-lists.ts';
+import { Http2Reply } from './http2-reply.ts';
+import { readTrailerFields } from './read-heads.ts';
+import type { UsefulWork } from './useful-work.ts';
+
+/** For the last of a response that broke off to leave. */
+const lingerMs = 2_000;
+
+/** What a stream needs from its connection. */
+export interface Http2ClientOwner {
+  readonly context: BalancerContext;
+  readonly forwarded: ForwardedClient;
+  readonly work: UsefulWork;
+  /** The stream is closed. */
+  forget(client: Http2Client): void;
+}
+
+/** One request of a client over HTTP/2, and its response. */
+export class Http2Client implements ExchangeClient, Timed {
+  readonly forwarded: ForwardedClient;
+  readonly reply: Http2Reply;
+  readonly protocol = 'h2';
+  deadlineAt: number;
+  readonly #stream: ServerHttp2Stream;
+  readonly #owner: Http2ClientOwner;
+  #exchange: Exchange | undefined;
+  #trailers: Trailers = noTrailers;
+
+  /** `isEnded`: the request has no body. */
+  constructor(stream: ServerHttp2Stream, head: RequestHead, isEnded: boolean, owner: Http2ClientOwner) {
+    this.#stream = stream;
+    this.#owner = owner;
+    this.forwarded = owner.forwarded;
+    this.reply = new Http2Reply(stream, head, owner.work);
+    const { context } = owner;
+    this.deadlineAt = context.deadlines.in(context.config.idleTimeoutMs);
+    stream.on('trailers', (_fields, _flags, raw: FieldList) => {
+      this.#trailers = readTrailerFields(raw);
+    });
+    stream.on('end', () => this.#guarded(() => this.#onEnd()));
+    stream.on('drain', () => this.#guarded(() => this.#exchange?.clientDrained()));
+    // The first comes at once, but not when our side has ended; the second always, but not before everything was read.
+    stream.on('aborted', () => this.#guarded(() => this.#onGone()));
+    stream.on('close', () => this.#guarded(() => this.#onClose()));
+    context.deadlines.add(this);
+    this.#guarded(() => this.#begin(head, isEnded));
+  }
+
+  #begin(head: RequestHead, isEnded: boolean): void {
+    const exchange = new Exchange(this.#owner.context, this, head);
+    this.#exchange = exchange;
+    if (isEnded) exchange.requestEnd(noTrailers);
+    exchange.advance();
+    this.#stream.on('data', (chunk: Buffer) => this.#guarded(() => this.#onData(chunk)));
+  }
+
+  /** Ends it at once. */
+  destroy(): void {
+    this.#onGone();
+    this.#stream.close(constants.NGHTTP2_INTERNAL_ERROR);
+  }
+
+  // ---- ExchangeClient
+
+  pauseReading(): void {
+    this.#stream.pause();
+  }
+
+  resumeReading(): void {
+    if (this.#stream.isPaused()) this.#stream.resume();
+  }
+
+  exchangeDone(): void {
+    const isRequestRead = this.#exchange?.isRequestRead === true;
+    this.#exchange = undefined;
+    const { deadlines, config } = this.#owner.context;
+    this.deadlineAt = deadlines.in(config.idleTimeoutMs);
+    if (isRequestRead) return;
+    // The client is told that the rest of its request is not wanted (RFC 9113, section 8.1), once it has all of the response.
+    this.reply.onSent(() => this.#stream.close(constants.NGHTTP2_NO_ERROR));
+    this.resumeReading();
+  }
+
+  exchangeBroken(): void {
+    this.#exchange = undefined;
+    this.reply.breakOff();
+    const stream = this.#stream;
+    if (stream.writableLength === 0 || stream.destroyed) stream.close(constants.NGHTTP2_INTERNAL_ERROR);
+    else {
+      stream.write('', () => stream.close(constants.NGHTTP2_INTERNAL_ERROR));
+      this.deadlineAt = this.#owner.context.deadlines.in(lingerMs);
+    }
+  }
+
+  // ---- Timed
+
+  onDeadline(): void {
+    this.#guarded(() => {
+      if (this.#exchange !== undefined) this.#exchange.onDeadline(this.#stream.writableNeedDrain);
+      else this.destroy();
+    });
+  }
+
+  // ---- Events of the stream
+
+  #onData(chunk: Buffer): void {
+    this.#owner.work.piece(chunk.length);
+    const exchange = this.#exchange;
+    exchange?.requestBody(chunk, 0, chunk.length);
+    exchange?.advance();
+  }
+
+  #onEnd(): void {
+    const exchange = this.#exchange;
+    if (exchange === undefined || exchange.isRequestRead) return;
+    // A stream that is closed already was reset: what was read of its body is not all of it.
+    if (this.#stream.closed) return this.#onGone();
+    exchange.requestEnd(this.#trailers);
+    return exchange.advance();
+  }
+
+  #onGone(): void {
+    const exchange = this.#exchange;
+    this.#exchange = undefined;
+    exchange?.clientGone();
+  }
+
+  #onClose(): void {
+    this.#owner.context.deadlines.delete(this);
+    this.#owner.forget(this);
+    this.#onGone();
+  }
+
+  /** An unexpected error in the work on one stream must not end the others. */
+  #guarded(work: () => void): void {
+    try {
+      work();
+    } catch (error) {
+      this.#owner.context.crashed(error);
+      const exchange = this.#exchange;
+      this.#exchange = undefined;
+      this.#stream.close(constants.NGHTTP2_INTERNAL_ERROR);
+      try {
+        exchange?.clientGone();
+      } catch (second) {
+        this.#owner.context.crashed(second);
+      }
+    }
+  }
+}

@@ -1,0 +1,143 @@
+import { constants, performServerHandshake, type ServerHttp2Session, type ServerHttp2Stream } from 'node:http2';
+import type { Socket } from 'node:net';
+import { recordUnread } from '../arrival.ts';
+import type { BalancerContext } from '../balancer-context.ts';
+import type { Timed } from '../deadlines.ts';
+import { forwardedClient } from '../forwarded-client.ts';
+import type { ForwardedClient } from '../http1/forward-request.ts';
+import type { Fault } from '../http1/faults.ts';
+import type { ServedConnection } from '../listener.ts';
+import * as own from '../own-responses.ts';
+import type { FieldList } from './field-lists.ts';
+import { Http2Client, type Http2ClientOwner } from './http2-client.ts';
+import { Http2Reply } from './http2-reply.ts';
+import { malformed, readRequestFields } from './read-heads.ts';
+import { connectionWindowBytes, serverOptions } from './session-options.ts';
+import { UsefulWork } from './useful-work.ts';
+
+/** How often a connection is looked at. */
+const lookEveryMs = 500;
+/** From the connection to its first request. */
+const firstRequestMs = 10_000;
+
+/** One connection of a client that speaks HTTP/2: gives each of its streams to an exchange. */
+export class Http2Connection implements ServedConnection, Http2ClientOwner, Timed {
+  readonly context: BalancerContext;
+  readonly forwarded: ForwardedClient;
+  readonly protocol = 'h2';
+  readonly work: UsefulWork;
+  deadlineAt: number;
+  readonly #socket: Socket;
+  readonly #session: ServerHttp2Session;
+  readonly #onClosed: (connection: Http2Connection) => void;
+  readonly #clients = new Set<Http2Client>();
+  /** Monotonic ms: closed then, unless a stream is open. */
+  #idleUntil: number;
+  #isClosed = false;
+
+  /** `socket`: the next bytes on it are the client's preface. */
+  constructor(socket: Socket, context: BalancerContext, onClosed: (connection: Http2Connection) => void) {
+    this.context = context;
+    this.#socket = socket;
+    this.#onClosed = onClosed;
+    const { deadlines, trustedProxies, config } = context;
+    const isSecure = 'encrypted' in socket && socket.encrypted === true;
+    this.forwarded = forwardedClient(socket.remoteAddress, isSecure, trustedProxies);
+    this.work = new UsefulWork(deadlines.now);
+    this.#idleUntil = deadlines.in(firstRequestMs);
+    this.deadlineAt = deadlines.in(lookEveryMs);
+    this.#session = performServerHandshake(socket, serverOptions(config));
+    // `performServerHandshake` takes no window for the whole connection.
+    this.#session.once('connect', () => this.#guarded(() => this.#session.setLocalWindowSize(connectionWindowBytes)));
+    this.#session.on('stream', (stream: ServerHttp2Stream, _fields, flags: number, raw: FieldList) => {
+      this.#guarded(() => this.#onStream(stream, flags, raw));
+    });
+    // What is wrong does not matter: `close` follows.
+    this.#session.on('error', () => undefined);
+    this.#session.on('close', () => this.#onClose());
+    deadlines.add(this);
+  }
+
+  /** Says that no further request is taken (GOAWAY); closes after the last response. */
+  drain(): void {
+    this.#guarded(() => this.#session.close());
+  }
+
+  leave(): void {
+    this.drain();
+  }
+
+  /** Closes it at once. */
+  destroy(): void {
+    this.#guarded(() => this.#session.destroy());
+    this.#onClose();
+  }
+
+  turnAway(): void {
+    this.#guarded(() => this.#session.destroy(new Error('Too much for nothing'), constants.NGHTTP2_ENHANCE_YOUR_CALM));
+  }
+
+  // ---- Http2ClientOwner
+
+  forget(client: Http2Client): void {
+    this.#clients.delete(client);
+    if (this.#clients.size === 0) this.#idleUntil = this.context.deadlines.in(this.context.config.keepAliveTimeoutMs);
+  }
+
+  // ---- Timed
+
+  onDeadline(): void {
+    const { deadlines } = this.context;
+    this.deadlineAt = deadlines.in(lookEveryMs);
+    if (this.work.isWasted(this.#socket.bytesRead, deadlines.now)) this.turnAway();
+    else if (this.#clients.size === 0 && this.#idleUntil <= deadlines.now) this.#giveUp();
+  }
+
+  /** An idle client is told so first; one that does not take even that is cut off. */
+  #giveUp(): void {
+    if (this.#session.closed) this.destroy();
+    else this.drain();
+  }
+
+  // ---- Events of the session
+
+  #onStream(stream: ServerHttp2Stream, flags: number, raw: FieldList): void {
+    // What is wrong does not matter: `close` follows.
+    stream.on('error', () => undefined);
+    const isEnded = (flags & constants.NGHTTP2_FLAG_END_STREAM) !== 0;
+    const head = readRequestFields(raw, isEnded, this.context.headLimits);
+    this.work.request(raw.reduce((bytes, text) => bytes + text.length, 0));
+    if (head === malformed) stream.close(constants.NGHTTP2_PROTOCOL_ERROR);
+    else if (typeof head === 'string') this.#refuse(stream, head);
+    else if (!stream.destroyed) this.#clients.add(new Http2Client(stream, head, isEnded, this));
+  }
+
+  /** Answers a request whose head breaks a rule. */
+  #refuse(stream: ServerHttp2Stream, fault: Fault): void {
+    const response = own.refusal(fault);
+    const record = recordUnread(this.context, this, response);
+    const reply = new Http2Reply(stream, undefined, this.work);
+    reply.own(response, record.requestId);
+    reply.flush();
+    reply.onSent(() => stream.close(constants.NGHTTP2_NO_ERROR));
+    this.context.log(record);
+  }
+
+  #onClose(): void {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    this.context.deadlines.delete(this);
+    for (const client of this.#clients) client.destroy();
+    this.#onClosed(this);
+  }
+
+  /** An unexpected error in the work on one connection must not end the others. */
+  #guarded(work: () => void): void {
+    try {
+      work();
+    } catch (error) {
+      this.context.crashed(error);
+      this.#session.destroy();
+    }
+  }
+}

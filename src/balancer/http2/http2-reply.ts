@@ -1,0 +1,144 @@
+import type { ServerHttp2Stream } from 'node:http2';
+import type { Reply } from '../exchange-client.ts';
+import { noTrailers, type Trailers } from '../http1/chunked-decoder.ts';
+import * as forward from '../http1/forward-response.ts';
+import { EventBoundary } from '../http1/event-boundary.ts';
+import { writeOwnResponse, type OwnResponse } from '../http1/own-response.ts';
+import type { RequestHead } from '../http1/request-head.ts';
+import type { ResponseHead } from '../http1/response-head.ts';
+import { brokenEventStream } from '../own-responses.ts';
+import { fieldsAsObject, fieldsOfHead, type FieldList } from './field-lists.ts';
+import { grpcFields, isGrpc } from './grpc.ts';
+import { PieceList } from './piece-list.ts';
+import type { UsefulWork } from './useful-work.ts';
+
+/** What HTTP/2 in Node can say; a replica of HTTP/1.1 may say more. */
+const maxStatus = 599;
+/** Has no body; HTTP/1.1 lets a replica send one all the same, and Node does not. */
+const resetContent = 205;
+
+/** Writes the response of one HTTP/2 stream. */
+export class Http2Reply implements Reply {
+  readonly #stream: ServerHttp2Stream;
+  readonly #request: RequestHead | undefined;
+  readonly #work: UsefulWork;
+  readonly #interims: FieldList[] = [];
+  /** Of the final head, until it was sent. */
+  #head: FieldList | undefined;
+  readonly #body = new PieceList();
+  #trailers: Trailers | undefined;
+  #isHeadSent = false;
+  #hasBody = true;
+  #isEventStream = false;
+  #onSent: (() => void) | undefined;
+  /** Of an event stream. */
+  readonly #boundary = new EventBoundary();
+
+  /** `request`: undefined when its head could not be read. */
+  constructor(stream: ServerHttp2Stream, request: RequestHead | undefined, work: UsefulWork) {
+    this.#stream = stream;
+    this.#request = request;
+    this.#work = work;
+  }
+
+  interim(head: ResponseHead): void {
+    this.#interims.push([':status', String(head.status), ...fieldsOfHead(forward.forwardInterimHead(head))]);
+  }
+
+  head(head: ResponseHead, requestId: string, ownLines: string): void {
+    if (this.#request === undefined) return;
+    const status = Math.min(head.status, maxStatus);
+    const framing = status === resetContent ? 'none' : forward.responseFraming(head, this.#request);
+    const additions = { requestId, isPersistent: true, ownLines };
+    const fields = fieldsOfHead(forward.forwardResponseHead(head, this.#request, framing, additions));
+    this.#head = [':status', String(status), ...(status === resetContent ? withoutContent(fields) : fields)];
+    this.#hasBody = framing !== 'none';
+    this.#isEventStream = framing === 'chunked' && forward.isEventStream(head);
+  }
+
+  body(bytes: Buffer, from: number, to: number): void {
+    if (!this.#hasBody) return;
+    this.#body.add(bytes, from, to);
+    if (this.#isEventStream) this.#boundary.note(bytes, from, to);
+  }
+
+  end(trailers: Trailers): void {
+    this.#trailers = trailers;
+  }
+
+  own(response: OwnResponse, requestId: string): void {
+    this.#interims.length = 0;
+    this.#body.clear();
+    this.#trailers = noTrailers;
+    const text = writeOwnResponse(response, this.#request, requestId, true);
+    const bodyStart = text.indexOf('\r\n\r\n') + 4;
+    const fields = fieldsOfHead(text.slice(0, bodyStart));
+    const isForGrpc = this.#request !== undefined && isGrpc(this.#request);
+    this.#hasBody = bodyStart < text.length && !isForGrpc && !this.#stream.writableEnded;
+    if (this.#hasBody) this.#body.addWhole(Buffer.from(text.slice(bodyStart)));
+    this.#head = isForGrpc ? [...grpcFields(response), ...withoutContent(fields)] : [':status', String(response.status), ...fields];
+  }
+
+  /** Says what can be said of the break, ahead of the reset of the stream. */
+  breakOff(): void {
+    if (this.#isEventStream && this.#boundary.isBetweenEvents) this.#body.addWhole(brokenEventStream);
+    this.flush();
+  }
+
+  /** Calls `then` when the whole response, which was flushed before, has left for the network. */
+  onSent(then: () => void): void {
+    if (this.#stream.writableFinished) then();
+    else this.#onSent = then;
+  }
+
+  flush(): boolean {
+    if (this.#stream.destroyed || this.#stream.closed) {
+      this.#body.clear();
+      return true;
+    }
+    for (const fields of this.#interims.splice(0)) this.#stream.additionalHeaders(fieldsAsObject(fields));
+    if (this.#head !== undefined) this.#sendHead(this.#head);
+    if (!this.#isHeadSent) return true;
+    const bytes = this.#body.take();
+    if (bytes !== undefined) {
+      this.#work.answer(bytes.length);
+      this.#stream.write(bytes);
+    }
+    if (this.#trailers !== undefined && !this.#stream.writableEnded) this.#stream.end();
+    return !this.#stream.writableNeedDrain;
+  }
+
+  #sendHead(head: FieldList): void {
+    this.#head = undefined;
+    this.#isHeadSent = true;
+    const isWhole = this.#trailers?.length === 0;
+    this.#work.answer(0);
+    if (isWhole) {
+      this.#stream.respond(head, { endStream: this.#body.isEmpty });
+      this.#stream.once('finish', () => this.#sent());
+      return;
+    }
+    // Without `waitForTrailers`, closing the stream for an error would first tell the proper end of the response.
+    this.#stream.respond(head, { waitForTrailers: true });
+    this.#stream.once('wantTrailers', () => {
+      this.#stream.sendTrailers(fieldsAsObject(this.#trailers ?? noTrailers));
+      // Node sends them in the next turn.
+      setImmediate(() => setImmediate(() => this.#sent()));
+    });
+  }
+
+  #sent(): void {
+    this.#onSent?.();
+    this.#onSent = undefined;
+  }
+}
+
+/** Fields that describe a body say nothing where there is none. */
+function withoutContent(fields: FieldList): string[] {
+  const rest: string[] = [];
+  for (let index = 0; index < fields.length; index += 2) {
+    const name = fields[index] ?? '';
+    if (!name.startsWith('content-')) rest.push(name, fields[index + 1] ?? '');
+  }
+  return rest;
+}

@@ -1,0 +1,143 @@
+import type { Socket } from 'node:net';
+import { dial, DialError, type CancelDial } from '../../shared/dial.ts';
+import type { ReplicaAddress } from '../../shared/replica-address.ts';
+import type { Deadlines } from '../deadlines.ts';
+import type { PoolServices } from '../replica-pool.ts';
+import { Http2ReplicaSession, type Http2SessionOwner } from './http2-replica-session.ts';
+import type { Http2ReplicaStream } from './http2-replica-stream.ts';
+
+const connectTimeoutMs = 5_000;
+/** For a replica's SETTINGS, which it sends at once when it speaks HTTP/2. */
+const settingsTimeoutMs = 3_000;
+
+/** Gets a stream, or why there is none: `EPROTO` when the replica does not speak HTTP/2. */
+export type OnStream = (error: DialError | undefined, stream: Http2ReplicaStream | undefined) => void;
+
+/** A session that is being opened, and who waits for it. */
+interface Opening {
+  readonly waiting: Set<Waiter>;
+  cancel: CancelDial;
+}
+
+/** One that waits for a stream. */
+interface Waiter {
+  readonly done: OnStream;
+  opening: Opening;
+}
+
+/** The HTTP/2 connections to one replica. One is enough for most; another is opened when all are full. */
+export class Http2Sessions implements Http2SessionOwner {
+  readonly deadlines: Deadlines;
+  readonly #address: ReplicaAddress;
+  readonly #services: PoolServices;
+  readonly #sessions: Http2ReplicaSession[] = [];
+  #opening: Opening | undefined;
+  #isClosed = false;
+
+  constructor(address: ReplicaAddress, services: PoolServices) {
+    this.#address = address;
+    this.#services = services;
+    this.deadlines = services.deadlines;
+  }
+
+  /**
+   * A stream of a session that has room. Unlike a connection of HTTP/1.1, a session that was idle is trusted with every request: a replica that
+   * closes it says up to which request it worked.
+   */
+  take(): Http2ReplicaStream | undefined {
+    return this.#sessions.find((session) => session.hasRoom)?.open();
+  }
+
+  /** Opens a new session, or waits for the one that is being opened; `done` comes later. */
+  dial(done: OnStream): CancelDial {
+    this.#opening ??= this.#open();
+    const waiter: Waiter = { done, opening: this.#opening };
+    waiter.opening.waiting.add(waiter);
+    return () => {
+      const { opening } = waiter;
+      opening.waiting.delete(waiter);
+      if (opening.waiting.size > 0 || this.#opening !== opening) return;
+      this.#opening = undefined;
+      opening.cancel();
+    };
+  }
+
+  /** Closes what is idle now, and later what becomes so. Requests that are under way go on. */
+  close(): void {
+    this.#isClosed = true;
+    for (const session of this.#sessions.slice()) session.close();
+  }
+
+  /** Undoes `close`. */
+  reopen(): void {
+    this.#isClosed = false;
+  }
+
+  // ---- Http2SessionOwner
+
+  forget(session: Http2ReplicaSession): void {
+    const index = this.#sessions.indexOf(session);
+    if (index >= 0) this.#sessions.splice(index, 1);
+  }
+
+  closed(): void {
+    this.#services.metrics.replicaConnectionClosed();
+  }
+
+  crashed(error: unknown): void {
+    this.#services.crashed(error);
+  }
+
+  #open(): Opening {
+    const { clock } = this.#services;
+    const opening: Opening = { waiting: new Set(), cancel: () => undefined };
+    const onDialled = (error: DialError | undefined, socket: Socket | undefined): void => {
+      if (socket === undefined) this.#opened(opening, undefined, error);
+      else this.#greet(opening, socket);
+    };
+    opening.cancel = dial(this.#address, { timeoutMs: connectTimeoutMs, clock }, onDialled);
+    return opening;
+  }
+
+  /** Sends our preface and SETTINGS and waits for those of the replica: until then nothing was sent that could have been worked on. */
+  #greet(opening: Opening, socket: Socket): void {
+    this.#services.metrics.replicaConnectionOpened();
+    const session = new Http2ReplicaSession(socket, this, (isOpen) => {
+      cancelTimer();
+      if (isOpen) this.#opened(opening, session, undefined);
+      else this.#opened(opening, undefined, new DialError('EPROTO', 'The replica does not speak HTTP/2 without TLS'));
+    });
+    const cancelTimer = this.#services.clock.after(settingsTimeoutMs, () => session.destroy());
+    opening.cancel = () => {
+      cancelTimer();
+      session.destroy();
+    };
+  }
+
+  #opened(opening: Opening, session: Http2ReplicaSession | undefined, error: DialError | undefined): void {
+    if (this.#opening === opening) this.#opening = undefined;
+    if (session !== undefined) this.#sessions.push(session);
+    // One that is cancelled meanwhile is no longer in the set.
+    for (const waiter of opening.waiting) this.#tell(waiter, session, error);
+    if (this.#isClosed) session?.close();
+  }
+
+  #tell(waiter: Waiter, session: Http2ReplicaSession | undefined, error: DialError | undefined): void {
+    const { done, opening } = waiter;
+    opening.waiting.delete(waiter);
+    try {
+      if (session?.hasRoom === true) done(undefined, session.open());
+      else if (session?.isBusy === true) this.#waitAgain(waiter);
+      else done(error ?? new DialError('EPROTO', 'The replica takes no request over HTTP/2'), undefined);
+    } catch (unexpected) {
+      this.#services.crashed(unexpected);
+    }
+  }
+
+  /** More wait than the replica takes over one connection. */
+  #waitAgain(waiter: Waiter): void {
+    this.#opening ??= this.#open();
+    waiter.opening = this.#opening;
+    waiter.opening.waiting.add(waiter);
+  }
+}

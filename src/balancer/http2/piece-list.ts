@@ -1,0 +1,33 @@
+/** Collects pieces of a body, whose buffers may be written over once they were taken, and gives them out as one buffer that nobody else has. */
+export class PieceList {
+  readonly #pieces: Buffer[] = [];
+  #bytes = 0;
+
+  get isEmpty(): boolean {
+    return this.#bytes === 0;
+  }
+
+  /** `bytes[from, to)`; copied by `take`, which must come before the buffer is written over. */
+  add(bytes: Buffer, from: number, to: number): void {
+    this.#pieces.push(bytes.subarray(from, to));
+    this.#bytes += to - from;
+  }
+
+  /** All of a buffer. */
+  addWhole(bytes: Buffer): void {
+    this.add(bytes, 0, bytes.length);
+  }
+
+  clear(): void {
+    this.#pieces.length = 0;
+    this.#bytes = 0;
+  }
+
+  /** Everything that was collected; undefined when it is nothing. HTTP/2 sends it when its windows allow, so it is a copy. */
+  take(): Buffer | undefined {
+    if (this.#bytes === 0) return undefined;
+    const whole = Buffer.concat(this.#pieces, this.#bytes);
+    this.clear();
+    return whole;
+  }
+}

@@ -1,0 +1,124 @@
+import type { Socket } from 'node:net';
+import type { BalancerContext } from '../balancer-context.ts';
+import { ClientConnection } from '../client-connection.ts';
+import type { Timed } from '../deadlines.ts';
+import { Http2Connection } from '../http2/http2-connection.ts';
+import type { OwnResponse } from '../http1/own-response.ts';
+import type { ServedConnection } from '../listener.ts';
+import { peek, type Opening } from './first-bytes.ts';
+import type { TlsTerminator } from './tls-terminator.ts';
+
+/** Until it is known what the client speaks, the TLS handshake included. */
+const negotiationMs = 10_000;
+
+/** For clients of plain HTTP at a port that speaks TLS. */
+const wantsTls = 'This endpoint speaks TLS: use https.\n';
+const tlsWanted = `HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\nContent-Length: ${wantsTls.length}\r\nConnection: close\r\n\r\n${wantsTls}`;
+
+/** A client's connection whose protocol is found out by its first bytes and, under TLS, by what both sides can speak (ALPN). */
+export class NegotiatedConnection implements ServedConnection, Timed {
+  deadlineAt: number;
+  readonly #socket: Socket;
+  readonly #context: BalancerContext;
+  readonly #tls: TlsTerminator | undefined;
+  readonly #onClosed: (connection: ServedConnection) => void;
+  /** Once it is known what the client speaks. */
+  #served: ServedConnection | undefined;
+  #isHandshaking = false;
+  #isLeaving = false;
+
+  /** `tls`: undefined when the endpoint has none. */
+  constructor(socket: Socket, context: BalancerContext, tls: TlsTerminator | undefined, onClosed: (connection: ServedConnection) => void) {
+    this.#socket = socket;
+    this.#context = context;
+    this.#tls = tls;
+    this.#onClosed = onClosed;
+    this.deadlineAt = context.deadlines.in(negotiationMs);
+    context.deadlines.add(this);
+    // What is wrong does not matter: `close` follows.
+    socket.on('error', () => undefined);
+    socket.on('end', this.#onEnd);
+    socket.on('close', this.#onClose);
+    peek(socket, (opening) => this.#guarded(() => this.#onOpening(opening)));
+  }
+
+  drain(): void {
+    this.#isLeaving = true;
+    if (this.#served !== undefined) this.#served.drain();
+    // A request may be on its way behind the handshake; before that, nothing is.
+    else if (!this.#isHandshaking) this.destroy();
+  }
+
+  leave(): void {
+    this.#isLeaving = true;
+    this.#served?.leave?.();
+  }
+
+  destroy(): void {
+    if (this.#served !== undefined) this.#served.destroy();
+    else {
+      this.#socket.destroy();
+      this.#end();
+    }
+  }
+
+  /** Nothing can be said before a handshake, which is what there is no room for. */
+  turnAway(_response: OwnResponse): void {
+    this.destroy();
+  }
+
+  onDeadline(): void {
+    this.destroy();
+  }
+
+  #onOpening(opening: Opening): void {
+    if (this.#tls === undefined) this.#serve(this.#socket, opening === 'http2');
+    else if (opening === 'tls') {
+      this.#isHandshaking = true;
+      this.#tls.secure(this.#socket, (secured) => {
+        this.#guarded(() => {
+          this.#context.metrics.tlsHandshake(true);
+          this.#serve(secured, secured.alpnProtocol === 'h2');
+        });
+      });
+    } else {
+      this.#socket.end(tlsWanted, () => this.#socket.destroy());
+    }
+  }
+
+  #serve(socket: Socket, isHttp2: boolean): void {
+    this.#release();
+    const onClosed = (): void => this.#onClosed(this);
+    this.#served = isHttp2 ? new Http2Connection(socket, this.#context, onClosed) : new ClientConnection(socket, this.#context, onClosed);
+    if (this.#isLeaving) this.#served.leave?.();
+  }
+
+  #release(): void {
+    this.#context.deadlines.delete(this);
+    this.#socket.off('end', this.#onEnd);
+    this.#socket.off('close', this.#onClose);
+  }
+
+  readonly #onEnd = (): void => {
+    this.#socket.destroy();
+  };
+
+  readonly #onClose = (): void => this.#end();
+
+  /** It is over before it was known what the client speaks. */
+  #end(): void {
+    if (this.#isHandshaking) this.#context.metrics.tlsHandshake(false);
+    this.#isHandshaking = false;
+    this.#release();
+    this.#onClosed(this);
+  }
+
+  #guarded(work: () => void): void {
+    try {
+      work();
+    } catch (error) {
+      this.#context.crashed(error);
+      this.#socket.destroy();
+    }
+  }
+}

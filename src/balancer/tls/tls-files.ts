@@ -1,0 +1,88 @@
+import { readFileSync, statSync } from 'node:fs';
+import { createSecureContext } from 'node:tls';
+import type { CancelTimer, Clock } from '../../shared/clock.ts';
+import { messageOf } from '../../shared/errors.ts';
+
+/** Where the key and the certificate chain of the endpoint are: PEM. */
+export interface TlsPaths {
+  readonly keyFile: string;
+  readonly certFile: string;
+}
+
+/** What was read from them; fits together. */
+export interface TlsMaterial {
+  readonly key: Buffer;
+  readonly cert: Buffer;
+}
+
+/** Whom to tell. */
+export interface TlsFilesUser {
+  /** Both files are new, and fit together. */
+  renewed(material: TlsMaterial): void;
+  /** The new files cannot be used; the old ones stay in force. Says why, without anything of their content. */
+  broken(message: string): void;
+}
+
+const lookEveryMs = 2_000;
+
+/**
+ * Follows the files by looking at them every few seconds: whatever way they are replaced (written over, renamed onto, a link turned round, as certbot
+ * and cert-manager do), what a path leads to is another file then, or a younger one.
+ */
+export class TlsFiles {
+  readonly #paths: TlsPaths;
+  readonly #user: TlsFilesUser;
+  #seen: string;
+  #loaded: string;
+  readonly #stop: CancelTimer;
+
+  constructor(paths: TlsPaths, clock: Clock, user: TlsFilesUser) {
+    this.#paths = paths;
+    this.#user = user;
+    this.#seen = this.#signature();
+    this.#loaded = this.#seen;
+    this.#stop = clock.every(lookEveryMs, () => this.#look());
+  }
+
+  /** Looks no more. */
+  close(): void {
+    this.#stop();
+  }
+
+  #look(): void {
+    const signature = this.#signature();
+    // Still being written, or only one of the two is there yet: it is read once it has not changed from one look to the next.
+    const isSteady = signature === this.#seen;
+    this.#seen = signature;
+    if (!isSteady || signature === this.#loaded) return;
+    this.#loaded = signature;
+    try {
+      this.#user.renewed(readTlsFiles(this.#paths));
+    } catch (error) {
+      const { keyFile, certFile } = this.#paths;
+      this.#user.broken(`The new TLS files cannot be used, the old ones stay in force: ${messageOf(error)} (${certFile}, ${keyFile})`);
+    }
+  }
+
+  #signature(): string {
+    return [this.#paths.keyFile, this.#paths.certFile].map(signatureOf).join(' ');
+  }
+}
+
+/** Reads both files. Throws what the system, or OpenSSL, says about them. */
+export function readTlsFiles({ keyFile, certFile }: TlsPaths): TlsMaterial {
+  const material = { key: readFileSync(keyFile), cert: readFileSync(certFile) };
+  createSecureContext(material);
+  return material;
+}
+
+/** Changes whenever the path leads to another content. */
+function signatureOf(path: string): string {
+  try {
+    const { dev, ino, size, mtimeNs } = statSync(path, { bigint: true });
+    return `${dev}:${ino}:${size}:${mtimeNs}`;
+  } catch {
+    // Between two renames it may be gone for a moment.
+    return 'absent';
+  }
+}
