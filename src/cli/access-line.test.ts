@@ -28,8 +28,8 @@ const render = (change: Partial<AccessRecord>, ui = plain): string => renderAcce
 test('a line that the balancer writes becomes columns under their titles, in 100 of them', () => {
   const line = render({});
   expect([accessTitles, line]).toEqual([
-    'TIME                  CODE   FIRST   TOTAL  REPLICA     CHOSEN (LOAD)    REQUEST',
-    '2030-01-01 12:00:00Z  200   45.3ms   12.3s  2 local     least_load (3)   POST /v1/chat/completions',
+    'TIME (UTC)           CODE   FIRST   TOTAL  REPLICA        CHOSEN (LOAD)    REQUEST',
+    '2030-01-01 12:00:00  200   45.3ms   12.3s  2 local        least_load (3)   POST /v1/chat/completions',
   ]);
   expect(line.length).toBeLessThanOrEqual(100);
 });
@@ -37,14 +37,14 @@ test('a line that the balancer writes becomes columns under their titles, in 100
 test('what went wrong is said', () => {
   const none = { replica: undefined, reason: undefined, sentMs: undefined, firstByteMs: undefined, path: '/' } as const;
   expect(render({ ...none, status: 503, outcome: 'unavailable', code: 'no_ready_replica', attempts: 0, totalMs: 0.4 })).toBe(
-    '2030-01-01 12:00:00Z  503        -   0.4ms  -           -                POST /  (no_ready_replica)',
+    '2030-01-01 12:00:00  503        -   0.4ms  -              -                POST /  (no_ready_replica)',
   );
   const failed = [
     { replicaId: 1, why: 'unreached' },
     { replicaId: 3, why: 'idle_closed' },
   ] as const;
   expect(render({ path: '/', status: 0, outcome: 'client_gone', attempts: 3, failed, totalMs: 61_000, queuedMs: 2_100 })).toBe(
-    '2030-01-01 12:00:00Z  ---   45.3ms   1m01s  2 local     least_load (3)   POST /  (the client left; waited 2.1s; 3 attempts: 1 unreached, 3 idle_closed)',
+    '2030-01-01 12:00:00  ---   45.3ms   1m01s  2 local        least_load (3)   POST /  (the client left; waited 2.1s; 3 attempts: 1 unreached, 3 idle_closed)',
   );
   expect(render({ path: '/', status: 502, outcome: 'unavailable', code: 'replica_broke_protocol', fault: 'bad_chunk' })).toMatch(
     /POST \/ {2}\(replica_broke_protocol, bad_chunk\)$/,
@@ -61,6 +61,8 @@ test('on a terminal it fits by cutting the path, and is coloured by how the requ
   expect(render({}, marked)).toContain('<good>200</>');
   expect(render({ status: 404 }, marked)).toContain('<busy>404</>');
   expect(render(long, marked)).toContain('<bad>200</>');
+  expect(render({ status: 500 }, marked)).toContain('<bad>500</>');
+  expect(render({ status: 501, outcome: 'refused', code: 'unknown_transfer_coding' }, marked)).toContain('<busy>501</>');
 });
 
 test('a path cannot write to the terminal', () => {
@@ -74,8 +76,8 @@ test('a path cannot write to the terminal', () => {
 test('what the process itself said stands between the requests', () => {
   const said = { level: 50, time: '2030-01-01T12:00:00.250Z', pid: 1, name: 'balancer', thread: 0 };
   const error = JSON.stringify({ ...said, err: { type: 'Error', message: 'boom', stack: 's' }, msg: 'Unexpected error on one connection' });
-  expect(renderAccessLine(error, plain)).toBe('2030-01-01 12:00:00Z  error  Unexpected error on one connection: boom');
-  expect(renderAccessLine(JSON.stringify({ ...said, level: 30, msg: 'Listening' }), plain)).toBe('2030-01-01 12:00:00Z  info   Listening');
+  expect(renderAccessLine(error, plain)).toBe('2030-01-01 12:00:00  error  Unexpected error on one connection: boom');
+  expect(renderAccessLine(JSON.stringify({ ...said, level: 30, msg: 'Listening' }), plain)).toBe('2030-01-01 12:00:00  info   Listening');
   expect([isAccessLine(error), isAccessLine(accessLine(record))]).toEqual([false, true]);
 });
 

@@ -25,13 +25,13 @@ interface AccessFields {
   readonly failed?: readonly { readonly replica: number; readonly why: string }[];
 }
 
-const widths = { time: 20, code: 4, duration: 6, replica: 10, chosen: 15 } as const;
-/** So much of a path is always shown, however narrow the terminal is. */
-const minPathWidth = 16;
+const widths = { time: 19, code: 4, duration: 6, replica: 13, chosen: 15 } as const;
+/** So much of a request is always shown, however narrow the terminal is. */
+const minRequestWidth = 20;
 
 /** The titles of the columns. */
 export const accessTitles: string = [
-  padTo('TIME', widths.time),
+  padTo('TIME (UTC)', widths.time),
   'CODE',
   'FIRST'.padStart(widths.duration),
   'TOTAL'.padStart(widths.duration),
@@ -54,23 +54,32 @@ export function renderAccessLine(line: string, ui: Pick<Ui, 'paint' | 'outWidth'
   const fields = parseLine(line);
   if (fields === undefined) return renderProcessLine(line, ui) ?? oneLine(line);
   const { at, method, path, status, total_ms: totalMs, first_byte_ms: firstByteMs, replica, place, reason, load } = fields;
-  const time = padTo(`${isoTime(at).slice(0, 19).replace('T', ' ')}Z`, widths.time);
+  const time = isoTime(at).slice(0, widths.time).replace('T', ' ');
   const code = padTo(status === 0 ? '---' : String(status), widths.code);
   const durations = [firstByteMs, totalMs].map((ms) => (ms === undefined ? '-' : formatLatency(ms)).padStart(widths.duration));
   const served = padTo(replica === undefined ? '-' : oneLine(`${replica} ${place ?? ''}`), widths.replica);
   const chosen = padTo(reason === undefined ? '-' : `${oneLine(reason)} (${load ?? 0})`, widths.chosen);
   const notes = notesOn(fields);
   const noteText = notes.length === 0 ? '' : `  (${notes.join('; ')})`;
-  const before = [time, code, ...durations, served, chosen, `${oneLine(method)} `].join('  ');
-  const room = Math.max(minPathWidth, ui.outWidth - displayWidth(before) - displayWidth(noteText));
-  const request = `${oneLine(method)} ${truncate(oneLine(path), room)}`;
-  const cells = [ui.paint('quiet', time), ui.paint(toneOf(fields), code), ...durations, served, ui.paint('quiet', chosen), request];
+  const before = [time, code, ...durations, served, chosen, ''].join('  ');
+  // The balancer refused what it could not even read.
+  const request = method === '' ? '-' : oneLine(`${method} ${path}`);
+  const room = Math.max(minRequestWidth, ui.outWidth - displayWidth(before) - displayWidth(noteText));
+  const cells = [
+    ui.paint('quiet', time),
+    ui.paint(toneOf(fields), code),
+    ...durations,
+    served,
+    ui.paint('quiet', chosen),
+    truncate(request, room),
+  ];
   return `${cells.join('  ')}${noteText === '' ? '' : ui.paint(toneOf(fields), noteText)}`;
 }
 
 function toneOf({ status, outcome }: AccessFields): Tone {
-  if (outcome === 'unavailable' || outcome === 'truncated' || status >= 500) return 'bad';
-  return outcome !== 'ok' || status >= 400 ? 'busy' : 'good';
+  if (outcome === 'unavailable' || outcome === 'truncated') return 'bad';
+  if (outcome !== 'ok') return 'busy';
+  return status >= 500 ? 'bad' : status >= 400 ? 'busy' : 'good';
 }
 
 const outcomes: ReadonlyMap<string, string> = new Map([

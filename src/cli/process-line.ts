@@ -19,7 +19,7 @@ export function renderProcessLine(line: string, ui: Pick<Ui, 'paint'>): string |
   const [name, tone] = level;
   const error = messageIn(fields?.get('err'));
   const text = error === undefined ? message : `${message}: ${error}`;
-  return `${ui.paint('quiet', `${oneLine(at).slice(0, 19).replace('T', ' ')}Z`)}  ${ui.paint(tone, padTo(name, 5))}  ${oneLine(text)}`;
+  return `${ui.paint('quiet', oneLine(at).slice(0, 19).replace('T', ' '))}  ${ui.paint(tone, padTo(name, 5))}  ${oneLine(text)}`;
 }
 
 function readFields(line: string): ReadonlyMap<string, unknown> | undefined {

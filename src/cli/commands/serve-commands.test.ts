@@ -235,9 +235,9 @@ test('the access log is made readable, and left as it is with --json', async () 
     '{"at":1893499200000,"id":"r","method":"GET","path":"/","status":200,"outcome":"ok","attempts":1,"total_ms":3,"bytes_in":0,"bytes_out":1}';
   const routes: FakeRoutes = { serviceLogs: () => [line.slice(0, 20), `${line.slice(20)}\n`] };
   const readable = await runInProcess(['serve', 'logs', 'chat', '--load-balancer'], { routes });
-  expect(readable.stdout).toBe('2030-01-01 12:00:00Z  200        -   3.0ms  -           -                GET /\n');
+  expect(readable.stdout).toBe('2030-01-01 12:00:00  200        -   3.0ms  -              -                GET /\n');
   const onTerminal = await runInProcess(['serve', 'logs', 'chat', '--load-balancer'], { routes, tty: true });
-  expect(onTerminal.stdout).toContain('TIME                  CODE   FIRST   TOTAL  REPLICA');
+  expect(onTerminal.stdout).toContain('TIME (UTC)           CODE   FIRST   TOTAL  REPLICA');
   expect((await runInProcess(['serve', 'logs', 'chat', '--load-balancer', '--json'], { routes })).stdout).toBe(`${line}\n`);
 });
 
