@@ -17,7 +17,7 @@ export default defineConfig({
         // Pure code and code over fakes: no processes, no real time, so isolation would only cost time.
         test: {
           name: 'unit',
-          include: ['src/**/*.test.ts', 'test/support/**/*.test.ts'],
+          include: ['src/**/*.test.ts', 'test/support/**/*.test.ts', 'bench/**/*.test.ts'],
           exclude: processTests,
           pool: 'threads',
           isolate: false,

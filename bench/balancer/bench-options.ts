@@ -29,12 +29,16 @@ export function readOptions(args: readonly string[]): BenchOptions {
     options: {
       workloads: { type: 'string' },
       rounds: { type: 'string', default: '5' },
-      seconds: { type: 'string', default: '4' },
+      seconds: { type: 'string', default: '3' },
       only: { type: 'string' },
       'cpu-prof': { type: 'string' },
       write: { type: 'boolean', default: false },
     },
   });
+  // Half a file would pass for all there is.
+  if (values.write && (values.workloads ?? values.only ?? values['cpu-prof']) !== undefined) {
+    throw new Error('--write goes with all workloads and contestants, and without --cpu-prof');
+  }
   return {
     workloads: names(values.workloads),
     rounds: positive(values.rounds, 'rounds'),

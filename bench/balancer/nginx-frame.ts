@@ -12,8 +12,8 @@ worker_processes 1;
 pid ${join(place.dir, 'nginx.pid')};
 error_log ${join(place.dir, 'error.log')} warn;
 events {
-  # Each request takes one on either side.
-  worker_connections ${2 * place.maxConnections + 64};
+  # Each request takes one on either side, and when few are left nginx closes those of clients that have not asked yet.
+  worker_connections ${3 * place.maxConnections};
 }
 http {
 ${temporary.join('\n')}

@@ -1,39 +1,52 @@
-import { mkdirSync } from 'node:fs';
+import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { withTempHome } from '../../test/support/temp-home.ts';
+import { barsMarkdown } from './bars.ts';
 import { readOptions } from './bench-options.ts';
-import type { Contestant } from './contestant.ts';
-import { haproxy } from './contestants/haproxy.ts';
-import { nginx } from './contestants/nginx.ts';
-import { raw } from './contestants/raw.ts';
-import { svc } from './contestants/svc.ts';
+import { allContestants, allWorkloads, named } from './lists.ts';
+import { describeMachine } from './machine.ts';
 import { sectionMarkdown } from './report.ts';
+import type { Section } from './section.ts';
 import type { Workload } from './workload.ts';
-import { eventsWorkload } from './workloads/events.ts';
-import { requestWorkloads } from './workloads/requests.ts';
-
-const allContestants: readonly Contestant[] = [svc, haproxy, nginx, raw];
-const allWorkloads: readonly Workload[] = [...requestWorkloads, eventsWorkload];
-
-/** Those with the names given, or all when none is given; throws when there is no such name. */
-function named<Item extends { readonly name: string }>(items: readonly Item[], names: readonly string[]): readonly Item[] {
-  if (names.length === 0) return items;
-  return names.map((name) => {
-    const found = items.find((item) => item.name === name);
-    if (found === undefined) throw new Error(`There is no ${name}; there are ${items.map((item) => item.name).join(', ')}`);
-    return found;
-  });
-}
 
 const options = readOptions(process.argv.slice(2));
 const contestants = named(allContestants, options.only);
+const workloads = named(allWorkloads, options.workloads);
 
-for (const workload of named(allWorkloads, options.workloads)) {
-  const { rounds, seconds, profileDir } = options;
-  const section = await withTempHome((home) => {
+function measure(workload: Workload): Promise<Section> {
+  return withTempHome((home) => {
     const dir = join(home, workload.name);
     mkdirSync(dir);
-    return workload.run({ dir, contestants, rounds, seconds, profileDir });
+    return workload.run({ ...options, dir, contestants });
   });
-  console.log(sectionMarkdown(section));
+}
+
+const parts: string[] = [];
+
+function tell(text: string): void {
+  parts.push(text);
+  console.log(`${text}\n`);
+}
+
+const sections = new Map<string, Section>();
+tell(
+  `# The balancer beside HAProxy and nginx\n\nWritten by \`npm run bench:balancer -- --write\`; see [README.md](README.md) for what it means.`,
+);
+tell(
+  `${await describeMachine()}\n* ${options.rounds} rounds of ${options.seconds} s; medians, ratios in pairs with the least and the greatest`,
+);
+for (const workload of workloads) {
+  try {
+    const section = await measure(workload);
+    sections.set(workload.name, section);
+    tell(sectionMarkdown(section));
+  } catch (error) {
+    // The others are worth having all the same.
+    console.error(`${workload.name} failed:`, error);
+    process.exitCode = 1;
+  }
+}
+tell(`## Bars\n\n${barsMarkdown(sections)}`);
+if (options.isWriting && sections.size === workloads.length) {
+  writeFileSync(join(import.meta.dirname, 'RESULTS.md'), `${parts.join('\n\n')}\n`);
 }

@@ -17,4 +17,6 @@ export interface Section {
   readonly metrics: readonly Metric[];
   /** One sample for each round, by contestant. */
   readonly samples: ReadonlyMap<string, readonly Sample[]>;
+  /** Contestants that the others are compared with; HAProxy and nginx when absent. */
+  readonly yardsticks?: readonly string[];
 }

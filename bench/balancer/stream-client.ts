@@ -17,11 +17,13 @@ export interface StreamCounts {
   reads: number;
   /** Streams that ended before their time, and connections that were refused. */
   failed: number;
+  /** What the first of them got before it broke. */
+  failure: string;
   /** Of each stream's beginning so far: ms from the request to the first byte, the slowest. */
   slowestHeadMs: number;
 }
 
-const counts: StreamCounts = { open: 0, events: 0, reads: 0, failed: 0, slowestHeadMs: 0 };
+const counts: StreamCounts = { open: 0, events: 0, reads: 0, failed: 0, failure: '', slowestHeadMs: 0 };
 const request = `GET /${count}/${gapMs} HTTP/1.1\r\nHost: 127.0.0.1:8000\r\nAccept: text/event-stream\r\nAuthorization: Bearer sk-example-0123456789abcdef\r\n\r\n`;
 const endOfStream = '\r\n0\r\n\r\n';
 let begun = 0;
@@ -32,10 +34,12 @@ function readStream(): void {
   let isOpen = false;
   let askedAt = performance.now();
   let tail = '';
+  let firstBytes = 'nothing';
   socket.on('connect', () => socket.write(request));
   socket.on('data', (bytes) => {
     if (!isOpen) {
       isOpen = true;
+      firstBytes = bytes.toString('latin1');
       counts.open += 1;
       counts.slowestHeadMs = Math.max(counts.slowestHeadMs, performance.now() - askedAt);
       if (begun < streams) readStream();
@@ -49,6 +53,7 @@ function readStream(): void {
   });
   socket.on('error', () => undefined);
   socket.on('close', () => {
+    if (counts.failed === 0) counts.failure = firstBytes;
     if (isOpen) counts.open -= 1;
     counts.failed += 1;
   });

@@ -62,7 +62,7 @@ export class StreamClient {
   async counts(): Promise<StreamCounts> {
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the program beside this file writes it
     const counts = (await this.#program.ask()) as StreamCounts;
-    if (counts.failed > 0) throw new Error(`${counts.failed} streams broke`);
+    if (counts.failed > 0) throw new Error(`${counts.failed} streams broke; the first got: ${counts.failure}`);
     return counts;
   }
 

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { inRounds, withLineup, type Entry } from '../lineup.ts';
 import { cpuNanosOf, memoryMbOf } from '../entry-stats.ts';
 import { startInstantReplicas } from '../replica-nginx.ts';
-import type { Metric, Sample } from '../section.ts';
+import type { Metric, Sample, Section } from '../section.ts';
 import type { Workload, WorkloadOptions } from '../workload.ts';
 import { runWrk, wrkConnections } from '../wrk.ts';
 
@@ -18,7 +18,8 @@ const metrics: readonly Metric[] = [
 /** Long enough for V8 to have optimised what is hot. */
 const warmUpSeconds = 3;
 
-interface Request {
+/** What is asked for, over and over. */
+export interface Request {
   readonly name: string;
   readonly title: string;
   readonly path: string;
@@ -35,10 +36,12 @@ function completion(bytes: number): string {
 }
 
 function requestWorkload(request: Request): Workload {
-  return { name: request.name, run: (options) => run(request, options) };
+  return { name: request.name, run: (options) => measureRequests(request, options) };
 }
 
-async function run(request: Request, { dir, contestants, rounds, seconds, profileDir }: WorkloadOptions) {
+/** Measures one kind of request. */
+export async function measureRequests(request: Request, options: WorkloadOptions): Promise<Section> {
+  const { dir, contestants, rounds, seconds, profileDir } = options;
   const replicas = await startInstantReplicas(dir);
   try {
     const bodyFile = request.body === undefined ? undefined : join(dir, 'body.json');
@@ -55,8 +58,8 @@ async function run(request: Request, { dir, contestants, rounds, seconds, profil
         memoryMb: memoryMbOf(entry),
       };
     };
-    const options = { dir, replicaPorts: replicas.ports, isForStreams: false, maxConnections: 1_024, profileDir };
-    const samples = await withLineup(contestants, options, async (entries) => {
+    const proxyOptions = { dir, replicaPorts: replicas.ports, isForStreams: false, maxConnections: 1_024, profileDir };
+    const samples = await withLineup(contestants, proxyOptions, async (entries) => {
       for (const entry of entries) await load(entry, warmUpSeconds);
       return inRounds(entries, rounds, measure);
     });
@@ -66,9 +69,12 @@ async function run(request: Request, { dir, contestants, rounds, seconds, profil
   }
 }
 
+/** What chat clients send most. */
+export const smallPost: Request = { name: 'post', title: 'Small JSON POST', path: '/v1/chat/completions', body: completion(300) };
+
 /** Requests as fast as they are answered. */
 export const requestWorkloads: readonly Workload[] = [
   requestWorkload({ name: 'get', title: 'Small GET', path: '/ping' }),
-  requestWorkload({ name: 'post', title: 'Small JSON POST', path: '/v1/chat/completions', body: completion(300) }),
+  requestWorkload(smallPost),
   requestWorkload({ name: 'prompt', title: '50 KB prompt', path: '/v1/chat/completions', body: completion(50_000) }),
 ];

@@ -1,0 +1,75 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { cpuNanosOf, memoryMbOf } from '../entry-stats.ts';
+import { withLineup, type Entry } from '../lineup.ts';
+import { streamCapacity } from '../open-files.ts';
+import type { Metric, Sample, Section } from '../section.ts';
+import { StreamClient, StreamReplicas } from '../streams.ts';
+import type { Workload, WorkloadOptions } from '../workload.ts';
+
+const metrics: readonly Metric[] = [
+  { key: 'memoryMb', title: 'RSS MB', digits: 0, isCompared: true },
+  { key: 'perStreamKb', title: 'KB/stream', digits: 1 },
+  { key: 'cpuPercent', title: 'CPU % of a core', digits: 2, isCompared: true },
+  { key: 'cpuMicros', title: 'CPU µs/event', digits: 1 },
+  { key: 'perSecond', title: 'events/s', digits: 0 },
+];
+
+const gapMs = 10_000;
+/** So that what opening cost is over: garbage is collected, buffers are given back. */
+const settleMs = 3_000;
+/** At least one event of each stream. */
+const holdMs = 10_000;
+
+/** Streams that are open and mostly silent, such as slow generations or subscriptions. One round: memory does not depend on the moment. */
+function idleWorkload(wanted: number): Workload {
+  return { name: `idle-${wanted}`, run: (options) => run(wanted, options) };
+}
+
+async function run(wanted: number, { dir, contestants, profileDir }: WorkloadOptions): Promise<Section> {
+  const streams = Math.min(wanted, streamCapacity());
+  const replicas = await StreamReplicas.start(25);
+  const samples = new Map<string, readonly Sample[]>();
+  try {
+    const options = { dir, replicaPorts: replicas.ports, isForStreams: true, maxConnections: streams + 32, profileDir };
+    // One after the other, each in a process that has served nothing before.
+    for (const contestant of contestants) {
+      const sample = await withLineup([contestant], options, ([entry]) => measure(entry, streams));
+      samples.set(contestant.name, [sample]);
+    }
+  } finally {
+    await replicas.stop();
+  }
+  const limit = streams < wanted ? ` (${streams.toLocaleString('en')}: the limit of open files allows no more)` : '';
+  return { title: `${wanted.toLocaleString('en')} mostly idle streams${limit}, an event each ${gapMs / 1e3} s`, metrics, samples };
+}
+
+async function measure(entry: Entry | undefined, streams: number): Promise<Sample> {
+  if (entry === undefined) throw new Error('There is nothing to measure');
+  const memoryBefore = memoryMbOf(entry);
+  // More events than can be sent while it lasts.
+  const client = await StreamClient.start(entry.proxy.port, { streams, events: 1_000, gapMs });
+  try {
+    await sleep(settleMs);
+    const before = await client.counts();
+    const startedAt = performance.now();
+    const cpuBefore = cpuNanosOf(entry);
+    await sleep(holdMs);
+    const seconds = (performance.now() - startedAt) / 1e3;
+    const cpuNanos = cpuNanosOf(entry) - cpuBefore;
+    const after = await client.counts();
+    const events = after.events - before.events;
+    const memoryMb = memoryMbOf(entry);
+    return {
+      memoryMb,
+      perStreamKb: ((memoryMb - memoryBefore) * 1e3) / streams,
+      cpuPercent: cpuNanos / 1e7 / seconds,
+      cpuMicros: cpuNanos / 1e3 / events,
+      perSecond: events / seconds,
+    };
+  } finally {
+    await client.stop();
+  }
+}
+
+/** A thousand, and the ten thousand that one process is meant to hold. */
+export const idleWorkloads: readonly Workload[] = [idleWorkload(1_000), idleWorkload(10_000)];
