@@ -99,6 +99,31 @@ test('a replica that refuses is in the counts of failed connects and retries, an
   });
 });
 
+test('a request that waits for a replica is in the queue, and then in the histogram of waits and in the log', async () => {
+  await withReplicas([httpReplica((_, response) => response.end('ok'))], async (replica) => {
+    if (replica === undefined) return;
+    const queue = { maxRequests: 10, maxBytes: 1_048_576, timeoutMs: 20_000, fromZero: true };
+    await withBalancer(
+      [],
+      async (balancer) => {
+        const answered = rawExchange(balancer.port, `POST / HTTP/1.1\r\n${close}Content-Length: 5000\r\n\r\n${'b'.repeat(5_000)}`);
+        await waitFor('the request to wait', async () => (await scrape(balancer)).get('svc_balancer_queue_length') === 1);
+        expect((await scrape(balancer)).get('svc_balancer_queue_bytes')).toBeGreaterThanOrEqual(4_096);
+        await balancer.link.setReplicas([aBalancerReplica(replica.port)]);
+        await answered;
+        const [line] = await balancer.accessLog(1);
+        expect(line).toMatchObject({ status: 200, attempts: 1 });
+        expect(line?.['queued_ms']).toBeGreaterThan(0);
+        expect(Object.fromEntries(await scrape(balancer))).toMatchObject({
+          svc_balancer_queue_length: 0,
+          svc_balancer_queue_wait_seconds_count: 1,
+        });
+      },
+      { queue },
+    );
+  });
+});
+
 test('every code that the balancer answers with has a series of its own', () => {
   const source = readFileSync('src/balancer/own-responses.ts', 'utf8');
   const codes = [...source.matchAll(/\bcode: '(?<code>[a-z_]+)'/g)].map(({ groups }) => groups?.['code'] ?? '');

@@ -82,7 +82,7 @@ export class MetricsServer {
     if (port === null) return;
     try {
       this.#port = portOf(await this.#listen({ host: '127.0.0.1', port }));
-      logger.info({ port: this.#port }, 'Metrics can be had at this port of 127.0.0.1');
+      logger.info(`Metrics can be had at http://127.0.0.1:${this.#port}/metrics`);
     } catch (error) {
       if (!hasErrno(error, 'EADDRINUSE')) {
         logger.error(`The metrics cannot be had at port ${port}: ${messageOf(error)}`);
@@ -98,7 +98,7 @@ export class MetricsServer {
     const { logger, clock } = this.#options;
     try {
       this.#port = portOf(await this.#listen({ host: '127.0.0.1', port }));
-      logger.info({ port }, 'Metrics can be had at this port of 127.0.0.1 now');
+      logger.info(`Metrics can be had at http://127.0.0.1:${port}/metrics now`);
     } catch {
       // Why was said the first time.
       clock.after(retryMs, () => void this.#retryPort(port));
