@@ -1,0 +1,52 @@
+import { expect, test } from 'vitest';
+import { UsefulWork } from './useful-work.ts';
+
+test('a connection that carries requests and bodies is never wasted, however much it carries', () => {
+  const work = new UsefulWork(0);
+  let read = 0;
+  for (let second = 1; second <= 100; second += 1) {
+    for (let request = 0; request < 100; request += 1) {
+      work.request(400);
+      // The head, packed, with its frame; ten pieces of a body; a WINDOW_UPDATE for each piece of the answer, and for the connection.
+      read += 200 + 9;
+      for (let piece = 0; piece < 10; piece += 1) {
+        work.piece(20);
+        read += 20 + 9;
+        work.answer(10);
+        read += 2 * 13;
+      }
+    }
+    expect(work.isWasted(read, second * 1_000)).toBe(false);
+  }
+});
+
+test('a long answer allows the WINDOW_UPDATE frames that it needs, and an idle client its pings', () => {
+  const work = new UsefulWork(0);
+  let read = 0;
+  for (let second = 1; second <= 100; second += 1) {
+    work.answer(16_384 * 1_000);
+    read += 1_000 * 2 * 13;
+    expect(work.isWasted(read, second * 1_000)).toBe(false);
+  }
+  for (let second = 101; second <= 200; second += 1) {
+    read += 17;
+    expect(work.isWasted(read, second * 1_000)).toBe(false);
+  }
+});
+
+test('bytes that serve nothing are noticed, at once when they are many and later when they are fewer', () => {
+  expect(new UsefulWork(0).isWasted(60_000, 0)).toBe(false);
+  expect(new UsefulWork(0).isWasted(70_000, 0)).toBe(true);
+  const slow = new UsefulWork(0);
+  let seconds = 0;
+  while (!slow.isWasted(seconds * 8_192, seconds * 1_000)) seconds += 1;
+  expect(seconds).toBeGreaterThan(10);
+  expect(seconds).toBeLessThan(20);
+});
+
+test('what a busy time left over is not saved up for a flood', () => {
+  const work = new UsefulWork(0);
+  for (let request = 0; request < 10_000; request += 1) work.request(1_000);
+  expect(work.isWasted(100_000, 1_000)).toBe(false);
+  expect(work.isWasted(100_000 + 70_000, 1_000)).toBe(true);
+});
