@@ -13,6 +13,14 @@ function threadNanos(pid: number, thread: string): number {
   return Number(onCpu);
 }
 
+/** CPU time of a process so far by where it was spent, in ticks: coarse, but good enough for a share. */
+export function cpuTicks(pid: number): { readonly user: number; readonly kernel: number } {
+  const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
+  // The name, in parentheses, may contain spaces; after it come the third field and those that follow.
+  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+  return { user: Number(fields[11]), kernel: Number(fields[12]) };
+}
+
 /** Resident memory of a process, bytes. */
 export function residentBytes(pid: number): number {
   const [, kibibytes] = /VmRSS:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? [];

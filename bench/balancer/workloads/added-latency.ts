@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { cpuNanosOf } from '../entry-stats.ts';
+import { measureCpu } from '../entry-stats.ts';
 import { inRounds, withLineup, type Entry } from '../lineup.ts';
 import type { PacedResult } from '../paced-client.ts';
 import { runProgram } from '../processes.ts';
@@ -13,6 +13,7 @@ const metrics: readonly Metric[] = [
   { key: 'addedP50Ms', title: 'added p50 ms', digits: 3 },
   { key: 'addedP99Ms', title: 'added p99 ms', digits: 3 },
   { key: 'cpuMicros', title: 'CPU µs/request', digits: 1, isCompared: true },
+  { key: 'kernelPercent', title: 'of it kernel %', digits: 0 },
 ];
 
 const perSecond = 1_000;
@@ -43,11 +44,12 @@ async function run({ dir, contestants, rounds, seconds, profileDir }: WorkloadOp
 
 async function measure(entry: Entry, seconds: number): Promise<Sample> {
   const client = join(import.meta.dirname, '../paced-client.ts');
-  const cpuBefore = cpuNanosOf(entry);
+  const stop = measureCpu(entry);
   const output = await runProgram(process.execPath, [client, ...[entry.proxy.port, perSecond, seconds].map(String)]);
+  const cpu = stop();
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the program of this benchmark writes it
   const { requests, p50Ms, p99Ms } = JSON.parse(output) as PacedResult;
-  return { p50Ms, p99Ms, cpuMicros: (cpuNanosOf(entry) - cpuBefore) / 1e3 / requests };
+  return { p50Ms, p99Ms, cpuMicros: cpu.micros / requests, kernelPercent: cpu.kernelPercent };
 }
 
 /** With what was added to the direct times of the same round. */

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { inRounds, withLineup, type Entry } from '../lineup.ts';
-import { cpuNanosOf, memoryMbOf } from '../entry-stats.ts';
+import { measureCpu, memoryMbOf } from '../entry-stats.ts';
 import type { Metric, Sample, Section } from '../section.ts';
 import { StreamClient, StreamReplicas, type StreamShape } from '../streams.ts';
 import type { Workload, WorkloadOptions } from '../workload.ts';
@@ -9,6 +9,7 @@ const metrics: readonly Metric[] = [
   { key: 'perSecond', title: 'events/s', digits: 0 },
   { key: 'perRead', title: 'events/read', digits: 2 },
   { key: 'cpuMicros', title: 'CPU µs/event', digits: 1, isCompared: true },
+  { key: 'kernelPercent', title: 'of it kernel %', digits: 0 },
   { key: 'memoryMb', title: 'RSS MB', digits: 0 },
 ];
 
@@ -36,15 +37,16 @@ async function measure(entry: Entry, seconds: number): Promise<Sample> {
     await sleep(warmUpMs);
     const startedAt = performance.now();
     const before = await client.counts();
-    const cpuBefore = cpuNanosOf(entry);
+    const stop = measureCpu(entry);
     await sleep(seconds * 1_000);
     const after = await client.counts();
-    const cpuNanos = cpuNanosOf(entry) - cpuBefore;
+    const cpu = stop();
     const events = after.events - before.events;
     return {
       perSecond: events / ((performance.now() - startedAt) / 1e3),
       perRead: events / (after.reads - before.reads),
-      cpuMicros: cpuNanos / 1e3 / events,
+      cpuMicros: cpu.micros / events,
+      kernelPercent: cpu.kernelPercent,
       memoryMb: memoryMbOf(entry),
     };
   } finally {

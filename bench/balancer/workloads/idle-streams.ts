@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { cpuNanosOf, memoryMbOf } from '../entry-stats.ts';
+import { measureCpu, memoryMbOf } from '../entry-stats.ts';
 import { withLineup, type Entry } from '../lineup.ts';
 import { streamCapacity } from '../open-files.ts';
 import type { Metric, Sample, Section } from '../section.ts';
@@ -52,18 +52,18 @@ async function measure(entry: Entry | undefined, streams: number): Promise<Sampl
     await sleep(settleMs);
     const before = await client.counts();
     const startedAt = performance.now();
-    const cpuBefore = cpuNanosOf(entry);
+    const stop = measureCpu(entry);
     await sleep(holdMs);
     const seconds = (performance.now() - startedAt) / 1e3;
-    const cpuNanos = cpuNanosOf(entry) - cpuBefore;
+    const cpu = stop();
     const after = await client.counts();
     const events = after.events - before.events;
     const memoryMb = memoryMbOf(entry);
     return {
       memoryMb,
       perStreamKb: ((memoryMb - memoryBefore) * 1e3) / streams,
-      cpuPercent: cpuNanos / 1e7 / seconds,
-      cpuMicros: cpuNanos / 1e3 / events,
+      cpuPercent: cpu.micros / 1e4 / seconds,
+      cpuMicros: cpu.micros / events,
       perSecond: events / seconds,
     };
   } finally {

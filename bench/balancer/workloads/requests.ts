@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { inRounds, withLineup, type Entry } from '../lineup.ts';
-import { cpuNanosOf, memoryMbOf } from '../entry-stats.ts';
+import { measureCpu, memoryMbOf } from '../entry-stats.ts';
 import { startInstantReplicas } from '../replica-nginx.ts';
 import type { Metric, Sample, Section } from '../section.ts';
 import type { Workload, WorkloadOptions } from '../workload.ts';
@@ -10,6 +10,7 @@ import { runWrk, wrkConnections } from '../wrk.ts';
 const metrics: readonly Metric[] = [
   { key: 'perSecond', title: 'requests/s', digits: 0 },
   { key: 'cpuMicros', title: 'CPU µs/request', digits: 1, isCompared: true },
+  { key: 'kernelPercent', title: 'of it kernel %', digits: 0 },
   { key: 'p50Ms', title: 'p50 ms', digits: 2 },
   { key: 'p99Ms', title: 'p99 ms', digits: 2 },
   { key: 'memoryMb', title: 'RSS MB', digits: 0 },
@@ -48,11 +49,13 @@ export async function measureRequests(request: Request, options: WorkloadOptions
     if (bodyFile !== undefined && request.body !== undefined) writeFileSync(bodyFile, request.body);
     const load = (entry: Entry, duration: number) => runWrk(`http://127.0.0.1:${entry.proxy.port}${request.path}`, duration, bodyFile);
     const measure = async (entry: Entry): Promise<Sample> => {
-      const before = cpuNanosOf(entry);
+      const stop = measureCpu(entry);
       const result = await load(entry, seconds);
+      const cpu = stop();
       return {
         perSecond: (result.requests / result.micros) * 1e6,
-        cpuMicros: (cpuNanosOf(entry) - before) / 1e3 / result.requests,
+        cpuMicros: cpu.micros / result.requests,
+        kernelPercent: cpu.kernelPercent,
         p50Ms: result.p50Micros / 1e3,
         p99Ms: result.p99Micros / 1e3,
         memoryMb: memoryMbOf(entry),
