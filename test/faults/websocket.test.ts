@@ -136,6 +136,7 @@ test.each([
     const confirmed = closing(byClient);
     byClient.close(code, reason);
     expect(await confirmed).toBe(`${code} ${reason}`);
+    await waitFor('the replica to see both ends', () => closed.length === 2);
     expect(closed).toEqual([`${code} ${reason}`, `${code} ${reason}`]);
     expect((await countsAtZero(balancer)).inFlight).toEqual({ 1: 0 });
   });
