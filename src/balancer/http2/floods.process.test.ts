@@ -1,6 +1,6 @@
 import { constants } from 'node:http2';
 import { expect, test } from 'vitest';
-import type { RunningBalancer } from '../../../test/support/balancer.ts';
+import { withBalancer, type RunningBalancer } from '../../../test/support/balancer.ts';
 import { field, Flag, frame, FrameClient, FrameType, indexed, requestFields, setting, word } from '../../../test/support/http2-frames.ts';
 import { withHttp2 } from '../../../test/support/http2.ts';
 import { httpReplica, withReplicas } from '../../../test/support/raw-http.ts';
@@ -86,6 +86,19 @@ test.each([
     await client.closed();
     expect(refusals).toContain(client.goaway);
   });
+});
+
+test('without TLS it is no different', async () => {
+  await withBalancer(
+    [],
+    async (balancer) => {
+      const client = new FrameClient(balancer.port, false);
+      await client.flood(Buffer.concat(Array.from({ length: 50 }, () => frame(FrameType.windowUpdate, 0, 0, word(1)))), many / 50);
+      await client.closed();
+      expect(refusals).toContain(client.goaway);
+    },
+    { protocol: 'h2c' },
+  );
 });
 
 test('empty DATA frames in masses are sent away', async () => {
