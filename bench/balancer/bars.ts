@@ -41,11 +41,12 @@ const bars: readonly Bar[] = [
   },
 ];
 
-/** Which bars were reached, as a Markdown table; of the workloads that were run. */
+/** Which bars were reached, as a Markdown table; of the workloads and contestants that were run. */
 export function barsMarkdown(sections: ReadonlyMap<string, Section>): string {
   const rows = bars.flatMap((bar) => {
     const section = sections.get(bar.workload);
-    return section === undefined ? [] : [row(bar, valueOf(bar, section))];
+    const value = section === undefined ? Number.NaN : valueOf(bar, section);
+    return Number.isNaN(value) ? [] : [row(bar, value)];
   });
   return ['| bar | limit | measured | |', '|---|---:|---:|---|', ...rows].join('\n');
 }

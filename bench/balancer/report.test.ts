@@ -28,10 +28,12 @@ test('a section shows medians, ratios in pairs with their spread, and nothing wh
   ]);
 });
 
-test('a bar is judged by the ratio in pairs, and left out when its workload was not run', () => {
+test('a bar is judged by the ratio in pairs, and left out when its workload or its yardstick was not run', () => {
   expect(
     barsMarkdown(new Map([['get', section]]))
       .split('\n')
       .slice(2),
   ).toEqual(['| CPU per small GET : HAProxy | ≤ 1.5 | 2.00 | missed |']);
+  const alone = { ...section, samples: new Map([['svc', section.samples.get('svc') ?? []]]) };
+  expect(barsMarkdown(new Map([['get', alone]])).split('\n')).toHaveLength(2);
 });
