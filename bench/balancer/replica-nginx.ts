@@ -10,7 +10,7 @@ export interface RunningReplicas {
 }
 
 /** The reply to a chat completion, about 500 bytes. */
-export const completionReply = JSON.stringify({
+const completionReply = JSON.stringify({
   id: 'chatcmpl-8c1f0a7be2d94c1f',
   object: 'chat.completion',
   created: 1_767_225_600,

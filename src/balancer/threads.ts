@@ -29,8 +29,8 @@ export interface ThreadsOptions {
   readonly onApplied: () => void;
 }
 
-/** One of the numbered places for threads, and who is in it. */
-interface Place {
+/** One of the numbered seats for threads, and who is in it. */
+interface Seat {
   thread: ServingThread | undefined;
   deaths: number;
   startedAt: number;
@@ -42,7 +42,7 @@ interface Place {
 /** All threads that serve. One that dies is replaced, and what it had counted is taken back. */
 export class Threads {
   readonly #options: ThreadsOptions;
-  readonly #places: readonly Place[];
+  readonly #seats: readonly Seat[];
   #newest: SetOrder;
   #port = 0;
   #isEnding = false;
@@ -50,7 +50,7 @@ export class Threads {
   constructor(options: ThreadsOptions, first: SetOrder) {
     this.#options = options;
     this.#newest = first;
-    this.#places = Array.from({ length: options.board.threads }, () => ({
+    this.#seats = Array.from({ length: options.board.threads }, () => ({
       thread: undefined,
       deaths: 0,
       startedAt: 0,
@@ -65,13 +65,13 @@ export class Threads {
    */
   async start(inherited: readonly number[]): Promise<number> {
     const at = (thread: number): readonly Listening[] => {
-      const own = inherited.filter((_, index) => index % this.#places.length === thread).map((fd) => ({ fd }));
+      const own = inherited.filter((_, index) => index % this.#seats.length === thread).map((fd) => ({ fd }));
       return own.length > 0 ? own : [{ port: this.#port }];
     };
     // The first alone: which port it is may only be known when it listens.
     this.#port = this.#options.config.port;
     await this.#startAt(0, at(0));
-    await Promise.all(this.#places.slice(1).map((_, index) => this.#startAt(index + 1, at(index + 1))));
+    await Promise.all(this.#seats.slice(1).map((_, index) => this.#startAt(index + 1, at(index + 1))));
     return this.#port;
   }
 
@@ -83,17 +83,17 @@ export class Threads {
 
   /** Number of the newest set that all living threads have in force. */
   get appliedByAll(): number {
-    return Math.min(this.#newest.number, ...this.#places.map(({ thread }) => thread?.applied ?? Number.POSITIVE_INFINITY));
+    return Math.min(this.#newest.number, ...this.#seats.map(({ thread }) => thread?.applied ?? Number.POSITIVE_INFINITY));
   }
 
   /** Numbers of all listening sockets. */
   get fds(): readonly number[] {
-    return this.#places.flatMap(({ thread }) => thread?.fds ?? []);
+    return this.#seats.flatMap(({ thread }) => thread?.fds ?? []);
   }
 
   /** How many there are at this moment. */
   get living(): number {
-    return this.#places.filter(({ thread }) => thread !== undefined).length;
+    return this.#seats.filter(({ thread }) => thread !== undefined).length;
   }
 
   /** They take no more requests; resolves when those under way have ended, or `graceMs` have. */
@@ -108,15 +108,15 @@ export class Threads {
 
   async #end(order: ThreadOrder): Promise<void> {
     this.#isEnding = true;
-    const ends = this.#places.map(
-      (place) =>
+    const ends = this.#seats.map(
+      (seat) =>
         new Promise<void>((resolve) => {
-          const before = place.onEnd;
-          place.onEnd = () => {
+          const before = seat.onEnd;
+          seat.onEnd = () => {
             before?.();
             resolve();
           };
-          if (place.thread === undefined) resolve();
+          if (seat.thread === undefined) resolve();
         }),
     );
     this.#order(order);
@@ -124,42 +124,42 @@ export class Threads {
   }
 
   #order(order: ThreadOrder): void {
-    for (const { thread } of this.#places) thread?.order(order);
+    for (const { thread } of this.#seats) thread?.order(order);
   }
 
   #startAt(index: number, listening: readonly Listening[]): Promise<void> {
     return new Promise((resolve, reject) => {
-      const place = this.#places[index];
-      if (place === undefined) return;
-      place.onStart = (error) => {
-        place.onStart = undefined;
+      const seat = this.#seats[index];
+      if (seat === undefined) return;
+      seat.onStart = (error) => {
+        seat.onStart = undefined;
         if (error === undefined) resolve();
         else reject(error);
       };
-      this.#begin(place, index, listening);
+      this.#begin(seat, index, listening);
     });
   }
 
-  #begin(place: Place, index: number, listening: readonly Listening[]): void {
+  #begin(seat: Seat, index: number, listening: readonly Listening[]): void {
     const { config, board, metrics, maxConnections, script = threadScript, clock } = this.#options;
     const setup = { config, thread: index, board: board.memory, metrics, listening, replicas: this.#newest, maxConnections };
-    place.startedAt = clock.monotonic();
+    seat.startedAt = clock.monotonic();
     const thread: ServingThread = new ServingThread(script, setup, {
-      onNews: (news) => this.#onNews(place, thread, news),
-      onGone: (why) => this.#onGone(place, index, why),
+      onNews: (news) => this.#onNews(seat, thread, news),
+      onGone: (why) => this.#onGone(seat, index, why),
     });
-    place.thread = thread;
+    seat.thread = thread;
   }
 
-  #onNews(place: Place, thread: ServingThread, news: ThreadNews): void {
+  #onNews(seat: Seat, thread: ServingThread, news: ThreadNews): void {
     switch (news.type) {
       case 'listening':
         this.#port = news.port;
-        place.onStart?.(undefined);
+        seat.onStart?.(undefined);
         break;
       case 'failed':
-        if (place.onStart === undefined) this.#options.logger.error(`A thread cannot listen: ${news.message}`);
-        place.onStart?.(Object.assign(new Error(news.message), { code: news.code }));
+        if (seat.onStart === undefined) this.#options.logger.error(`A thread cannot listen: ${news.message}`);
+        seat.onStart?.(Object.assign(new Error(news.message), { code: news.code }));
         thread.end();
         break;
       case 'applied':
@@ -169,26 +169,26 @@ export class Threads {
         this.#options.onSuspect(news.replicaId, news.reason);
         break;
       case 'ended':
-        place.onEnd?.();
+        seat.onEnd?.();
         break;
     }
   }
 
-  #onGone(place: Place, index: number, why: string): void {
+  #onGone(seat: Seat, index: number, why: string): void {
     const { board, clock, logger, onApplied } = this.#options;
-    place.thread = undefined;
+    seat.thread = undefined;
     board.clearThread(index);
-    place.onEnd?.();
-    const hadStarted = place.onStart === undefined;
-    place.onStart?.(new Error(why));
+    seat.onEnd?.();
+    const hadStarted = seat.onStart === undefined;
+    seat.onStart?.(new Error(why));
     // What waited only for the dead one is in force now.
     onApplied();
     if (this.#isEnding || !hadStarted) return;
-    place.deaths = clock.monotonic() - place.startedAt >= healthyMs ? 1 : place.deaths + 1;
-    const pauseMs = place.deaths === 1 ? 0 : Math.min(longestBackoffMs, firstBackoffMs * 2 ** (place.deaths - 2));
-    logger.error({ thread: index, deaths: place.deaths, why }, 'A thread died; its connections are lost, and another one is started');
+    seat.deaths = clock.monotonic() - seat.startedAt >= healthyMs ? 1 : seat.deaths + 1;
+    const pauseMs = seat.deaths === 1 ? 0 : Math.min(longestBackoffMs, firstBackoffMs * 2 ** (seat.deaths - 2));
+    logger.error({ thread: index, deaths: seat.deaths, why }, 'A thread died; its connections are lost, and another one is started');
     clock.after(pauseMs, () => {
-      if (!this.#isEnding) this.#begin(place, index, [{ port: this.#port }]);
+      if (!this.#isEnding) this.#begin(seat, index, [{ port: this.#port }]);
     });
   }
 }

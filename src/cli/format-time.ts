@@ -35,11 +35,6 @@ export function formatAge(at: string | null, now: number): string {
   return 'just now';
 }
 
-/** Time of day in UTC from an ISO string: `12:03:04`. */
-export function formatClockTime(at: string): string {
-  return at.slice(11, 19);
-}
-
 /** US dollars per hour: `$1.20`, `$0.0125`; `-` when unknown and `$0` when it costs nothing. */
 export function formatPrice(hourlyUsd: number | null): string {
   if (hourlyUsd === null) return '-';

@@ -23,7 +23,7 @@ export function readGrpcMessages(bytes: Buffer): readonly string[] {
 }
 
 /** What every request of gRPC says. */
-export const grpcRequestHeaders = { ':method': 'POST', 'content-type': 'application/grpc', te: 'trailers' } as const;
+const grpcRequestHeaders = { ':method': 'POST', 'content-type': 'application/grpc', te: 'trailers' } as const;
 
 /** A call of gRPC: any number of messages each way at any time. */
 export class GrpcCall {

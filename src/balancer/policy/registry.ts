@@ -10,7 +10,7 @@ const factories: Readonly<Record<LoadBalancingPolicy, () => Policy>> = {
   instance_aware_least_load: createInstanceAwareLeastLoad,
 };
 
-/** A fresh policy of that name, with its own state. */
+/** The policy of that name. */
 export function createPolicy(name: LoadBalancingPolicy): Policy {
   return factories[name]();
 }

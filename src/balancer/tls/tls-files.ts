@@ -1,6 +1,6 @@
 import { readFileSync, statSync } from 'node:fs';
 import { createSecureContext } from 'node:tls';
-import type { CancelTimer, Clock } from '../../shared/clock.ts';
+import type { Clock } from '../../shared/clock.ts';
 import { messageOf } from '../../shared/errors.ts';
 
 /** Where the key and the certificate chain of the endpoint are: PEM. */
@@ -26,47 +26,27 @@ export interface TlsFilesUser {
 const lookEveryMs = 2_000;
 
 /**
- * Follows the files by looking at them every few seconds: whatever way they are replaced (written over, renamed onto, a link turned round, as certbot
- * and cert-manager do), what a path leads to is another file then, or a younger one.
+ * Follows the files, for as long as the process lives, by looking at them every few seconds: whatever way they are replaced (written over, renamed
+ * onto, a link turned round, as certbot and cert-manager do), what a path leads to is another file then, or a younger one.
  */
-export class TlsFiles {
-  readonly #paths: TlsPaths;
-  readonly #user: TlsFilesUser;
-  #seen: string;
-  #loaded: string;
-  readonly #stop: CancelTimer;
-
-  constructor(paths: TlsPaths, clock: Clock, user: TlsFilesUser) {
-    this.#paths = paths;
-    this.#user = user;
-    this.#seen = this.#signature();
-    this.#loaded = this.#seen;
-    this.#stop = clock.every(lookEveryMs, () => this.#look());
-  }
-
-  /** Looks no more. */
-  close(): void {
-    this.#stop();
-  }
-
-  #look(): void {
-    const signature = this.#signature();
+export function followTlsFiles(paths: TlsPaths, clock: Clock, user: TlsFilesUser): void {
+  const { keyFile, certFile } = paths;
+  const signature = (): string => [keyFile, certFile].map(signatureOf).join(' ');
+  let seen = signature();
+  let loaded = seen;
+  clock.every(lookEveryMs, () => {
+    const current = signature();
     // Still being written, or only one of the two is there yet: it is read once it has not changed from one look to the next.
-    const isSteady = signature === this.#seen;
-    this.#seen = signature;
-    if (!isSteady || signature === this.#loaded) return;
-    this.#loaded = signature;
+    const isSteady = current === seen;
+    seen = current;
+    if (!isSteady || current === loaded) return;
+    loaded = current;
     try {
-      this.#user.renewed(readTlsFiles(this.#paths));
+      user.renewed(readTlsFiles(paths));
     } catch (error) {
-      const { keyFile, certFile } = this.#paths;
-      this.#user.broken(`The new TLS files cannot be used, the old ones stay in force: ${messageOf(error)} (${certFile}, ${keyFile})`);
+      user.broken(`The new TLS files cannot be used, the old ones stay in force: ${messageOf(error)} (${certFile}, ${keyFile})`);
     }
-  }
-
-  #signature(): string {
-    return [this.#paths.keyFile, this.#paths.certFile].map(signatureOf).join(' ');
-  }
+  });
 }
 
 /** Reads both files. Throws what the system, or OpenSSL, says about them. */

@@ -3,7 +3,7 @@ import { createServer, type SecureContextOptions, type Server, type TLSSocket } 
 import type { Clock } from '../../shared/clock.ts';
 import { messageOf, SvcError } from '../../shared/errors.ts';
 import type { Logger } from '../../shared/log.ts';
-import { readTlsFiles, TlsFiles, type TlsMaterial, type TlsPaths } from './tls-files.ts';
+import { followTlsFiles, readTlsFiles, type TlsMaterial, type TlsPaths } from './tls-files.ts';
 
 /** For all of a handshake. */
 const handshakeMs = 10_000;
@@ -17,7 +17,6 @@ export interface TlsTerminatorDeps {
 /** Ends the TLS of clients, with the certificate that is in the files at the moment. Connections that are open go on with the one they began with. */
 export class TlsTerminator {
   readonly #server: Server;
-  readonly #files: TlsFiles;
   /** Who waits for the end of a handshake, by the two ends of the connection. */
   readonly #waiting = new Map<string, (socket: TLSSocket) => void>();
 
@@ -28,7 +27,7 @@ export class TlsTerminator {
     this.#server.on('secureConnection', (socket) => this.#secured(socket));
     // A plain client, an old version, a silent peer: its socket's `close` tells.
     this.#server.on('tlsClientError', (_error, socket) => socket.destroy());
-    this.#files = new TlsFiles(paths, clock, {
+    followTlsFiles(paths, clock, {
       renewed: (material) => {
         this.#server.setSecureContext(contextOptions(material));
         logger.info({ certFile: paths.certFile }, 'The new TLS files are in force');
@@ -37,17 +36,15 @@ export class TlsTerminator {
     });
   }
 
-  /** Begins the handshake on a connected socket; what was read of it must have been put back. When the handshake comes to nothing, the socket is closed. */
+  /**
+   * Begins the handshake on a connected socket; what was read of it must have been put back. When the handshake comes to nothing, the socket is
+   * closed.
+   */
   secure(socket: Socket, done: (secured: TLSSocket) => void): void {
     const ends = endsOf(socket);
     this.#waiting.set(ends, done);
     socket.once('close', () => this.#waiting.delete(ends));
     this.#server.emit('connection', socket);
-  }
-
-  /** Follows the files no more. */
-  close(): void {
-    this.#files.close();
   }
 
   #secured(socket: TLSSocket): void {
