@@ -11,7 +11,7 @@ export const replicaSlots = 2_048;
 const msPerTick = 100;
 
 /** 64 bytes: threads that write side by side must not write to the same line of a processor's cache. */
-const line = 16;
+const cellsOfCacheLine = 16;
 
 /** One of each for the whole balancer. */
 const common = { generation: 0, threads: 1, markedUntil: 2, budget: 3 } as const;
@@ -62,13 +62,13 @@ export class Board {
     this.memory = memory;
     this.cells = new Int32Array(memory);
     this.threads = this.cells[common.threads] ?? 0;
-    this.#rowsAt = line * (1 + this.threads);
+    this.#rowsAt = cellsOfCacheLine * (1 + this.threads);
     this.#slotsAt = this.#rowsAt + this.threads * rowFigures * replicaSlots;
   }
 
   /** Fresh memory for so many threads, all zero. */
   static create(threads: number): Board {
-    const cells = line * (1 + threads) + (threads * rowFigures + slotFigures) * replicaSlots;
+    const cells = cellsOfCacheLine * (1 + threads) + (threads * rowFigures + slotFigures) * replicaSlots;
     const memory = new SharedArrayBuffer(cells * Int32Array.BYTES_PER_ELEMENT);
     new Int32Array(memory)[common.threads] = threads;
     return new Board(memory);
@@ -76,7 +76,7 @@ export class Board {
 
   /** Where a figure of a thread is. */
   threadCell(figure: ThreadFigure, thread: number): number {
-    return line * (1 + thread) + ofThread[figure];
+    return cellsOfCacheLine * (1 + thread) + ofThread[figure];
   }
 
   /** Where a figure of a replica in the row of a thread is. */
@@ -147,4 +147,10 @@ export class Board {
     for (let figure = 0; figure < slotFigures; figure += 1) Atomics.store(this.cells, this.#slotsAt + figure * replicaSlots + slot, 0);
     for (let row = 0; row < this.threads * rowFigures; row += 1) Atomics.store(this.cells, this.#rowsAt + row * replicaSlots + slot, 0);
   }
+}
+
+/** Where a thread counts: the shared memory and which row is its own. */
+export interface BoardRow {
+  readonly board: Board;
+  readonly thread: number;
 }

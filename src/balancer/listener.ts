@@ -1,9 +1,9 @@
 import type { Socket } from 'node:net';
 import type { BalancerContext } from './balancer-context.ts';
+import type { BoardRow } from './board.ts';
 import { ListeningSocket } from './listening-socket.ts';
 import type { OwnResponse } from './http1/own-response.ts';
 import { overloaded } from './own-responses.ts';
-import type { BoardRow } from './replica.ts';
 import type { Listening } from './thread-messages.ts';
 
 /** A connection of a client, whatever protocol it speaks. */

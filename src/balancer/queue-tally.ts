@@ -1,4 +1,4 @@
-import type { BoardRow } from './replica.ts';
+import type { BoardRow } from './board.ts';
 import type { QueueTally } from './waiting-room.ts';
 
 const bytesPerKibibyte = 1_024;

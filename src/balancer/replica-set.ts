@@ -1,7 +1,8 @@
 import type { Random } from '../shared/random.ts';
+import type { BoardRow } from './board.ts';
 import type { Policy } from './policy/policy.ts';
 import type { PoolServices } from './replica-pool.ts';
-import { Replica, type BoardRow, type PlacedReplica } from './replica.ts';
+import { Replica, type PlacedReplica } from './replica.ts';
 
 /** What was chosen and why, for the access log. */
 export interface Choice {

@@ -1,5 +1,5 @@
 import type { BalancerReplica } from '../domain/balancer-link.ts';
-import { tickOf, type Board } from './board.ts';
+import { tickOf, type Board, type BoardRow } from './board.ts';
 import { SharedHealthRecord } from './health-record.ts';
 import { PassiveHealth } from './passive-health.ts';
 import type { Candidate } from './policy/policy.ts';
@@ -9,12 +9,6 @@ import { ReplicaStreams } from './replica-streams.ts';
 /** A replica with its place in the shared memory, which belongs to it and its address as long as anything is counted there. */
 export interface PlacedReplica extends BalancerReplica {
   readonly slot: number;
-}
-
-/** Where a thread counts: the shared memory and which row is its own. */
-export interface BoardRow {
-  readonly board: Board;
-  readonly thread: number;
 }
 
 /** Choices since it was last taken, of a replica that never was. */

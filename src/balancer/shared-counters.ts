@@ -1,5 +1,5 @@
 import type { RequestCounters } from './balancer-context.ts';
-import type { BoardRow } from './replica.ts';
+import type { BoardRow } from './board.ts';
 
 /** The counters of a thread in the shared memory, where the main thread reads them. They begin anew after 2^32. */
 export class SharedCounters implements RequestCounters {
