@@ -5,6 +5,7 @@ import type { AccessRecord } from './access-record.ts';
 import type { Deadlines } from './deadlines.ts';
 import type { HeadLimits } from './http1/limits.ts';
 import type { ThreadMetrics } from './metrics/thread-metrics.ts';
+import type { PausedClients } from './paused-clients.ts';
 import type { ReplicaSet } from './replica-set.ts';
 import type { RetryBudget } from './retry-budget.ts';
 import type { WaitingRoom } from './waiting-room.ts';
@@ -24,6 +25,7 @@ export interface BalancerContext {
   readonly replicas: ReplicaSet;
   readonly retryBudget: RetryBudget;
   readonly waitingRoom: WaitingRoom;
+  readonly pausedClients: PausedClients;
   readonly counters: RequestCounters;
   readonly metrics: ThreadMetrics;
   readonly newRequestId: () => string;

@@ -64,8 +64,12 @@ export class ClientConnection implements RequestSink, ExchangeClient, Http1Reply
     if (this.#exchange === undefined && this.#state === 'open' && !this.#parser.isInHead) this.#closeAfterReply();
   }
 
-  /** Closes it at once. */
+  /** Closes it at once; a WebSocket client is told that it may connect again, where a frame can be put in. */
   destroy(): void {
+    if (this.#isTunnel && this.#state === 'open') {
+      this.reply.sayGoingAway();
+      this.#transport.end();
+    }
     this.#transport.destroy();
     this.#guarded(() => this.#onClose());
   }
@@ -99,11 +103,12 @@ export class ClientConnection implements RequestSink, ExchangeClient, Http1Reply
 
   pauseReading(): void {
     this.#transport.pause();
+    this.#context.pausedClients.add(this.#transport);
   }
 
   resumeReading(): void {
     const waits = this.#pipelined !== undefined && this.#pipelined.length >= maxPipelinedBytes;
-    if (this.#transport.isPaused && !waits) this.#transport.resume();
+    if (!waits) this.#readOn();
   }
 
   exchangeDone(): void {
@@ -126,6 +131,12 @@ export class ClientConnection implements RequestSink, ExchangeClient, Http1Reply
     this.#transport.reset();
   }
 
+  #readOn(): void {
+    if (!this.#transport.isPaused) return;
+    this.#context.pausedClients.delete(this.#transport);
+    this.#transport.resume();
+  }
+
   // ---- Http1ReplyOwner
 
   get isRequestRead(): boolean {
@@ -145,7 +156,7 @@ export class ClientConnection implements RequestSink, ExchangeClient, Http1Reply
       this.#parser.feed(early, 0);
       this.#exchange?.advance();
     }
-    if (this.#transport.isPaused) this.#transport.resume();
+    this.#readOn();
   }
 
   // ---- Timed
@@ -194,14 +205,14 @@ export class ClientConnection implements RequestSink, ExchangeClient, Http1Reply
 
   #putAside(bytes: Buffer): void {
     this.#pipelined = this.#pipelined === undefined ? Buffer.from(bytes) : Buffer.concat([this.#pipelined, bytes]);
-    if (this.#pipelined.length >= maxPipelinedBytes) this.#transport.pause();
+    if (this.#pipelined.length >= maxPipelinedBytes) this.pauseReading();
   }
 
   /** Takes up what was put aside. */
   #goOn(): void {
     const bytes = this.#pipelined;
     this.#pipelined = undefined;
-    if (this.#transport.isPaused) this.#transport.resume();
+    this.#readOn();
     if (bytes !== undefined) this.#consume(bytes);
   }
 
@@ -231,6 +242,7 @@ export class ClientConnection implements RequestSink, ExchangeClient, Http1Reply
   #onClose(): void {
     this.#state = 'closed';
     this.#context.deadlines.delete(this);
+    this.#context.pausedClients.delete(this.#transport);
     this.#onClosed(this);
     const exchange = this.#exchange;
     this.#exchange = undefined;
@@ -255,7 +267,7 @@ export class ClientConnection implements RequestSink, ExchangeClient, Http1Reply
     this.#transport.end(() => {
       this.deadlineAt = this.#context.deadlines.in(lingerMs);
     });
-    if (this.#transport.isPaused) this.#transport.resume();
+    this.#readOn();
   }
 
   #guarded(work: () => void): void {

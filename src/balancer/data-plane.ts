@@ -12,6 +12,7 @@ import { Deadlines } from './deadlines.ts';
 import { Listener, type ServedConnection } from './listener.ts';
 import { ThreadMetrics } from './metrics/thread-metrics.ts';
 import { sampleThread } from './metrics/thread-sampler.ts';
+import { PausedClients } from './paused-clients.ts';
 import { createPolicy } from './policy/registry.ts';
 import { SharedQueueTally } from './queue-tally.ts';
 import type { PlacedReplica } from './replica.ts';
@@ -78,6 +79,7 @@ export class DataPlane {
       replicas: this.#replicas,
       retryBudget: new RetryBudget(row.board.budget),
       waitingRoom: this.#waitingRoom,
+      pausedClients: new PausedClients(deadlines),
       counters: new SharedCounters(row),
       newRequestId: createRequestIds(),
       metrics,

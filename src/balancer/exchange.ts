@@ -9,49 +9,39 @@ import type { Fault } from './http1/faults.ts';
 import { isClientFault, type OwnResponse } from './http1/own-response.ts';
 import type { RequestHead } from './http1/request-head.ts';
 import type { ResponseHead } from './http1/response-head.ts';
+import { isGrpc } from './http2/grpc.ts';
 import * as own from './own-responses.ts';
 import type { ReplicaStream, ReplicaStreamUser } from './replica-stream.ts';
 import type { Replica } from './replica.ts';
 import { blame, blameForDial, judgeStatus, noteFailure } from './replica-verdict.ts';
-import type { Waiting } from './waiting-room.ts';
-import { ReplayBuffer } from './replay-buffer.ts';
-import { decideRetry, isIdempotent, type FailedAttempt } from './retry-decision.ts';
+import { Stay, type StayListener } from './stay.ts';
+import { Tries } from './tries.ts';
+import type { FailedAttempt } from './retry-decision.ts';
+import { Upload } from './upload.ts';
 
-/** Request body held while there is no connection yet; the client waits beyond it. */
-const holdBytes = 262_144;
 /** Of a WebSocket connection on which nothing moves: peers that care for it send pings. */
 const tunnelIdleMs = 3_600_000;
-
-/** Shared by the many requests that never try a second replica. */
-const noReplicas: Replica[] = [];
+/** How often a request that waits for its first byte looks whether its replica has been found to hang. */
+const lookAtReplicaMs = 500;
 
 /** The life of one request: admit, pick, send, relay, done. It may be cut short at any point from both sides. */
-export class Exchange implements ReplicaStreamUser {
+export class Exchange implements ReplicaStreamUser, StayListener {
   readonly #context: BalancerContext;
   readonly #client: ExchangeClient;
   readonly #head: RequestHead;
   readonly #record: AccessRecord;
-  readonly #replay = new ReplayBuffer();
-  /** Replicas that this request is not sent to again. */
-  #excluded: Replica[] = noReplicas;
-  #timesSent = 0;
-  /** The next attempt is one that the budget must allow. */
-  #needsBudget = false;
+  readonly #upload: Upload;
+  readonly #tries: Tries;
   /** Made when it first has to wait. */
-  #waiting: Waiting | undefined;
-  /** Monotonic ms, while it waits. */
-  #waitingSince: number | undefined;
-  /** The answer when waiting was in vain. */
-  #otherwise: OwnResponse = own.internalError;
+  #stay: Stay | undefined;
   #phase: 'new' | 'connecting' | 'sent' | 'relaying' | 'done' = 'new';
-  #requestTrailers: Trailers | undefined;
   #attempt: Attempt | undefined;
   /** The replica was heard of: from here on the request is never sent again. */
   #isAnswered = false;
   /** The client got part of the response: from here on there can be no other. */
   #isCommitted = false;
-  /** The replica takes no more of the request for now. */
-  #isUploadBlocked = false;
+  /** The first byte must have come by then, monotonic ms; infinity while part of the request is still to be sent. */
+  #answerDueAt = Number.POSITIVE_INFINITY;
   #response: ResponseHead | undefined;
   #isResponseRead = false;
   #fault: Fault | undefined;
@@ -60,14 +50,16 @@ export class Exchange implements ReplicaStreamUser {
     this.#context = context;
     this.#client = client;
     this.#head = head;
+    this.#upload = new Upload(client, context.deadlines);
     this.#record = recordArrival(context, client, head);
+    this.#tries = new Tries(context, head, this.#record);
     context.counters.requests += 1;
     context.retryBudget.earn();
   }
 
   /** Whether the whole request was read. */
   get isRequestRead(): boolean {
-    return this.#requestTrailers !== undefined;
+    return this.#upload.isRead;
   }
 
   // ---- What the client does
@@ -75,24 +67,16 @@ export class Exchange implements ReplicaStreamUser {
   /** A piece of the request's body. The buffer may be written over after `advance` has returned. */
   requestBody(bytes: Buffer, from: number, to: number): void {
     if (this.#phase === 'done') return;
-    this.#record.bytesIn += to - from;
     const stream = this.#attempt?.stream;
-    if (this.#isTooLarge(this.#record.bytesIn)) this.#answer(own.refusal('body_too_large'));
-    else {
-      if (!this.#isAnswered) this.#replay.add(bytes, from, to, stream !== undefined);
-      if (this.#waiting !== undefined && !this.#context.waitingRoom.addBytes(this.#waiting, to - from)) {
-        this.#answer(own.queueFull(this.#context.config));
-        return;
-      }
-      stream?.body(bytes, from, to);
-    }
+    const isHeld = stream === undefined || (!this.#isAnswered && this.#tries.mayRunTwice);
+    this.#upload.received(bytes, from, to, stream, isHeld);
+    if (this.#isTooLarge(this.#upload.bytes)) this.#answer(own.refusal('body_too_large'));
+    else if (this.#stay?.addBytes(to - from) === false) this.#answer(own.queueFull(this.#context.config));
   }
 
   /** The whole request was read; on a WebSocket connection, the client sends no more. */
   requestEnd(trailers: Trailers): void {
-    if (this.#phase === 'done') return;
-    this.#requestTrailers = trailers;
-    this.#attempt?.stream?.end(trailers);
+    if (this.#phase !== 'done') this.#upload.ended(trailers, this.#attempt?.stream);
   }
 
   /** The request's body broke a rule. */
@@ -102,10 +86,15 @@ export class Exchange implements ReplicaStreamUser {
 
   /** One read of the client was worked on: begins the exchange, or sends on what was read. */
   advance(): void {
-    const stream = this.#attempt?.stream;
+    if (!this.isRequestRead && this.#mustKeepPace) this.#upload.watchPace();
     if (this.#phase === 'new') this.#admit();
-    else if (stream !== undefined) this.#flushRequest(stream);
-    else if (this.#phase === 'connecting' && this.#replay.bytes > holdBytes) this.#client.pauseReading();
+    else if (this.#attempt?.stream !== undefined) this.#flushRequest(this.#attempt.stream);
+    if (this.#phase !== 'done') this.#upload.settle(this.#attempt?.stream !== undefined);
+  }
+
+  /** Not while the client waits for a sign of the replica, nor when both may talk at once for as long as they like. */
+  get #mustKeepPace(): boolean {
+    return this.#response === undefined && (this.#isAnswered || !this.#head.expectsContinue) && !isGrpc(this.#head);
   }
 
   /** The client takes bytes again. */
@@ -127,7 +116,8 @@ export class Exchange implements ReplicaStreamUser {
     if (isClientStalled || this.#isTunnel) {
       this.clientGone();
       this.#client.exchangeBroken();
-    } else if (this.#phase !== 'relaying' && !this.isRequestRead && !this.#isUploadBlocked) this.#answer(own.requestTimeout);
+    } else if (this.#phase !== 'relaying' && !this.isRequestRead && !this.#upload.isBlocked) this.#answer(own.requestTimeout);
+    else if (this.#phase === 'sent' && this.#context.deadlines.now < this.#answerDueAt) this.#leaveWhenStalled(this.#attempt?.replica);
     else this.#replicaSilent();
   }
 
@@ -151,22 +141,15 @@ export class Exchange implements ReplicaStreamUser {
 
   /** `otherwise`: the answer when there is no replica to try. `mustBeNew`: take no connection that served before. */
   #pick(otherwise: OwnResponse, mustBeNew = false): void {
-    if (this.#needsBudget && !this.#context.retryBudget.spend(this.#context.clock.monotonic())) return this.#wait(otherwise);
-    this.#needsBudget = false;
-    const choice = this.#context.replicas.pick(this.#excluded);
+    const choice = this.#tries.pick();
     if (choice === undefined) return this.#wait(otherwise);
-    const { replica, reason, load } = choice;
-    this.#noteWaited();
-    this.#record.attempts += 1;
-    this.#record.replica = replica;
-    this.#record.reason = reason;
-    this.#record.loadAtChoice = load;
-    const attempt = new Attempt(replica, this.#head);
+    this.#stay?.pause();
+    const attempt = new Attempt(choice.replica, this.#head);
     this.#attempt = attempt;
-    const mayRunTwice = this.#context.config.retryUnsafe || isIdempotent(this.#head.method);
-    const idle = mustBeNew ? undefined : attempt.takeIdle(mayRunTwice);
+    const idle = mustBeNew ? undefined : attempt.takeIdle(this.#tries.mayRunTwice);
     if (idle !== undefined) return this.#send(idle);
     this.#phase = 'connecting';
+    this.#upload.rest();
     // Dialling has its own, shorter limit.
     this.#client.deadlineAt = Number.POSITIVE_INFINITY;
     return attempt.dial((error, stream) => this.#dialled(attempt, error, stream));
@@ -174,34 +157,30 @@ export class Exchange implements ReplicaStreamUser {
 
   /** No replica can take it at this moment, or no retry is left: that may change within moments. */
   #wait(otherwise: OwnResponse): void {
-    this.#otherwise = otherwise;
-    const giveUp = (): void => this.#answer(own.waitedInVain(this.#context.config, this.#otherwise));
-    this.#waiting ??= { giveUpAt: undefined, tryAgain: () => this.#lookAgain(), giveUp };
-    const refusal = this.#context.waitingRoom.enter(this.#waiting, this.#replay.bytes);
-    if (refusal !== undefined) return this.#answer(own.notQueued(this.#context.config, refusal, otherwise));
-    this.#waitingSince ??= this.#context.clock.monotonic();
+    this.#stay ??= new Stay(this.#context, this.#record, this);
+    const refusal = this.#stay.enter(otherwise, this.#upload.held);
+    if (refusal !== undefined) return this.#answer(refusal);
     this.#phase = 'connecting';
+    this.#upload.rest();
     // The waiting room has its own, shorter limit.
     this.#client.deadlineAt = Number.POSITIVE_INFINITY;
     return undefined;
   }
 
-  #noteWaited(): void {
-    if (this.#waitingSince === undefined) return;
-    this.#record.queuedMs += this.#context.clock.monotonic() - this.#waitingSince;
-    this.#waitingSince = undefined;
+  lookAgain(otherwise: OwnResponse): void {
+    this.#tries.forgive();
+    this.#pick(otherwise);
   }
 
-  #lookAgain(): void {
-    this.#excluded = noReplicas;
-    this.#pick(this.#otherwise);
+  waitedInVain(answer: OwnResponse): void {
+    this.#answer(answer);
   }
 
   #dialled(attempt: Attempt, error: DialError | undefined, stream: ReplicaStream | undefined): void {
     try {
       if (stream !== undefined) return this.#send(stream);
       blameForDial(this.#context, attempt.replica, error);
-      return this.#retry({ how: 'unreached', wasReused: false }, own.noReadyReplica(this.#context.config));
+      return this.#retry(attempt, { how: 'unreached', wasReused: false }, own.noReadyReplica(this.#context.config));
     } catch (unexpected) {
       this.#context.crashed(unexpected);
       return this.abort();
@@ -210,27 +189,29 @@ export class Exchange implements ReplicaStreamUser {
 
   #send(stream: ReplicaStream): void {
     this.#phase = 'sent';
-    this.#timesSent += 1;
+    this.#tries.noteSent();
     this.#attempt?.noteSent();
     this.#record.sentMs = this.#elapsed();
     stream.begin(this, this.#head, this.#client.forwarded, this.#record.requestId);
-    for (const bytes of this.#replay.parts) stream.body(bytes, 0, bytes.length);
-    this.#replay.trim();
-    if (this.#requestTrailers !== undefined) stream.end(this.#requestTrailers);
-    this.#client.resumeReading();
-    this.#flushRequest(stream);
+    this.#upload.sendTo(stream, this.#tries.mayRunTwice || stream.mayRefuse);
+    this.#sent();
   }
 
   #flushRequest(stream: ReplicaStream): void {
+    this.#upload.flush(stream);
+    this.#sent();
+  }
+
+  /** More of the request was sent: when that was the last of it, the answer is due. */
+  #sent(): void {
+    const { deadlines, config } = this.#context;
+    if (this.#phase === 'sent' && this.isRequestRead) this.#answerDueAt = deadlines.in(config.firstByteTimeoutMs);
     this.#progress();
-    this.#isUploadBlocked = !stream.flush();
-    if (this.#isUploadBlocked) this.#client.pauseReading();
   }
 
   replicaDrained(): void {
+    this.#upload.goOn();
     this.#progress();
-    this.#isUploadBlocked = false;
-    this.#client.resumeReading();
   }
 
   // ---- Relay
@@ -244,6 +225,7 @@ export class Exchange implements ReplicaStreamUser {
     this.#noteAnswer();
     this.#phase = 'relaying';
     this.#response = head;
+    this.#upload.release();
     this.#record.status = head.status;
     if (head.isTunnel) this.#record.protocol = 'ws';
     this.#client.reply.head(head, this.#record.requestId, this.#ownLines());
@@ -253,8 +235,7 @@ export class Exchange implements ReplicaStreamUser {
   #noteAnswer(): void {
     if (this.#isAnswered) return;
     this.#isAnswered = true;
-    if (this.#waiting !== undefined) this.#context.waitingRoom.leave(this.#waiting);
-    this.#replay.release();
+    this.#stay?.end();
     this.#record.firstByteMs = this.#elapsed();
     this.#attempt?.noteFirstByte(this.#record.firstByteMs - (this.#record.sentMs ?? 0));
   }
@@ -301,11 +282,11 @@ export class Exchange implements ReplicaStreamUser {
     const attempt = this.#attempt;
     if (attempt === undefined || this.#phase === 'done') return undefined;
     const lost = own.replicaLost(this.#context.config);
-    if (isRefused && !this.#isAnswered) return this.#retry({ how: 'refused', wasReused: false }, lost);
+    if (isRefused && !this.#isAnswered) return this.#retry(attempt, { how: 'refused', wasReused: false }, lost);
     const wasReused = attempt.stream?.isReused === true;
     // The end of a connection that had been idle says nothing against the replica, nor does that of a WebSocket connection.
     if (!this.#isTunnel && (this.#isAnswered || !wasReused)) blame(this.#context, attempt.replica, 'reset');
-    if (!this.#isAnswered) return this.#retry({ how: 'lost', wasReused }, lost);
+    if (!this.#isAnswered) return this.#retry(attempt, { how: 'lost', wasReused }, lost);
     noteFailedTry(this.#record, 'lost');
     return this.#answer(lost);
   }
@@ -323,24 +304,18 @@ export class Exchange implements ReplicaStreamUser {
     this.#answer(own.replicaBrokeProtocol(this.#context.config, fault));
   }
 
-  #retry(failed: FailedAttempt, otherwise: OwnResponse): void {
-    const decision = decideRetry(failed, {
-      method: this.#head.method,
-      timesSent: this.#timesSent,
-      isReplayable: this.#replay.isComplete,
-      retryUnsafe: this.#context.config.retryUnsafe,
-    });
-    const tried = this.#attempt?.replica;
-    const why = failed.how === 'lost' && failed.wasReused ? 'idle_closed' : failed.how;
-    noteFailedTry(this.#record, why);
+  /** A replica that answers nobody is left, if that does no harm; else waiting goes on. */
+  #leaveWhenStalled(replica: Replica | undefined): void {
+    if (replica === undefined || !this.#tries.leaves(replica, this.#upload)) return this.#progress();
     this.#dropAttempt();
-    if (decision === 'give-up') return this.#answer(otherwise);
-    this.#context.metrics.retry(why);
-    if (decision === 'anew') return this.#pick(otherwise, true);
-    // Connects cost a replica nothing, so only requests that were sent are held to the budget.
-    this.#needsBudget = failed.how === 'lost';
-    if (tried !== undefined) this.#excluded = [...this.#excluded, tried];
-    return this.#pick(otherwise);
+    return this.#pick(own.firstByteTimeout(this.#context.config));
+  }
+
+  #retry(attempt: Attempt, failed: FailedAttempt, otherwise: OwnResponse): void {
+    const decision = this.#tries.failed(attempt.replica, failed, this.#upload);
+    this.#dropAttempt();
+    if (decision === 'give-up') this.#answer(otherwise);
+    else this.#pick(otherwise, decision === 'anew');
   }
 
   /** Answers in the replica's place; breaks off when the client has part of its answer already. */
@@ -372,9 +347,9 @@ export class Exchange implements ReplicaStreamUser {
 
   #close(outcome: AccessRecord['outcome']): void {
     this.#phase = 'done';
-    if (this.#waiting !== undefined) this.#context.waitingRoom.leave(this.#waiting);
-    this.#noteWaited();
-    this.#replay.release();
+    this.#stay?.end();
+    this.#upload.release();
+    this.#record.bytesIn = this.#upload.bytes;
     if (outcome === 'unavailable' || outcome === 'truncated') this.#context.counters.errors += 1;
     this.#record.outcome = outcome;
     this.#record.totalMs = this.#elapsed();
@@ -383,13 +358,11 @@ export class Exchange implements ReplicaStreamUser {
 
   /** Something moved: the limit counts anew. */
   #progress(): void {
-    this.#client.deadlineAt = this.#context.deadlines.in(this.#patienceMs());
-  }
-
-  #patienceMs(): number {
-    const { idleTimeoutMs, firstByteTimeoutMs } = this.#context.config;
-    if (this.#isTunnel) return tunnelIdleMs;
-    return this.#phase === 'sent' && this.isRequestRead ? firstByteTimeoutMs : idleTimeoutMs;
+    const { deadlines, config } = this.#context;
+    if (this.#isTunnel) this.#client.deadlineAt = deadlines.in(tunnelIdleMs);
+    else if (this.#phase === 'sent' && this.isRequestRead)
+      this.#client.deadlineAt = Math.min(this.#answerDueAt, deadlines.in(lookAtReplicaMs));
+    else this.#client.deadlineAt = Math.min(deadlines.in(config.idleTimeoutMs), this.#upload.tooSlowAt);
   }
 
   #elapsed(): number {

@@ -104,6 +104,14 @@ export class HandleTransport implements Transport, Batched {
     }
   }
 
+  probe(): void {
+    const handle = this.#handle;
+    if (handle === undefined || this.#pending > 0) return;
+    const request = this.#request ?? newWriteRequest();
+    // Nothing is sent, but the kernel looks at the state of the connection.
+    this.#written(handle.writeLatin1String(request, ''), request, undefined);
+  }
+
   pause(): void {
     if (this.isPaused) return;
     this.isPaused = true;

@@ -5,6 +5,7 @@ import * as forward from './http1/forward-response.ts';
 import { writeOwnResponse, type OwnResponse } from './http1/own-response.ts';
 import type { RequestHead } from './http1/request-head.ts';
 import type { ResponseHead } from './http1/response-head.ts';
+import { goingAwayFrame, WebSocketFrames } from './http1/web-socket-frames.ts';
 import type { MessageWriter } from './message-writer.ts';
 import { brokenEventStream } from './own-responses.ts';
 
@@ -28,6 +29,7 @@ export class Http1Reply implements Reply {
   #isPersistent = false;
   #sawContinue = false;
   readonly #boundary = new EventBoundary();
+  readonly #frames = new WebSocketFrames();
 
   constructor(writer: MessageWriter, owner: Http1ReplyOwner) {
     this.#writer = writer;
@@ -71,7 +73,10 @@ export class Http1Reply implements Reply {
     if (this.#framing === 'chunked') {
       this.#writer.chunk(bytes, from, to);
       this.#boundary.note(bytes, from, to);
-    } else this.#writer.bytes(bytes, from, to);
+    } else {
+      if (this.#response?.isTunnel === true) this.#frames.note(bytes, from, to);
+      this.#writer.bytes(bytes, from, to);
+    }
   }
 
   end(trailers: Trailers): void {
@@ -91,6 +96,13 @@ export class Http1Reply implements Reply {
     if (this.#framing === 'chunked' && this.#boundary.isBetweenEvents && response !== undefined && forward.isEventStream(response)) {
       this.#writer.chunk(brokenEventStream, 0, brokenEventStream.length);
     }
+    this.#writer.flush();
+  }
+
+  /** On a WebSocket connection: closes it in words, unless that would be in the middle of a frame. */
+  sayGoingAway(): void {
+    if (!this.#frames.isBetweenFrames) return;
+    this.#writer.text(goingAwayFrame);
     this.#writer.flush();
   }
 

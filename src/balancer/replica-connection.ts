@@ -28,6 +28,7 @@ export interface ReplicaConnectionOwner {
 
 /** One HTTP/1.1 connection to a replica; serves one request at a time. */
 export class ReplicaConnection implements ReplicaStream, TransportUser, Timed {
+  readonly mayRefuse = false;
   deadlineAt = Number.POSITIVE_INFINITY;
   /** Requests that it served to their end. */
   served = 0;

@@ -18,6 +18,8 @@ export interface ReplicaStreamUser extends ResponseSink {
 export interface ReplicaStream {
   /** Whether the connection had served requests before, so that the replica may have closed it while it was idle. */
   readonly isReused: boolean;
+  /** Whether the replica can say that it has not begun to work on a request (HTTP/2), so that any request may be sent again. */
+  readonly mayRefuse: boolean;
   /** Sends the head; what comes back goes to `user` from now on. Collected until `flush`, as are the next two. */
   begin(user: ReplicaStreamUser, head: RequestHead, client: ForwardedClient, requestId: string): void;
   /** `bytes[from, to)` of the request's body. The buffer may be written over after `flush` has returned. */

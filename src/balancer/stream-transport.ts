@@ -40,6 +40,10 @@ export class StreamTransport implements Transport {
     this.#socket.write(bytes);
   }
 
+  probe(): void {
+    // An empty write would be an empty record to the peer; the limit for idle connections remains.
+  }
+
   pause(): void {
     this.#socket.pause();
   }

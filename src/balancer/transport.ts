@@ -23,6 +23,8 @@ export interface Transport {
   text(text: string): void;
   /** Writes bytes; the buffer must not be changed any more. */
   bytes(bytes: Buffer): void;
+  /** Closes it when the peer has reset the connection, which is not seen while nothing is read. */
+  probe(): void;
   pause(): void;
   resume(): void;
   readonly isPaused: boolean;

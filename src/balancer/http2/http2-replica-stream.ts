@@ -31,6 +31,7 @@ export interface Http2StreamOwner {
 /** One request at a replica that speaks HTTP/2, over a connection that it shares with others. */
 export class Http2ReplicaStream implements ReplicaStream {
   readonly isReused: boolean;
+  readonly mayRefuse = true;
   readonly #owner: Http2StreamOwner;
   #user: ReplicaStreamUser | undefined;
   #request: RequestHead | undefined;

@@ -27,7 +27,7 @@ export function codeIndexOf(status: number): number {
 }
 
 /** Those after which a request may be tried again. */
-export const retryReasons = ['unreached', 'refused', 'idle_closed', 'lost'] as const satisfies readonly AttemptFailure[];
+export const retryReasons = ['unreached', 'refused', 'idle_closed', 'lost', 'stalled'] as const satisfies readonly AttemptFailure[];
 export type RetryReason = (typeof retryReasons)[number];
 
 /** Why a connection to a replica could not be made. `local`: this machine is short of files, ports or memory. */
