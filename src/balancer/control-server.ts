@@ -1,11 +1,10 @@
-import { mkdirSync, renameSync, rmSync, statSync } from 'node:fs';
 import { connect, createServer, type Server, type Socket } from 'node:net';
-import { dirname } from 'node:path';
 import type { BalancerCommand, BalancerReport, ReplicasCommand } from '../domain/balancer-link.ts';
 import { hasErrno } from '../shared/errors.ts';
+import { splitLines } from '../shared/lines.ts';
 import { readCommand } from './command.ts';
+import { SocketFile } from './socket-file.ts';
 
-const maxLineCharacters = 16_777_216;
 /** A client that does not read its reports is cut rather than remembered for. */
 const maxUnreadBytes = 1_048_576;
 
@@ -30,8 +29,7 @@ export class ControlServer {
   readonly #handlers: ControlHandlers;
   readonly #server: Server;
   readonly #clients = new Set<Socket>();
-  /** Which file is ours, as another process may put its own in the same place. */
-  #inode: number | undefined;
+  #file: SocketFile | undefined;
 
   constructor(path: string, handlers: ControlHandlers) {
     this.#path = path;
@@ -44,17 +42,11 @@ export class ControlServer {
    * is to be taken over from.
    */
   async listen(takeOver: boolean): Promise<void> {
-    mkdirSync(dirname(this.#path), { recursive: true, mode: 0o700 });
     if (!takeOver && (await isListenedOn(this.#path))) {
       throw Object.assign(new Error(`listen EADDRINUSE: address already in use ${this.#path}`), { code: 'EADDRINUSE' });
     }
-    // Under a name of its own first: Node removes the file by the name it was made with, which by then can be that of a successor; and clients find
-    // one of the two at any moment.
-    const own = `${this.#path}.${process.pid}`;
-    rmSync(own, { force: true });
-    await this.#listenAt(own);
-    this.#inode = statSync(own).ino;
-    renameSync(own, this.#path);
+    this.#file = await SocketFile.take(this.#server, this.#path);
+    // A connection that could not be accepted: its client tries again.
     this.#server.on('error', () => undefined);
   }
 
@@ -73,50 +65,28 @@ export class ControlServer {
   close(): void {
     this.#server.close();
     for (const client of this.#clients) client.destroySoon();
-    if (this.#inode !== undefined && statSync(this.#path, { throwIfNoEntry: false })?.ino === this.#inode)
-      rmSync(this.#path, { force: true });
-    this.#inode = undefined;
-  }
-
-  #listenAt(path: string): Promise<void> {
-    return new Promise((resolve, reject) => {
-      this.#server.once('error', reject);
-      // The file is made inside `listen`, so there is no moment in which others could connect.
-      const before = process.umask(0o177);
-      try {
-        this.#server.listen(path, () => {
-          this.#server.off('error', reject);
-          resolve();
-        });
-      } finally {
-        process.umask(before);
-      }
-    });
+    this.#file?.remove();
+    this.#file = undefined;
   }
 
   #accept(socket: Socket): void {
     this.#clients.add(socket);
-    let waiting = '';
     const tell: Tell = (report) => {
       if (this.#clients.has(socket)) send(socket, `${JSON.stringify(report)}\n`);
     };
-    socket.setEncoding('utf8');
     socket.on('error', () => undefined);
     socket.on('close', () => {
       this.#clients.delete(socket);
       this.#handlers.onGone(tell);
     });
-    socket.on('data', (text: string) => {
-      const lines = (waiting + text).split('\n');
-      waiting = lines.pop() ?? '';
-      for (const line of lines) this.#onLine(line, tell);
-      if (waiting.length > maxLineCharacters) socket.destroy();
-    });
+    socket.on(
+      'data',
+      splitLines((line) => this.#onLine(line, tell)),
+    );
     tell(this.#handlers.greet());
   }
 
   #onLine(line: string, tell: Tell): void {
-    if (line === '') return;
     const command = readCommand(line);
     if (command === undefined) this.#handlers.onBadLine(line);
     else this.#handlers.execute(command, tell);

@@ -1,10 +1,8 @@
-import { chmodSync, mkdirSync, renameSync, rmSync, statSync } from 'node:fs';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import { dirname } from 'node:path';
 import type { Clock } from '../../shared/clock.ts';
 import { hasErrno, messageOf } from '../../shared/errors.ts';
 import type { Logger } from '../../shared/log.ts';
-import { randomHex } from '../../shared/random-hex.ts';
+import { SocketFile } from '../socket-file.ts';
 import { contentTypes, formatFor, type ExpositionFormat } from './exposition.ts';
 
 /** Those that scrape are few; each asks one thing and is gone. */
@@ -32,7 +30,7 @@ export interface MetricsServerOptions {
 export class MetricsServer {
   readonly #options: MetricsServerOptions;
   readonly #servers: Server[] = [];
-  #socketInode: number | undefined;
+  #socketFile: SocketFile | undefined;
   #port: number | undefined;
   #isClosed = false;
 
@@ -57,21 +55,15 @@ export class MetricsServer {
       server.close();
       server.closeAllConnections();
     }
-    const { socketPath } = this.#options;
-    const inode = statSync(socketPath, { throwIfNoEntry: false })?.ino;
-    if (inode !== undefined && inode === this.#socketInode) rmSync(socketPath, { force: true });
+    this.#socketFile?.remove();
   }
 
   async #startSocket(): Promise<void> {
     const { socketPath, logger } = this.#options;
-    // Under a name of its own first: nobody can connect before the mode is right, and taking over the real name leaves no moment without it.
-    const own = `${socketPath}.${randomHex(6)}`;
+    const server = this.#newServer();
     try {
-      mkdirSync(dirname(socketPath), { recursive: true, mode: 0o700 });
-      await this.#listen({ path: own });
-      chmodSync(own, 0o600);
-      this.#socketInode = statSync(own).ino;
-      renameSync(own, socketPath);
+      this.#socketFile = await SocketFile.take(server, socketPath);
+      this.#serve(server);
     } catch (error) {
       logger.error(`The metrics cannot be had at ${socketPath}: ${messageOf(error)}`);
     }
@@ -81,7 +73,7 @@ export class MetricsServer {
     const { port, logger, clock } = this.#options;
     if (port === null) return;
     try {
-      this.#port = portOf(await this.#listen({ host: '127.0.0.1', port }));
+      this.#port = portOf(await this.#listenAt(port));
       logger.info(`Metrics can be had at http://127.0.0.1:${this.#port}/metrics`);
     } catch (error) {
       if (!hasErrno(error, 'EADDRINUSE')) {
@@ -97,7 +89,7 @@ export class MetricsServer {
     if (this.#isClosed) return;
     const { logger, clock } = this.#options;
     try {
-      this.#port = portOf(await this.#listen({ host: '127.0.0.1', port }));
+      this.#port = portOf(await this.#listenAt(port));
       logger.info(`Metrics can be had at http://127.0.0.1:${port}/metrics now`);
     } catch {
       // Why was said the first time.
@@ -106,20 +98,30 @@ export class MetricsServer {
   }
 
   /** Rejects with the system's error. */
-  #listen(where: { readonly path: string } | { readonly host: string; readonly port: number }): Promise<Server> {
-    const limits = { requestTimeout: requestTimeoutMs, headersTimeout: requestTimeoutMs, maxHeaderSize: maxHeadBytes };
-    const server = createServer(limits, (request, response) => this.#answer(request, response));
-    server.maxConnections = maxConnections;
+  #listenAt(port: number): Promise<Server> {
+    const server = this.#newServer();
     return new Promise((resolve, reject) => {
       server.once('error', reject);
-      server.listen(where, () => {
+      server.listen({ host: '127.0.0.1', port }, () => {
         server.off('error', reject);
-        server.on('error', (error) => this.#options.logger.error(`The server of the metrics failed: ${messageOf(error)}`));
-        if (this.#isClosed) server.close();
-        this.#servers.push(server);
+        this.#serve(server);
         resolve(server);
       });
     });
+  }
+
+  #newServer(): Server {
+    const limits = { requestTimeout: requestTimeoutMs, headersTimeout: requestTimeoutMs, maxHeaderSize: maxHeadBytes };
+    const server = createServer(limits, (request, response) => this.#answer(request, response));
+    server.maxConnections = maxConnections;
+    return server;
+  }
+
+  /** It listens from now on, unless all was closed meanwhile. */
+  #serve(server: Server): void {
+    server.on('error', (error) => this.#options.logger.error(`The server of the metrics failed: ${messageOf(error)}`));
+    this.#servers.push(server);
+    if (this.#isClosed) this.close();
   }
 
   #answer(request: IncomingMessage, response: ServerResponse): void {
