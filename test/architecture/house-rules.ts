@@ -72,6 +72,12 @@ export const houseRules: readonly HouseRule[] = [
     instead: 'the byte path is balancer/http1 over node:net: see docs/decisions',
   },
   {
+    name: "Node's internals have one user",
+    imports: /\/node-internals\.ts$/,
+    except: ['balancer/handle-transport.ts'],
+    instead: 'use a Transport: see docs/decisions/0012-sockets-without-streams.md',
+  },
+  {
     name: 'decisions wait for nothing',
     says: /\bawait\b|\basync\b/,
     within: ['domain/', 'balancer/http1/', 'balancer/policy/'],
