@@ -21,9 +21,11 @@ import { startSuccessor, tellPredecessor, type Inherited } from './successor.ts'
 import { Threads } from './threads.ts';
 import { TrafficTotals } from './traffic-totals.ts';
 
+/** How often the reconciler is told of counts, if they changed, ms; `domain/balancer-link.ts` promises it. */
 const statsEveryMs = 250;
 /** How often silent replicas are looked for, ms. */
 const lookEveryMs = 250;
+/** A suspicion leads to a probe at once; while that is under way, more of the same is no news. */
 const suspectEveryMs = 1_000;
 const bytesPerKibibyte = 1_024;
 /** How long a successor may take until it serves: it has to read its code from a disk that may be busy. */

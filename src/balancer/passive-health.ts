@@ -1,9 +1,12 @@
-/** Consecutive failures that put a replica out for a while. */
+/** Consecutive failures that put a replica out for a while; Envoy's outlier detection has the same number. */
 const failuresToEject = 5;
+/** For how long the first time, and so much longer each time that follows: a replica that starts anew is back in seconds, and probes look too. */
 const ejectionMs = 10_000;
+/** As long as Envoy's. */
 const maxEjectionMs = 300_000;
 /** A replica that refused is most likely starting anew or gone: the next requests go elsewhere without trying it. */
 const avoidAfterRefusalMs = 1_000;
+/** A replica may say `Retry-After: 3600`, and be fit again much sooner. */
 const maxSteerAwayMs = 30_000;
 
 /** What is kept of one replica's health; all threads may work on it at once. Times are monotonic ms. */

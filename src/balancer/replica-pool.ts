@@ -11,12 +11,16 @@ import { ReplicaConnection, type ReplicaConnectionOwner } from './replica-connec
 
 /** Below the 5 s after which common servers (Node, uvicorn) close an idle connection. */
 const defaultIdleMs = 4_000;
+/** However long a replica says: what lies between may forget a connection on which nothing moves. */
 const maxIdleMs = 60_000;
 /** A replica that says N seconds may count from an earlier moment than we do. */
 const keepAliveMarginMs = 1_000;
+/** However soon a replica says that it closes: without any reuse, each request would cost a connect. */
 const minIdleMs = 200;
+/** For one replica and thread: more were in use at once than will soon be again. */
 const maxIdleConnections = 1_024;
-const connectTimeoutMs = 5_000;
+/** Until a connection is made, ms: a lost SYN is sent again after 1 s and after 3 s, so there are three tries in it (RFC 6298). */
+export const connectTimeoutMs = 5_000;
 
 /** What a pool needs from the process. */
 export interface PoolServices {

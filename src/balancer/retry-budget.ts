@@ -1,4 +1,4 @@
-/** All amounts are tenths of a retry. Retries allowed for each request that arrives, and in any case for each second. */
+/** All amounts are tenths of a retry. A fifth of the requests may be retried, as Envoy's retry budget has it, and three a second in any case. */
 const perRequest = 2;
 const perSecond = 30;
 const oneRetry = 10;

@@ -2,11 +2,10 @@ import type { Socket } from 'node:net';
 import { dial, DialError, type CancelDial } from '../../shared/dial.ts';
 import type { ReplicaAddress } from '../../shared/replica-address.ts';
 import type { Deadlines } from '../deadlines.ts';
-import type { PoolServices } from '../replica-pool.ts';
+import { connectTimeoutMs, type PoolServices } from '../replica-pool.ts';
 import { Http2ReplicaSession, type Http2SessionOwner } from './http2-replica-session.ts';
 import type { Http2ReplicaStream } from './http2-replica-stream.ts';
 
-const connectTimeoutMs = 5_000;
 /** For a replica's SETTINGS, which it sends at once when it speaks HTTP/2. */
 const settingsTimeoutMs = 3_000;
 

@@ -1,5 +1,6 @@
 import type { ClientSessionOptions, ServerOptions } from 'node:http2';
 import type { BalancerConfig } from '../../domain/balancer-link.ts';
+import { defaultHeadLimits } from '../http1/limits.ts';
 
 /** Of one client's connection at a time; browsers and gRPC clients open another connection when they need more. */
 const maxConcurrentStreams = 256;
@@ -33,6 +34,7 @@ export function serverOptions(config: BalancerConfig): ServerOptions {
     // Resets of streams by the client: so many at once, then so many a second (CVE-2023-44487).
     streamResetBurst: 500,
     streamResetRate: 50,
+    // What a confused client may send before it is sent away.
     maxSessionInvalidFrames: 100,
     maxSessionRejectedStreams: 100,
     // Fields are passed on as they came, twice where they came twice.
@@ -40,11 +42,12 @@ export function serverOptions(config: BalancerConfig): ServerOptions {
   };
 }
 
-/** How we speak HTTP/2 to replicas. */
+/** How we speak HTTP/2 to replicas: heads far beyond the limits are read, so that one of them fails its own request and not the connection. */
 export const clientOptions: ClientSessionOptions & { readonly strictSingleValueFields: boolean } = {
-  settings: { enablePush: false, initialWindowSize: replicaWindowBytes, maxHeaderListSize: 131_072 },
-  maxHeaderListPairs: 512,
+  settings: { enablePush: false, initialWindowSize: replicaWindowBytes, maxHeaderListSize: 4 * defaultHeadLimits.headBytes },
+  maxHeaderListPairs: 5 * defaultHeadLimits.fields,
   maxReservedRemoteStreams: 0,
+  // MiB: as many windows as there are streams, four times over, so that it is the windows that limit.
   maxSessionMemory: 256,
   strictSingleValueFields: false,
 };
