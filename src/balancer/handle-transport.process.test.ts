@@ -173,3 +173,16 @@ test('bytes that came before it was taken over are not lost', async () => {
   expect(seen.text).toBe('first early');
   transport.destroy();
 });
+
+test('a reset is found while nothing is read, a silent peer is left alone', async () => {
+  const { transport, seen, peer } = await pair();
+  transport.start(seen);
+  transport.pause();
+  transport.probe();
+  peer.resetAndDestroy();
+  await waitFor('closed', () => {
+    transport.probe();
+    return seen.events.includes('closed');
+  });
+  expect(seen.events).toEqual(['closed']);
+});

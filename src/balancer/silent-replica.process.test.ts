@@ -43,3 +43,23 @@ test('a replica that accepts and never answers gets no new requests after a mome
     );
   });
 });
+
+test('requests that wait at a replica found to hang are answered by another one, when they may run twice', async () => {
+  const atHanging: string[] = [];
+  const hanging = httpReplica((request) => void atHanging.push(request.method ?? ''));
+  await withReplicas([steady(), steady(), steady(), hanging], async (...replicas) => {
+    await withBalancer(
+      replicas.map(({ port }, index) => aBalancerReplica(port, index + 1)),
+      async (balancer) => {
+        const load = openLoad({ url: balancer.url }, 200);
+        await waitFor('requests that hang', () => atHanging.length > 1);
+        await waitFor('suspicion', () => balancer.link.of('suspect').some(({ replicaId }) => replicaId === 4));
+        const result = await load.stop();
+        expect(result.statuses).toEqual({ 200: result.sent });
+        const left = (await balancer.accessLog(result.sent)).filter(({ failed }) => JSON.stringify(failed ?? []).includes('stalled'));
+        expect(left.length).toBe(atHanging.length);
+        await balancer.link.idle();
+      },
+    );
+  });
+});

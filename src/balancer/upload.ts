@@ -5,6 +5,10 @@ import type { Trailers } from './http1/chunked-decoder.ts';
 import { ReplayBuffer } from './replay-buffer.ts';
 import type { ReplicaStream } from './replica-stream.ts';
 
+/** What an upload needs of the client that sends it, and of the stream that takes it. */
+export type UploadingClient = Pick<ExchangeClient, 'pauseReading' | 'resumeReading'>;
+export type UploadStream = Pick<ReplicaStream, 'body' | 'end' | 'flush'>;
+
 /** Held while there is no connection yet; the client waits beyond it. */
 const holdBytes = 262_144;
 
@@ -14,14 +18,14 @@ export class Upload {
   bytes = 0;
   /** The replica takes no more of it for now. */
   isBlocked = false;
-  readonly #client: ExchangeClient;
+  readonly #client: UploadingClient;
   readonly #deadlines: Deadlines;
   readonly #replay = new ReplayBuffer();
   #trailers: Trailers | undefined;
   /** Made when the body does not come at once. */
   #rate: BodyRate | undefined;
 
-  constructor(client: ExchangeClient, deadlines: Deadlines) {
+  constructor(client: UploadingClient, deadlines: Deadlines) {
     this.#client = client;
     this.#deadlines = deadlines;
   }
@@ -47,7 +51,7 @@ export class Upload {
   }
 
   /** `bytes[from, to)` was read; the buffer may be written over after `settle`. `isHeld`: it may have to be sent, or sent again, later. */
-  received(bytes: Buffer, from: number, to: number, stream: ReplicaStream | undefined, isHeld: boolean): void {
+  received(bytes: Buffer, from: number, to: number, stream: UploadStream | undefined, isHeld: boolean): void {
     this.bytes += to - from;
     this.#rate?.received(this.#deadlines.now, to - from);
     if (isHeld) this.#replay.add(bytes, from, to, stream !== undefined);
@@ -55,13 +59,13 @@ export class Upload {
   }
 
   /** It has come to its end. */
-  ended(trailers: Trailers, stream: ReplicaStream | undefined): void {
+  ended(trailers: Trailers, stream: UploadStream | undefined): void {
     this.#trailers = trailers;
     stream?.end(trailers);
   }
 
   /** Sends all that was read over a new stream, and has the client read again. `mayRunTwice`: it may have to be sent once more. */
-  sendTo(stream: ReplicaStream, mayRunTwice: boolean): void {
+  sendTo(stream: UploadStream, mayRunTwice: boolean): void {
     for (const bytes of this.#replay.parts) stream.body(bytes, 0, bytes.length);
     if (mayRunTwice) this.#replay.trim();
     else this.#replay.release();
@@ -71,7 +75,7 @@ export class Upload {
   }
 
   /** Sends what was collected, and has the client wait when the replica takes no more. */
-  flush(stream: ReplicaStream): void {
+  flush(stream: UploadStream): void {
     this.isBlocked = !stream.flush();
     if (this.isBlocked) this.#holdUp();
   }

@@ -222,6 +222,16 @@ test('a balancer that ends lets sockets go on for its grace, and takes no more',
   });
 });
 
+test('sockets that are still open when the grace of a balancer ends are told to come again', { timeout: 60_000 }, async () => {
+  await withEcho(async (balancer) => {
+    const socket = await opened(balancer);
+    const closed = closing(socket);
+    balancer.signal('SIGTERM');
+    expect(await closed).toBe('1001 ');
+    expect(await balancer.exited).toBe(0);
+  });
+});
+
 test('1,000 sockets at once: each gets its own messages back', async () => {
   await withEcho(async (balancer) => {
     const memory = balancer.memory();
