@@ -1,4 +1,5 @@
 import type { BalancerCommand, BalancerReplica, RemainingCommand, ReplicasCommand } from '../domain/balancer-link.ts';
+import { isObject } from '../shared/is-object.ts';
 import type { ReplicaAddress } from '../shared/replica-address.ts';
 
 type Json = Readonly<Record<string, unknown>>;
@@ -87,8 +88,4 @@ function parseObject(text: string): Json | undefined {
     // Not JSON: the caller says so, with the line's length rather than its content.
     return undefined;
   }
-}
-
-function isObject(value: unknown): value is Json {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

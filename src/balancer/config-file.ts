@@ -4,6 +4,7 @@ import { loadBalancingPolicies, replicaProtocols } from '../domain/task.ts';
 import { isAddressRange } from '../shared/address-range.ts';
 import { messageOf, SvcError } from '../shared/errors.ts';
 import { fingerprint } from '../shared/fingerprint.ts';
+import { isObject } from '../shared/is-object.ts';
 
 type Check = (value: unknown) => boolean;
 
@@ -90,8 +91,4 @@ export function readConfigFile(path: string): LoadedConfig {
 function wrongField(value: unknown): string | undefined {
   if (!isObject(value)) return 'content';
   return Object.entries(checks).find(([name, check]) => !check(value[name]))?.[0];
-}
-
-function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null;
 }

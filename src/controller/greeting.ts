@@ -1,5 +1,6 @@
 import { connect, type Socket } from 'node:net';
 import type { Clock } from '../shared/clock.ts';
+import { isObject } from '../shared/is-object.ts';
 import { splitLines } from '../shared/lines.ts';
 import { identifyProcess, type ProcessIdentity } from '../shared/process-identity.ts';
 
@@ -62,16 +63,13 @@ export async function greet(socketPath: string, { clock, timeoutMs, signal }: Gr
 function readHello(line: string): Hello | undefined {
   try {
     const message: unknown = JSON.parse(line);
-    if (typeof message !== 'object' || message === null || !('pid' in message) || typeof message.pid !== 'number') return undefined;
-    const identity = identifyProcess(message.pid);
-    if (identity === undefined) return undefined;
-    const textOf = (name: 'version' | 'config'): string | undefined => {
-      const value: unknown = Object.entries(message).find(([key]) => key === name)?.[1];
-      return typeof value === 'string' ? value : undefined;
-    };
-    return { identity, version: textOf('version'), config: textOf('config') };
+    if (!isObject(message) || typeof message['pid'] !== 'number') return undefined;
+    const identity = identifyProcess(message['pid']);
+    return identity && { identity, version: textOf(message['version']), config: textOf(message['config']) };
   } catch {
     // Not JSON: whoever that is, it is none of ours.
     return undefined;
   }
 }
+
+const textOf = (value: unknown): string | undefined => (typeof value === 'string' ? value : undefined);

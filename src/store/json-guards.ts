@@ -1,13 +1,10 @@
 import type { Task } from '../domain/task.ts';
+import { isObject } from '../shared/is-object.ts';
 import type { ProcessIdentity } from '../shared/process-identity.ts';
 import type { ReplicaAddress } from '../shared/replica-address.ts';
 import type { PlaceRecord, ServiceMemory } from './records.ts';
 
 // These look for damage, not for mistakes in our own writing: what every reader relies on is checked, not every leaf.
-
-function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
 
 /** Whether it is a process's identity. */
 export function isProcessIdentity(value: unknown): value is ProcessIdentity {
