@@ -1,5 +1,5 @@
 import { connect, type Socket } from 'node:net';
-import { percentile } from './statistics.ts';
+import { quantile } from '../../test/support/figures.ts';
 
 /**
  * Sends requests at a constant rate over kept-alive connections, whatever becomes of the earlier ones, and prints how long replies took.
@@ -69,7 +69,7 @@ function fail(why: string): never {
 
 function finish(): void {
   const sorted = Float64Array.from(times).toSorted();
-  const result: PacedResult = { requests: total, p50Ms: percentile(sorted, 0.5), p99Ms: percentile(sorted, 0.99) };
+  const result: PacedResult = { requests: total, p50Ms: quantile(sorted, 0.5), p99Ms: quantile(sorted, 0.99) };
   process.stdout.write(JSON.stringify(result), () => process.exit(0));
 }
 

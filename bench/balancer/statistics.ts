@@ -6,11 +6,6 @@ export function median(values: readonly number[]): number {
   return sorted.length % 2 === 1 ? upper : (upper + (sorted[middle - 1] ?? Number.NaN)) / 2;
 }
 
-/** The value that `share` (0 to 1) of the ascending values do not exceed. NaN when there are none. */
-export function percentile(sorted: ArrayLike<number>, share: number): number {
-  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN;
-}
-
 /** The spread of a figure over the rounds. */
 export interface Spread {
   readonly median: number;

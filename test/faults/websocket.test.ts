@@ -1,8 +1,7 @@
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer, type IncomingMessage } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { setTimeout as sleep } from 'node:timers/promises';
+import { connect, type AddressInfo } from 'node:net';
 import { expect, test } from 'vitest';
 import { WebSocket, WebSocketServer, type ClientOptions, type ServerOptions } from 'ws';
 import { aBalancerReplica, withBalancer, type RunningBalancer } from '../support/balancer.ts';
@@ -70,6 +69,15 @@ async function echoed(socket: WebSocket, message: string | Buffer): Promise<{ re
 const closing = (socket: WebSocket): Promise<string> =>
   new Promise((resolve) => {
     socket.once('close', (code, reason) => resolve(`${code} ${String(reason)}`));
+  });
+
+const isRefused = (port: number): Promise<boolean> =>
+  new Promise((resolve) => {
+    const probe = connect({ host: '127.0.0.1', port }, () => {
+      probe.destroy();
+      resolve(false);
+    });
+    probe.once('error', () => resolve(true));
   });
 
 const digest = (data: Buffer): string => createHash('sha256').update(data).digest('hex');
@@ -213,7 +221,7 @@ test('a balancer that ends lets sockets go on for its grace, and takes no more',
   await withEcho(async (balancer) => {
     const socket = await opened(balancer);
     balancer.signal('SIGTERM');
-    await sleep(300);
+    await waitFor('it to accept no more', () => isRefused(balancer.port));
     expect(String((await echoed(socket, 'still there')).data)).toBe('still there');
     const late = new WebSocket(balancer.url.replace('http', 'ws'));
     expect(String((await once(late, 'error'))[0])).toContain('ECONNREFUSED');

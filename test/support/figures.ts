@@ -1,5 +1,5 @@
 /** The value that `share` (0 to 1) of the ascending values do not exceed; NaN for none. */
-export function quantile(ascending: readonly number[], share: number): number {
+export function quantile(ascending: ArrayLike<number>, share: number): number {
   return ascending[Math.min(ascending.length - 1, Math.floor(ascending.length * share))] ?? Number.NaN;
 }
 
