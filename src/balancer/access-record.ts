@@ -8,8 +8,9 @@ export type RequestOutcome = 'ok' | 'refused' | 'unavailable' | 'truncated' | 'c
 export type ClientProtocol = 'h1' | 'h2' | 'ws';
 
 /**
- * Why an attempt failed. `unreached`: no connection. `refused`: the replica had not begun to work on it (HTTP/2). `idle_closed`: the replica closed a connection that had been idle, which happens. `lost`: the
- * connection broke. `timeout`: the replica was silent for too long. `protocol`: what came back was not HTTP.
+ * Why an attempt failed. `unreached`: no connection. `refused`: the replica had not begun to work on it (HTTP/2). `idle_closed`: the replica closed
+ * a connection that had been idle, which happens. `lost`: the connection broke. `stalled`: the replica was found to answer nobody, and was left.
+ * `timeout`: it was silent for too long. `protocol`: what came back was not HTTP.
  */
 export type AttemptFailure = 'unreached' | 'refused' | 'idle_closed' | 'lost' | 'stalled' | 'timeout' | 'protocol';
 

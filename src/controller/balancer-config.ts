@@ -6,7 +6,10 @@ import type { ServiceRecord } from '../store/records.ts';
 /** How long a request waits for the first replica of a service that sleeps, ms: a machine may have to be found, and a model be loaded. */
 const fromZeroWaitMs = 600_000;
 
-/** How long a request waits when the last replica is lost, ms: a replacement on a machine that is there takes a second or a few, and clients rarely wait for less than this. */
+/**
+ * How long a request waits when the last replica is lost, ms: a replacement on a machine that is there takes a second or a few, and clients rarely
+ * wait for less than this.
+ */
 const replacementWaitMs = 30_000;
 
 /** What `Retry-After` says while nothing is ready, s. */

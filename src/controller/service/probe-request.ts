@@ -16,7 +16,10 @@ export interface ProbeAnswer {
 /** What of a service says how its replicas are asked. */
 export type ProbedService = Pick<ServiceSpec, 'readinessProbe' | 'protocol'>;
 
-/** Asks a replica whether it is ready: GET, or POST when there is data, over HTTP/2 where it speaks nothing else; 200 alone means yes. Never throws. */
+/**
+ * Asks a replica whether it is ready: GET, or POST when there is data, over HTTP/2 where it speaks nothing else; 200 alone means yes, and SERVING to
+ * the health check of gRPC. Never throws.
+ */
 export async function probeReplica(
   address: ReplicaAddress,
   { readinessProbe: probe, protocol }: ProbedService,

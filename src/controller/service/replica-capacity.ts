@@ -50,7 +50,10 @@ export function fleetOf(task: Task, replicas: readonly ReplicaRecord[]): Fleet {
   return { living: keepOrder(withCapacity(task, replicas)).map(({ qps = 1 }) => qps), toCome: capacityToCome(task, targets) };
 }
 
-/** Of the accelerators the file may get, the one preferred, or that takes most where it has no preference, as SkyServe reckons: too few are made up for. */
+/**
+ * Of the accelerators the file may get, the one preferred, or that takes most where it has no preference, as SkyServe reckons: when too few come of
+ * it, the next decision asks for more.
+ */
 function capacityToCome({ resources }: Task, targets: AcceleratorTargets): number {
   const all = resources.choices.map(({ accelerator }) => capacityOf(targets, accelerator));
   return resources.order === 'ordered' ? (all[0] ?? smallestTarget(targets)) : Math.max(...all);

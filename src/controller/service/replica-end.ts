@@ -18,7 +18,9 @@ const drainPollMs = 100;
 /** How long a place may take to confirm that a machine is gone. */
 const goneTimeoutMs = 300_000;
 const attemptsBeforeFailed = 3;
-/** How long the link to the balancer may be away before its requests count as gone, ms: one that hands over or is started again is back much sooner. */
+/**
+ * How long the link to the balancer may be away before its requests count as gone, ms: one that hands over or is started again is back much sooner.
+ */
 const lostLinkMs = 5_000;
 const firstRetryMs = 1_000;
 const longestRetryMs = 60_000;
