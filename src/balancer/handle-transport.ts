@@ -1,6 +1,7 @@
 import type { Socket } from 'node:net';
 import { bytesReadOrError, endOfFile, newShutdownRequest, newWriteRequest, takeHandle, wasAsync } from './node-internals.ts';
 import type { StreamHandle, WriteRequest } from './node-internals.ts';
+import { giveBack } from './send-buffers.ts';
 import type { Transport, TransportUser } from './transport.ts';
 import { sendSoon, type Batched } from './write-batch.ts';
 
@@ -175,6 +176,7 @@ export class HandleTransport implements Transport, Batched {
     if (error !== 0) return this.destroy();
     if (!wasAsync()) {
       this.#request = request;
+      bytes?.forEach(giveBack);
       return undefined;
     }
     this.#request = undefined;
@@ -185,6 +187,8 @@ export class HandleTransport implements Transport, Batched {
   }
 
   #sent(status: number, request: WriteRequest): void {
+    // Only what has left whole: the kernel may still be reading from what failed.
+    if (status === 0) request.buffer?.forEach(giveBack);
     request.buffer = undefined;
     request.oncomplete = undefined;
     this.#pending -= 1;

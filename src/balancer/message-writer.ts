@@ -1,3 +1,4 @@
+import { copyToSend } from './send-buffers.ts';
 import type { Transport } from './transport.ts';
 
 /** Bodies up to here travel as text together with their head: one copy and one system call, and no buffer to be made. */
@@ -27,7 +28,7 @@ export class MessageWriter {
       return;
     }
     this.#putText();
-    this.#put(Buffer.from(bytes.subarray(from, to)));
+    this.#put(copyToSend(bytes, from, to));
   }
 
   /** `bytes[from, to)`, a piece of a body as one chunk. */
