@@ -37,7 +37,7 @@ test('files that do not belong together are refused at their places', async () =
     });
     const error: unknown = await refused.catch((caught: unknown) => caught);
     expect(error instanceof SvcError && error.problems.map(problemLine)).toEqual([
-      '4:14 service.tls.keyfile: is not a private key in PEM (Its first line is: -----BEGIN PRIVATE KEY-----)',
+      '4:14 service.tls.keyfile: is not a private key in PEM (A private key begins with: -----BEGIN PRIVATE KEY-----)',
     ]);
   });
 });

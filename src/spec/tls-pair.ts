@@ -45,7 +45,7 @@ function readKey(text: string): { readonly key: KeyObject } | TlsFault {
   } catch {
     // What OpenSSL says of it names routines, not reasons.
     if (!text.includes('PRIVATE KEY'))
-      return { field, reason: 'is not a private key in PEM', hint: 'Its first line is: -----BEGIN PRIVATE KEY-----' };
+      return { field, reason: 'is not a private key in PEM', hint: 'A private key begins with: -----BEGIN PRIVATE KEY-----' };
     if (text.includes('ENCRYPTED'))
       return { field, reason: 'is locked with a passphrase', hint: 'Write it without one: openssl pkey -in KEY -out NEW_KEY' };
     return { field, reason: 'is a damaged private key', hint: 'Copy it again from where it was made.' };
@@ -55,7 +55,7 @@ function readKey(text: string): { readonly key: KeyObject } | TlsFault {
 function readChain(text: string): { readonly certificates: readonly X509Certificate[] } | TlsFault {
   const field = 'certfile';
   const pieces = text.match(pemCertificate) ?? [];
-  if (pieces.length === 0) return { field, reason: 'is not a certificate in PEM', hint: 'Its first line is: -----BEGIN CERTIFICATE-----' };
+  if (pieces.length === 0) return { field, reason: 'is not a certificate in PEM', hint: 'A certificate begins with: -----BEGIN CERTIFICATE-----' };
   try {
     return { certificates: pieces.map((piece) => new X509Certificate(piece)) };
   } catch {

@@ -111,7 +111,7 @@ const loadBalancer = section({
   max_request_line_size: field(lineSize, 'Longest request line (method and URL); a longer one is answered 414.', 8_192),
   max_header_size: field(headSize, 'Most bytes of the header fields of a request, all together; more are answered 431.', 32_768),
   max_header_count: field(wholeNumber.min(1).max(10_000), 'Most header fields of a request; more are answered 431.', 100),
-  max_connections: field(wholeNumber.min(1).max(1_000_000), 'Most open connections of clients; requests on more are answered 503.', {
+  max_connections: field(wholeNumber.min(1).max(1_000_000), 'Most open connections of clients; requests on more are answered 503, and with `tls` such connections are closed at once.', {
     words: 'what the limit of open files allows',
   }),
   keep_alive_timeout_seconds: field(duration, 'How long an idle connection of a client is kept open.', 75),
