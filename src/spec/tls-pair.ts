@@ -55,7 +55,8 @@ function readKey(text: string): { readonly key: KeyObject } | TlsFault {
 function readChain(text: string): { readonly certificates: readonly X509Certificate[] } | TlsFault {
   const field = 'certfile';
   const pieces = text.match(pemCertificate) ?? [];
-  if (pieces.length === 0) return { field, reason: 'is not a certificate in PEM', hint: 'A certificate begins with: -----BEGIN CERTIFICATE-----' };
+  if (pieces.length === 0)
+    return { field, reason: 'is not a certificate in PEM', hint: 'A certificate begins with: -----BEGIN CERTIFICATE-----' };
   try {
     return { certificates: pieces.map((piece) => new X509Certificate(piece)) };
   } catch {

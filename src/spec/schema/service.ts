@@ -111,9 +111,13 @@ const loadBalancer = section({
   max_request_line_size: field(lineSize, 'Longest request line (method and URL); a longer one is answered 414.', 8_192),
   max_header_size: field(headSize, 'Most bytes of the header fields of a request, all together; more are answered 431.', 32_768),
   max_header_count: field(wholeNumber.min(1).max(10_000), 'Most header fields of a request; more are answered 431.', 100),
-  max_connections: field(wholeNumber.min(1).max(1_000_000), 'Most open connections of clients; requests on more are answered 503, and with `tls` such connections are closed at once.', {
-    words: 'what the limit of open files allows',
-  }),
+  max_connections: field(
+    wholeNumber.min(1).max(1_000_000),
+    'Most open connections of clients; requests on more are answered 503, and with `tls` such connections are closed at once.',
+    {
+      words: 'what the limit of open files allows',
+    },
+  ),
   keep_alive_timeout_seconds: field(duration, 'How long an idle connection of a client is kept open.', 75),
   queue_size: field(wholeNumber.min(0).max(1_000_000), 'Most requests that wait while no replica is ready; more are answered 503.', 1_000),
   queue_bytes: field(byteSize, 'Most bytes of the bodies of waiting requests, all together; requests beyond are answered 503.', {
