@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net';
 import { gzipSync } from 'node:zlib';
 import { expect, test } from 'vitest';
-import { seededRandom, type Random } from '../../src/shared/random.ts';
+import { seededRandom, type Random } from '../shared/random.ts';
 import { aBalancerReplica, withBalancer } from '../../test/support/balancer.ts';
 import { RawClient, rawReplica, withReplicas, type FakeReplica } from '../../test/support/raw-http.ts';
 import { readRequests, readResponse } from '../../test/support/http1-events.ts';

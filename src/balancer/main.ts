@@ -3,8 +3,8 @@ import { exitCodes } from '../shared/error-codes.ts';
 import { hasErrno, messageOf, SvcError } from '../shared/errors.ts';
 import { createLogger } from '../shared/log.ts';
 import { Balancer } from './balancer.ts';
-import { readConfigFile } from './config-file.ts';
-import { readInherited, type Inherited } from './successor.ts';
+import { readConfigFile } from './control/config-file.ts';
+import { readInherited, type Inherited } from './hand-over/successor.ts';
 import { loadTls } from './tls/tls-terminator.ts';
 
 /** How long requests under way may take after SIGTERM. */

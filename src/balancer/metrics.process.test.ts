@@ -125,7 +125,7 @@ test('a request that waits for a replica is in the queue, and then in the histog
 });
 
 test('every code that the balancer answers with has a series of its own', () => {
-  const source = readFileSync('src/balancer/own-responses.ts', 'utf8');
+  const source = readFileSync('src/balancer/exchange/own-responses.ts', 'utf8');
   const codes = [...source.matchAll(/\bcode: '(?<code>[a-z_]+)'/g)].map(({ groups }) => groups?.['code'] ?? '');
   expect(codes.length).toBeGreaterThan(8);
   expect(codes.filter((code) => rejectIndexOf(code) === 0)).toEqual([]);

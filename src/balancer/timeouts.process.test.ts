@@ -6,8 +6,8 @@ import { FakeClock } from '../../test/support/fake-clock.ts';
 import { httpReplica, RawClient, withReplicas } from '../../test/support/raw-http.ts';
 import { withTempHome } from '../../test/support/temp-home.ts';
 import { waitFor } from '../../test/support/wait-for.ts';
-import { Board } from './board.ts';
-import { DataPlane } from './data-plane.ts';
+import { Board } from './board/board.ts';
+import { DataPlane } from './threads/data-plane.ts';
 import { createMetricsMemory, metricsRow } from './metrics/row-layout.ts';
 
 const get = 'GET / HTTP/1.1\r\nHost: h\r\n\r\n';

@@ -46,7 +46,7 @@ export const houseRules: readonly HouseRule[] = [
   {
     name: 'processes are started in few places',
     imports: /^node:child_process$/,
-    except: ['remote/', 'providers/local/', 'controller/supervisor.ts', 'cli/daemon.ts', 'balancer/successor.ts'],
+    except: ['remote/', 'providers/local/', 'controller/supervisor.ts', 'cli/daemon.ts', 'balancer/hand-over/successor.ts'],
     instead: 'go through a Remote or the supervisor',
   },
   {
@@ -74,7 +74,7 @@ export const houseRules: readonly HouseRule[] = [
   {
     name: "Node's internals have one user",
     imports: /\/node-internals\.ts$/,
-    except: ['balancer/handle-transport.ts'],
+    except: ['balancer/transport/handle-transport.ts'],
     instead: 'use a Transport: see docs/decisions/0012-sockets-without-streams.md',
   },
   {

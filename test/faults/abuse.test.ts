@@ -1,7 +1,7 @@
 import { connect, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
-import { connectionLimit, openFilesLimit } from '../../src/balancer/connection-limit.ts';
+import { connectionLimit, openFilesLimit } from '../../src/balancer/threads/connection-limit.ts';
 import type { RunningBalancer } from '../support/balancer.ts';
 import type { Behaviour } from '../support/faulty-replica/behaviour.ts';
 import { printFigures, quantile, spread } from '../support/figures.ts';

@@ -1,9 +1,9 @@
 import { parentPort, workerData } from 'node:worker_threads';
-import { Board } from '../../src/balancer/board.ts';
-import type { ThreadNews, ThreadOrder, ThreadSetup } from '../../src/balancer/thread-messages.ts';
+import { Board } from '../../src/balancer/board/board.ts';
+import type { ThreadNews, ThreadOrder, ThreadSetup } from '../../src/balancer/threads/thread-messages.ts';
 
 /**
- * In place of `src/balancer/thread.ts`: counts a request in its row and says that it listens. The thread with number 0 dies of an uncaught error
+ * In place of `src/balancer/threads/thread.ts`: counts a request in its row and says that it listens. The thread with number 0 dies of an uncaught error
  * when set 1 comes, and ends without a word when set 2 does.
  */
 

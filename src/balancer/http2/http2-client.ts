@@ -1,8 +1,8 @@
 import { constants, type ServerHttp2Stream } from 'node:http2';
-import type { BalancerContext } from '../balancer-context.ts';
-import type { Timed } from '../deadlines.ts';
-import type { ExchangeClient } from '../exchange-client.ts';
-import { Exchange } from '../exchange.ts';
+import type { BalancerContext } from '../exchange/balancer-context.ts';
+import type { Timed } from '../transport/deadlines.ts';
+import type { ExchangeClient } from '../exchange/exchange-client.ts';
+import { Exchange } from '../exchange/exchange.ts';
 import { noTrailers, type Trailers } from '../http1/chunked-decoder.ts';
 import type { ForwardedClient } from '../http1/forward-request.ts';
 import type { RequestHead } from '../http1/request-head.ts';

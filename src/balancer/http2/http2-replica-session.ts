@@ -1,6 +1,6 @@
 import { connect, type ClientHttp2Session } from 'node:http2';
 import type { Socket } from 'node:net';
-import type { Deadlines, Timed } from '../deadlines.ts';
+import type { Deadlines, Timed } from '../transport/deadlines.ts';
 import { Http2ReplicaStream, type Http2StreamOwner } from './http2-replica-stream.ts';
 import { clientOptions, connectionWindowBytes } from './session-options.ts';
 

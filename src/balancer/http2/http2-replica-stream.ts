@@ -4,7 +4,7 @@ import type { Fault } from '../http1/faults.ts';
 import { forwardRequestHead, type ForwardedClient } from '../http1/forward-request.ts';
 import { defaultHeadLimits, maxInterimResponses } from '../http1/limits.ts';
 import type { RequestHead } from '../http1/request-head.ts';
-import type { ReplicaStream, ReplicaStreamUser } from '../replica-stream.ts';
+import type { ReplicaStream, ReplicaStreamUser } from '../replicas/replica-stream.ts';
 import { EndOfBody } from './end-of-body.ts';
 import { fieldsAsObject, fieldsOfHead, type FieldList } from './field-lists.ts';
 import { PieceList } from './piece-list.ts';

@@ -1,12 +1,12 @@
 import type { ServerHttp2Stream } from 'node:http2';
-import type { Reply } from '../exchange-client.ts';
+import type { Reply } from '../exchange/exchange-client.ts';
 import { noTrailers, type Trailers } from '../http1/chunked-decoder.ts';
 import * as forward from '../http1/forward-response.ts';
 import { EventBoundary } from '../http1/event-boundary.ts';
 import { writeOwnResponse, type OwnResponse } from '../http1/own-response.ts';
 import type { RequestHead } from '../http1/request-head.ts';
 import type { ResponseHead } from '../http1/response-head.ts';
-import { brokenEventStream } from '../own-responses.ts';
+import { brokenEventStream } from '../exchange/own-responses.ts';
 import { fieldsAsObject, fieldsOfHead, type FieldList } from './field-lists.ts';
 import { grpcFields, isGrpc } from './grpc.ts';
 import { PieceList } from './piece-list.ts';

@@ -1,8 +1,8 @@
 import type { Socket } from 'node:net';
 import { dial, DialError, type CancelDial } from '../../shared/dial.ts';
 import type { ReplicaAddress } from '../../shared/replica-address.ts';
-import type { Deadlines } from '../deadlines.ts';
-import { connectTimeoutMs, type PoolServices } from '../replica-pool.ts';
+import type { Deadlines } from '../transport/deadlines.ts';
+import { connectTimeoutMs, type PoolServices } from '../replicas/replica-pool.ts';
 import { Http2ReplicaSession, type Http2SessionOwner } from './http2-replica-session.ts';
 import type { Http2ReplicaStream } from './http2-replica-stream.ts';
 

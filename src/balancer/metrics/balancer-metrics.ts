@@ -2,7 +2,7 @@ import type { BalancerConfig } from '../../domain/balancer-link.ts';
 import type { Clock } from '../../shared/clock.ts';
 import type { Logger } from '../../shared/log.ts';
 import { svcVersion } from '../../shared/version.ts';
-import type { PlacedReplica } from '../replica.ts';
+import type { PlacedReplica } from '../replicas/replica.ts';
 import { renderMetrics, type ExpositionFormat } from './exposition.ts';
 import { MetricsReader } from './metrics-reader.ts';
 import { MetricsServer } from './metrics-server.ts';

@@ -2,7 +2,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { Clock } from '../../shared/clock.ts';
 import { hasErrno, messageOf } from '../../shared/errors.ts';
 import type { Logger } from '../../shared/log.ts';
-import { SocketFile } from '../socket-file.ts';
+import { SocketFile } from '../control/socket-file.ts';
 import { contentTypes, formatFor, type ExpositionFormat } from './exposition.ts';
 
 /** Those that scrape are few; each asks one thing and is gone. */

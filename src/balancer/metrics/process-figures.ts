@@ -1,5 +1,5 @@
 import { readdirSync } from 'node:fs';
-import { openFilesLimit } from '../connection-limit.ts';
+import { openFilesLimit } from '../threads/connection-limit.ts';
 import type { Samples } from './samples.ts';
 
 const microsecondsPerSecond = 1_000_000;

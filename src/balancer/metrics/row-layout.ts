@@ -1,4 +1,4 @@
-import { replicaSlots } from '../board.ts';
+import { replicaSlots } from '../board/board.ts';
 import { delayBounds, durationBounds } from './buckets.ts';
 import { codeLabels, connectFailures, rejectReasons, retryReasons } from './label-values.ts';
 

@@ -1,10 +1,10 @@
 import type { Socket } from 'node:net';
-import type { BalancerContext } from '../balancer-context.ts';
-import { ClientConnection } from '../client-connection.ts';
-import type { Timed } from '../deadlines.ts';
+import type { BalancerContext } from '../exchange/balancer-context.ts';
+import { ClientConnection } from '../client/client-connection.ts';
+import type { Timed } from '../transport/deadlines.ts';
 import { Http2Connection } from '../http2/http2-connection.ts';
 import type { OwnResponse } from '../http1/own-response.ts';
-import type { ServedConnection } from '../listener.ts';
+import type { ServedConnection } from '../threads/listener.ts';
 import { peek, type Opening } from './first-bytes.ts';
 import type { TlsTerminator } from './tls-terminator.ts';
 

@@ -1,0 +1,55 @@
+import { msOf, tickOf, type Board } from './board.ts';
+import type { HealthRecord } from '../replicas/passive-health.ts';
+
+/** The health of one replica in the shared memory, for all threads. Times are rounded up to tenths of a second. */
+export class SharedHealthRecord implements HealthRecord {
+  readonly #cells: Int32Array;
+  readonly #failures: number;
+  readonly #ejections: number;
+  readonly #ejectedUntil: number;
+  readonly #avoidedUntil: number;
+
+  constructor(board: Board, slot: number) {
+    this.#cells = board.cells;
+    this.#failures = board.slotCell('failures', slot);
+    this.#ejections = board.slotCell('ejections', slot);
+    this.#ejectedUntil = board.slotCell('ejectedUntil', slot);
+    this.#avoidedUntil = board.slotCell('avoidedUntil', slot);
+  }
+
+  countFailure(): number {
+    return Atomics.add(this.#cells, this.#failures, 1) + 1;
+  }
+
+  get failures(): number {
+    return Atomics.load(this.#cells, this.#failures);
+  }
+
+  set failures(count: number) {
+    Atomics.store(this.#cells, this.#failures, count);
+  }
+
+  get ejections(): number {
+    return Atomics.load(this.#cells, this.#ejections);
+  }
+
+  set ejections(count: number) {
+    Atomics.store(this.#cells, this.#ejections, count);
+  }
+
+  get ejectedUntil(): number {
+    return msOf(Atomics.load(this.#cells, this.#ejectedUntil));
+  }
+
+  set ejectedUntil(time: number) {
+    Atomics.store(this.#cells, this.#ejectedUntil, tickOf(time));
+  }
+
+  get avoidedUntil(): number {
+    return msOf(Atomics.load(this.#cells, this.#avoidedUntil));
+  }
+
+  set avoidedUntil(time: number) {
+    Atomics.store(this.#cells, this.#avoidedUntil, tickOf(time));
+  }
+}

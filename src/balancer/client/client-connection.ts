@@ -1,0 +1,295 @@
+import type { Socket } from 'node:net';
+import { recordUnread } from '../exchange/arrival.ts';
+import type { BalancerContext } from '../exchange/balancer-context.ts';
+import type { Timed } from '../transport/deadlines.ts';
+import type { ExchangeClient } from '../exchange/exchange-client.ts';
+import { Exchange } from '../exchange/exchange.ts';
+import { forwardedClient } from './forwarded-client.ts';
+import { noTrailers, type Trailers } from '../http1/chunked-decoder.ts';
+import type { Fault } from '../http1/faults.ts';
+import type { ForwardedClient } from '../http1/forward-request.ts';
+import { HandleTransport } from '../transport/handle-transport.ts';
+import { Http1Reply, type Http1ReplyOwner } from './http1-reply.ts';
+import { writeOwnResponse, type OwnResponse } from '../http1/own-response.ts';
+import type { RequestHead } from '../http1/request-head.ts';
+import { RequestParser, type RequestSink } from '../http1/request-parser.ts';
+import { MessageWriter } from '../transport/message-writer.ts';
+import * as own from '../exchange/own-responses.ts';
+import { StreamTransport } from '../transport/stream-transport.ts';
+import type { Transport, TransportUser } from '../transport/transport.ts';
+
+/** From the first byte of a head to its last. */
+const headTimeoutMs = 10_000;
+/** A reply that tells a client to stop sending is lost when the connection is closed before the client has read it. */
+const lingerMs = 2_000;
+/** Of further requests sent before the answer to the current one; the client waits beyond it. */
+const maxPipelinedBytes = 65_536;
+
+/** One connection of a client: reads requests off it one after the other and gives each to an exchange. */
+export class ClientConnection implements RequestSink, ExchangeClient, Http1ReplyOwner, TransportUser, Timed {
+  readonly forwarded: ForwardedClient;
+  readonly protocol = 'h1';
+  readonly reply: Http1Reply;
+  deadlineAt: number;
+  readonly #transport: Transport;
+  readonly #context: BalancerContext;
+  readonly #onClosed: (connection: ClientConnection) => void;
+  readonly #parser: RequestParser;
+  readonly #writer: MessageWriter;
+  #exchange: Exchange | undefined;
+  /** `lingering`: all was said, what still comes is thrown away until the client closes. */
+  #state: 'open' | 'lingering' | 'closed' = 'open';
+  /** Read but not looked at: belongs to the requests after the current one. */
+  #pipelined: Buffer | undefined;
+  #isConsuming = false;
+  /** The connection carries plain bytes: it was upgraded. */
+  #isTunnel = false;
+
+  constructor(socket: Socket, context: BalancerContext, onClosed: (connection: ClientConnection) => void) {
+    this.#context = context;
+    this.#onClosed = onClosed;
+    const isSecure = 'encrypted' in socket && socket.encrypted === true;
+    this.#transport = isSecure ? new StreamTransport(socket) : new HandleTransport(socket);
+    this.#parser = new RequestParser(this, context.headLimits);
+    this.#writer = new MessageWriter(this.#transport);
+    this.reply = new Http1Reply(this.#writer, this);
+    this.forwarded = forwardedClient(this.#transport.remoteAddress, isSecure, context.trustedProxies);
+    this.deadlineAt = context.deadlines.in(headTimeoutMs);
+    context.deadlines.add(this);
+    this.#transport.start(this);
+  }
+
+  /** The process is ending: an idle connection goes now, a busy one after its response. */
+  drain(): void {
+    if (this.#exchange === undefined && this.#state === 'open' && !this.#parser.isInHead) this.#closeAfterReply();
+  }
+
+  /** Closes it at once; a WebSocket client is told that it may connect again, where a frame can be put in. */
+  destroy(): void {
+    if (this.#isTunnel && this.#state === 'open') {
+      this.reply.sayGoingAway();
+      this.#transport.end();
+    }
+    this.#transport.destroy();
+    this.#guarded(() => this.#onClose());
+  }
+
+  /** Says one thing and closes; before anything was read. */
+  turnAway(response: OwnResponse): void {
+    this.#reply(response);
+  }
+
+  // ---- RequestSink
+
+  requestHead(head: RequestHead): void {
+    this.reply.begin(head);
+    this.#exchange = new Exchange(this.#context, this, head);
+  }
+
+  body(bytes: Buffer, from: number, to: number): void {
+    this.#exchange?.requestBody(bytes, from, to);
+  }
+
+  requestEnd(trailers: Trailers): void {
+    this.#exchange?.requestEnd(trailers);
+  }
+
+  requestFault(fault: Fault): void {
+    if (this.#exchange !== undefined) this.#exchange.requestFault(fault);
+    else if (this.#state === 'open') this.#reply(own.refusal(fault));
+  }
+
+  // ---- ExchangeClient
+
+  pauseReading(): void {
+    this.#transport.pause();
+    this.#context.pausedClients.add(this.#transport);
+  }
+
+  resumeReading(): void {
+    const waits = this.#pipelined !== undefined && this.#pipelined.length >= maxPipelinedBytes;
+    if (!waits) this.#readOn();
+  }
+
+  exchangeDone(): void {
+    const { isPersistent } = this.reply;
+    this.#exchange = undefined;
+    if (this.#state !== 'open') return;
+    if (!isPersistent) this.#closeAfterReply();
+    else {
+      this.deadlineAt = this.#context.deadlines.in(this.#context.config.keepAliveTimeoutMs);
+      if (!this.#isConsuming) this.#goOn();
+    }
+  }
+
+  exchangeBroken(): void {
+    this.reply.breakOff();
+    this.#exchange = undefined;
+    this.#state = 'closed';
+    // A reset, as the plain end of a connection would be the proper end of a body that has no length. What was written leaves first.
+    this.deadlineAt = this.#context.deadlines.in(lingerMs);
+    this.#transport.reset();
+  }
+
+  #readOn(): void {
+    if (!this.#transport.isPaused) return;
+    this.#context.pausedClients.delete(this.#transport);
+    this.#transport.resume();
+  }
+
+  // ---- Http1ReplyOwner
+
+  get isRequestRead(): boolean {
+    return this.#exchange?.isRequestRead === true;
+  }
+
+  get isDraining(): boolean {
+    return this.#context.counters.isDraining;
+  }
+
+  switchProtocols(): void {
+    this.#isTunnel = true;
+    this.#parser.becomeRaw();
+    const early = this.#pipelined;
+    this.#pipelined = undefined;
+    if (early !== undefined) {
+      this.#parser.feed(early, 0);
+      this.#exchange?.advance();
+    }
+    this.#readOn();
+  }
+
+  // ---- Timed
+
+  onDeadline(): void {
+    this.#guarded(() => {
+      if (this.#exchange !== undefined) this.#exchange.onDeadline(this.#transport.isBlocked);
+      else if (this.#state === 'open' && this.#parser.isInHead) this.#reply(own.requestTimeout);
+      else this.destroy();
+    });
+  }
+
+  // ---- TransportUser
+
+  received(chunk: Buffer): void {
+    if (this.#state !== 'open') return;
+    try {
+      if (this.#mustWait) this.#putAside(chunk);
+      else this.#consume(chunk);
+    } catch (error) {
+      this.#crash(error);
+    }
+  }
+
+  /** The bytes belong to a request that comes after the current one. */
+  get #mustWait(): boolean {
+    return !this.#isTunnel && (this.#pipelined !== undefined || this.#exchange?.isRequestRead === true);
+  }
+
+  /** Works on one read: as many requests as can be answered at once, and the beginning of one that cannot. */
+  #consume(chunk: Buffer): void {
+    this.#isConsuming = true;
+    const wasInHead = this.#parser.isInHead;
+    let at = 0;
+    while (at < chunk.length && this.#state === 'open') {
+      if (this.#mustWait || (this.#exchange === undefined && this.#transport.isBlocked)) {
+        this.#putAside(chunk.subarray(at));
+        break;
+      }
+      at = this.#parser.feed(chunk, at);
+      this.#exchange?.advance();
+    }
+    this.#isConsuming = false;
+    if (this.#parser.isInHead && !(wasInHead && at === chunk.length)) this.deadlineAt = this.#context.deadlines.in(headTimeoutMs);
+  }
+
+  #putAside(bytes: Buffer): void {
+    this.#pipelined = this.#pipelined === undefined ? Buffer.from(bytes) : Buffer.concat([this.#pipelined, bytes]);
+    if (this.#pipelined.length >= maxPipelinedBytes) this.pauseReading();
+  }
+
+  /** Takes up what was put aside. */
+  #goOn(): void {
+    const bytes = this.#pipelined;
+    this.#pipelined = undefined;
+    this.#readOn();
+    if (bytes !== undefined) this.#consume(bytes);
+  }
+
+  drained(): void {
+    this.#guarded(() => {
+      if (this.#exchange !== undefined) this.#exchange.clientDrained();
+      else if (this.#state === 'open') this.#goOn();
+    });
+  }
+
+  ended(): void {
+    this.#guarded(() => this.#onEnd());
+  }
+
+  closed(): void {
+    this.#guarded(() => this.#onClose());
+  }
+
+  #onEnd(): void {
+    if (this.#isTunnel && this.#exchange !== undefined) return this.#exchange.requestEnd(noTrailers);
+    // A client that closed cannot be told from one that only sends no more; the work of a replica is not spent on the first.
+    if (this.#exchange !== undefined || this.#state === 'closed') return this.destroy();
+    this.#transport.end();
+    return undefined;
+  }
+
+  #onClose(): void {
+    this.#state = 'closed';
+    this.#context.deadlines.delete(this);
+    this.#context.pausedClients.delete(this.#transport);
+    this.#onClosed(this);
+    const exchange = this.#exchange;
+    this.#exchange = undefined;
+    exchange?.clientGone();
+  }
+
+  // ---- Ends
+
+  /** Answers a request that could not be read to its end. */
+  #reply(response: OwnResponse): void {
+    const record = recordUnread(this.#context, this, response);
+    this.#writer.text(writeOwnResponse(response, undefined, record.requestId, false));
+    this.#writer.flush();
+    this.#closeAfterReply();
+    this.#context.log(record);
+  }
+
+  #closeAfterReply(): void {
+    this.#state = 'lingering';
+    this.#pipelined = undefined;
+    this.deadlineAt = this.#context.deadlines.in(this.#context.config.idleTimeoutMs);
+    this.#transport.end(() => {
+      this.deadlineAt = this.#context.deadlines.in(lingerMs);
+    });
+    this.#readOn();
+  }
+
+  #guarded(work: () => void): void {
+    try {
+      work();
+    } catch (error) {
+      this.#crash(error);
+    }
+  }
+
+  /** An unexpected error in the work on one connection must not end the others. */
+  #crash(error: unknown): void {
+    this.#context.crashed(error);
+    const exchange = this.#exchange;
+    this.#exchange = undefined;
+    this.#state = 'closed';
+    this.#isConsuming = false;
+    this.#transport.destroy();
+    try {
+      exchange?.clientGone();
+    } catch (second) {
+      this.#context.crashed(second);
+    }
+  }
+}

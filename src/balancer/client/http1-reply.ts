@@ -1,0 +1,112 @@
+import type { Trailers } from '../http1/chunked-decoder.ts';
+import type { Reply } from '../exchange/exchange-client.ts';
+import { EventBoundary } from '../http1/event-boundary.ts';
+import * as forward from '../http1/forward-response.ts';
+import { writeOwnResponse, type OwnResponse } from '../http1/own-response.ts';
+import type { RequestHead } from '../http1/request-head.ts';
+import type { ResponseHead } from '../http1/response-head.ts';
+import { goingAwayFrame, WebSocketFrames } from '../http1/web-socket-frames.ts';
+import type { MessageWriter } from '../transport/message-writer.ts';
+import { brokenEventStream } from '../exchange/own-responses.ts';
+
+/** What a reply must know of the connection that it is written to. */
+export interface Http1ReplyOwner {
+  /** Whether the request was read to its end. */
+  readonly isRequestRead: boolean;
+  /** Whether the connection takes no further request. */
+  readonly isDraining: boolean;
+  /** The response is a 101: from now on the connection carries plain bytes. */
+  switchProtocols(): void;
+}
+
+/** Writes the responses of one HTTP/1 connection, one after the other. */
+export class Http1Reply implements Reply {
+  readonly #writer: MessageWriter;
+  readonly #owner: Http1ReplyOwner;
+  #request: RequestHead | undefined;
+  #response: ResponseHead | undefined;
+  #framing: forward.OutgoingFraming = 'none';
+  #isPersistent = false;
+  #sawContinue = false;
+  readonly #boundary = new EventBoundary();
+  readonly #frames = new WebSocketFrames();
+
+  constructor(writer: MessageWriter, owner: Http1ReplyOwner) {
+    this.#writer = writer;
+    this.#owner = owner;
+  }
+
+  /** A request was read: the next response answers it. */
+  begin(request: RequestHead): void {
+    this.#request = request;
+    this.#response = undefined;
+    this.#isPersistent = false;
+    this.#sawContinue = false;
+    this.#boundary.reset();
+  }
+
+  /** Whether another request may follow on the connection, once the response was written. */
+  get isPersistent(): boolean {
+    return this.#isPersistent && this.#owner.isRequestRead && !this.#owner.isDraining;
+  }
+
+  interim(head: ResponseHead): void {
+    if (this.#request?.minorVersion !== 1) return;
+    if (head.status === 100) this.#sawContinue = true;
+    this.#writer.text(forward.forwardInterimHead(head));
+  }
+
+  head(head: ResponseHead, requestId: string, ownLines: string): void {
+    const request = this.#request;
+    if (request === undefined) return;
+    this.#response = head;
+    this.#framing = forward.responseFraming(head, request);
+    // A client that was never told to continue may or may not send its body: what comes next could be read in two ways.
+    const isBodyDoubtful = request.expectsContinue && !this.#sawContinue && !this.#owner.isRequestRead;
+    this.#isPersistent = request.isPersistent && this.#framing !== 'close' && !isBodyDoubtful && !this.#owner.isDraining;
+    const additions = { requestId, isPersistent: this.#isPersistent, ownLines };
+    this.#writer.text(forward.forwardResponseHead(head, request, this.#framing, additions));
+    if (head.isTunnel) this.#owner.switchProtocols();
+  }
+
+  body(bytes: Buffer, from: number, to: number): void {
+    if (this.#framing === 'chunked') {
+      this.#writer.chunk(bytes, from, to);
+      this.#boundary.note(bytes, from, to);
+    } else {
+      if (this.#response?.isTunnel === true) this.#frames.note(bytes, from, to);
+      this.#writer.bytes(bytes, from, to);
+    }
+  }
+
+  end(trailers: Trailers): void {
+    if (this.#framing === 'chunked') this.#writer.text(forward.lastChunk(trailers));
+  }
+
+  own(response: OwnResponse, requestId: string): void {
+    this.#writer.clear();
+    // After an error of ours nobody knows what state the connection is in.
+    this.#isPersistent = this.#request?.isPersistent === true && this.#owner.isRequestRead && response.status !== 500;
+    this.#writer.text(writeOwnResponse(response, this.#request, requestId, this.isPersistent));
+  }
+
+  /** Says what can be said of the break; the end of the connection says the rest. */
+  breakOff(): void {
+    const response = this.#response;
+    if (this.#framing === 'chunked' && this.#boundary.isBetweenEvents && response !== undefined && forward.isEventStream(response)) {
+      this.#writer.chunk(brokenEventStream, 0, brokenEventStream.length);
+    }
+    this.#writer.flush();
+  }
+
+  /** On a WebSocket connection: closes it in words, unless that would be in the middle of a frame. */
+  sayGoingAway(): void {
+    if (!this.#frames.isBetweenFrames) return;
+    this.#writer.text(goingAwayFrame);
+    this.#writer.flush();
+  }
+
+  flush(): boolean {
+    return this.#writer.flush();
+  }
+}

@@ -1,0 +1,91 @@
+import type { BalancerCommand, BalancerReplica, RemainingCommand, ReplicasCommand } from '../../domain/balancer-link.ts';
+import { isObject } from '../../shared/is-object.ts';
+import type { ReplicaAddress } from '../../shared/replica-address.ts';
+
+type Json = Readonly<Record<string, unknown>>;
+
+const maxPort = 65_535;
+
+/** Reads one line of the control socket; undefined when it is no command that is known. Pure. */
+export function readCommand(line: string): BalancerCommand | undefined {
+  const value = parseObject(line);
+  switch (value?.['type']) {
+    case 'replicas':
+      return readReplicasCommand(value);
+    case 'hand-over':
+      return { type: 'hand-over' };
+    case 'remaining':
+      return readRemaining(value);
+    default:
+      return undefined;
+  }
+}
+
+function readReplicasCommand(value: Json): ReplicasCommand | undefined {
+  const set = readSet(value);
+  const replicas = readReplicas(value['replicas']);
+  return set === undefined || replicas === undefined ? undefined : { type: 'replicas', ...set, replicas };
+}
+
+function readRemaining(value: Json): RemainingCommand | undefined {
+  const { requests, errors } = value;
+  const inFlight = readCounts(value['inFlight']);
+  const applied = isObject(value['applied']) ? readSet(value['applied']) : null;
+  if (typeof requests !== 'number' || typeof errors !== 'number' || inFlight === undefined || applied === undefined) return undefined;
+  return { type: 'remaining', requests, errors, inFlight, applied };
+}
+
+function readSet({ epoch, revision }: Json): { readonly epoch: string; readonly revision: number } | undefined {
+  return typeof epoch === 'string' && typeof revision === 'number' ? { epoch, revision } : undefined;
+}
+
+function readCounts(value: unknown): Readonly<Record<string, number>> | undefined {
+  if (!isObject(value)) return undefined;
+  const counts: Record<string, number> = {};
+  for (const [id, count] of Object.entries(value)) {
+    if (typeof count !== 'number') return undefined;
+    counts[id] = count;
+  }
+  return counts;
+}
+
+/** Reads a list of replicas; undefined when anything in it is not as it should be. Pure. */
+export function readReplicas(value: unknown): readonly BalancerReplica[] | undefined {
+  if (!Array.isArray(value)) return undefined;
+  const replicas: BalancerReplica[] = [];
+  for (const element of value) {
+    const replica = readReplica(element);
+    if (replica === undefined) return undefined;
+    replicas.push(replica);
+  }
+  return replicas;
+}
+
+function readReplica(value: unknown): BalancerReplica | undefined {
+  if (!isObject(value)) return undefined;
+  const { id, weight, state, place } = value;
+  const address = readAddress(value['address']);
+  if (!Number.isSafeInteger(id) || typeof id !== 'number' || address === undefined) return undefined;
+  if (typeof weight !== 'number' || !(weight > 0) || (state !== 'serving' && state !== 'draining')) return undefined;
+  if (typeof place !== 'string') return undefined;
+  return { id, address, place, weight, state };
+}
+
+function readAddress(value: unknown): ReplicaAddress | undefined {
+  if (!isObject(value)) return undefined;
+  const { kind, host, path, port } = value;
+  if (typeof port !== 'number' || !Number.isInteger(port) || port < 1 || port > maxPort) return undefined;
+  if (kind === 'tcp' && typeof host === 'string' && host !== '') return { kind, host, port };
+  if (kind === 'unix' && typeof path === 'string' && path !== '') return { kind, path, port };
+  return undefined;
+}
+
+function parseObject(text: string): Json | undefined {
+  try {
+    const value: unknown = JSON.parse(text);
+    return isObject(value) ? value : undefined;
+  } catch {
+    // Not JSON: the caller says so, with the line's length rather than its content.
+    return undefined;
+  }
+}

@@ -1,0 +1,94 @@
+import { readFileSync } from 'node:fs';
+import type { BalancerConfig, RequestQueueLimits } from '../../domain/balancer-link.ts';
+import { loadBalancingPolicies, replicaProtocols } from '../../domain/task.ts';
+import { isAddressRange } from '../../shared/address-range.ts';
+import { messageOf, SvcError } from '../../shared/errors.ts';
+import { fingerprint } from '../../shared/fingerprint.ts';
+import { isObject } from '../../shared/is-object.ts';
+
+type Check = (value: unknown) => boolean;
+
+const isText: Check = (value) => typeof value === 'string';
+const isFlag: Check = (value) => typeof value === 'boolean';
+const isAmount: Check = (value) => typeof value === 'number' && value >= 0;
+const isCount: Check = (value) => isAmount(value) && Number.isInteger(value);
+const isPositive: Check = (value) => isCount(value) && value !== 0;
+const oneOf =
+  (words: readonly unknown[]): Check =>
+  (value) =>
+    words.includes(value);
+const orNull =
+  (check: Check): Check =>
+  (value) =>
+    value === null || check(value);
+const eachIs =
+  (check: Check): Check =>
+  (value) =>
+    Array.isArray(value) && value.every(check);
+const shaped =
+  (checks: Readonly<Record<string, Check>>): Check =>
+  (value) =>
+    isObject(value) && Object.entries(checks).every(([name, check]) => check(value[name]));
+
+const queueChecks = {
+  maxRequests: isCount,
+  maxBytes: isCount,
+  timeoutMs: isAmount,
+  fromZero: isFlag,
+} as const satisfies Record<keyof RequestQueueLimits, Check>;
+
+const checks = {
+  service: isText,
+  host: isText,
+  port: isCount,
+  threads: isPositive,
+  policy: oneOf(loadBalancingPolicies),
+  controlSocket: isText,
+  lastReplicasFile: isText,
+  accessLog: isText,
+  metricsSocket: isText,
+  metricsPort: orNull(isCount),
+  tls: orNull(shaped({ keyFile: isText, certFile: isText })),
+  protocol: oneOf(replicaProtocols),
+  trustedProxies: eachIs((value) => typeof value === 'string' && isAddressRange(value)),
+  maxConnections: orNull(isPositive),
+  maxRequestLineBytes: isPositive,
+  maxHeaderBytes: isPositive,
+  maxHeaderCount: isPositive,
+  firstByteTimeoutMs: isAmount,
+  idleTimeoutMs: isAmount,
+  maxBodyBytes: orNull(isAmount),
+  retryUnsafe: isFlag,
+  exposeReplica: isFlag,
+  keepAliveTimeoutMs: isAmount,
+  queue: shaped(queueChecks),
+  retryAfterSeconds: isAmount,
+} as const satisfies Record<keyof BalancerConfig, Check>;
+
+/** A configuration and which one it is. */
+export interface LoadedConfig {
+  readonly config: BalancerConfig;
+  /** Of the file's text. */
+  readonly fingerprint: string;
+}
+
+/** Reads what the process was started with. Throws SVC_INVALID_CONFIG naming the first field that is not as it should be. */
+export function readConfigFile(path: string): LoadedConfig {
+  let text: string;
+  let value: unknown;
+  try {
+    text = readFileSync(path, 'utf8');
+    value = JSON.parse(text);
+  } catch (error) {
+    throw new SvcError('SVC_INVALID_CONFIG', `The balancer's configuration ${path} cannot be read: ${messageOf(error)}`, { cause: error });
+  }
+  const wrong = wrongField(value);
+  if (wrong !== undefined) throw new SvcError('SVC_INVALID_CONFIG', `The balancer's configuration ${path} has a bad ${wrong}.`);
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- each field was looked at just now
+  return { config: value as BalancerConfig, fingerprint: fingerprint(text) };
+}
+
+function wrongField(value: unknown): string | undefined {
+  if (!isObject(value)) return 'content';
+  return Object.entries(checks).find(([name, check]) => !check(value[name]))?.[0];
+}

@@ -1,0 +1,150 @@
+import { expect, test } from 'vitest';
+import { FakeClock } from '../../../test/support/fake-clock.ts';
+import type { RequestQueueLimits } from '../../domain/balancer-link.ts';
+import { Board } from '../board/board.ts';
+import { Deadlines } from '../transport/deadlines.ts';
+import { SharedQueueTally } from '../board/queue-tally.ts';
+import { WaitingRoom, type QueueRefusal, type Waiting } from './waiting-room.ts';
+
+interface Guest extends Waiting {
+  enter(bytes?: number): QueueRefusal | undefined;
+}
+
+function rooms(count: number, changes: Partial<RequestQueueLimits> = {}) {
+  const clock = new FakeClock();
+  const board = Board.create(count);
+  const limits = { maxRequests: 1_000, maxBytes: 10_240, timeoutMs: 10_000, fromZero: false, ...changes };
+  const deadlines = new Deadlines(clock);
+  const said: string[] = [];
+  const all = Array.from({ length: count }, (_, thread) => {
+    const room = new WaitingRoom({ deadlines, limits, tally: new SharedQueueTally({ board, thread }), threads: count });
+    /** A request that finds a replica on its `attempts`-th look. */
+    const aGuest = (name: string, attempts = 1): Guest => {
+      let looks = 0;
+      const guest: Guest = {
+        giveUpAt: undefined,
+        enter: (bytes = 0) => room.enter(guest, bytes),
+        tryAgain() {
+          looks += 1;
+          if (looks >= attempts) said.push(`${name} goes on`);
+          else if (guest.enter() !== undefined) guest.giveUp();
+        },
+        giveUp: () => said.push(`${name} gives up`),
+      };
+      return guest;
+    };
+    const guests = (amount: number): readonly Guest[] => Array.from({ length: amount }, (__, index) => aGuest(`${index}`));
+    return { room, aGuest, guests };
+  });
+  return { clock, said, board, all };
+}
+
+function aRoom(changes: Partial<RequestQueueLimits> = {}) {
+  const { clock, said, board, all } = rooms(1, changes);
+  const [only] = all;
+  if (only === undefined) throw new Error('there is one');
+  return { clock, said, board, ...only };
+}
+
+test('a service that never had a replica lets nobody wait, unless it wakes up for requests', () => {
+  expect(aRoom().aGuest('a').enter()).toBe('hopeless');
+  expect(aRoom({ fromZero: true }).aGuest('a').enter()).toBeUndefined();
+});
+
+test('when the last replica goes, requests wait for the next one, in order', () => {
+  const { room, said, aGuest } = aRoom();
+  room.replicasChanged(1);
+  room.replicasChanged(0);
+  expect([aGuest('a').enter(), aGuest('b').enter(), room.mustWait]).toEqual([undefined, undefined, true]);
+  room.replicasChanged(1);
+  expect([said, room.size, room.mustWait]).toEqual([['a goes on', 'b goes on'], 0, false]);
+});
+
+test('nobody waits longer than the limit, however often it looked in vain', async () => {
+  const { clock, room, said, aGuest } = aRoom();
+  room.replicasChanged(1);
+  aGuest('a', 1_000).enter();
+  await clock.advance(9_500);
+  expect(said).toEqual([]);
+  await clock.advance(1_000);
+  expect([said, room.size]).toEqual([['a gives up'], 0]);
+});
+
+test('a replica that refused is tried again soon without news', async () => {
+  const { clock, room, said, aGuest } = aRoom();
+  room.replicasChanged(1);
+  aGuest('a', 2).enter();
+  await clock.advance(1_000);
+  expect(said).toEqual(['a goes on']);
+});
+
+test('half a minute after the last replica nobody waits any more', async () => {
+  const { clock, room, aGuest } = aRoom();
+  room.replicasChanged(1);
+  room.replicasChanged(0);
+  await clock.advance(31_000);
+  expect(aGuest('a').enter()).toBe('hopeless');
+});
+
+test('the places are counted over all threads, and who leaves frees one', () => {
+  const { board, all } = rooms(2, { maxRequests: 5, fromZero: true });
+  const [a, b] = all;
+  const guests = a?.guests(5) ?? [];
+  expect(guests.map((guest) => guest.enter())).toEqual(Array.from({ length: 5 }, () => undefined));
+  expect(b?.aGuest('late').enter()).toBe('full');
+  expect(board.sumOfThreads('queued')).toBe(5);
+  if (guests[2] !== undefined) a?.room.leave(guests[2]);
+  expect(b?.aGuest('next').enter()).toBeUndefined();
+});
+
+test('held bodies are counted over all threads, also what comes of them while they wait', () => {
+  const { all } = rooms(2, { maxBytes: 10_240, fromZero: true });
+  const [a, b] = all;
+  const [first, second] = [a?.aGuest('first'), b?.aGuest('second')];
+  if (a === undefined || b === undefined || first === undefined || second === undefined) return;
+  expect([first.enter(8_192), second.enter(4_096), second.enter(0)]).toEqual([undefined, 'full', undefined]);
+  expect([b.room.addBytes(second, 2_048), b.room.addBytes(second, 1)]).toEqual([true, false]);
+  a.room.leave(first);
+  expect(b.room.addBytes(second, 8_192)).toBe(true);
+});
+
+test('a replica that comes up gets a few at first, and more with each that it answers', () => {
+  const { room, said, guests } = aRoom({ fromZero: true });
+  const all = guests(100);
+  for (const guest of all) guest.enter();
+  room.replicasChanged(1);
+  expect([said.length, room.mustWait]).toEqual([16, true]);
+  for (const guest of all.slice(0, 16)) room.leave(guest);
+  expect(said.length).toBe(48);
+  for (const guest of all.slice(16, 48)) room.leave(guest);
+  expect([said.length, room.mustWait]).toEqual([100, false]);
+  expect(said).toEqual(all.map((_, index) => `${index} goes on`));
+});
+
+test('replicas that answer slowly get more as time goes', async () => {
+  const { clock, room, said, guests } = aRoom({ fromZero: true });
+  for (const guest of guests(100)) guest.enter();
+  room.replicasChanged(2);
+  expect(said.length).toBe(32);
+  await clock.advance(1_500);
+  expect(said.length).toBe(100);
+});
+
+test('each of several threads lets its share through', () => {
+  const { said, all } = rooms(4, { fromZero: true });
+  for (const { room, guests } of all) {
+    for (const guest of guests(10)) guest.enter();
+    room.replicasChanged(1);
+  }
+  expect(said.length).toBe(16);
+});
+
+test('one that looked in vain is asked before those behind it', async () => {
+  const { clock, room, said, aGuest } = aRoom({ fromZero: true });
+  const names = Array.from({ length: 20 }, (_, index) => `${index}`);
+  for (const name of names) aGuest(name, name === '3' ? 2 : 1).enter();
+  room.replicasChanged(1);
+  expect(said).not.toContain('3 goes on');
+  await clock.advance(500);
+  expect(said.slice(15, 17)).toEqual(['3 goes on', '16 goes on']);
+});

@@ -1,0 +1,175 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { aBalancerReplica, balancerConfig, ControlLink, RunningBalancer } from '../../../test/support/balancer.ts';
+import { openLoad, outcomes } from '../../../test/support/load.ts';
+import { httpReplica, RawClient, withReplicas, type FakeReplica } from '../../../test/support/raw-http.ts';
+import { withTempHome } from '../../../test/support/temp-home.ts';
+import { waitFor } from '../../../test/support/wait-for.ts';
+import type { BalancerConfig } from '../../domain/balancer-link.ts';
+
+/** Answers at once; below /stream it sends a numbered event each 50 ms until the test ends the stream. */
+function aReplica(streams: (() => void)[]): Promise<FakeReplica> {
+  return httpReplica((request, response) => {
+    if (request.url !== '/stream') {
+      response.end('ok');
+      return;
+    }
+    let count = 0;
+    response.writeHead(200, { 'content-type': 'text/event-stream' });
+    const timer = setInterval(() => response.write(`data: ${(count += 1)}\n\n`), 50);
+    response.on('close', () => clearInterval(timer));
+    streams.push(() => response.end('data: end\n\n'));
+  });
+}
+
+/** A balancer and everything that came after it by hand-over. */
+class Line {
+  readonly first: RunningBalancer;
+  readonly pids: number[];
+  link: ControlLink;
+
+  constructor(first: RunningBalancer) {
+    this.first = first;
+    this.pids = [first.pid];
+    this.link = first.link;
+  }
+
+  get port(): number {
+    return this.first.port;
+  }
+
+  /** Waits until the process of the moment has handed over to another one, and connects to that. */
+  async handOver(): Promise<void> {
+    const before = this.link;
+    before.send('{"type":"hand-over"}');
+    await waitFor('the link to be cut', () => before.isClosed, { everyMs: 5, describe: () => this.first.output });
+    before.close();
+    this.link = new ControlLink(this.first.config.controlSocket);
+    const hello = await waitFor('the successor', () => this.link.of('hello')[0], { everyMs: 5 });
+    if (this.pids.includes(hello.pid)) throw new Error('the same process says hello again');
+    this.pids.push(hello.pid);
+  }
+
+  async stop(): Promise<void> {
+    this.link.close();
+    for (const pid of this.pids.slice(1)) if (isAlive(pid)) process.kill(pid, 'SIGKILL');
+    await this.first.stop();
+  }
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch {
+    // Gone.
+    return false;
+  }
+}
+
+async function withLine(
+  use: (line: Line, replicas: readonly FakeReplica[], dir: string) => Promise<void>,
+  changes: Partial<BalancerConfig> = {},
+) {
+  const streams: (() => void)[] = [];
+  await withReplicas([aReplica(streams), aReplica(streams)], async (...replicas) => {
+    await withTempHome(async (dir) => {
+      const line = new Line(await RunningBalancer.start(balancerConfig(dir, changes)));
+      try {
+        await line.link.setReplicas(replicas.map(({ port }, index) => aBalancerReplica(port, index + 1)));
+        await use(line, replicas, dir);
+      } finally {
+        await line.stop();
+      }
+    });
+  });
+}
+
+const eventsOf = (text: string): readonly number[] => [...text.matchAll(/data: (\d+)\n/g)].map(([, count]) => Number(count));
+
+test('handed over ten times under load, no connection is refused or reset and a stream runs through', { timeout: 120_000 }, async () => {
+  await withLine(
+    async (line, replicas) => {
+      const url = `http://127.0.0.1:${line.port}/`;
+      const stream = new RawClient(line.port).send('GET /stream HTTP/1.1\r\nHost: h\r\n\r\n');
+      await stream.until(/data: 2/);
+      const kept = openLoad({ url, keepAlive: true }, 200);
+      const fresh = openLoad({ url, keepAlive: false }, 200);
+      for (let turn = 0; turn < 10; turn += 1) await line.handOver();
+      const [keptResult, freshResult] = [await kept.stop(), await fresh.stop()];
+      expect([outcomes(keptResult), outcomes(freshResult)]).toEqual([{ 200: keptResult.sent }, { 200: freshResult.sent }]);
+      expect(freshResult.sent).toBeGreaterThan(500);
+      // The first process serves nothing but the stream, whose request the newest one counts.
+      expect(isAlive(line.first.pid)).toBe(true);
+      const sum = (): number => Object.values(line.link.lastStats?.inFlight ?? {}).reduce((all, count) => all + count, 0);
+      await waitFor('the stream in the stats', () => sum() === 1, { describe: () => JSON.stringify(line.link.lastStats) });
+      const before = eventsOf(stream.received).length;
+      await waitFor('more events', () => eventsOf(stream.received).length > before + 3);
+      const events = eventsOf(stream.received);
+      expect(events).toEqual(events.map((_, index) => index + 1));
+      stream.destroy();
+      await waitFor('all but the last to end', () => line.pids.filter(isAlive).length === 1, { timeoutMs: 20_000 });
+      expect(replicas).toHaveLength(2);
+    },
+    { threads: 2, keepAliveTimeoutMs: 3_000 },
+  );
+});
+
+test('a process that has handed over follows the set of its successor, which counts its requests', async () => {
+  await withLine(async (line, [first]) => {
+    if (first === undefined) return;
+    const stream = new RawClient(line.port).send('GET /stream HTTP/1.1\r\nHost: h\r\n\r\n');
+    await stream.until(/data: 1/);
+    const idle = new RawClient(line.port).send('GET / HTTP/1.1\r\nHost: h\r\n\r\n');
+    await idle.untilResponse('GET');
+    await line.handOver();
+    const busy = await waitFor('stats', () => Object.entries(line.link.lastStats?.inFlight ?? {}).find(([, count]) => count === 1));
+    const other = busy[0] === '1' ? 2 : 1;
+    // No stats came before those of the stream.
+    expect(line.link.of('stats')[0]?.inFlight[busy[0]]).toBe(1);
+    const requests = line.link.lastStats?.requestsTotal ?? 0;
+    // The one idle connection of the old process has one request more, which goes where the new set says, and is told to close.
+    await line.link.setReplicas([aBalancerReplica(first.port, other)]);
+    idle.received = '';
+    idle.send('GET / HTTP/1.1\r\nHost: h\r\n\r\n');
+    const answer = await idle.closed();
+    expect(answer).toMatch(/^HTTP\/1.1 200 OK\r\n/);
+    expect(answer).toContain(`X-Svc-Replica: ${other}\r\n`);
+    expect(answer.toLowerCase()).toContain('connection: close\r\n');
+    await waitFor('the request to be counted', () => line.link.lastStats?.requestsTotal === requests + 1);
+    expect(line.link.lastStats?.inFlight[busy[0]]).toBe(1);
+    stream.destroy();
+    await waitFor('the count to go', () => line.link.lastStats?.inFlight[busy[0]] === undefined);
+    idle.destroy();
+    expect(await line.first.exited).toBe(0);
+  });
+});
+
+test('when no successor comes up the process goes on, takes commands and says why', async () => {
+  await withLine(async (line, [first], dir) => {
+    writeFileSync(join(dir, 'balancer.json'), '{"port":');
+    line.link.send('{"type":"hand-over"}');
+    await waitFor('the reason', () =>
+      line.first.output.includes('No other process could take over, so this one goes on: It ended with code 2.'),
+    );
+    await line.link.setReplicas([aBalancerReplica(first?.port ?? 0, 7)]);
+    const reply = await fetch(line.first.url);
+    expect([reply.status, reply.headers.get('x-svc-replica')]).toEqual([200, '7']);
+  });
+});
+
+test('with fewer and with more threads than before, every socket is served', async () => {
+  await withLine(
+    async (line, _, dir) => {
+      for (const threads of [1, 3]) {
+        writeFileSync(join(dir, 'balancer.json'), JSON.stringify({ ...line.first.config, port: line.port, threads }));
+        await line.handOver();
+        const load = openLoad({ url: `http://127.0.0.1:${line.port}/`, keepAlive: false }, 200);
+        await waitFor('requests', () => load.current().sent > 100);
+        const result = await load.stop();
+        expect(outcomes(result)).toEqual({ 200: result.sent });
+      }
+    },
+    { threads: 2 },
+  );
+});

@@ -1,0 +1,71 @@
+import { expect, test } from 'vitest';
+import { Board } from '../board/board.ts';
+import { SharedHealthRecord } from '../board/health-record.ts';
+import { PassiveHealth } from './passive-health.ts';
+
+const healthOf = (board = Board.create(1), slot = 0): PassiveHealth => new PassiveHealth(new SharedHealthRecord(board, slot));
+
+function fail(health: PassiveHealth, times: number, now: number): readonly boolean[] {
+  return Array.from({ length: times }, () => health.noteFailure(now, true));
+}
+
+test('five consecutive failures eject for ten seconds', () => {
+  const health = healthOf();
+  expect(fail(health, 5, 0)).toEqual([false, false, false, false, true]);
+  expect([health.isEjected(9_999), health.isEjected(10_000)]).toEqual([true, false]);
+});
+
+test('a success in between starts the count anew', () => {
+  const health = healthOf();
+  fail(health, 4, 0);
+  health.noteSuccess();
+  expect(fail(health, 4, 0)).not.toContain(true);
+  expect(health.isEjected(0)).toBe(false);
+});
+
+test('nothing is ejected when no more may be', () => {
+  const health = healthOf();
+  for (let count = 0; count < 10; count += 1) expect(health.noteFailure(0, false)).toBe(false);
+  expect(health.isEjected(0)).toBe(false);
+});
+
+test('each further ejection is longer, up to five minutes, and a long quiet time forgives', () => {
+  const health = healthOf();
+  let now = 0;
+  const lengths: number[] = [];
+  for (let round = 0; round < 40; round += 1) {
+    fail(health, 5, now);
+    lengths.push(health.markedUntil - now);
+    now = health.markedUntil + 100;
+  }
+  expect([lengths[0], lengths[1], lengths[2], lengths.at(-1)]).toEqual([10_000, 20_000, 30_000, 300_000]);
+  now += 300_100;
+  fail(health, 5, now);
+  expect(health.markedUntil - now).toBe(10_000);
+});
+
+test('failures of requests that were under way do not prolong an ejection', () => {
+  const health = healthOf();
+  fail(health, 5, 0);
+  fail(health, 5, 100);
+  expect(health.markedUntil).toBe(10_000);
+});
+
+test('a refusal and a wish for less are no failures but steer away for a while', () => {
+  const health = healthOf();
+  health.noteRefusal(0);
+  expect([health.isAvoided(999), health.isAvoided(1_000), health.isEjected(0)]).toEqual([true, false, false]);
+  health.steerAway(0, 5_000);
+  expect([health.isAvoided(4_999), health.isAvoided(5_000)]).toEqual([true, false]);
+  health.steerAway(0, 3_600_000);
+  expect([health.isAvoided(29_999), health.isAvoided(30_000)]).toEqual([true, false]);
+});
+
+test('what one thread notes counts for all, and for that replica alone', () => {
+  const board = Board.create(2);
+  const first = healthOf(board, 3);
+  const second = healthOf(board, 3);
+  fail(first, 3, 0);
+  expect(fail(second, 2, 0)).toEqual([false, true]);
+  expect([first.isEjected(0), second.isEjected(0), healthOf(board, 4).isEjected(0)]).toEqual([true, true, false]);
+});

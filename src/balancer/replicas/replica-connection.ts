@@ -1,0 +1,189 @@
+import type { Socket } from 'node:net';
+import type { Deadlines, Timed } from '../transport/deadlines.ts';
+import { chunkedLength } from '../http1/body-length.ts';
+import type { Trailers } from '../http1/chunked-decoder.ts';
+import { forwardRequestHead, type ForwardedClient } from '../http1/forward-request.ts';
+import { lastChunk } from '../http1/forward-response.ts';
+import { defaultHeadLimits } from '../http1/limits.ts';
+import type { RequestHead } from '../http1/request-head.ts';
+import type { ResponseHead } from '../http1/response-head.ts';
+import { ResponseParser } from '../http1/response-parser.ts';
+import { HandleTransport } from '../transport/handle-transport.ts';
+import { MessageWriter } from '../transport/message-writer.ts';
+import type { Transport, TransportUser } from '../transport/transport.ts';
+import type { ReplicaStream, ReplicaStreamUser } from './replica-stream.ts';
+
+/** What a connection needs from the pool that it belongs to. */
+export interface ReplicaConnectionOwner {
+  readonly deadlines: Deadlines;
+  /** Keeps a connection whose response was read to the end, for the next request. */
+  give(connection: ReplicaConnection, response: ResponseHead): void;
+  /** The replica closed it while it served no request, or before it answered the next one. */
+  closedWhileIdle(connection: ReplicaConnection): void;
+  /** The connection is closed. */
+  forget(connection: ReplicaConnection): void;
+  /** Something unexpected was thrown while working on an event of it; it is destroyed already. */
+  crashed(error: unknown): void;
+}
+
+/** One HTTP/1.1 connection to a replica; serves one request at a time. */
+export class ReplicaConnection implements ReplicaStream, TransportUser, Timed {
+  readonly mayRefuse = false;
+  deadlineAt = Number.POSITIVE_INFINITY;
+  /** Requests that it served to their end. */
+  served = 0;
+  /** Monotonic ms, coarse. */
+  idleSince = 0;
+  readonly #transport: Transport;
+  readonly #owner: ReplicaConnectionOwner;
+  readonly #writer: MessageWriter;
+  readonly #parser = new ResponseParser(defaultHeadLimits);
+  #user: ReplicaStreamUser | undefined;
+  #isChunked = false;
+  /** Something came since the request was sent. */
+  #isAnswering = false;
+  /** Bytes followed the response that nobody asked for. */
+  #hasExcess = false;
+  #isClosed = false;
+
+  constructor(socket: Socket, owner: ReplicaConnectionOwner) {
+    this.#transport = new HandleTransport(socket);
+    this.#owner = owner;
+    this.#writer = new MessageWriter(this.#transport);
+    owner.deadlines.add(this);
+    this.#transport.start(this);
+  }
+
+  get isReused(): boolean {
+    return this.served > 0;
+  }
+
+  begin(user: ReplicaStreamUser, head: RequestHead, client: ForwardedClient, requestId: string): void {
+    this.#user = user;
+    this.#isChunked = head.bodyLength === chunkedLength;
+    this.deadlineAt = Number.POSITIVE_INFINITY;
+    this.#parser.begin(head.method, head.isUpgrade, user);
+    if (this.#transport.isPaused) this.#transport.resume();
+    this.#writer.text(forwardRequestHead(head, client, requestId));
+  }
+
+  body(bytes: Buffer, from: number, to: number): void {
+    if (this.#isChunked) this.#writer.chunk(bytes, from, to);
+    else this.#writer.bytes(bytes, from, to);
+  }
+
+  end(trailers: Trailers): void {
+    if (this.#isChunked) this.#writer.text(lastChunk(trailers));
+    if (!this.#parser.isTunnel) return;
+    this.#writer.flush();
+    this.#transport.end();
+  }
+
+  flush(): boolean {
+    return this.#writer.flush();
+  }
+
+  release(response: ResponseHead, isRequestSent: boolean): void {
+    if (response.isPersistent && isRequestSent && !this.#hasExcess) this.#owner.give(this, response);
+    else this.destroy();
+  }
+
+  /** Takes the connection back from its request, whose response was read to the end. */
+  finish(idleMs: number): void {
+    this.#user = undefined;
+    this.#isAnswering = false;
+    this.served += 1;
+    this.idleSince = this.#owner.deadlines.now;
+    this.deadlineAt = this.#owner.deadlines.in(idleMs);
+    if (this.#transport.isPaused) this.#transport.resume();
+  }
+
+  pause(): void {
+    this.#transport.pause();
+  }
+
+  resume(): void {
+    this.#transport.resume();
+  }
+
+  /** Closes it at once, whatever it is doing; its user hears nothing more of it. */
+  destroy(): void {
+    this.#user = undefined;
+    this.#writer.clear();
+    this.#transport.destroy();
+    this.#onClose();
+  }
+
+  onDeadline(): void {
+    this.destroy();
+  }
+
+  received(bytes: Buffer): void {
+    const user = this.#user;
+    // Nobody asked for these bytes; passing them to the next request would answer it with another one's response.
+    if (user === undefined) return this.destroy();
+    this.#isAnswering = true;
+    try {
+      this.#hasExcess = this.#parser.feed(bytes, 0) < bytes.length;
+      return user.afterRead();
+    } catch (error) {
+      return this.#crash(error);
+    }
+  }
+
+  ended(): void {
+    this.#guarded(() => {
+      const user = this.#user;
+      this.#noteIdleEnd();
+      if (user === undefined) return this.destroy();
+      this.#hasExcess = false;
+      return this.#parser.finish() ? user.afterRead() : this.#lose(user);
+    });
+  }
+
+  drained(): void {
+    this.#guarded(() => this.#user?.replicaDrained());
+  }
+
+  closed(): void {
+    if (this.#isClosed) return;
+    this.#guarded(() => {
+      this.#noteIdleEnd();
+      this.#onClose();
+    });
+  }
+
+  /** The end of a connection that served before, and has not begun to answer anything since. */
+  #noteIdleEnd(): void {
+    if (this.isReused && !this.#isAnswering) this.#owner.closedWhileIdle(this);
+  }
+
+  #onClose(): void {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    this.#owner.deadlines.delete(this);
+    this.#owner.forget(this);
+    if (this.#user !== undefined) this.#lose(this.#user);
+  }
+
+  #lose(user: ReplicaStreamUser): void {
+    this.destroy();
+    user.streamLost();
+  }
+
+  #guarded(work: () => void): void {
+    try {
+      work();
+    } catch (error) {
+      this.#crash(error);
+    }
+  }
+
+  /** An unexpected error in the work on one connection must not end the others. */
+  #crash(error: unknown): void {
+    const user = this.#user;
+    this.destroy();
+    this.#owner.crashed(error);
+    user?.streamLost();
+  }
+}

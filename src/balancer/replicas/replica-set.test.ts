@@ -1,0 +1,137 @@
+import { expect, test } from 'vitest';
+import { aBalancerReplica } from '../../../test/support/balancer.ts';
+import { FakeClock } from '../../../test/support/fake-clock.ts';
+import { Board } from '../board/board.ts';
+import { Deadlines } from '../transport/deadlines.ts';
+import { ThreadMetrics } from '../metrics/thread-metrics.ts';
+import { createMetricsMemory, metricsRows } from '../metrics/row-layout.ts';
+import { createPolicy } from '../policy/registry.ts';
+import type { Replica } from './replica.ts';
+import { ReplicaSet } from './replica-set.ts';
+import { seededRandom } from '../../shared/random.ts';
+
+/** The sets of several threads over the same memory, with as many equal replicas. */
+function threadsWith(threads: number, replicas: number, board = Board.create(threads)) {
+  const clock = new FakeClock();
+  const told = Array.from({ length: replicas }, (_, slot) => ({ ...aBalancerReplica(slot + 1, slot + 1), slot }));
+  const rows = metricsRows(createMetricsMemory(threads));
+  const sets = rows.map((row, thread) => {
+    const services = {
+      protocol: 'auto',
+      clock,
+      deadlines: new Deadlines(clock),
+      crashed: () => undefined,
+      metrics: new ThreadMetrics(row),
+    } as const;
+    const set = new ReplicaSet(createPolicy('least_load'), seededRandom(thread), services, { board, thread });
+    set.apply(told);
+    return set;
+  });
+  return { board, clock, sets };
+}
+
+/** Picks, which must find one. */
+function pick(set: ReplicaSet | undefined): { readonly replica: Replica; readonly load: number } {
+  const choice = set?.pick([]);
+  if (choice === undefined) throw new Error('nothing was picked');
+  return choice;
+}
+
+/** Pearson's statistic of counts that should all be equal. */
+function chiSquare(counts: readonly number[]): number {
+  const expected = counts.reduce((sum, count) => sum + count, 0) / counts.length;
+  return counts.reduce((sum, count) => sum + (count - expected) ** 2 / expected, 0);
+}
+
+test('threads that pick in any order never let one replica have two requests more than another', () => {
+  const { sets } = threadsWith(4, 5);
+  const random = seededRandom(3);
+  const open: Replica[] = [];
+  const loads = (): readonly number[] => [...new Set(open)].map((replica) => replica.inFlight);
+  for (let turn = 0; turn < 2_000; turn += 1) {
+    const { replica, load } = pick(sets[Math.floor(random() * 4)]);
+    open.push(replica);
+    expect(replica.inFlight).toBe(load + 1);
+  }
+  expect(Math.max(...loads()) - Math.min(...loads())).toBe(0);
+  for (const replica of open) replica.endAttempt();
+  expect(new Set(loads())).toEqual(new Set([0]));
+});
+
+test('equals get the same share over all threads', () => {
+  const { sets } = threadsWith(3, 4);
+  const random = seededRandom(9);
+  const counts = [0, 0, 0, 0];
+  for (let turn = 0; turn < 8_000; turn += 1) {
+    const { replica } = pick(sets[Math.floor(random() * 3)]);
+    counts[replica.slot] = (counts[replica.slot] ?? 0) + 1;
+    replica.endAttempt();
+  }
+  // 16.27: three degrees of freedom, p = 0.001.
+  expect(chiSquare(counts)).toBeLessThan(16.27);
+});
+
+/** Memory in which another thread makes a choice whenever this one is about to. */
+class BusyBoard extends Board {
+  interruptions = 0;
+
+  override advance(generation: number): boolean {
+    if (this.interruptions > 0) {
+      this.interruptions -= 1;
+      super.advance(generation);
+    }
+    return super.advance(generation);
+  }
+}
+
+test('a choice that another thread overtook is made anew, and nothing stays counted for the first', () => {
+  const board = new BusyBoard(Board.create(2).memory);
+  const { sets } = threadsWith(2, 3, board);
+  board.interruptions = 3;
+  const { replica } = pick(sets[0]);
+  const total = (): number => [0, 1, 2].reduce((sum, slot) => sum + board.sumOfRows(board.rowCell('inFlight', 0, slot)), 0);
+  expect([replica.inFlight, total()]).toEqual([1, 1]);
+  // However busy it is, a choice is made in the end.
+  board.interruptions = 1_000;
+  pick(sets[0]);
+  expect(total()).toBe(2);
+});
+
+test('the count of choices may begin anew, and turns are still taken', () => {
+  const { board, sets } = threadsWith(1, 2);
+  Atomics.store(board.cells, 0, 0x7f_ff_ff_fe);
+  const taken = Array.from({ length: 6 }, () => {
+    const { replica } = pick(sets[0]);
+    replica.endAttempt();
+    return replica.id;
+  });
+  expect(taken.slice(2)).toEqual([taken[0], taken[1], taken[0], taken[1]]);
+});
+
+test('what one thread finds out about a replica keeps all threads away from it', async () => {
+  const { clock, sets } = threadsWith(2, 4);
+  const [first, second] = sets;
+  const { replica } = pick(first);
+  replica.endAttempt();
+  for (let failure = 0; failure < 5; failure += 1) first?.noteFailure(replica, false);
+  const idsOf = (set: ReplicaSet | undefined): ReadonlySet<number> =>
+    new Set(
+      Array.from({ length: 20 }, () => {
+        const { replica: taken } = pick(set);
+        taken.endAttempt();
+        return taken.id;
+      }),
+    );
+  expect(idsOf(second)).not.toContain(replica.id);
+  await clock.advance(11_000);
+  expect(idsOf(second)).toContain(replica.id);
+});
+
+test('a thread that died leaves no count behind', () => {
+  const { board, sets } = threadsWith(2, 2);
+  const kept = pick(sets[0]).replica;
+  for (let turn = 0; turn < 5; turn += 1) pick(sets[1]).replica.noteSent();
+  board.clearThread(1);
+  expect([0, 1].map((slot) => board.sumOfRows(board.rowCell('inFlight', 0, slot)))).toEqual(kept.slot === 0 ? [1, 0] : [0, 1]);
+  expect(board.sumOfRows(board.rowCell('unanswered', 0, 0))).toBe(0);
+});

@@ -1,0 +1,79 @@
+import type { ReplicaProtocol } from '../../domain/task.ts';
+import type { CancelDial, DialError } from '../../shared/dial.ts';
+import type { ReplicaAddress } from '../../shared/replica-address.ts';
+import type { RequestHead } from '../http1/request-head.ts';
+import { isGrpc } from '../http2/grpc.ts';
+import { Http2Sessions } from '../http2/http2-sessions.ts';
+import { ReplicaPool, type PoolServices } from './replica-pool.ts';
+import type { ReplicaStream } from './replica-stream.ts';
+
+/** Gets a stream, or why there is none. */
+export type OnDialled = (error: DialError | undefined, stream: ReplicaStream | undefined) => void;
+
+/**
+ * The streams to one replica, by what it speaks. `auto`: HTTP/1.1, as nearly all programs speak it; only requests of gRPC, which cannot be told in
+ * HTTP/1.1, make us find out whether the replica speaks HTTP/2.
+ */
+export class ReplicaStreams {
+  readonly #address: ReplicaAddress;
+  readonly #protocol: ReplicaProtocol;
+  readonly #services: PoolServices;
+  readonly #http1: ReplicaPool;
+  /** Made when first needed. */
+  #http2: Http2Sessions | undefined;
+  /** The replica was found not to speak HTTP/2. */
+  #isHttp1Only = false;
+  #isClosed = false;
+
+  constructor(address: ReplicaAddress, services: PoolServices) {
+    this.#address = address;
+    this.#protocol = services.protocol;
+    this.#services = services;
+    this.#http1 = new ReplicaPool(address, services);
+  }
+
+  /** A stream over a connection that is there; undefined when there is none that may carry the request. `mayRunTwice`: see `ReplicaPool.take`. */
+  take(head: RequestHead, mayRunTwice: boolean): ReplicaStream | undefined {
+    return this.#usesHttp2(head) ? this.#sessions().take() : this.#http1.take(mayRunTwice);
+  }
+
+  /** A stream over a new connection; `done` comes later. */
+  dial(head: RequestHead, done: OnDialled): CancelDial {
+    if (!this.#usesHttp2(head)) return this.#http1.dial(done);
+    let cancel = this.#sessions().dial((error, stream) => {
+      const isRefusal = this.#protocol === 'auto' && error?.code === 'EPROTO';
+      if (!isRefusal) return done(error, stream);
+      this.#isHttp1Only = true;
+      cancel = this.#http1.dial(done);
+      return undefined;
+    });
+    return () => cancel();
+  }
+
+  /** Closes what is idle now, and later what becomes so. Requests that are under way go on. */
+  close(): void {
+    this.#isClosed = true;
+    this.#http1.close();
+    this.#http2?.close();
+  }
+
+  /** Undoes `close`. */
+  reopen(): void {
+    this.#isClosed = false;
+    this.#http1.reopen();
+    this.#http2?.reopen();
+  }
+
+  #usesHttp2(head: RequestHead): boolean {
+    if (this.#protocol === 'auto') return !this.#isHttp1Only && isGrpc(head);
+    return this.#protocol === 'h2c';
+  }
+
+  #sessions(): Http2Sessions {
+    if (this.#http2 === undefined) {
+      this.#http2 = new Http2Sessions(this.#address, this.#services);
+      if (this.#isClosed) this.#http2.close();
+    }
+    return this.#http2;
+  }
+}

@@ -1,0 +1,49 @@
+import { parentPort, workerData } from 'node:worker_threads';
+import { systemClock } from '../../shared/clock.ts';
+import { hasErrno, messageOf } from '../../shared/errors.ts';
+import { createLogger } from '../../shared/log.ts';
+import { systemRandom } from '../../shared/random.ts';
+import { Board } from '../board/board.ts';
+import { DataPlane } from './data-plane.ts';
+import { metricsRow } from '../metrics/row-layout.ts';
+import type { ThreadNews, ThreadOrder, ThreadSetup } from './thread-messages.ts';
+
+/** Where a thread that serves begins. An error that nobody caught ends it; the main thread sees that and starts another one. */
+
+const port = parentPort;
+if (port === null) throw new Error('thread.ts is started by the balancer as a worker thread');
+
+// oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the main thread of the same program made it
+const setup = workerData as ThreadSetup;
+const logger = createLogger('balancer').child({ thread: setup.thread });
+
+const tell = (news: ThreadNews): void => port.postMessage(news);
+
+const plane = new DataPlane({
+  config: setup.config,
+  clock: systemClock,
+  random: systemRandom,
+  logger,
+  row: { board: new Board(setup.board), thread: setup.thread },
+  metricsRow: metricsRow(setup.metrics, setup.thread),
+  maxConnections: setup.maxConnections,
+  suspect: (replicaId, reason) => tell({ type: 'suspect', replicaId, reason }),
+});
+
+async function obey(order: ThreadOrder): Promise<void> {
+  if (order.type === 'replicas') {
+    plane.apply(order.replicas);
+    tell({ type: 'applied', number: order.number });
+    return;
+  }
+  await (order.type === 'stop' ? plane.stop(order.graceMs) : plane.leave(order.graceMs));
+  tell({ type: 'ended' });
+}
+
+port.on('message', (order: ThreadOrder) => void obey(order));
+plane.apply(setup.replicas.replicas);
+try {
+  tell({ type: 'listening', ...(await plane.listen(setup.listening)) });
+} catch (error) {
+  tell({ type: 'failed', code: hasErrno(error, 'EADDRINUSE') ? 'EADDRINUSE' : '', message: messageOf(error) });
+}

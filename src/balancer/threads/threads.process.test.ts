@@ -1,0 +1,91 @@
+import { expect, test } from 'vitest';
+import { aBalancerReplica, balancerConfig, withBalancer } from '../../../test/support/balancer.ts';
+import { closedLoad, failures } from '../../../test/support/load.ts';
+import { httpReplica, RawClient, withReplicas, type FakeReplica } from '../../../test/support/raw-http.ts';
+import { waitFor } from '../../../test/support/wait-for.ts';
+import { systemClock } from '../../shared/clock.ts';
+import { createLogger } from '../../shared/log.ts';
+import { Board } from '../board/board.ts';
+import { createMetricsMemory } from '../metrics/row-layout.ts';
+import { Threads } from './threads.ts';
+
+const set = (number: number) => ({ type: 'replicas', number, replicas: [] }) as const;
+
+test('a thread that dies is replaced, what it counted is taken back, and the others go on', async () => {
+  const board = Board.create(2);
+  const threads = new Threads(
+    {
+      config: balancerConfig('/nonexistent'),
+      board,
+      metrics: createMetricsMemory(2),
+      maxConnections: 10,
+      clock: systemClock,
+      logger: createLogger('test', 'silent'),
+      script: new URL('../../../test/support/dying-thread.ts', import.meta.url),
+      onSuspect: () => undefined,
+      onApplied: () => undefined,
+    },
+    set(0),
+  );
+  const counted = (): readonly number[] => [board.sumOfRows(board.rowCell('inFlight', 0, 0)), board.sumOfThreads('connections')];
+  try {
+    expect(await threads.start([])).toBe(4_711);
+    expect(counted()).toEqual([2, 2]);
+    for (const number of [1, 2, 3]) {
+      threads.apply(set(number));
+      await waitFor(`set ${number} in force`, () => threads.appliedByAll === number && threads.living === 2);
+      // The dead one's count is gone; each new one has counted again.
+      await waitFor('fresh counts', () => counted().join() === '2,2', { describe: counted });
+    }
+  } finally {
+    await threads.stop(0);
+  }
+});
+
+/** Holds each request for a moment; `most` is how many it had at once. */
+function aReplica(holdMs: number): Promise<FakeReplica> {
+  return httpReplica((_, response) => setTimeout(() => response.end('ok'), holdMs));
+}
+
+test('two threads spread requests exactly: at no choice had the chosen one more than another, and at the end nothing is counted', async () => {
+  await withReplicas(
+    Array.from({ length: 4 }, () => aReplica(30)),
+    async (...replicas) => {
+      await withBalancer(
+        replicas.map(({ port }, index) => aBalancerReplica(port, index + 1)),
+        async (balancer) => {
+          const result = await closedLoad({ url: balancer.url }, { requests: 2_000, connections: 32 });
+          expect(failures(result)).toBe(0);
+          const stats = await balancer.link.idle();
+          expect(stats.requestsTotal).toBe(2_000);
+          const lines = await balancer.accessLog(2_000);
+          // 32 requests at 4 replicas: the eighth is the last that any of them gets.
+          expect(Math.max(...lines.map(({ load }) => Number(load)))).toBeLessThanOrEqual(7);
+          expect(Object.keys(stats.inFlight)).toHaveLength(4);
+        },
+        { threads: 2 },
+      );
+    },
+  );
+});
+
+test('beyond the limit of connections, over all threads, a client is told so at once', async () => {
+  await withReplicas([aReplica(0)], async (replica) => {
+    await withBalancer(
+      [aBalancerReplica(replica?.port ?? 0)],
+      async (balancer) => {
+        const clients = Array.from({ length: 4 }, () => new RawClient(balancer.port).send('GET / HTTP/1.1\r\nHost: h\r\n\r\n'));
+        await Promise.all(clients.map((client) => client.untilResponse('GET')));
+        const late = new RawClient(balancer.port);
+        expect(await late.closed()).toMatch(/^HTTP\/1.1 503 [^]*x-svc-reason: overloaded/i);
+        clients[0]?.destroy();
+        await waitFor('a place', async () => {
+          const next = new RawClient(balancer.port).send('GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n');
+          return (await next.closed()).startsWith('HTTP/1.1 200');
+        });
+        for (const client of [late, ...clients]) client.destroy();
+      },
+      { threads: 2, maxConnections: 4 },
+    );
+  });
+});
