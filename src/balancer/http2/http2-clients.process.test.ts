@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { RequestListener } from 'node:http';
 import { constants } from 'node:http2';
+import { connect as connectTls } from 'node:tls';
 import { expect, test } from 'vitest';
 import { aBalancerReplica } from '../../../test/support/balancer.ts';
 import { withHttp2, type Http2Response } from '../../../test/support/http2.ts';
@@ -336,6 +337,31 @@ test('a balancer that ends says GOAWAY, takes no further request, and lets the r
         expect(await balancer.exited).toBe(0);
       });
     });
+  });
+});
+
+test('a client that closes its connection makes room for the next one at once', async () => {
+  await withReplicas([echoReplica()], async ({ port } = noReplica) => {
+    await withTlsBalancer(
+      [port],
+      async (balancer) => {
+        const offer = { port: balancer.port, host: '127.0.0.1', rejectUnauthorized: false, ALPNProtocols: ['h2'] };
+        for (let count = 0; count < 3; count += 1) {
+          await waitFor('room', async () => {
+            const socket = connectTls(offer);
+            const isServed = await new Promise<boolean>((resolve) => {
+              socket.once('data', () => resolve(true));
+              socket.once('error', () => resolve(false));
+              socket.once('close', () => resolve(false));
+            });
+            socket.end();
+            return isServed;
+          });
+        }
+        expect(balancer.output).not.toContain('Unexpected');
+      },
+      { maxConnections: 1 },
+    );
   });
 });
 

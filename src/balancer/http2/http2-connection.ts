@@ -55,6 +55,8 @@ export class Http2Connection implements ServedConnection, Http2ClientOwner, Time
     // What is wrong does not matter: `close` follows.
     this.#session.on('error', () => undefined);
     this.#session.on('close', () => this.#onClose());
+    // A client that closed cannot be told from one that only sends no more; the first is far more likely, and its connection would stay for long.
+    socket.on('end', () => this.destroy());
     deadlines.add(this);
   }
 

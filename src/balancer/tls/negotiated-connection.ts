@@ -1,8 +1,10 @@
 import type { Socket } from 'node:net';
+import { recordUnread } from '../exchange/arrival.ts';
 import type { BalancerContext } from '../exchange/balancer-context.ts';
 import { ClientConnection } from '../client/client-connection.ts';
 import type { Timed } from '../transport/deadlines.ts';
 import { Http2Connection } from '../http2/http2-connection.ts';
+import { forwardedClient } from '../client/forwarded-client.ts';
 import type { OwnResponse } from '../http1/own-response.ts';
 import type { ServedConnection } from '../threads/listener.ts';
 import { peek, type Opening } from './first-bytes.ts';
@@ -63,7 +65,10 @@ export class NegotiatedConnection implements ServedConnection, Timed {
   }
 
   /** Nothing can be said before a handshake, which is what there is no room for. */
-  turnAway(_response: OwnResponse): void {
+  turnAway(response: OwnResponse): void {
+    const isTls = this.#tls !== undefined;
+    const forwarded = forwardedClient(this.#socket.remoteAddress, isTls, []);
+    this.#context.log(recordUnread(this.#context, { protocol: 'h1', forwarded }, response));
     this.destroy();
   }
 

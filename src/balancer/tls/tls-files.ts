@@ -1,3 +1,4 @@
+import { X509Certificate } from 'node:crypto';
 import { readFileSync, statSync } from 'node:fs';
 import { createSecureContext } from 'node:tls';
 import type { Clock } from '../../shared/clock.ts';
@@ -42,7 +43,10 @@ export function followTlsFiles(paths: TlsPaths, clock: Clock, user: TlsFilesUser
     if (!isSteady || current === loaded) return;
     loaded = current;
     try {
-      user.renewed(readTlsFiles(paths));
+      const material = readTlsFiles(paths);
+      // The one in force may be good for longer: whoever copied an old one over it has made a mistake.
+      if (Date.parse(new X509Certificate(material.cert).validTo) <= clock.now()) throw new Error('the certificate has expired');
+      user.renewed(material);
     } catch (error) {
       user.broken(`The new TLS files cannot be used, the old ones stay in force: ${messageOf(error)} (${certFile}, ${keyFile})`);
     }

@@ -165,6 +165,35 @@ test('files that cannot be used change nothing, are said so without their conten
   });
 });
 
+test('a certificate that has expired is not taken up', async () => {
+  await withReplicas([hello()], async (replica) => {
+    await withTlsBalancer([replica?.port ?? 0], async (balancer, _, dir) => {
+      const before = await shownBy(balancer.port);
+      const { key, cert } = selfSigned({ notAfter: Date.UTC(2020) });
+      writeFileSync(join(dir, 'tls.key'), key);
+      writeFileSync(join(dir, 'tls.crt'), cert);
+      await waitFor('the log to say so', () => balancer.output.includes('the certificate has expired'));
+      expect(await shownBy(balancer.port)).toBe(before);
+    });
+  });
+});
+
+test('a client for which there is no room is counted, though nothing can be said to it', async () => {
+  await withReplicas([hello()], async (replica) => {
+    await withTlsBalancer(
+      [replica?.port ?? 0],
+      async (balancer) => {
+        const first = await handshake(balancer.port, {});
+        if (typeof first === 'string') throw new Error(first);
+        expect(typeof (await handshake(balancer.port, {}))).toBe('string');
+        expect((await balancer.accessLog(1))[0]).toMatchObject({ code: 'overloaded', status: 503, tls: true });
+        first.destroy();
+      },
+      { maxConnections: 1 },
+    );
+  });
+});
+
 test('a balancer does not start with a key that does not fit its certificate, and says which files', async () => {
   await withTempHome(async (dir) => {
     const tls = writeTlsFiles(dir);
