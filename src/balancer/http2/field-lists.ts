@@ -36,12 +36,15 @@ export function fieldsOfHead(head: string): string[] {
   }
 }
 
-/** The same as an object, for the calls of `node:http2` that take no list. */
+/** The same as an object, for the calls of `node:http2` that take no list. A peer may call a field `constructor` or `__proto__`. */
 export function fieldsAsObject(fields: FieldList): Record<string, string[]> {
-  const object: Record<string, string[]> = {};
+  const values = new Map<string, string[]>();
   for (let index = 0; index < fields.length; index += 2) {
     const name = fields[index] ?? '';
-    (object[name] ??= []).push(fields[index + 1] ?? '');
+    const value = fields[index + 1] ?? '';
+    const before = values.get(name);
+    if (before === undefined) values.set(name, [value]);
+    else before.push(value);
   }
-  return object;
+  return Object.fromEntries(values);
 }

@@ -179,6 +179,31 @@ test('clients of HTTP/1.1 are served by a replica that speaks HTTP/2', async () 
   });
 });
 
+test('fields after a body may have names that every object has, in both directions', async () => {
+  const names = ['constructor', '__proto__', 'toString'];
+  const told: string[][] = [];
+  const tells: OnHttp2Stream = (stream) => {
+    stream.on('trailers', (_headers, _flags, raw: string[]) => told.push(raw));
+    echo(stream, {}, []);
+  };
+  await withH2c([tells], async ({ balancer }) => {
+    const trailers = names.map((name) => `${name}: 1\r\n`).join('');
+    const request = `POST / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n${trailers}\r\n`;
+    const { received } = await rawExchange(balancer.port, request);
+    expect(received).toMatch(/^HTTP\/1\.1 200 [^]*\r\nx-sum: 1\r\n\r\n$/);
+    expect(told).toEqual([names.flatMap((name) => [name.toLowerCase(), '1'])]);
+  });
+  const fields = names.map((name) => `${name}: 1\r\n`).join('');
+  const answer = `HTTP/1.1 103 Early Hints\r\n${fields}\r\nHTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhi\r\n0\r\n${fields}\r\n`;
+  await withReplicas([rawReplica((socket) => socket.write(answer))], async (replica) => {
+    await withTlsBalancer([replica?.port ?? 0], async (_, url) => {
+      const response = await withHttp2(url, (client) => client.get('/'));
+      expect([response.status, response.body.toString(), response.code]).toEqual([200, 'hi', 0]);
+      expect(Object.keys(response.trailers)).toEqual(expect.arrayContaining(['constructor', 'tostring']));
+    });
+  });
+});
+
 test('a request that the replica refused, or had not seen when it said GOAWAY, is sent again, even one that may not run twice', async () => {
   let streams = 0;
   const moody: OnHttp2Stream = (stream) => {

@@ -66,6 +66,15 @@ test('cookies are joined, and all else keeps its order and duplicates on the way
   });
 });
 
+test('a field may have the name of what every object has', () => {
+  const fields = ['constructor', '1', '__proto__', '2', 'toString', '3', '__proto__', '4'];
+  expect(Object.entries(fieldsAsObject(fields))).toEqual([
+    ['constructor', ['1']],
+    ['__proto__', ['2', '4']],
+    ['toString', ['3']],
+  ]);
+});
+
 test('no field, whatever octets it has, becomes another line for a replica', () => {
   const text = fc.string({ unit: fc.integer({ min: 0, max: 255 }).map((code) => String.fromCharCode(code)), maxLength: 12 });
   fc.assert(
