@@ -1,6 +1,9 @@
+import { execFileSync } from 'node:child_process';
 import { readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { FakeClock } from '../../test/support/fake-clock.ts';
+import { aBalancerReplica, withBalancer } from '../../test/support/balancer.ts';
+import { httpReplica, withReplicas } from '../../test/support/raw-http.ts';
 import { withTempHome } from '../../test/support/temp-home.ts';
 import { waitFor } from '../../test/support/wait-for.ts';
 import { AccessLog, type AccessLogOptions } from './access-log.ts';
@@ -164,5 +167,29 @@ test('a file that cannot be opened is reported once, tried again, and harms noth
     await clock.advance(200);
     await log.close();
     expect(linesOf(path)).toHaveLength(10);
+  });
+});
+
+test('a line that the disk has only half the room for spoils no other', async () => {
+  await withReplicas([httpReplica((_, response) => response.end())], async (replica) => {
+    await withBalancer([aBalancerReplica(replica?.port ?? 0)], async (balancer) => {
+      const { accessLog } = balancer.config;
+      const ask = async (count: number): Promise<void> => {
+        await Promise.all(Array.from({ length: count }, async () => (await fetch(balancer.url)).arrayBuffer()));
+      };
+      const limitTo = (bytes: string): Buffer => execFileSync('prlimit', ['--pid', String(balancer.pid), `--fsize=${bytes}:`]);
+      limitTo('1000');
+      await ask(20);
+      await waitFor('the full disk to be told', () => balancer.output.includes('The access log could not be written'));
+      limitTo('unlimited');
+      await ask(5);
+      const texts = await waitFor('the last lines', () => {
+        const lines = linesOf(accessLog);
+        return lines.filter((line) => line.startsWith('{') && line.endsWith('}')).length > 5 ? lines : undefined;
+      });
+      const whole = texts.filter((line) => line.endsWith('}'));
+      for (const line of whole) expect(JSON.parse(line)).toMatchObject({ outcome: 'ok' });
+      expect(texts.length - whole.length).toBe(1);
+    });
   });
 });

@@ -11,6 +11,8 @@ const rotateAtBytes = 67_108_864;
 /** A disk that cannot follow loses lines rather than memory. */
 const maxWaitingCharacters = 8_388_608;
 
+const lineEnd = 0x0a;
+
 /** What the log needs from outside. */
 export interface AccessLogOptions {
   readonly path: string;
@@ -39,6 +41,8 @@ export class AccessLog {
   #waiting = '';
   #waitingLines = 0;
   #isWriting = false;
+  /** The last batch ends in the middle of a line. */
+  #isTorn = false;
   #isTooSlow = false;
   #isFailing = false;
   #onWritten: (() => void) | undefined;
@@ -122,7 +126,8 @@ export class AccessLog {
   #flush(): void {
     if (this.#isWriting || this.#waiting === '') return;
     this.#follow();
-    const batch = Buffer.from(this.#waiting);
+    // The rest of a line that the disk had no room for would spoil the next one.
+    const batch = Buffer.from(this.#isTorn ? `\n${this.#waiting}` : this.#waiting);
     const lines = this.#waitingLines;
     this.#waiting = '';
     this.#waitingLines = 0;
@@ -131,17 +136,19 @@ export class AccessLog {
       return;
     }
     this.#isWriting = true;
-    this.#writeAll(this.#file, batch, 0, lines);
+    this.#writeAll(this.#file, batch, 0);
   }
 
-  #writeAll(file: number, batch: Buffer, from: number, lines: number): void {
+  #writeAll(file: number, batch: Buffer, from: number): void {
     write(file, batch, from, batch.length - from, null, (error, written) => {
-      if (error === null && from + written < batch.length) return this.#writeAll(file, batch, from + written, lines);
+      if (error === null && from + written < batch.length) return this.#writeAll(file, batch, from + written);
       this.#isWriting = false;
+      if (from > 0 || error === null) this.#isTorn = error !== null && batch[from - 1] !== lineEnd;
       if (error === null) this.#settle();
       else {
         this.#report(error);
-        this.#options.onLost(lines);
+        // That of the torn line was counted when it was torn.
+        this.#options.onLost(linesIn(batch, from === 0 && this.#isTorn ? 1 : from));
       }
       return this.#onWritten?.();
     });
@@ -171,4 +178,11 @@ export class AccessLog {
     if (!this.#isFailing) this.#options.onError(`The access log could not be written: ${messageOf(error)}`);
     this.#isFailing = true;
   }
+}
+
+/** Lines that end at or behind an offset. */
+function linesIn(batch: Buffer, from: number): number {
+  let lines = 0;
+  for (let at = batch.indexOf(lineEnd, from); at >= 0; at = batch.indexOf(lineEnd, at + 1)) lines += 1;
+  return lines;
 }
