@@ -1,5 +1,6 @@
 import { statSync, writeFileSync } from 'node:fs';
 import { request } from 'node:http';
+import { connect } from 'node:net';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { withTempHome } from '../../../test/support/temp-home.ts';
@@ -116,5 +117,19 @@ test('a socket that cannot be made is an error that is told, not thrown', async 
     writeFileSync(join(socketPath, '../..', 'file'), '');
     await start({ socketPath: join(socketPath, '../..', 'file', 'm.sock') });
     expect(said).toEqual([expect.stringContaining('The metrics cannot be had at')]);
+  });
+});
+
+test('those who connect and say nothing keep others out for seconds only', async () => {
+  await withServers(async (start, socketPath) => {
+    await start();
+    const silent = Array.from({ length: 32 }, () => connect(socketPath).on('error', () => undefined));
+    const began = performance.now();
+    try {
+      await waitFor('an answer', () => ask({ socketPath }, '/healthz').catch(() => undefined), { everyMs: 250 });
+      expect(performance.now() - began).toBeLessThan(15_000);
+    } finally {
+      for (const socket of silent) socket.destroy();
+    }
   });
 });

@@ -8,6 +8,8 @@ import { contentTypes, formatFor, type ExpositionFormat } from './exposition.ts'
 /** Those that scrape are few; each asks one thing and is gone. */
 const maxConnections = 32;
 const requestTimeoutMs = 5_000;
+/** How often those are looked for who exceed it. */
+const lookEveryMs = 1_000;
 const maxHeadBytes = 8_192;
 /** How soon the port is tried again that another process has, such as the one whose place this one takes. */
 const retryMs = 500;
@@ -111,9 +113,16 @@ export class MetricsServer {
   }
 
   #newServer(): Server {
-    const limits = { requestTimeout: requestTimeoutMs, headersTimeout: requestTimeoutMs, maxHeaderSize: maxHeadBytes };
+    const limits = {
+      requestTimeout: requestTimeoutMs,
+      headersTimeout: requestTimeoutMs,
+      connectionsCheckingInterval: lookEveryMs,
+      maxHeaderSize: maxHeadBytes,
+    };
     const server = createServer(limits, (request, response) => this.#answer(request, response));
     server.maxConnections = maxConnections;
+    // Also for those who do not take their answer.
+    server.timeout = requestTimeoutMs;
     return server;
   }
 
