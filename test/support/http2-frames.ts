@@ -126,6 +126,11 @@ export class FrameClient {
     await waitFor('the connection to be closed', () => this.isClosed, { describe: () => this.frames.slice(-5) });
   }
 
+  /** Sends no more. */
+  end(): void {
+    this.#socket.end();
+  }
+
   pause(): void {
     this.#socket.pause();
   }

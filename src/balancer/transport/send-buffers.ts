@@ -1,6 +1,9 @@
-const size = 65_536;
+/** Of one block; no read is larger. */
+const blockBytes = 65_536;
+/** What is smaller gets memory of its own: a whole block for it would be a waste where a slow peer makes it wait. */
+const leastBytes = 32_768;
 /** 2 MiB for each thread: as many as are in use at one moment on a busy endpoint, since nearly all come back before the next read. */
-const maxIdle = 32;
+const maxIdleBlocks = 32;
 
 const idle: ArrayBuffer[] = [];
 const ours = new WeakSet<ArrayBufferLike>();
@@ -11,7 +14,7 @@ const ours = new WeakSet<ArrayBufferLike>();
  */
 export function copyToSend(bytes: Buffer, from: number, to: number): Buffer {
   const length = to - from;
-  if (length > size) return Buffer.from(bytes.subarray(from, to));
+  if (length < leastBytes || length > blockBytes) return Buffer.from(bytes.subarray(from, to));
   const memory = idle.pop() ?? newMemory();
   const copy = Buffer.from(memory, 0, length);
   bytes.copy(copy, 0, from, to);
@@ -20,11 +23,11 @@ export function copyToSend(bytes: Buffer, from: number, to: number): Buffer {
 
 /** The bytes have left: their memory may be used again. Does nothing for other buffers. */
 export function giveBack({ buffer }: Uint8Array): void {
-  if (idle.length < maxIdle && buffer instanceof ArrayBuffer && ours.has(buffer)) idle.push(buffer);
+  if (idle.length < maxIdleBlocks && buffer instanceof ArrayBuffer && ours.has(buffer)) idle.push(buffer);
 }
 
 function newMemory(): ArrayBuffer {
-  const memory = new ArrayBuffer(size);
+  const memory = new ArrayBuffer(blockBytes);
   ours.add(memory);
   return memory;
 }
