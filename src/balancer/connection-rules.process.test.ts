@@ -1,4 +1,5 @@
 import { connect as connectHttp2 } from 'node:http2';
+import type { Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 import { describe, expect, test } from 'vitest';
 import { aBalancerReplica, withBalancer, type RunningBalancer } from '../../test/support/balancer.ts';
@@ -186,4 +187,29 @@ test.each([
       client.destroy();
     },
   );
+});
+
+test('what a replica says to an idle connection is never the answer to a request that comes at the same moment', async () => {
+  const goodbye = 'HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\nConnection: close\r\n\r\n';
+  const sockets: Socket[] = [];
+  const replica = rawReplica((socket) => {
+    sockets.push(socket);
+    socket.write(ok);
+  });
+  await behind(replica, async (balancer) => {
+    for (let round = 0; round < 10; round += 1) {
+      const client = new RawClient(balancer.port).send(get);
+      await client.until(/ok$/);
+      client.received = '';
+      balancer.signal('SIGSTOP');
+      await new Promise<void>((resolve) => {
+        client.socket.write(getAndClose, () => resolve());
+      });
+      await new Promise<void>((resolve) => {
+        sockets.at(-1)?.end(goodbye, () => resolve());
+      });
+      balancer.signal('SIGCONT');
+      expect(statusOf(await client.closed())).toBe(200);
+    }
+  });
 });

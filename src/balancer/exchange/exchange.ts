@@ -45,6 +45,8 @@ export class Exchange implements ReplicaStreamUser, StayListener {
   #response: ResponseHead | undefined;
   #isResponseRead = false;
   #fault: Fault | undefined;
+  /** What came is no answer to this request: the replica was ending the connection when it was sent. */
+  #isGoodbye = false;
 
   constructor(context: BalancerContext, client: ExchangeClient, head: RequestHead) {
     this.#context = context;
@@ -222,6 +224,8 @@ export class Exchange implements ReplicaStreamUser, StayListener {
   }
 
   responseHead(head: ResponseHead): void {
+    this.#isGoodbye = this.#isEndOfIdle(head);
+    if (this.#isGoodbye) return;
     this.#noteAnswer();
     this.#phase = 'relaying';
     this.#response = head;
@@ -245,12 +249,20 @@ export class Exchange implements ReplicaStreamUser, StayListener {
     return `X-Svc-Replica: ${this.#record.replica?.id ?? ''}\r\nX-Svc-Attempts: ${this.#record.attempts}\r\n`;
   }
 
+  /** Some servers say 408 when they end an idle connection (RFC 9110, section 15.5.9, has the request repeated). */
+  #isEndOfIdle({ status, isPersistent }: ResponseHead): boolean {
+    if (status !== 408 || isPersistent || this.#isAnswered) return false;
+    return this.#attempt?.stream?.isReused === true && this.#tries.mayRunTwice && this.#upload.isReplayable;
+  }
+
   body(bytes: Buffer, from: number, to: number): void {
+    if (this.#isGoodbye) return;
     this.#record.bytesOut += to - from;
     this.#client.reply.body(bytes, from, to);
   }
 
   responseEnd(trailers: Trailers): void {
+    if (this.#isGoodbye) return;
     this.#isResponseRead = true;
     this.#client.reply.end(trailers);
   }
@@ -260,6 +272,7 @@ export class Exchange implements ReplicaStreamUser, StayListener {
   }
 
   afterRead(): void {
+    if (this.#isGoodbye) return this.streamLost();
     if (this.#fault !== undefined) return this.#replicaBroke(this.#fault);
     this.#progress();
     this.#isCommitted = this.#phase === 'relaying';

@@ -121,7 +121,7 @@ export class Http2ReplicaStream implements ReplicaStream {
     const stream = this.#owner.session.request(Object.assign(fields, { [sensitiveHeaders]: secretFields }), options);
     this.#stream = stream;
     this.#end = new EndOfBody(stream);
-    stream.on('wantTrailers', () => stream.sendTrailers(fieldsAsObject(this.#trailers ?? noTrailers)));
+    stream.on('wantTrailers', () => this.#guarded(() => stream.sendTrailers(fieldsAsObject(this.#trailers ?? noTrailers))));
     stream.on('headers', (_fields, _flags, raw: FieldList) => this.#guarded((user) => this.#onInterim(raw, user)));
     stream.on('response', (_fields, _flags, raw: FieldList) => this.#guarded((user) => this.#onResponse(raw, user)));
     stream.on('trailers', (_fields, _flags, raw: FieldList) => {

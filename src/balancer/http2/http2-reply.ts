@@ -1,4 +1,4 @@
-import type { ServerHttp2Stream } from 'node:http2';
+import { constants, type ServerHttp2Stream } from 'node:http2';
 import type { Reply } from '../exchange/exchange-client.ts';
 import { noTrailers, type Trailers } from '../http1/chunked-decoder.ts';
 import * as forward from '../http1/forward-response.ts';
@@ -121,7 +121,7 @@ export class Http2Reply implements Reply {
     // Without `waitForTrailers`, closing the stream for an error would first tell the proper end of the response.
     this.#stream.respond(head, { waitForTrailers: true });
     this.#stream.once('wantTrailers', () => {
-      this.#stream.sendTrailers(fieldsAsObject(this.#trailers ?? noTrailers));
+      sendTrailers(this.#stream, this.#trailers ?? noTrailers);
       // Node sends them in the next turn.
       setImmediate(() => setImmediate(() => this.#sent()));
     });
@@ -141,4 +141,13 @@ function withoutContent(fields: FieldList): string[] {
     if (!name.startsWith('content-')) rest.push(name, fields[index + 1] ?? '');
   }
   return rest;
+}
+
+/** Nothing that a replica names its fields may end more than its own response. */
+function sendTrailers(stream: ServerHttp2Stream, trailers: Trailers): void {
+  try {
+    stream.sendTrailers(fieldsAsObject(trailers));
+  } catch {
+    stream.close(constants.NGHTTP2_INTERNAL_ERROR);
+  }
 }

@@ -45,6 +45,8 @@ export class ReplicaConnection implements ReplicaStream, TransportUser, Timed {
   /** Bytes followed the response that nobody asked for. */
   #hasExcess = false;
   #isClosed = false;
+  /** Of the transport, when the current request began. */
+  #sendsBefore = 0;
 
   constructor(socket: Socket, owner: ReplicaConnectionOwner) {
     this.#transport = new HandleTransport(socket);
@@ -62,6 +64,7 @@ export class ReplicaConnection implements ReplicaStream, TransportUser, Timed {
     this.#user = user;
     this.#isChunked = head.bodyLength === chunkedLength;
     this.deadlineAt = Number.POSITIVE_INFINITY;
+    this.#sendsBefore = this.#transport.sends;
     this.#parser.begin(head.method, head.isUpgrade, user);
     if (this.#transport.isPaused) this.#transport.resume();
     this.#writer.text(forwardRequestHead(head, client, requestId));
@@ -122,6 +125,8 @@ export class ReplicaConnection implements ReplicaStream, TransportUser, Timed {
     const user = this.#user;
     // Nobody asked for these bytes; passing them to the next request would answer it with another one's response.
     if (user === undefined) return this.destroy();
+    // Not this request either, of which nothing has left yet: such as the 408 with which some servers end an idle connection.
+    if (this.#transport.sends === this.#sendsBefore) return this.#lose(user);
     this.#isAnswering = true;
     try {
       this.#hasExcess = this.#parser.feed(bytes, 0) < bytes.length;

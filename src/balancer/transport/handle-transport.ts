@@ -19,6 +19,7 @@ export class HandleTransport implements Transport, Batched {
   readonly remoteAddress: string;
   readonly isSecure = false;
   isPaused = true;
+  sends = 0;
   #handle: StreamHandle | undefined;
   #user: TransportUser | undefined;
   /** Read before the handle was taken over. */
@@ -83,6 +84,7 @@ export class HandleTransport implements Transport, Batched {
     this.#collected = 0;
     const handle = this.#handle;
     if (handle === undefined || this.#parts.length + this.#text.length === 0) return;
+    this.sends += 1;
     const request = this.#request ?? newWriteRequest();
     const text = this.#text;
     this.#text = '';

@@ -5,6 +5,7 @@ import type { Transport, TransportUser } from './transport.ts';
 export class StreamTransport implements Transport {
   readonly remoteAddress: string;
   readonly isSecure: boolean;
+  sends = 0;
   readonly #socket: Socket;
 
   constructor(socket: Socket) {
@@ -33,10 +34,12 @@ export class StreamTransport implements Transport {
   }
 
   text(text: string): void {
+    this.sends += 1;
     this.#socket.write(text, 'latin1');
   }
 
   bytes(bytes: Buffer): void {
+    this.sends += 1;
     this.#socket.write(bytes);
   }
 

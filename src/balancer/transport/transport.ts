@@ -17,6 +17,8 @@ export interface Transport {
   readonly isSecure: boolean;
   /** Whether the peer, or the network, takes no more for now: what was written waits in memory until `drained`. */
   readonly isBlocked: boolean;
+  /** How often anything was handed to the kernel: whether what was written has begun to leave. */
+  readonly sends: number;
   /** Begins to read. Called once. */
   start(user: TransportUser): void;
   /** Writes Latin-1 text. */
