@@ -1,7 +1,7 @@
 import { stripVTControlCharacters } from 'node:util';
 import { expect, test } from 'vitest';
-import { accessLine } from '../balancer/access-line.ts';
-import { openRecord, type AccessRecord } from '../balancer/access-record.ts';
+import { accessLine } from '../balancer/access-log/access-line.ts';
+import { openRecord, type AccessRecord } from '../balancer/access-log/access-record.ts';
 import { accessTitles, isAccessLine, renderAccessLine } from './access-line.ts';
 import type { Tone } from './ui.ts';
 

@@ -1,4 +1,4 @@
-import { openRecord, withoutQuery, type AccessRecord } from '../access-record.ts';
+import { openRecord, withoutQuery, type AccessRecord } from '../access-log/access-record.ts';
 import type { BalancerContext } from './balancer-context.ts';
 import type { ExchangeClient } from './exchange-client.ts';
 import { givenRequestId } from '../http1/forward-request.ts';

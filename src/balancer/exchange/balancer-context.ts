@@ -1,7 +1,7 @@
 import type { BalancerConfig, BalancerReport } from '../../domain/balancer-link.ts';
 import type { AddressRange } from '../../shared/address-range.ts';
 import type { Clock } from '../../shared/clock.ts';
-import type { AccessRecord } from '../access-record.ts';
+import type { AccessRecord } from '../access-log/access-record.ts';
 import type { Deadlines } from '../transport/deadlines.ts';
 import type { HeadLimits } from '../http1/limits.ts';
 import type { ThreadMetrics } from '../metrics/thread-metrics.ts';

@@ -1,5 +1,5 @@
 import type { DialError } from '../../shared/dial.ts';
-import { noteFailedTry, type AccessRecord } from '../access-record.ts';
+import { noteFailedTry, type AccessRecord } from '../access-log/access-record.ts';
 import { recordArrival } from './arrival.ts';
 import { Attempt } from './attempt.ts';
 import type { BalancerContext } from './balancer-context.ts';

@@ -1,4 +1,4 @@
-import type { AccessRecord } from '../access-record.ts';
+import type { AccessRecord } from '../access-log/access-record.ts';
 import type { BalancerContext } from './balancer-context.ts';
 import type { OwnResponse } from '../http1/own-response.ts';
 import * as own from './own-responses.ts';

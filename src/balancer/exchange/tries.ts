@@ -1,4 +1,4 @@
-import { noteFailedTry, type AccessRecord } from '../access-record.ts';
+import { noteFailedTry, type AccessRecord } from '../access-log/access-record.ts';
 import type { BalancerContext } from './balancer-context.ts';
 import type { RequestHead } from '../http1/request-head.ts';
 import type { RetryReason } from '../metrics/label-values.ts';

@@ -1,4 +1,4 @@
-import type { AttemptFailure } from '../access-record.ts';
+import type { AttemptFailure } from '../access-log/access-record.ts';
 import { faults } from '../http1/faults.ts';
 
 /**

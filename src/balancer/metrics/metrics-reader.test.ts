@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { openRecord, type AccessRecord } from '../access-record.ts';
+import { openRecord, type AccessRecord } from '../access-log/access-record.ts';
 import { MetricsReader } from './metrics-reader.ts';
 import type { LabelName, MetricKey } from './metric-table.ts';
 import { createMetricsMemory, metricsRow, metricsRows, threadCells, threadCellSizes, blockOf, noSlot } from './row-layout.ts';

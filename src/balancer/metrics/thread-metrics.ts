@@ -1,4 +1,4 @@
-import type { AccessRecord } from '../access-record.ts';
+import type { AccessRecord } from '../access-log/access-record.ts';
 import { bucketOf, delayBounds, durationBounds } from './buckets.ts';
 import { codeIndexOf, connectFailures, rejectIndexOf, retryReasons, type ConnectFailure, type RetryReason } from './label-values.ts';
 import { blockOf, momentaryCells, noSlot, replicaCells, threadCells, threadCellSizes, type ThreadCell } from './row-layout.ts';

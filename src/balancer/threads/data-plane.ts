@@ -4,7 +4,7 @@ import { parseAddressRange } from '../../shared/address-range.ts';
 import type { Clock } from '../../shared/clock.ts';
 import type { Logger } from '../../shared/log.ts';
 import type { Random } from '../../shared/random.ts';
-import { AccessLog } from '../access-log.ts';
+import { AccessLog } from '../access-log/access-log.ts';
 import type { BalancerContext, SuspectReason } from '../exchange/balancer-context.ts';
 import type { BoardRow } from '../board/board.ts';
 import { ClientConnection } from '../client/client-connection.ts';

@@ -1,11 +1,11 @@
 import { execFileSync } from 'node:child_process';
 import { readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { FakeClock } from '../../test/support/fake-clock.ts';
-import { aBalancerReplica, withBalancer } from '../../test/support/balancer.ts';
-import { httpReplica, withReplicas } from '../../test/support/raw-http.ts';
-import { withTempHome } from '../../test/support/temp-home.ts';
-import { waitFor } from '../../test/support/wait-for.ts';
+import { FakeClock } from '../../../test/support/fake-clock.ts';
+import { aBalancerReplica, withBalancer } from '../../../test/support/balancer.ts';
+import { httpReplica, withReplicas } from '../../../test/support/raw-http.ts';
+import { withTempHome } from '../../../test/support/temp-home.ts';
+import { waitFor } from '../../../test/support/wait-for.ts';
 import { AccessLog, type AccessLogOptions } from './access-log.ts';
 import { openRecord } from './access-record.ts';
 

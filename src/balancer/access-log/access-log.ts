@@ -1,7 +1,7 @@
 import { closeSync, fstatSync, mkdirSync, openSync, renameSync, statSync, write, writeSync } from 'node:fs';
 import { dirname } from 'node:path';
-import type { Clock } from '../shared/clock.ts';
-import { messageOf } from '../shared/errors.ts';
+import type { Clock } from '../../shared/clock.ts';
+import { messageOf } from '../../shared/errors.ts';
 import { accessLine } from './access-line.ts';
 import type { AccessRecord } from './access-record.ts';
 
