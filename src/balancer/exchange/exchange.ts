@@ -9,13 +9,13 @@ import type { Fault } from '../http1/faults.ts';
 import { isClientFault, type OwnResponse } from '../http1/own-response.ts';
 import type { RequestHead } from '../http1/request-head.ts';
 import type { ResponseHead } from '../http1/response-head.ts';
-import { isGrpc } from '../http2/grpc.ts';
+import { isGrpc } from '../http1/grpc-request.ts';
 import * as own from './own-responses.ts';
 import type { ReplicaStream, ReplicaStreamUser } from '../replicas/replica-stream.ts';
 import type { Replica } from '../replicas/replica.ts';
 import { blame, blameForDial, judgeStatus, noteFailure } from './replica-verdict.ts';
 import { Stay, type StayListener } from './stay.ts';
-import { Tries } from './tries.ts';
+import { Attempts } from './attempts.ts';
 import type { FailedAttempt } from './retry-decision.ts';
 import { Upload } from './upload.ts';
 
@@ -31,7 +31,7 @@ export class Exchange implements ReplicaStreamUser, StayListener {
   readonly #head: RequestHead;
   readonly #record: AccessRecord;
   readonly #upload: Upload;
-  readonly #tries: Tries;
+  readonly #attempts: Attempts;
   /** Made when it first has to wait. */
   #stay: Stay | undefined;
   #phase: 'new' | 'connecting' | 'sent' | 'relaying' | 'done' = 'new';
@@ -54,7 +54,7 @@ export class Exchange implements ReplicaStreamUser, StayListener {
     this.#head = head;
     this.#upload = new Upload(client, context.deadlines);
     this.#record = recordArrival(context, client, head);
-    this.#tries = new Tries(context, head, this.#record);
+    this.#attempts = new Attempts(context, head, this.#record);
     context.counters.requests += 1;
     context.retryBudget.earn();
   }
@@ -70,7 +70,7 @@ export class Exchange implements ReplicaStreamUser, StayListener {
   requestBody(bytes: Buffer, from: number, to: number): void {
     if (this.#phase === 'done') return;
     const stream = this.#attempt?.stream;
-    const isHeld = stream === undefined || (!this.#isAnswered && this.#tries.mayRunTwice);
+    const isHeld = stream === undefined || (!this.#isAnswered && this.#attempts.mayRunTwice);
     this.#upload.received(bytes, from, to, stream, isHeld);
     if (this.#isTooLarge(this.#upload.bytes)) this.#answer(own.refusal('body_too_large'));
     else if (this.#stay?.addBytes(to - from) === false) this.#answer(own.queueFull(this.#context.config));
@@ -143,12 +143,12 @@ export class Exchange implements ReplicaStreamUser, StayListener {
 
   /** `otherwise`: the answer when there is no replica to try. `mustBeNew`: take no connection that served before. */
   #pick(otherwise: OwnResponse, mustBeNew = false): void {
-    const choice = this.#tries.pick();
+    const choice = this.#attempts.pick();
     if (choice === undefined) return this.#wait(otherwise);
     this.#stay?.pause();
     const attempt = new Attempt(choice.replica, this.#head);
     this.#attempt = attempt;
-    const idle = mustBeNew ? undefined : attempt.takeIdle(this.#tries.mayRunTwice);
+    const idle = mustBeNew ? undefined : attempt.takeIdle(this.#attempts.mayRunTwice);
     if (idle !== undefined) return this.#send(idle);
     this.#phase = 'connecting';
     this.#upload.rest();
@@ -170,7 +170,7 @@ export class Exchange implements ReplicaStreamUser, StayListener {
   }
 
   lookAgain(otherwise: OwnResponse): void {
-    this.#tries.forgive();
+    this.#attempts.forgive();
     this.#pick(otherwise);
   }
 
@@ -191,11 +191,11 @@ export class Exchange implements ReplicaStreamUser, StayListener {
 
   #send(stream: ReplicaStream): void {
     this.#phase = 'sent';
-    this.#tries.noteSent();
+    this.#attempts.noteSent();
     this.#attempt?.noteSent();
     this.#record.sentMs = this.#elapsed();
     stream.begin(this, this.#head, this.#client.forwarded, this.#record.requestId);
-    this.#upload.sendTo(stream, this.#tries.mayRunTwice || stream.mayRefuse);
+    this.#upload.sendTo(stream, this.#attempts.mayRunTwice || stream.mayRefuse);
     this.#sent();
   }
 
@@ -252,7 +252,7 @@ export class Exchange implements ReplicaStreamUser, StayListener {
   /** Some servers say 408 when they end an idle connection (RFC 9110, section 15.5.9, has the request repeated). */
   #isEndOfIdle({ status, isPersistent }: ResponseHead): boolean {
     if (status !== 408 || isPersistent || this.#isAnswered) return false;
-    return this.#attempt?.stream?.isReused === true && this.#tries.mayRunTwice && this.#upload.isReplayable;
+    return this.#attempt?.stream?.isReused === true && this.#attempts.mayRunTwice && this.#upload.isReplayable;
   }
 
   body(bytes: Buffer, from: number, to: number): void {
@@ -319,13 +319,13 @@ export class Exchange implements ReplicaStreamUser, StayListener {
 
   /** A replica that answers nobody is left, if that does no harm; else waiting goes on. */
   #leaveWhenStalled(replica: Replica | undefined): void {
-    if (replica === undefined || !this.#tries.leaves(replica, this.#upload)) return this.#progress();
+    if (replica === undefined || !this.#attempts.leaves(replica, this.#upload)) return this.#progress();
     this.#dropAttempt();
     return this.#pick(own.firstByteTimeout(this.#context.config));
   }
 
   #retry(attempt: Attempt, failed: FailedAttempt, otherwise: OwnResponse): void {
-    const decision = this.#tries.failed(attempt.replica, failed, this.#upload);
+    const decision = this.#attempts.failed(attempt.replica, failed, this.#upload);
     this.#dropAttempt();
     if (decision === 'give-up') this.#answer(otherwise);
     else this.#pick(otherwise, decision === 'anew');

@@ -1,6 +1,4 @@
-import { FieldKind } from '../http1/field-kinds.ts';
 import type { OwnResponse } from '../http1/own-response.ts';
-import type { RequestHead } from '../http1/request-head.ts';
 
 /** What HTTP says with a status, as gRPC says it: its own mapping for clients, made finer where the balancer knows more. */
 const grpcStatuses: Readonly<Record<number, number>> = {
@@ -19,13 +17,6 @@ const grpcStatuses: Readonly<Record<number, number>> = {
   503: 14,
 };
 const grpcInternal = 13;
-
-/** Whether a request is one of gRPC itself, which always says `te: trailers`; gRPC-Web is made for HTTP/1.1 and does not. */
-export function isGrpc({ fields }: RequestHead): boolean {
-  if (!fields.kinds.includes(FieldKind.te)) return false;
-  const type = fields.firstOf(FieldKind.contentType)?.toLowerCase();
-  return type === 'application/grpc' || type?.startsWith('application/grpc+') === true || type?.startsWith('application/grpc;') === true;
-}
 
 /** The fields that tell a gRPC client of an answer of ours: its status is one of gRPC, and the one of HTTP is 200. */
 export function grpcFields(response: OwnResponse): readonly string[] {

@@ -8,7 +8,8 @@ import type { RequestHead } from '../http1/request-head.ts';
 import type { ResponseHead } from '../http1/response-head.ts';
 import { brokenEventStream } from '../exchange/own-responses.ts';
 import { fieldsAsObject, fieldsOfHead, type FieldList } from './field-lists.ts';
-import { grpcFields, isGrpc } from './grpc.ts';
+import { isGrpc } from '../http1/grpc-request.ts';
+import { grpcFields } from './grpc.ts';
 import { PieceList } from './piece-list.ts';
 import type { UsefulWork } from './useful-work.ts';
 

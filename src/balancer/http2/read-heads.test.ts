@@ -4,7 +4,8 @@ import { chunkedLength } from '../http1/body-length.ts';
 import { forwardRequestHead } from '../http1/forward-request.ts';
 import { defaultHeadLimits } from '../http1/limits.ts';
 import { fieldsAsObject, fieldsOfHead } from './field-lists.ts';
-import { grpcFields, isGrpc } from './grpc.ts';
+import { isGrpc } from '../http1/grpc-request.ts';
+import { grpcFields } from './grpc.ts';
 import { malformed, readRequestFields, readResponseFields, readTrailerFields } from './read-heads.ts';
 
 const pseudo = (changes: Readonly<Record<string, string>> = {}): string[] =>

@@ -2,7 +2,7 @@ import type { ReplicaProtocol } from '../../domain/task.ts';
 import type { CancelDial, DialError } from '../../shared/dial.ts';
 import type { ReplicaAddress } from '../../shared/replica-address.ts';
 import type { RequestHead } from '../http1/request-head.ts';
-import { isGrpc } from '../http2/grpc.ts';
+import { isGrpc } from '../http1/grpc-request.ts';
 import { Http2Sessions } from '../http2/http2-sessions.ts';
 import { ReplicaPool, type PoolServices } from './replica-pool.ts';
 import type { ReplicaStream } from './replica-stream.ts';

@@ -103,7 +103,11 @@ const loadBalancer = section({
   idle_timeout_seconds: field(duration, 'How long an answer that has begun may pause.', 300),
   stream_timeout_seconds: field(duration, 'Default of both `first_byte_timeout_seconds` and `idle_timeout_seconds`.'),
   max_body_size: field(byteSize, 'Largest body of a request: bytes, or a size such as `16MB`.', { words: 'unlimited' }),
-  retry_unsafe: field(z.boolean(), 'Send POST and PATCH requests again when a replica failed before it answered.', false),
+  retry_unsafe: field(
+    z.boolean(),
+    'Send POST and PATCH requests again, to another replica, when one failed before it answered. Only for programs on which a request may run twice: one that kills its replica would be sent to the next.',
+    false,
+  ),
   expose_replica: field(z.boolean(), 'Name the replica that answered in a response header.', false),
   threads: field(wholeNumber.min(1).max(64), 'Threads of the balancer, which share the port and count together.', {
     words: 'one for each two vCPUs',
@@ -119,11 +123,15 @@ const loadBalancer = section({
     },
   ),
   keep_alive_timeout_seconds: field(duration, 'How long an idle connection of a client is kept open.', 75),
-  queue_size: field(wholeNumber.min(0).max(1_000_000), 'Most requests that wait while no replica is ready; more are answered 503.', 1_000),
+  queue_size: field(
+    wholeNumber.min(0).max(1_000_000),
+    'Most requests that wait for a replica: when the last one has just gone, or when `min_replicas` is 0 and the service wakes up. More are answered 503.',
+    1_000,
+  ),
   queue_bytes: field(byteSize, 'Most bytes of the bodies of waiting requests, all together; requests beyond are answered 503.', {
     words: '64MB',
   }),
-  queue_timeout_seconds: field(duration, 'How long a request waits while no replica is ready.', {
+  queue_timeout_seconds: field(duration, 'How long such a request waits.', {
     words: '600 where `min_replicas` is 0, otherwise 30',
   }),
   trusted_proxies: field(

@@ -11,7 +11,7 @@ import type { Upload } from './upload.ts';
 const none: readonly Replica[] = [];
 
 /** Where one request has been tried so far, and where it may be tried next. */
-export class Tries {
+export class Attempts {
   /** Running the request twice does no harm. */
   readonly mayRunTwice: boolean;
   readonly #context: BalancerContext;
