@@ -1,5 +1,6 @@
 import { existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { networkInterfaces } from 'node:os';
+import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { createServer } from 'node:net';
 import { expect, test } from 'vitest';
@@ -166,8 +167,8 @@ test('nothing is started on a machine that is being destroyed', async () => {
 test('each machine has a /tmp of its own, in which SVC_HOME stays where it is', async () => {
   await withLocalPlace({}, async (place) => {
     const [a, b] = [await place.machine('a'), await place.machine('b')];
-    // What the machine needs stays visible when it lies below /tmp: its home, and this checkout with the runtime.
-    const needed = [place.paths.home, process.cwd()].filter((path) => path.startsWith('/tmp/'));
+    // What the machine needs stays visible when it lies below /tmp: SVC_HOME, this checkout with the runtime, and the user's home.
+    const needed = [place.paths.home, process.cwd(), homedir()].filter((path) => path.startsWith('/tmp/'));
     const visible = [...new Set(['file', ...needed.map((path) => path.split('/')[2] ?? '')])].toSorted();
     expect(await outputOf(a.remote, 'echo mine > /tmp/file; ls /tmp; pwd')).toBe([...visible, `${a.remote.baseDir}/workdir`].join('\n'));
     expect(await outputOf(b.remote, 'cat /tmp/file || true')).toContain('No such file');
