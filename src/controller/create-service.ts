@@ -12,7 +12,7 @@ import { parseTask } from '../spec/parse-task.ts';
 import { refuseUnsupported } from '../spec/unsupported.ts';
 import type { ServiceRecord } from '../store/records.ts';
 import type { DaemonContext } from './daemon-context.ts';
-import { chooseEndpointPort } from './endpoint-port.ts';
+import { checkMetricsPort, chooseEndpointPort } from './endpoint-port.ts';
 import { takeSnapshot } from './snapshot.ts';
 
 /** What `up` was asked for. */
@@ -69,9 +69,14 @@ export async function createService(context: DaemonContext, request: ServiceRequ
 async function addRecords(context: DaemonContext, request: ServiceRequest, task: Task, key: string): Promise<ServiceRecord> {
   const { store, clock } = context;
   const host = (request.expose ?? task.service?.expose) === true ? '0.0.0.0' : '127.0.0.1';
+  const metricsPort = task.service?.loadBalancer.metricsPort;
   const wished = request.port ?? task.service?.loadBalancer.port;
   for (let attempt = 1; ; attempt += 1) {
     const taken = new Set((await store.services.list()).map((service) => service.port));
+    if (metricsPort !== undefined) {
+      await checkMetricsPort(metricsPort, taken);
+      taken.add(metricsPort);
+    }
     const port = await chooseEndpointPort(host, wished, taken);
     const name = request.name ?? generateName(context.random);
     const at = clock.now();

@@ -1,6 +1,6 @@
 import { createServer, type Server } from 'node:net';
 import { afterEach, expect, test } from 'vitest';
-import { chooseEndpointPort, firstEndpointPort, isPortFree } from './endpoint-port.ts';
+import { checkMetricsPort, chooseEndpointPort, firstEndpointPort, isPortFree } from './endpoint-port.ts';
 
 const servers: Server[] = [];
 afterEach(() => {
@@ -37,4 +37,16 @@ test('a wished port that is busy, or the endpoint of another service, is refused
     message: expect.stringContaining(String(port)),
   });
   await expect(chooseEndpointPort('127.0.0.1', 1, new Set([1]))).rejects.toMatchObject({ code: 'SVC_PORT_BUSY' });
+});
+
+test('a port for metrics that is busy, or an endpoint, is refused with its number and what to do', async () => {
+  const port = await busyPort();
+  await expect(checkMetricsPort(port, new Set())).rejects.toMatchObject({
+    code: 'SVC_PORT_BUSY',
+    message: expect.stringContaining(String(port)),
+    hint: expect.stringContaining('metrics_port'),
+  });
+  servers.pop()?.close();
+  await expect(checkMetricsPort(port, new Set([port]))).rejects.toMatchObject({ code: 'SVC_PORT_BUSY' });
+  expect(await checkMetricsPort(port, new Set())).toBeUndefined();
 });

@@ -14,6 +14,15 @@ export async function isPortFree(host: string, port: number): Promise<boolean> {
   return promise;
 }
 
+/** Throws SVC_PORT_BUSY when the port asked for metrics is not to be had. `taken`: endpoints of services. */
+export async function checkMetricsPort(port: number, taken: ReadonlySet<number>): Promise<void> {
+  if (!taken.has(port) && (await isPortFree('127.0.0.1', port))) return;
+  const message = `Port ${port} on 127.0.0.1, asked for metrics, is in use, or not allowed for this user.`;
+  throw new SvcError('SVC_PORT_BUSY', message, {
+    hint: 'Give load_balancer.metrics_port another number, or leave it out: svc serve metrics NAME needs none.',
+  });
+}
+
 /** The asked port when it is free, else SVC_PORT_BUSY; without a wish the first free one that no other service has. */
 export async function chooseEndpointPort(host: string, wished: number | undefined, taken: ReadonlySet<number>): Promise<number> {
   if (wished !== undefined) {
