@@ -27,6 +27,14 @@ function inodeUnless(path: string, before: number): number | undefined {
   return inode === before ? undefined : inode;
 }
 
+/** Waits while time goes on: a flush that meets a write under way leaves its lines to the next one. */
+function eventually<Value>(clock: FakeClock, what: string, look: () => Value | undefined | false): Promise<Value> {
+  return waitFor(what, async () => {
+    await clock.advance(200);
+    return look();
+  });
+}
+
 test('lines are written in order, a fifth of a second later at most, readable by the owner alone', async () => {
   await withTempHome(async (dir) => {
     const clock = new FakeClock();
@@ -34,7 +42,7 @@ test('lines are written in order, a fifth of a second later at most, readable by
     const log = open(path, clock);
     write(log, 1_000);
     await clock.advance(200);
-    await waitFor('the lines', () => linesOf(path).length === 1_000);
+    await eventually(clock, 'the lines', () => linesOf(path).length === 1_000);
     expect(linesOf(path).map((line) => /"id":"id-(\d+)"/.exec(line)?.[1])).toEqual(
       Array.from({ length: 1_000 }, (_, index) => String(index)),
     );
@@ -52,7 +60,7 @@ test('it is bounded: a full file is moved aside, and the one before goes', async
     for (let round = 1; round <= 5; round += 1) {
       write(log, 100);
       await clock.advance(200);
-      before = await waitFor('the file to be moved', () => inodeUnless(`${path}.1`, before));
+      before = await eventually(clock, 'the file to be moved', () => inodeUnless(`${path}.1`, before));
     }
     expect(linesOf(`${path}.1`)).toHaveLength(100);
     await log.close();
@@ -99,7 +107,7 @@ test('threads and processes write to one file: their lines stay whole, and those
     }
     for (const log of logs) write(log, 100);
     await clock.advance(200);
-    await waitFor('the writers to follow', () => linesOf(path).length >= 300);
+    await eventually(clock, 'the writers to follow', () => linesOf(path).length >= 300);
     for (const log of logs) await log.close();
     const lines = [...linesOf(`${path}.1`), ...linesOf(path)];
     expect(lines).toHaveLength(written + 300);
@@ -115,7 +123,7 @@ test('a file that somebody moved away is begun anew', async () => {
     renameSync(path, `${path}.aside`);
     write(other, 4);
     await clock.advance(200);
-    await waitFor('the file', () => statSync(path, { throwIfNoEntry: false }) !== undefined);
+    await eventually(clock, 'the file', () => statSync(path, { throwIfNoEntry: false }) !== undefined);
     await other.close();
     expect([linesOf(path).length, linesOf(`${path}.aside`).length]).toEqual([4, 0]);
   });
@@ -129,7 +137,7 @@ test('a process that was succeeded leaves the rotation to its successor', async 
     log.leaveRotation();
     write(log, 100);
     await clock.advance(200);
-    await waitFor('the lines', () => linesOf(path).length === 100);
+    await eventually(clock, 'the lines', () => linesOf(path).length === 100);
     await log.close();
     expect(statSync(`${path}.1`, { throwIfNoEntry: false })).toBeUndefined();
   });

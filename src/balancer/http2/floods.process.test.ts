@@ -61,7 +61,8 @@ test('a client that opens streams and resets them at once, again and again, is s
       if (stream % 101 === 0) await new Promise((resolve) => setImmediate(resolve));
     }
     await client.closed();
-    expect(client.goaway).toBeGreaterThan(0);
+    // A client that goes on sending may lose the GOAWAY to the reset that follows it.
+    expect(refusals).toContain(client.goaway);
   });
 });
 
