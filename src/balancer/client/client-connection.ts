@@ -15,7 +15,7 @@ import type { RequestHead } from '../http1/request-head.ts';
 import { RequestParser, type RequestSink } from '../http1/request-parser.ts';
 import { MessageWriter } from '../transport/message-writer.ts';
 import * as own from '../exchange/own-responses.ts';
-import { StreamTransport } from '../transport/stream-transport.ts';
+import { isEncrypted, StreamTransport } from '../transport/stream-transport.ts';
 import type { Transport, TransportUser } from '../transport/transport.ts';
 
 /** From the first byte of a head to its last. */
@@ -48,7 +48,7 @@ export class ClientConnection implements RequestSink, ExchangeClient, Http1Reply
   constructor(socket: Socket, context: BalancerContext, onClosed: (connection: ClientConnection) => void) {
     this.#context = context;
     this.#onClosed = onClosed;
-    const isSecure = 'encrypted' in socket && socket.encrypted === true;
+    const isSecure = isEncrypted(socket);
     this.#transport = isSecure ? new StreamTransport(socket) : new HandleTransport(socket);
     this.#parser = new RequestParser(this, context.headLimits);
     this.#writer = new MessageWriter(this.#transport);

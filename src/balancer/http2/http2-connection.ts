@@ -8,6 +8,7 @@ import type { ForwardedClient } from '../http1/forward-request.ts';
 import type { Fault } from '../http1/faults.ts';
 import type { ServedConnection } from '../threads/listener.ts';
 import * as own from '../exchange/own-responses.ts';
+import { isEncrypted } from '../transport/stream-transport.ts';
 import type { FieldList } from './field-lists.ts';
 import { Http2Client, type Http2ClientOwner } from './http2-client.ts';
 import { Http2Reply } from './http2-reply.ts';
@@ -41,7 +42,7 @@ export class Http2Connection implements ServedConnection, Http2ClientOwner, Time
     this.#socket = socket;
     this.#onClosed = onClosed;
     const { deadlines, trustedProxies, config } = context;
-    const isSecure = 'encrypted' in socket && socket.encrypted === true;
+    const isSecure = isEncrypted(socket);
     this.forwarded = forwardedClient(socket.remoteAddress, isSecure, trustedProxies);
     this.work = new UsefulWork(deadlines.now);
     this.#idleUntil = deadlines.in(firstRequestMs);

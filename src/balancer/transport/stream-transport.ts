@@ -1,6 +1,11 @@
 import type { Socket } from 'node:net';
 import type { Transport, TransportUser } from './transport.ts';
 
+/** Whether a socket speaks TLS. */
+export function isEncrypted(socket: Socket): boolean {
+  return 'encrypted' in socket && socket.encrypted === true;
+}
+
 /** A transport over a socket of Node's, such as one with TLS. */
 export class StreamTransport implements Transport {
   readonly remoteAddress: string;
@@ -11,7 +16,7 @@ export class StreamTransport implements Transport {
   constructor(socket: Socket) {
     this.#socket = socket;
     this.remoteAddress = socket.remoteAddress ?? '';
-    this.isSecure = 'encrypted' in socket && socket.encrypted === true;
+    this.isSecure = isEncrypted(socket);
   }
 
   get isBlocked(): boolean {
