@@ -15,6 +15,7 @@ import { homePaths, type HomePaths } from '../shared/paths.ts';
 import { systemRandom } from '../shared/random.ts';
 import { svcVersion } from '../shared/version.ts';
 import { loadConfig } from '../spec/load-config.ts';
+import { loadSshPools } from '../spec/load-ssh-pools.ts';
 import { openStore } from '../store/open-store.ts';
 import { tryProcessLock, type ProcessLock } from '../store/process-lock.ts';
 import { Clusters } from './cluster/clusters.ts';
@@ -64,7 +65,7 @@ async function main(): Promise<void> {
     serviceLimit: configuredLimit() ?? serviceLimit(availableParallelism(), totalmem() / gib),
     creating: new Set(),
     config,
-    ...createProviderCache({ paths, clock, random: systemRandom, config }),
+    ...createProviderCache({ paths, clock, random: systemRandom, config, sshPools: () => loadSshPools(paths.sshPools) }),
   };
   const stop = new AbortController();
   process.once('SIGTERM', () => stop.abort());

@@ -17,7 +17,11 @@ export function replicaView(replica: ReplicaRecord): ReplicaView {
     version: replica.version,
     status: replica.state,
     endpoint:
-      address === null ? null : address.kind === 'tcp' ? `http://${address.host}:${address.port}` : `unix:${address.path}:${address.port}`,
+      address === null
+        ? null
+        : address.kind === 'tcp'
+          ? `http://${address.host}:${address.port}`
+          : `${address.kind}:${address.path}:${address.port}`,
     createdAt: isoTime(replica.createdAt),
     launchedAt: isoOrNull(replica.launchedAt),
     readyAt: isoOrNull(replica.firstReadyAt),

@@ -4,6 +4,7 @@ import type { Accelerator, ResourceAlternatives } from './task.ts';
 export interface Config {
   readonly serve: { readonly controller: ControllerConfig };
   readonly local: LocalConfig;
+  readonly aws: AwsConfig;
   /** Places that may be used, lower case; undefined allows all. */
   readonly allowedClouds: readonly string[] | undefined;
 }
@@ -15,6 +16,20 @@ export interface ControllerConfig {
   readonly highAvailability: boolean;
   /** When it stops by itself after the last service ended; undefined: never. */
   readonly autostop: { readonly idleMinutes: number; readonly down: boolean } | undefined;
+}
+
+/** Settings of the place `aws`. What is absent is for the AWS SDK's own configuration to say. */
+export interface AwsConfig {
+  /** A profile of `~/.aws/config`; undefined: `AWS_PROFILE` or the default one. */
+  readonly profile: string | undefined;
+  /** The only regions to use; undefined: all of the catalogue. */
+  readonly regions: readonly string[] | undefined;
+  /** Name tag or id of the VPC to use in every region; undefined: the default one. */
+  readonly vpc: string | undefined;
+  /** Reach machines at their private addresses, as when the controller is in the same VPC. */
+  readonly useInternalIps: boolean;
+  /** Name of the instance profile for a controller on AWS; undefined: one is made. */
+  readonly controllerRole: string | undefined;
 }
 
 /** Kinds of isolation that the local provider knows; `auto` tries them in order. */
@@ -48,5 +63,6 @@ export const defaultConfig: Config = {
     isolation: 'auto',
     gpus: undefined,
   },
+  aws: { profile: undefined, regions: undefined, vpc: undefined, useInternalIps: false, controllerRole: undefined },
   allowedClouds: undefined,
 };

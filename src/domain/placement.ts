@@ -9,6 +9,15 @@ export interface PlaceableOffer {
   readonly hourlyUsd: number;
 }
 
+/**
+ * Why a place gives no machine: none left (`capacity`), the account may not have more (`quota`), the wanted price is too low (`price`), the
+ * credentials may not (`permission`), asked too often (`throttled`), or what is wanted does not exist there (`unsupported`).
+ */
+export type RefusalKind = 'capacity' | 'quota' | 'price' | 'permission' | 'throttled' | 'unsupported';
+
+/** What a refusal is about: the offer's kind of machine in its zone or in its region, everything in the region, or the whole place. */
+export type RefusalScope = 'zone' | 'region' | 'whole-region' | 'place';
+
 /** A place that refused, and until when it is not asked again. */
 export interface Refusal {
   readonly provider: string;

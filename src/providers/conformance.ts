@@ -26,9 +26,13 @@ export interface ProviderCase {
 
 const spec = (tags: Readonly<Record<string, string>> = {}): MachineSpec => ({
   tags: { 'svc-service': 'chat', ...tags },
+  labels: {},
   ports: [8080],
+  clients: [],
   diskSizeGb: 10,
+  diskTier: undefined,
   imageId: undefined,
+  role: 'replica',
 });
 
 async function firstOffer({ provider, resources }: ProviderFixture): Promise<Offer> {

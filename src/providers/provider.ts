@@ -10,10 +10,10 @@ export interface Provider {
   /** Whether the place can be used here and now; never throws for reasons a user can mend. */
   check(options: CallOptions): Promise<ProviderCheck>;
   /** Cheapest first; only offers that satisfy `resources`. An empty list comes with the reason in `whyNone`. */
-  offers(resources: Resources, options: CallOptions): Promise<OfferList>;
+  offers(resources: Resources, options: OfferOptions): Promise<OfferList>;
   /**
    * Asks for a machine and returns as soon as the place accepted. `key` makes it idempotent: the same key never yields two
-   * machines, however often and from however many processes it is called. Throws `SvcError` of kind `capacity` when another offer should be tried.
+   * machines, however often and from however many processes it is called. Throws `PlaceRefusal` when another offer should be tried.
    */
   create(offer: Offer, spec: MachineSpec, key: string, options: CallOptions): Promise<MachineId>;
   /** One round trip for many machines. Unknown ids come back as `gone`. */
@@ -24,11 +24,28 @@ export interface Provider {
   list(tags: Readonly<Record<string, string>>, options: CallOptions): Promise<readonly ListedMachine[]>;
   /** How to work on a running machine. Cheap; no call is made. */
   remote(id: MachineId): Remote;
+  /**
+   * Stops a machine so that it costs no more than its disk, and `start` brings the same one back. Both return when the place accepted and are
+   * success when there is nothing to do. SVC_NOT_SUPPORTED where `capabilities.stopResume` is false.
+   */
+  stop(id: MachineId, options: CallOptions): Promise<void>;
+  start(id: MachineId, options: CallOptions): Promise<void>;
+  /**
+   * Removes what was made beside machines (firewall groups, key pairs, disks) for an owner, by its `svc-service-key`. Called when its last machine
+   * is gone; success when there is nothing. Throws while the place still holds on to something, to be called again.
+   */
+  release(ownerKey: string, options: CallOptions): Promise<void>;
 }
 
 /** Every call to a place can be cancelled. */
 export interface CallOptions {
   readonly signal?: AbortSignal;
+}
+
+/** What a list of offers is to contain. */
+export interface OfferOptions extends CallOptions {
+  /** Also tell of what the place has and why it does not satisfy: for explanations. */
+  readonly explain?: boolean;
 }
 
 /** Data rather than optional methods, so that the planner can filter and the docs table can be generated. */
@@ -57,32 +74,60 @@ export interface Offer {
   readonly instanceType: string;
   readonly cpus: number;
   readonly memoryGb: number;
-  readonly accelerator: { readonly name: string; readonly count: number } | undefined;
+  /** `name` is the catalogue's canonical one; `memoryGb` of one accelerator, where it is known. */
+  readonly accelerator: { readonly name: string; readonly count: number; readonly memoryGb?: number | undefined } | undefined;
   readonly spot: boolean;
-  /** US dollars; 0 for machines one owns. */
+  /** US dollars for the machine with the disk that was asked for; 0 for machines one owns. */
   readonly hourlyUsd: number;
+}
+
+/** Something a place has that does not do, and why: a clause such as `has 2 vCPUs, 4+ wanted`. */
+export interface RejectedOffer {
+  readonly offer: Offer;
+  readonly why: string;
 }
 
 /** Offers, or why there are none (a sentence a user understands, naming what was asked for and what there is). */
 export interface OfferList {
   readonly offers: readonly Offer[];
   readonly whyNone: string | undefined;
+  /** With `explain` only. */
+  readonly rejected?: readonly RejectedOffer[];
 }
 
 /** What is wanted of a new machine besides the offer. */
 export interface MachineSpec {
-  /** `svc-service`, `svc-replica`, `svc-key` and the like; found again by `list`. */
+  /** `svc-service`, `svc-service-key`, `svc-replica`, `svc-key` and the like; found again by `list`. */
   readonly tags: Readonly<Record<string, string>>;
+  /** The user's own `labels`, put on the machine as they are. */
+  readonly labels: Readonly<Record<string, string>>;
+  /** Ports that programs on the machine serve. */
   readonly ports: readonly number[];
+  /** Who may connect to `ports`: addresses or CIDR ranges; empty means nobody beyond those who reach the machine over SSH. */
+  readonly clients: readonly string[];
   readonly diskSizeGb: number;
-  readonly imageId: string | undefined;
+  readonly diskTier: Resources['diskTier'];
+  /** As the file has it: one for all regions, or by region. */
+  readonly imageId: Resources['imageId'];
+  /** A replica runs a task; a controller may launch replicas, so it gets what the place has for that (an instance role). */
+  readonly role: 'replica' | 'controller';
 }
 
-/** `preempted` when the place took it, `deleted` when somebody removed it or its processes died. */
+/**
+ * `preempted` when the place took it, `deleted` when somebody removed it or its processes died. A place that announces that it will take a machine
+ * says so with `notice`: `interruption` at about the given time (ms since the epoch), `rebalance` when it has become likely.
+ */
 export type MachineStatus =
   | { readonly state: 'booting' }
-  | { readonly state: 'running' }
+  | { readonly state: 'running'; readonly notice?: MachineNotice }
+  | { readonly state: 'stopped' }
   | { readonly state: 'gone'; readonly reason: 'preempted' | 'deleted' | 'unknown' };
+
+/** What a place says beforehand about a machine it may take. */
+export interface MachineNotice {
+  readonly kind: 'interruption' | 'rebalance';
+  readonly at: number | undefined;
+}
 
 /** A machine as found by `list`. */
 export interface ListedMachine {

@@ -10,6 +10,7 @@ const context = {
   clock: new FakeClock(),
   random: seededRandom(1),
   config: () => Promise.resolve(defaultConfig),
+  sshPools: () => Promise.resolve([]),
 };
 
 test.for(providerNames)('%s opens under its own name', async (name) => {

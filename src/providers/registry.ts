@@ -1,5 +1,6 @@
 import type { Config } from '../domain/config.ts';
 import type { Clock } from '../shared/clock.ts';
+import type { SshPool } from '../domain/ssh-pool.ts';
 import { didYouMean } from '../shared/did-you-mean.ts';
 import { SvcError } from '../shared/errors.ts';
 import type { HomePaths } from '../shared/paths.ts';
@@ -13,6 +14,8 @@ export interface ProviderContext {
   readonly random: Random;
   /** The configuration as it is now: read anew at each call, so that a change takes effect at once. */
   readonly config: () => Promise<Config>;
+  /** The user's pools of hosts, read anew at each call as well. */
+  readonly sshPools: () => Promise<readonly SshPool[]>;
 }
 
 /** Every place there is, in the order in which `svc check` shows them. */

@@ -80,7 +80,7 @@ export async function answerOf(remote: Remote): Promise<string> {
   let answer = '';
   await until(async () => {
     try {
-      const socket = await dialReplica(remote.address(8080), { timeoutMs: dialTimeoutMs });
+      const socket = await dialReplica(await remote.address(8080), { timeoutMs: dialTimeoutMs });
       answer = (await buffer(socket)).toString();
       return true;
     } catch (error) {
@@ -94,7 +94,7 @@ export async function answerOf(remote: Remote): Promise<string> {
 /** Why port 8080 cannot be connected to; undefined when it can. */
 export async function dialErrorOf(remote: Remote): Promise<string | undefined> {
   try {
-    (await dialReplica(remote.address(8080), { timeoutMs: dialTimeoutMs })).destroy();
+    (await dialReplica(await remote.address(8080), { timeoutMs: dialTimeoutMs })).destroy();
     return undefined;
   } catch (error) {
     if (error instanceof DialError) return error.code;

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { FakeClock } from '../../test/support/fake-clock.ts';
-import { someResources } from '../../test/support/builders.ts';
+import { aMachineSpec, someResources } from '../../test/support/builders.ts';
 import { assertMachineId, type MachineId, type MachineStatus, type Offer, type Provider } from '../providers/provider.ts';
 import { SvcError } from '../shared/errors.ts';
 import { acquireMachine, destroyMachine, PlacementHistory, waitUntilRunning, type MachineRequest } from './machine.ts';
@@ -22,6 +22,10 @@ const idOf = (text: string): MachineId => {
   return text;
 };
 
+const notUsed = (): never => {
+  throw new Error('not used here');
+};
+
 /** A place with the given offers whose `create` does what the test says. */
 function aPlace(offers: readonly Offer[], create: (offer: Offer) => MachineId, states: readonly MachineStatus[] = []): Provider {
   const left = [...states];
@@ -34,9 +38,10 @@ function aPlace(offers: readonly Offer[], create: (offer: Offer) => MachineId, s
     inspect: (ids) => Promise.resolve(new Map(ids.map((id) => [id, left.shift() ?? { state: 'gone', reason: 'deleted' }]))),
     destroy: () => Promise.resolve(),
     list: () => Promise.resolve([]),
-    remote: () => {
-      throw new Error('not used here');
-    },
+    remote: notUsed,
+    stop: notUsed,
+    start: notUsed,
+    release: notUsed,
   };
 }
 
@@ -48,7 +53,7 @@ function aRequest(place: Provider, clock: FakeClock, history = new PlacementHist
     providers: [place],
     history,
     occupied: () => [],
-    spec: { tags: {}, ports: [], diskSizeGb: 1, imageId: undefined },
+    spec: aMachineSpec(),
     key: 'key',
     clock,
     log: () => undefined,

@@ -31,6 +31,9 @@ const aPlace = (name: string, answer: (resources: Resources) => OfferList): Prov
   destroy: notUsed,
   list: notUsed,
   remote: notUsed,
+  stop: notUsed,
+  start: notUsed,
+  release: notUsed,
 });
 
 const gives = (...offers: Offer[]) => aPlace('stub', () => ({ offers, whyNone: undefined }));

@@ -76,7 +76,7 @@ export class LocalRemote implements Remote {
     return remotePath;
   }
 
-  address(port: number): ReplicaAddress {
-    return this.#address(port);
+  address(port: number): Promise<ReplicaAddress> {
+    return Promise.resolve(this.#address(port));
   }
 }

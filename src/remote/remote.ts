@@ -25,8 +25,11 @@ export interface Remote {
   follow(remotePath: string, offset: number, signal: AbortSignal): AsyncIterable<Buffer>;
   /** The same file on this machine, where it is one: then it is linked instead of copied. */
   localPath(remotePath: string): string | undefined;
-  /** How to open a stream to a port of the machine. */
-  address(port: number): ReplicaAddress;
+  /**
+   * How to open a stream to a port of the machine from here. May open a way there first; what it returns stays good until the machine is gone,
+   * though connections over it can fail while a way that broke is being rebuilt.
+   */
+  address(port: number, options?: RemoteCallOptions): Promise<ReplicaAddress>;
 }
 
 /** Calls that can be cancelled. */

@@ -65,6 +65,14 @@ test('Unix: the handshake is made, and bytes right behind it are kept', async ()
   });
 });
 
+test('a forward is talked to at once, without a handshake', async () => {
+  await withTempHome(async (dir) => {
+    const path = `${dir}/forward.sock`;
+    await serve(path, (socket) => socket.write('hi!'));
+    expect(await firstText(await dialReplica({ kind: 'forward', path, port: 8_080 }, { timeoutMs }))).toBe('hi!');
+  });
+});
+
 test('Unix: an answer in pieces is the same answer', async () => {
   await withTempHome(async (dir) => {
     const path = `${dir}/in.sock`;

@@ -38,7 +38,7 @@ export function dial(address: ReplicaAddress, { timeoutMs, clock = systemClock }
   let isSettled = false;
 
   const onConnect = (): void => {
-    if (address.kind === 'tcp') return succeed(undefined);
+    if (address.kind !== 'unix') return succeed(undefined);
     socket.on('data', onAnswer);
     socket.write(`${address.port}\n`);
     return undefined;

@@ -90,6 +90,33 @@ export const errorCodes = {
   SVC_NO_PLACE: row('capacity', 'No enabled place can satisfy the resources.', 'Run: svc check; then change resources or enable a place.'),
   SVC_CAPACITY: row('capacity', 'A place has no machine of the wanted kind right now.', 'It is tried elsewhere and again later.'),
   SVC_QUOTA: row('capacity', 'A place refuses because of a quota.', 'Ask for more quota or use another place.'),
+  SVC_PRICE: row('capacity', 'A place asks more for a spot machine than was offered.', 'It is tried elsewhere and again later.'),
+  SVC_DENIED: row(
+    'unauthenticated',
+    'The credentials for a place may not do what is needed there.',
+    "Give them the rights that the place's page in docs/clouds lists.",
+  ),
+  SVC_CREDENTIALS: row(
+    'unauthenticated',
+    'There are no credentials for a place, or they are wrong or have expired.',
+    'Run: svc check; it says where they are looked for.',
+  ),
+  SVC_THROTTLED: row('transient', 'A place was asked too often and wants a pause.', 'Nothing to do: it is asked again by itself.'),
+  SVC_UNSUPPORTED_THERE: row('capacity', 'A place does not have that kind of machine in that region or zone.', 'It is tried elsewhere.'),
+  SVC_PLACE_FAILED: row('transient', 'A place answered with an error of its own, or not at all.', 'It is asked again by itself.'),
+  SVC_CATALOG: row('invalid-input', 'A table of prices cannot be read.', 'Run: svc catalog update'),
+  SVC_SSH: row('transient', 'A machine does not answer over SSH.', 'Check that it is on and reachable: ssh USER@HOST'),
+  SVC_HOST_KEY: row(
+    'unauthenticated',
+    'A machine shows another host key than the one it had before.',
+    'If the machine was set up anew, forget its old key as the message says; otherwise somebody may be in between.',
+  ),
+  SVC_HOST_UNFIT: row('invalid-input', 'A machine lacks something that replicas need.', 'Install what the message names.'),
+  SVC_BUCKET: row(
+    'transient',
+    'Files could not be put into or fetched from a bucket.',
+    'It is tried again; check the bucket and its credentials.',
+  ),
   SVC_NO_GPU: row('capacity', 'GPUs were asked for and this machine has not enough of them.', 'Use a place that has them: svc check'),
   SVC_MACHINE_LOST: row('transient', 'The machine of a replica is gone.', 'It is replaced automatically.'),
   SVC_ISOLATION: row(

@@ -22,6 +22,14 @@ export interface HomePaths {
   readonly clustersDir: string;
   /** Of the local provider alone. */
   readonly localDir: string;
+  /** Hosts of the user's own; see `spec/ssh-pools.ts`. */
+  readonly sshPools: string;
+  /** Our own SSH key, known host keys, and records of machines reached over SSH; mode 0700. */
+  readonly sshDir: string;
+  /** Tables of prices that are newer than the built-in ones. */
+  readonly catalogDir: string;
+  /** Where the controller is when it is not on this machine. */
+  readonly controllerRecord: string;
 }
 
 /** Pure: no folder is made here. */
@@ -41,6 +49,10 @@ export function homePaths(home: string, uid: number): HomePaths {
     servicesDir: join(home, 'services'),
     clustersDir: join(home, 'clusters'),
     localDir: join(home, 'local'),
+    sshPools: join(home, 'ssh_pools.yaml'),
+    sshDir: join(home, 'ssh'),
+    catalogDir: join(home, 'catalog'),
+    controllerRecord: join(home, 'controller.json'),
   };
 }
 

@@ -2,7 +2,10 @@
  * How to open a byte stream to a replica's port. Plain data, so that it can be stored, sent and dialled by any process.
  * - `tcp`: connect and talk.
  * - `unix`: connect to the socket file, send `PORT\n`, read `OK\n` (then the stream is the replica's) or `ERR <errno>\n`.
+ * - `forward`: connect to the socket file and talk: something behind it, such as ssh, carries each connection to `port` of the machine. A port
+ *   on which nobody listens shows as a connection that is accepted and then ends without a byte.
  */
 export type ReplicaAddress =
   | { readonly kind: 'tcp'; readonly host: string; readonly port: number }
-  | { readonly kind: 'unix'; readonly path: string; readonly port: number };
+  | { readonly kind: 'unix'; readonly path: string; readonly port: number }
+  | { readonly kind: 'forward'; readonly path: string; readonly port: number };

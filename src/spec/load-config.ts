@@ -1,4 +1,4 @@
-import { defaultConfig, type Config, type LocalConfig } from '../domain/config.ts';
+import { defaultConfig, type AwsConfig, type Config, type LocalConfig } from '../domain/config.ts';
 import { SvcError } from '../shared/errors.ts';
 import { findingsOf } from './findings.ts';
 import { parsePartly } from './partial-parse.ts';
@@ -29,7 +29,7 @@ export async function loadConfig(path: string): Promise<Config> {
   }
 }
 
-const nullableSections = [[], ['serve'], ['serve', 'controller'], ['serve', 'controller', 'resources'], ['local']] as const;
+const nullableSections = [[], ['serve'], ['serve', 'controller'], ['serve', 'controller', 'resources'], ['local'], ['aws']] as const;
 const resourcesPath = ['serve', 'controller', 'resources'] as const;
 
 /** The text of a configuration file as a value. An empty file, or one of comments only, is the defaults. */
@@ -66,6 +66,7 @@ function toConfig(fields: ConfigFields, report: Report): Config {
       },
     },
     local: readLocal(fields.local ?? {}, report),
+    aws: readAws(fields.aws ?? {}),
     allowedClouds: fields.allowed_clouds,
   };
 }
@@ -78,6 +79,16 @@ function readAutostop(given: NonNullable<NonNullable<ConfigFields['serve']>['con
   if (given === undefined || given === true) return autostop;
   if (typeof given === 'number') return { idleMinutes: given, down: false };
   return { idleMinutes: given.idle_minutes ?? autostop?.idleMinutes ?? 10, down: given.down ?? false };
+}
+
+function readAws(fields: NonNullable<ConfigFields['aws']>): AwsConfig {
+  return {
+    profile: fields.profile,
+    regions: fields.regions,
+    vpc: fields.vpc,
+    useInternalIps: fields.use_internal_ips ?? false,
+    controllerRole: fields.controller_role,
+  };
 }
 
 function readLocal(fields: NonNullable<ConfigFields['local']>, report: Report): LocalConfig {

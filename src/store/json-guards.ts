@@ -16,7 +16,8 @@ export function isProcessIdentity(value: unknown): value is ProcessIdentity {
 /** Whether it is a replica's address. */
 export function isReplicaAddress(value: unknown): value is ReplicaAddress {
   if (!isObject(value) || typeof value['port'] !== 'number') return false;
-  return value['kind'] === 'tcp' ? typeof value['host'] === 'string' : value['kind'] === 'unix' && typeof value['path'] === 'string';
+  if (value['kind'] === 'tcp') return typeof value['host'] === 'string';
+  return (value['kind'] === 'unix' || value['kind'] === 'forward') && typeof value['path'] === 'string';
 }
 
 /** Whether it is a place. */

@@ -1,4 +1,5 @@
 import type { Resources, ServiceSpec, Task } from '../../src/domain/task.ts';
+import type { MachineSpec } from '../../src/providers/provider.ts';
 import type { ReplicaRecord, ServiceRecord, VersionRecord } from '../../src/store/records.ts';
 
 /** Resources that ask for nothing in particular. */
@@ -21,6 +22,21 @@ export function someResources(change: Partial<Resources> = {}): Resources {
     labels: {},
     maxHourlyCost: undefined,
     otherFields: [],
+    ...change,
+  };
+}
+
+/** What a replica wants of a machine when it wants nothing in particular. */
+export function aMachineSpec(change: Partial<MachineSpec> = {}): MachineSpec {
+  return {
+    tags: {},
+    labels: {},
+    ports: [],
+    clients: [],
+    diskSizeGb: 1,
+    diskTier: undefined,
+    imageId: undefined,
+    role: 'replica',
     ...change,
   };
 }

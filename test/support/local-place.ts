@@ -6,7 +6,7 @@ import { systemClock } from '../../src/shared/clock.ts';
 import { homePaths, type HomePaths } from '../../src/shared/paths.ts';
 import { prepareHome } from '../../src/shared/prepare-home.ts';
 import { systemRandom } from '../../src/shared/random.ts';
-import { someResources } from './builders.ts';
+import { aMachineSpec, someResources } from './builders.ts';
 import { expectNoLeaks, killProcessesOf } from './leaks.ts';
 import { withTempHome } from './temp-home.ts';
 
@@ -28,7 +28,13 @@ export async function withLocalPlace(local: Partial<LocalConfig>, use: (place: L
     prepareHome(paths);
     let config = { ...defaultConfig, local: { ...defaultConfig.local, ...local } };
     const open = (): Promise<Provider> =>
-      openProvider('local', { paths, clock: systemClock, random: systemRandom, config: () => Promise.resolve(config) });
+      openProvider('local', {
+        paths,
+        clock: systemClock,
+        random: systemRandom,
+        config: () => Promise.resolve(config),
+        sshPools: () => Promise.resolve([]),
+      });
     const provider = await open();
     try {
       await use({
@@ -40,7 +46,7 @@ export async function withLocalPlace(local: Partial<LocalConfig>, use: (place: L
           const { offers, whyNone } = await provider.offers(someResources(), {});
           const [offer] = offers;
           if (offer === undefined) throw new Error(`no offer: ${whyNone}`);
-          const id = await provider.create(offer, { tags: { 'svc-key': key }, ports: [8080], diskSizeGb: 1, imageId: undefined }, key, {});
+          const id = await provider.create(offer, aMachineSpec({ tags: { 'svc-key': key }, ports: [8080] }), key, {});
           return { id, remote: provider.remote(id) };
         },
       });

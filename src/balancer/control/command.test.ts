@@ -7,8 +7,9 @@ const command = { type: 'replicas', epoch: 'e', revision: 3, replicas: [replica]
 
 test('a replicas command is read as it was written', () => {
   expect(readCommand(JSON.stringify(command))).toEqual(command);
+  const forward = { ...replica, address: { kind: 'forward', path: '/f.sock', port: 80 } };
   const unix = { ...replica, address: { kind: 'unix', path: '/a.sock', port: 80 }, state: 'draining' };
-  expect(readCommand(JSON.stringify({ ...command, replicas: [unix] }))).toEqual({ ...command, replicas: [unix] });
+  expect(readCommand(JSON.stringify({ ...command, replicas: [unix, forward] }))).toEqual({ ...command, replicas: [unix, forward] });
 });
 
 const remaining = { type: 'remaining', requests: 3, errors: 0, inFlight: { 4: 1 }, applied: { epoch: 'e', revision: 2 } };

@@ -76,7 +76,7 @@ function readAddress(value: unknown): ReplicaAddress | undefined {
   const { kind, host, path, port } = value;
   if (typeof port !== 'number' || !Number.isInteger(port) || port < 1 || port > maxPort) return undefined;
   if (kind === 'tcp' && typeof host === 'string' && host !== '') return { kind, host, port };
-  if (kind === 'unix' && typeof path === 'string' && path !== '') return { kind, path, port };
+  if ((kind === 'unix' || kind === 'forward') && typeof path === 'string' && path !== '') return { kind, path, port };
   return undefined;
 }
 

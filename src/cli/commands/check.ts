@@ -15,8 +15,15 @@ export async function check(args: CheckArgs, context: CommandContext): Promise<v
   const { ui } = context;
   const { openProvider, providerNames } = await import('../../providers/registry.ts');
   const { loadConfig } = await import('../../spec/load-config.ts');
+  const { loadSshPools } = await import('../../spec/load-ssh-pools.ts');
   const { paths, clock, signal } = context;
-  const providerContext = { paths, clock, random: systemRandom, config: async () => loadConfig(paths.config) };
+  const providerContext = {
+    paths,
+    clock,
+    random: systemRandom,
+    config: async () => loadConfig(paths.config),
+    sshPools: async () => loadSshPools(paths.sshPools),
+  };
   const places: PlaceCheck[] = [];
   for (const name of args.place === undefined ? providerNames : [args.place.toLowerCase()]) {
     const provider = await openProvider(name, providerContext);

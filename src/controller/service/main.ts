@@ -6,6 +6,7 @@ import { createLogger } from '../../shared/log.ts';
 import { homePaths, servicePaths } from '../../shared/paths.ts';
 import { systemRandom } from '../../shared/random.ts';
 import { loadConfig } from '../../spec/load-config.ts';
+import { loadSshPools } from '../../spec/load-ssh-pools.ts';
 import { openStore } from '../../store/open-store.ts';
 import { tryProcessLock } from '../../store/process-lock.ts';
 import { createProviderCache } from '../provider-cache.ts';
@@ -29,7 +30,13 @@ async function main(name: string, key: string): Promise<void> {
   process.once('SIGTERM', () => stop.abort());
   process.once('SIGINT', () => stop.abort());
 
-  const places = createProviderCache({ paths, clock, random: systemRandom, config: () => loadConfig(paths.config) });
+  const places = createProviderCache({
+    paths,
+    clock,
+    random: systemRandom,
+    config: () => loadConfig(paths.config),
+    sshPools: () => loadSshPools(paths.sshPools),
+  });
   let linked: Promise<void> = Promise.resolve();
   const service = await runService(
     {

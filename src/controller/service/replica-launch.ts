@@ -50,7 +50,7 @@ export async function launchReplica(context: ServiceContext, handle: ReplicaHand
   );
   const port = task.service?.replicaPort ?? 0;
   const message = `Machine ${machineId} at ${placeName(record.place ?? unknownPlace)} is up; the program was told to start.`;
-  await handle.happen({ type: 'machine-up' }, { cause: 'machine-up', message }, { address: remote.address(port) });
+  await handle.happen({ type: 'machine-up' }, { cause: 'machine-up', message }, { address: await remote.address(port, { signal }) });
   const untargeted = task.service === undefined ? undefined : missingTarget(task.service, handle.record.place);
   if (untargeted !== undefined) await handle.note({}, { cause: 'no-target', message: untargeted });
 }
@@ -84,9 +84,13 @@ async function machineFor(
       occupied: () => context.occupied(),
       spec: {
         tags: { 'svc-service': context.name, 'svc-service-key': context.key, 'svc-replica': String(record.id), 'svc-key': record.key },
+        labels: task.resources.choices[0]?.labels ?? {},
         ports: task.resources.choices[0]?.ports ?? [],
+        clients: [],
         diskSizeGb: task.resources.choices[0]?.diskSizeGb ?? 0,
-        imageId: undefined,
+        diskTier: task.resources.choices[0]?.diskTier,
+        imageId: task.resources.choices[0]?.imageId,
+        role: 'replica',
       },
       key: record.key,
       clock: context.clock,

@@ -74,8 +74,8 @@ export class FakeRemote implements Remote {
     return undefined;
   }
 
-  address(port: number): ReplicaAddress {
-    return { kind: 'tcp', host: this.#machine.host, port };
+  address(port: number): Promise<ReplicaAddress> {
+    return Promise.resolve({ kind: 'tcp', host: this.#machine.host, port });
   }
 
   #reach(): void {

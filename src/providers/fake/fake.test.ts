@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest';
-import { someResources } from '../../../test/support/builders.ts';
+import { aMachineSpec, someResources } from '../../../test/support/builders.ts';
 import { FakeClock } from '../../../test/support/fake-clock.ts';
 import { jobStatus, startJob, stopJob, watchJob } from '../../provision/job.ts';
 import { seededRandom } from '../../shared/random.ts';
 import { providerCases } from '../conformance.ts';
-import type { MachineSpec, Offer } from '../provider.ts';
+import type { Offer } from '../provider.ts';
 import type { JobBehaviour } from './fake-machine.ts';
 import { FakePlace } from './fake-place.ts';
 import { FakeProvider } from './index.ts';
@@ -22,7 +22,7 @@ const offer = (change: Partial<Offer> = {}): Offer => ({
   ...change,
 });
 
-const spec: MachineSpec = { tags: {}, ports: [], diskSizeGb: 1, imageId: undefined };
+const spec = aMachineSpec();
 
 function aPlace(clock = new FakeClock()): FakePlace {
   return new FakePlace(clock, seededRandom(1), [offer({ hourlyUsd: 0.3, instanceType: 'dear' }), offer()]);
@@ -35,7 +35,7 @@ async function aMachine(behaviour: JobBehaviour) {
   const provider = new FakeProvider(place);
   const id = await provider.create(offer(), spec, 'key', {});
   const remote = provider.remote(id);
-  const address = remote.address(8080);
+  const address = await remote.address(8080);
   const isServing = (): boolean => address.kind === 'tcp' && place.isServing(address.host);
   return { clock, place, provider, id, remote, isServing };
 }

@@ -74,6 +74,19 @@ export class FakeProvider implements Provider {
     return new FakeRemote(machine, this.#place.clock);
   }
 
+  async stop(): Promise<void> {
+    throw new SvcError('SVC_NOT_SUPPORTED', 'This place cannot stop machines.');
+  }
+
+  async start(): Promise<void> {
+    throw new SvcError('SVC_NOT_SUPPORTED', 'This place cannot stop machines.');
+  }
+
+  /** Nothing is made beside machines. */
+  release(): Promise<void> {
+    return Promise.resolve();
+  }
+
   #statusOf(id: MachineId): MachineStatus {
     const machine = this.#place.machines.get(id);
     if (machine === undefined) return { state: 'gone', reason: 'unknown' };

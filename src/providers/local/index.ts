@@ -132,6 +132,19 @@ export class LocalProvider implements Provider {
     });
   }
 
+  stop(): Promise<void> {
+    return Promise.reject(new SvcError('SVC_NOT_SUPPORTED', 'Machines on this computer cannot be stopped and started again.'));
+  }
+
+  start(): Promise<void> {
+    return this.stop();
+  }
+
+  /** Nothing is made beside machines. */
+  release(): Promise<void> {
+    return Promise.resolve();
+  }
+
   async #inspectOne(id: MachineId, regions: readonly LocalRegion[], { signal }: CallOptions): Promise<MachineStatus> {
     const record = this.#machines.read(id);
     if (record === undefined) return { state: 'gone', reason: 'unknown' };

@@ -3,7 +3,7 @@ import { homedir, networkInterfaces } from 'node:os';
 import { join } from 'node:path';
 import { createServer } from 'node:net';
 import { expect, test } from 'vitest';
-import { someResources } from '../../../test/support/builders.ts';
+import { aMachineSpec, someResources } from '../../../test/support/builders.ts';
 import { processesOf } from '../../../test/support/leaks.ts';
 import { withLocalPlace, type LocalPlace } from '../../../test/support/local-place.ts';
 import { waitFor } from '../../../test/support/wait-for.ts';
@@ -15,7 +15,7 @@ import { dialReplica } from '../../shared/dial.ts';
 import { SvcError } from '../../shared/errors.ts';
 import { identifyProcess } from '../../shared/process-identity.ts';
 import { providerCases } from '../conformance.ts';
-import type { MachineId, MachineSpec } from '../provider.ts';
+import type { MachineId } from '../provider.ts';
 import { machineFiles } from './machine-record.ts';
 
 const region = (change: Partial<LocalRegion>): LocalRegion => ({
@@ -26,7 +26,7 @@ const region = (change: Partial<LocalRegion>): LocalRegion => ({
   ...change,
 });
 
-const spec: MachineSpec = { tags: {}, ports: [], diskSizeGb: 1, imageId: undefined };
+const spec = aMachineSpec();
 
 async function createFor(place: LocalPlace, key: string, resources: Partial<Resources> = {}): Promise<MachineId> {
   const { offers, whyNone } = await place.provider.offers(someResources(resources), {});
@@ -207,7 +207,7 @@ test('the way in comes back when its process is killed', async () => {
     await startJob(remote, 'main', { run: `exec "$NODE" -e "${answerServer}"`, env: { NODE: process.execPath }, workdir: remote.baseDir });
     const dial = async (): Promise<boolean> => {
       try {
-        (await dialReplica(remote.address(80), { timeoutMs: 5_000 })).destroy();
+        (await dialReplica(await remote.address(80), { timeoutMs: 5_000 })).destroy();
         return true;
       } catch {
         return false;
@@ -226,7 +226,9 @@ test('bytes go both ways in full, and each side ends on its own', async () => {
   await withLocalPlace({}, async (place) => {
     const { remote } = await place.machine('a');
     await startJob(remote, 'main', { run: `exec "$NODE" -e "${answerServer}"`, env: { NODE: process.execPath }, workdir: remote.baseDir });
-    const socket = await waitFor('a connection', () => dialReplica(remote.address(80), { timeoutMs: 5_000 }).catch(() => undefined));
+    const socket = await waitFor('a connection', async () =>
+      dialReplica(await remote.address(80), { timeoutMs: 5_000 }).catch(() => undefined),
+    );
     const sent = Buffer.alloc(5_000_000, 'svc');
     socket.end(sent);
     const chunks: Buffer[] = [];

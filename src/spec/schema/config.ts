@@ -50,10 +50,19 @@ const local = section({
   gpus: field(z.union([gpuCount, gpuText]), 'GPUs to offer instead of those found: a number, or `NAME:COUNT`.', { words: 'those found' }),
 });
 
+const aws = section({
+  profile: field(someText, 'Profile of `~/.aws/config`.', { words: '`AWS_PROFILE`, else the default one' }),
+  regions: field(z.array(regionName).min(1), 'The only regions to use.', { words: 'all' }),
+  vpc: field(someText, 'Name or id of the VPC to use.', { words: 'the default one' }),
+  use_internal_ips: field(z.boolean(), 'Reach machines at their private addresses.', false),
+  controller_role: field(someText, 'Instance profile for a controller on AWS.', { words: 'one is made' }),
+});
+
 /** The configuration file. */
 export const configSection = section({
   serve: field(section({ controller: field(controller, 'The controller. Settings apply to the next one that starts.') }), 'Serving.'),
   local: field(local, 'This machine as a place for replicas.'),
+  aws: field(aws, 'Amazon Web Services as a place for replicas.'),
   allowed_clouds: field(z.array(cloud).min(1), 'The only places that may be used.', { words: 'all' }),
 });
 
