@@ -11,6 +11,8 @@ export interface LoadTarget {
   readonly timeoutMs?: number;
   /** False: a new connection for each request of `openLoad`. */
   readonly keepAlive?: boolean;
+  /** How many requests of `openLoad` may be under way at once; any number when absent. */
+  readonly mostUnderWay?: number;
 }
 
 /** What became of the requests, by outcome. */
@@ -122,8 +124,12 @@ export interface RunningLoad {
   stop(): Promise<LoadResult>;
 }
 
-/** Begins `perSecond` requests a second whatever becomes of the earlier ones, as real users do. */
+/**
+ * Begins `perSecond` requests a second whatever becomes of the earlier ones, as real users do. With `mostUnderWay` it begins fewer when they do not
+ * come to an end: replicas in the same process that get no processor would else be drowned by it, and lose what their listening queue does not hold.
+ */
 export function openLoad(target: LoadTarget, perSecond: number): RunningLoad {
+  const { mostUnderWay = Number.POSITIVE_INFINITY } = target;
   const agent = new Agent({ keepAlive: target.keepAlive ?? true });
   const tally = new Tally();
   const stopping = new AbortController();
@@ -132,7 +138,7 @@ export function openLoad(target: LoadTarget, perSecond: number): RunningLoad {
     const startedAt = performance.now();
     while (!stopping.signal.aborted) {
       const due = ((performance.now() - startedAt) / 1_000) * perSecond;
-      while (tally.sent < due && !stopping.signal.aborted) {
+      while (tally.sent < due && underWay.size < mostUnderWay && !stopping.signal.aborted) {
         const sent = send(target, agent, tally).finally(() => underWay.delete(sent));
         underWay.add(sent);
       }
