@@ -1,12 +1,12 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { closeSync, openSync, readFileSync, rmSync, statSync } from 'node:fs';
-import { fileURLToPath } from 'node:url';
 import { isErrorReply, toSvcError } from '../api/client-errors.ts';
 import type { Clock } from '../shared/clock.ts';
 import { wholeEnv } from '../shared/env.ts';
 import { hasErrno, messageOf, SvcError } from '../shared/errors.ts';
 import type { HomePaths } from '../shared/paths.ts';
 import { prepareHome } from '../shared/prepare-home.ts';
+import { programEntry } from '../shared/program-files.ts';
 
 /** How long a controller may take until it answers, ms. */
 const startTimeoutMs = 15_000;
@@ -36,7 +36,7 @@ export async function ensureController<Health>(paths: HomePaths, deps: DaemonDep
   prepareHome(paths);
   rmSync(paths.startError, { force: true });
   const logStart = sizeOf(paths.controllerLog);
-  const child = startDaemon(paths, deps.entry ?? fileURLToPath(new URL('../controller/main.ts', import.meta.url)));
+  const child = startDaemon(paths, deps.entry ?? programEntry('controller/main'));
   let failure: string | undefined;
   child.once('error', (error) => (failure = `it could not be run: ${messageOf(error)}`));
   child.once('exit', (code, signal) => {

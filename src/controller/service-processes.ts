@@ -1,8 +1,8 @@
 import { rm } from 'node:fs/promises';
 import { availableParallelism } from 'node:os';
-import { fileURLToPath } from 'node:url';
 import { writeFileAtomic } from '../shared/atomic-file.ts';
 import { codeVersion } from '../shared/code-version.ts';
+import { programEntry } from '../shared/program-files.ts';
 import { fingerprint } from '../shared/fingerprint.ts';
 import { servicePaths } from '../shared/paths.ts';
 import type { ProcessIdentity } from '../shared/process-identity.ts';
@@ -13,9 +13,6 @@ import { foldersIn } from './folders-in.ts';
 import { greet } from './greeting.ts';
 import { endProcess, Supervisor, type ProcessEnd, type Supervised } from './supervisor.ts';
 import { subjectEvent } from './subject-event.ts';
-
-const balancerMain = fileURLToPath(new URL('../balancer/main.ts', import.meta.url));
-const reconcilerMain = fileURLToPath(new URL('service/main.ts', import.meta.url));
 
 /** How long a process may finish what it has when its service is gone, ms. */
 const endGraceMs = 2_000;
@@ -61,14 +58,14 @@ export class ServiceProcesses {
     const { balancerSocket, balancerLog, reconcilerSocket, reconcilerLog } = files;
     this.#all.set(service.key, {
       balancer: this.#supervise(service, 'balancer', {
-        argv: [balancerMain, files.balancerConfig],
+        argv: [programEntry('balancer/main'), files.balancerConfig],
         socketPath: balancerSocket,
         logFile: balancerLog,
         wanted: config === undefined ? { version } : { version, config },
         renewal: 'hand-over',
       }),
       reconciler: this.#supervise(service, 'reconciler', {
-        argv: [reconcilerMain, service.name, service.key],
+        argv: [programEntry('controller/service/main'), service.name, service.key],
         socketPath: reconcilerSocket,
         logFile: reconcilerLog,
         wanted: { version },

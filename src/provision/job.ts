@@ -5,6 +5,7 @@ import { shellCommand, shellQuote } from '../remote/shell-quote.ts';
 import { systemClock, type Clock } from '../shared/clock.ts';
 import { SvcError } from '../shared/errors.ts';
 import { parseStartTicks } from '../shared/process-identity.ts';
+import { programFile } from '../shared/program-files.ts';
 
 /** What a job is to do. */
 export interface JobSpec {
@@ -57,8 +58,6 @@ const shellOwned = new Set(['BASHOPTS', 'BASH_VERSINFO', 'EUID', 'PPID', 'SHELLO
 /** Output of Python programs is in the log at once rather than when a buffer is full. */
 const defaultEnv = { PYTHONUNBUFFERED: '1' };
 
-const runnerSource = new URL('../node/runner.sh', import.meta.url);
-
 /** How long starting may take: writing a record, not the job itself. */
 const startTimeoutMs = 30_000;
 
@@ -73,7 +72,7 @@ export async function startJob(remote: Remote, name: string, spec: JobSpec): Pro
   const dir = dirOf(remote, name);
   if ((await remote.readFile(`${dir}/status`)) !== undefined) return;
   const files: readonly (readonly [file: string, content: string])[] = [
-    ['runner.sh', await readFile(runnerSource, 'utf8')],
+    ['runner.sh', await readFile(programFile('src/node/runner.sh'), 'utf8')],
     ['settings', settingsFile(spec.isolated === false ? [] : remote.enter, spec.workdir)],
     ['env', environmentFile({ ...defaultEnv, ...spec.env, ...remote.environment })],
     ...(spec.setup === undefined ? [] : [['setup.sh', spec.setup] as const]),

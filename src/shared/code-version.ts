@@ -1,9 +1,8 @@
 import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { isBundled, programFile } from './program-files.ts';
 import { svcVersion } from './version.ts';
-
-const root = join(import.meta.dirname, '../..');
 
 /** What of a checkout decides how it runs. Tests do not. */
 const runs = /(?<!\.test)\.(ts|mjs|sh)$/;
@@ -15,8 +14,15 @@ let known: string | undefined;
  * same files. It is of the moment it is first asked for, so a process asks at its start. Takes about 20 ms, once.
  */
 export function codeVersion(): string {
-  known ??= `${svcVersion}+${codeFingerprint(root)}`;
+  known ??= `${svcVersion}+${isBundled ? bundledFingerprint() : codeFingerprint(programFile('.'))}`;
   return known;
+}
+
+/** File of a bundle that holds the fingerprint of the checkout it was made from. */
+export const fingerprintFile = 'fingerprint';
+
+function bundledFingerprint(): string {
+  return readFileSync(programFile(fingerprintFile), 'utf8').trim();
 }
 
 /** Twelve hex digits that tell the code of one checkout from that of another. */

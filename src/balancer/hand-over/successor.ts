@@ -1,8 +1,6 @@
 import { spawn } from 'node:child_process';
-import { fileURLToPath } from 'node:url';
 import type { Clock } from '../../shared/clock.ts';
-
-const mainScript = fileURLToPath(new URL('../main.ts', import.meta.url));
+import { programEntry } from '../../shared/program-files.ts';
 
 /** Descriptors 0 to 2 are the standard ones. */
 const firstInherited = 3;
@@ -29,7 +27,7 @@ export interface Inherited {
  */
 export function startSuccessor(inheritance: Inheritance, clock: Clock, timeoutMs: number): Promise<number> {
   const { configPath, fds, predecessors } = inheritance;
-  const argv = [...process.execArgv, mainScript, configPath, String(fds.length), String(predecessors)];
+  const argv = [...process.execArgv, programEntry('balancer/main'), configPath, String(fds.length), String(predecessors)];
   const child = spawn(process.execPath, argv, { detached: true, stdio: ['ignore', 'inherit', 'inherit', ...fds, 'ipc'] });
   return new Promise((resolve, reject) => {
     const cancel = clock.after(timeoutMs, () => {

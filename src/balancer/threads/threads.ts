@@ -2,11 +2,10 @@ import type { BalancerConfig } from '../../domain/balancer-link.ts';
 import type { Clock } from '../../shared/clock.ts';
 import type { Logger } from '../../shared/log.ts';
 import type { SuspectReason } from '../exchange/balancer-context.ts';
+import { threadEntry } from '../../shared/program-files.ts';
 import type { Board } from '../board/board.ts';
 import { ServingThread } from './serving-thread.ts';
 import type { Listening, SetOrder, ThreadNews, ThreadOrder } from './thread-messages.ts';
-
-const threadScript = new URL('thread.ts', import.meta.url);
 
 const firstBackoffMs = 50;
 const longestBackoffMs = 10_000;
@@ -141,7 +140,7 @@ export class Threads {
   }
 
   #begin(seat: Seat, index: number, listening: readonly Listening[]): void {
-    const { config, board, metrics, maxConnections, script = threadScript, clock } = this.#options;
+    const { config, board, metrics, maxConnections, script = threadEntry('balancer/threads/thread'), clock } = this.#options;
     const setup = { config, thread: index, board: board.memory, metrics, listening, replicas: this.#newest, maxConnections };
     seat.startedAt = clock.monotonic();
     const thread: ServingThread = new ServingThread(script, setup, {

@@ -1,9 +1,9 @@
 import { chmodSync, copyFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { fileURLToPath } from 'node:url';
 import { dirname } from 'node:path';
 import { shellQuote } from '../../remote/shell-quote.ts';
 import { envVar } from '../../shared/env.ts';
 import type { HomePaths } from '../../shared/paths.ts';
+import { programEntry, programFile } from '../../shared/program-files.ts';
 import type { IsolationKind, OutboundKind } from './isolation-kinds.ts';
 import type { MachineFiles } from './machine-record.ts';
 
@@ -16,8 +16,6 @@ const proxyPort = 61_080;
 /** Where slirp4netns answers names (slirp4netns(1)), and where enter.sh tells pasta to. */
 const nameServer = '10.0.2.3';
 
-const nodeFile = (name: string): string => fileURLToPath(new URL(`../../node/${name}`, import.meta.url));
-
 /**
  * Fills a machine's folder with what entering its isolation needs. Scripts are copied, as a shell reads them while they run and a newer version of
  * svc may replace its own.
@@ -27,8 +25,8 @@ export function writeEnterFiles(files: MachineFiles, paths: HomePaths, isolation
   if (isolation === 'none') return;
   mkdirSync(files.tmp, { recursive: true });
   chmodSync(files.tmp, 0o1777);
-  copyFileSync(nodeFile('enter.sh'), files.enter);
-  copyFileSync(nodeFile('forwarder.mjs'), files.forwarder);
+  copyFileSync(programFile('src/node/enter.sh'), files.enter);
+  copyFileSync(programFile('src/node/forwarder.mjs'), files.forwarder);
   if (outbound === 'slirp4netns' || outbound === 'pasta')
     writeFileSync(
       files.resolvConf,
@@ -44,7 +42,7 @@ ${searchLines()}`,
     outbound,
     proxy_socket: files.proxySocket,
     proxy_port: String(proxyPort),
-    egress: nodeFile('egress.ts'),
+    egress: programEntry('node/egress'),
   };
   const lines = Object.entries(settings).map(([name, value]) => `svc_${name}=${shellQuote(value)}\n`);
   writeFileSync(files.enterConf, lines.join(''), { mode: 0o600 });

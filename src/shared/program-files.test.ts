@@ -1,0 +1,22 @@
+import { existsSync } from 'node:fs';
+import { expect, test } from 'vitest';
+import { entryPath, programEntries, programEntry, programFile, threadEntry } from './program-files.ts';
+
+test.each(programEntries)('%s is a file of this checkout', (entry) => {
+  expect(existsSync(programEntry(entry))).toBe(true);
+  expect(existsSync(threadEntry(entry))).toBe(true);
+});
+
+test('what is copied to machines is a file of this checkout', () => {
+  for (const name of ['src/node/runner.sh', 'package.json']) expect(existsSync(programFile(name))).toBe(true);
+});
+
+test('the entries of a bundle lie beside each other, two levels below its folder', () => {
+  expect(programEntries.map((entry) => entryPath(entry, true))).toEqual([
+    'src/bundle/balancer-main.js',
+    'src/bundle/balancer-threads-thread.js',
+    'src/bundle/controller-main.js',
+    'src/bundle/controller-service-main.js',
+    'src/bundle/node-egress.js',
+  ]);
+});
