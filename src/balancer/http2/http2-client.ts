@@ -62,6 +62,11 @@ export class Http2Client implements ExchangeClient, Timed {
     this.#stream.on('data', (chunk: Buffer) => this.#guarded(() => this.#onData(chunk)));
   }
 
+  /** Of the request's body: read off the connection, and not passed on. */
+  get heldBytes(): number {
+    return this.#stream.readableLength;
+  }
+
   /** Ends it at once. */
   destroy(): void {
     this.#onGone();

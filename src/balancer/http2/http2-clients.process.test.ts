@@ -286,31 +286,31 @@ test('a client that does not read makes the replica wait and holds little memory
   });
 });
 
-test('an upload that the replica does not take stops, and arrives whole once it does', async () => {
+test('uploads that the replica does not take stop, are no flood, and arrive whole once it does', async () => {
   const size = 8_000_000;
-  let take: (() => void) | undefined;
+  const takes: (() => void)[] = [];
   const slow = httpReplica((request, response) => {
     let bytes = 0;
-    take = () => {
+    takes.push(() => {
       request.on('data', (chunk: Buffer) => {
         bytes += chunk.length;
       });
       request.on('end', () => response.end(String(bytes)));
-    };
+    });
   });
-  await withReplicas([slow], async (replica) => {
-    await withTlsBalancer([replica?.port ?? 0], async (_, url) => {
+  await withReplicas([slow], async ({ port } = noReplica) => {
+    await withTlsBalancer([port], async (_, url) => {
       await withHttp2(url, async (client) => {
-        const call = client.call({ ':path': '/', ':method': 'POST' });
-        let isWritten = false;
-        call.stream.end(Buffer.alloc(size), () => {
-          isWritten = true;
-        });
-        await waitFor('the request to arrive', () => replica?.connections.size === 1);
-        await sleep(500);
-        expect(isWritten).toBe(false);
-        take?.();
-        expect((await call.done).body.toString()).toBe(String(size));
+        const calls = Array.from({ length: 3 }, () => client.call({ ':path': '/', ':method': 'POST' }));
+        let written = 0;
+        for (const { stream } of calls) stream.end(Buffer.alloc(size), () => (written += 1));
+        await waitFor('the requests to arrive', () => takes.length === calls.length);
+        // Longer than from one look for floods to the next but one.
+        await sleep(1_500);
+        expect([written, client.goaways]).toEqual([0, []]);
+        for (const take of takes) take();
+        const responses = await Promise.all(calls.map(({ done }) => done));
+        expect(responses.map(({ body }) => body.toString())).toEqual(calls.map(() => String(size)));
       });
     });
   });

@@ -92,8 +92,15 @@ export class Http2Connection implements ServedConnection, Http2ClientOwner, Time
   onDeadline(): void {
     const { deadlines } = this.context;
     this.deadlineAt = deadlines.in(lookEveryMs);
-    if (this.work.isWasted(this.#socket.bytesRead, deadlines.now)) this.turnAway();
+    if (this.work.isWasted(this.#socket.bytesRead, this.#heldBytes, deadlines.now)) this.turnAway();
     else if (this.#clients.size === 0 && this.#idleUntil <= deadlines.now) this.#giveUp();
+  }
+
+  /** Of bodies that were read and wait for their replicas. */
+  get #heldBytes(): number {
+    let bytes = 0;
+    for (const client of this.#clients) bytes += client.heldBytes;
+    return bytes;
   }
 
   /** An idle client is told so first; one that does not take even that is cut off. */

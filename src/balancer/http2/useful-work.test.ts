@@ -16,7 +16,7 @@ test('a connection that carries requests and bodies is never wasted, however muc
         read += 2 * 13;
       }
     }
-    expect(work.isWasted(read, second * 1_000)).toBe(false);
+    expect(work.isWasted(read, 0, second * 1_000)).toBe(false);
   }
 });
 
@@ -26,20 +26,20 @@ test('a long answer allows the WINDOW_UPDATE frames that it needs, and an idle c
   for (let second = 1; second <= 100; second += 1) {
     work.answer(16_384 * 1_000);
     read += 1_000 * 2 * 13;
-    expect(work.isWasted(read, second * 1_000)).toBe(false);
+    expect(work.isWasted(read, 0, second * 1_000)).toBe(false);
   }
   for (let second = 101; second <= 200; second += 1) {
     read += 17;
-    expect(work.isWasted(read, second * 1_000)).toBe(false);
+    expect(work.isWasted(read, 0, second * 1_000)).toBe(false);
   }
 });
 
 test('bytes that serve nothing are noticed, at once when they are many and later when they are fewer', () => {
-  expect(new UsefulWork(0).isWasted(60_000, 0)).toBe(false);
-  expect(new UsefulWork(0).isWasted(70_000, 0)).toBe(true);
+  expect(new UsefulWork(0).isWasted(60_000, 0, 0)).toBe(false);
+  expect(new UsefulWork(0).isWasted(70_000, 0, 0)).toBe(true);
   const slow = new UsefulWork(0);
   let seconds = 0;
-  while (!slow.isWasted(seconds * 8_192, seconds * 1_000)) seconds += 1;
+  while (!slow.isWasted(seconds * 8_192, 0, seconds * 1_000)) seconds += 1;
   expect(seconds).toBeGreaterThan(10);
   expect(seconds).toBeLessThan(20);
 });
@@ -47,6 +47,27 @@ test('bytes that serve nothing are noticed, at once when they are many and later
 test('what a busy time left over is not saved up for a flood', () => {
   const work = new UsefulWork(0);
   for (let request = 0; request < 10_000; request += 1) work.request(1_000);
-  expect(work.isWasted(100_000, 1_000)).toBe(false);
-  expect(work.isWasted(100_000 + 70_000, 1_000)).toBe(true);
+  expect(work.isWasted(100_000, 0, 1_000)).toBe(false);
+  expect(work.isWasted(100_000 + 70_000, 0, 1_000)).toBe(true);
+});
+
+test('bodies that no replica takes are no waste while they wait, nor when they go on', () => {
+  const work = new UsefulWork(0);
+  const [uploads, pieces, bytes] = [100, 4, 16_384];
+  for (let upload = 0; upload < uploads; upload += 1) work.request(400);
+  const held = uploads * pieces * bytes;
+  const read = uploads * 209 + held + uploads * pieces * 9;
+  for (let second = 1; second <= 10; second += 1) expect(work.isWasted(read, held, second * 1_000)).toBe(false);
+  for (let piece = 0; piece < uploads * pieces; piece += 1) work.piece(bytes);
+  expect(work.isWasted(read, 0, 11_000)).toBe(false);
+  expect(work.isWasted(read + 70_000, 0, 11_000)).toBe(true);
+});
+
+test('nor are the many frames that small pieces of a body came in, but a flood beside them is', () => {
+  const work = new UsefulWork(0);
+  work.request(400);
+  const [pieces, bytes] = [10_000, 9];
+  const [held, read] = [pieces * bytes, 209 + pieces * (bytes + 9)];
+  expect(work.isWasted(read, held, 0)).toBe(false);
+  expect(work.isWasted(read + 170_000, held, 0)).toBe(true);
 });

@@ -40,14 +40,19 @@ export class UsefulWork {
     this.#explained += bytesPerAnswer + Math.ceil(bytes / bodyBytesPerByte);
   }
 
-  /** Whether too much of what was read, `bytesRead` since the beginning, was for nothing. */
-  isWasted(bytesRead: number, now: number): boolean {
+  /**
+   * Whether too much of what was read, `bytesRead` since the beginning, was for nothing. `heldBytes` of it belong to bodies and wait until a replica
+   * takes them; they are told of as pieces when they go on.
+   */
+  isWasted(bytesRead: number, heldBytes: number, now: number): boolean {
     const refill = ((now - this.#accountedAt) / 1_000) * bytesPerSecond;
+    const read = bytesRead - heldBytes;
     this.#accountedAt = now;
-    this.#allowance += refill - (bytesRead - this.#read) + this.#explained;
+    this.#allowance += refill - (read - this.#read) + this.#explained;
     this.#allowance = Math.min(burstBytes, this.#allowance);
-    this.#read = bytesRead;
+    this.#read = read;
     this.#explained = 0;
-    return this.#allowance < 0;
+    // The heads of the frames that they came in were read too, and nobody knows how many there are.
+    return this.#allowance + heldBytes < 0;
   }
 }
