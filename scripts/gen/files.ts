@@ -1,4 +1,5 @@
 import { configSection } from '../../src/spec/schema/config.ts';
+import { sshPoolsSection } from '../../src/spec/schema/ssh-pools.ts';
 import { taskSection } from '../../src/spec/schema/task.ts';
 import { renderApiDocs, renderOpenApi } from './api-page.ts';
 import { renderCliPage } from './cli-page.ts';
@@ -21,6 +22,7 @@ export interface GeneratedFile {
 export const generatedFiles: readonly GeneratedFile[] = [
   { path: 'schemas/task.schema.json', render: () => renderJsonSchema(toJsonSchema(taskSection, 'svc task or service file')) },
   { path: 'schemas/config.schema.json', render: () => renderJsonSchema(toJsonSchema(configSection, 'svc configuration')) },
+  { path: 'schemas/ssh-pools.schema.json', render: () => renderJsonSchema(toJsonSchema(sshPoolsSection, 'svc pools of SSH hosts')) },
   { path: 'docs/reference/yaml.md', render: renderYamlPage },
   { path: 'docs/reference/config.md', render: renderConfigPage },
   { path: 'docs/reference/states.md', render: renderStatesPage },

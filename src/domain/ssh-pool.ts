@@ -2,6 +2,9 @@
 export interface SshPool {
   /** As in `infra: ssh/NAME`. */
   readonly name: string;
+  /** The file it was read from, to tell the user. */
+  readonly file: string;
+  /** At least one. */
   readonly hosts: readonly SshHost[];
 }
 
