@@ -1,0 +1,20 @@
+/** What a controller knows of the machine it runs on when that was chosen for it. On the machine one sits at there is nothing to know. */
+export interface ControllerHost {
+  /** Name or address at which clients reach endpoints. */
+  readonly publicHost: string;
+  /** Addresses from which it connects to replicas: machines let nobody else in. */
+  readonly addresses: readonly string[];
+  readonly place: ControllerPlace;
+  /** What follows when nothing has needed it for a while: the machine is switched off, or only the controller ends. */
+  readonly whenIdle: 'power-off' | 'exit';
+}
+
+/** Where a controller's machine is, and what it costs. */
+export interface ControllerPlace {
+  readonly provider: string;
+  readonly region: string;
+  readonly zone: string | null;
+  readonly instanceType: string;
+  /** US dollars. */
+  readonly hourlyUsd: number;
+}

@@ -1,0 +1,32 @@
+import { expect, test } from 'vitest';
+import { someResources } from '../../test/support/builders.ts';
+import { chooseController } from './controller-placement.ts';
+
+test('without a configuration it is here as long as no other place is enabled', () => {
+  expect(chooseController(undefined, ['local'])).toEqual({ kind: 'here' });
+  expect(chooseController(undefined, [])).toEqual({ kind: 'here' });
+});
+
+test('without a configuration an enabled place gets a small machine on demand', () => {
+  const choice = chooseController(undefined, ['local', 'aws']);
+  expect(choice).toMatchObject({
+    kind: 'elsewhere',
+    alternatives: { order: 'any', choices: [{ cpus: { value: 4, atLeast: true }, useSpot: false, diskSizeGb: 200, cloud: undefined }] },
+  });
+});
+
+test('a configuration that names this machine keeps it here, whatever is enabled', () => {
+  const configured = { order: 'any', choices: [someResources({ cloud: 'local' })] } as const;
+  expect(chooseController(configured, ['local', 'aws'])).toEqual({ kind: 'here' });
+});
+
+test('a configuration is taken as it is, with four vCPUs where it asks for no size', () => {
+  const sized = someResources({ cloud: 'aws', cpus: { value: 2, atLeast: false } });
+  const unsized = someResources({ cloud: 'ssh', region: 'rack' });
+  const typed = someResources({ cloud: 'aws', instanceType: 't3.large' });
+  const choice = chooseController({ order: 'ordered', choices: [sized, unsized, typed] }, ['local']);
+  expect(choice).toEqual({
+    kind: 'elsewhere',
+    alternatives: { order: 'ordered', choices: [sized, { ...unsized, cpus: { value: 4, atLeast: true } }, typed] },
+  });
+});

@@ -1,0 +1,33 @@
+import { expect, test } from 'vitest';
+import { aServiceSpec, aTask } from '../../test/support/builders.ts';
+import { uploadsOf, withUploads } from './upload-layout.ts';
+
+const tls = { keyfile: '/home/me/key.pem', certfile: '/home/me/chain.pem' };
+const task = aTask({
+  workdir: { kind: 'path', path: '/home/me/app' },
+  fileMounts: [
+    { target: 'a', source: { kind: 'bucket', uri: 's3://b/a', mode: 'COPY' } },
+    { target: 'b', source: { kind: 'path', path: '/data/b' } },
+  ],
+  service: aServiceSpec({ tls }),
+});
+
+test('what a task needs of the client is brought, and found again where it was brought to', () => {
+  const folder = '/home/c/uploads/1';
+  const moved = withUploads(task, folder);
+  const targets = new Map(uploadsOf(task).map(({ source, target }) => [source, `${folder}/${target}`]));
+  expect(moved.workdir).toEqual({ kind: 'path', path: targets.get('/home/me/app') });
+  expect(moved.fileMounts[1]?.source).toEqual({ kind: 'path', path: targets.get('/data/b') });
+  expect(moved.service?.tls).toEqual({ keyfile: targets.get(tls.keyfile), certfile: targets.get(tls.certfile) });
+  expect(moved.fileMounts[0]).toEqual(task.fileMounts[0]);
+});
+
+test('only the keys of the endpoint are secret', () => {
+  expect(uploadsOf(task).flatMap(({ source, secret }) => (secret ? [source] : []))).toEqual([tls.keyfile, tls.certfile]);
+});
+
+test('a task without files needs nothing and stays as it is', () => {
+  const plain = aTask();
+  expect(uploadsOf(plain)).toEqual([]);
+  expect(withUploads(plain, '/x')).toEqual(plain);
+});
