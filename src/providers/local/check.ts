@@ -1,9 +1,10 @@
 import type { LocalConfig } from '../../domain/config.ts';
+import { describeGpus } from '../../domain/gpus.ts';
+import { isolationNames, outboundNames } from '../../remote/isolation/kinds.ts';
 import { SvcError } from '../../shared/errors.ts';
 import type { ProviderCheck } from '../provider.ts';
-import { describeGpus, findGpus } from './gpus.ts';
+import { findGpus } from './gpus.ts';
 import { chooseIsolation, type IsolationChoice, type IsolationContext } from './isolation.ts';
-import { isolationNames, outboundNames } from './isolation-kinds.ts';
 
 /** This computer as `svc check` shows it. */
 export async function checkLocal(context: IsolationContext, settings: LocalConfig): Promise<ProviderCheck> {

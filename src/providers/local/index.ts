@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { statfsSync } from 'node:fs';
 import { availableParallelism, totalmem } from 'node:os';
 import type { LocalConfig, LocalRegion } from '../../domain/config.ts';
+import { matchingGpus, type Gpu } from '../../domain/gpus.ts';
 import type { Resources } from '../../domain/task.ts';
 import { LocalRemote } from '../../remote/local.ts';
 import type { Remote } from '../../remote/remote.ts';
@@ -21,7 +22,7 @@ import {
 } from '../provider.ts';
 import type { ProviderContext } from '../registry.ts';
 import { checkLocal } from './check.ts';
-import { findGpus, matchingGpus, type Gpu } from './gpus.ts';
+import { findGpus } from './gpus.ts';
 import { chooseIsolation } from './isolation.ts';
 import { machineEnvironment } from './machine-environment.ts';
 import { withMachineLock } from './machine-lock.ts';

@@ -1,5 +1,5 @@
 import { accessSync, constants, readFileSync } from 'node:fs';
-import type { IsolationKind, OutboundKind } from './isolation-kinds.ts';
+import type { IsolationKind, OutboundKind } from '../../remote/isolation/kinds.ts';
 
 function setting(path: string): string | undefined {
   try {

@@ -1,13 +1,14 @@
 import { mkdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import type { LocalIsolation } from '../../domain/config.ts';
+import { enterComplaint } from '../../remote/isolation/enter-settings.ts';
+import { isolationKinds, isolationNames, type IsolationKind, type OutboundKind } from '../../remote/isolation/kinds.ts';
 import { runCommand } from '../../remote/run-command.ts';
 import type { Clock } from '../../shared/clock.ts';
 import { envVar, wholeEnv } from '../../shared/env.ts';
 import { SvcError } from '../../shared/errors.ts';
 import type { HomePaths } from '../../shared/paths.ts';
 import { randomHex } from '../../shared/random-hex.ts';
-import { isolationKinds, isolationNames, type IsolationKind, type OutboundKind } from './isolation-kinds.ts';
 import { remediesFor } from './isolation-remedies.ts';
 import { writeEnterFiles } from './machine-files.ts';
 import { filesIn } from './machine-record.ts';
@@ -121,20 +122,14 @@ async function tryEntering(
     writeEnterFiles(files, context.paths, kind, outbound);
     const result = await runCommand(['sh', files.enter, ...argv], { env: wholeEnv(), clock: context.clock, timeoutMs: tryTimeoutMs });
     if (result.exitCode === 0) return undefined;
-    return lastLine(result.stderr) ?? lastLine(readIfThere(join(dir, 'outbound.log'))) ?? `it ended with exit code ${result.exitCode}`;
+    return (
+      enterComplaint(result.stderr) ??
+      enterComplaint(readIfThere(join(dir, 'outbound.log'))) ??
+      `it ended with exit code ${result.exitCode}`
+    );
   } finally {
     rmSync(dir, { recursive: true, force: true });
   }
-}
-
-/** The last line of what a command complained about, without the place in our script. */
-function lastLine(text: string): string | undefined {
-  const line = text
-    .trim()
-    .split('\n')
-    .at(-1)
-    ?.replace(/^.*enter\.sh: (?:line )?(?:\d+: )?(?:exec: )?/, '');
-  return line === '' ? undefined : line;
 }
 
 function readIfThere(path: string): string {

@@ -293,7 +293,7 @@ test('without isolation each machine has a port of its own, and check says why',
   await withLocalPlace({ isolation: 'none' }, async (place) => {
     expect((await place.provider.check({})).sharedPorts).toBe('isolation is turned off on this computer');
     const [a, b] = [(await place.machine('a')).remote, (await place.machine('b')).remote];
-    expect(a.address(8080)).toEqual({ kind: 'tcp', host: '127.0.0.1', port: Number(a.environment['SVC_REPLICA_PORT']) });
+    expect(await a.address(8080)).toEqual({ kind: 'tcp', host: '127.0.0.1', port: Number(a.environment['SVC_REPLICA_PORT']) });
     expect(a.environment['SVC_REPLICA_PORT']).not.toBe(b.environment['SVC_REPLICA_PORT']);
   });
 });

@@ -1,20 +1,11 @@
 import { chmodSync, copyFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { shellQuote } from '../../remote/shell-quote.ts';
+import { enterConf, insideResolvConf } from '../../remote/isolation/enter-settings.ts';
+import type { IsolationKind, OutboundKind } from '../../remote/isolation/kinds.ts';
 import { envVar } from '../../shared/env.ts';
 import type { HomePaths } from '../../shared/paths.ts';
 import { programEntry, programFile } from '../../shared/program-files.ts';
-import type { IsolationKind, OutboundKind } from './isolation-kinds.ts';
 import type { MachineFiles } from './machine-record.ts';
-
-/** The address a machine has inside its network, from the block that is never routed on the internet (RFC 6598). */
-export const insideAddress = '100.64.0.1';
-
-/** Where programs inside find the proxy; above the range that systems take ephemeral ports from. */
-const proxyPort = 61_080;
-
-/** Where slirp4netns answers names (slirp4netns(1)), and where enter.sh tells pasta to. */
-const nameServer = '10.0.2.3';
 
 /**
  * Fills a machine's folder with what entering its isolation needs. Scripts are copied, as a shell reads them while they run and a newer version of
@@ -27,25 +18,18 @@ export function writeEnterFiles(files: MachineFiles, paths: HomePaths, isolation
   chmodSync(files.tmp, 0o1777);
   copyFileSync(programFile('src/node/enter.sh'), files.enter);
   copyFileSync(programFile('src/node/forwarder.mjs'), files.forwarder);
-  if (outbound === 'slirp4netns' || outbound === 'pasta')
-    writeFileSync(
-      files.resolvConf,
-      `nameserver ${nameServer}
-${searchLines()}`,
-    );
-  const settings: Readonly<Record<string, string>> = {
-    kind: isolation,
+  const resolvConf = insideResolvConf(outbound, hostResolvConf());
+  if (resolvConf !== undefined) writeFileSync(files.resolvConf, resolvConf);
+  const settings = {
+    isolation,
+    outbound,
     node: process.execPath,
     socket: files.socket,
-    address: insideAddress,
-    keep: keptBelowTmp(paths).join('\n'),
-    outbound,
-    proxy_socket: files.proxySocket,
-    proxy_port: String(proxyPort),
+    proxySocket: files.proxySocket,
     egress: programEntry('node/egress'),
+    keep: keptBelowTmp(paths),
   };
-  const lines = Object.entries(settings).map(([name, value]) => `svc_${name}=${shellQuote(value)}\n`);
-  writeFileSync(files.enterConf, lines.join(''), { mode: 0o600 });
+  writeFileSync(files.enterConf, enterConf(settings), { mode: 0o600 });
 }
 
 /** Folders that a program needs although they lie below /tmp, of which it sees its own. */
@@ -54,14 +38,9 @@ function keptBelowTmp(paths: HomePaths): readonly string[] {
   return [...new Set(needed)].filter((dir) => dir.startsWith('/tmp/'));
 }
 
-/** How the host completes short names; its servers are of no use inside. */
-function searchLines(): string {
+function hostResolvConf(): string {
   try {
-    const lines = readFileSync('/etc/resolv.conf', 'utf8').split('\n');
-    return lines
-      .filter((line) => /^(?:search|domain|options)\s/.test(line))
-      .map((line) => `${line}\n`)
-      .join('');
+    return readFileSync('/etc/resolv.conf', 'utf8');
   } catch {
     // A host without the file completes nothing.
     return '';

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
+import type { IsolationKind, OutboundKind } from '../../remote/isolation/kinds.ts';
 import type { HomePaths } from '../../shared/paths.ts';
 import type { MachineId } from '../provider.ts';
-import type { IsolationKind, OutboundKind } from './isolation-kinds.ts';
 
 /** A local machine as its `machine.json` remembers it: everything needed to use it, and to remove it whatever state it is in. */
 export interface MachineRecord {

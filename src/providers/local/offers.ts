@@ -1,7 +1,7 @@
 import type { LocalRegion } from '../../domain/config.ts';
+import { describeGpus, matchingGpus, wantedGpuCount, type Gpu } from '../../domain/gpus.ts';
 import type { Amount, Resources } from '../../domain/task.ts';
 import type { Offer, OfferList } from '../provider.ts';
-import { describeGpus, matchingGpus, wantedGpuCount, type Gpu } from './gpus.ts';
 
 /** What this computer has. */
 export interface LocalFacts {
