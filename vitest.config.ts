@@ -1,9 +1,10 @@
 import { defineConfig } from 'vitest/config';
 
 const processTests = [
-  'src/{balancer,providers,remote,controller,store,api,cli,provision,node,shared,spec}/**/*.process.test.ts',
+  'src/{balancer,buckets,providers,remote,controller,store,api,cli,provision,node,shared,spec}/**/*.process.test.ts',
   'test/architecture/**/*.test.ts',
   'test/fuzz/**/*.test.ts',
+  'test/fakes/**/*.test.ts',
 ];
 
 // Set by .ci/run, which adds up what the suites report.

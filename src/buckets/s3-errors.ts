@@ -1,0 +1,68 @@
+import type { ErrorCode } from '../shared/error-codes.ts';
+import { messageOf, SvcError } from '../shared/errors.ts';
+
+// Codes of https://docs.aws.amazon.com/AmazonS3/latest/API/ErrorResponses.html, and names that the SDK's own chain of credentials throws.
+const credentialFaults = new Set([
+  'CredentialsProviderError',
+  'TokenProviderError',
+  'AuthorizationHeaderMalformed',
+  'ExpiredToken',
+  'ExpiredTokenException',
+  'InvalidAccessKeyId',
+  'InvalidToken',
+  'SignatureDoesNotMatch',
+  'TokenRefreshRequired',
+  'UnrecognizedClientException',
+]);
+const denials = new Set(['AccessDenied', 'AccessDeniedException', 'AccountProblem', 'AllAccessDisabled', 'Forbidden', 'NotSignedUp']);
+
+/** The code that S3 or the SDK gave a failure, such as `NoSuchKey`; empty for what is neither's. */
+export function s3Code(error: unknown): string {
+  return error instanceof Error ? error.name : '';
+}
+
+/** The HTTP status of S3's answer; undefined when there was none. */
+export function s3Status(error: unknown): number | undefined {
+  if (!(error instanceof Error) || !('$metadata' in error)) return undefined;
+  const metadata = error.$metadata;
+  if (typeof metadata !== 'object' || metadata === null || !('httpStatusCode' in metadata)) return undefined;
+  return typeof metadata.httpStatusCode === 'number' ? metadata.httpStatusCode : undefined;
+}
+
+/** Whether what was asked for is not there. */
+export function isMissing(error: unknown): boolean {
+  return ['NoSuchBucket', 'NoSuchKey', 'NoSuchUpload', 'NotFound'].includes(s3Code(error)) || s3Status(error) === 404;
+}
+
+/** Whether a service that speaks S3's protocol does not know this part of it. */
+export function isUnknownThere(error: unknown): boolean {
+  return ['NotImplemented', 'MethodNotAllowed'].includes(s3Code(error)) || [405, 501].includes(s3Status(error) ?? 0);
+}
+
+/** Runs one step; a failure becomes an error that users understand. `what` is what was to be done, after "Cannot". */
+export async function guardS3<Result>(what: string, act: () => Promise<Result>): Promise<Result> {
+  try {
+    return await act();
+  } catch (error) {
+    if (error instanceof SvcError || s3Code(error) === 'AbortError') throw error;
+    const code = codeOf(error);
+    const hint = code === 'SVC_BUCKET' && s3Code(error) === 'NoSuchBucket' ? 'Check the name of the bucket.' : undefined;
+    throw new SvcError(code, `Cannot ${what}: ${reasonOf(error)}`, { cause: error, hint });
+  }
+}
+
+function codeOf(error: unknown): ErrorCode {
+  const name = s3Code(error);
+  if (credentialFaults.has(name)) return 'SVC_CREDENTIALS';
+  if (denials.has(name) || s3Status(error) === 403) return 'SVC_DENIED';
+  return 'SVC_BUCKET';
+}
+
+/** The code beside the text, as S3's texts alone can be vague; answers to HEAD have no text at all. */
+function reasonOf(error: unknown): string {
+  const name = s3Code(error);
+  const text = messageOf(error);
+  const status = s3Status(error);
+  if (text === '' || text === name || text === 'UnknownError') return status === undefined ? name : `${name} (HTTP ${status})`;
+  return name === '' || name === 'Error' ? text : `${text} (${name})`;
+}
