@@ -90,6 +90,11 @@ const taskSource = {
   envs: z.record(z.string(), z.string()).describe('Values that replace or complete `envs` of the file'),
   secrets: z.record(z.string(), z.string()).describe('The same for `secrets`'),
   workdir: z.string().optional().describe('Absolute path that replaces the one in the file'),
+  upload: z
+    .string()
+    .regex(/^[0-9a-f]{16}-[0-9a-f]{8}$/)
+    .optional()
+    .describe("Folder below uploads/ of the controller's home to which a client on another machine brought the files that the task names"),
 };
 
 const named = z.strictObject({ name: z.string() });
@@ -119,6 +124,16 @@ export const contract = {
       clusters: z.int(),
       idleStopSeconds: z.number().nullable().describe('Seconds until it stops by itself; null while it is needed or when it never does'),
       log: z.string(),
+      place: z
+        .strictObject({
+          provider: z.string(),
+          region: z.string(),
+          zone: z.string().nullable(),
+          instanceType: z.string(),
+          hourlyUsd: z.number(),
+        })
+        .nullable()
+        .describe('Where its machine is; null on the machine where it was started by hand or by a command'),
     }),
   },
   stopController: {

@@ -19,6 +19,7 @@ const health: ApiHandlers['health'] = async () => ({
   startedAt: '2030-01-01T12:00:00.000Z',
   services: 1,
   serviceLimit: 16,
+  place: null,
   clusters: 0,
   idleStopSeconds: null,
   log: '/log',

@@ -14,6 +14,7 @@ import type { ServiceRecord } from '../store/records.ts';
 import type { DaemonContext } from './daemon-context.ts';
 import { checkMetricsPort, chooseEndpointPort } from './endpoint-port.ts';
 import { takeSnapshot } from './snapshot.ts';
+import { keepTlsFiles, withUploaded } from './uploads.ts';
 
 /** What `up` was asked for. */
 export interface ServiceRequest {
@@ -25,6 +26,8 @@ export interface ServiceRequest {
   readonly envs: Readonly<Record<string, string>>;
   readonly secrets: Readonly<Record<string, string>>;
   readonly workdir?: string | undefined;
+  /** See `withUploaded`. */
+  readonly upload?: string | undefined;
 }
 
 /** Tries for a generated name or a free port that somebody else takes at the same moment. */
@@ -35,7 +38,7 @@ const attempts = 8;
  * a crash leaves a recorded service with all its files, or a folder without a record, which the daemon removes.
  */
 export async function createService(context: DaemonContext, request: ServiceRequest): Promise<ServiceRecord> {
-  const task = parseTask({ ...request, workdir: request.workdir });
+  const task = withUploaded(parseTask({ ...request, workdir: request.workdir }), request.upload, context.paths);
   const { service: spec } = task;
   if (spec === undefined) {
     throw new SvcError('SVC_INVALID_TASK', `${request.file} has no 'service' section.`, {
@@ -57,7 +60,7 @@ export async function createService(context: DaemonContext, request: ServiceRequ
   context.creating.add(key);
   try {
     await takeSnapshot(task, files.versionDir(1), context.paths.home);
-    return await addRecords(context, request, task, key);
+    return await addRecords(context, request, await keepTlsFiles(task, request.upload, files.dir), key);
   } catch (error) {
     await rm(files.dir, { recursive: true, force: true });
     throw error;
@@ -68,7 +71,9 @@ export async function createService(context: DaemonContext, request: ServiceRequ
 
 async function addRecords(context: DaemonContext, request: ServiceRequest, task: Task, key: string): Promise<ServiceRecord> {
   const { store, clock } = context;
-  const host = (request.expose ?? task.service?.expose) === true ? '0.0.0.0' : '127.0.0.1';
+  // Nobody sits at a machine that was chosen for the controller: there an endpoint on loopback is of no use.
+  const isExposed = (request.expose ?? task.service?.expose) === true || context.host !== undefined;
+  const host = isExposed ? '0.0.0.0' : '127.0.0.1';
   const metricsPort = task.service?.loadBalancer.metricsPort;
   const wished = request.port ?? task.service?.loadBalancer.port;
   for (let attempt = 1; ; attempt += 1) {

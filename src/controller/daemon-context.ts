@@ -1,4 +1,5 @@
 import type { Config } from '../domain/config.ts';
+import type { ControllerHost } from '../domain/controller-host.ts';
 import type { Provider } from '../providers/provider.ts';
 import type { Clock } from '../shared/clock.ts';
 import type { Logger } from '../shared/log.ts';
@@ -17,6 +18,8 @@ export interface DaemonContext {
   readonly version: string;
   /** How many services this machine may run; see `domain/limits.ts`. */
   readonly serviceLimit: number;
+  /** Undefined on the machine one sits at. */
+  readonly host: ControllerHost | undefined;
   /** Keys of services that are being put up: their folders are there before their records. */
   readonly creating: Set<string>;
   config(): Promise<Config>;

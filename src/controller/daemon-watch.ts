@@ -6,9 +6,13 @@ import type { DaemonContext } from './daemon-context.ts';
 import { idleStopMs, nextIdle, type IdleState } from './idle-stop.ts';
 import type { ServiceProcesses } from './service-processes.ts';
 import { subjectEvent } from './subject-event.ts';
+import { removeOldUploads } from './uploads.ts';
 
 /** How often the daemon looks whether services came or went, ms. */
 const lookEveryMs = 250;
+
+/** How often old files of clients are removed, in passes: each ten minutes. */
+const passesPerCleanUp = 2_400;
 
 /** The daemon's own loop: processes for what exists, none for what is gone, and an end when nothing is left to do. */
 export class DaemonWatch implements Loop {
@@ -22,6 +26,7 @@ export class DaemonWatch implements Loop {
   #idle: IdleState = { since: null };
   #busy = 0;
   #wasReachable = false;
+  #passes = 0;
 
   /** `idleMinutes`: undefined never stops. */
   constructor(context: DaemonContext, processes: ServiceProcesses, clusters: Clusters, idleMinutes: number | undefined, stop: () => void) {
@@ -58,6 +63,8 @@ export class DaemonWatch implements Loop {
     const services = await store.services.list();
     for (const service of services) await this.#lookAfter(service);
     await this.#processes.removeGone();
+    if (this.#passes % passesPerCleanUp === 0) await removeOldUploads(this.#context.paths, clock.now());
+    this.#passes += 1;
     const isNeeded = services.length > 0 || this.#busy > 0 || this.#clusters.size > 0 || (await store.clusters.list()).length > 0;
     this.#idle = nextIdle(this.#idle, isNeeded, clock.monotonic());
     if (this.idleStopMs() === 0 || this.#isCutOff()) this.#stop();

@@ -53,7 +53,14 @@ export function createHandlers(deps: HandlerDeps): ApiHandlers {
   const viewIfThere = async (service: ServiceRecord): Promise<ServiceView | undefined> => {
     const version = await store.services.version(service.name, service.version);
     if (version === undefined) return undefined;
-    return serviceView(service, await store.replicas.list(service.name), version.task, processes.identities(service.key), clock.now());
+    return serviceView(
+      service,
+      await store.replicas.list(service.name),
+      version.task,
+      processes.identities(service.key),
+      clock.now(),
+      context.host?.publicHost,
+    );
   };
 
   const view = async (service: ServiceRecord): Promise<ServiceView> => {
@@ -75,6 +82,7 @@ export function createHandlers(deps: HandlerDeps): ApiHandlers {
         clusters: (await store.clusters.list()).length,
         idleStopSeconds: idle === null ? null : Math.ceil(idle / 1_000),
         log: paths.controllerLog,
+        place: context.host?.place ?? null,
       };
     },
     async stopController({ body }) {

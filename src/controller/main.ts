@@ -23,6 +23,8 @@ import type { DaemonContext } from './daemon-context.ts';
 import { DaemonWatch } from './daemon-watch.ts';
 import { createHandlers } from './handlers.ts';
 import { createProviderCache } from './provider-cache.ts';
+import { powerOff } from './power-off.ts';
+import { readHost } from './read-host.ts';
 import { ServiceProcesses } from './service-processes.ts';
 const gib = 1_073_741_824;
 
@@ -63,13 +65,19 @@ async function main(): Promise<void> {
     startedAt: clock.now(),
     version: svcVersion,
     serviceLimit: configuredLimit() ?? serviceLimit(availableParallelism(), totalmem() / gib),
+    host: readHost(paths.controllerHost),
     creating: new Set(),
     config,
     ...createProviderCache({ paths, clock, random: systemRandom, config, sshPools: () => loadSshPools(paths.sshPools) }),
   };
   const stop = new AbortController();
-  process.once('SIGTERM', () => stop.abort());
-  process.once('SIGINT', () => stop.abort());
+  let isToldToStop = false;
+  const stopAsTold = (): void => {
+    isToldToStop = true;
+    stop.abort();
+  };
+  process.once('SIGTERM', stopAsTold);
+  process.once('SIGINT', stopAsTold);
   process.on('unhandledRejection', (error) => log.error({ err: error }, 'a failure that nobody waited for'));
 
   const processes = new ServiceProcesses(context);
@@ -87,7 +95,7 @@ async function main(): Promise<void> {
       clusters,
       whileBusy: (work) => watch.whileBusy(work),
       idleStopMs: () => watch.idleStopMs(),
-      stop: () => clock.after(replyMs, () => stop.abort()),
+      stop: () => clock.after(replyMs, stopAsTold),
     }),
     log,
     clock,
@@ -98,11 +106,13 @@ async function main(): Promise<void> {
   const onError = (name: string, error: unknown): void => log.error({ err: error, loop: name }, 'a pass failed');
   await startLoop(watch, { clock, onError }, stop.signal).ended;
   log.info('the controller stops; services that exist go on');
-  if (watch.isIdle) writeFileAtomic(paths.idleMark, '');
+  const isDone = watch.isIdle;
+  if (isDone) writeFileAtomic(paths.idleMark, '');
   await api.close();
   await Promise.all([processes.release(), clusters.release()]);
   await store.close();
   lock.release();
+  if (isDone && !isToldToStop && context.host?.whenIdle === 'power-off') await powerOff(context);
 }
 
 /** How long services' processes may take to come up before commands are answered all the same, ms. */

@@ -49,6 +49,7 @@ export function serviceView(
   task: Task,
   processes: ServiceProcessIds,
   now: number,
+  publicHost?: string,
 ): ServiceView {
   const living = replicas.filter((replica) => isAlive(replica.state));
   const policy = task.service?.replicaPolicy;
@@ -61,7 +62,7 @@ export function serviceView(
     createdAt: isoTime(service.createdAt),
     firstReadyAt: isoOrNull(service.firstReadyAt),
     uptimeSeconds: service.firstReadyAt === null ? null : Math.max(0, Math.floor((now - service.firstReadyAt) / 1_000)),
-    endpoint: `${task.service?.tls === undefined ? 'http' : 'https'}://${endpointHost(service.host)}:${service.port}`,
+    endpoint: `${task.service?.tls === undefined ? 'http' : 'https'}://${endpointHost(service.host, publicHost)}:${service.port}`,
     exposed: service.host !== '127.0.0.1',
     replicasReady: replicas.filter((replica) => replica.state === 'READY').length,
     replicasTotal: replicas.filter((replica) => !isFailed(replica.state) && !isEnded(replica.state)).length,
@@ -78,8 +79,9 @@ export function serviceView(
 }
 
 /** All addresses cannot be dialled: shown is one by which others reach this machine, or loopback where it has none. */
-function endpointHost(host: string): string {
+function endpointHost(host: string, publicHost: string | undefined): string {
   if (host !== '0.0.0.0') return host;
+  if (publicHost !== undefined) return publicHost.includes(':') ? `[${publicHost}]` : publicHost;
   const addresses = Object.values(networkInterfaces()).flatMap((list) => list ?? []);
   return addresses.find(({ internal, family }) => !internal && family === 'IPv4')?.address ?? '127.0.0.1';
 }

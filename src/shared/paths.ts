@@ -30,6 +30,10 @@ export interface HomePaths {
   readonly catalogDir: string;
   /** Where the controller is when it is not on this machine. */
   readonly controllerRecord: string;
+  /** On the controller's own machine, when that was chosen for it: what it must know of it; see `domain/controller-host.ts`. */
+  readonly controllerHost: string;
+  /** What clients brought for services and clusters that are being put up; one folder each. */
+  readonly uploadsDir: string;
 }
 
 /** Pure: no folder is made here. */
@@ -53,6 +57,8 @@ export function homePaths(home: string, uid: number): HomePaths {
     sshDir: join(home, 'ssh'),
     catalogDir: join(home, 'catalog'),
     controllerRecord: join(home, 'controller.json'),
+    controllerHost: join(home, 'host.json'),
+    uploadsDir: join(home, 'uploads'),
   };
 }
 

@@ -72,6 +72,7 @@ export const aHealth: RouteReply<'health'> = {
   startedAt: at,
   services: 0,
   serviceLimit: 16,
+  place: null,
   clusters: 0,
   idleStopSeconds: null,
   log: '/log',

@@ -92,6 +92,7 @@ export function aHealthReply(change: Partial<RouteReply<'health'>> = {}): RouteR
     startedAt: '2030-01-01T11:00:00.000Z',
     services: 1,
     serviceLimit: 16,
+    place: null,
     clusters: 0,
     idleStopSeconds: null,
     log: '/home/ann/.svc/controller.log',

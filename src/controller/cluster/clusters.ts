@@ -13,6 +13,7 @@ import type { ServiceRequest } from '../create-service.ts';
 import type { DaemonContext } from '../daemon-context.ts';
 import { foldersIn } from '../folders-in.ts';
 import { takeSnapshot } from '../snapshot.ts';
+import { withUploaded } from '../uploads.ts';
 import { ClusterDriver } from './cluster-driver.ts';
 import { clusterPaths } from './cluster-paths.ts';
 import { subjectEvent } from '../subject-event.ts';
@@ -85,7 +86,7 @@ export class Clusters {
   /** Records a job, and the cluster for it unless it exists; from there its driver takes over. */
   async launch(request: LaunchRequest): Promise<{ readonly cluster: ClusterRecord; readonly job: JobRecord }> {
     const { store, paths, clock } = this.#context;
-    const parsed = parseTask({ ...request, workdir: request.workdir });
+    const parsed = withUploaded(parseTask({ ...request, workdir: request.workdir }), request.upload, paths);
     const task = request.mode === 'exec' ? { ...parsed, setup: undefined } : parsed;
     refuseUnsupported({ ...task, service: undefined }, request);
     await checkTaskFiles(task, request);

@@ -1,0 +1,21 @@
+import { runCommand } from '../remote/run-command.ts';
+import { wholeEnv } from '../shared/env.ts';
+import type { DaemonContext } from './daemon-context.ts';
+
+/** How long a machine may take to begin to go down, ms. */
+const timeoutMs = 20_000;
+
+/** As root or through sudo, by whatever the system has for it. */
+const script = `
+for command in "systemctl poweroff" "shutdown -h now" poweroff; do
+  if [ "$(id -u)" = 0 ]; then $command && exit 0; else sudo -n $command && exit 0; fi
+done
+exit 1`;
+
+/** Switches this machine off: one that nobody needs costs money. Where that is not allowed it stays, and the log says so. */
+export async function powerOff({ clock, log }: Pick<DaemonContext, 'clock' | 'log'>): Promise<void> {
+  log.info('nothing needs the controller: its machine is switched off');
+  const { exitCode, stderr } = await runCommand(['sh', '-c', script], { env: wholeEnv(), clock, timeoutMs });
+  if (exitCode !== 0)
+    log.error({ stderr: stderr.slice(-500) }, 'the machine of the controller cannot be switched off and goes on costing money');
+}
