@@ -20,7 +20,8 @@ export async function makeBundle(dir: string): Promise<void> {
   const draft = `${dir}.${randomHex(8)}`;
   try {
     await compile(draft);
-    for (const name of copied) cpSync(programFile(name), join(draft, name), { recursive: true, filter: (path) => !path.endsWith('.test.ts') });
+    for (const name of copied)
+      cpSync(programFile(name), join(draft, name), { recursive: true, filter: (path) => !path.endsWith('.test.ts') });
     writeFileSync(join(draft, fingerprintFile), `${codeFingerprint(programFile('.'))}\n`);
     writeFileSync(join(draft, checksumFile), checksums(draft));
     mkdirSync(dirname(dir), { recursive: true, mode: 0o700 });

@@ -1,0 +1,73 @@
+import { readFileSync, rmSync } from 'node:fs';
+import type { ControllerPlace } from '../domain/controller-host.ts';
+import { writeFileAtomic } from '../shared/atomic-file.ts';
+import { hasErrno, SvcError } from '../shared/errors.ts';
+import { isObject } from '../shared/is-object.ts';
+
+/** The controller on another machine, from the intent to have it until it is gone. */
+export interface ControllerRecord {
+  /** Idempotency key given to the place; written before anything is asked for. */
+  readonly key: string;
+  /** Where a machine was asked for, or given; null while none has been. */
+  readonly place: ControllerPlace | null;
+  readonly machineId: string | null;
+  /** Fingerprint of the program that was put there last; null until all of it is there. */
+  readonly program: string | null;
+  /** What starts it after the machine was started: `systemd`, `cron` or `none`. */
+  readonly boot: string | null;
+  /** Address at which clients reach endpoints; null until it is known. */
+  readonly publicHost: string | null;
+  /** What the configuration asked for, as JSON: what it asks for later has no effect on this one. */
+  readonly wished: string;
+  readonly createdAt: number;
+  /** It is being taken away: nothing is to be asked of it any more. */
+  readonly isLeaving: boolean;
+}
+
+/** The record; undefined when the controller is on this machine, or nowhere. Throws SVC_STATE_CORRUPT when it cannot be read. */
+export function readControllerRecord(path: string): ControllerRecord | undefined {
+  let text: string;
+  try {
+    text = readFileSync(path, 'utf8');
+  } catch (error) {
+    if (hasErrno(error, 'ENOENT')) return undefined;
+    throw error;
+  }
+  const value = parse(text);
+  if (isControllerRecord(value)) return value;
+  throw new SvcError('SVC_STATE_CORRUPT', `${path} does not say where the controller is.`, {
+    hint: `Restore it from a copy. Without it the machine of the controller must be looked for by its tag 'svc-controller'.`,
+  });
+}
+
+/** Writes the record in one step. */
+export function writeControllerRecord(path: string, record: ControllerRecord): void {
+  writeFileAtomic(path, `${JSON.stringify(record, undefined, 2)}\n`);
+}
+
+/** There is no controller elsewhere any more. */
+export function removeControllerRecord(path: string): void {
+  rmSync(path, { force: true });
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+function isControllerRecord(value: unknown): value is ControllerRecord {
+  if (!isObject(value)) return false;
+  const { key, place, machineId, program, boot, publicHost, wished, createdAt, isLeaving } = value;
+  const isTextOrNull = (field: unknown): boolean => field === null || typeof field === 'string';
+  return (
+    typeof key === 'string' &&
+    (place === null || (isObject(place) && typeof place['provider'] === 'string' && typeof place['hourlyUsd'] === 'number')) &&
+    [machineId, program, boot, publicHost].every(isTextOrNull) &&
+    typeof wished === 'string' &&
+    typeof createdAt === 'number' &&
+    typeof isLeaving === 'boolean'
+  );
+}
