@@ -1,4 +1,5 @@
 import { constants } from 'node:http2';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { withBalancer, type RunningBalancer } from '../../../test/support/balancer.ts';
 import { field, Flag, frame, FrameClient, FrameType, indexed, requestFields, setting, word } from '../../../test/support/http2-frames.ts';
@@ -176,5 +177,34 @@ test('what is malformed by the rules of HTTP/2 ends its stream or its connection
       expect(client.of(FrameType.headers)).toEqual([]);
       client.destroy();
     }
+  });
+});
+
+test('uploads that wait for their replica are no flood when the client takes them back', async () => {
+  const busy = httpReplica((request, response) => {
+    if (request.method === 'GET') response.end('honest');
+  });
+  await withReplicas([busy], async (replica) => {
+    await withTlsBalancer([replica?.port ?? 0], async (balancer, url) => {
+      // The client counts what it could not send yet as memory of its own, MiB.
+      const options = { rejectUnauthorized: false, maxSessionMemory: 100 };
+      await withHttp2(
+        url,
+        async (client) => {
+          const calls = Array.from({ length: 4 }, () => client.call({ ':path': '/', ':method': 'POST' }));
+          for (const { stream } of calls) stream.end(Buffer.alloc(8 * mebibyte));
+          // Until as much has come as the replica's connection and ours hold, and has been looked at.
+          await sleep(1_500);
+          for (const { stream } of calls) stream.close(constants.NGHTTP2_CANCEL);
+          expect((await client.get('/')).body.toString()).toBe('honest');
+          await balancer.link.idle();
+          // Longer than from one look to the next.
+          await sleep(1_000);
+          expect((await client.get('/')).body.toString()).toBe('honest');
+          expect(client.goaways).toEqual([]);
+        },
+        options,
+      );
+    });
   });
 });

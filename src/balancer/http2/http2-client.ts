@@ -139,6 +139,8 @@ export class Http2Client implements ExchangeClient, Timed {
   }
 
   #onClose(): void {
+    // It was part of a request, though the client took that back.
+    this.#owner.work.piece(this.heldBytes);
     this.#owner.context.deadlines.delete(this);
     this.#owner.forget(this);
     this.#onGone();
