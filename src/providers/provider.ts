@@ -35,11 +35,30 @@ export interface Provider {
    * is gone; success when there is nothing. Throws while the place still holds on to something, to be called again.
    */
   release(ownerKey: string, options: CallOptions): Promise<void>;
+  /** What a controller there needs to use this place; absent, or undefined, where that is nothing: its machine has a role of its own, say. */
+  credentials?(target: ControllerTarget, options: CallOptions): Promise<PortableCredentials | undefined>;
 }
 
 /** Every call to a place can be cancelled. */
 export interface CallOptions {
   readonly signal?: AbortSignal;
+}
+
+/** What a controller on another machine needs to use a place as its user does: as little as possible. */
+export interface PortableCredentials {
+  /** What is given away, for the user: `keys of the AWS profile default`. */
+  readonly summary: string;
+  /** Files of mode 0600, by their path below the controller's home. */
+  readonly files: readonly { readonly path: string; readonly content: string }[];
+  /** Variables the controller gets. */
+  readonly environment: Readonly<Record<string, string>>;
+}
+
+/** Where a controller is going to be. */
+export interface ControllerTarget {
+  readonly provider: string;
+  /** Its SVC_HOME, absolute on its machine. */
+  readonly home: string;
 }
 
 /** What a list of offers is to contain. */
@@ -119,7 +138,8 @@ export interface MachineSpec {
  */
 export type MachineStatus =
   | { readonly state: 'booting' }
-  | { readonly state: 'running'; readonly notice?: MachineNotice }
+  /** `host`: name or address at which others reach its ports, where there is one. */
+  | { readonly state: 'running'; readonly notice?: MachineNotice; readonly host?: string }
   | { readonly state: 'stopped' }
   | { readonly state: 'gone'; readonly reason: 'preempted' | 'deleted' | 'unknown' };
 
