@@ -153,6 +153,24 @@ serve_way_in() {
   done
 }
 
+# Whether the forwarder listens where programs look for the proxy: their first connection must not be refused.
+has_relay() {
+  while read -r svc_line; do
+    case $svc_line in *": 0100007F:$svc_hex_port "*' 0A '*) return 0 ;; esac
+  done < /proc/net/tcp
+  return 1
+}
+
+# A forwarder that cannot start is in its log, and the program may need no way out: it is not kept waiting for ever.
+await_relay() {
+  svc_hex_port=$(printf '%04X' "$svc_proxy_port")
+  svc_looks=0
+  until has_relay || [ "$svc_looks" -ge 1000 ]; do
+    svc_looks=$((svc_looks + 1))
+    sleep 0.02 2>/dev/null || { sleep 1 && svc_looks=$((svc_looks + 49)); }
+  done
+}
+
 # Processes besides this one and the way in, which share its session.
 has_others() {
   look_at $$ && svc_own_session=$svc_session
@@ -209,6 +227,7 @@ inside() {
     # One byte, or the end when it failed.
     head -c 1 <&7 > /dev/null
     exec 7<&-
+    [ "$svc_outbound$svc_way_in" != proxyyes ] || await_relay
     [ ! -e "$svc_here/resolv.conf" ] || mount --bind "$svc_here/resolv.conf" /etc/resolv.conf 2>/dev/null
   fi
   $svc_drop setsid "$@" 9>&- &

@@ -1,4 +1,4 @@
-import { existsSync, rmSync } from 'node:fs';
+import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { networkInterfaces } from 'node:os';
 import { join } from 'node:path';
@@ -18,7 +18,9 @@ const ownAddress = Object.values(networkInterfaces())
   .flat()
   .find((one) => one?.family === 'IPv4' && !one.internal)?.address;
 
-test('a program that follows http_proxy gets out through the built-in proxy, which ends with the machine', async ({ skip }) => {
+test('a program that follows http_proxy gets out through the built-in proxy from its first moment, and the proxy ends with the machine', async ({
+  skip,
+}) => {
   await withTempHome(async (home) => {
     const paths = homePaths(home, process.getuid?.() ?? 0);
     const { kind } = await chooseIsolation({ paths, clock: systemClock }, 'auto');
@@ -30,6 +32,8 @@ test('a program that follows http_proxy gets out through the built-in proxy, whi
     const port = typeof bound === 'object' && bound !== null ? bound.port : 0;
     try {
       writeEnterFiles(files, paths, kind, 'proxy');
+      // As on a busy machine, where everything else is there before it.
+      writeFileSync(files.forwarder, `await new Promise((go) => setTimeout(go, 1_000));\n${readFileSync(files.forwarder, 'utf8')}`);
       const program = `for (const host of ['${ownAddress}', '127.0.0.1']) await fetch('http://' + host + ':${port}').then((r) => r.text()).catch((e) => e.cause?.code).then(console.log)`;
       const argv = ['sh', files.enter, process.execPath, '--input-type=module', '-e', program];
       const { stdout, stderr } = await runCommand(argv, { env: { ...wholeEnv(), SVC_HOME: home }, clock: systemClock, timeoutMs: 20_000 });
