@@ -28,6 +28,8 @@ export interface AwsConfig {
   readonly vpc: string | undefined;
   /** Reach machines at their private addresses, as when the controller is in the same VPC. */
   readonly useInternalIps: boolean;
+  /** Addresses or ranges from which this machine's SSH connections come; undefined: its address as AWS sees it. */
+  readonly sshFrom: readonly string[] | undefined;
   /** Name of the instance profile for a controller on AWS; undefined: one is made. */
   readonly controllerRole: string | undefined;
 }
@@ -63,6 +65,6 @@ export const defaultConfig: Config = {
     isolation: 'auto',
     gpus: undefined,
   },
-  aws: { profile: undefined, regions: undefined, vpc: undefined, useInternalIps: false, controllerRole: undefined },
+  aws: { profile: undefined, regions: undefined, vpc: undefined, useInternalIps: false, sshFrom: undefined, controllerRole: undefined },
   allowedClouds: undefined,
 };

@@ -60,7 +60,7 @@ function toConfig(fields: ConfigFields, report: Report): Config {
   return {
     serve: {
       controller: {
-        resources: controller.resources && readResources(controller.resources, resourcesPath, report),
+        resources: controller.resources && readResources({ disk_size: controllerDiskGb, ...controller.resources }, resourcesPath, report),
         highAvailability: controller.high_availability ?? false,
         autostop: readAutostop(controller.autostop),
       },
@@ -70,6 +70,9 @@ function toConfig(fields: ConfigFields, report: Report): Config {
     allowedClouds: fields.allowed_clouds,
   };
 }
+
+/** GB: logs and copies of working directories of many services. */
+const controllerDiskGb = 200;
 
 type Controller = Config['serve']['controller'];
 
@@ -87,6 +90,7 @@ function readAws(fields: NonNullable<ConfigFields['aws']>): AwsConfig {
     regions: fields.regions,
     vpc: fields.vpc,
     useInternalIps: fields.use_internal_ips ?? false,
+    sshFrom: fields.ssh_from,
     controllerRole: fields.controller_role,
   };
 }

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { localIsolations } from '../../domain/config.ts';
+import { isAddressRange } from '../../shared/address-range.ts';
 import { readAccelerator } from './accelerators.ts';
 import { cloudName } from './infra.ts';
 import { field, reading, required, section, someText, type Reading, wholeNumber, word } from './kit.ts';
@@ -50,11 +51,16 @@ const local = section({
   gpus: field(z.union([gpuCount, gpuText]), 'GPUs to offer instead of those found: a number, or `NAME:COUNT`.', { words: 'those found' }),
 });
 
+const addressRange = z.string().refine(isAddressRange, 'is neither an address nor a range such as 203.0.113.0/24');
+
 const aws = section({
   profile: field(someText, 'Profile of `~/.aws/config`.', { words: '`AWS_PROFILE`, else the default one' }),
   regions: field(z.array(regionName).min(1), 'The only regions to use.', { words: 'all' }),
   vpc: field(someText, 'Name or id of the VPC to use.', { words: 'the default one' }),
   use_internal_ips: field(z.boolean(), 'Reach machines at their private addresses.', false),
+  ssh_from: field(z.array(addressRange).min(1), 'Addresses or ranges from which this machine connects over SSH.', {
+    words: 'its address as AWS sees it',
+  }),
   controller_role: field(someText, 'Instance profile for a controller on AWS.', { words: 'one is made' }),
 });
 

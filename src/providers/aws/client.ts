@@ -1,0 +1,238 @@
+import {
+  AuthorizeSecurityGroupIngressCommand,
+  CreateSecurityGroupCommand,
+  DeleteKeyPairCommand,
+  DeleteNetworkInterfaceCommand,
+  DeleteSecurityGroupCommand,
+  DeleteVolumeCommand,
+  DescribeImagesCommand,
+  DescribeInstancesCommand,
+  DescribeNetworkInterfacesCommand,
+  DescribeSecurityGroupsCommand,
+  DescribeSpotInstanceRequestsCommand,
+  DescribeSubnetsCommand,
+  DescribeVolumesCommand,
+  DescribeVpcsCommand,
+  EC2Client,
+  ImportKeyPairCommand,
+  RunInstancesCommand,
+  StartInstancesCommand,
+  StopInstancesCommand,
+  TerminateInstancesCommand,
+  type AuthorizeSecurityGroupIngressCommandInput,
+  type CreateSecurityGroupCommandInput,
+  type DescribeImagesCommandInput,
+  type Filter,
+  type Image,
+  type ImportKeyPairCommandInput,
+  type Instance,
+  type NetworkInterface,
+  type RunInstancesCommandInput,
+  type SecurityGroup,
+  type SpotInstanceRequest,
+  type Subnet,
+  type Volume,
+  type Vpc,
+  type _InstanceType,
+} from '@aws-sdk/client-ec2';
+import {
+  AddRoleToInstanceProfileCommand,
+  CreateInstanceProfileCommand,
+  CreateRoleCommand,
+  DeleteInstanceProfileCommand,
+  DeleteRoleCommand,
+  DeleteRolePolicyCommand,
+  IAMClient,
+  PutRolePolicyCommand,
+  RemoveRoleFromInstanceProfileCommand,
+  type CreateRoleCommandInput,
+} from '@aws-sdk/client-iam';
+import { GetParametersCommand, SSMClient } from '@aws-sdk/client-ssm';
+import { GetCallerIdentityCommand, STSClient } from '@aws-sdk/client-sts';
+
+export type {
+  Filter,
+  Image as AwsImage,
+  Instance,
+  IpPermission,
+  SecurityGroup,
+  SpotInstanceRequest,
+  Subnet,
+  Vpc,
+} from '@aws-sdk/client-ec2';
+
+/** A request for machines. */
+export type LaunchRequest = Omit<RunInstancesCommandInput, 'InstanceType'> & { readonly InstanceType: string };
+
+/** The SDK lists the instance types of its day; the catalogue and AWS know newer ones. */
+function isInstanceType(name: string): name is _InstanceType {
+  return name !== '';
+}
+
+/** ms; AWS answers within one or two seconds, from the other side of the world too. */
+const timeouts = { connectionTimeout: 5_000, requestTimeout: 30_000, throwOnRequestTimeout: true };
+
+/** With the SDK's pauses, which double, this rides out some ten seconds of throttling. */
+const attempts = 6;
+
+/** Items on a page: the most that every action used here takes. */
+const pageSize = 500;
+
+/** Calls of EC2 in one region. Lists are whole: all pages. Errors are AWS's own. */
+export type Ec2 = ReturnType<AwsClients['ec2']>;
+/** Calls of IAM, which has no regions. */
+export type Iam = ReturnType<AwsClients['iam']>;
+
+/**
+ * The SDK of AWS for one profile: clients are made when first used, one for each region. Calls are repeated by the SDK where that is safe and
+ * helps; `runInstances` is not, as AWS calls a want of capacity an error of the server, which the SDK would ask about again and again.
+ */
+export class AwsClients {
+  readonly #ec2: (region: string) => EC2Client;
+  readonly #ec2Once: (region: string) => EC2Client;
+  readonly #ssm: (region: string) => SSMClient;
+  readonly #sts: (region: string) => STSClient;
+  readonly #iam: (region: string) => IAMClient;
+
+  constructor(profile: string | undefined) {
+    const common = { retryMode: 'standard', requestHandler: timeouts, ...(profile === undefined ? {} : { profile }) };
+    this.#ec2 = madeOnce((region) => new EC2Client({ ...common, region, maxAttempts: attempts }));
+    this.#ec2Once = madeOnce((region) => new EC2Client({ ...common, region, maxAttempts: 1 }));
+    this.#ssm = madeOnce((region) => new SSMClient({ ...common, region, maxAttempts: attempts }));
+    // A person waits for the answer.
+    this.#sts = madeOnce((region) => new STSClient({ ...common, region, maxAttempts: 2 }));
+    this.#iam = madeOnce((region) => new IAMClient({ ...common, region, maxAttempts: attempts }));
+  }
+
+  ec2(region: string, signal: AbortSignal | undefined) {
+    const options = signalOption(signal);
+    const client = this.#ec2(region);
+    const once = this.#ec2Once(region);
+    return {
+      instances: (Filters: Filter[]): Promise<Instance[]> =>
+        allPages(
+          (token) => client.send(new DescribeInstancesCommand({ Filters, ...page(token) }), options),
+          ({ Reservations }) => Reservations?.flatMap(({ Instances }) => Instances ?? []),
+        ),
+      spotRequests: (Filters: Filter[]): Promise<SpotInstanceRequest[]> =>
+        allPages(
+          (token) => client.send(new DescribeSpotInstanceRequestsCommand({ Filters, ...page(token) }), options),
+          ({ SpotInstanceRequests }) => SpotInstanceRequests,
+        ),
+      securityGroups: (Filters: Filter[]): Promise<SecurityGroup[]> =>
+        allPages(
+          (token) => client.send(new DescribeSecurityGroupsCommand({ Filters, ...page(token) }), options),
+          ({ SecurityGroups }) => SecurityGroups,
+        ),
+      vpcs: (Filters: Filter[]): Promise<Vpc[]> =>
+        allPages(
+          (token) => client.send(new DescribeVpcsCommand({ Filters, ...page(token) }), options),
+          ({ Vpcs }) => Vpcs,
+        ),
+      subnets: (Filters: Filter[]): Promise<Subnet[]> =>
+        allPages(
+          (token) => client.send(new DescribeSubnetsCommand({ Filters, ...page(token) }), options),
+          ({ Subnets }) => Subnets,
+        ),
+      volumes: (Filters: Filter[]): Promise<Volume[]> =>
+        allPages(
+          (token) => client.send(new DescribeVolumesCommand({ Filters, ...page(token) }), options),
+          ({ Volumes }) => Volumes,
+        ),
+      networkInterfaces: (Filters: Filter[]): Promise<NetworkInterface[]> =>
+        allPages(
+          (token) => client.send(new DescribeNetworkInterfacesCommand({ Filters, ...page(token) }), options),
+          ({ NetworkInterfaces }) => NetworkInterfaces,
+        ),
+      // Without a page size, which goes with no list of ids.
+      images: (input: DescribeImagesCommandInput): Promise<Image[]> =>
+        allPages(
+          (NextToken) => client.send(new DescribeImagesCommand({ ...input, ...(NextToken === undefined ? {} : { NextToken }) }), options),
+          ({ Images }) => Images,
+        ),
+      runInstances: async ({ InstanceType, ...input }: LaunchRequest): Promise<Instance | undefined> => {
+        if (!isInstanceType(InstanceType)) throw new Error('an instance type is never empty');
+        return (await once.send(new RunInstancesCommand({ ...input, InstanceType }), options)).Instances?.[0];
+      },
+      terminate: (id: string) => client.send(new TerminateInstancesCommand({ InstanceIds: [id] }), options),
+      stop: (id: string) => client.send(new StopInstancesCommand({ InstanceIds: [id] }), options),
+      start: (id: string) => once.send(new StartInstancesCommand({ InstanceIds: [id] }), options),
+      createSecurityGroup: async (input: CreateSecurityGroupCommandInput): Promise<string | undefined> =>
+        (await client.send(new CreateSecurityGroupCommand(input), options)).GroupId,
+      authorizeIngress: (input: AuthorizeSecurityGroupIngressCommandInput) =>
+        client.send(new AuthorizeSecurityGroupIngressCommand(input), options),
+      deleteSecurityGroup: (GroupId: string) => client.send(new DeleteSecurityGroupCommand({ GroupId }), options),
+      importKeyPair: (input: ImportKeyPairCommandInput) => client.send(new ImportKeyPairCommand(input), options),
+      deleteKeyPair: (KeyName: string) => client.send(new DeleteKeyPairCommand({ KeyName }), options),
+      deleteVolume: (VolumeId: string) => client.send(new DeleteVolumeCommand({ VolumeId }), options),
+      deleteNetworkInterface: (NetworkInterfaceId: string) =>
+        client.send(new DeleteNetworkInterfaceCommand({ NetworkInterfaceId }), options),
+    };
+  }
+
+  /** Values of those parameters that exist, by name. */
+  async parameters(region: string, Names: string[], signal: AbortSignal | undefined): Promise<ReadonlyMap<string, string>> {
+    const { Parameters = [] } = await this.#ssm(region).send(new GetParametersCommand({ Names }), signalOption(signal));
+    return new Map(Parameters.flatMap(({ Name, Value }) => (Name === undefined || Value === undefined ? [] : [[Name, Value] as const])));
+  }
+
+  /** Whose credentials these are. */
+  async callerIdentity(region: string, signal: AbortSignal | undefined): Promise<{ readonly account: string; readonly arn: string }> {
+    const { Account = '?', Arn = '?' } = await this.#sts(region).send(new GetCallerIdentityCommand({}), signalOption(signal));
+    return { account: Account, arn: Arn };
+  }
+
+  iam(region: string, signal: AbortSignal | undefined) {
+    const options = signalOption(signal);
+    const client = this.#iam(region);
+    return {
+      createRole: (input: CreateRoleCommandInput) => client.send(new CreateRoleCommand(input), options),
+      putRolePolicy: (RoleName: string, PolicyName: string, PolicyDocument: string) =>
+        client.send(new PutRolePolicyCommand({ RoleName, PolicyName, PolicyDocument }), options),
+      createInstanceProfile: (InstanceProfileName: string, Tags: { Key: string; Value: string }[]) =>
+        client.send(new CreateInstanceProfileCommand({ InstanceProfileName, Tags }), options),
+      addRoleToInstanceProfile: (InstanceProfileName: string, RoleName: string) =>
+        client.send(new AddRoleToInstanceProfileCommand({ InstanceProfileName, RoleName }), options),
+      removeRoleFromInstanceProfile: (InstanceProfileName: string, RoleName: string) =>
+        client.send(new RemoveRoleFromInstanceProfileCommand({ InstanceProfileName, RoleName }), options),
+      deleteInstanceProfile: (InstanceProfileName: string) =>
+        client.send(new DeleteInstanceProfileCommand({ InstanceProfileName }), options),
+      deleteRolePolicy: (RoleName: string, PolicyName: string) =>
+        client.send(new DeleteRolePolicyCommand({ RoleName, PolicyName }), options),
+      deleteRole: (RoleName: string) => client.send(new DeleteRoleCommand({ RoleName }), options),
+    };
+  }
+}
+
+/** One client for each region, made when it is first asked for. */
+function madeOnce<C>(make: (region: string) => C): (region: string) => C {
+  const made = new Map<string, C>();
+  return (region) => {
+    const client = made.get(region) ?? make(region);
+    made.set(region, client);
+    return client;
+  };
+}
+
+const page = (NextToken: string | undefined): { MaxResults: number; NextToken?: string } => ({
+  MaxResults: pageSize,
+  ...(NextToken === undefined ? {} : { NextToken }),
+});
+
+const signalOption = (abortSignal: AbortSignal | undefined): { abortSignal?: AbortSignal } =>
+  abortSignal === undefined ? {} : { abortSignal };
+
+/** Asks for page after page. */
+async function allPages<P extends { NextToken?: string | undefined }, T>(
+  ask: (token: string | undefined) => Promise<P>,
+  itemsOf: (reply: P) => T[] | undefined,
+): Promise<T[]> {
+  const items: T[] = [];
+  let token: string | undefined;
+  do {
+    const reply = await ask(token);
+    items.push(...(itemsOf(reply) ?? []));
+    token = reply.NextToken === '' ? undefined : reply.NextToken;
+  } while (token !== undefined);
+  return items;
+}
