@@ -6,6 +6,7 @@ import type { ControllerHost } from '../domain/controller-host.ts';
 import { readHost } from './read-host.ts';
 
 const host: ControllerHost = {
+  key: 'c0ffee00',
   publicHost: '203.0.113.7',
   addresses: ['203.0.113.7'],
   place: { provider: 'aws', region: 'us-east-2', zone: null, instanceType: 'm6i.xlarge', hourlyUsd: 0.192 },

@@ -27,8 +27,9 @@ function parse(text: string): unknown {
 
 function isControllerHost(value: unknown): value is ControllerHost {
   if (!isObject(value)) return false;
-  const { publicHost, addresses, place, whenIdle } = value;
+  const { key, publicHost, addresses, place, whenIdle } = value;
   return (
+    typeof key === 'string' &&
     typeof publicHost === 'string' &&
     Array.isArray(addresses) &&
     addresses.every((address) => typeof address === 'string') &&

@@ -1,5 +1,7 @@
 /** What a controller knows of the machine it runs on when that was chosen for it. On the machine one sits at there is nothing to know. */
 export interface ControllerHost {
+  /** Tag `svc-owner` of all machines that it launches, by which they are found when it is lost. */
+  readonly key: string;
   /** Name or address at which clients reach endpoints. */
   readonly publicHost: string;
   /** Addresses from which it connects to replicas: machines let nobody else in. */

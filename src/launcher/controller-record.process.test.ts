@@ -10,6 +10,7 @@ const record: ControllerRecord = {
   machineId: 'us-east-2/i-1',
   program: null,
   boot: null,
+  socket: null,
   publicHost: null,
   wished: '{}',
   createdAt: 1,

@@ -15,6 +15,8 @@ export interface ControllerRecord {
   readonly program: string | null;
   /** What starts it after the machine was started: `systemd`, `cron` or `none`. */
   readonly boot: string | null;
+  /** Socket of its API on that machine. */
+  readonly socket: string | null;
   /** Address at which clients reach endpoints; null until it is known. */
   readonly publicHost: string | null;
   /** What the configuration asked for, as JSON: what it asks for later has no effect on this one. */
@@ -60,12 +62,12 @@ function parse(text: string): unknown {
 
 function isControllerRecord(value: unknown): value is ControllerRecord {
   if (!isObject(value)) return false;
-  const { key, place, machineId, program, boot, publicHost, wished, createdAt, isLeaving } = value;
+  const { key, place, machineId, program, boot, socket, publicHost, wished, createdAt, isLeaving } = value;
   const isTextOrNull = (field: unknown): boolean => field === null || typeof field === 'string';
   return (
     typeof key === 'string' &&
     (place === null || (isObject(place) && typeof place['provider'] === 'string' && typeof place['hourlyUsd'] === 'number')) &&
-    [machineId, program, boot, publicHost].every(isTextOrNull) &&
+    [machineId, program, boot, socket, publicHost].every(isTextOrNull) &&
     typeof wished === 'string' &&
     typeof createdAt === 'number' &&
     typeof isLeaving === 'boolean'

@@ -79,4 +79,9 @@ export class LocalRemote implements Remote {
   address(port: number): Promise<ReplicaAddress> {
     return Promise.resolve(this.#address(port));
   }
+
+  /** It is on this machine already. */
+  forwardSocket(remotePath: string): Promise<string> {
+    return Promise.resolve(remotePath);
+  }
 }

@@ -30,6 +30,11 @@ export interface Remote {
    * though connections over it can fail while a way that broke is being rebuilt.
    */
   address(port: number, options?: RemoteCallOptions): Promise<ReplicaAddress>;
+  /**
+   * Path of a Unix socket here that leads to one on the machine, given by its absolute path there; nobody has to listen on it yet. The same path each
+   * time; a way that broke is opened anew by calling this again.
+   */
+  forwardSocket(remotePath: string, options?: RemoteCallOptions): Promise<string>;
 }
 
 /** Calls that can be cancelled. */

@@ -78,6 +78,10 @@ export class FakeRemote implements Remote {
     return Promise.resolve({ kind: 'tcp', host: this.#machine.host, port });
   }
 
+  forwardSocket(): Promise<string> {
+    return Promise.reject(new SvcError('SVC_NOT_SUPPORTED', 'Machines in memory have no sockets.'));
+  }
+
   #reach(): void {
     if (!this.#machine.isRunning) throw new SvcError('SVC_MACHINE_LOST', `Machine ${this.#machine.id} cannot be reached.`);
   }

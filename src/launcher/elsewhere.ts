@@ -1,0 +1,206 @@
+import type { Config } from '../domain/config.ts';
+import { chooseController, type ControllerChoice } from '../domain/controller-placement.ts';
+import type { ResourceAlternatives } from '../domain/task.ts';
+import { assertMachineId } from '../providers/provider.ts';
+import { destroyMachine } from '../provision/machine.ts';
+import type { Places } from '../provision/places.ts';
+import type { Remote } from '../remote/remote.ts';
+import type { Clock } from '../shared/clock.ts';
+import { SvcError } from '../shared/errors.ts';
+import { homePaths, type HomePaths } from '../shared/paths.ts';
+import { randomHex } from '../shared/random-hex.ts';
+import { controllerMachine, lostMachine, machineStatus, type MachineDeps } from './controller-machine.ts';
+import { readControllerRecord, removeControllerRecord, writeControllerRecord, type ControllerRecord } from './controller-record.ts';
+import {
+  controllerHome,
+  forgetAtBoot,
+  installController,
+  programFingerprint,
+  startAtBoot,
+  startController,
+  stopController,
+} from './install.ts';
+import { withLaunchLock } from './launch-lock.ts';
+import { controllerSettings } from './settings.ts';
+
+/** What the controller on another machine is brought up and reached with. */
+export interface LauncherDeps {
+  readonly paths: HomePaths;
+  readonly places: Places;
+  readonly config: () => Promise<Config>;
+  readonly clock: Clock;
+  readonly signal: AbortSignal;
+  /** Called with what is being done, for people. */
+  readonly onStep: (text: string) => void;
+}
+
+/** How long the place may take to confirm that the machine is gone, ms. */
+const goneTimeoutMs = 600_000;
+
+/** Where a new controller would be, given the configuration and the places that are enabled. */
+export async function choosePlace({ config, places }: Pick<LauncherDeps, 'config' | 'places'>): Promise<ControllerChoice> {
+  const configured = (await config()).serve.controller.resources;
+  if (configured?.choices.every(({ cloud }) => cloud === 'local') === true) return { kind: 'here' };
+  const enabled = (await places.providers()).map(({ name }) => name);
+  return chooseController(configured, enabled);
+}
+
+/**
+ * Makes sure that the controller runs on its machine, which is got and furnished when there is none and started when it was stopped, and opens a way
+ * to it. Gives the socket here that leads to its API. Safe to repeat, and to interrupt: the next call goes on where this one stopped.
+ */
+export async function ensureElsewhere(alternatives: ResourceAlternatives, deps: LauncherDeps): Promise<string> {
+  return locked(deps, async () => {
+    const record = readControllerRecord(deps.paths.controllerRecord) ?? newRecord(alternatives, deps);
+    if (record.isLeaving) throw leaving();
+    const machine = await controllerMachine(record, alternatives, machineDeps(deps));
+    const remote = machine.provider.remote(machine.id);
+    const isFurnished = readControllerRecord(deps.paths.controllerRecord)?.program !== null;
+    if (!isFurnished) {
+      const settings = await controllerSettings(
+        record.key,
+        machine,
+        controllerHome(remote),
+        await deps.places.states(),
+        deps.paths,
+        deps.signal,
+      );
+      await installController(remote, settings, deps);
+      const boot = await startAtBoot(remote, deps.signal);
+      const { publicHost } = settings.host;
+      noteIn(deps)({ program: programFingerprint(), boot, publicHost, socket: await apiSocket(remote, deps.signal) });
+    }
+    deps.onStep('Starting the controller');
+    await startController(remote, deps.signal);
+    return wayTo(remote, deps);
+  });
+}
+
+/**
+ * A way to the controller if its machine is up; undefined when that is stopped, or was never there. Throws SVC_MACHINE_LOST when the machine is gone.
+ */
+export async function reachElsewhere(deps: LauncherDeps): Promise<string | undefined> {
+  const record = readControllerRecord(deps.paths.controllerRecord);
+  if (record === undefined || record.place === null || record.machineId === null || record.socket === null) return undefined;
+  const provider = await deps.places.provider(record.place.provider);
+  const status = await machineStatus(record, deps);
+  if (status === undefined || status.state === 'gone') throw lostMachine(provider, record.machineId);
+  if (status.state !== 'running') return undefined;
+  assertMachineId(record.machineId);
+  return wayTo(provider.remote(record.machineId), deps);
+}
+
+/** Puts the program of this checkout in the place of the one that the controller runs; services go on, and no request is lost. */
+export async function upgradeElsewhere(deps: LauncherDeps): Promise<{ readonly isNew: boolean }> {
+  return locked(deps, async () => {
+    const record = readControllerRecord(deps.paths.controllerRecord);
+    if (record === undefined || record.machineId === null)
+      throw new SvcError('SVC_CONTROLLER_UNREACHABLE', 'There is no controller on another machine.');
+    const machine = await controllerMachine(record, { order: 'any', choices: [] }, machineDeps(deps));
+    const remote = machine.provider.remote(machine.id);
+    const settings = await controllerSettings(
+      record.key,
+      machine,
+      controllerHome(remote),
+      await deps.places.states(),
+      deps.paths,
+      deps.signal,
+    );
+    const program = await installController(remote, settings, deps);
+    noteIn(deps)({ program, publicHost: settings.host.publicHost });
+    deps.onStep('Starting the controller anew');
+    await stopController(remote, deps.signal);
+    await startController(remote, deps.signal);
+    return { isNew: program !== record.program };
+  });
+}
+
+/**
+ * Gives the machine of the controller back, and forgets it. Whether services still need it is for the caller to know. `purge`: also when the place
+ * cannot be asked, and everything that its services left in any place.
+ */
+export async function removeElsewhere(deps: LauncherDeps, purge: boolean): Promise<void> {
+  await locked(deps, async () => {
+    const record = readControllerRecord(deps.paths.controllerRecord);
+    if (record === undefined) return;
+    noteIn(deps)({ isLeaving: true });
+    if (record.place !== null) {
+      const provider = await deps.places.provider(record.place.provider);
+      const machines = await provider.list({ 'svc-controller': record.key }, { signal: deps.signal });
+      for (const { id } of machines) {
+        deps.onStep(`Removing machine ${id}`);
+        await forgetAtBoot(provider.remote(id), deps.signal).catch(() => undefined);
+        await destroyMachine(provider, id, deps.clock, goneTimeoutMs, deps.signal);
+      }
+      await provider.release(record.key, { signal: deps.signal });
+    }
+    if (purge) await removeLeftovers(record.key, deps);
+    removeControllerRecord(deps.paths.controllerRecord);
+  });
+}
+
+/** Every machine in every place that the controller launched: without it nobody looks after them. */
+async function removeLeftovers(key: string, { places, clock, signal, onStep }: LauncherDeps): Promise<void> {
+  for (const provider of await places.providers()) {
+    const machines = await provider.list({ 'svc-owner': key }, { signal });
+    for (const { id, tags } of machines) {
+      onStep(`Removing machine ${id}`);
+      await destroyMachine(provider, id, clock, goneTimeoutMs, signal);
+      const owner = tags['svc-service-key'];
+      if (owner !== undefined) await provider.release(owner, { signal });
+    }
+  }
+}
+
+function newRecord(alternatives: ResourceAlternatives, deps: LauncherDeps): ControllerRecord {
+  const record: ControllerRecord = {
+    key: randomHex(8),
+    place: null,
+    machineId: null,
+    program: null,
+    boot: null,
+    socket: null,
+    publicHost: null,
+    wished: JSON.stringify(alternatives),
+    createdAt: deps.clock.now(),
+    isLeaving: false,
+  };
+  writeControllerRecord(deps.paths.controllerRecord, record);
+  return record;
+}
+
+async function apiSocket(remote: Remote, signal: AbortSignal): Promise<string> {
+  const { stdout } = await remote.exec(['id', '-u'], { signal });
+  return homePaths(controllerHome(remote), Number(stdout)).controllerSocket;
+}
+
+async function wayTo(remote: Remote, { paths, signal }: LauncherDeps): Promise<string> {
+  const { socket } = readControllerRecord(paths.controllerRecord) ?? {};
+  if (socket === null || socket === undefined) throw new SvcError('SVC_CONTROLLER_UNREACHABLE', 'The controller is not there yet.');
+  return remote.forwardSocket(socket, { signal });
+}
+
+const noteIn =
+  ({ paths }: LauncherDeps): MachineDeps['note'] =>
+  (change) => {
+    const record = readControllerRecord(paths.controllerRecord);
+    if (record === undefined) throw new SvcError('SVC_ABORTED', 'The controller was removed meanwhile.');
+    const changed = { ...record, ...change };
+    writeControllerRecord(paths.controllerRecord, changed);
+    return changed;
+  };
+
+function machineDeps(deps: LauncherDeps): MachineDeps {
+  const { places, clock, signal, onStep } = deps;
+  return { places, clock, signal, onStep, note: noteIn(deps) };
+}
+
+function locked<Result>(deps: LauncherDeps, work: () => Promise<Result>): Promise<Result> {
+  const { paths, clock, signal, onStep } = deps;
+  const onWait = (): void => onStep('Waiting for another command that works on the controller');
+  return withLaunchLock(`${paths.controllerRecord}.lock`, { clock, signal, onWait }, work);
+}
+
+function leaving(): SvcError {
+  return new SvcError('SVC_CONTROLLER_UNREACHABLE', 'The controller is being removed.', { hint: 'Finish that first: svc controller down' });
+}
