@@ -110,6 +110,7 @@ test('closing spares the socket of a controller that has taken its place', async
 
 test('when the client goes, the handler is told, whether it streams or not', async () => {
   const told: string[] = [];
+  const called = Promise.withResolvers<void>();
   async function* endless({ signal }: RouteRequest<'serviceLogs'>): AsyncGenerator<string> {
     try {
       yield 'first';
@@ -119,6 +120,7 @@ test('when the client goes, the handler is told, whether it streams or not', asy
     }
   }
   async function slow({ signal }: RouteRequest<'listServices'>): Promise<RouteReply<'listServices'>> {
+    called.resolve();
     await systemClock.sleep(60_000, signal);
     told.push('call');
     return { services: [] };
@@ -130,7 +132,7 @@ test('when the client goes, the handler is told, whether it streams or not', asy
     const call = request({ socketPath, path: '/v1/services' });
     call.on('error', () => undefined);
     call.end();
-    await sleep(50);
+    await called.promise;
     call.destroy();
     await waitFor('the call to end', () => told.includes('call'));
     expect(logged).toEqual([]);

@@ -1,5 +1,6 @@
 import { createServer, type AddressInfo, type Server, type Socket } from 'node:net';
 import { afterEach, expect, test } from 'vitest';
+import { FakeClock } from '../../test/support/fake-clock.ts';
 import { withTempHome } from '../../test/support/temp-home.ts';
 import { waitFor } from '../../test/support/wait-for.ts';
 import { dial, dialReplica, DialError } from './dial.ts';
@@ -130,14 +131,15 @@ test('after it was cancelled nothing is called, and the connection is gone', asy
       });
     });
     let called = 0;
-    const cancel = dial({ kind: 'unix', path, port: 1 }, { timeoutMs: 200 }, () => {
+    const clock = new FakeClock();
+    const cancel = dial({ kind: 'unix', path, port: 1 }, { timeoutMs, clock }, () => {
       called += 1;
     });
     await waitFor('the connection', () => accepted === 1);
     cancel();
     cancel();
     await waitFor('its end', () => closed === 1);
-    await new Promise((resolve) => setTimeout(resolve, 300));
+    await clock.advance(2 * timeoutMs);
     expect(called).toBe(0);
   });
 });

