@@ -1,7 +1,7 @@
 import { defineConfig } from 'vitest/config';
 
 const processTests = [
-  'src/{balancer,buckets,providers,remote,controller,store,api,cli,launcher,provision,node,shared,spec}/**/*.process.test.ts',
+  'src/{balancer,buckets,catalog,providers,remote,controller,store,api,cli,launcher,provision,node,shared,spec}/**/*.process.test.ts',
   'test/architecture/**/*.test.ts',
   'test/fuzz/**/*.test.ts',
   'test/fakes/**/*.test.ts',

@@ -52,6 +52,11 @@ export function whyNot(resources: Resources, offer: MatchableOffer, abilities: P
   return undefined;
 }
 
+/** How many of the things that matter speak against an offer: the fewer, the nearer it is to what is wanted. */
+export function countReasons(resources: Resources, offer: MatchableOffer, abilities: PlaceAbilities = {}): number {
+  return rules.filter((rule) => rule(resources, offer, abilities) !== undefined).length;
+}
+
 /** vCPUs that a rented machine has at least when a file does not say how large it is to be: what SkyPilot takes. */
 export const defaultCpus: Amount = { value: 8, atLeast: true };
 /** GB for each wanted vCPU of a rented machine when no memory is asked for: the leanest ratio that clouds sell as a normal machine. */

@@ -1,0 +1,86 @@
+import { readdir, readFile, stat } from 'node:fs/promises';
+import { basename, join } from 'node:path';
+import { hasErrno, messageOf, SvcError } from '../shared/errors.ts';
+import { programFile } from '../shared/program-files.ts';
+import { noDiskPrices, parseDiskPrices, type DiskPrices } from './disk-prices.ts';
+import type { PriceTable } from './price-table.ts';
+import { parseTable } from './table-format.ts';
+
+const diskEnding = '-disks.csv';
+
+/** A cloud's name as it may stand in a file's name. */
+const cloudName = /^[a-z0-9][a-z0-9-]*$/;
+
+interface Loaded {
+  readonly mtimeMs: number;
+  readonly size: number;
+  readonly table: PriceTable;
+}
+
+/**
+ * The tables of prices that there are: what `svc catalog update` put into `catalogDir`, else what comes with svc. A file is read anew when it has
+ * changed, so that an update takes effect at once, and otherwise once for each process.
+ */
+export class PriceTables {
+  readonly #catalogDir: string;
+  readonly #builtInDir: string;
+  readonly #loaded = new Map<string, Loaded>();
+
+  constructor(catalogDir: string, builtInDir = programFile('catalog')) {
+    this.#catalogDir = catalogDir;
+    this.#builtInDir = builtInDir;
+  }
+
+  /** Names of the clouds with a table, in alphabetical order. */
+  async clouds(): Promise<readonly string[]> {
+    const files = (await Promise.all([this.#catalogDir, this.#builtInDir].map(filesIn))).flat();
+    const tables = files.filter((file) => file.endsWith('.csv') && !file.endsWith(diskEnding));
+    return [...new Set(tables.map((file) => basename(file, '.csv')))].filter((name) => cloudName.test(name)).toSorted();
+  }
+
+  /** The table of a cloud; undefined when there is none. Throws SVC_CATALOG for a file that is no table. */
+  async table(cloud: string): Promise<PriceTable | undefined> {
+    if (!cloudName.test(cloud)) return undefined;
+    const file = `${cloud}.csv`;
+    return (await this.#load(tablePath(this.#catalogDir, cloud))) ?? this.#load(join(this.#builtInDir, file));
+  }
+
+  /** What disks of a cloud are and cost; without prices where nobody has told. */
+  async disks(cloud: string): Promise<DiskPrices> {
+    if (!cloudName.test(cloud)) return noDiskPrices;
+    const path = join(this.#builtInDir, `${cloud}${diskEnding}`);
+    const text = await readIfThere(path);
+    return text === undefined ? noDiskPrices : parseDiskPrices(text, path);
+  }
+
+  async #load(path: string): Promise<PriceTable | undefined> {
+    const facts = await stat(path).catch((error: unknown) => unlessMissing(error, path));
+    if (facts === undefined) return undefined;
+    const { mtimeMs, size } = facts;
+    const before = this.#loaded.get(path);
+    if (before?.mtimeMs === mtimeMs && before.size === size) return before.table;
+    const text = await readIfThere(path);
+    if (text === undefined) return undefined;
+    const table = parseTable(text, path);
+    this.#loaded.set(path, { mtimeMs, size, table });
+    return table;
+  }
+}
+
+/** Where the updated table of a cloud is. */
+export function tablePath(catalogDir: string, cloud: string): string {
+  return join(catalogDir, `${cloud}.csv`);
+}
+
+async function filesIn(dir: string): Promise<readonly string[]> {
+  return readdir(dir).catch((error: unknown) => unlessMissing(error, dir) ?? []);
+}
+
+async function readIfThere(path: string): Promise<string | undefined> {
+  return readFile(path, 'utf8').catch((error: unknown) => unlessMissing(error, path));
+}
+
+function unlessMissing(error: unknown, path: string): undefined {
+  if (hasErrno(error, 'ENOENT')) return undefined;
+  throw new SvcError('SVC_CATALOG', `${path} cannot be read: ${messageOf(error)}`, { cause: error });
+}
