@@ -1,0 +1,79 @@
+import { readFileSync } from 'node:fs';
+import { basename } from 'node:path';
+
+/** What is read of a JSON report of vitest. */
+export interface TestReport {
+  readonly testResults: readonly TestFile[];
+}
+
+interface TestFile {
+  /** Its absolute path. */
+  readonly name: string;
+  readonly status: string;
+  /** Why it could not be run; empty when it could. */
+  readonly message: string;
+  readonly assertionResults: readonly TestResult[];
+}
+
+interface TestResult {
+  readonly fullName: string;
+  readonly status: string;
+  /** Absent in reports of tests that passed. */
+  readonly failureMessages?: readonly string[] | null;
+}
+
+/** Of a failure's message; a difference of long texts would bury the other names. */
+const mostLines = 6;
+const mostCharacters = 300;
+
+/** Names the tests of a suite that failed, with the beginning of why, and those that were skipped; a line each, and lines of their own for the reasons. */
+export function tellTests(
+  suite: string,
+  { testResults }: TestReport,
+): { readonly failed: readonly string[]; readonly skipped: readonly string[] } {
+  const failed: string[] = [];
+  const skipped: string[] = [];
+  for (const { name, status, message, assertionResults } of testResults) {
+    const file = `${suite}: ${fromRoot(name)}`;
+    for (const test of assertionResults) {
+      const line = `${file} > ${test.fullName}`;
+      if (test.status === 'failed') failed.push(line, ...beginningOf(test.failureMessages?.[0] ?? ''));
+      else if (test.status !== 'passed') skipped.push(line);
+    }
+    // Such as an import that is missing, or a hook that threw.
+    const isBroken = status === 'failed' && assertionResults.every((test) => test.status !== 'failed');
+    if (isBroken) failed.push(file, ...beginningOf(message));
+  }
+  return { failed, skipped };
+}
+
+/** Checkouts lie anywhere, and their paths say nothing. */
+const fromRoot = (path: string): string => path.replace(/^.*?\/(?=(?:src|test|bench)\/)/, '');
+
+/** The message without the stack, indented. */
+function beginningOf(message: string): readonly string[] {
+  const lines = message.split('\n').filter((line) => line.trim() !== '');
+  const stackAt = lines.findIndex((line) => /^\s+at /.test(line));
+  return lines.slice(0, Math.min(mostLines, stackAt < 0 ? mostLines : stackAt)).map((line) => `    ${line.slice(0, mostCharacters)}`);
+}
+
+/** A suite that came to nothing has left an empty report or none. */
+function readReport(path: string): TestReport {
+  try {
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- vitest's own format
+    return JSON.parse(readFileSync(path, 'utf8')) as TestReport;
+  } catch {
+    return { testResults: [] };
+  }
+}
+
+/** `node scripts/test-report.ts REPORT...`: each report is named after its suite. Says what did not pass, for the end of a long log. */
+if (import.meta.main) {
+  const all = process.argv.slice(2).map((path) => tellTests(basename(path, '.json'), readReport(path)));
+  for (const [title, lines] of [
+    ['Skipped', all.flatMap(({ skipped }) => skipped)],
+    ['Failed', all.flatMap(({ failed }) => failed)],
+  ] as const) {
+    if (lines.length > 0) console.log([`=== ${title}`, ...lines].join('\n'));
+  }
+}

@@ -1,0 +1,37 @@
+import { expect, test } from 'vitest';
+import { tellTests } from '../../scripts/test-report.ts';
+
+const long = Array.from({ length: 20 }, (_, line) => `line ${line}`).join('\n');
+
+test('tests that failed are named with the beginning of why, without the stack; skipped ones are named', () => {
+  const passed = { fullName: 'one that passed', status: 'passed', failureMessages: [] };
+  const told = tellTests('checks', {
+    testResults: [
+      {
+        name: '/tmp/tmp.1/svc/src/shared/a.test.ts',
+        status: 'failed',
+        message: '',
+        assertionResults: [
+          passed,
+          { fullName: 'group one that failed', status: 'failed', failureMessages: ['Error: no\n\nbut yes\n    at /tmp/a.ts:1:2'] },
+          { fullName: 'another', status: 'failed', failureMessages: [long] },
+          { fullName: 'left out', status: 'skipped' },
+        ],
+      },
+      { name: '/w/test/e2e/b.test.ts', status: 'failed', message: 'Cannot find module', assertionResults: [] },
+      { name: '/w/test/e2e/c.test.ts', status: 'passed', message: '', assertionResults: [passed] },
+    ],
+  });
+  expect(told).toEqual({
+    failed: [
+      'checks: src/shared/a.test.ts > group one that failed',
+      '    Error: no',
+      '    but yes',
+      'checks: src/shared/a.test.ts > another',
+      ...Array.from({ length: 6 }, (_, line) => `    line ${line}`),
+      'checks: test/e2e/b.test.ts',
+      '    Cannot find module',
+    ],
+    skipped: ['checks: src/shared/a.test.ts > left out'],
+  });
+});
