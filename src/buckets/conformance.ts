@@ -11,9 +11,9 @@ import { smallestPart } from './part-plan.ts';
 /** One kind of store, made ready for the suite. */
 export interface StoreFixture {
   /** The same bucket each time, as another process would open it; it does not exist at first. */
-  open(): ObjectStore;
+  readonly open: () => ObjectStore;
   /** What a machine without credentials gets from a signed address. */
-  fetch(address: string): Promise<Buffer>;
+  readonly fetch: (address: string) => Promise<Buffer>;
 }
 
 /** One thing that every store does. Fails by throwing. */

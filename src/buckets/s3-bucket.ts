@@ -79,10 +79,12 @@ export async function createS3Bucket(of: S3Bucket, settings: BucketSettings, abo
 
 /** Where the bucket is to be, as S3 wants it said. Regions of other services that Amazon has not are theirs to know. */
 function placement({ region, isAmazon }: S3Bucket): { readonly CreateBucketConfiguration?: CreateBucketConfiguration } {
-  const known = Object.values(BucketLocationConstraint).find((one) => one === region);
-  if (region === namelessRegion || (known === undefined && !isAmazon)) return {};
-  // A region may be newer than the SDK's list.
-  return { CreateBucketConfiguration: { LocationConstraint: known ?? (region as BucketLocationConstraint) } };
+  return isConstraint(region, isAmazon) ? { CreateBucketConfiguration: { LocationConstraint: region } } : {};
+}
+
+/** A region of Amazon's may be newer than the SDK's list. */
+function isConstraint(region: string, isAmazon: boolean): region is BucketLocationConstraint {
+  return region !== namelessRegion && (isAmazon || Object.values(BucketLocationConstraint).some((one) => one === region));
 }
 
 /** Empties and removes a bucket; success when there is none. */

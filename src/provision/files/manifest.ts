@@ -1,0 +1,94 @@
+import { isObject } from '../../shared/is-object.ts';
+
+/** One entry of a published tree; `path` is empty for the tree itself. */
+export type ManifestEntry =
+  | { readonly kind: 'folder'; readonly path: string; readonly mode: number; readonly mtime: number }
+  | {
+      readonly kind: 'file';
+      readonly path: string;
+      readonly mode: number;
+      readonly mtime: number;
+      readonly size: number;
+      readonly sha256: string;
+    }
+  | { readonly kind: 'link'; readonly path: string; readonly target: string };
+
+/** A tree as it lies in a bucket: what it holds, and the objects it is put together from. */
+export interface Manifest {
+  readonly entries: readonly ManifestEntry[];
+  /** Archives with the small files, in the order in which they are to be unpacked. */
+  readonly packs: readonly PublishedPack[];
+  /** Archives that are unpacked last, in this order: links, folders; none for a single file. */
+  readonly layouts: readonly PublishedObject[];
+}
+
+/** An object by the SHA-256 of its content, in hex, and its size in bytes. */
+export interface PublishedObject {
+  readonly sha256: string;
+  readonly size: number;
+}
+
+/** A pack of which the tree needs something. */
+export interface PublishedPack extends PublishedObject {
+  /** What is in it and not in the tree: the topmost paths of it. */
+  readonly surplus: readonly string[];
+}
+
+/** Where an object lies in the bucket. */
+export const objectKeys = {
+  blob: (sha256: string): string => `blobs/${sha256}`,
+  pack: (sha256: string): string => `packs/${sha256}`,
+  /** What a pack holds. */
+  packIndex: (sha256: string): string => `indexes/${sha256}.json`,
+  layout: (sha256: string): string => `layouts/${sha256}`,
+  manifest: (name: string): string => `manifests/${name}.json`,
+} as const;
+
+/** Larger files are objects of their own, bytes. */
+export const largestPacked = 1_048_576;
+
+/** Whether a file is an object of its own rather than a member of a pack: a large one, and the only one of a tree that is a single file. */
+export function isBlob({ size, path }: { readonly size: number; readonly path: string }): boolean {
+  return size > largestPacked || path === '';
+}
+
+/** Whether a value read from a bucket has the form of a manifest. */
+export function isManifest(value: unknown): value is Manifest {
+  return (
+    isObject(value) &&
+    Array.isArray(value['entries']) &&
+    value['entries'].every(isEntry) &&
+    Array.isArray(value['packs']) &&
+    value['packs'].every((pack) => isPublished(pack) && isPathList(pack['surplus'])) &&
+    Array.isArray(value['layouts']) &&
+    value['layouts'].every(isPublished)
+  );
+}
+
+function isEntry(value: unknown): boolean {
+  if (!isObject(value) || !isPath(value['path'])) return false;
+  if (value['kind'] === 'link') return typeof value['target'] === 'string' && value['path'] !== '';
+  if (!isCount(value['mode']) || !isCount(value['mtime'])) return false;
+  return value['kind'] === 'folder' || (value['kind'] === 'file' && isPublished(value));
+}
+
+function isPublished(value: unknown): value is Readonly<Record<string, unknown>> {
+  return isObject(value) && isCount(value['size']) && typeof value['sha256'] === 'string' && /^[0-9a-f]{64}$/.test(value['sha256']);
+}
+
+function isCount(value: unknown): boolean {
+  return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0;
+}
+
+function isPathList(value: unknown): boolean {
+  return Array.isArray(value) && value.every((path) => isPath(path) && path !== '');
+}
+
+/** Never out of the tree. */
+function isPath(value: unknown): boolean {
+  return (
+    typeof value === 'string' &&
+    !value.includes('\0') &&
+    (value === '' || value.split('/').every((part) => !['', '.', '..'].includes(part)))
+  );
+}

@@ -1,0 +1,218 @@
+import { createHash } from 'node:crypto';
+import { createReadStream } from 'node:fs';
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import type { ObjectStore } from '../../buckets/object-store.ts';
+import { SvcError } from '../../shared/errors.ts';
+import { isBlob, isManifest, objectKeys, type Manifest, type ManifestEntry, type PublishedObject } from './manifest.ts';
+import { isPackIndex, memberId, PackBuilder, sha256Of, usePacks, type NewPack, type PackedFile, type PackIndex } from './packs.ts';
+import { scanTree, type TreeEntry } from './scan.ts';
+import { tarEnd, tarMember } from './tar.ts';
+
+/** How far publishing is. */
+export interface PublishProgress {
+  readonly files: number;
+  readonly totalFiles: number;
+  /** Of the files that are done, and of parts of large ones that have arrived. */
+  readonly bytes: number;
+  readonly totalBytes: number;
+  /** Bytes that really went to the bucket, as the rest was there already. */
+  readonly sentBytes: number;
+}
+
+/** How a tree is to be published. */
+export interface PublishOptions {
+  readonly onProgress?: (progress: PublishProgress) => void;
+  readonly signal?: AbortSignal;
+}
+
+/** Files read and sent at a time: for small ones the reading counts, for large ones each has parts of its own under way. */
+const blobsAtOnce = 2;
+const readsAtOnce = 16;
+
+/**
+ * Puts a folder, or a single file, into a bucket and tells how it lies there. `name` stands for this tree, which is not to change any more: what was
+ * published under it before is only told again. Files that the bucket has from whatever tree are not sent again, and an attempt that was given up
+ * is gone on with by the next one.
+ */
+export async function publishTree(store: ObjectStore, name: string, root: string, options: PublishOptions = {}): Promise<Manifest> {
+  const key = objectKeys.manifest(name);
+  const call = options.signal === undefined ? {} : { signal: options.signal };
+  if ((await store.head(key, call)) !== undefined) return readManifest(store, key, call);
+  const { entries } = await scanTree(root, options.signal);
+  const progress = new Progress(entries, options.onProgress);
+  const published = new Map<string, ManifestEntry>();
+  const known = await knownPacks(store, call);
+  const small = entries.filter((entry) => entry.kind === 'file').filter((entry) => !isBlob(entry));
+  const packs = await publishSmall(store, root, small, known, published, progress, call);
+  const large = entries.filter((entry) => entry.kind === 'file').filter(isBlob);
+  await eachOf(large, blobsAtOnce, async (entry) => {
+    published.set(entry.path, { ...entry, sha256: await publishBlob(store, join(root, entry.path), entry.size, progress, call) });
+  });
+  const all = entries.map((entry) => (entry.kind === 'file' ? fileOf(published, entry.path) : entry));
+  const manifest: Manifest = {
+    entries: all,
+    packs: usePacks(
+      all.filter((entry) => entry.kind !== 'file' || !isBlob(entry)),
+      packs,
+    ).packs,
+    layouts: await publishLayouts(store, entries, call),
+  };
+  // The last thing that is written: from now on the tree counts as published.
+  await store.put(key, JSON.stringify(manifest), call);
+  return manifest;
+}
+
+type Call = { readonly signal?: AbortSignal };
+type FileEntry = Extract<TreeEntry, { readonly kind: 'file' }>;
+
+/** Packs the small files that no known pack has; returns all packs, the known ones first. */
+async function publishSmall(
+  store: ObjectStore,
+  root: string,
+  files: readonly FileEntry[],
+  known: readonly PackIndex[],
+  published: Map<string, ManifestEntry>,
+  progress: Progress,
+  call: Call,
+): Promise<readonly PackIndex[]> {
+  const there = new Set(known.flatMap(({ members }) => members.map(memberId)));
+  const builder = new PackBuilder();
+  const added: PackIndex[] = [];
+  const send = async (pack: NewPack | undefined): Promise<void> => {
+    if (pack === undefined) return;
+    const { index, content } = pack;
+    await store.put(objectKeys.pack(index.sha256), content, call);
+    // Only now can others count on it.
+    await store.put(objectKeys.packIndex(index.sha256), JSON.stringify(index), call);
+    added.push(index);
+    progress.sent(content.length);
+  };
+  for (let first = 0; first < files.length; first += readsAtOnce) {
+    call.signal?.throwIfAborted();
+    const group = files.slice(first, first + readsAtOnce);
+    const contents = await Promise.all(group.map(({ path }) => readFile(join(root, path))));
+    for (const [index, entry] of group.entries()) {
+      const content = contents[index] ?? Buffer.alloc(0);
+      const file: PackedFile = { ...entry, size: content.length, sha256: sha256Of(content) };
+      published.set(entry.path, file);
+      if (!there.has(memberId(file))) await send(builder.add(file, content));
+      progress.done(1, entry.size);
+    }
+  }
+  await send(builder.close());
+  return [...known, ...added];
+}
+
+/** Sends a large file that the bucket has not; returns the SHA-256 of its content. */
+async function publishBlob(store: ObjectStore, path: string, size: number, progress: Progress, call: Call): Promise<string> {
+  const sha256 = await sha256OfFile(path, call.signal);
+  const key = objectKeys.blob(sha256);
+  if ((await store.head(key, call))?.size === size) {
+    progress.done(1, size);
+    return sha256;
+  }
+  const onBytes = (bytes: number): void => {
+    progress.done(0, bytes);
+    progress.sent(bytes);
+  };
+  await store.putFile(key, path, { ...call, onBytes });
+  progress.done(1, 0);
+  return sha256;
+}
+
+/** Links and folders, each as an archive: tar forgets the modes of folders in which it has put links that it finishes later. */
+async function publishLayouts(store: ObjectStore, entries: readonly TreeEntry[], call: Call): Promise<readonly PublishedObject[]> {
+  const links = entries.filter((entry) => entry.kind === 'link');
+  // The deepest first: a folder that nobody may write is closed when everything is in it.
+  const folders = entries.filter((entry) => entry.kind === 'folder').toReversed();
+  const layouts: PublishedObject[] = [];
+  for (const members of [links, folders]) {
+    if (members.length === 0) continue;
+    const content = Buffer.concat([...members.map(tarMember), tarEnd]);
+    const layout = { sha256: sha256Of(content), size: content.length };
+    const key = objectKeys.layout(layout.sha256);
+    if ((await store.head(key, call))?.size !== layout.size) await store.put(key, content, call);
+    layouts.push(layout);
+  }
+  return layouts;
+}
+
+/** What the packs in the bucket hold; one whose index cannot be read is as if it were not there. */
+async function knownPacks(store: ObjectStore, call: Call): Promise<readonly PackIndex[]> {
+  const packs: PackIndex[] = [];
+  for await (const { key } of store.list(objectKeys.packIndex('').replace(/\.json$/, ''), call)) {
+    const index = parseJson(await text(await store.get(key, call)));
+    if (isPackIndex(index)) packs.push(index);
+  }
+  return packs;
+}
+
+async function readManifest(store: ObjectStore, key: string, call: Call): Promise<Manifest> {
+  const manifest = parseJson(await text(await store.get(key, call)));
+  if (isManifest(manifest)) return manifest;
+  throw new SvcError('SVC_BUCKET', `${store.uri(key)} is no list of files.`, { hint: 'Remove this object; it is made again.' });
+}
+
+function parseJson(content: string): unknown {
+  try {
+    return JSON.parse(content);
+  } catch {
+    return undefined;
+  }
+}
+
+function fileOf(published: ReadonlyMap<string, ManifestEntry>, path: string): ManifestEntry {
+  const entry = published.get(path);
+  if (entry === undefined) throw new SvcError('SVC_INTERNAL', `A file was left out while its tree was published.`);
+  return entry;
+}
+
+async function sha256OfFile(path: string, signal: AbortSignal | undefined): Promise<string> {
+  const hash = createHash('sha256');
+  for await (const chunk of createReadStream(path, { highWaterMark: 1_048_576, ...(signal === undefined ? {} : { signal }) })) {
+    hash.update(chunk);
+  }
+  return hash.digest('hex');
+}
+
+async function eachOf<Item>(items: readonly Item[], atOnce: number, act: (item: Item) => Promise<void>): Promise<void> {
+  const waiting = items.values();
+  const failed = new AbortController();
+  const work = async (): Promise<void> => {
+    for (const item of waiting) {
+      if (failed.signal.aborted) return;
+      try {
+        await act(item);
+      } catch (error) {
+        failed.abort();
+        throw error;
+      }
+    }
+  };
+  const results = await Promise.allSettled(Array.from({ length: atOnce }, work));
+  for (const result of results) if (result.status === 'rejected') throw result.reason;
+}
+
+class Progress {
+  readonly #tell: ((progress: PublishProgress) => void) | undefined;
+  #now: PublishProgress;
+
+  constructor(entries: readonly TreeEntry[], tell: ((progress: PublishProgress) => void) | undefined) {
+    const files = entries.filter((entry) => entry.kind === 'file');
+    const totalBytes = files.reduce((total, { size }) => total + size, 0);
+    this.#now = { files: 0, totalFiles: files.length, bytes: 0, totalBytes, sentBytes: 0 };
+    this.#tell = tell;
+  }
+
+  done(files: number, bytes: number): void {
+    this.#now = { ...this.#now, files: this.#now.files + files, bytes: this.#now.bytes + bytes };
+    this.#tell?.(this.#now);
+  }
+
+  sent(bytes: number): void {
+    this.#now = { ...this.#now, sentBytes: this.#now.sentBytes + bytes };
+    this.#tell?.(this.#now);
+  }
+}

@@ -1,0 +1,77 @@
+import type { Stats } from 'node:fs';
+import { lstat, readdir, readlink } from 'node:fs/promises';
+import { join, posix } from 'node:path';
+import { hasErrno } from '../../shared/errors.ts';
+import { quote } from '../../shared/quote.ts';
+
+/**
+ * One thing in a tree. `path` is relative to the tree, with `/`, and empty for the tree itself. `mode` has the twelve bits of permissions, `mtime`
+ * is seconds since the epoch, never before it.
+ */
+export type TreeEntry =
+  | { readonly kind: 'folder'; readonly path: string; readonly mode: number; readonly mtime: number }
+  | { readonly kind: 'file'; readonly path: string; readonly mode: number; readonly mtime: number; readonly size: number }
+  | { readonly kind: 'link'; readonly path: string; readonly target: string };
+
+/** What a tree holds, folders before what is in them and names in the order of their bytes. */
+export interface ScannedTree {
+  readonly entries: readonly TreeEntry[];
+  /** A clause for each thing that cannot come along, such as `'run/app.sock' is a socket`. */
+  readonly skipped: readonly string[];
+}
+
+/** Entries of one folder looked at together: enough to keep the disk busy. */
+const statsAtOnce = 32;
+
+/** Lists a folder, or a single file. Links are told as they are and not followed. */
+export async function scanTree(root: string, signal?: AbortSignal): Promise<ScannedTree> {
+  const entries: TreeEntry[] = [];
+  const skipped: string[] = [];
+  const add = async (path: string, stats: Stats): Promise<void> => {
+    const mode = stats.mode & 0o7777;
+    const mtime = Math.max(0, Math.floor(stats.mtimeMs / 1_000));
+    if (stats.isSymbolicLink()) entries.push({ kind: 'link', path, target: await readlink(join(root, path)) });
+    else if (stats.isFile()) entries.push({ kind: 'file', path, mode, mtime, size: stats.size });
+    else if (stats.isDirectory()) {
+      entries.push({ kind: 'folder', path, mode, mtime });
+      await walk(path);
+    } else skipped.push(`${quote(path)} is ${kindOf(stats)}`);
+  };
+  const walk = async (folder: string): Promise<void> => {
+    signal?.throwIfAborted();
+    const names = (await readdir(join(root, folder))).toSorted((a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b)));
+    for (let first = 0; first < names.length; first += statsAtOnce) {
+      const paths = names.slice(first, first + statsAtOnce).map((name) => posix.join(folder, name));
+      const all = await Promise.all(paths.map(async (path) => [path, await lstatIfThere(join(root, path))] as const));
+      for (const [path, stats] of all) {
+        if (stats !== undefined) await add(path, stats);
+        else if (path.includes('\uFFFD')) skipped.push(`${quote(path)} has a name that is not UTF-8`);
+      }
+    }
+  };
+  await add('', await lstat(root));
+  return { entries, skipped };
+}
+
+/** What a thing is that is neither file, folder nor link, with its article. */
+export function kindOf(stats: Stats): string {
+  if (stats.isSocket()) return 'a socket';
+  if (stats.isFIFO()) return 'a pipe';
+  return 'a device';
+}
+
+/** Whether a link leads out of its tree: it is kept as a link all the same, and leads to whatever the machine has there. */
+export function leavesTree(path: string, target: string): boolean {
+  if (target.startsWith('/')) return true;
+  const reached = posix.join(posix.dirname(path), target);
+  return reached === '..' || reached.startsWith('../');
+}
+
+async function lstatIfThere(path: string): Promise<Stats | undefined> {
+  try {
+    return await lstat(path);
+  } catch (error) {
+    if (hasErrno(error, 'ENOENT', 'ENOTDIR')) return undefined;
+    throw error;
+  }
+}
