@@ -1,69 +1,57 @@
 import { existsSync } from 'node:fs';
 import type { ApiClient } from '../api/client.ts';
-import type { RouteReply } from '../api/contract.ts';
+import type { Upload } from '../domain/upload-layout.ts';
 import type { Clock } from '../shared/clock.ts';
-import { hasErrno, SvcError } from '../shared/errors.ts';
 import type { HomePaths } from '../shared/paths.ts';
+import type { Elsewhere } from './elsewhere-connection.ts';
+import { createHereConnection } from './here-connection.ts';
 
-/** The way to the controller of this home; SVC_HOME_UNUSABLE where that cannot be one. Calls that are under way end at Ctrl-C. */
+/** Called with what is being done while a controller is brought up, for people. */
+export type OnStep = (text: string) => void;
+
+/**
+ * The way to the controller of this home, wherever that is; SVC_HOME_UNUSABLE where that cannot be a home. Calls that are under way end at Ctrl-C.
+ */
 export interface Connection {
-  /** Starts a controller when none runs, and puts a new one in the place of an older version; services go on. */
-  client(): Promise<ApiClient>;
+  /**
+   * Starts a controller when none runs: on this machine, or on another one when the configuration or the enabled places say so. On this machine a
+   * new one takes the place of an older version; services go on.
+   */
+  client(onStep?: OnStep): Promise<ApiClient>;
   /** Starts one only where one has left something behind, as after a crash; undefined where there is nothing to know about. */
   existing(): Promise<ApiClient | undefined>;
   /** Never starts one. The controller may be of another version: only `health` and `stopController` are sure to be understood. */
   running(): Promise<ApiClient | undefined>;
+  /**
+   * Brings files to the controller's machine and gives the name under which it finds them; undefined where there is nothing to bring, or it runs on
+   * this machine and sees them itself. Call `client` before.
+   */
+  bring(uploads: readonly Upload[], source: string, onStep?: OnStep): Promise<string | undefined>;
+  /** The controller on another machine, to look after that machine; undefined when there is none. */
+  elsewhere(): Promise<Elsewhere | undefined>;
 }
-
-/** How long a controller may take to say that it is there, ms. */
-const probeTimeoutMs = 10_000;
 
 /** The real one, for commands of the given version. What it needs is loaded when it is used, as most of it is not for `--help`. */
 export function createConnection(paths: HomePaths, clock: Clock, signal: AbortSignal, version: string): Connection {
-  const open = async (): Promise<ApiClient> => {
+  const here = createHereConnection(paths, clock, signal, version);
+  const load = async (): Promise<Elsewhere> => {
     const { checkHome } = await import('../shared/prepare-home.ts');
     checkHome(paths);
-    const { createClient } = await import('../api/client.ts');
-    return createClient({ socketPath: paths.controllerSocket, clock, signal });
+    const { openElsewhere } = await import('./elsewhere-connection.ts');
+    return openElsewhere(paths, clock, signal);
   };
-
-  async function client(): Promise<ApiClient> {
-    const api = await open();
-    const { ensureController } = await import('./daemon.ts');
-    await ensureController(paths, { clock, signal, probe: () => probeCurrent(api) });
-    return api;
-  }
-
-  /** One that is older than this command makes room, and counts as none. */
-  async function probeCurrent(api: ApiClient): Promise<RouteReply<'health'> | undefined> {
-    const health = await probe(api);
-    if (health === undefined || health.version === version) return health;
-    const { isOlderVersion } = await import('../shared/compare-versions.ts');
-    if (!isOlderVersion(health.version, version)) return health;
-    const { retireController } = await import('./controller-process.ts');
-    await retireController(health.pid, { clock, signal });
-    return undefined;
-  }
-
-  async function running(): Promise<ApiClient | undefined> {
-    const api = await open();
-    return (await probe(api)) === undefined ? undefined : api;
-  }
+  const elsewhere = async (): Promise<Elsewhere | undefined> => (existsSync(paths.controllerRecord) ? load() : undefined);
 
   return {
-    client,
-    running,
-    // A controller that has ended with nothing left to look after left a mark: there is nothing to start another one for.
-    existing: () => (existsSync(paths.database) && !existsSync(paths.idleMark) ? client() : running()),
+    async client(onStep = () => undefined) {
+      const away = await elsewhere();
+      if (away !== undefined) return away.client(onStep);
+      if (await here.isInUse()) return here.client();
+      return (await (await load()).clientIfChosen(onStep)) ?? here.client();
+    },
+    existing: async () => ((await elsewhere()) ?? here).existing(),
+    running: async () => ((await elsewhere()) ?? here).running(),
+    bring: async (uploads, source, onStep = () => undefined) => (await elsewhere())?.bring(uploads, source, onStep),
+    elsewhere,
   };
-}
-
-/** What the controller says of itself; undefined when nobody listens. */
-async function probe(api: ApiClient): Promise<RouteReply<'health'> | undefined> {
-  try {
-    return await api.call('health', { timeoutMs: probeTimeoutMs });
-  } catch (error) {
-    if (error instanceof SvcError && hasErrno(error.cause, 'ENOENT', 'ECONNREFUSED')) return undefined;
-    throw error;
-  }
 }

@@ -1,22 +1,36 @@
 import type { ApiClient } from '../api/client.ts';
-import type { RouteInput } from '../api/contract.ts';
+import type { RouteReply } from '../api/contract.ts';
 import type { CommandContext } from './context.ts';
 import { followJob } from './job-result.ts';
+import type { OnceFile } from './task-source.ts';
 
 /** Making a machine, and copying a large workdir, take their time, ms. */
 const launchTimeoutMs = 600_000;
 
+/** A job for a cluster. */
+export interface Job extends OnceFile {
+  readonly mode: 'launch' | 'exec';
+  /** A generated name when absent. */
+  readonly cluster: string | undefined;
+}
+
 /** Hands a job to the controller and follows it to its end, unless told otherwise. Gives the exit code. */
 export async function submitJob(
-  api: ApiClient,
-  body: RouteInput<'launch'>['body'],
+  { body, uploads, mode, cluster: wished }: Job,
   options: { readonly detach: boolean; readonly json: boolean },
   context: CommandContext,
 ): Promise<number> {
-  const { ui } = context;
+  const { ui, connection } = context;
   const progress = ui.progress();
   progress.now('Handing the task to the controller');
-  const reply = await api.call('launch', { body, timeoutMs: launchTimeoutMs }).finally(() => progress.stop());
+  const onStep = (text: string): void => progress.now(text);
+  const hand = async (): Promise<{ readonly api: ApiClient; readonly reply: RouteReply<'launch'> }> => {
+    const api = await connection.client(onStep);
+    const upload = await connection.bring(uploads, body.file, onStep);
+    const request = { ...body, mode, ...(wished !== undefined && { cluster: wished }), ...(upload !== undefined && { upload }) };
+    return { api, reply: await api.call('launch', { body: request, timeoutMs: launchTimeoutMs }) };
+  };
+  const { api, reply } = await hand().finally(() => progress.stop());
   const { cluster, jobId } = reply;
   if (options.json) {
     ui.json(reply);

@@ -1,5 +1,6 @@
 import { join, resolve } from 'node:path';
 import type { RouteInput } from '../api/contract.ts';
+import { uploadsOf, type Upload } from '../domain/upload-layout.ts';
 import { checkTaskFiles } from '../spec/check-task-files.ts';
 import { checkTlsFiles } from '../spec/check-tls-files.ts';
 import { collectEnvs } from '../spec/collect-envs.ts';
@@ -28,6 +29,8 @@ export type TaskBody = Pick<RouteInput<'createService'>['body'], 'source' | 'fil
 /** A service file that has been found good, with what it asks for in words. */
 export interface ServiceFile {
   readonly body: TaskBody;
+  /** What a controller on another machine has to be brought. */
+  readonly uploads: readonly Upload[];
   /** Lines for people. */
   readonly summary: readonly string[];
 }
@@ -45,22 +48,30 @@ export async function readServiceFile(path: string, args: TaskArgs, context: Com
   const rows = describeService({ ...task, service }, source).filter(([, value]) => !unset.includes(value));
   const width = Math.max(...rows.map(([label]) => label.length));
   const summary = rows.map(([label, value]) => `${`${label}:`.padEnd(width + 3)}${value}`);
-  return { body: bodyOf(source, context), summary: [...summary, ...(warning === undefined ? [] : [`Warning: ${warning}`])] };
+  return {
+    body: bodyOf(source, context),
+    uploads: uploadsOf(task),
+    summary: [...summary, ...(warning === undefined ? [] : [`Warning: ${warning}`])],
+  };
 }
 
+/** A task that runs once, found good. */
+export type OnceFile = Omit<ServiceFile, 'summary'>;
+
 /** The same for a task that runs once. */
-export async function readTaskFile(path: string, args: TaskArgs, context: CommandContext): Promise<TaskBody> {
+export async function readTaskFile(path: string, args: TaskArgs, context: CommandContext): Promise<OnceFile> {
   const { task, source } = await load(path, args, context);
   refuseUnsupported(task, source);
   await checkTaskFiles(task, source);
-  return bodyOf(source, context);
+  return { body: bodyOf(source, context), uploads: uploadsOf(task) };
 }
 
 /** The same for a task that is no file but given on the command line. */
-export async function readTaskText(text: string, args: TaskArgs, context: CommandContext): Promise<TaskBody> {
+export async function readTaskText(text: string, args: TaskArgs, context: CommandContext): Promise<OnceFile> {
   const source = { source: text, file: '-', ...overridesOf(args, context) };
-  await checkTaskFiles(parseTask(source), source);
-  return bodyOf(source, context);
+  const task = parseTask(source);
+  await checkTaskFiles(task, source);
+  return { body: bodyOf(source, context), uploads: uploadsOf(task) };
 }
 
 function overridesOf(args: TaskArgs, { env, cwd }: CommandContext): Required<TaskOverrides> {

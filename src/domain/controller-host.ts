@@ -20,3 +20,9 @@ export interface ControllerPlace {
   /** US dollars. */
   readonly hourlyUsd: number;
 }
+
+/** Where a controller is and what it costs, for people. */
+export function describePlace({ provider, region, zone, instanceType, hourlyUsd }: ControllerPlace): string {
+  const where = [provider, region, ...(zone === null ? [] : [zone])].join('/');
+  return `${where} (${instanceType}, ${hourlyUsd.toFixed(2)} $/h)`;
+}

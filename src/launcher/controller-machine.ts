@@ -2,7 +2,7 @@ import type { ControllerPlace } from '../domain/controller-host.ts';
 import type { ResourceAlternatives } from '../domain/task.ts';
 import { assertMachineId, type MachineId, type MachineSpec, type MachineStatus, type Offer, type Provider } from '../providers/provider.ts';
 import { obtainMachine } from '../provision/acquire-machine.ts';
-import { placeName, waitUntilRunning } from '../provision/machine.ts';
+import { waitUntilRunning } from '../provision/machine.ts';
 import { describeStep } from '../provision/search-steps.ts';
 import { PlacementHistory } from '../provision/placement-history.ts';
 import type { Places } from '../provision/places.ts';
@@ -161,9 +161,4 @@ export function lostMachine(provider: Pick<Provider, 'name'>, id: string): SvcEr
       hint: 'To remove what its services left in all places, and begin anew: svc controller down --purge',
     },
   );
-}
-
-/** Where a controller is, for people. */
-export function describePlace(place: ControllerPlace): string {
-  return `${placeName(place)} (${place.instanceType}, ${place.hourlyUsd.toFixed(2)} $/h)`;
 }

@@ -63,7 +63,6 @@ function parse(text: string): unknown {
 function isControllerRecord(value: unknown): value is ControllerRecord {
   if (!isObject(value)) return false;
   const { key, place, machineId, program, boot, socket, publicHost, wished, createdAt, isLeaving } = value;
-  const isTextOrNull = (field: unknown): boolean => field === null || typeof field === 'string';
   return (
     typeof key === 'string' &&
     (place === null || (isObject(place) && typeof place['provider'] === 'string' && typeof place['hourlyUsd'] === 'number')) &&
@@ -72,4 +71,8 @@ function isControllerRecord(value: unknown): value is ControllerRecord {
     typeof createdAt === 'number' &&
     typeof isLeaving === 'boolean'
   );
+}
+
+function isTextOrNull(field: unknown): boolean {
+  return field === null || typeof field === 'string';
 }

@@ -76,6 +76,14 @@ export async function ensureElsewhere(alternatives: ResourceAlternatives, deps: 
   });
 }
 
+/** How to work on the controller's machine; undefined while there is none. No call is made. */
+export async function controllerRemote({ paths, places }: Pick<LauncherDeps, 'paths' | 'places'>): Promise<Remote | undefined> {
+  const record = readControllerRecord(paths.controllerRecord);
+  if (record === undefined || record.place === null || record.machineId === null) return undefined;
+  assertMachineId(record.machineId);
+  return (await places.provider(record.place.provider)).remote(record.machineId);
+}
+
 /**
  * A way to the controller if its machine is up; undefined when that is stopped, or was never there. Throws SVC_MACHINE_LOST when the machine is gone.
  */

@@ -23,7 +23,7 @@ test('of several that come at once each has it alone, one after another', async 
         order.push(id);
       });
     await Promise.all([1, 2, 3, 4].map(one));
-    expect(order.toSorted()).toEqual([1, 2, 3, 4]);
+    expect(order.toSorted((a, b) => a - b)).toEqual([1, 2, 3, 4]);
     expect(existsSync(file)).toBe(false);
   });
 });

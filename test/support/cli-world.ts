@@ -1,6 +1,7 @@
 import { Readable, Writable } from 'node:stream';
 import type { ApiClient } from '../../src/api/client.ts';
 import type { Connection } from '../../src/cli/connection.ts';
+import type { Elsewhere } from '../../src/cli/elsewhere-connection.ts';
 import { runCli } from '../../src/cli/run-cli.ts';
 import { homePaths } from '../../src/shared/paths.ts';
 import { FakeClock } from './fake-clock.ts';
@@ -29,6 +30,8 @@ export class Screen extends Writable {
 export interface CliOptions {
   /** The controller's answers; without any, no controller runs and none has. */
   readonly routes?: FakeRoutes;
+  /** The controller on another machine; without it there is none. */
+  readonly elsewhere?: Elsewhere;
   /** Whether all three streams are on a terminal. */
   readonly tty?: boolean;
   readonly width?: number;
@@ -63,7 +66,7 @@ export async function runInProcess(argv: readonly string[], options: CliOptions 
     cwd: options.cwd ?? '/project',
     paths: homePaths('/home/ann/.svc', 1000),
     version: '1.2.3',
-    connection: fakeConnection(api),
+    connection: fakeConnection(api, options.elsewhere),
     signal: interrupt.signal,
   });
   return { code, stdout: stdout.text, stderr: stderr.text, calls };
@@ -77,7 +80,7 @@ function keyboard(input: string | undefined, isTTY: boolean): Readable & { reado
   return Object.assign(stream, { isTTY, setRawMode: () => stream });
 }
 
-function fakeConnection(api: ApiClient | undefined): Connection {
+function fakeConnection(api: ApiClient | undefined, elsewhere: Elsewhere | undefined): Connection {
   return {
     async client() {
       if (api === undefined) throw new Error('the test expects no controller to be started');
@@ -85,5 +88,7 @@ function fakeConnection(api: ApiClient | undefined): Connection {
     },
     existing: async () => api,
     running: async () => api,
+    bring: async (uploads, source, onStep = () => undefined) => elsewhere?.bring(uploads, source, onStep),
+    elsewhere: async () => elsewhere,
   };
 }

@@ -1,6 +1,8 @@
+import { SvcError } from '../../shared/errors.ts';
 import { identifyProcess } from '../../shared/process-identity.ts';
 import type { CommandContext } from '../context.ts';
 import { seeControllerGone } from '../controller-process.ts';
+import type { Elsewhere } from '../elsewhere-connection.ts';
 
 interface StopArgs {
   readonly keepServices: boolean;
@@ -16,10 +18,27 @@ export async function controllerStop(args: StopArgs, context: CommandContext): P
     else ui.say('The controller does not run.');
     return;
   }
+  const elsewhere = await connection.elsewhere();
   const { pid } = await api.call('health');
-  const daemon = identifyProcess(pid);
+  // A process on another machine cannot be watched from here; there it is seen to have ended when it no longer answers.
+  const daemon = elsewhere === undefined ? identifyProcess(pid) : undefined;
   await api.call('stopController', { body: { keepServices: args.keepServices } });
   if (daemon !== undefined) await seeControllerGone(daemon, context);
+  if (elsewhere !== undefined) await seeSilent(elsewhere, context);
   if (args.json) ui.json({ stopped: true });
+  else if (elsewhere !== undefined) ui.say('The controller has stopped; its machine is still there. To give it back: svc controller down');
   else ui.say(args.keepServices ? 'The controller has stopped; services go on.' : 'The controller has stopped.');
+}
+
+const silentTimeoutMs = 30_000;
+const pollMs = 250;
+
+async function seeSilent(elsewhere: Elsewhere, { clock, signal }: CommandContext): Promise<void> {
+  const deadline = clock.monotonic() + silentTimeoutMs;
+  while ((await elsewhere.running()) !== undefined) {
+    if (clock.monotonic() > deadline)
+      throw new SvcError('SVC_CONTROLLER_UNREACHABLE', 'The controller was told to stop and still answers.');
+    await clock.sleep(pollMs, signal);
+    signal.throwIfAborted();
+  }
 }

@@ -18,12 +18,11 @@ export async function exec(args: ExecArgs, context: CommandContext): Promise<num
   if ((args.file === undefined) === (args.command.length === 0)) {
     throw new SvcError('SVC_USAGE', 'Give either a task file or a command after --.', { hint: 'Run: svc exec --help' });
   }
-  const body =
+  const task =
     args.file === undefined
       ? // JSON is YAML, so no value can break out of its place.
         await readTaskText(JSON.stringify({ run: shellLine(args.command) }), args, context)
       : await readTaskFile(args.file, args, context);
-  const api = await context.connection.existing();
-  if (api === undefined) throw clusterNotFound(args.cluster);
-  return submitJob(api, { ...body, mode: 'exec', cluster: args.cluster }, args, context);
+  if ((await context.connection.existing()) === undefined) throw clusterNotFound(args.cluster);
+  return submitJob({ ...task, mode: 'exec', cluster: args.cluster }, args, context);
 }

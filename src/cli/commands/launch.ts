@@ -17,8 +17,6 @@ interface LaunchArgs extends TaskArgs {
 export async function launch(args: LaunchArgs, context: CommandContext): Promise<number> {
   if (args.cluster !== undefined) checkName(args.cluster);
   if (args.cluster === controllerName) throw new SvcError('SVC_BAD_NAME', `The name '${controllerName}' belongs to the controller.`);
-  const body = await readTaskFile(args.file, args, context);
-  const api = await context.connection.client();
-  const request = { ...body, mode: 'launch', ...(args.cluster !== undefined && { cluster: args.cluster }) } as const;
-  return submitJob(api, request, args, context);
+  const file = await readTaskFile(args.file, args, context);
+  return submitJob({ ...file, mode: 'launch', cluster: args.cluster }, args, context);
 }

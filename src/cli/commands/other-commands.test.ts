@@ -26,7 +26,7 @@ test('controller status tells by its exit code whether it runs', async () => {
 
 test('controller status as JSON says the same', async () => {
   const off = await runInProcess(['controller', 'status', '--json']);
-  expect(JSON.parse(off.stdout)).toEqual({ running: false, log: '/home/ann/.svc/controller.log', controller: null });
+  expect(JSON.parse(off.stdout)).toEqual({ running: false, log: '/home/ann/.svc/controller.log', controller: null, machine: null });
 });
 
 test('stopping a controller that does not run is done', async () => {

@@ -1,4 +1,5 @@
 import type { ServiceView } from '../../api/contract.ts';
+import type { Upload } from '../../domain/upload-layout.ts';
 import { checkName } from '../check-name.ts';
 import type { CommandContext } from '../context.ts';
 import { followUntilReady } from '../follow-service.ts';
@@ -25,9 +26,9 @@ const createTimeoutMs = 600_000;
 export async function serveUp(args: UpArgs, context: CommandContext): Promise<void> {
   const { ui } = context;
   if (args.name !== undefined) checkName(args.name);
-  const { body, summary } = await readServiceFile(args.file, args, context);
+  const { body, uploads, summary } = await readServiceFile(args.file, args, context);
 
-  const created = await create(args, body, context);
+  const created = await create(args, body, uploads, context);
   if (created === undefined) return;
   const { name } = created;
   const follow = args.wait ?? ui.outIsTerminal;
@@ -47,13 +48,21 @@ export async function serveUp(args: UpArgs, context: CommandContext): Promise<vo
 }
 
 /** The service as it begins; undefined when interrupted meanwhile. */
-async function create(args: UpArgs, task: TaskBody, { ui, connection, signal }: CommandContext): Promise<ServiceView | undefined> {
+async function create(
+  args: UpArgs,
+  task: TaskBody,
+  uploads: readonly Upload[],
+  { ui, connection, signal }: CommandContext,
+): Promise<ServiceView | undefined> {
   const progress = ui.progress();
   progress.now('Handing the service to the controller');
   try {
-    const api = await connection.client();
+    const onStep = (text: string): void => progress.now(text);
+    const api = await connection.client(onStep);
+    const upload = await connection.bring(uploads, task.file, onStep);
     const body = {
       ...task,
+      ...(upload !== undefined && { upload }),
       ...(args.name !== undefined && { name: args.name }),
       ...(args.expose && { expose: true }),
       ...(args.endpointPort !== undefined && { port: args.endpointPort }),

@@ -1,5 +1,5 @@
 import { defineCommand, type Command } from '../command.ts';
-import { json } from './common-options.ts';
+import { json, yes } from './common-options.ts';
 
 const start = defineCommand({
   path: ['controller', 'start'],
@@ -48,6 +48,34 @@ const controllerStatus = defineCommand({
   run: async (args, context) => (await import('../commands/controller-status.ts')).controllerStatus(args, context),
 });
 
+const upgrade = defineCommand({
+  path: ['controller', 'upgrade'],
+  summary: 'Bring the program of this version to the machine of the controller',
+  description:
+    'Also its configuration as it is here now. Services go on, and no request is lost. A controller on this machine needs it not: the first command of a newer version replaces it.',
+  arguments: {},
+  options: { json },
+  examples: ['svc controller upgrade'],
+  run: async (args, context) => (await import('../commands/controller-upgrade.ts')).controllerUpgrade(args, context),
+});
+
+const controllerDown = defineCommand({
+  path: ['controller', 'down'],
+  summary: 'Give back the machine of the controller',
+  description: 'It is refused while there are services.',
+  arguments: {},
+  options: {
+    yes,
+    purge: {
+      kind: 'flag',
+      summary: 'also when the controller cannot be asked, with every machine in any place that it launched',
+    },
+    json,
+  },
+  examples: ['svc controller down', 'svc controller down --purge --yes'],
+  run: async (args, context) => (await import('../commands/controller-down.ts')).controllerDown(args, context),
+});
+
 const check = defineCommand({
   path: ['check'],
   summary: 'Show where replicas can run, and what to do where they cannot',
@@ -79,4 +107,14 @@ const complete = defineCommand({
 });
 
 /** `svc controller …`, `svc check` and `svc completion`. */
-export const otherCommands: readonly Command[] = [start, stop, restart, controllerStatus, check, completion, complete];
+export const otherCommands: readonly Command[] = [
+  start,
+  stop,
+  restart,
+  controllerStatus,
+  upgrade,
+  controllerDown,
+  check,
+  completion,
+  complete,
+];

@@ -8,13 +8,16 @@ import { serveApi } from '../api/server.ts';
 import { systemClock, type Clock } from '../shared/clock.ts';
 import { homePaths, type HomePaths } from '../shared/paths.ts';
 import { prepareHome } from '../shared/prepare-home.ts';
-import { createConnection, type Connection } from './connection.ts';
+import { createHereConnection, type HereConnection } from './here-connection.ts';
 
-async function withConnection(use: (connection: Connection, paths: HomePaths) => Promise<void>, clock: Clock = systemClock): Promise<void> {
+async function withConnection(
+  use: (connection: HereConnection, paths: HomePaths) => Promise<void>,
+  clock: Clock = systemClock,
+): Promise<void> {
   await withTempHome(async (home) => {
     const paths = homePaths(home, process.getuid?.() ?? 0);
     prepareHome(paths);
-    await use(createConnection(paths, clock, new AbortController().signal, '1.2.3'), paths);
+    await use(createHereConnection(paths, clock, new AbortController().signal, '1.2.3'), paths);
   });
 }
 
@@ -45,7 +48,7 @@ test.for(['client', 'existing', 'running'] as const)('a home that cannot be one 
     chmodSync(paths.home, 0o777);
     await expect(connection[way]()).rejects.toMatchObject({ code: 'SVC_HOME_UNUSABLE', hint: `Run: chmod 700 ${paths.home}` });
     const inFile = homePaths('/etc/passwd', process.getuid?.() ?? 0);
-    const lost = createConnection(inFile, systemClock, new AbortController().signal, '1.2.3');
+    const lost = createHereConnection(inFile, systemClock, new AbortController().signal, '1.2.3');
     await expect(lost[way]()).rejects.toMatchObject({ code: 'SVC_HOME_UNUSABLE', message: '/etc/passwd is not a folder.' });
     expect(existsSync(paths.controllerLog)).toBe(false);
   });

@@ -1,0 +1,55 @@
+import { describePlace } from '../../domain/controller-host.ts';
+import { messageOf, SvcError } from '../../shared/errors.ts';
+import type { CommandContext } from '../context.ts';
+import type { Elsewhere } from '../elsewhere-connection.ts';
+
+interface DownArgs {
+  readonly yes: boolean;
+  readonly purge: boolean;
+  readonly json: boolean;
+}
+
+/** `svc controller down`: gives the controller's machine back, unless something still needs it. */
+export async function controllerDown(args: DownArgs, { connection, ui }: CommandContext): Promise<void> {
+  const elsewhere = await connection.elsewhere();
+  const record = elsewhere?.record();
+  if (elsewhere === undefined || record === undefined) {
+    if (args.json) ui.json({ removed: false });
+    else ui.say('There is no controller on another machine. To stop the one on this machine: svc controller stop');
+    return;
+  }
+  if (!args.purge && record.machineId !== null) await refuseWhileNeeded(elsewhere);
+  const where = record.place === null ? '' : ` at ${describePlace(record.place)}`;
+  const more = args.purge ? ' and every machine it launched' : '';
+  if (!(await ui.confirm(`Give back the machine of the controller${where}${more}?`, args.yes))) {
+    throw new SvcError('SVC_ABORTED', 'Nothing was given back.');
+  }
+  const progress = ui.progress();
+  try {
+    await elsewhere.remove(args.purge, (text) => progress.now(text));
+  } finally {
+    progress.stop();
+  }
+  if (args.json) ui.json({ removed: true });
+  else ui.say(`The machine of the controller${where} was given back.`);
+}
+
+/** A machine that is stopped had nothing to do any more when it was stopped. One that cannot be asked may have services. */
+async function refuseWhileNeeded(elsewhere: Elsewhere): Promise<void> {
+  const status = await elsewhere.machine();
+  if (status?.state === 'stopped') return;
+  const api = await elsewhere.running().catch((error: unknown) => {
+    throw new SvcError('SVC_CONTROLLER_UNREACHABLE', `Whether the controller still has services cannot be asked: ${messageOf(error)}`, {
+      hint: 'Try again. To remove it with everything it launched: svc controller down --purge',
+    });
+  });
+  // It is there and was never furnished, or was stopped by hand with nothing left: there is nobody to ask, and nothing to keep.
+  if (api === undefined) return;
+  const services = (await api.call('listServices')).services.map(({ name }) => name);
+  const clusters = (await api.call('listClusters')).clusters.map(({ name }) => name);
+  const names = [...services, ...clusters];
+  if (names.length === 0) return;
+  throw new SvcError('SVC_CONTROLLER_BUSY', `The controller still looks after: ${names.join(', ')}.`, {
+    hint: 'Take them down first: svc serve down --all; svc down --all',
+  });
+}

@@ -1,0 +1,26 @@
+import type { CommandContext } from '../context.ts';
+
+interface UpgradeArgs {
+  readonly json: boolean;
+}
+
+/** `svc controller upgrade`: brings this program to the controller's machine and has it take over there. */
+export async function controllerUpgrade(args: UpgradeArgs, { connection, ui }: CommandContext): Promise<void> {
+  const elsewhere = await connection.elsewhere();
+  if (elsewhere === undefined) {
+    if (args.json) ui.json({ upgraded: false, controller: null });
+    else ui.say('The controller is on this machine: the first command of a newer version replaces it.');
+    return;
+  }
+  const progress = ui.progress();
+  try {
+    const { isNew } = await elsewhere.upgrade((text) => progress.now(text));
+    const health = await (await elsewhere.client((text) => progress.now(text))).call('health');
+    progress.stop();
+    if (args.json) ui.json({ upgraded: isNew, controller: health });
+    else if (isNew) ui.say(`The controller runs version ${health.version} now.`);
+    else ui.say(`The controller has this program already (version ${health.version}); it was started anew.`);
+  } finally {
+    progress.stop();
+  }
+}
