@@ -1,4 +1,5 @@
 import { spawn, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
@@ -174,8 +175,10 @@ function spawnBalancer(config: BalancerConfig): { readonly child: ChildProcess; 
 /** Runs a balancer that is expected to give up; its exit code and output. */
 export async function runToExit(config: BalancerConfig): Promise<{ readonly code: number | null; readonly output: string }> {
   const { child, output } = spawnBalancer(config);
-  const code = await exitOf(child);
-  return { code, output: output.text };
+  const exited = exitOf(child);
+  // What it said last may still be in the pipes when it has ended.
+  await once(child, 'close');
+  return { code: await exited, output: output.text };
 }
 
 /** A configuration for a folder, with a free port. */
