@@ -19,10 +19,14 @@ export interface ProviderContext {
 }
 
 /** Every place there is, in the order in which `svc check` shows them. */
-export const providerNames = ['local'] as const;
+export const providerNames = ['aws', 'local'] as const;
 export type ProviderName = (typeof providerNames)[number];
 
+/** The place that takes part only when it is named or when there is no other: the machine one sits at. */
+export const fallbackPlace: string = 'local' satisfies ProviderName;
+
 const openers: Readonly<Record<ProviderName, (context: ProviderContext) => Promise<Provider>>> = {
+  aws: async (context) => new (await import('./aws/index.ts')).AwsProvider(context),
   local: async (context) => new (await import('./local/index.ts')).LocalProvider(context),
 };
 

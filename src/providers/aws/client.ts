@@ -61,6 +61,15 @@ export type {
   Vpc,
 } from '@aws-sdk/client-ec2';
 
+/** Keys of AWS. Secrets. */
+export interface AwsKeys {
+  readonly accessKeyId: string;
+  readonly secretAccessKey: string;
+  readonly sessionToken: string | undefined;
+  /** ms since the epoch; undefined: never. */
+  readonly expiresAt: number | undefined;
+}
+
 /** A request for machines. */
 export type LaunchRequest = Omit<RunInstancesCommandInput, 'InstanceType'> & { readonly InstanceType: string };
 
@@ -70,10 +79,10 @@ function isInstanceType(name: string): name is _InstanceType {
 }
 
 /** ms; AWS answers within one or two seconds, from the other side of the world too. */
-const timeouts = { connectionTimeout: 5_000, requestTimeout: 30_000, throwOnRequestTimeout: true };
+const timeouts = { connectionTimeout: 5_000, requestTimeout: 15_000, throwOnRequestTimeout: true };
 
 /** With the SDK's pauses, which double, this rides out some ten seconds of throttling. */
-const attempts = 6;
+const attempts = 5;
 
 /** Items on a page: the most that every action used here takes. */
 const pageSize = 500;
@@ -180,6 +189,12 @@ export class AwsClients {
   async callerIdentity(region: string, signal: AbortSignal | undefined): Promise<{ readonly account: string; readonly arn: string }> {
     const { Account = '?', Arn = '?' } = await this.#sts(region).send(new GetCallerIdentityCommand({}), signalOption(signal));
     return { account: Account, arn: Arn };
+  }
+
+  /** The credentials themselves, for a controller elsewhere that has none of its own. */
+  async credentials(region: string): Promise<AwsKeys> {
+    const { accessKeyId, secretAccessKey, sessionToken, expiration } = await this.#sts(region).config.credentials();
+    return { accessKeyId, secretAccessKey, sessionToken, expiresAt: expiration?.getTime() };
   }
 
   iam(region: string, signal: AbortSignal | undefined) {

@@ -31,7 +31,6 @@ const replicaStatements: readonly PolicyStatement[] = [
       'ec2:DescribeSubnets',
       'ec2:DescribeVolumes',
       'ec2:DescribeVpcs',
-      'sts:GetCallerIdentity',
     ],
     Resource: '*',
   },

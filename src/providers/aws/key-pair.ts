@@ -1,6 +1,7 @@
 import type { Ec2 } from './client.ts';
 import { hasAwsCode } from './errors.ts';
 import type { HomeIdentity } from './home-identity.ts';
+import { livingStates, tagFilter } from './tag-filter.ts';
 import { ownTags, sharedTags } from './tags.ts';
 
 /** The name under which a region knows the home's key; it names the key, so that what is called so is the same key. */
@@ -23,10 +24,7 @@ export async function ensureKeyPair(ec2: Ec2, identity: HomeIdentity): Promise<v
 
 /** Removes the home's key from a region where the home has no machine any more; it is imported again when one is asked for. */
 export async function removeUnusedKeyPair(ec2: Ec2, identity: Pick<HomeIdentity, 'id'>): Promise<void> {
-  const left = await ec2.instances([
-    { Name: `tag:${ownTags.home}`, Values: [identity.id] },
-    { Name: 'instance-state-name', Values: ['pending', 'running', 'stopping', 'stopped'] },
-  ]);
+  const left = await ec2.instances([tagFilter(ownTags.home, identity.id), livingStates]);
   if (left.length > 0) return;
   try {
     await ec2.deleteKeyPair(keyPairName(identity));

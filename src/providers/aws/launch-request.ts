@@ -1,6 +1,6 @@
 import type { MachineSpec, Offer } from '../provider.ts';
 import type { LaunchRequest } from './client.ts';
-import { rootDisk } from './disk.ts';
+import type { RootDisk } from './disk.ts';
 import type { Image } from './image-choice.ts';
 import { machineTags } from './tags.ts';
 
@@ -11,6 +11,7 @@ export interface LaunchParts {
   readonly key: string;
   readonly home: string;
   readonly image: Image;
+  readonly disk: RootDisk;
   readonly keyName: string;
   readonly groupId: string;
   /** undefined: AWS takes one of the default VPC, in the offer's zone when it names one. */
@@ -34,7 +35,7 @@ export function launchRequest(parts: LaunchParts): LaunchRequest {
     ClientToken: parts.clientToken,
     KeyName: parts.keyName,
     UserData: Buffer.from(parts.userData).toString('base64'),
-    BlockDeviceMappings: [blockDevice(spec, image)],
+    BlockDeviceMappings: [blockDevice(parts)],
     // Programs on the machine reach its metadata only with a token, and containers on it not at all.
     MetadataOptions: { HttpTokens: 'required', HttpPutResponseHopLimit: 1, HttpEndpoint: 'enabled' },
     // A replica that shuts itself down is to cost nothing; a controller is to come back as it was.
@@ -55,14 +56,14 @@ export function launchRequest(parts: LaunchParts): LaunchRequest {
 
 function placement({ offer, subnetId, groupId, publicAddress }: LaunchParts): Partial<LaunchRequest> {
   if (subnetId === undefined) {
-    return { SecurityGroupIds: [groupId], ...(offer.zone === undefined ? {} : { Placement: { AvailabilityZone: offer.zone } }) };
+    return { SecurityGroupIds: [groupId], ...(offer.zone === undefined ? {} : { Placement: zoneOf(offer.zone) }) };
   }
   const address = { DeviceIndex: 0, SubnetId: subnetId, Groups: [groupId], AssociatePublicIpAddress: publicAddress };
   return { NetworkInterfaces: [{ ...address, DeleteOnTermination: true }] };
 }
 
-function blockDevice(spec: MachineSpec, image: Image): NonNullable<LaunchRequest['BlockDeviceMappings']>[number] {
-  const { sizeGb, type, iops, throughput } = rootDisk(spec, image.sizeGb);
+function blockDevice({ image, disk }: LaunchParts): NonNullable<LaunchRequest['BlockDeviceMappings']>[number] {
+  const { sizeGb, type, iops, throughput } = disk;
   return {
     DeviceName: image.rootDevice,
     Ebs: {
@@ -73,4 +74,9 @@ function blockDevice(spec: MachineSpec, image: Image): NonNullable<LaunchRequest
       ...(throughput === undefined ? {} : { Throughput: throughput }),
     },
   };
+}
+
+/** Zones have names, which differ from account to account, and ids such as `use1-az1`, which do not. */
+function zoneOf(zone: string): NonNullable<LaunchRequest['Placement']> {
+  return /-az\d+$/.test(zone) ? { AvailabilityZoneId: zone } : { AvailabilityZone: zone };
 }

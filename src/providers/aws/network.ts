@@ -14,6 +14,7 @@ export interface Network {
 export interface NetworkSubnet {
   readonly id: string;
   readonly zone: string;
+  readonly zoneId: string | undefined;
 }
 
 /**
@@ -43,7 +44,9 @@ export async function findNetwork(ec2: Ec2, region: string, wanted: string | und
  */
 export function subnetsToTry(subnets: readonly NetworkSubnet[], zone: string | undefined, spread: number): readonly NetworkSubnet[] {
   const fitting = subnets.filter((subnet, index) =>
-    zone === undefined ? subnets.findIndex((other) => other.zone === subnet.zone) === index : subnet.zone === zone,
+    zone === undefined
+      ? subnets.findIndex((other) => other.zone === subnet.zone) === index
+      : subnet.zone === zone || subnet.zoneId === zone,
   );
   const begin = fitting.length === 0 ? 0 : spread % fitting.length;
   return [...fitting.slice(begin), ...fitting.slice(0, begin)];
@@ -59,8 +62,10 @@ function usable(subnets: readonly Subnet[], isPublic: boolean): readonly Network
   const free = subnets.filter(({ State, AvailableIpAddressCount }) => State !== 'pending' && AvailableIpAddressCount !== 0);
   const meant = free.filter(({ MapPublicIpOnLaunch }) => (MapPublicIpOnLaunch ?? false) === isPublic);
   return (meant.length > 0 ? meant : free)
-    .flatMap(({ SubnetId, AvailabilityZone }) =>
-      SubnetId === undefined || AvailabilityZone === undefined ? [] : [{ id: SubnetId, zone: AvailabilityZone }],
+    .flatMap(({ SubnetId, AvailabilityZone, AvailabilityZoneId }) =>
+      SubnetId === undefined || AvailabilityZone === undefined
+        ? []
+        : [{ id: SubnetId, zone: AvailabilityZone, zoneId: AvailabilityZoneId }],
     )
     .toSorted((a, b) => (`${a.zone} ${a.id}` < `${b.zone} ${b.id}` ? -1 : 1));
 }

@@ -33,6 +33,8 @@ export class Readiness {
   async #ask(id: MachineId): Promise<void> {
     try {
       if (await this.#check(id)) this.#ready.add(id);
+    } catch {
+      // Nobody waits for this one; the next look asks again.
     } finally {
       this.#asking.delete(id);
     }

@@ -11,6 +11,11 @@ export class Remembered<T> {
     this.#forMs = forMs;
   }
 
+  /** Everything is asked for anew. */
+  clear(): void {
+    this.#answers.clear();
+  }
+
   async get(question: string, ask: () => Promise<T>): Promise<T> {
     const known = this.#answers.get(question);
     if (known !== undefined && known.until > this.#clock.monotonic()) return known.answer;

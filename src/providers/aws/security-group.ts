@@ -3,6 +3,7 @@ import type { Ec2, IpPermission, SecurityGroup } from './client.ts';
 import { hasAwsCode } from './errors.ts';
 import { missingOpenings, type Opening } from './ingress.ts';
 import { untilFound, whileNotYet, type Patience } from './patience.ts';
+import { tagFilter } from './tag-filter.ts';
 import { ownTags, sharedTags } from './tags.ts';
 
 /** Whose group it is, and where. */
@@ -27,10 +28,7 @@ export async function ensureGroup(ec2: Ec2, who: GroupOwner, openings: readonly 
 
 /** Removes the owner's groups. Throws SVC_PLACE_FAILED while something still uses one. */
 export async function removeGroups(ec2: Ec2, region: string, who: Pick<GroupOwner, 'home' | 'owner'>): Promise<void> {
-  const groups = await ec2.securityGroups([
-    { Name: `tag:${ownTags.home}`, Values: [who.home] },
-    { Name: `tag:${ownTags.owner}`, Values: [who.owner] },
-  ]);
+  const groups = await ec2.securityGroups([tagFilter(ownTags.home, who.home), tagFilter(ownTags.owner, who.owner)]);
   for (const { GroupId } of groups) {
     if (GroupId === undefined) continue;
     try {

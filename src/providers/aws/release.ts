@@ -1,0 +1,30 @@
+import type { Ec2 } from './client.ts';
+import { hasAwsCode } from './errors.ts';
+import type { HomeIdentity } from './home-identity.ts';
+import { removeUnusedKeyPair } from './key-pair.ts';
+import { removeGroups } from './security-group.ts';
+import { tagFilter } from './tag-filter.ts';
+import { ownTags } from './tags.ts';
+
+/**
+ * Removes what an owner has in a region beside machines: what a machine may leave behind first, then the groups that it would hold on to, and the
+ * home's key when no machine is left that it opens. Throws SVC_PLACE_FAILED while a machine that is going away still holds on to something.
+ */
+export async function releaseRegion(ec2: Ec2, region: string, identity: HomeIdentity, owner: string): Promise<void> {
+  const ofOwner = [tagFilter(ownTags.home, identity.id), tagFilter(ownTags.owner, owner)];
+  for (const { VolumeId } of await ec2.volumes([...ofOwner, { Name: 'status', Values: ['available', 'error'] }]))
+    if (VolumeId !== undefined) await unlessGone('InvalidVolume.NotFound', () => ec2.deleteVolume(VolumeId));
+  for (const { NetworkInterfaceId } of await ec2.networkInterfaces([...ofOwner, { Name: 'status', Values: ['available'] }]))
+    if (NetworkInterfaceId !== undefined)
+      await unlessGone('InvalidNetworkInterfaceID.NotFound', () => ec2.deleteNetworkInterface(NetworkInterfaceId));
+  await removeGroups(ec2, region, { home: identity.id, owner });
+  await removeUnusedKeyPair(ec2, identity);
+}
+
+async function unlessGone(code: string, call: () => Promise<unknown>): Promise<void> {
+  try {
+    await call();
+  } catch (error) {
+    if (!hasAwsCode(error, code)) throw error;
+  }
+}
