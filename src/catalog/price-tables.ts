@@ -41,8 +41,12 @@ export class PriceTables {
   /** The table of a cloud; undefined when there is none. Throws SVC_CATALOG for a file that is no table. */
   async table(cloud: string): Promise<PriceTable | undefined> {
     if (!cloudName.test(cloud)) return undefined;
-    const file = `${cloud}.csv`;
-    return (await this.#load(tablePath(this.#catalogDir, cloud))) ?? this.#load(join(this.#builtInDir, file));
+    return (await this.#load(tablePath(this.#catalogDir, cloud))) ?? this.builtIn(cloud);
+  }
+
+  /** The table of a cloud that came with svc, whatever was updated since. */
+  async builtIn(cloud: string): Promise<PriceTable | undefined> {
+    return cloudName.test(cloud) ? this.#load(tablePath(this.#builtInDir, cloud)) : undefined;
   }
 
   /** What disks of a cloud are and cost; without prices where nobody has told. */
@@ -67,9 +71,9 @@ export class PriceTables {
   }
 }
 
-/** Where the updated table of a cloud is. */
-export function tablePath(catalogDir: string, cloud: string): string {
-  return join(catalogDir, `${cloud}.csv`);
+/** Where the table of a cloud is in a folder of tables. */
+export function tablePath(dir: string, cloud: string): string {
+  return join(dir, `${cloud}.csv`);
 }
 
 async function filesIn(dir: string): Promise<readonly string[]> {

@@ -1,0 +1,150 @@
+import { readdirSync, statSync } from 'node:fs';
+import { basename, dirname, join, resolve } from 'node:path';
+import { writeFileAtomic } from '../shared/atomic-file.ts';
+import { SvcError } from '../shared/errors.ts';
+import { readAwsPriceList, type AwsPriceListOptions } from './aws-price-list.ts';
+import { countPrices, regionsOf, type PriceTable } from './price-table.ts';
+import { PriceTables, tablePath } from './price-tables.ts';
+import { readSkypilotCatalog, type ReadPrices } from './skypilot-catalog.ts';
+import { formatTable } from './table-format.ts';
+import { isUrl, openText, shownLocation } from './text-source.ts';
+
+/** Which tables are to be updated, and from where. */
+export interface CatalogUpdateRequest {
+  /** undefined: all that `from` has, or without `from` the one cloud whose own price list is known. */
+  readonly cloud: string | undefined;
+  /** A URL, folder or file in SkyPilot's catalogue format; undefined: the cloud's own public price list. */
+  readonly from: string | undefined;
+  /** Of a cloud's own list: the only regions to read; undefined: all. */
+  readonly regions: readonly string[] | undefined;
+}
+
+/** What an update needs from outside. */
+export interface CatalogUpdateContext {
+  readonly catalogDir: string;
+  /** Where relative paths start. */
+  readonly cwd: string;
+  /** ms */
+  readonly now: number;
+  readonly signal: AbortSignal;
+  readonly onProgress?: (text: string) => void;
+  /** Instead of where AWS publishes its prices. */
+  readonly awsUrl?: string | undefined;
+}
+
+/** A table that was replaced. */
+export interface CatalogUpdate {
+  readonly cloud: string;
+  readonly path: string;
+  readonly source: string;
+  readonly date: string;
+  readonly types: number;
+  readonly regions: number;
+  readonly prices: number;
+  /** Rows that could not be read, and rows that describe nothing svc can use. */
+  readonly badRows: number;
+  readonly skippedRows: number;
+}
+
+/** Of a hundred rows so many may be broken before the whole is taken for something else. */
+const mostBadPercent = 10;
+
+/**
+ * Replaces tables of prices by newer ones, each in one step: a list that cannot be fetched or is none leaves the old table as it is. Throws
+ * SVC_CATALOG then; tables that were replaced before stay replaced.
+ */
+export async function updateCatalog(request: CatalogUpdateRequest, context: CatalogUpdateContext): Promise<readonly CatalogUpdate[]> {
+  if (request.from === undefined) return [await updateFromAws(request, context)];
+  const updates: CatalogUpdate[] = [];
+  for (const { cloud, location } of locate(request.from, request.cloud, context.cwd)) {
+    context.onProgress?.(`Reading prices of ${cloud} from ${shownLocation(location)}`);
+    const { lines, modifiedAt } = await openText(location, context);
+    const read = await readSkypilotCatalog(lines, shownLocation(location));
+    const source = `SkyPilot's catalogue, ${shownLocation(location)}`;
+    updates.push(replaceTable({ cloud, source, date: isoDate(modifiedAt ?? context.now), partial: undefined }, read, context));
+  }
+  return updates;
+}
+
+async function updateFromAws({ cloud = 'aws', regions }: CatalogUpdateRequest, context: CatalogUpdateContext): Promise<CatalogUpdate> {
+  if (cloud !== 'aws') {
+    throw new SvcError('SVC_CATALOG', `svc knows no public price list of ${cloud}'s own.`, {
+      hint: `Run: svc catalog update ${cloud} --from URL|FOLDER; with a catalogue in SkyPilot's format`,
+    });
+  }
+  // The built-in table rather than an updated one: that one may be without the names of accelerators.
+  const known = (await new PriceTables(context.catalogDir).builtIn(cloud))?.types ?? [];
+  const options: AwsPriceListOptions = {
+    regions,
+    known,
+    baseUrl: context.awsUrl,
+    signal: context.signal,
+    onRegion: (region, index, count) => context.onProgress?.(`Reading prices of aws in ${region} (${index + 1} of ${count})`),
+  };
+  const read = await readAwsPriceList(options);
+  const partial = regions === undefined ? undefined : `only ${read.regions.join(', ')}`;
+  return replaceTable({ cloud, source: "AWS's public price list, without spot prices", date: read.date, partial }, read, context);
+}
+
+function replaceTable(facts: Omit<PriceTable, 'types'>, read: ReadPrices, { catalogDir }: CatalogUpdateContext): CatalogUpdate {
+  const { types, badRows, skippedRows } = read;
+  const table: PriceTable = { ...facts, types };
+  const prices = countPrices(table);
+  if (prices === 0) throw new SvcError('SVC_CATALOG', `${facts.source} has no machine of ${facts.cloud} that svc can use.`, leftAlone);
+  if (badRows * 100 > (prices + badRows) * mostBadPercent) {
+    throw new SvcError('SVC_CATALOG', `${facts.source}: ${badRows} of ${prices + badRows} rows cannot be read.`, leftAlone);
+  }
+  const path = tablePath(catalogDir, facts.cloud);
+  writeFileAtomic(path, formatTable(table));
+  const { cloud, source, date } = facts;
+  return { cloud, path, source, date, types: types.length, regions: regionsOf(table).length, prices, badRows, skippedRows };
+}
+
+const leftAlone = { hint: 'Nothing was changed. Check that this is the list you mean.' };
+
+interface Location {
+  readonly cloud: string;
+  readonly location: string;
+}
+
+const file = 'vms.csv';
+
+/** The lists that a URL, a folder or a file stands for. */
+function locate(from: string, cloud: string | undefined, cwd: string): readonly Location[] {
+  if (isUrl(from)) {
+    const path = URL.canParse(from) ? new URL(from).pathname : '';
+    if (path.endsWith('.csv')) return [{ cloud: checked(cloud ?? basename(dirname(path)), from), location: from }];
+    if (cloud === undefined) throw new SvcError('SVC_CATALOG', 'It is not said of which cloud the list is.', nameCloud(from));
+    const url = new URL(from);
+    url.pathname = `${url.pathname.replace(/\/$/, '')}/${checked(cloud, from)}/${file}`;
+    return [{ cloud, location: url.href }];
+  }
+  const path = resolve(cwd, from);
+  const facts = statSync(path, { throwIfNoEntry: false });
+  if (facts === undefined) throw new SvcError('SVC_CATALOG', `There is no folder or file ${path}.`, { hint: 'Check the path.' });
+  if (!facts.isDirectory()) return [{ cloud: checked(cloud ?? basename(dirname(path)), from), location: path }];
+  const has = (...parts: readonly string[]): boolean => statSync(join(path, ...parts), { throwIfNoEntry: false })?.isFile() === true;
+  if (cloud !== undefined && has(checked(cloud, from), file)) return [{ cloud, location: join(path, cloud, file) }];
+  if (has(file)) return [{ cloud: checked(cloud ?? basename(path), from), location: join(path, file) }];
+  const found = readdirSync(path).filter((name) => cloudName.test(name) && has(name, file));
+  if (cloud === undefined && found.length > 0) return found.toSorted().map((name) => ({ cloud: name, location: join(path, name, file) }));
+  const wanted = cloud === undefined ? `CLOUD/${file}` : `${cloud}/${file}`;
+  throw new SvcError('SVC_CATALOG', `The folder ${path} has neither ${file} nor ${wanted}.`, {
+    hint: found.length > 0 ? `It has lists of: ${found.join(', ')}` : "Give the folder of SkyPilot's catalogue that has CLOUD/vms.csv.",
+  });
+}
+
+const cloudName = /^[a-z0-9][a-z0-9-]*$/;
+
+function checked(cloud: string, from: string): string {
+  if (cloudName.test(cloud)) return cloud;
+  throw new SvcError('SVC_CATALOG', `'${cloud}' is not the name of a cloud.`, nameCloud(from));
+}
+
+function nameCloud(from: string): { readonly hint: string } {
+  return { hint: `Name it: svc catalog update CLOUD --from ${shownLocation(from)}` };
+}
+
+function isoDate(ms: number): string {
+  return new Date(ms).toISOString().slice(0, 10);
+}
