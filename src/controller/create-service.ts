@@ -51,9 +51,12 @@ export async function createService(context: DaemonContext, request: ServiceRequ
   refuseUnsupported(task, request);
   await checkTaskFiles(task, request);
   await checkTlsFiles(task, request, context.clock.now());
-  const providers = await context.providers();
-  await collectOffers(task.resources, providers);
-  await refuseSharedPorts(task, providers);
+  const places = await context.states();
+  const candidates = await collectOffers(task.resources, places, { clock: context.clock });
+  refuseSharedPorts(
+    task,
+    places.filter(({ name }) => candidates.some(({ offer }) => offer.provider === name)),
+  );
 
   const key = randomHex(8);
   const files = servicePaths(context.paths, key);

@@ -1,6 +1,7 @@
 import type { Config } from '../domain/config.ts';
 import type { ControllerHost } from '../domain/controller-host.ts';
 import type { Provider } from '../providers/provider.ts';
+import type { PlaceState } from '../provision/places.ts';
 import type { Clock } from '../shared/clock.ts';
 import type { Logger } from '../shared/log.ts';
 import type { HomePaths } from '../shared/paths.ts';
@@ -23,6 +24,9 @@ export interface DaemonContext {
   /** Keys of services that are being put up: their folders are there before their records. */
   readonly creating: Set<string>;
   config(): Promise<Config>;
+  /** The enabled places. */
   providers(): Promise<readonly Provider[]>;
+  /** All places, with why those that are not enabled are not. */
+  states(): Promise<readonly PlaceState[]>;
   provider(name: string): Promise<Provider>;
 }

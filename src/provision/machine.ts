@@ -1,139 +1,7 @@
-import { forgetRefusal, nextAttemptAt, orderOffers, rememberRefusal, type Occupied, type Refusal } from '../domain/placement.ts';
-import type { ResourceAlternatives } from '../domain/task.ts';
-import type { MachineId, MachineSpec, Offer, Provider } from '../providers/provider.ts';
+import type { MachineId, MachineStatus, Provider } from '../providers/provider.ts';
 import type { Clock } from '../shared/clock.ts';
+import { withDeadline } from '../shared/deadline.ts';
 import { messageOf, SvcError } from '../shared/errors.ts';
-import { collectOffers } from './offers.ts';
-import type { ProvisionLog } from './provision-log.ts';
-
-/** Which places refused, shared by all launches of a service so that they don't ask the same exhausted place. In memory: a restart asks anew. */
-export class PlacementHistory {
-  #refusals: readonly Refusal[] = [];
-  readonly #choosing = new Set<Offer>();
-
-  get refusals(): readonly Refusal[] {
-    return this.#refusals;
-  }
-
-  /** Offers that were just chosen and are not recorded yet: launches at the same moment must see each other to spread. */
-  get choosing(): readonly Offer[] {
-    return [...this.#choosing];
-  }
-
-  /** Runs the recording of a choice. */
-  async choose(offer: Offer, record: () => Promise<void>): Promise<void> {
-    // A copy: the same offer can be chosen twice at once.
-    const choice = { ...offer };
-    this.#choosing.add(choice);
-    try {
-      await record();
-    } finally {
-      this.#choosing.delete(choice);
-    }
-  }
-
-  refused(offer: Offer, kind: Refusal['kind'], now: number): void {
-    this.#refusals = rememberRefusal(this.#refusals, offer, kind, now);
-  }
-
-  gave(offer: Offer): void {
-    this.#refusals = forgetRefusal(this.#refusals, offer);
-  }
-}
-
-/** What getting a machine needs. */
-export interface MachineRequest {
-  readonly alternatives: ResourceAlternatives;
-  readonly providers: readonly Provider[];
-  readonly history: PlacementHistory;
-  /** Where the service's other replicas are now. */
-  occupied(): Occupied;
-  readonly spec: MachineSpec;
-  readonly key: string;
-  readonly clock: Clock;
-  readonly log: ProvisionLog;
-  /** Records the intent before the place is asked. */
-  intend(offer: Offer): Promise<void>;
-  /** Records that nothing was got there. */
-  refused(offer: Offer, reason: string): Promise<void>;
-  /** Nothing can be had at the moment; it is tried again at the given time. */
-  waiting(until: number, reason: string): Promise<void>;
-}
-
-/** A machine that was accepted, and from where. */
-export interface GivenMachine {
-  readonly provider: Provider;
-  readonly offer: Offer;
-  readonly machineId: MachineId;
-}
-
-/** Failures that are neither capacity nor the user's: tried so often at the same place before it counts as refused. */
-const transientAttempts = 3;
-const transientPauseMs = 1_000;
-
-/**
- * Gets a machine from the best place that gives one, going down the offers as places refuse and beginning again when the first of them may be
- * asked again. Ends only with a machine, a cancelled signal, or an error that no other place and no waiting would mend.
- */
-export async function acquireMachine(request: MachineRequest, signal: AbortSignal): Promise<GivenMachine> {
-  for (;;) {
-    signal.throwIfAborted();
-    const groups = await collectOffers(request.alternatives, request.providers, signal);
-    let lastReason = '';
-    for (const { offers } of groups) {
-      // Ordered anew after each refusal: other launches of the service may have learned something meanwhile.
-      for (;;) {
-        const [offer] = orderOffers(
-          offers,
-          request.history.refusals,
-          [...request.occupied(), ...request.history.choosing],
-          request.clock.now(),
-        );
-        if (offer === undefined) break;
-        const outcome = await tryOffer(request, offer, signal);
-        if (typeof outcome !== 'string') return outcome;
-        lastReason = outcome;
-      }
-    }
-    const all = groups.flatMap((group) => group.offers);
-    const until = nextAttemptAt(all, request.history.refusals) ?? request.clock.now() + transientPauseMs;
-    await request.waiting(until, lastReason);
-    await request.clock.sleep(until - request.clock.now(), signal);
-  }
-}
-
-/** A machine, or the reason why this place gave none. */
-async function tryOffer(request: MachineRequest, offer: Offer, signal: AbortSignal): Promise<GivenMachine | string> {
-  const provider = request.providers.find((one) => one.name === offer.provider);
-  if (provider === undefined) throw new SvcError('SVC_INTERNAL', `An offer names the place '${offer.provider}', which is not enabled.`);
-  await request.history.choose(offer, () => request.intend(offer));
-  request.log(`Asking ${placeName(offer)} for ${offer.instanceType} (${offer.hourlyUsd.toFixed(2)} $/h)`);
-  for (let attempt = 1; ; attempt += 1) {
-    try {
-      const machineId = await provider.create(offer, request.spec, request.key, { signal });
-      request.history.gave(offer);
-      request.log(`${placeName(offer)} gave machine ${machineId}`);
-      return { provider, offer, machineId };
-    } catch (error) {
-      signal.throwIfAborted();
-      const reason = messageOf(error);
-      const isCapacity = error instanceof SvcError && error.kind === 'capacity';
-      if (!isCapacity && error instanceof SvcError && error.kind !== 'transient') throw error;
-      if (isCapacity || attempt >= transientAttempts) {
-        const kind = error instanceof SvcError && error.code === 'SVC_QUOTA' ? 'quota' : 'capacity';
-        // A place that failed to answer may have accepted all the same: nothing must be left there when another one is asked.
-        if (!isCapacity)
-          for (const { id } of await provider.list({ 'svc-key': request.key }, { signal })) await provider.destroy(id, { signal });
-        request.history.refused(offer, kind, request.clock.now());
-        request.log(`${placeName(offer)} refused: ${reason}`);
-        await request.refused(offer, reason);
-        return `${placeName(offer)}: ${reason}`;
-      }
-      request.log(`${placeName(offer)} failed (${reason}); asking again`);
-      await request.clock.sleep(transientPauseMs * attempt, signal);
-    }
-  }
-}
 
 /** `provider/region[/zone]` */
 export function placeName(place: {
@@ -148,15 +16,36 @@ export function placeName(place: {
 /** How often a booting machine is looked at, ms; longer for places that take minutes would save calls, but local ones take none. */
 const bootPollMs = 500;
 
-/** Settles when the machine runs; throws SVC_MACHINE_LOST when it goes away instead. */
-export async function waitUntilRunning(provider: Provider, machineId: MachineId, clock: Clock, signal: AbortSignal): Promise<void> {
+/** A place that cannot be asked about a booting machine for so long, ms, is as good as gone. */
+const silenceLimitMs = 60_000;
+
+/** Settles when the machine runs; throws SVC_MACHINE_LOST when it goes away instead, or does not run within `limitMs`. */
+export async function waitUntilRunning(
+  provider: Provider,
+  machineId: MachineId,
+  clock: Clock,
+  signal: AbortSignal,
+  limitMs = Number.POSITIVE_INFINITY,
+): Promise<void> {
+  const lost = (what: string): SvcError => new SvcError('SVC_MACHINE_LOST', `Machine ${machineId} of ${provider.name} ${what}.`);
+  const startedAt = clock.monotonic();
+  let heardAt = startedAt;
   for (;;) {
-    const status = (await provider.inspect([machineId], { signal })).get(machineId);
-    if (status?.state === 'running') return;
-    if (status === undefined || status.state === 'gone') {
-      const reason = status?.reason ?? 'unknown';
-      throw new SvcError('SVC_MACHINE_LOST', `Machine ${machineId} of ${provider.name} went away while booting (${reason}).`);
+    const left = limitMs - (clock.monotonic() - startedAt);
+    if (left <= 0) throw lost(`did not come up within ${Math.round(limitMs / 60_000)} minutes`);
+    let status: MachineStatus | undefined;
+    try {
+      const tooLong = (): Error => new SvcError('SVC_PLACE_FAILED', 'no answer');
+      const ask = (inner: AbortSignal) => provider.inspect([machineId], { signal: inner });
+      const statuses = await withDeadline(clock, Math.min(left, silenceLimitMs), ask, tooLong, signal);
+      status = statuses.get(machineId) ?? { state: 'gone', reason: 'unknown' };
+      heardAt = clock.monotonic();
+    } catch (error) {
+      signal.throwIfAborted();
+      if (clock.monotonic() - heardAt >= silenceLimitMs) throw lost(`cannot be asked about (${messageOf(error)})`);
     }
+    if (status?.state === 'running') return;
+    if (status?.state === 'gone') throw lost(`went away while booting (${status.reason})`);
     await clock.sleep(bootPollMs, signal);
     signal.throwIfAborted();
   }
@@ -185,5 +74,35 @@ export async function destroyMachine(
     }
     await clock.sleep(gonePollMs, signal);
     signal.throwIfAborted();
+  }
+}
+
+/** Tries to give a machine back, and the pause before the second one, ms; it doubles. */
+const giveBackAttempts = 6;
+const giveBackPauseMs = 1_000;
+const giveBackTimeoutMs = 60_000;
+
+/**
+ * Removes a machine that nobody wants any more, or whatever a place made for a key. Never throws: what cannot be removed, or shows up later, is
+ * found by the sweep for machines that no record knows.
+ */
+export async function giveBack(
+  provider: Provider,
+  machine: { readonly id: MachineId } | { readonly key: string },
+  clock: Clock,
+  signal: AbortSignal,
+): Promise<void> {
+  const remove = async (inner: AbortSignal): Promise<void> => {
+    const ids = 'id' in machine ? [machine.id] : (await provider.list({ 'svc-key': machine.key }, { signal: inner })).map(({ id }) => id);
+    for (const id of ids) await provider.destroy(id, { signal: inner });
+  };
+  const tooLong = (): Error => new SvcError('SVC_PLACE_FAILED', 'no answer');
+  for (let attempt = 1; attempt <= giveBackAttempts && !signal.aborted; attempt += 1) {
+    try {
+      return await withDeadline(clock, giveBackTimeoutMs, remove, tooLong, signal);
+    } catch {
+      // Tried again, in the end by the sweep.
+      await clock.sleep(giveBackPauseMs * 2 ** (attempt - 1), signal);
+    }
   }
 }

@@ -1,85 +1,118 @@
 import { expect, test } from 'vitest';
-import { someResources } from '../../test/support/builders.ts';
-import type { Resources } from '../domain/task.ts';
+import { anOffer, someResources } from '../../test/support/builders.ts';
+import { FakeClock } from '../../test/support/fake-clock.ts';
+import { aDisabledPlace, statesOf } from '../../test/support/places.ts';
+import { aStubPlace } from '../../test/support/stub-place.ts';
+import type { ResourceAlternatives, Resources } from '../domain/task.ts';
 import type { Offer, OfferList, Provider } from '../providers/provider.ts';
-import { collectOffers, describeOffer } from './offers.ts';
+import { SvcError } from '../shared/errors.ts';
+import { collectOffers, describeOffer, placesFor, surveyOffers } from './offers.ts';
+import type { PlaceState } from './places.ts';
 
-const anOffer = (changes: Partial<Offer> = {}): Offer => ({
-  provider: 'stub',
-  region: 'here',
-  zone: undefined,
-  instanceType: 'host',
-  cpus: 4,
-  memoryGb: 15.6,
-  accelerator: undefined,
-  spot: false,
-  hourlyUsd: 1,
-  ...changes,
-});
-
-const notUsed = (): never => {
-  throw new Error('not used here');
-};
-
-const aPlace = (name: string, answer: (resources: Resources) => OfferList): Provider => ({
-  name,
-  capabilities: { spot: false, stopResume: false, customImages: false, openPorts: false, multiNode: false, gpus: false },
-  check: notUsed,
-  offers: async (resources) => answer(resources),
-  create: notUsed,
-  inspect: notUsed,
-  destroy: notUsed,
-  list: notUsed,
-  remote: notUsed,
-  stop: notUsed,
-  start: notUsed,
-  release: notUsed,
-});
-
+const aPlace = (name: string, answer: (resources: Resources) => OfferList): Provider =>
+  aStubPlace({ name, offers: async (resources) => answer(resources) });
 const gives = (...offers: Offer[]) => aPlace('stub', () => ({ offers, whyNone: undefined }));
 const nothing = (name: string, whyNone: string) => aPlace(name, () => ({ offers: [], whyNone }));
+const notAsked = (name: string) =>
+  aPlace(name, () => {
+    throw new Error(`${name} was asked`);
+  });
 
-test('alternatives without an order are one group, ordered ones keep theirs', async () => {
+const wanting = (change: Partial<Resources> = {}): ResourceAlternatives => ({ order: 'any', choices: [someResources(change)] });
+const clock = new FakeClock();
+const collect = (alternatives: ResourceAlternatives, places: readonly PlaceState[]) => collectOffers(alternatives, places, { clock });
+
+test('each offer knows which alternative it is for', async () => {
   const choices = [someResources({ region: 'a' }), someResources({ region: 'b' })];
   const place = aPlace('stub', ({ region }) => ({ offers: [anOffer({ region: region ?? '' })], whyNone: undefined }));
-  const regions = async (order: 'any' | 'ordered') =>
-    (await collectOffers({ order, choices }, [place])).map(({ offers }) => offers.map(({ region }) => region));
-  expect(await regions('any')).toEqual([['a', 'b']]);
-  expect(await regions('ordered')).toEqual([['a'], ['b']]);
+  const found = await collect({ order: 'any', choices }, statesOf(place));
+  expect(found.map(({ offer, alternative }) => [offer.region, alternative])).toEqual([
+    ['a', 0],
+    ['b', 1],
+  ]);
 });
 
 test('only the named cloud is asked', async () => {
-  const other = aPlace('other', notUsed);
-  const [group] = await collectOffers({ order: 'any', choices: [someResources({ cloud: 'stub' })] }, [gives(anOffer()), other]);
-  expect(group?.offers).toHaveLength(1);
+  const found = await collect(wanting({ cloud: 'stub' }), statesOf(gives(anOffer()), notAsked('other')));
+  expect(found).toHaveLength(1);
 });
 
-test('what costs more than max_hourly_cost is no offer, and the refusal says so', async () => {
-  const choices = [someResources({ maxHourlyCost: 0.5 })];
-  await expect(collectOffers({ order: 'any', choices }, [gives(anOffer())])).rejects.toThrow(
-    /costs more than max_hourly_cost \(0\.5 \$\/h\)/,
+test('this machine takes part when it is named or when there is no other place', () => {
+  const places = statesOf(notAsked('aws'), notAsked('local'));
+  const names = (used: readonly PlaceState[]) => used.map(({ name }) => name);
+  expect(names(placesFor(someResources(), places))).toEqual(['aws']);
+  expect(names(placesFor(someResources({ cloud: 'local' }), places))).toEqual(['local']);
+  expect(names(placesFor(someResources(), [aDisabledPlace('aws', ''), ...places.slice(1)]))).toEqual(['local']);
+});
+
+test('what the task rules out is no offer, whatever the place says', async () => {
+  const offers = [
+    anOffer({ instanceType: 'dear', zone: 'a', hourlyUsd: 3.2 }),
+    anOffer({ instanceType: 'spot', zone: 'a', spot: true, hourlyUsd: 0.1 }),
+    anOffer({ instanceType: 'far', region: 'elsewhere', hourlyUsd: 0.2 }),
+    anOffer({ instanceType: 'zone', zone: 'b', hourlyUsd: 0.3 }),
+    anOffer({ instanceType: 'foreign', provider: 'other', hourlyUsd: 0.4 }),
+    anOffer({ instanceType: 'good', zone: 'a', hourlyUsd: 2 }),
+  ];
+  const resources = wanting({ cloud: 'stub', region: 'here', zone: 'a', maxHourlyCost: 2 });
+  const survey = await surveyOffers(resources, statesOf(gives(...offers)), { clock, explain: true });
+  expect(survey.candidates.map(({ offer }) => offer.instanceType)).toEqual(['good']);
+  expect(survey.rejected.map(({ offer, why }) => `${offer.instanceType} ${why}`)).toEqual([
+    'dear costs 3.20 $/h, more than max_hourly_cost (2 $/h)',
+    'spot is a spot machine',
+    'far is not in region here',
+    'zone is not in zone a',
+    'foreign is not of stub',
+  ]);
+});
+
+test('what costs more than max_hourly_cost is no offer, and the refusal names the cheapest', async () => {
+  const offers = [anOffer({ instanceType: 'big', hourlyUsd: 9 }), anOffer({ instanceType: 'small', hourlyUsd: 1 })];
+  await expect(collect(wanting({ maxHourlyCost: 0.5 }), statesOf(gives(...offers)))).rejects.toThrow(
+    'stub: the cheapest, small, costs 1.00 $/h, more than max_hourly_cost (0.5 $/h).',
   );
+  const spot = collect(wanting({ useSpot: true }), statesOf(gives(...offers)));
+  await expect(spot).rejects.toThrow('stub: the cheapest, small, is not a spot machine.');
 });
 
 test('without any offer every place gives its reason', async () => {
-  const places = [nothing('one', 'It has 2 vCPUs.'), nothing('two', 'It is full.')];
-  const found = collectOffers({ order: 'any', choices: [someResources()] }, places);
-  await expect(found).rejects.toMatchObject({
+  const places = statesOf(nothing('one', 'It has 2 vCPUs.'), nothing('two', 'It is full.'));
+  await expect(collect(wanting(), places)).rejects.toMatchObject({
     code: 'SVC_NO_PLACE',
-    message: expect.stringMatching(/one: It has 2 vCPUs\.\n.*two: It is full\./),
+    message: 'No enabled place has what the task asks for.\n  one: It has 2 vCPUs.\n  two: It is full.',
   });
 });
 
-test('a cloud that is not enabled is named, with those that are', async () => {
-  const found = collectOffers({ order: 'any', choices: [someResources({ cloud: 'aws' })] }, [gives(anOffer())]);
-  await expect(found).rejects.toThrow('aws: not an enabled place (enabled: stub).');
+test('a place that is not enabled says why, when it is named and when it is the only one', async () => {
+  const places = [aDisabledPlace('aws', 'no credentials were found.'), ...statesOf(gives(anOffer()))];
+  await expect(collect(wanting({ cloud: 'aws' }), places)).rejects.toThrow('aws: not enabled: no credentials were found.');
+  await expect(collect(wanting(), places.slice(0, 1))).rejects.toThrow('aws: not enabled: no credentials were found.');
+  await expect(collect(wanting({ cloud: 'gcp' }), places)).rejects.toThrow('gcp: there is no such place (known: aws, stub).');
+});
+
+test('a place that fails or hangs is left out, and the others are used', async () => {
+  const time = new FakeClock();
+  const failing = aPlace('failing', () => {
+    throw new SvcError('SVC_CATALOG', 'its table of prices cannot be read.');
+  });
+  const hanging = aStubPlace({ name: 'hanging', offers: () => new Promise(() => undefined) });
+  const asking = surveyOffers(wanting(), statesOf(failing, hanging, gives(anOffer())), { clock: time });
+  await time.advance(15_000);
+  const { candidates, reasons } = await asking;
+  expect(candidates).toHaveLength(1);
+  expect(reasons).toEqual(['failing: its table of prices cannot be read.', 'hanging: it did not say within 15 s what it offers.']);
+});
+
+test('with explanations, what places have and does not do is told', async () => {
+  const rejected = [{ offer: anOffer({ instanceType: 'tiny' }), why: 'has 2 vCPUs, 4+ wanted' }];
+  const place = aPlace('stub', () => ({ offers: [anOffer()], whyNone: undefined, rejected }));
+  const survey = await surveyOffers(wanting(), statesOf(place), { clock, explain: true });
+  expect(survey.rejected).toMatchObject([{ offer: { instanceType: 'tiny' }, alternative: 0, why: 'has 2 vCPUs, 4+ wanted' }]);
 });
 
 test('GPUs that nobody has are an error of their own', async () => {
-  const choices = [someResources({ accelerator: { name: 'H100', count: 8 } })];
-  await expect(collectOffers({ order: 'any', choices }, [nothing('local', 'It has no GPU.')])).rejects.toMatchObject({
-    code: 'SVC_NO_GPU',
-  });
+  const wanted = wanting({ accelerator: { name: 'H100', count: 8 } });
+  await expect(collect(wanted, statesOf(nothing('local', 'It has no GPU.')))).rejects.toMatchObject({ code: 'SVC_NO_GPU' });
 });
 
 test('an offer in a few words', () => {

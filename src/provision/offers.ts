@@ -1,49 +1,148 @@
-import type { ResourceAlternatives } from '../domain/task.ts';
-import type { Offer, Provider } from '../providers/provider.ts';
-import { SvcError } from '../shared/errors.ts';
+import type { Candidate } from '../domain/placement.ts';
+import { excludedBy } from '../domain/placement/limits.ts';
+import type { ResourceAlternatives, Resources } from '../domain/task.ts';
+import { fallbackPlace } from '../providers/registry.ts';
+import type { Offer, OfferList, Provider } from '../providers/provider.ts';
+import type { Clock } from '../shared/clock.ts';
+import { withDeadline } from '../shared/deadline.ts';
+import { messageOf, SvcError } from '../shared/errors.ts';
+import type { PlaceState } from './places.ts';
 
-/** Offers of equal preference, over all places. */
-export interface AlternativeOffers {
-  readonly offers: readonly Offer[];
+/** A machine that could be had, and for which alternative of the task's resources. */
+export type MachineCandidate = Candidate<Offer>;
+
+/** A machine that is out of the question for an alternative, and why: a clause such as `has 2 vCPUs, 4+ wanted`. */
+export interface RejectedCandidate extends MachineCandidate {
+  readonly why: string;
+}
+
+/** Everything the places say about a task. */
+export interface OfferSurvey {
+  readonly candidates: readonly MachineCandidate[];
+  /** What places have but the task rules out; complete only with `explain`. */
+  readonly rejected: readonly RejectedCandidate[];
+  /** For each place that offers nothing for some alternative: why, beginning with its name. Sentences, each once. */
+  readonly reasons: readonly string[];
+}
+
+/** What asking for offers needs. */
+export interface OfferQuery {
+  readonly clock: Clock;
+  readonly signal?: AbortSignal | undefined;
+  /** Also collect what the places have and the task rules out. */
+  readonly explain?: boolean;
+}
+
+/** A list of offers comes from tables or a few calls; a place that takes longer, ms, is left out of this search. */
+const offersTimeoutMs = 15_000;
+
+/** Asks all places at once what they have for each alternative. A place that fails or hangs is left out with its reason. */
+export async function surveyOffers(
+  alternatives: ResourceAlternatives,
+  places: readonly PlaceState[],
+  query: OfferQuery,
+): Promise<OfferSurvey> {
+  const perAlternative = await Promise.all(
+    alternatives.choices.map((resources, alternative) => surveyAlternative(resources, alternative, places, query)),
+  );
+  return {
+    candidates: perAlternative.flatMap(({ candidates }) => candidates),
+    rejected: perAlternative.flatMap(({ rejected }) => rejected),
+    reasons: [...new Set(perAlternative.flatMap(({ reasons }) => reasons))],
+  };
 }
 
 /**
- * Everything that could be had for a task, as groups in order of preference: one group per alternative when the file orders them, else one
- * group in all. Throws SVC_NO_PLACE or SVC_NO_GPU, with each place's reason, when there is nothing.
+ * What could be had for a task, at least one. Throws SVC_NO_PLACE or SVC_NO_GPU, with each place's reason, when there is nothing.
  */
 export async function collectOffers(
   alternatives: ResourceAlternatives,
-  providers: readonly Provider[],
-  signal?: AbortSignal,
-): Promise<readonly AlternativeOffers[]> {
-  const reasons: string[] = [];
-  const found: AlternativeOffers[] = [];
-  for (const resources of alternatives.choices) {
-    const offers: Offer[] = [];
-    for (const provider of providers) {
-      if (resources.cloud !== undefined && resources.cloud !== provider.name) continue;
-      const list = await provider.offers(resources, signal === undefined ? {} : { signal });
-      const affordable = list.offers.filter((offer) => resources.maxHourlyCost === undefined || offer.hourlyUsd <= resources.maxHourlyCost);
-      offers.push(...affordable);
-      if (list.whyNone !== undefined) reasons.push(`${provider.name}: ${list.whyNone}`);
-      else if (affordable.length === 0)
-        reasons.push(`${provider.name}: everything costs more than max_hourly_cost (${resources.maxHourlyCost} $/h).`);
-    }
-    if (!providers.some((provider) => resources.cloud === undefined || resources.cloud === provider.name)) {
-      const enabled = providers.map((provider) => provider.name).join(', ');
-      reasons.push(`${resources.cloud}: not an enabled place (enabled: ${enabled || 'none'}).`);
-    }
-    if (offers.length > 0) found.push({ offers });
+  places: readonly PlaceState[],
+  query: OfferQuery,
+): Promise<readonly MachineCandidate[]> {
+  const { candidates, reasons } = await surveyOffers(alternatives, places, query);
+  if (candidates.length === 0) throw nothingOffered(alternatives, reasons);
+  return candidates;
+}
+
+/** The error that says that no place has what a task asks for. */
+export function nothingOffered({ choices }: ResourceAlternatives, reasons: readonly string[]): SvcError {
+  const wantsGpu = choices.every((one) => one.accelerator !== undefined || one.acceleratorMemory !== undefined);
+  const lines = reasons.map((reason) => `  ${reason}`).join('\n');
+  return new SvcError(wantsGpu ? 'SVC_NO_GPU' : 'SVC_NO_PLACE', `No enabled place has what the task asks for.\n${lines}`);
+}
+
+/**
+ * The places that an alternative may use: the one it names; otherwise all that are enabled, and this machine only where there is no other: who
+ * has a cloud enabled does not expect a replica on the laptop.
+ */
+export function placesFor(resources: Pick<Resources, 'cloud'>, places: readonly PlaceState[]): readonly PlaceState[] {
+  if (resources.cloud !== undefined) return places.filter(({ name }) => name === resources.cloud);
+  const enabled = places.filter(({ provider }) => provider !== undefined);
+  const others = enabled.filter(({ name }) => name !== fallbackPlace);
+  return others.length > 0 ? others : enabled;
+}
+
+async function surveyAlternative(
+  resources: Resources,
+  alternative: number,
+  places: readonly PlaceState[],
+  query: OfferQuery,
+): Promise<OfferSurvey> {
+  const used = placesFor(resources, places);
+  const surveys = await Promise.all(used.map((place) => surveyPlace(resources, alternative, place, query)));
+  return {
+    candidates: surveys.flatMap(({ candidates }) => candidates),
+    rejected: surveys.flatMap(({ rejected }) => rejected),
+    reasons: used.length === 0 ? noPlaceReasons(resources, places) : surveys.flatMap(({ reasons }) => reasons),
+  };
+}
+
+function noPlaceReasons({ cloud }: Resources, places: readonly PlaceState[]): readonly string[] {
+  const known = places.map(({ name }) => name).join(', ');
+  if (cloud !== undefined) return [`${cloud}: there is no such place (known: ${known || 'none'}).`];
+  return places.map(({ name, check }) => `${name}: ${notEnabled(check.summary)}`);
+}
+
+/** Why a place that is not enabled takes no part. */
+export function notEnabled(summary: string): string {
+  return `not enabled: ${summary.replace(/\.$/, '')}.`;
+}
+
+async function surveyPlace(
+  resources: Resources,
+  alternative: number,
+  { name, provider, check }: PlaceState,
+  query: OfferQuery,
+): Promise<OfferSurvey> {
+  const nothing = (reason: string): OfferSurvey => ({ candidates: [], rejected: [], reasons: [`${name}: ${reason}`] });
+  if (provider === undefined) return nothing(notEnabled(check.summary));
+  let list: OfferList;
+  try {
+    list = await askForOffers(provider, resources, query);
+  } catch (error) {
+    query.signal?.throwIfAborted();
+    return nothing(messageOf(error));
   }
-  if (found.length === 0) {
-    const wantsGpu = alternatives.choices.every((one) => one.accelerator !== undefined || one.acceleratorMemory !== undefined);
-    throw new SvcError(
-      wantsGpu ? 'SVC_NO_GPU' : 'SVC_NO_PLACE',
-      `No enabled place has what the task asks for.\n${[...new Set(reasons)].map((reason) => `  ${reason}`).join('\n')}`,
-    );
-  }
-  if (alternatives.order === 'ordered') return found;
-  return [{ offers: found.flatMap((group) => group.offers) }];
+  const judged = list.offers.map((offer) => ({ offer, alternative, why: excludedBy(resources, offer) }));
+  const candidates = judged.filter(({ why }) => why === undefined).map(({ offer }) => ({ offer, alternative }));
+  const excluded = judged.flatMap(({ offer, why }) => (why === undefined ? [] : [{ offer, alternative, why }]));
+  const rejected = [...excluded, ...(list.rejected ?? []).map(({ offer, why }) => ({ offer, alternative, why }))];
+  if (candidates.length > 0) return { candidates, rejected, reasons: [] };
+  return { candidates, rejected, reasons: [`${name}: ${list.whyNone ?? whyExcluded(excluded)}`] };
+}
+
+async function askForOffers(provider: Provider, resources: Resources, { clock, signal, explain }: OfferQuery): Promise<OfferList> {
+  const tooLong = (): Error => new SvcError('SVC_PLACE_FAILED', `it did not say within ${offersTimeoutMs / 1_000} s what it offers.`);
+  const ask = (inner: AbortSignal): Promise<OfferList> =>
+    provider.offers(resources, { signal: inner, ...(explain === true && { explain }) });
+  return withDeadline(clock, offersTimeoutMs, ask, tooLong, signal);
+}
+
+/** The cheapest of what was ruled out is the nearest to being had. */
+function whyExcluded(excluded: readonly RejectedCandidate[]): string {
+  const nearest = excluded.toSorted((a, b) => a.offer.hourlyUsd - b.offer.hourlyUsd)[0];
+  return nearest === undefined ? 'nothing there fits.' : `the cheapest, ${nearest.offer.instanceType}, ${nearest.why}.`;
 }
 
 /** What a machine of an offer is, in a few words for tables. */

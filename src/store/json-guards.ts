@@ -30,13 +30,16 @@ export function isPlace(value: unknown): value is PlaceRecord {
   );
 }
 
+const isPlacementMemory = (value: unknown): boolean => isObject(value) && Array.isArray(value['refusals']) && Array.isArray(value['starts']);
+
 /** Whether it is a service's memory. */
 export function isServiceMemory(value: unknown): value is ServiceMemory {
   return (
     isObject(value) &&
     typeof value['initialised'] === 'boolean' &&
     Array.isArray(value['failures']) &&
-    typeof value['autoscaler'] === 'object'
+    typeof value['autoscaler'] === 'object' &&
+    (value['placement'] === undefined || isPlacementMemory(value['placement']))
   );
 }
 

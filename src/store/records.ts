@@ -1,3 +1,4 @@
+import type { PlacementMemory } from '../domain/placement.ts';
 import type { EndCause, ReplicaState } from '../domain/replica-state.ts';
 import type { ServiceState } from '../domain/service-state.ts';
 import type { Task } from '../domain/task.ts';
@@ -40,6 +41,8 @@ export interface ServiceMemory {
   readonly autoscaler: { readonly target: number; readonly upCount: number; readonly downCount: number } | null;
   readonly failures: readonly { readonly at: number; readonly everReady: boolean; readonly readyMs: number; readonly killed: boolean }[];
   readonly gaveUp: boolean;
+  /** What was learned of the places; absent in records of before. */
+  readonly placement?: PlacementMemory;
 }
 
 /** One version of a service's file. */
@@ -87,6 +90,8 @@ export interface PlaceRecord {
   readonly zone: string | null;
   readonly instanceType: string;
   readonly resources: string;
+  /** Absent in older records, as `accelerator` is. */
+  readonly cpus?: number;
   /** How many accelerators the machine has, and of which kind; older records have no kind. */
   readonly gpus: number;
   readonly accelerator?: string;

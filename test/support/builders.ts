@@ -1,5 +1,6 @@
 import type { Resources, ServiceSpec, Task } from '../../src/domain/task.ts';
-import type { MachineSpec } from '../../src/providers/provider.ts';
+import type { PlaceableOffer } from '../../src/domain/placement.ts';
+import type { MachineSpec, Offer } from '../../src/providers/provider.ts';
 import type { ReplicaRecord, ServiceRecord, VersionRecord } from '../../src/store/records.ts';
 
 /** Resources that ask for nothing in particular. */
@@ -24,6 +25,26 @@ export function someResources(change: Partial<Resources> = {}): Resources {
     otherFields: [],
     ...change,
   };
+}
+
+/** A machine that could be had. */
+export function aPlaceableOffer(change: Partial<PlaceableOffer> = {}): PlaceableOffer {
+  return {
+    provider: 'stub',
+    region: 'here',
+    zone: undefined,
+    instanceType: 'host',
+    cpus: 4,
+    accelerator: undefined,
+    spot: false,
+    hourlyUsd: 1,
+    ...change,
+  };
+}
+
+/** The same as a place offers it. */
+export function anOffer(change: Partial<Offer> = {}): Offer {
+  return { ...aPlaceableOffer(), memoryGb: 16, accelerator: undefined, ...change };
 }
 
 /** What a replica wants of a machine when it wants nothing in particular. */

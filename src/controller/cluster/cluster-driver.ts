@@ -1,13 +1,19 @@
 import { existsSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { stopJob } from '../../provision/job.ts';
-import { acquireMachine, destroyMachine, PlacementHistory, placeName, waitUntilRunning } from '../../provision/machine.ts';
+import { obtainMachine, type GivenMachine } from '../../provision/acquire-machine.ts';
+import type { Deployment } from '../../provision/files/deployment.ts';
+import { destroyMachine, giveBack } from '../../provision/machine.ts';
+import { PlacementHistory } from '../../provision/placement-history.ts';
 import { fileProvisionLog } from '../../provision/provision-log.ts';
-import type { MachineId, Provider } from '../../providers/provider.ts';
+import { describeStep, type SearchStep } from '../../provision/search-steps.ts';
 import { messageOf } from '../../shared/errors.ts';
+import { systemRandom } from '../../shared/random.ts';
 import type { ClusterRecord, JobRecord } from '../../store/records.ts';
 import type { Change } from '../../store/store.ts';
 import type { DaemonContext } from '../daemon-context.ts';
+import { clusterDeployment } from '../deployments.ts';
+import { findMachines, isClaimed, offerOf, type FoundMachine } from '../recorded-machines.ts';
 import { placeRecord } from '../service/replica-launch.ts';
 import { machineJobName, runClusterJob } from './cluster-job.ts';
 import { clusterPaths } from './cluster-paths.ts';
@@ -26,14 +32,20 @@ export class ClusterDriver {
   readonly #running = new Map<number, Promise<void>>();
   #purge = false;
   #work = new AbortController();
+  readonly #deployment: Deployment;
+  readonly #history = new PlacementHistory({ random: systemRandom });
+  /** Aborts with the process, at the latest. */
+  #process = AbortSignal.abort();
 
   constructor(context: DaemonContext, cluster: ClusterRecord) {
     this.#context = context;
     this.#cluster = cluster;
+    this.#deployment = clusterDeployment(clusterPaths(context.paths, cluster.key).dir, { ...cluster, clock: context.clock });
   }
 
   /** Settles when the cluster is gone or the signal aborted. */
   async run(signal: AbortSignal): Promise<void> {
+    this.#process = signal;
     while (!signal.aborted) {
       const both = AbortSignal.any([signal, this.#work.signal]);
       try {
@@ -67,39 +79,36 @@ export class ClusterDriver {
     if (first === undefined) return;
     try {
       // A daemon before this one may have been given a machine and died before it could say so.
-      const given = await this.#machine();
-      if (given !== undefined) {
-        await waitUntilRunning(given.provider, given.id, clock, signal);
-        await this.#note({ state: 'UP', machineId: given.id }, `Going on with machine ${given.id}.`);
-        return;
-      }
-      const acquired = await acquireMachine(
+      const found = await this.#machineFromBefore(signal);
+      const { resources } = first.task;
+      const { provider, machineId } = await obtainMachine(
         {
-          alternatives: first.task.resources,
-          providers: await this.#context.providers(),
-          history: new PlacementHistory(),
+          alternatives: resources,
+          places: () => this.#context.states(),
+          history: this.#history,
           occupied: () => [],
-          spec: {
-            tags: { 'svc-cluster': this.#cluster.name, 'svc-key': this.#cluster.machineKey },
+          spec: ({ alternative }) => ({
+            tags: { 'svc-cluster': this.#cluster.name },
             labels: {},
             ports: [],
             clients: [],
-            diskSizeGb: first.task.resources.choices[0]?.diskSizeGb ?? 0,
-            diskTier: first.task.resources.choices[0]?.diskTier,
-            imageId: first.task.resources.choices[0]?.imageId,
+            diskSizeGb: resources.choices[alternative]?.diskSizeGb ?? 0,
+            diskTier: resources.choices[alternative]?.diskTier,
+            imageId: resources.choices[alternative]?.imageId,
             role: 'replica',
-          },
+          }),
           key: this.#cluster.machineKey,
           clock,
-          log,
-          intend: (offer) => this.#note({ place: placeRecord(offer), reason: null }),
-          refused: (offer, reason) => this.#note({ place: null, reason: `${placeName(offer)} refused: ${reason}` }),
-          waiting: (_until, reason) => this.#note({ reason }),
+          background: this.#process,
+          step: async (step) => {
+            log(describeStep(step));
+            await this.#recordStep(step);
+          },
         },
+        found,
         signal,
       );
-      await waitUntilRunning(acquired.provider, acquired.machineId, clock, signal);
-      await this.#note({ state: 'UP', machineId: acquired.machineId }, `${placeName(acquired.offer)} gave machine ${acquired.machineId}.`);
+      await this.#note({ state: 'UP', machineId }, `Machine ${machineId} of ${provider.name} is up.`);
     } catch (error) {
       if (signal.aborted) return;
       log(`Launching failed: ${messageOf(error)}`);
@@ -108,7 +117,7 @@ export class ClusterDriver {
   }
 
   async #startJobs(signal: AbortSignal): Promise<void> {
-    const machine = await this.#machine();
+    const [machine] = await this.#machines(signal);
     if (machine === undefined) {
       await this.#note({ state: 'FAILED', reason: 'Its machine is gone.' }, 'Its machine is gone.');
       return;
@@ -117,7 +126,7 @@ export class ClusterDriver {
       if (ended(job) || this.#running.has(job.id)) continue;
       // Its files are still being copied.
       if (!existsSync(clusterPaths(this.#context.paths, this.#cluster.key).snapshot(job.id))) continue;
-      const run = runClusterJob(this.#context, this.#cluster, job, machine.provider, machine.id, signal);
+      const run = runClusterJob(this.#context, this.#cluster, job, machine.provider, machine.id, this.#deployment, signal);
       const done = run
         .catch((error: unknown) => this.#context.log.error({ err: error, job: job.id }, 'a job could not be followed'))
         .finally(() => this.#running.delete(job.id));
@@ -131,11 +140,14 @@ export class ClusterDriver {
     const { name, key, state } = this.#cluster;
     // A job that is just being started must not come to life behind the removal.
     await Promise.all(this.#running.values());
+    // A place that has not answered yet may still give a machine.
+    if (this.#history.isBusy && !this.#purge) return false;
     try {
       await this.#removeMachine(signal);
+      await this.#deployment.remove(signal);
     } catch (error) {
       if (!this.#purge || signal.aborted) throw error;
-      this.#context.log.warn({ err: error, cluster: name }, 'a machine could not be removed; its cluster is dropped by force');
+      this.#context.log.warn({ err: error, cluster: name }, 'a machine or bucket could not be removed; its cluster is dropped by force');
     }
     await store.clusters.remove(name, key, {
       at: clock.now(),
@@ -153,7 +165,8 @@ export class ClusterDriver {
 
   async #removeMachine(signal: AbortSignal): Promise<void> {
     const { store, clock, log } = this.#context;
-    const machine = await this.#machine();
+    const [machine, ...surplus] = await this.#machines(signal);
+    for (const { provider, id } of surplus) await destroyMachine(provider, id, clock, goneTimeoutMs, signal);
     if (machine === undefined) return;
     const remote = machine.provider.remote(machine.id);
     const living = (await store.clusters.jobs(this.#cluster.name)).filter((job) => !ended(job));
@@ -166,13 +179,31 @@ export class ClusterDriver {
     await destroyMachine(machine.provider, machine.id, clock, goneTimeoutMs, signal);
   }
 
-  /** By key rather than by id: the place may have accepted before the id was recorded. */
-  async #machine(): Promise<{ readonly provider: Provider; readonly id: MachineId } | undefined> {
-    const { place, machineKey } = this.#cluster;
-    if (place === null) return undefined;
-    const provider = await this.#context.provider(place.provider);
-    const [found] = await provider.list({ 'svc-key': machineKey }, {});
-    return found === undefined ? undefined : { provider, id: found.id };
+  /** By tag rather than by id: a place may have accepted before the id was recorded. The recorded one is first. */
+  async #machines(signal: AbortSignal): Promise<readonly FoundMachine[]> {
+    const { name, machineKey: key } = this.#cluster;
+    const all = await findMachines(this.#context, { ...this.#cluster, key }, { 'svc-cluster': name }, signal);
+    const own = all.filter(({ tags }) => tags['svc-key']?.startsWith(key));
+    return own.toSorted((a, b) => Number(isClaimed(b, { ...this.#cluster, key })) - Number(isClaimed(a, { ...this.#cluster, key })));
+  }
+
+  /** What a daemon before this one was given and could not record any more; what it was given beside that is given back. */
+  async #machineFromBefore(signal: AbortSignal): Promise<GivenMachine | undefined> {
+    const { place, machineKey: key } = this.#cluster;
+    const { clock } = this.#context;
+    const machines = await this.#machines(signal);
+    const kept = machines.find((machine) => isClaimed(machine, { ...this.#cluster, key }));
+    for (const { provider, id } of machines.filter((machine) => machine !== kept))
+      this.#history.keepBusy(giveBack(provider, { id }, clock, signal));
+    if (kept === undefined || place === null) return undefined;
+    return { provider: kept.provider, offer: offerOf(place), machineId: kept.id, askedAt: clock.monotonic() };
+  }
+
+  async #recordStep(step: SearchStep): Promise<void> {
+    if (step.type === 'asking') return this.#note({ place: placeRecord(step.offer), machineId: null, reason: null });
+    if (step.type === 'given') return this.#note({ place: placeRecord(step.offer), machineId: step.machineId, reason: null });
+    if (step.type === 'surplus') return undefined;
+    return this.#note({ reason: describeStep(step), ...(step.type === 'lost' && { place: null, machineId: null }) });
   }
 
   async #note(change: Change<ClusterRecord>, message?: string): Promise<void> {

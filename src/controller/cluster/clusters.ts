@@ -102,7 +102,7 @@ export class Clusters {
     const name = request.cluster ?? generateName(this.#context.random);
     const problem = nameProblem(name);
     if (problem !== undefined) throw new SvcError('SVC_BAD_NAME', problem);
-    if (existing === undefined) await collectOffers(task.resources, await this.#context.providers());
+    if (existing === undefined) await collectOffers(task.resources, await this.#context.states(), { clock });
     const staging = join(paths.clustersDir, `.new-${randomHex(8)}`);
     await mkdir(staging, { recursive: true, mode: 0o700 });
     try {

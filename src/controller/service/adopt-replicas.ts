@@ -2,6 +2,7 @@ import type { ReplicaRecord } from '../../store/records.ts';
 import { jobStatus } from '../../provision/job.ts';
 import { jobName } from './replica-job.ts';
 import { ReplicaHandle } from './replica-handle.ts';
+import { replicaTags } from '../recorded-machines.ts';
 import { rotationMember } from './rotation.ts';
 import type { ServiceContext } from './service-context.ts';
 
@@ -29,13 +30,14 @@ async function adopt(context: ServiceContext, replica: ReplicaRecord): Promise<v
   await new ReplicaHandle(context, replica).happen({ type: 'probe-failed' }, { cause: 'found-dead', message });
 }
 
-async function mayLive(context: ServiceContext, { place, key }: ReplicaRecord): Promise<boolean> {
+async function mayLive(context: ServiceContext, { id, place, machineId }: ReplicaRecord): Promise<boolean> {
   if (place === null) return false;
   const tooLong = new AbortController();
   const cancel = context.clock.after(askMs, () => tooLong.abort());
   try {
     const provider = await context.provider(place.provider);
-    const [machine] = await provider.list({ 'svc-key': key }, { signal: tooLong.signal });
+    const machines = await provider.list(replicaTags(context, id), { signal: tooLong.signal });
+    const machine = machines.find((one) => one.id === machineId);
     return machine !== undefined && (await jobStatus(provider.remote(machine.id), jobName)).phase === 'run';
   } catch (error) {
     context.log.warn({ err: error }, 'a place could not be asked about a replica');

@@ -1,8 +1,9 @@
 import { isAlive, isEnded, type EndCause } from '../../domain/replica-state.ts';
-import { assertMachineId, type MachineId } from '../../providers/provider.ts';
+import { assertMachineId, type ListedMachine, type MachineId, type Provider } from '../../providers/provider.ts';
 import { placeName } from '../../provision/machine.ts';
 import type { Loop } from '../../shared/loop.ts';
 import type { PlaceRecord, ReplicaRecord } from '../../store/records.ts';
+import { offerOf } from '../recorded-machines.ts';
 import type { ServiceContext } from './service-context.ts';
 import { subjectEvent } from '../subject-event.ts';
 
@@ -29,7 +30,11 @@ async function inspectMachines(
         const status = statuses.get(machineId);
         if (status?.state !== 'gone') continue;
         const cause = status.reason === 'preempted' ? 'preempted' : 'machine-lost';
-        lost.push({ replicaId, cause, reason: `Its machine ${machineId} at ${placeName(place)} is gone (${status.reason}).` });
+        const reason = `Its machine ${machineId} at ${placeName(place)} is gone (${status.reason}).`;
+        lost.push({ replicaId, cause, reason });
+        // Who takes spot machines back has none to give: the replacement is to be looked for elsewhere first.
+        if (cause === 'preempted' && place.spot)
+          context.history.refused(offerOf(place), { kind: 'capacity', scope: 'zone', reason }, context.clock.now());
       }
     } catch (error) {
       if (!signal.aborted) context.log.warn({ err: error, place: name }, 'a place could not be asked about its machines');
@@ -52,19 +57,19 @@ function machineOf({
 
 /**
  * Removes machines that carry this service's key but belong to no replica that is alive or being removed: nothing leaks after a crash. `all`:
- * there are no such replicas any more. False when a place could not be searched.
+ * there are no such replicas any more, and its buckets go as well. False when a place could not be searched or a bucket is left.
  */
 export async function removeOrphans(context: ServiceContext, signal: AbortSignal, all = false): Promise<boolean> {
   let isComplete = true;
-  for (const provider of await context.providers()) {
+  for (const provider of await sweptPlaces(context)) {
     try {
       const machines = await provider.list({ 'svc-service-key': context.key }, { signal });
       // Read after the machines: a replica is recorded before its machine is asked for.
       const replicas = all ? [] : await context.store.replicas.list(context.name);
-      const known = new Set(replicas.filter((replica) => !isEnded(replica.state)).map((replica) => replica.key));
+      const known = new Map(replicas.filter((replica) => !isEnded(replica.state)).map((replica) => [String(replica.id), replica]));
       for (const machine of machines) {
-        const key = machine.tags['svc-key'];
-        if (key !== undefined && known.has(key)) continue;
+        const replica = known.get(machine.tags['svc-replica'] ?? '');
+        if (replica !== undefined && mayOwn(replica, machine, provider.name)) continue;
         await provider.destroy(machine.id, { signal });
         const message = `Machine ${machine.id} of ${provider.name} belonged to no replica and was removed.`;
         const at = context.clock.now();
@@ -75,7 +80,31 @@ export async function removeOrphans(context: ServiceContext, signal: AbortSignal
       if (!signal.aborted) context.log.warn({ err: error, place: provider.name }, 'a place could not be searched for left-over machines');
     }
   }
-  return isComplete;
+  return all ? (await removeBuckets(context, signal)) && isComplete : isComplete;
+}
+
+/** True when none is left. */
+async function removeBuckets(context: ServiceContext, signal: AbortSignal): Promise<boolean> {
+  try {
+    await context.deployment.remove(signal);
+    return true;
+  } catch (error) {
+    if (!signal.aborted) context.log.warn({ err: error }, 'a bucket could not be removed');
+    return false;
+  }
+}
+
+/** A replica that has no machine yet may be given any of those asked for; afterwards what others gave is surplus. */
+function mayOwn({ place, machineId }: ReplicaRecord, machine: ListedMachine, provider: string): boolean {
+  return machineId === null || (machine.id === machineId && place?.provider === provider);
+}
+
+/** The enabled places, and those where replicas are recorded, enabled or not. */
+async function sweptPlaces(context: ServiceContext): Promise<readonly Provider[]> {
+  const enabled = await context.providers();
+  const recorded = (await context.store.replicas.list(context.name)).flatMap(({ place }) => place?.provider ?? []);
+  const missing = new Set(recorded.filter((name) => !enabled.some((provider) => provider.name === name)));
+  return [...enabled, ...(await Promise.all([...missing].map((name) => context.provider(name))))];
 }
 
 /** How often the places are asked whether machines still exist, ms. */

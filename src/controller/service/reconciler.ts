@@ -1,4 +1,5 @@
 import { launchGate, type LaunchGate } from '../../domain/crash-loop.ts';
+import type { OccupiedPlace } from '../../domain/placement.ts';
 import { planReplicas } from '../../domain/plan.ts';
 import { isAlive, isEnded, isFailed } from '../../domain/replica-state.ts';
 import { serviceState } from '../../domain/service-state.ts';
@@ -66,10 +67,10 @@ export class Reconciler implements Loop {
     await this.#drivers.get(replicaId)?.stop(cause, reason, true);
   }
 
-  /** Living replicas' places, for spreading. */
-  occupied(): readonly { readonly provider: string; readonly region: string }[] {
-    return [...this.#drivers.values()].flatMap(({ handle }) =>
-      handle.record.place !== null && isAlive(handle.state) ? [handle.record.place] : [],
+  /** Where living replicas have a machine, for spreading. */
+  occupied(): readonly OccupiedPlace[] {
+    return [...this.#drivers.values()].flatMap(({ handle: { record, state } }) =>
+      record.place !== null && record.machineId !== null && isAlive(state) ? [record.place] : [],
     );
   }
 
@@ -183,6 +184,8 @@ export class Reconciler implements Loop {
     await this.#report(replicas, 0, false);
     const left = replicas.filter((replica) => !isEnded(replica.state));
     if (left.length > 0 && !(service.purge && left.every((replica) => replica.state === 'FAILED_CLEANUP'))) return;
+    // A place that has not answered yet may still give a machine.
+    if (this.#context.history.isBusy && !service.purge) return;
     // What cannot be removed now would never be looked for again.
     if (!(await removeOrphans(this.#context, signal, true)) && !service.purge) return;
     const message =

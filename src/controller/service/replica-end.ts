@@ -5,6 +5,7 @@ import type { Provider } from '../../providers/provider.ts';
 import { messageOf } from '../../shared/errors.ts';
 import type { BalancerView } from './balancer-client.ts';
 import { linkLog } from '../kept-log.ts';
+import { findMachines, replicaTags } from '../recorded-machines.ts';
 import { jobName } from './replica-job.ts';
 import type { ReplicaHandle } from './replica-handle.ts';
 import { rotationMember } from './rotation.ts';
@@ -79,11 +80,8 @@ async function drain(context: ServiceContext, handle: ReplicaHandle, view: () =>
 }
 
 async function removeMachine(context: ServiceContext, handle: ReplicaHandle, cause: EndCause, signal: AbortSignal): Promise<void> {
-  const { place, key } = handle.record;
-  if (place === null) return;
-  const provider = await context.provider(place.provider);
-  // By key rather than by id: the place may have accepted before the id was recorded.
-  for (const { id } of await provider.list({ 'svc-key': key }, { signal })) {
+  // By tag rather than by id: a place may have accepted before the id was recorded.
+  for (const { provider, id } of await findMachines(context, handle.record, replicaTags(context, handle.id), signal)) {
     if (cause !== 'machine-lost' && cause !== 'preempted') await stopPolitely(context, handle, provider, id, signal);
     await destroyMachine(provider, id, context.clock, goneTimeoutMs, signal);
   }

@@ -1,17 +1,23 @@
 import { existsSync } from 'node:fs';
-import type { Offer } from '../../providers/provider.ts';
+import { kindOf } from '../../domain/placement.ts';
+import type { Resources } from '../../domain/task.ts';
+import type { MachineSpec, Offer } from '../../providers/provider.ts';
+import { obtainMachine, type GivenMachine } from '../../provision/acquire-machine.ts';
 import { bootstrap } from '../../provision/bootstrap.ts';
 import { taskEnvironment } from '../../provision/environment.ts';
 import { fileMounts } from '../../provision/file-mounts.ts';
-import { acquireMachine, placeName, waitUntilRunning, type GivenMachine } from '../../provision/machine.ts';
+import { giveBack, placeName } from '../../provision/machine.ts';
 import { describeOffer } from '../../provision/offers.ts';
 import { fileProvisionLog, type ProvisionLog } from '../../provision/provision-log.ts';
+import { describeStep, type SearchStep } from '../../provision/search-steps.ts';
 import { isoTime } from '../../shared/clock.ts';
 import { messageOf } from '../../shared/errors.ts';
 import type { PlaceRecord, ReplicaRecord } from '../../store/records.ts';
 import { missingTarget } from './replica-capacity.ts';
 import { jobName } from './replica-job.ts';
 import type { ReplicaHandle } from './replica-handle.ts';
+import { deliveryTo } from '../deployments.ts';
+import { findMachines, isClaimed, offerOf, replicaTags } from '../recorded-machines.ts';
 import type { ServiceContext } from './service-context.ts';
 
 /**
@@ -22,7 +28,6 @@ export async function launchReplica(context: ServiceContext, handle: ReplicaHand
   const log = fileProvisionLog(context.files.provisionLog(handle.id), context.clock);
   const { provider, machineId } = await machineFor(context, handle, log, signal);
   await handle.note({ machineId });
-  await waitUntilRunning(provider, machineId, context.clock, signal);
   const { record } = handle;
   const task = await context.task(record.version);
   const remote = provider.remote(machineId);
@@ -31,8 +36,9 @@ export async function launchReplica(context: ServiceContext, handle: ReplicaHand
     remote,
     {
       task,
-      workdir: existsSync(snapshot) ? snapshot : undefined,
-      mounts: fileMounts(task, context.files.mountSnapshot(record.version)),
+      workdir: existsSync(snapshot) ? { path: snapshot, name: `v${record.version}-workdir` } : undefined,
+      mounts: fileMounts(task, context.files.mountSnapshot(record.version), `v${record.version}`),
+      delivery: await deliveryTo(context.deployment, provider, record.place?.region),
       jobName,
       withSetup: true,
       env: taskEnvironment(task, {
@@ -57,64 +63,90 @@ export async function launchReplica(context: ServiceContext, handle: ReplicaHand
 
 const unknownPlace = { provider: '?', region: '?' };
 
-/** The machine that was accepted before a crash, or a new one. */
-async function machineFor(
-  context: ServiceContext,
-  handle: ReplicaHandle,
-  log: ProvisionLog,
-  signal: AbortSignal,
-): Promise<Pick<GivenMachine, 'provider' | 'machineId'>> {
+/** The machine that was accepted before a crash, or a new one; it runs. */
+async function machineFor(context: ServiceContext, handle: ReplicaHandle, log: ProvisionLog, signal: AbortSignal): Promise<GivenMachine> {
   const { record } = handle;
-  const { place } = record;
-  if (place !== null) {
-    const provider = await context.provider(place.provider);
-    // The place may have accepted before the answer was recorded: it is found by the key, so that none is asked for twice.
-    const [found] = await provider.list({ 'svc-key': record.key }, { signal });
-    if (found !== undefined) {
-      log(`Going on with machine ${found.id} at ${placeName(place)}`);
-      return { provider, machineId: found.id };
-    }
-  }
-  const task = await context.task(record.version);
-  return acquireMachine(
+  const found = await machineFromBefore(context, record, log, signal);
+  const { resources } = await context.task(record.version);
+  return obtainMachine(
     {
-      alternatives: task.resources,
-      providers: await context.providers(),
+      alternatives: resources,
+      places: () => context.states(),
       history: context.history,
       occupied: () => context.occupied(),
-      spec: {
-        tags: { 'svc-service': context.name, 'svc-service-key': context.key, 'svc-replica': String(record.id), 'svc-key': record.key },
-        labels: task.resources.choices[0]?.labels ?? {},
-        ports: task.resources.choices[0]?.ports ?? [],
-        clients: [],
-        diskSizeGb: task.resources.choices[0]?.diskSizeGb ?? 0,
-        diskTier: task.resources.choices[0]?.diskTier,
-        imageId: task.resources.choices[0]?.imageId,
-        role: 'replica',
-      },
+      spec: ({ alternative }) => machineSpec(context, record.id, resources.choices[alternative]),
       key: record.key,
       clock: context.clock,
-      log,
-      intend: (offer) => intend(handle, offer),
-      async refused(offer, reason) {
-        const message = `${placeName(offer)} refused: ${reason}`;
-        await handle.note({ place: null, reason: message }, { cause: 'place-refused', message });
-      },
-      async waiting(until, reason) {
-        const message = `No place gives a machine now; asking again at ${isoTime(until)}. Last answer: ${reason}`;
-        log(message);
-        await handle.note({ reason: message }, { cause: 'waiting-for-capacity', message });
+      background: context.background,
+      async step(step) {
+        log(describeStep(step));
+        await recordStep(handle, step);
       },
     },
+    found,
     signal,
   );
 }
 
-async function intend(handle: ReplicaHandle, offer: Offer): Promise<void> {
-  const place = placeRecord(offer);
-  const message = `Asking ${placeName(offer)} for ${offer.instanceType} (${offer.hourlyUsd.toFixed(2)} $/h).`;
-  const started = await handle.happen({ type: 'launch-started' }, { cause: 'launch', message }, { place, reason: null });
-  if (!started) await handle.note({ place, reason: null }, { cause: 'launch', message });
+/**
+ * What a search before this one, which a crash or a passing fault ended, was given at the place it recorded last: it is found by the key, so that
+ * none is asked for twice. What other places gave it is given back.
+ */
+async function machineFromBefore(
+  context: ServiceContext,
+  record: ReplicaRecord,
+  log: ProvisionLog,
+  signal: AbortSignal,
+): Promise<GivenMachine | undefined> {
+  // Its state changes before the first place is asked.
+  if (record.state === 'PENDING') return undefined;
+  const machines = await findMachines(context, record, replicaTags(context, record.id), signal);
+  const kept = machines.find((machine) => isClaimed(machine, record));
+  for (const { provider, id } of machines.filter((machine) => machine !== kept)) {
+    context.history.keepBusy(giveBack(provider, { id }, context.clock, context.background));
+  }
+  if (kept === undefined || record.place === null) return undefined;
+  log(`Going on with machine ${kept.id} at ${placeName(record.place)}`);
+  return { provider: kept.provider, offer: offerOf(record.place), machineId: kept.id, askedAt: context.clock.monotonic() };
+}
+
+/** What is wanted of the machine of a replica, as far as the alternative that it is for says. */
+function machineSpec(context: ServiceContext, replicaId: number, resources: Resources | undefined): MachineSpec {
+  return {
+    tags: { 'svc-service': context.name, ...replicaTags(context, replicaId) },
+    labels: resources?.labels ?? {},
+    ports: resources?.ports ?? [],
+    clients: [],
+    diskSizeGb: resources?.diskSizeGb ?? 0,
+    diskTier: resources?.diskTier,
+    imageId: resources?.imageId,
+    role: 'replica',
+  };
+}
+
+/** Writes a step of the search into the record and the history of the replica. */
+async function recordStep(handle: ReplicaHandle, step: SearchStep): Promise<void> {
+  const message = describeStep(step);
+  switch (step.type) {
+    case 'asking': {
+      const change = { place: placeRecord(step.offer), machineId: null, reason: null };
+      const started = await handle.happen({ type: 'launch-started' }, { cause: 'launch', message }, change);
+      return started ? undefined : handle.note(change, { cause: 'launch', message });
+    }
+    case 'given':
+      return handle.note({ place: placeRecord(step.offer), machineId: step.machineId, reason: null }, { cause: 'place-gave', message });
+    case 'refused': {
+      const { place } = handle.record;
+      const isRecordedPlace = place !== null && kindOf(offerOf(place)) === kindOf(step.offer);
+      return handle.note({ reason: message, ...(isRecordedPlace && { place: null }) }, { cause: 'place-refused', message });
+    }
+    case 'lost':
+      return handle.note({ place: null, machineId: null, reason: message }, { cause: 'boot-failed', message });
+    case 'surplus':
+      return handle.note({}, { cause: 'given-back', message });
+    case 'waiting':
+      return handle.note({ reason: message }, { cause: 'waiting-for-capacity', message });
+  }
 }
 
 /** An offer as it is kept with the replica. */
@@ -125,6 +157,7 @@ export function placeRecord(offer: Offer): PlaceRecord {
     zone: offer.zone ?? null,
     instanceType: offer.instanceType,
     resources: describeOffer(offer),
+    cpus: offer.cpus,
     gpus: offer.accelerator?.count ?? 0,
     ...(offer.accelerator === undefined ? {} : { accelerator: offer.accelerator.name }),
     spot: offer.spot,

@@ -2,11 +2,12 @@ import { isAlive, type EndCause } from '../../domain/replica-state.ts';
 import { judgeProbe, mayStepAside, nextProbeMs, slowProbeMs } from '../../domain/probe.ts';
 import { assertMachineId, type MachineId, type Provider } from '../../providers/provider.ts';
 import { jobLogPath, watchJob, type JobStatus } from '../../provision/job.ts';
-import type { ReplicaAddress } from '../../shared/replica-address.ts';
+import { SvcError } from '../../shared/errors.ts';
 import { followLog, lastLines, linkLog } from '../kept-log.ts';
 import { jobName } from './replica-job.ts';
 import type { ReplicaHandle } from './replica-handle.ts';
 import { redactor } from './redact.ts';
+import { openWay, type Way } from './replica-way.ts';
 import { rotationMember } from './rotation.ts';
 import type { ServiceContext } from './service-context.ts';
 
@@ -36,25 +37,18 @@ export function watchReplica(context: ServiceContext, handle: ReplicaHandle, sig
       return { cause: 'provision', reason: 'Its record has no machine or address.', killed: false };
     }
     const provider = await context.provider(place.provider);
-    const [listed] = await provider.list({ 'svc-key': handle.record.key }, { signal: both });
-    if (listed === undefined) {
-      assertMachineId(machineId);
-      return (
-        (await machineFate(provider, machineId, both)) ?? {
-          cause: 'machine-lost',
-          reason: `Its machine ${machineId} is gone.`,
-          killed: true,
-        }
-      );
-    }
-    const remote = provider.remote(listed.id);
+    assertMachineId(machineId);
+    // A place or a machine that does not answer says nothing about the replica: its probes do.
+    const gone = await tolerantly(() => machineFate(provider, machineId, both), context, handle, both);
+    if (gone !== undefined) return gone;
+    const remote = provider.remote(machineId);
     const log = context.files.jobLog(handle.id);
     const warn = (error: unknown): void => context.log.warn({ err: error, replica: handle.id }, 'cannot keep its log');
     const source = jobLogPath(remote, jobName);
     const following = linkLog(remote, source, log) ? undefined : followLog(remote, source, log, both).catch(warn);
     const { service } = await context.task(version);
     if (service === undefined) return undefined;
-    const jobEnd = async (): Promise<WatchOutcome | undefined> => {
+    const untilJobEnds = async (): Promise<WatchOutcome | undefined> => {
       for await (const status of watchJob(remote, jobName, both, { clock: context.clock })) {
         linkLog(remote, source, log);
         if (status.phase === 'run' && handle.record.startedAt === null) {
@@ -63,14 +57,23 @@ export function watchReplica(context: ServiceContext, handle: ReplicaHandle, sig
         }
         if (status.phase === 'setup' || status.phase === 'run') continue;
         // Without a record of an end it may be the machine that is gone, not the program.
-        const fate = status.phase === 'ended' ? undefined : await machineFate(provider, listed.id, both);
+        const fate = status.phase === 'ended' ? undefined : await machineFate(provider, machineId, both);
         return fate ?? { cause: 'program-failed', ...(await explainEnd(context, handle, status)) };
       }
       return undefined;
     };
+    const jobEnd = async (): Promise<WatchOutcome | undefined> => {
+      while (!both.aborted) {
+        const found = await tolerantly(untilJobEnds, context, handle, both);
+        if (found !== undefined || both.aborted) return found;
+        await context.clock.sleep(silentPauseMs, both);
+      }
+      return undefined;
+    };
+    const way = openWay(handle, address, remote, service.replicaPort);
     const probing = async (): Promise<WatchOutcome | undefined> => {
       while (!both.aborted) {
-        const found = await probeOnce(context, handle, address, both);
+        const found = await probeOnce(context, handle, way, both);
         if (found !== undefined) return found;
         const sinceStart = context.clock.now() - (handle.record.startedAt ?? context.clock.now());
         nap = new AbortController();
@@ -90,21 +93,36 @@ export function watchReplica(context: ServiceContext, handle: ReplicaHandle, sig
   return { probeNow: () => nap.abort(), outcome: outcome() };
 }
 
+/** Pause before a machine that does not answer is asked about its job again, ms. */
+const silentPauseMs = 2_000;
+
+/** What a look at a machine or its place found; nothing when they could not be looked at now. Throws what is no passing failure. */
+async function tolerantly(
+  look: () => Promise<WatchOutcome | undefined>,
+  { log }: ServiceContext,
+  { id }: ReplicaHandle,
+  signal: AbortSignal,
+): Promise<WatchOutcome | undefined> {
+  try {
+    return await look();
+  } catch (error) {
+    if (signal.aborted) return undefined;
+    if (!(error instanceof SvcError) || error.kind !== 'transient') throw error;
+    log.warn({ code: error.code, replica: id }, 'a machine, or its place, does not answer');
+    return undefined;
+  }
+}
+
 /** How long a state waits for the balancer to confirm, ms; a balancer that is being restarted learns the set when it is back. */
 const rotationTimeoutMs = 500;
 
 /** One probe and what follows from it; a decided end is returned. */
-async function probeOnce(
-  context: ServiceContext,
-  handle: ReplicaHandle,
-  address: ReplicaAddress,
-  signal: AbortSignal,
-): Promise<WatchOutcome | undefined> {
+async function probeOnce(context: ServiceContext, handle: ReplicaHandle, way: Way, signal: AbortSignal): Promise<WatchOutcome | undefined> {
   // While setup runs there is nothing to ask, and the initial delay does not count.
   if (handle.record.startedAt === null) return undefined;
   const { service } = await context.task(handle.record.version);
   if (service === undefined) return undefined;
-  const member = rotationMember(handle.record, address, service);
+  const member = rotationMember(handle.record, way.address, service);
   const slow = context.clock.after(slowProbeMs, () => {
     // It may hang: others serve while its answer is awaited.
     const { replicas } = context.rotation;
@@ -112,7 +130,7 @@ async function probeOnce(
     if (handle.state === 'READY' && mayStepAside(serving, replicas.length)) context.rotation.drain(member);
   });
   const redact = redactor(await context.task(handle.record.version));
-  const given = await context.probe(address, service, signal);
+  const given = await context.probe(way.address, service, signal);
   // The path may hold a secret.
   const answer = { ...given, detail: redact(given.detail) };
   slow();
@@ -126,7 +144,9 @@ async function probeOnce(
   }
   // The balancer first: a status that says READY must not be ahead of the endpoint, nor one that says NOT_READY behind it.
   if (answer.passed) {
-    context.rotation.serve(member);
+    // The balancer never learns of a way that served only until then.
+    if (handle.state === 'STARTING') await way.settle(signal);
+    context.rotation.serve(rotationMember(handle.record, way.address, service));
     await context.rotation.settled(rotationTimeoutMs);
   } else context.rotation.remove(handle.id);
   if (verdict.event !== undefined) {

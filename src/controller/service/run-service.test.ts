@@ -5,6 +5,7 @@ import { pino } from 'pino';
 import { expect, test } from 'vitest';
 import { aService, aServiceSpec, aTask, aVersion } from '../../../test/support/builders.ts';
 import { FakeClock } from '../../../test/support/fake-clock.ts';
+import { placesOf } from '../../../test/support/places.ts';
 import type { ReplicaPolicy } from '../../domain/task.ts';
 import { FakePlace } from '../../providers/fake/fake-place.ts';
 import { FakeProvider } from '../../providers/fake/index.ts';
@@ -59,7 +60,7 @@ class World {
         clock: this.clock,
         log: pino({ level: 'silent' }),
         files: servicePaths(homePaths(this.#home, 0), '0a1b2c3d'),
-        places: { provider: async () => provider, providers: async () => [provider] },
+        places: placesOf(provider),
         probe: async (address) => ({ passed: address.kind === 'tcp' && this.place.isServing(address.host), detail: '/ answered 503' }),
         openBalancer: (listeners) => {
           this.#listeners = listeners;

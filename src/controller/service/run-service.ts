@@ -1,13 +1,15 @@
 import type { Task } from '../../domain/task.ts';
-import { PlacementHistory } from '../../provision/machine.ts';
+import { PlacementHistory } from '../../provision/placement-history.ts';
 import type { Clock } from '../../shared/clock.ts';
 import { SvcError } from '../../shared/errors.ts';
 import type { Logger } from '../../shared/log.ts';
 import { startLoop, type RunningLoop } from '../../shared/loop.ts';
 import type { ServicePaths } from '../../shared/paths.ts';
+import { systemRandom, type Random } from '../../shared/random.ts';
 import { randomHex } from '../../shared/random-hex.ts';
 import type { Store } from '../../store/store.ts';
 import type { ProviderCache } from '../provider-cache.ts';
+import { serviceDeployment } from '../deployments.ts';
 import { adoptReplicas } from './adopt-replicas.ts';
 import type { BalancerListeners, BalancerView } from './balancer-client.ts';
 import { machineLoop } from './machine-sweep.ts';
@@ -30,6 +32,8 @@ export interface ServiceDeps {
   readonly files: ServicePaths;
   readonly places: ProviderCache;
   readonly probe: ServiceContext['probe'];
+  /** Spreads what is done after a throttled call. */
+  readonly random?: Random;
   /** Opens the link; the listeners are called from then on. */
   openBalancer(listeners: BalancerListeners): BalancerPort;
 }
@@ -59,7 +63,16 @@ export async function runService(deps: ServiceDeps, stop: AbortController): Prom
     log,
     files: deps.files,
     rotation: new Rotation(balancer, randomHex(8)),
-    history: new PlacementHistory(),
+    history: new PlacementHistory({
+      memory: (await store.services.get(name))?.memory.placement,
+      random: deps.random ?? systemRandom,
+      save: (placement) => {
+        const saved = context.changeService(({ memory }) => ({ memory: { ...memory, placement } }));
+        void saved.catch((error: unknown) => log.warn({ err: error }, 'what was learned of the places could not be saved'));
+      },
+    }),
+    background: stop.signal,
+    deployment: serviceDeployment(deps.files.dir, deps),
     ...deps.places,
     async task(version) {
       const known = tasks.get(version) ?? (await store.services.version(name, version))?.task;

@@ -1,6 +1,9 @@
 import type { Task } from '../../domain/task.ts';
 import type { Provider } from '../../providers/provider.ts';
-import type { PlacementHistory } from '../../provision/machine.ts';
+import type { OccupiedPlace } from '../../domain/placement.ts';
+import type { Deployment } from '../../provision/files/deployment.ts';
+import type { PlacementHistory } from '../../provision/placement-history.ts';
+import type { PlaceState } from '../../provision/places.ts';
 import type { Clock } from '../../shared/clock.ts';
 import type { Logger } from '../../shared/log.ts';
 import type { ServicePaths } from '../../shared/paths.ts';
@@ -20,8 +23,14 @@ export interface ServiceContext {
   readonly files: ServicePaths;
   readonly rotation: Rotation;
   readonly history: PlacementHistory;
+  /** Its files where machines fetch them. */
+  readonly deployment: Deployment;
+  /** Aborts when the control of the service ends, as with its process. */
+  readonly background: AbortSignal;
   /** All enabled places. */
   providers(): Promise<readonly Provider[]>;
+  /** All places, with why those that are not enabled are not. */
+  states(): Promise<readonly PlaceState[]>;
   /** One place, enabled or not: a machine may outlive the enabling of its place. */
   provider(name: string): Promise<Provider>;
   /** The task of a version; versions never change, so it is read once. */
@@ -29,7 +38,7 @@ export interface ServiceContext {
   /** Asks a replica whether it is ready; never throws. */
   probe(address: ReplicaAddress, service: ProbedService, signal: AbortSignal): Promise<ProbeAnswer>;
   /** Where living replicas are now. */
-  occupied(): readonly { readonly provider: string; readonly region: string }[];
+  occupied(): readonly OccupiedPlace[];
   /** Reads the service, decides, and writes, again when somebody else wrote meanwhile; does nothing when it is gone. */
   changeService(decide: (service: ServiceRecord) => Partial<Pick<ServiceRecord, 'memory' | 'firstReadyAt'>> | undefined): Promise<void>;
   /** Makes the reconciler look again now. */

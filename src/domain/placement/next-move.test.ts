@@ -1,0 +1,75 @@
+import { expect, test } from 'vitest';
+import { aPlaceableOffer } from '../../../test/support/builders.ts';
+import { kindOf, type Candidate } from '../placement.ts';
+import { mostAsksOfLaunch, nextMove, patienceMs, type PendingAsk, type SearchView } from './next-move.ts';
+
+const at = (region: string, hourlyUsd: number): Candidate => ({ offer: aPlaceableOffer({ region, hourlyUsd }), alternative: 0 });
+const [cheap, middle, dear, dearest] = [at('cheap', 1), at('middle', 2), at('dear', 3), at('dearest', 4)];
+const all = [cheap, middle, dear, dearest];
+
+const asked = (candidate: Candidate, launch: string, since = 0): PendingAsk => ({ launch, kind: kindOf(candidate.offer), at: since });
+
+function move(view: Partial<SearchView>, ranked: readonly Candidate[] = all) {
+  const next = nextMove(ranked, 'me', { pending: [], given: new Map(), reopening: [], order: 'any', now: 0, ...view });
+  return next.type === 'ask' ? `${next.candidate.offer.region}: ${next.why}` : next.type === 'wait' ? `wait ${next.until}` : next.type;
+}
+
+test('the best is asked first; with nobody left there is nothing to do', () => {
+  expect([move({}), move({}, [])]).toEqual(['cheap: best', 'none']);
+});
+
+test('a better place that another launch is asking is waited for, but not for ever', () => {
+  const pending = [asked(cheap, 'other')];
+  expect(move({ pending, now: 1_000 })).toBe(`wait ${patienceMs}`);
+  expect(move({ pending, now: patienceMs })).toBe('middle: better-busy');
+});
+
+test('among equal prices nobody waits', () => {
+  const twin = at('twin', 1);
+  expect(move({ pending: [asked(cheap, 'other')] }, [cheap, twin])).toBe('twin: better-busy');
+});
+
+test('a place that gave a machine is asked by twice as many as it gave', () => {
+  const given = new Map([[kindOf(cheap.offer), 1]]);
+  expect(move({ given, pending: [asked(cheap, 'a')] })).toBe('cheap: best');
+  expect(move({ given, pending: [asked(cheap, 'a'), asked(cheap, 'b')] })).toBe(`wait ${patienceMs}`);
+});
+
+test('a place that is slow to answer is not waited for alone', () => {
+  expect(move({ pending: [asked(cheap, 'me')], now: 1_000 })).toBe(`wait ${patienceMs}`);
+  expect(move({ pending: [asked(cheap, 'me')], now: patienceMs })).toBe('middle: slow-answer');
+});
+
+test('the search widens by as many as are slow', () => {
+  const slow = [asked(cheap, 'a'), asked(middle, 'b')];
+  const now = patienceMs + 1;
+  expect(move({ pending: [...slow, asked(dear, 'c', now)], now })).toBe('dearest: better-busy');
+  const further = at('further', 5);
+  expect(move({ pending: [...slow, asked(dear, 'c', now), asked(dearest, 'd', now)], now }, [...all, further])).toBe(
+    `wait ${now + patienceMs}`,
+  );
+});
+
+test('one launch asks a few places at once at most', () => {
+  const pending = all.slice(0, mostAsksOfLaunch).map((one) => asked(one, 'me'));
+  expect(move({ pending, now: 1e6 }, [...all, at('more', 9)])).toBe('wait undefined');
+});
+
+test('what everybody is asking, and what is refused while own answers are due, is waited for', () => {
+  expect(move({ pending: [asked(cheap, 'other')], now: 1e6 }, [cheap])).toBe('wait undefined');
+  expect(move({ pending: [asked(cheap, 'me')], now: 1e6 }, [])).toBe('wait undefined');
+});
+
+test('a better place that was asked too often gets its pause, when that is short', () => {
+  expect(move({ reopening: [{ candidate: cheap, at: 2_000 }] }, [middle])).toBe('wait 2000');
+  expect(move({ reopening: [{ candidate: cheap, at: 20_000 }] }, [middle])).toBe('middle: best');
+  expect(move({ reopening: [{ candidate: dear, at: 2_000 }] }, [middle])).toBe('middle: best');
+});
+
+test('with ordered alternatives the earlier one is the better one, whatever it costs', () => {
+  const wished = { ...dear, alternative: 0 };
+  const second = { ...cheap, alternative: 1 };
+  const pending = [asked(wished, 'other')];
+  expect(move({ order: 'ordered', pending }, [wished, second])).toBe(`wait ${patienceMs}`);
+  expect(move({ order: 'any', pending }, [second, wished])).toBe('cheap: best');
+});

@@ -1,0 +1,152 @@
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { aPlaceableOffer } from '../../../test/support/builders.ts';
+import { kindOf, type Candidate, type PlaceableOffer, type PlacementFacts, type Refusal } from '../placement.ts';
+import { orderCandidates, rankCandidates } from './rank.ts';
+import { covers } from './refusals.ts';
+
+const facts = (change: Partial<PlacementFacts> = {}): PlacementFacts => ({
+  order: 'any',
+  refusals: [],
+  starts: [],
+  occupied: [],
+  now: 1_000,
+  ...change,
+});
+
+const candidate = (region: string, hourlyUsd = 1, change: Partial<PlaceableOffer> = {}, alternative = 0): Candidate => ({
+  offer: aPlaceableOffer({ region, hourlyUsd, ...change }),
+  alternative,
+});
+
+const regions = (candidates: readonly Candidate[], given: Partial<PlacementFacts> = {}): readonly string[] =>
+  orderCandidates(candidates, facts(given)).map(({ offer }) => offer.region);
+
+test('the cheapest is first, whatever else speaks for another', () => {
+  const starts = [{ kind: kindOf(candidate('b').offer), took: [500_000] }];
+  const occupied = [{ provider: 'stub', region: 'b' }];
+  expect(regions([candidate('a', 2), candidate('b', 1), candidate('c', 3)], { starts, occupied })).toEqual(['b', 'a', 'c']);
+});
+
+test('prices that differ by less than arithmetic gets wrong are equal', () => {
+  expect(regions([candidate('a', 0.1 + 0.2), candidate('b', 0.3)])).toEqual(['a', 'b']);
+});
+
+test('among equal prices the faster start is first, by the middle one of what was measured, where the difference matters', () => {
+  const took = (region: string, ...ms: number[]) => ({ kind: kindOf(candidate(region).offer), took: ms });
+  const starts = [took('a', 100_000, 110_000, 9_000), took('b', 20_000, 600_000, 25_000), took('c', 26_000)];
+  expect(regions([candidate('a'), candidate('c'), candidate('b')], { starts })).toEqual(['c', 'b', 'a']);
+});
+
+test('what was never measured is tried before what is known to be slow', () => {
+  const starts = [{ kind: kindOf(candidate('a').offer), took: [100_000] }];
+  expect(regions([candidate('a'), candidate('b')], { starts })).toEqual(['b', 'a']);
+});
+
+test('among equals replicas spread over regions, then over zones, then it is the order of the places', () => {
+  const all = [candidate('a', 1, { zone: 'a1' }), candidate('a', 1, { zone: 'a2' }), candidate('b', 1, { zone: 'b1' }), candidate('c')];
+  const occupied = [
+    { provider: 'stub', region: 'a', zone: 'a1' },
+    { provider: 'stub', region: 'b', zone: 'b1' },
+    { provider: 'other', region: 'c', zone: null },
+  ];
+  const ordered = orderCandidates(all, facts({ occupied })).map(({ offer }) => offer.zone ?? offer.region);
+  expect(ordered).toEqual(['c', 'a2', 'a1', 'b1']);
+});
+
+test('ordered alternatives keep their order, others are compared by price alone', () => {
+  const all = [candidate('a', 1, {}, 1), candidate('b', 5, {}, 0), candidate('c', 4, {}, 0)];
+  expect(regions(all, { order: 'ordered' })).toEqual(['c', 'b', 'a']);
+  expect(regions(all)).toEqual(['a', 'c', 'b']);
+});
+
+/** The better of two, written down as the rules are told, apart from how `rank.ts` finds it. */
+function isBetter(a: Candidate, b: Candidate, given: PlacementFacts): boolean {
+  if (given.order === 'ordered' && a.alternative !== b.alternative) return a.alternative < b.alternative;
+  if (a.offer.hourlyUsd !== b.offer.hourlyUsd) return a.offer.hourlyUsd < b.offer.hourlyUsd;
+  const slowness = ({ offer }: Candidate): number => {
+    const took = given.starts.find(({ kind }) => kind === kindOf(offer))?.took ?? [];
+    const middle = [...took].toSorted((x, y) => x - y)[Math.floor((took.length - 1) / 2)] ?? 0;
+    let steps = 0;
+    for (let limit = 15_000; middle > limit; limit *= 2) steps += 1;
+    return steps;
+  };
+  if (slowness(a) !== slowness(b)) return slowness(a) < slowness(b);
+  const inRegion = ({ offer }: Candidate): number =>
+    given.occupied.filter((one) => one.provider === offer.provider && one.region === offer.region).length;
+  if (inRegion(a) !== inRegion(b)) return inRegion(a) < inRegion(b);
+  const inZone = ({ offer }: Candidate): number =>
+    given.occupied.filter((one) => one.provider === offer.provider && one.region === offer.region && one.zone === offer.zone).length;
+  return inZone(a) < inZone(b);
+}
+
+/** Takes the best of what is left, again and again: slow and plain. */
+function bruteForce(candidates: readonly Candidate[], given: PlacementFacts): readonly Candidate[] {
+  const left = candidates.filter(({ offer }) => !given.refusals.some((refusal) => refusal.until > given.now && covers(refusal, offer)));
+  const ordered: Candidate[] = [];
+  while (left.length > 0) {
+    const best = left.find((one) => left.every((other) => !isBetter(other, one, given)));
+    if (best === undefined) throw new Error('the rules contradict each other');
+    ordered.push(best);
+    left.splice(left.indexOf(best), 1);
+  }
+  return ordered;
+}
+
+const places = fc.record({
+  provider: fc.constantFrom('aws', 'ssh'),
+  region: fc.constantFrom('east', 'west'),
+  zone: fc.constantFrom('a', 'b'),
+});
+const anyOffer: fc.Arbitrary<PlaceableOffer> = fc
+  .tuple(
+    places,
+    fc.constantFrom('small', 'large'),
+    fc.boolean(),
+    fc.constantFrom(undefined, { name: 'L4', count: 1 }),
+    fc.constantFrom(0, 0.5, 1, 2),
+  )
+  .map(([place, instanceType, spot, accelerator, hourlyUsd]) => ({
+    ...place,
+    instanceType,
+    cpus: instanceType === 'small' ? 2 : 8,
+    accelerator,
+    spot,
+    hourlyUsd,
+  }));
+const anyRefusal: fc.Arbitrary<Refusal> = fc.record({
+  offer: anyOffer,
+  kind: fc.constantFrom('capacity', 'quota', 'price', 'permission', 'throttled', 'unsupported'),
+  scope: fc.constantFrom('zone', 'zone', 'region', 'whole-region', 'place'),
+  count: fc.constant(1),
+  until: fc.constantFrom(500, 1_000, 2_000),
+  reason: fc.constant(''),
+});
+const anyInstance = fc.tuple(
+  fc.array(fc.record({ offer: anyOffer, alternative: fc.nat(2) }), { maxLength: 9 }),
+  fc.record({
+    order: fc.constantFrom('any', 'ordered'),
+    refusals: fc.array(anyRefusal, { maxLength: 3 }),
+    starts: fc.uniqueArray(
+      fc.record({
+        kind: anyOffer.map(kindOf),
+        took: fc.array(fc.constantFrom(9_000, 15_000, 16_000, 31_000, 90_000), { minLength: 1, maxLength: 5 }),
+      }),
+      { maxLength: 5, selector: ({ kind }) => kind },
+    ),
+    occupied: fc.array(places, { maxLength: 5 }),
+    now: fc.constant(1_000),
+  }),
+);
+
+test('on 10,000 random small instances the order is the one that brute force finds', () => {
+  fc.assert(
+    fc.property(anyInstance, ([candidates, given]) => {
+      const ranked = rankCandidates(candidates, given);
+      const expected = bruteForce(candidates, given);
+      expect(ranked.length).toBe(expected.length);
+      for (const [index, one] of ranked.entries()) if (one !== expected[index]) throw new Error(`differs at ${index}`);
+    }),
+    { numRuns: 10_000 },
+  );
+});

@@ -1,0 +1,351 @@
+import { expect, test } from 'vitest';
+import { aMachineSpec, anOffer, someResources } from '../../test/support/builders.ts';
+import { FakeClock } from '../../test/support/fake-clock.ts';
+import { statesOf } from '../../test/support/places.ts';
+import { aStubPlace, idOf } from '../../test/support/stub-place.ts';
+import type { RefusalKind, RefusalScope } from '../domain/placement.ts';
+import { PlaceRefusal } from '../providers/place-refusal.ts';
+import type { MachineId, MachineSpec, MachineStatus, Offer, Provider } from '../providers/provider.ts';
+import { SvcError } from '../shared/errors.ts';
+import { askKey, obtainMachine, type GivenMachine, type MachineRequest } from './acquire-machine.ts';
+import { PlacementHistory } from './placement-history.ts';
+
+/** Offers at prices that rise, one in each of the named regions. */
+const offersIn = (...regions: readonly string[]): readonly Offer[] => regions.map((region, index) => anOffer({ region, hourlyUsd: index }));
+
+type Create = (offer: Offer, key: string, spec: MachineSpec) => MachineId | Promise<MachineId>;
+
+/** A place in virtual time whose `create` does what the test says. */
+class World {
+  readonly clock = new FakeClock();
+  readonly asked: string[] = [];
+  readonly destroyed: string[] = [];
+  readonly stop = new AbortController();
+  readonly process = new AbortController();
+  states: Readonly<Record<string, MachineStatus>> = {};
+  history = new PlacementHistory();
+  readonly place: Provider;
+  readonly #offers: readonly Offer[];
+
+  constructor(offers: readonly Offer[], create: Create, given: Partial<Provider> = {}) {
+    this.#offers = offers;
+    this.place = aStubPlace({
+      offers: () => Promise.resolve({ offers: this.#offers, whyNone: undefined }),
+      create: async (offer, spec, key) => {
+        this.asked.push(offer.region);
+        return create(offer, key, spec);
+      },
+      inspect: (ids) => Promise.resolve(new Map(ids.map((id) => [id, this.states[id] ?? { state: 'running' }]))),
+      destroy: (id) => Promise.resolve(void this.destroyed.push(id)),
+      ...given,
+    });
+  }
+
+  /** Starts a search; what it notes and gives can be read later. */
+  launch(
+    change: Partial<MachineRequest> = {},
+    found?: GivenMachine,
+  ): { readonly notes: string[]; readonly given: () => string | undefined } {
+    const notes: string[] = [];
+    let result: string | undefined;
+    const request: MachineRequest = {
+      alternatives: { order: 'any', choices: [someResources()] },
+      places: () => Promise.resolve(statesOf(this.place)),
+      history: this.history,
+      occupied: () => [],
+      spec: () => aMachineSpec(),
+      key: 'key',
+      clock: this.clock,
+      step: async (step) => {
+        const where = 'offer' in step ? step.offer.region : `${step.until - this.clock.now()} ms`;
+        notes.push(`${step.type} ${where}`);
+        await Promise.resolve();
+      },
+      background: this.process.signal,
+      ...change,
+    };
+    obtainMachine(request, found, this.stop.signal).then(
+      ({ offer, machineId }) => (result = `${machineId} at ${offer.region}`),
+      (error: unknown) => (result = String(error)),
+    );
+    return { notes, given: () => result };
+  }
+}
+
+const refuse = (kind: RefusalKind, scope: RefusalScope = 'zone'): never => {
+  throw new PlaceRefusal(kind, scope, `no: ${kind}.`);
+};
+
+const never = (): Promise<MachineId> => new Promise(() => undefined);
+
+test('records each step before it is taken, and goes down the offers by price', async () => {
+  const world = new World(offersIn('cheap', 'dear').toReversed(), ({ region }) => (region === 'cheap' ? refuse('capacity') : idOf('m1')));
+  const { notes, given } = world.launch();
+  await world.clock.advance(1_000);
+  expect([given(), world.asked]).toEqual(['m1 at dear', ['cheap', 'dear']]);
+  expect(notes).toEqual(['asking cheap', 'refused cheap', 'asking dear', 'given dear']);
+});
+
+test('when every place is full it waits and asks again, ever more seldom', async () => {
+  let asked = 0;
+  const world = new World(offersIn('only'), () => {
+    asked += 1;
+    return asked < 4 ? refuse('capacity') : idOf('m1');
+  });
+  const { notes, given } = world.launch();
+  await world.clock.advanceUntil(() => given() !== undefined);
+  expect(notes.filter((note) => note.startsWith('waiting'))).toEqual(['waiting 30000 ms', 'waiting 60000 ms', 'waiting 120000 ms']);
+});
+
+test('launches of one service do not ask a place that refused another of them', async () => {
+  const world = new World(offersIn('full', 'free'), ({ region }) => (region === 'full' ? refuse('capacity') : idOf('m')));
+  world.launch({ key: 'a' });
+  await world.clock.advance(1_000);
+  world.launch({ key: 'b' });
+  await world.clock.advance(1_000);
+  expect(world.asked).toEqual(['full', 'free', 'free']);
+});
+
+test('a process that starts anew does not ask again what refused the one before it', async () => {
+  let saved = new PlacementHistory().memory;
+  const world = new World(offersIn('full', 'free'), ({ region }) => (region === 'full' ? refuse('quota', 'region') : idOf('m')));
+  world.history = new PlacementHistory({ save: (memory) => (saved = memory) });
+  world.launch({ key: 'a' });
+  await world.clock.advance(1_000);
+  world.history = new PlacementHistory({ memory: JSON.parse(JSON.stringify(saved)) });
+  world.launch({ key: 'b' });
+  await world.clock.advance(1_000);
+  expect(world.asked).toEqual(['full', 'free', 'free']);
+});
+
+test('launches of the same moment spread over places of equal price', async () => {
+  const offers = ['east', 'west', 'north'].map((region) => anOffer({ region }));
+  const world = new World(offers, ({ region }) => idOf(region));
+  const launches = ['a', 'b', 'c'].map((key) => world.launch({ key }));
+  await world.clock.advance(100);
+  expect(launches.map(({ given }) => given()).toSorted()).toEqual(['east at east', 'north at north', 'west at west']);
+});
+
+test('one launch finds out whether a place gives; the others follow when it does and turn away when it does not', async () => {
+  const slowly = async (world: () => World, answer: () => MachineId): Promise<MachineId> => {
+    await world().clock.sleep(3_000);
+    return answer();
+  };
+  const good: World = new World(offersIn('cheap', 'dear'), () =>
+    slowly(
+      () => good,
+      () => idOf('m'),
+    ),
+  );
+  const full: World = new World(offersIn('cheap', 'dear'), ({ region }) =>
+    slowly(
+      () => full,
+      () => (region === 'cheap' ? refuse('capacity') : idOf('m')),
+    ),
+  );
+  for (const world of [good, full]) {
+    for (const key of ['a', 'b', 'c']) world.launch({ key });
+    await world.clock.advance(2_900);
+    expect(world.asked).toEqual(['cheap']);
+    await world.clock.advance(10_000);
+  }
+  expect([good.asked, full.asked]).toEqual([
+    ['cheap', 'cheap', 'cheap'],
+    ['cheap', 'dear', 'dear', 'dear'],
+  ]);
+});
+
+test('a place that does not answer is not waited for: further ones are asked, and what comes late is given back', async () => {
+  const world: World = new World(offersIn('slow', 'quick'), async ({ region }) => {
+    await world.clock.sleep(region === 'slow' ? 40_000 : 1_000);
+    return idOf(region);
+  });
+  const { notes, given } = world.launch();
+  await world.clock.advance(7_000);
+  expect(given()).toBe('quick at quick');
+  expect(world.history.isBusy).toBe(true);
+  await world.clock.advance(40_000);
+  expect([world.destroyed, world.history.isBusy]).toEqual([['slow'], false]);
+  expect(notes.slice(-2)).toEqual(['given quick', 'surplus slow']);
+});
+
+test('a place that hangs is given up after minutes and searched for what it may have made', async () => {
+  const searched: unknown[] = [];
+  const list = (tags: unknown) => Promise.resolve((searched.push(tags), []));
+  const world = new World(offersIn('hangs'), never, { list });
+  const { notes } = world.launch();
+  await world.clock.advance(200_000);
+  expect(notes.slice(0, 2)).toEqual(['asking hangs', 'refused hangs']);
+  expect(searched).toEqual([{ 'svc-key': askKey('key', anOffer({ region: 'hangs' })) }]);
+});
+
+test('a passing fault is tried three times at the same place before the next one is asked', async () => {
+  const world = new World(offersIn('shaky', 'solid'), ({ region }) => {
+    if (region === 'shaky') throw new SvcError('SVC_PLACE_FAILED', 'connection reset');
+    return idOf('m1');
+  });
+  const { given } = world.launch();
+  await world.clock.advance(6_000);
+  expect([given(), world.asked]).toEqual(['m1 at solid', ['shaky', 'shaky', 'shaky', 'solid']]);
+});
+
+test.for<readonly [string, () => never]>([
+  ['a refusal that says so', () => refuse('permission', 'place')],
+  [
+    'credentials that have expired',
+    () => {
+      throw new SvcError('SVC_CREDENTIALS', 'The session has expired.');
+    },
+  ],
+])('a place that may not be used does not end the launch while others are left: %s', async ([, fail]) => {
+  const world = new World([anOffer({ region: 'a' }), anOffer({ region: 'b' })], fail);
+  const other = aStubPlace({
+    name: 'other',
+    offers: () => Promise.resolve({ offers: [anOffer({ provider: 'other', region: 'there', hourlyUsd: 9 })], whyNone: undefined }),
+    create: () => Promise.resolve(idOf('m1')),
+    inspect: (ids) => Promise.resolve(new Map(ids.map((id) => [id, { state: 'running' }]))),
+  });
+  const { given } = world.launch({ places: () => Promise.resolve(statesOf(world.place, other)) });
+  await world.clock.advance(100);
+  expect([given(), world.asked]).toEqual(['m1 at there', ['a']]);
+});
+
+test('when no place is left it says of each why', async () => {
+  const said: string[] = [];
+  const world = new World(offersIn('a'), () => {
+    throw new SvcError('SVC_DENIED', 'ec2:RunInstances is not allowed.');
+  });
+  world.launch({
+    step: async (step) => {
+      if (step.type === 'waiting') said.push(...step.reasons);
+      await Promise.resolve();
+    },
+  });
+  await world.clock.advance(100);
+  expect(said).toEqual(['stub/a: ec2:RunInstances is not allowed.']);
+});
+
+test('being asked too often is no exhaustion: the place is asked again after a pause, a dearer one only when that does not help', async () => {
+  let left = 1;
+  const world = new World(offersIn('cheap', 'dear'), ({ region }) => {
+    left -= 1;
+    return region === 'cheap' && left >= 0 ? refuse('throttled', 'place') : idOf('m1');
+  });
+  const { given } = world.launch();
+  await world.clock.advance(3_000);
+  expect([given(), world.asked]).toEqual(['m1 at cheap', ['cheap', 'cheap']]);
+
+  const always = new World([...offersIn('cheap'), anOffer({ provider: 'stub', region: 'dear', hourlyUsd: 5 })], ({ region }) =>
+    region === 'cheap' ? refuse('throttled', 'whole-region') : idOf('m1'),
+  );
+  const late = always.launch();
+  await always.clock.advance(10_000);
+  expect([late.given(), always.asked]).toEqual(['m1 at dear', ['cheap', 'cheap', 'cheap', 'dear']]);
+});
+
+test('a machine that does not come up is given back and the next offer is tried, never the same machine again', async () => {
+  const keys: string[] = [];
+  const world = new World(offersIn('bad', 'good'), ({ region }, key) => {
+    keys.push(key);
+    return idOf(`${region}-${keys.length}`);
+  });
+  world.states = { 'bad-1': { state: 'booting' }, 'good-2': { state: 'gone', reason: 'preempted' } };
+  const { notes, given } = world.launch();
+  await world.clock.advance(1_000_000);
+  expect(given()).toBe('bad-3 at bad');
+  expect(notes.filter((note) => note.startsWith('lost'))).toEqual(['lost bad', 'lost good']);
+  expect(world.destroyed).toEqual(['bad-1', 'good-2']);
+  expect(new Set(keys).size).toBe(3);
+});
+
+test('a machine from before a crash is taken up, and replaced when it does not run', async () => {
+  const world = new World(offersIn('a', 'b'), ({ region }) => idOf(region));
+  const found = { provider: world.place, offer: anOffer({ region: 'a' }), machineId: idOf('old'), askedAt: 0 };
+  const adopted = world.launch({}, found);
+  await world.clock.advance(1_000);
+  expect([adopted.given(), world.asked]).toEqual(['old at a', []]);
+  world.states = { old: { state: 'gone', reason: 'unknown' } };
+  const replaced = world.launch({}, { ...found, offer: anOffer({ region: 'a', hourlyUsd: 0 }) });
+  await world.clock.advance(1_000);
+  expect([replaced.given(), world.asked]).toEqual(['b at b', ['b']]);
+});
+
+test('what is wanted of a machine follows from the alternative that it is for', async () => {
+  const choices = [someResources({ diskSizeGb: 10 }), someResources({ diskSizeGb: 500 })];
+  const offers: Provider['offers'] = (resources) =>
+    Promise.resolve({ offers: resources.diskSizeGb === 500 ? [anOffer()] : [], whyNone: 'none' });
+  const sizes: number[] = [];
+  const create: Create = (_offer, _key, spec) => (sizes.push(spec.diskSizeGb), idOf('m1'));
+  const world = new World([], create, { offers });
+  world.launch({
+    alternatives: { order: 'ordered', choices },
+    spec: ({ alternative }) => aMachineSpec({ diskSizeGb: choices[alternative]?.diskSizeGb ?? 0 }),
+  });
+  await world.clock.advance(1_000);
+  expect(sizes).toEqual([500]);
+});
+
+test('each machine is tagged with the key it was asked for with, one for each kind', async () => {
+  const tags: unknown[] = [];
+  const world = new World(offersIn('a', 'b'), ({ region }, key, spec) => {
+    tags.push([key, spec.tags['svc-key']]);
+    return region === 'a' ? refuse('capacity') : idOf('m1');
+  });
+  world.launch();
+  await world.clock.advance(1_000);
+  const keys = ['a', 'b'].map((region) => askKey('key', anOffer({ region })));
+  expect(tags).toEqual(keys.map((key) => [key, key]));
+});
+
+test('an error that no other place would mend ends the search', async () => {
+  const world = new World(offersIn('a', 'b'), () => {
+    throw new SvcError('SVC_INVALID_TASK', 'no such image');
+  });
+  const { given } = world.launch();
+  await world.clock.advance(100);
+  expect([given(), world.asked]).toEqual(['SvcError: no such image', ['a']]);
+});
+
+test('a cancelled search ends at once, and what it is given afterwards is given back', async () => {
+  const world: World = new World(offersIn('slow'), async () => {
+    await world.clock.sleep(3_000);
+    return idOf('late');
+  });
+  const { given } = world.launch();
+  await world.clock.advance(1_000);
+  world.stop.abort();
+  await world.clock.settle();
+  expect([given(), world.destroyed]).toEqual(['AbortError: This operation was aborted', []]);
+  await world.clock.advance(3_000);
+  expect([world.destroyed, world.clock.pendingTimers]).toEqual([['late'], 0]);
+});
+
+test('with the process everything ends at once, asked or not', async () => {
+  const world = new World(offersIn('slow', 'slower'), never);
+  world.launch();
+  await world.clock.advance(6_000);
+  expect(world.asked).toHaveLength(2);
+  world.process.abort();
+  world.stop.abort();
+  await world.clock.settle();
+  expect([world.history.isBusy, world.clock.pendingTimers]).toEqual([false, 0]);
+});
+
+test('a place that offers nothing for the moment does not end the search', async () => {
+  let calls = 0;
+  const offers: Provider['offers'] = () => {
+    calls += 1;
+    if (calls === 1) return Promise.reject(new SvcError('SVC_PLACE_FAILED', 'connection reset.'));
+    return Promise.resolve({ offers: [anOffer()], whyNone: undefined });
+  };
+  const reasons: string[] = [];
+  const world = new World([], () => idOf('m1'), { offers });
+  const { given } = world.launch({
+    step: async (step) => {
+      if (step.type === 'waiting') reasons.push(...step.reasons);
+      await Promise.resolve();
+    },
+  });
+  await world.clock.advance(16_000);
+  expect([given(), reasons]).toEqual(['m1 at here', ['stub: connection reset.']]);
+});
