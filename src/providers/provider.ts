@@ -1,3 +1,4 @@
+import type { BucketPlace } from '../domain/bucket-place.ts';
 import type { Resources } from '../domain/task.ts';
 import { SvcError } from '../shared/errors.ts';
 import type { Remote } from '../remote/remote.ts';
@@ -35,6 +36,11 @@ export interface Provider {
    * is gone; success when there is nothing. Throws while the place still holds on to something, to be called again.
    */
   release(ownerKey: string, options: CallOptions): Promise<void>;
+  /**
+   * Where files for machines of a region are to be put, so that these fetch them by themselves. Absent, or undefined, where files are copied to
+   * each machine instead.
+   */
+  bucketPlace?(region: string): Promise<BucketPlace | undefined>;
   /** What a controller there needs to use this place; absent, or undefined, where that is nothing: its machine has a role of its own, say. */
   credentials?(target: ControllerTarget, options: CallOptions): Promise<PortableCredentials | undefined>;
 }
@@ -122,6 +128,8 @@ export interface MachineSpec {
   readonly labels: Readonly<Record<string, string>>;
   /** Ports that programs on the machine serve. */
   readonly ports: readonly number[];
+  /** Whether its program listens on `$SVC_REPLICA_PORT` whatever that is, so that it can be given another port where `ports` are taken. */
+  readonly followsPort?: boolean;
   /** Who may connect to `ports`: addresses or CIDR ranges; empty means nobody beyond those who reach the machine over SSH. */
   readonly clients: readonly string[];
   readonly diskSizeGb: number;

@@ -1,6 +1,9 @@
-import { join, posix } from 'node:path';
+import { posix } from 'node:path';
 import type { Task } from '../domain/task.ts';
 import type { Remote } from '../remote/remote.ts';
+import type { MountedFiles } from './file-mounts.ts';
+import type { FileDelivery, LocalSource } from './files/delivery.ts';
+import { placeFiles } from './place-files.ts';
 import { jobStatus, startJob } from './job.ts';
 import type { ProvisionLog } from './provision-log.ts';
 
@@ -8,9 +11,9 @@ import type { ProvisionLog } from './provision-log.ts';
 export interface Bootstrap {
   readonly task: Task;
   /** Folder on this machine whose content becomes the working directory; undefined for none. */
-  readonly workdir: string | undefined;
-  /** Folders or files on this machine, by their place relative to the working directory. */
-  readonly mounts: readonly { readonly source: string; readonly target: string }[];
+  readonly workdir: LocalSource | undefined;
+  readonly mounts: readonly MountedFiles[];
+  readonly delivery: FileDelivery;
   readonly jobName: string;
   readonly withSetup: boolean;
   /** Everything the commands see besides what the machine itself adds; holds secrets. */
@@ -34,16 +37,7 @@ export function remoteWorkdir(remote: Remote): string {
 export async function bootstrap(remote: Remote, what: Bootstrap, signal: AbortSignal): Promise<void> {
   if ((await jobStatus(remote, what.jobName)).phase !== 'absent') return;
   const workdir = remoteWorkdir(remote);
-  if (what.workdir === undefined) {
-    await remote.exec(['mkdir', '-p', workdir], { signal });
-  } else {
-    what.log('Copying the working directory');
-    await remote.copyTo(what.workdir, workdir, { signal, keepExtra: what.keepExtra });
-  }
-  for (const mount of what.mounts) {
-    what.log(`Copying ${mount.target}`);
-    await remote.copyTo(mount.source, join(workdir, mount.target), { signal });
-  }
+  await placeFiles(remote, workdir, what, signal);
   const { setup, run } = what.task;
   what.log(what.withSetup && setup !== undefined ? 'Starting setup, then run' : 'Starting run');
   await startJob(remote, what.jobName, {

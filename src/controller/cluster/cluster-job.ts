@@ -4,12 +4,14 @@ import type { Provider, MachineId } from '../../providers/provider.ts';
 import { bootstrap } from '../../provision/bootstrap.ts';
 import { taskEnvironment } from '../../provision/environment.ts';
 import { fileMounts } from '../../provision/file-mounts.ts';
+import type { Deployment } from '../../provision/files/deployment.ts';
 import { jobLogPath, watchJob, type JobStatus } from '../../provision/job.ts';
 import { fileProvisionLog } from '../../provision/provision-log.ts';
 import { messageOf } from '../../shared/errors.ts';
 import type { ClusterRecord, JobRecord } from '../../store/records.ts';
 import type { Change } from '../../store/store.ts';
 import type { DaemonContext } from '../daemon-context.ts';
+import { deliveryTo } from '../deployments.ts';
 import { followLog, linkLog } from '../kept-log.ts';
 import { clusterPaths } from './cluster-paths.ts';
 
@@ -23,6 +25,7 @@ export async function runClusterJob(
   first: JobRecord,
   provider: Provider,
   machine: MachineId,
+  deployment: Deployment,
   signal: AbortSignal,
 ): Promise<void> {
   const files = clusterPaths(context.paths, cluster.key);
@@ -38,12 +41,14 @@ export async function runClusterJob(
   try {
     const log = fileProvisionLog(files.provisionLog, context.clock);
     const snapshot = files.snapshot(job.id);
+    const workdir = join(snapshot, 'workdir');
     await bootstrap(
       remote,
       {
         task: job.task,
-        workdir: existsSync(join(snapshot, 'workdir')) ? join(snapshot, 'workdir') : undefined,
-        mounts: fileMounts(job.task, join(snapshot, 'mounts')),
+        workdir: existsSync(workdir) ? { path: workdir, name: `${name}-workdir` } : undefined,
+        mounts: fileMounts(job.task, join(snapshot, 'mounts'), name),
+        delivery: await deliveryTo(deployment, provider, cluster.place?.region),
         jobName: name,
         withSetup: true,
         env: taskEnvironment(job.task, {

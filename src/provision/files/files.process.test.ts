@@ -18,9 +18,9 @@ interface World {
   readonly source: string;
   readonly target: string;
   /** Publishes what the source holds now under a new name; returns what was told last. */
-  publish(): Promise<PublishProgress | undefined>;
+  readonly publish: () => Promise<PublishProgress | undefined>;
   /** Fetches what was published last. */
-  fetch(merge?: boolean): Promise<void>;
+  readonly fetch: (merge?: boolean) => Promise<void>;
 }
 
 async function withWorld(use: (world: World) => Promise<void>): Promise<void> {

@@ -34,12 +34,15 @@ export interface PublishedPack extends PublishedObject {
   readonly surplus: readonly string[];
 }
 
+/** With what the keys of the indexes of packs begin. */
+export const indexPrefix = 'indexes/';
+
 /** Where an object lies in the bucket. */
 export const objectKeys = {
   blob: (sha256: string): string => `blobs/${sha256}`,
   pack: (sha256: string): string => `packs/${sha256}`,
   /** What a pack holds. */
-  packIndex: (sha256: string): string => `indexes/${sha256}.json`,
+  packIndex: (sha256: string): string => `${indexPrefix}${sha256}.json`,
   layout: (sha256: string): string => `layouts/${sha256}`,
   manifest: (name: string): string => `manifests/${name}.json`,
 } as const;

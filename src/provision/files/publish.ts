@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import type { ObjectStore } from '../../buckets/object-store.ts';
 import { SvcError } from '../../shared/errors.ts';
-import { isBlob, isManifest, objectKeys, type Manifest, type ManifestEntry, type PublishedObject } from './manifest.ts';
+import { isBlob, isManifest, indexPrefix, objectKeys, type Manifest, type ManifestEntry, type PublishedObject } from './manifest.ts';
 import { isPackIndex, memberId, PackBuilder, sha256Of, usePacks, type NewPack, type PackedFile, type PackIndex } from './packs.ts';
 import { scanTree, type TreeEntry } from './scan.ts';
 import { tarEnd, tarMember } from './tar.ts';
@@ -39,11 +39,13 @@ const readsAtOnce = 16;
 export async function publishTree(store: ObjectStore, name: string, root: string, options: PublishOptions = {}): Promise<Manifest> {
   const key = objectKeys.manifest(name);
   const call = options.signal === undefined ? {} : { signal: options.signal };
-  if ((await store.head(key, call)) !== undefined) return readManifest(store, key, call);
+  const there = await objectsIn(store, call);
+  const before = (await store.head(key, call)) === undefined ? undefined : await readJson(store, key, call);
+  if (isManifest(before) && keysOf(before).every((one) => there.has(one))) return before;
   const { entries } = await scanTree(root, options.signal);
   const progress = new Progress(entries, options.onProgress);
   const published = new Map<string, ManifestEntry>();
-  const known = await knownPacks(store, call);
+  const known = await knownPacks(store, there, call);
   const small = entries.filter((entry) => entry.kind === 'file').filter((entry) => !isBlob(entry));
   const packs = await publishSmall(store, root, small, known, published, progress, call);
   const large = entries.filter((entry) => entry.kind === 'file').filter(isBlob);
@@ -139,20 +141,37 @@ async function publishLayouts(store: ObjectStore, entries: readonly TreeEntry[],
   return layouts;
 }
 
+/** Keys of all objects that trees are put together from: a store may have removed some that were there long. */
+async function objectsIn(store: ObjectStore, call: Call): Promise<ReadonlySet<string>> {
+  const keys = new Set<string>();
+  for (const prefix of ['blob', 'pack', 'layout'] as const) {
+    for await (const { key } of store.list(objectKeys[prefix](''), call)) keys.add(key);
+  }
+  return keys;
+}
+
+function keysOf({ entries, packs, layouts }: Manifest): readonly string[] {
+  const blobs = entries.filter((entry) => entry.kind === 'file').filter(isBlob);
+  return [
+    ...blobs.map(({ sha256 }) => objectKeys.blob(sha256)),
+    ...packs.map(({ sha256 }) => objectKeys.pack(sha256)),
+    ...layouts.map(({ sha256 }) => objectKeys.layout(sha256)),
+  ];
+}
+
 /** What the packs in the bucket hold; one whose index cannot be read is as if it were not there. */
-async function knownPacks(store: ObjectStore, call: Call): Promise<readonly PackIndex[]> {
+async function knownPacks(store: ObjectStore, there: ReadonlySet<string>, call: Call): Promise<readonly PackIndex[]> {
   const packs: PackIndex[] = [];
-  for await (const { key } of store.list(objectKeys.packIndex('').replace(/\.json$/, ''), call)) {
-    const index = parseJson(await text(await store.get(key, call)));
-    if (isPackIndex(index)) packs.push(index);
+  for await (const { key } of store.list(indexPrefix, call)) {
+    const index = await readJson(store, key, call);
+    if (isPackIndex(index) && there.has(objectKeys.pack(index.sha256))) packs.push(index);
   }
   return packs;
 }
 
-async function readManifest(store: ObjectStore, key: string, call: Call): Promise<Manifest> {
-  const manifest = parseJson(await text(await store.get(key, call)));
-  if (isManifest(manifest)) return manifest;
-  throw new SvcError('SVC_BUCKET', `${store.uri(key)} is no list of files.`, { hint: 'Remove this object; it is made again.' });
+/** What an object says; undefined when it is no JSON. */
+async function readJson(store: ObjectStore, key: string, call: Call): Promise<unknown> {
+  return parseJson(await text(await store.get(key, call)));
 }
 
 function parseJson(content: string): unknown {
