@@ -1,0 +1,169 @@
+import type { Emulation } from './core/emulation.ts';
+import type { Ec2 } from './ec2/ec2.ts';
+import { interrupt, recommendRebalance, spotTermination, terminate, userShutdown } from './ec2/instance-life.ts';
+import { visibleTags } from './ec2/filters.ts';
+import type { GroupRecord, InstanceRecord, KeyRecord, SpotRequestRecord, VolumeRecord } from './ec2/records.ts';
+import type { Ec2Region } from './ec2/region.ts';
+import type { Supply } from './ec2/supply.ts';
+import type { Iam, ProfileRecord, RoleRecord } from './iam/iam.ts';
+import type { BucketRecord, BucketStore } from './s3/buckets.ts';
+import type { AccessKey, KeyRing } from './sigv4/key-ring.ts';
+import { newSession } from './sts/actions.ts';
+
+/** Something in the account that costs money or is in the way: what must be gone when a service is. */
+export interface Leftover {
+  readonly kind: 'instance' | 'volume' | 'group' | 'key' | 'spot-request' | 'role' | 'profile' | 'bucket' | 'upload';
+  readonly region: string;
+  readonly id: string;
+  readonly tags: Readonly<Record<string, string>>;
+}
+
+function named(kind: 'role' | 'profile', one: RoleRecord | ProfileRecord): Leftover {
+  return { kind, region: '', id: one.name, tags: Object.fromEntries(one.tags) };
+}
+
+/** What a test does and sees beside the API: as AWS itself, or as a person in the console. It sees everything at once. */
+export class Control {
+  readonly #emulation: Emulation;
+  readonly #ec2: Ec2;
+  readonly #iam: Iam;
+  readonly #buckets: BucketStore;
+  readonly #disabled: Set<string>;
+
+  constructor(emulation: Emulation, ec2: Ec2, iam: Iam, buckets: BucketStore, disabled: Set<string>) {
+    this.#emulation = emulation;
+    this.#ec2 = ec2;
+    this.#iam = iam;
+    this.#buckets = buckets;
+    this.#disabled = disabled;
+  }
+
+  /** What there is of machines: capacity, quotas, prices of spot, types that are not offered. */
+  get supply(): Supply {
+    return this.#ec2.supply;
+  }
+
+  /** The access keys that work. */
+  get keys(): KeyRing {
+    return this.#emulation.keys;
+  }
+
+  region(name: string): Ec2Region {
+    return this.#ec2.region(name);
+  }
+
+  /** All instances that ever were, of all regions, in order of creation. */
+  get instances(): readonly InstanceRecord[] {
+    return this.#all((region) => region.instances);
+  }
+
+  get volumes(): readonly VolumeRecord[] {
+    return this.#all((region) => region.volumes);
+  }
+
+  /** Without the default groups, which are always there. */
+  get groups(): readonly GroupRecord[] {
+    return this.#all((region) => region.groups).filter(({ name }) => name !== 'default');
+  }
+
+  get keyPairs(): readonly KeyRecord[] {
+    return this.#all((region) => region.keys);
+  }
+
+  get spotRequests(): readonly SpotRequestRecord[] {
+    return this.#all((region) => region.spotRequests);
+  }
+
+  get roles(): readonly RoleRecord[] {
+    return [...this.#iam.roles.values()];
+  }
+
+  get profiles(): readonly ProfileRecord[] {
+    return [...this.#iam.profiles.values()];
+  }
+
+  get buckets(): readonly BucketRecord[] {
+    return [...this.#buckets.buckets.values()];
+  }
+
+  /** Takes a bucket's name for another account. */
+  takeBucketName(name: string): void {
+    this.#buckets.takenElsewhere.add(name);
+  }
+
+  /** All that is in the account and was not there at the beginning. Instances count until they are terminated. */
+  leftovers(): readonly Leftover[] {
+    const regional = [...this.#ec2.regions.values()].flatMap((region): readonly Leftover[] => [
+      ...[...region.instances.values()]
+        .filter(({ state }) => state !== 'terminated')
+        .map((one) => this.#leftover('instance', region.name, one)),
+      ...[...region.volumes.values()].map((one) => this.#leftover('volume', region.name, one)),
+      ...[...region.groups.values()].filter(({ name }) => name !== 'default').map((one) => this.#leftover('group', region.name, one)),
+      ...[...region.keys.values()].map((one) => this.#leftover('key', region.name, one)),
+      ...[...region.spotRequests.values()]
+        .filter(({ state }) => state === 'open' || state === 'active')
+        .map((one) => this.#leftover('spot-request', region.name, one)),
+    ]);
+    const stored = this.buckets.flatMap((bucket): readonly Leftover[] => [
+      { kind: 'bucket', region: bucket.region, id: bucket.name, tags: Object.fromEntries(bucket.tags) },
+      ...[...bucket.uploads.values()].map((upload) => ({
+        kind: 'upload' as const,
+        region: bucket.region,
+        id: `${bucket.name}/${upload.key}`,
+        tags: {},
+      })),
+    ]);
+    return [
+      ...regional,
+      ...this.roles.map((role) => named('role', role)),
+      ...this.profiles.map((profile) => named('profile', profile)),
+      ...stored,
+    ];
+  }
+
+  /** The instance of that id in whichever region. */
+  instance(id: string): InstanceRecord {
+    const found = this.instances.find((one) => one.id === id);
+    if (found === undefined) throw new Error(`there is no instance ${id}`);
+    return found;
+  }
+
+  /** AWS gives notice and takes a spot instance when the time of the notice is over. */
+  interrupt(id: string): void {
+    interrupt(this.#ec2, this.instance(id));
+  }
+
+  /** AWS takes a spot instance without notice, as it may. */
+  reclaim(id: string): void {
+    terminate(this.#ec2, this.instance(id), spotTermination);
+  }
+
+  /** AWS says that it is likely to take an instance. */
+  recommendRebalance(id: string): void {
+    recommendRebalance(this.#ec2, this.instance(id));
+  }
+
+  /** A person terminates an instance in the console. */
+  terminate(id: string): void {
+    terminate(this.#ec2, this.instance(id), userShutdown);
+  }
+
+  /** A person enables a region, or disables it. */
+  setRegionEnabled(name: string, enabled: boolean): void {
+    if (enabled) this.#disabled.delete(name);
+    else this.#disabled.add(name);
+  }
+
+  /** A temporary key, as SSO and roles give it. */
+  newSession(seconds: number, roleName = 'tester'): AccessKey & { readonly sessionToken: string; readonly expiresAt: number } {
+    return newSession(this.#emulation, roleName, 'session', seconds);
+  }
+
+  #leftover(kind: Leftover['kind'], region: string, one: { readonly id: string; readonly tags: InstanceRecord['tags'] }): Leftover {
+    return { kind, region, id: one.id, tags: Object.fromEntries(visibleTags(one, Number.POSITIVE_INFINITY)) };
+  }
+
+  #all<Kept>(of: (region: Ec2Region) => ReadonlyMap<string, Kept>): readonly Kept[] {
+    return [...this.#ec2.regions.values()].flatMap((region) => [...of(region).values()]);
+  }
+}

@@ -1,0 +1,97 @@
+import type { CancelTimer, Clock } from '../../../../src/shared/clock.ts';
+import type { Random } from '../../../../src/shared/random.ts';
+import type { Conduct } from './conduct.ts';
+import type { KeyRing } from '../sigv4/key-ring.ts';
+
+/** What all emulated services share. */
+export interface Emulation {
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly conduct: Conduct;
+  readonly keys: KeyRing;
+  /** Twelve digits. */
+  readonly account: string;
+  readonly timing: Timing;
+  readonly timers: Timers;
+  /** Records what no faithful answer exists for; the emulator fails to close then, and with it the test. */
+  readonly problem: (text: string) => void;
+}
+
+/** From and to, ms; each time is picked in between. */
+export type Range = readonly [from: number, to: number];
+
+/** How long things take. */
+export interface Timing {
+  /** From RunInstances or StartInstances until `running`. */
+  readonly pendingMs: Range;
+  readonly stoppingMs: Range;
+  readonly shuttingDownMs: Range;
+  /** How long what was terminated is still shown; AWS: about an hour. */
+  readonly terminatedShownMs: number;
+  /** How long something new is invisible to reads, by its kind: they are served by other machines than writes. */
+  readonly invisibleMs: Readonly<Record<'instance' | 'group' | 'key' | 'tag' | 'iam', Range>>;
+  /** From the notice of an interruption until the machine is taken; AWS: two minutes. */
+  readonly noticeMs: number;
+}
+
+/** At once, so that tests that are about something else do not wait. */
+export const quickTiming: Timing = {
+  pendingMs: [0, 20],
+  stoppingMs: [0, 20],
+  shuttingDownMs: [0, 20],
+  terminatedShownMs: 3_600_000,
+  invisibleMs: { instance: [0, 0], group: [0, 0], key: [0, 0], tag: [0, 0], iam: [0, 0] },
+  noticeMs: 120_000,
+};
+
+/** About as long as AWS takes; for tests with virtual time. */
+export const realisticTiming: Timing = {
+  pendingMs: [5_000, 30_000],
+  stoppingMs: [10_000, 60_000],
+  shuttingDownMs: [10_000, 60_000],
+  terminatedShownMs: 3_600_000,
+  invisibleMs: { instance: [0, 5_000], group: [0, 3_000], key: [0, 2_000], tag: [0, 3_000], iam: [3_000, 12_000] },
+  noticeMs: 120_000,
+};
+
+/** A whole number of ms within a range. */
+export function pick(range: Range, random: Random): number {
+  return Math.floor(range[0] + random() * (range[1] - range[0]));
+}
+
+/** As long as AWS's own, from the seed: `i-0123456789abcdef0`. */
+export function newId(prefix: string, random: Random, digits = 17): string {
+  let text = '';
+  while (text.length < digits) text += Math.floor(random() * 16).toString(16);
+  return `${prefix}-${text}`;
+}
+
+/** What is to happen later; all of it is called off when the emulator closes. */
+export class Timers {
+  readonly #waiting = new Set<CancelTimer>();
+  readonly #clock: Clock;
+  #closed = false;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  after(ms: number, fire: () => void): CancelTimer {
+    if (this.#closed) return () => undefined;
+    const cancel = this.#clock.after(ms, () => {
+      this.#waiting.delete(cancel);
+      fire();
+    });
+    this.#waiting.add(cancel);
+    return () => {
+      this.#waiting.delete(cancel);
+      cancel();
+    };
+  }
+
+  close(): void {
+    this.#closed = true;
+    for (const cancel of this.#waiting) cancel();
+    this.#waiting.clear();
+  }
+}
