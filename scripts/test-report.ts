@@ -38,6 +38,8 @@ export function tellTests(
     for (const test of assertionResults) {
       const line = `${file} > ${test.fullName}`;
       if (test.status === 'failed') failed.push(line, ...beginningOf(test.failureMessages?.[0] ?? ''));
+      // Its process crashed.
+      else if (test.status === 'pending') failed.push(line, '    did not come to its end');
       else if (test.status !== 'passed') skipped.push(line);
     }
     // Such as an import that is missing, or a hook that threw.

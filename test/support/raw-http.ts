@@ -103,14 +103,14 @@ export function httpReplica(handler: RequestListener, keepAliveTimeoutMs = 60_00
   return listen(server);
 }
 
-/** A replica on bare sockets. `onRequest` gets the socket and everything received on it so far, whenever more came (latin-1). */
-export function rawReplica(onRequest: (socket: Socket, received: string) => void): Promise<FakeReplica> {
+/** A replica on bare sockets. `onRequest` gets the socket, everything received on it so far (latin-1), and what came just now, whenever more came. */
+export function rawReplica(onRequest: (socket: Socket, received: string, bytes: Buffer) => void): Promise<FakeReplica> {
   return listen(
     createServer({ noDelay: true, allowHalfOpen: true }, (socket) => {
       let received = '';
       socket.on('data', (bytes: Buffer) => {
         received += bytes.toString('latin1');
-        onRequest(socket, received);
+        onRequest(socket, received, bytes);
       });
       socket.on('end', () => socket.end());
     }),
