@@ -51,21 +51,32 @@ function detailsFor(meaning: ErrorMeaning, code: string, cause: unknown): ErrorD
   return details;
 }
 
+/**
+ * Whether a request that bears a token may be sent again at once: AWS did not get to it, or nobody knows whether it did. A want of capacity, which
+ * comes with a status of 500 as well, is no such case.
+ */
+export function isWorthRepeating(error: unknown): boolean {
+  const { meaning, status } = read(error);
+  return meaning?.kind === 'throttled' || (meaning?.kind === 'failed' && (status === undefined || status >= 500));
+}
+
 interface ReadError {
   readonly code: string;
   readonly meaning: ErrorMeaning | undefined;
+  readonly status: number | undefined;
   readonly text: string;
 }
 
+const notOfAws: ReadError = { code: '', meaning: undefined, status: undefined, text: '' };
+
 function read(error: unknown): ReadError {
-  if (error instanceof SvcError || !(error instanceof Error)) return { code: '', meaning: undefined, text: '' };
+  if (error instanceof SvcError || !(error instanceof Error)) return notOfAws;
   // Whoever cancelled wants to see that and no failure.
-  if (error.name === 'AbortError' || error.name === 'TypeError' || error.name === 'RangeError')
-    return { code: '', meaning: undefined, text: '' };
+  if (error.name === 'AbortError' || error.name === 'TypeError' || error.name === 'RangeError') return notOfAws;
   const metadata: unknown = Object.getOwnPropertyDescriptor(error, '$metadata')?.value;
   const status = isObject(metadata) && typeof metadata['httpStatusCode'] === 'number' ? metadata['httpStatusCode'] : undefined;
   const code = 'code' in error && typeof error.code === 'string' && error.name === 'Error' ? error.code : error.name;
-  return { code, meaning: meaningOf(code, status), text: textOf(error) };
+  return { code, meaning: meaningOf(code, status), status, text: textOf(error) };
 }
 
 const maxTextLength = 300;

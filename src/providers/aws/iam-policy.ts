@@ -139,11 +139,5 @@ export const roleStatements: readonly PolicyStatement[] = [
 /** Everything that a user needs who also lets a role be made: the policy of docs/clouds/aws.md. */
 export const userPolicy: Policy = { Version: '2012-10-17', Statement: [...controllerPolicy.Statement, ...roleStatements] };
 
-/** Rights that AWS checks although no request bears their name. */
-export const impliedActions: readonly string[] = [
-  'ec2:CreateTags',
-  'iam:CreateServiceLinkedRole',
-  'iam:PassRole',
-  'iam:TagInstanceProfile',
-  'iam:TagRole',
-];
+/** Rights that AWS checks although no request of ours bears their name. */
+export const impliedActions: readonly string[] = ['iam:CreateServiceLinkedRole'];

@@ -18,7 +18,7 @@ export interface InstanceSight {
 /** A filter takes so many values. */
 const idsAtOnce = 200;
 /** Callers ask twice a second whether a machine is up; AWS counts calls, and machines take half a minute. */
-const bootingRememberedMs = 2_000;
+const bootingRememberedMs = 1_000;
 /** A machine that was just made, or removed, is shown otherwise for so long at most. */
 const settlingMs = 60_000;
 

@@ -15,7 +15,7 @@ import { ensureKeyPair, keyPairName } from './key-pair.ts';
 import { launchRequest, type LaunchParts } from './launch-request.ts';
 import { statusOf } from './machine-status.ts';
 import { findNetwork, subnetsToTry, type Network } from './network.ts';
-import { untilFound, whileNotYet, type Patience } from './patience.ts';
+import { untilFound, whileNotYet, whileUnanswered, type Patience } from './patience.ts';
 import { Remembered } from './remembered.ts';
 import { ensureGroup } from './security-group.ts';
 import { livingStates, tagFilter } from './tag-filter.ts';
@@ -182,7 +182,7 @@ export class Launcher {
     // What was made a moment ago is not known everywhere in the region. A key pair may also have been removed by another process just now.
     return whileNotYet(this.#patience(signal), ['InvalidGroup.NotFound', 'InvalidKeyPair.NotFound', unknownProfile], async () => {
       try {
-        return await ec2.runInstances(input);
+        return await whileUnanswered(this.#patience(signal), () => ec2.runInstances(input));
       } catch (error) {
         if (hasAwsCode(error, 'InvalidKeyPair.NotFound')) await ensureKeyPair(ec2, identity);
         if (error instanceof Error && hasAwsCode(error, 'InvalidParameterValue') && /instance profile/i.test(error.message))

@@ -1,5 +1,5 @@
 import type { Clock } from '../../shared/clock.ts';
-import { hasAwsCode } from './errors.ts';
+import { hasAwsCode, isWorthRepeating } from './errors.ts';
 
 /** Pauses while AWS has not yet told all of its parts about what was just made, ms: some 15 seconds together. */
 const pausesMs = [100, 200, 400, 800, 1_500, 2_000, 2_500, 3_500, 4_000];
@@ -11,12 +11,29 @@ export interface Patience {
 }
 
 /** Repeats a call while it fails with one of the codes, which say that something isn't known there yet. The last failure is thrown. */
-export async function whileNotYet<T>({ clock, signal }: Patience, codes: readonly string[], call: () => Promise<T>): Promise<T> {
-  for (const pause of pausesMs) {
+export function whileNotYet<T>(patience: Patience, codes: readonly string[], call: () => Promise<T>): Promise<T> {
+  return repeatWhile(patience, pausesMs, (error) => hasAwsCode(error, ...codes), call);
+}
+
+/** Pauses after a request that AWS did not get to, ms. */
+const requestPausesMs = [200, 600, 1_500];
+
+/** Repeats a request that bears a token while AWS did not get to it, or it is not known whether it did. The last failure is thrown. */
+export function whileUnanswered<T>(patience: Patience, call: () => Promise<T>): Promise<T> {
+  return repeatWhile(patience, requestPausesMs, isWorthRepeating, call);
+}
+
+async function repeatWhile<T>(
+  { clock, signal }: Patience,
+  pauses: readonly number[],
+  isPassing: (error: unknown) => boolean,
+  call: () => Promise<T>,
+): Promise<T> {
+  for (const pause of pauses) {
     try {
       return await call();
     } catch (error) {
-      if (!hasAwsCode(error, ...codes)) throw error;
+      if (signal?.aborted === true || !isPassing(error)) throw error;
     }
     await clock.sleep(pause, signal);
     signal?.throwIfAborted();

@@ -1,0 +1,113 @@
+import { defaultConfig, type AwsConfig } from '../../src/domain/config.ts';
+import type { Resources } from '../../src/domain/task.ts';
+import { AwsProvider } from '../../src/providers/aws/index.ts';
+import { readMachineId } from '../../src/providers/aws/machine-id.ts';
+import type { MachineId, MachineSpec, Offer } from '../../src/providers/provider.ts';
+import { systemClock } from '../../src/shared/clock.ts';
+import { homePaths, type HomePaths } from '../../src/shared/paths.ts';
+import { prepareHome } from '../../src/shared/prepare-home.ts';
+import { systemRandom } from '../../src/shared/random.ts';
+import { startFakeAws, type FakeAws, type FakeAwsOptions } from '../fakes/aws/fake-aws.ts';
+import { aMachineSpec, someResources } from './builders.ts';
+import { withTempHome } from './temp-home.ts';
+import { waitFor } from './wait-for.ts';
+
+/** An emulated AWS as a place, in a home of its own. Machines of the emulator count as ready when they run: nobody can log in there. */
+export interface AwsPlace {
+  readonly aws: FakeAws;
+  readonly paths: HomePaths;
+  readonly provider: AwsProvider;
+  /** The place as another process of the same home would open it. */
+  open(): AwsProvider;
+  /** Changes the configuration from now on. */
+  configure(change: Partial<AwsConfig>): void;
+  /** The cheapest offer. */
+  offer(resources?: Partial<Resources>): Promise<Offer>;
+  create(key: string, spec?: Partial<MachineSpec>, resources?: Partial<Resources>): Promise<MachineId>;
+  untilState(id: MachineId, state: string): Promise<void>;
+}
+
+/** What a policy would have had to allow for everything that was asked of emulated AWS in this process. */
+export const usedPermissions = new Set<string>();
+
+/** Resources for the smallest machine, in a region that is near the beginning of every list. */
+export const smallOnAws: Partial<Resources> = { instanceType: 't3.small', region: 'us-east-1', diskSizeGb: 10 };
+
+/** Sets variables of this process while `use` runs. */
+export async function withEnv<T>(variables: Readonly<Record<string, string | undefined>>, use: () => Promise<T>): Promise<T> {
+  const before = Object.fromEntries(Object.keys(variables).map((name) => [name, process.env[name]]));
+  setEnv(variables);
+  try {
+    return await use();
+  } finally {
+    setEnv(before);
+  }
+}
+
+function setEnv(variables: Readonly<Record<string, string | undefined>>): void {
+  for (const [name, value] of Object.entries(variables)) {
+    if (value === undefined) delete process.env[name];
+    else process.env[name] = value;
+  }
+}
+
+/** Runs `use` with an emulated AWS. Variables of the process are its; two cannot be used at once. */
+export async function withAwsPlace(
+  options: FakeAwsOptions & { readonly config?: Partial<AwsConfig> },
+  use: (place: AwsPlace) => Promise<void>,
+): Promise<void> {
+  const { config: given, ...emulation } = options;
+  const aws = await startFakeAws(emulation);
+  try {
+    await withEnv(aws.env, () =>
+      withTempHome(async (home) => {
+        const paths = homePaths(home, process.getuid?.() ?? 0);
+        prepareHome(paths);
+        let config = { ...defaultConfig, aws: { ...defaultConfig.aws, ...given } };
+        const open = (): AwsProvider =>
+          new AwsProvider(
+            {
+              paths,
+              clock: systemClock,
+              random: systemRandom,
+              config: () => Promise.resolve(config),
+              sshPools: () => Promise.resolve([]),
+            },
+            { isReady: () => Promise.resolve(true) },
+          );
+        const provider = open();
+        const offer = async (resources: Partial<Resources> = {}): Promise<Offer> => {
+          const { offers, whyNone } = await provider.offers(someResources({ ...smallOnAws, ...resources }), {});
+          const [first] = offers;
+          if (first === undefined) throw new Error(`no offer: ${whyNone}`);
+          return first;
+        };
+        await use({
+          aws,
+          paths,
+          provider,
+          open,
+          offer,
+          configure: (change) => (config = { ...config, aws: { ...config.aws, ...change } }),
+          create: async (key, spec, resources) =>
+            provider.create(await offer(resources), aMachineSpec({ tags: { 'svc-key': key }, ...spec }), key, {}),
+          async untilState(id, state) {
+            await waitFor(`${id} to be ${state}`, async () => (await provider.inspect([id], {})).get(id)?.state === state, {
+              describe: async () => JSON.stringify((await provider.inspect([id], {})).get(id)),
+            });
+          },
+        });
+      }),
+    );
+  } finally {
+    for (const { permissions } of aws.calls) for (const permission of permissions) usedPermissions.add(permission);
+    await aws.close();
+  }
+}
+
+/** AWS's own id of a machine. */
+export function instanceIdOf(id: MachineId): string {
+  const ref = readMachineId(id);
+  if (ref === undefined) throw new Error(`${id} is no machine of AWS`);
+  return ref.instanceId;
+}
