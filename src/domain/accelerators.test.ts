@@ -51,7 +51,11 @@ test('memory and maker are of one accelerator, by any of its names', () => {
   expect(acceleratorMemoryGb('A100-80GB')).toBe(80);
   expect(acceleratorMemoryGb('tpu-v4')).toBeUndefined();
   expect(acceleratorMemoryGb('Q9')).toBeUndefined();
-  expect([acceleratorManufacturer('mi300x'), acceleratorManufacturer('t4'), acceleratorManufacturer('Q9')]).toEqual(['AMD', 'NVIDIA', undefined]);
+  expect([acceleratorManufacturer('mi300x'), acceleratorManufacturer('t4'), acceleratorManufacturer('Q9')]).toEqual([
+    'AMD',
+    'NVIDIA',
+    undefined,
+  ]);
 });
 
 test('every canonical name is its own, however it is written', () => {

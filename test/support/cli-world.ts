@@ -4,8 +4,17 @@ import type { Connection } from '../../src/cli/connection.ts';
 import type { Elsewhere } from '../../src/cli/elsewhere-connection.ts';
 import { runCli } from '../../src/cli/run-cli.ts';
 import { homePaths } from '../../src/shared/paths.ts';
+import type { Places } from '../../src/provision/places.ts';
+import { anOffer } from './builders.ts';
+import { placesOf } from './places.ts';
+import { aStubPlace } from './stub-place.ts';
 import { FakeClock } from './fake-clock.ts';
 import { fakeClient, type FakeRoutes, type RecordedCall } from './fake-client.ts';
+
+const ownMachine = aStubPlace({
+  name: 'local',
+  offers: async () => ({ offers: [anOffer({ provider: 'local', region: 'local', hourlyUsd: 0 })], whyNone: undefined }),
+});
 
 /** A stream that keeps what is written to it. */
 export class Screen extends Writable {
@@ -32,6 +41,8 @@ export interface CliOptions {
   readonly routes?: FakeRoutes;
   /** The controller on another machine; without it there is none. */
   readonly elsewhere?: Elsewhere;
+  /** The places; without any, this machine alone, which costs nothing. */
+  readonly places?: Places;
   /** Whether all three streams are on a terminal. */
   readonly tty?: boolean;
   readonly width?: number;
@@ -39,6 +50,8 @@ export interface CliOptions {
   readonly input?: string;
   readonly env?: Readonly<Record<string, string>>;
   readonly cwd?: string;
+  /** A folder that is there, for commands that read from SVC_HOME. */
+  readonly home?: string;
   readonly clock?: FakeClock;
   /** Aborted by the test for Ctrl-C. */
   readonly interrupt?: AbortController;
@@ -64,9 +77,10 @@ export async function runInProcess(argv: readonly string[], options: CliOptions 
     clock,
     env: (name) => (env[name] === '' ? undefined : env[name]),
     cwd: options.cwd ?? '/project',
-    paths: homePaths('/home/ann/.svc', 1000),
+    paths: homePaths(options.home ?? '/home/ann/.svc', 1000),
     version: '1.2.3',
     connection: fakeConnection(api, options.elsewhere),
+    places: async () => options.places ?? placesOf(ownMachine),
     signal: interrupt.signal,
   });
   return { code, stdout: stdout.text, stderr: stderr.text, calls };

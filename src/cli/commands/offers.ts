@@ -1,0 +1,123 @@
+import { suggestAccelerator } from '../../domain/accelerators.ts';
+import type { ListedType } from '../../catalog/list-machines.ts';
+import type { Resources } from '../../domain/task.ts';
+import type { ProviderName } from '../../providers/registry.ts';
+import { SvcError } from '../../shared/errors.ts';
+import { systemRandom } from '../../shared/random.ts';
+import type { CommandContext } from '../context.ts';
+
+interface OffersArgs {
+  readonly gpu: string | undefined;
+  readonly gpus: string | undefined;
+  readonly infra: string | undefined;
+  readonly cpus: string | undefined;
+  readonly memory: string | undefined;
+  readonly instanceType: string | undefined;
+  readonly useSpot: boolean;
+  readonly all: boolean;
+  readonly json: boolean;
+}
+
+/** `svc offers`: what the price tables and the places without any have. Nothing is asked of a cloud, so no credentials are needed. */
+export async function offers(args: OffersArgs, context: CommandContext): Promise<void> {
+  const { listMachines } = await import('../../catalog/list-machines.ts');
+  const { PriceTables } = await import('../../catalog/price-tables.ts');
+  const { catalogNotice } = await import('../../catalog/catalog-notice.ts');
+  const { providerNames } = await import('../../providers/registry.ts');
+  const { readResourceOptions } = await import('../../spec/read-resource-options.ts');
+  const { ui, paths, clock } = context;
+  if (args.gpu !== undefined && args.gpus !== undefined)
+    throw new SvcError('SVC_USAGE', 'GPUs are given twice, as a word and with --gpus.');
+  const gpus = args.gpu ?? args.gpus;
+  const resources = readResourceOptions({ ...args, gpus });
+  // `H100` lists machines with any number of them; `H100:1` those with one.
+  const acceleratorName = gpus !== undefined && !gpus.includes(':') ? resources.accelerator?.name : undefined;
+  const filtered = gpus !== undefined || [args.cpus, args.memory, args.instanceType].some((one) => one !== undefined);
+
+  const priceTables = new PriceTables(paths.catalogDir);
+  const clouds = (await priceTables.clouds()).filter((cloud) => resources.cloud === undefined || resources.cloud === cloud);
+  const tables = (await Promise.all(clouds.map(async (cloud) => priceTables.table(cloud)))).filter((table) => table !== undefined);
+  const listed = listMachines(tables, {
+    resources: acceleratorName === undefined ? resources : { ...resources, accelerator: undefined },
+    acceleratorName,
+    acceleratorsOnly: !filtered,
+    allRegions: args.all,
+  });
+  const withoutTable = providerNames.filter((name) => !tables.some(({ cloud }) => cloud === name));
+  // These tell what they have only when they know what is wanted.
+  const own = filtered ? await offersOfPlaces(withoutTable, resources, context) : [];
+  const found = [...own, ...listed];
+  if (found.length === 0) throw nothingFound(resources.accelerator?.name, resources.cloud, tables.length);
+  const shown = new Set(found.map(({ cloud }) => cloud));
+  const notes = tables
+    .filter(({ cloud }) => shown.has(cloud))
+    .flatMap((table) => {
+      const notice = catalogNotice(table, clock.now());
+      const planned = providerNames.some((name) => name === table.cloud)
+        ? []
+        : [`${table.cloud}: catalogue only: svc has no provider for it yet.`];
+      return notice === undefined ? planned : [...planned, notice];
+    });
+  if (args.json) {
+    ui.json({ offers: found, notes });
+    return;
+  }
+  const { renderOffers } = await import('../offer-listing.ts');
+  for (const line of renderOffers(found, ui.outWidth)) ui.print(line);
+  const marks = found.some(({ estimated }) => estimated)
+    ? ['~ marks a price that was worked out from those of other sizes and regions.']
+    : [];
+  for (const note of [...marks, ...notes]) ui.say(note);
+}
+
+/** Machines of places that have no table of prices, because they are one's own. */
+async function offersOfPlaces(
+  names: readonly ProviderName[],
+  resources: Resources,
+  context: CommandContext,
+): Promise<readonly ListedType[]> {
+  const { openProvider } = await import('../../providers/registry.ts');
+  const { loadConfig } = await import('../../spec/load-config.ts');
+  const { loadSshPools } = await import('../../spec/load-ssh-pools.ts');
+  const { paths, clock, signal } = context;
+  const found: ListedType[] = [];
+  for (const name of names.filter((one) => resources.cloud === undefined || resources.cloud === one)) {
+    const provider = await openProvider(name, {
+      paths,
+      clock,
+      random: systemRandom,
+      config: async () => loadConfig(paths.config),
+      sshPools: async () => loadSshPools(paths.sshPools),
+    });
+    for (const offer of (await provider.offers(resources, { signal })).offers) {
+      const { region, instanceType, cpus, memoryGb, accelerator, spot, hourlyUsd } = offer;
+      const price = spot ? { onDemandUsd: undefined, spotUsd: hourlyUsd } : { onDemandUsd: hourlyUsd, spotUsd: undefined };
+      const gpu = accelerator === undefined ? undefined : { ...accelerator, memoryGb: accelerator.memoryGb };
+      found.push({
+        cloud: name,
+        region,
+        name: instanceType,
+        cpus,
+        memoryGb,
+        accelerator: gpu,
+        architecture: 'x86_64',
+        estimated: false,
+        ...price,
+      });
+    }
+  }
+  return found;
+}
+
+function nothingFound(accelerator: string | undefined, cloud: string | undefined, tables: number): SvcError {
+  if (cloud !== undefined && tables === 0) {
+    return new SvcError('SVC_NO_PLACE', `There is no table of prices of '${cloud}'.`, {
+      hint: `Run: svc catalog update ${cloud} --from URL|FOLDER`,
+    });
+  }
+  const meant = accelerator === undefined ? undefined : suggestAccelerator(accelerator);
+  const suggestion = meant === undefined ? '' : ` Did you mean '${meant}'?`;
+  return new SvcError('SVC_NO_PLACE', `No machine in the tables of prices is like that.${suggestion}`, {
+    hint: 'Run: svc offers; it shows what there is',
+  });
+}
