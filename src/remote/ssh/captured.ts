@@ -1,0 +1,74 @@
+import type { Readable } from 'node:stream';
+import type { ExecResult } from '../remote.ts';
+import type { SshMachine } from './ssh-machine.ts';
+
+/** Bytes kept of each output of a command; a mebibyte. */
+const maxOutputBytes = 1_048_576;
+
+/** Code of timeout(1) for a command that took too long. */
+const timedOutExitCode = 124;
+
+/** A command whose outputs are wanted as a whole. */
+export interface CapturedRequest {
+  readonly argv: readonly string[];
+  readonly env?: Readonly<Record<string, string>>;
+  readonly cwd?: string | undefined;
+  readonly input?: Buffer | Readable | 'detached' | undefined;
+  readonly timeoutMs?: number | undefined;
+  readonly signal?: AbortSignal | undefined;
+  readonly isRepeatable?: boolean;
+  /** Of each output; default: a mebibyte. */
+  readonly maxBytes?: number;
+  readonly lane?: 'x' | 'c';
+}
+
+/** An ended command with its first output as it came. */
+export interface CapturedResult extends ExecResult {
+  readonly bytes: Buffer;
+}
+
+/** Runs a command on the machine and collects what it says. */
+export async function runCaptured(machine: SshMachine, request: CapturedRequest): Promise<CapturedResult> {
+  const {
+    argv,
+    env = {},
+    cwd,
+    input = Buffer.alloc(0),
+    timeoutMs,
+    signal,
+    isRepeatable = false,
+    maxBytes = maxOutputBytes,
+    lane = 'x',
+  } = request;
+  const stdout = collector(maxBytes);
+  const stderr = collector(maxBytes);
+  const started = (): void => {
+    // A request that is repeated begins anew.
+    stdout.clear();
+    stderr.clear();
+  };
+  started();
+  const end = await machine.session(
+    { argv, env, cwd, input, timeoutMs, signal, onStdout: stdout.add, onStderr: stderr.add, onStart: started },
+    { lane, isRepeatable },
+  );
+  const bytes = stdout.bytes();
+  return { exitCode: end.exitCode ?? timedOutExitCode, stdout: bytes.toString('utf8'), stderr: stderr.bytes().toString('utf8'), bytes };
+}
+
+function collector(maxBytes: number): { readonly add: (chunk: Buffer) => void; readonly clear: () => void; readonly bytes: () => Buffer } {
+  let chunks: Buffer[] = [];
+  let size = 0;
+  return {
+    add(chunk) {
+      if (size >= maxBytes) return;
+      chunks.push(chunk.subarray(0, maxBytes - size));
+      size += chunk.length;
+    },
+    clear() {
+      chunks = [];
+      size = 0;
+    },
+    bytes: () => Buffer.concat(chunks),
+  };
+}

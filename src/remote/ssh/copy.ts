@@ -1,0 +1,33 @@
+import { lstat } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import type { CopyToOptions } from '../remote.ts';
+import { runCaptured } from './captured.ts';
+import { rsyncTo } from './rsync-copy.ts';
+import type { SshMachine } from './ssh-machine.ts';
+import { copyFileByCat, copyFolderByTar } from './tar-copy.ts';
+import { workError } from './work-error.ts';
+
+/** Makes room: what stands in a folder's place goes, and a folder is there to copy into. */
+const prepareFolder = `[ ! -L "$1" ] || rm -f -- "$1"
+[ -d "$1" ] || rm -f -- "$1"
+mkdir -p -- "$1"`;
+
+/** A folder in a file's place goes. */
+const prepareFile = `mkdir -p -- "$2"
+[ -L "$1" ] || [ ! -d "$1" ] || rm -rf -- "$1"`;
+
+/** Makes `remoteDir` equal to `localDir`, a folder or a file, over the connection for copies: by rsync where both sides have it, else by tar. */
+export async function copyToMachine(machine: SshMachine, localDir: string, remoteDir: string, options: CopyToOptions): Promise<void> {
+  const { signal } = options;
+  signal?.throwIfAborted();
+  const isFolder = (await lstat(localDir)).isDirectory();
+  const argv = ['sh', '-c', isFolder ? prepareFolder : prepareFile, 'sh', remoteDir, dirname(remoteDir)];
+  const { exitCode, stderr } = await runCaptured(machine, { argv, signal, isRepeatable: true, lane: 'c' });
+  if (exitCode !== 0) throw workError(machine.target, `The folder ${remoteDir} could not be made`, stderr);
+  if (machine.hasRsync !== false) {
+    machine.hasRsync = await rsyncTo(machine, localDir, remoteDir, { ...options, isFolder });
+    if (machine.hasRsync) return;
+  }
+  if (isFolder) await copyFolderByTar(machine, localDir, remoteDir, options);
+  else await copyFileByCat(machine, localDir, remoteDir, options);
+}

@@ -1,0 +1,109 @@
+import type { Clock } from '../../shared/clock.ts';
+import { SvcError } from '../../shared/errors.ts';
+import type { SshMachine } from './ssh-machine.ts';
+
+/** Waits until the file reaches to the offset: a `tail` that begins behind a file's end would take its growth for a new file. */
+const script = `while [ ! -e "$1" ] || [ "$(wc -c < "$1")" -lt "$2" ]; do sleep 0.1 2> /dev/null || sleep 1; done
+exec tail -c "+$(($2 + 1))" -f -- "$1" 2> /dev/null`;
+
+/** Between attempts to reach a machine that does not answer, ms. */
+const pauseMs = 1_000;
+
+/** How often it is looked whether a slow reader has read enough, ms. */
+const readerPauseMs = 20;
+
+/** Bytes that wait for the reader; then ssh is read no more. */
+const maxWaitingBytes = 4_194_304;
+
+/** Where the reader is to go on once more was fetched. */
+interface Fetched {
+  readonly chunks: Buffer[];
+  bytes: number;
+  failure?: unknown;
+}
+
+/** The bytes of a growing file of the machine from `offset` on, until the signal aborts. A connection that breaks is made anew, and goes on at the next byte. */
+export async function* followRemoteFile(
+  machine: () => Promise<SshMachine>,
+  path: string,
+  offset: number,
+  clock: Clock,
+  signal: AbortSignal,
+): AsyncGenerator<Buffer> {
+  const over = new AbortController();
+  const fetched: Fetched = { chunks: [], bytes: 0 };
+  let changed = Promise.withResolvers<void>();
+  const wake = (): void => changed.resolve();
+  const fetching = fetchAll({ machine, path, offset, clock, fetched, wake }, AbortSignal.any([signal, over.signal])).catch(
+    (error: unknown) => {
+      fetched.failure = error;
+      wake();
+    },
+  );
+  signal.addEventListener('abort', wake, { once: true });
+  try {
+    while (!signal.aborted) {
+      changed = Promise.withResolvers<void>();
+      const next = fetched.chunks.shift();
+      if (next !== undefined) {
+        fetched.bytes -= next.length;
+        yield next;
+      } else if (fetched.failure !== undefined) {
+        throw fetched.failure;
+      } else {
+        await changed.promise;
+      }
+    }
+  } finally {
+    signal.removeEventListener('abort', wake);
+    over.abort();
+    await fetching;
+  }
+}
+
+/** What fetching needs. */
+interface Fetch {
+  readonly machine: () => Promise<SshMachine>;
+  readonly path: string;
+  readonly offset: number;
+  readonly clock: Clock;
+  readonly fetched: Fetched;
+  readonly wake: () => void;
+}
+
+async function fetchAll({ machine, path, offset, clock, fetched, wake }: Fetch, signal: AbortSignal): Promise<void> {
+  let position = offset;
+  while (!signal.aborted) {
+    const enough = new AbortController();
+    const onStdout = (bytes: Buffer): void => {
+      // Bytes that come after the reader was too slow are fetched again later.
+      if (enough.signal.aborted) return;
+      position += bytes.length;
+      fetched.chunks.push(Buffer.from(bytes));
+      fetched.bytes += bytes.length;
+      if (fetched.bytes > maxWaitingBytes) enough.abort();
+      wake();
+    };
+    const argv = ['sh', '-c', script, 'sh', path, String(position)];
+    const request = {
+      argv,
+      env: {},
+      input: Buffer.alloc(0),
+      onStdout,
+      onStderr: () => undefined,
+      signal: AbortSignal.any([signal, enough.signal]),
+    };
+    try {
+      await (await machine()).session(request, { lane: 'stream', isRepeatable: false });
+    } catch (error) {
+      // What passes is waited out; a wrong key or host key does not pass.
+      if (!signal.aborted && error instanceof SvcError && error.kind !== 'transient') throw error;
+    }
+    if (!enough.signal.aborted) await clock.sleep(pauseMs, signal);
+    else await untilRead(fetched, clock, signal);
+  }
+}
+
+async function untilRead(fetched: Fetched, clock: Clock, signal: AbortSignal): Promise<void> {
+  while (fetched.bytes > maxWaitingBytes / 2 && !signal.aborted) await clock.sleep(readerPauseMs, signal);
+}

@@ -1,0 +1,100 @@
+import { spawn } from 'node:child_process';
+import { hasErrno } from '../../shared/errors.ts';
+import type { CopyToOptions } from '../remote.ts';
+import { lostError } from './ssh-errors.ts';
+import type { SshMachine } from './ssh-machine.ts';
+import { clientOptions } from './ssh-master.ts';
+import { killGroup } from './ssh-process.ts';
+import { sshEnvironment } from './ssh-target.ts';
+import { workError } from './work-error.ts';
+
+/** Exit codes of rsync(1). Files that vanish while they are copied are no error. */
+const success = [0, 24];
+/** Shell of the machine: no such command; rsync: incompatible protocol, as when a login script prints something. */
+const unusable = [2, 126, 127];
+const brokenConnection = [10, 12, 30, 35, 255];
+
+/** Silence of so many seconds is the end. */
+const silenceS = 30;
+
+/** Most of what rsync says that is kept. */
+const maxSaid = 65_536;
+
+/** How one copy is to be made. */
+export interface RsyncOptions extends CopyToOptions {
+  readonly isFolder: boolean;
+}
+
+/** Copies by rsync; false when one side does not have it, and then nothing was copied. */
+export async function rsyncTo(
+  machine: SshMachine,
+  from: string,
+  to: string,
+  { isFolder, keepExtra, signal }: RsyncOptions,
+): Promise<boolean> {
+  const slash = isFolder ? '/' : '';
+  const { exitCode, said } = await machine.withCopyControl((control) => {
+    const args = [
+      // Neither owners nor devices: they are not the copy's.
+      '-rlpt',
+      // Times are compared to the nanosecond: a change within the same second counts.
+      '--modify-window=-1',
+      '--force',
+      '--protect-args',
+      `--timeout=${silenceS}`,
+      ...(isFolder && keepExtra !== true ? ['--delete'] : []),
+      `--rsh=${['ssh', ...clientOptions(control)].map(rshWord).join(' ')}`,
+      '--',
+      `${from}${slash}`,
+      `machine:${to}${slash}`,
+    ];
+    return runRsync(args, signal);
+  }, signal);
+  if (exitCode === undefined) return false;
+  if (success.includes(exitCode)) return true;
+  if (/No space left on device|Disk quota exceeded/.test(said)) throw workError(machine.target, `Files could not be copied to ${to}`, said);
+  if (unusable.includes(exitCode)) return false;
+  if (brokenConnection.includes(exitCode)) {
+    // Also what the machine's shell says of a command that it does not have.
+    if (/rsync: (?:command )?not found|not found: rsync|Unknown command.*rsync/.test(said)) return false;
+    await machine.master('c').endIfHung();
+    throw lostError(machine.target, 'broke while files were copied');
+  }
+  throw workError(machine.target, `Files could not be copied to ${to}`, said);
+}
+
+/** The exit code is undefined when there is no rsync here. */
+function runRsync(
+  args: readonly string[],
+  signal: AbortSignal | undefined,
+): Promise<{ readonly exitCode: number | undefined; readonly said: string }> {
+  return new Promise((resolve, reject) => {
+    signal?.throwIfAborted();
+    const child = spawn('rsync', args, {
+      env: { ...sshEnvironment(false), LC_ALL: 'C' },
+      detached: true,
+      stdio: ['ignore', 'ignore', 'pipe'],
+    });
+    let said = '';
+    child.stderr.on('data', (chunk: Buffer) => {
+      if (said.length < maxSaid) said += chunk.toString('utf8');
+    });
+    const kill = (): void => killGroup(child.pid);
+    signal?.addEventListener('abort', kill, { once: true });
+    child.once('error', (error) => {
+      signal?.removeEventListener('abort', kill);
+      if (hasErrno(error, 'ENOENT')) resolve({ exitCode: undefined, said });
+      else reject(error);
+    });
+    child.once('close', (code) => {
+      signal?.removeEventListener('abort', kill);
+      if (signal?.aborted === true) reject(signal.reason instanceof Error ? signal.reason : new Error(String(signal.reason)));
+      else resolve({ exitCode: code ?? 255, said });
+    });
+  });
+}
+
+/** As rsync parts its `--rsh`: words in single quotes, in which a quote is written twice. */
+function rshWord(word: string): string {
+  return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "''")}'`;
+}

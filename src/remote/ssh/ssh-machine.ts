@@ -1,0 +1,137 @@
+import type { Clock } from '../../shared/clock.ts';
+import type { HomePaths } from '../../shared/paths.ts';
+import { connectionFiles, type ConnectionFiles, type Lane } from './connection-files.ts';
+import { Semaphore } from './semaphore.ts';
+import { runSession, type SessionEnd, type SessionRequest } from './session.ts';
+import { lostError } from './ssh-errors.ts';
+import { SshMaster } from './ssh-master.ts';
+import type { SshTarget } from './ssh-target.ts';
+
+/** Sessions of this process on one connection. An sshd allows ten (`MaxSessions`), and other processes have some as well. */
+const commandsAtOnce = 5;
+const copiesAtOnce = 3;
+const streamsPerConnection = 5;
+
+/** So many other connections are tried when one is full. */
+const spareConnections = 4;
+
+/** How a request may be treated. */
+export interface SessionOptions {
+  readonly lane: 'x' | 'c' | 'stream';
+  /** Whether doing it twice is the same as once: then a connection that broke is made anew and the request repeated. */
+  readonly isRepeatable: boolean;
+}
+
+/** All connections of this process to one machine, by which its remotes work. */
+export class SshMachine {
+  readonly target: SshTarget;
+  readonly files: ConnectionFiles;
+  /** Whether copies go through rsync; undefined until the first was tried. */
+  hasRsync: boolean | undefined;
+  readonly #clock: Clock;
+  readonly #masters = new Map<Lane, SshMaster>();
+  readonly #places = { x: new Semaphore(commandsAtOnce), c: new Semaphore(copiesAtOnce) };
+  readonly #streams: boolean[] = [];
+
+  constructor(target: SshTarget, paths: HomePaths, clock: Clock) {
+    this.target = target;
+    this.files = connectionFiles(paths, target);
+    this.#clock = clock;
+  }
+
+  /** The connection for a purpose; made when it is first used. */
+  master(lane: Lane): SshMaster {
+    const known = this.#masters.get(lane);
+    if (known !== undefined) return known;
+    const master = new SshMaster(this.files, this.target, lane, this.#clock);
+    this.#masters.set(lane, master);
+    return master;
+  }
+
+  /** Runs one request to its end. Throws SVC_SSH, SVC_CREDENTIALS or SVC_HOST_KEY when the machine could not be worked on. */
+  async session(request: SessionRequest, options: SessionOptions): Promise<SessionEnd> {
+    if (options.lane !== 'stream') {
+      const { lane } = options;
+      return this.#places[lane].run(() => this.#tryLanes(lane, request, options), request.signal);
+    }
+    const free = this.#streams.indexOf(false);
+    const place = free < 0 ? this.#streams.length : free;
+    this.#streams[place] = true;
+    try {
+      return await this.#tryLanes(`s${Math.floor(place / streamsPerConnection)}`, request, options);
+    } finally {
+      this.#streams[place] = false;
+    }
+  }
+
+  /** Runs something of another program, such as rsync, over the connection for copies. */
+  async withCopyControl<Result>(use: (control: string) => Promise<Result>, signal?: AbortSignal): Promise<Result> {
+    const master = this.master('c');
+    return this.#places.c.run(async () => {
+      await master.ensure(signal);
+      return use(master.control);
+    }, signal);
+  }
+
+  /** Ends all connections to the machine, those of other processes with them. */
+  async end(): Promise<void> {
+    const lanes: readonly Lane[] = [
+      'x',
+      'c',
+      'f',
+      ...Array.from({ length: spareConnections + this.#masters.size }, (_, index): Lane => `s${index}`),
+    ];
+    await Promise.all(lanes.map((lane) => this.master(lane).end()));
+  }
+
+  async #tryLanes(first: Lane, request: SessionRequest, { isRepeatable }: SessionOptions): Promise<SessionEnd> {
+    let lane = first;
+    let repeats = 0;
+    for (;;) {
+      const master = this.master(lane);
+      await master.ensure(request.signal);
+      const end = await runSession(master.control, request, this.#clock);
+      if (end.how === 'ended' || (end.how === 'timed-out' && end.isStarted)) return end;
+      if (end.how === 'silent') {
+        await master.endIfHung();
+        throw lostError(this.target, 'is silent');
+      }
+      if (isFull(end)) {
+        const next = nextLane(lane);
+        if (next === undefined) throw lostError(this.target, 'is full: it takes no more sessions');
+        lane = next;
+        continue;
+      }
+      repeats += 1;
+      if (repeats > 1 || !(isRepeatable || neverArrived(end)))
+        throw lostError(this.target, end.isStarted ? 'broke while a command ran' : 'broke');
+    }
+  }
+}
+
+/** An sshd that allows no more sessions on this connection says so, and nothing has run. */
+function isFull({ isStarted, said }: SessionEnd): boolean {
+  return !isStarted && said.includes('Session open refused by peer');
+}
+
+/** ssh found nobody who holds the connection, so that the machine never heard of it. It then turns to the way that we closed, which says this. */
+function neverArrived({ isStarted, said }: SessionEnd): boolean {
+  return !isStarted && !said.includes('mux_client') && said.includes('UNKNOWN port');
+}
+
+function nextLane(lane: Lane): Lane | undefined {
+  const next = lane.startsWith('s') ? Number(lane.slice(1)) + 1 : 0;
+  return next < 2 * spareConnections ? `s${next}` : undefined;
+}
+
+const machines = new Map<string, SshMachine>();
+
+/** The machine of a target: one for all remotes of this process, so that they share its connections and their limits. */
+export function sshMachine(target: SshTarget, paths: HomePaths, clock: Clock): SshMachine {
+  const key = connectionFiles(paths, target).control('x');
+  const known = machines.get(key);
+  if (known !== undefined) return known;
+  const machine = new SshMachine(target, paths, clock);
+  machines.set(key, machine);
+  return machine;
+}

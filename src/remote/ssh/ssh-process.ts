@@ -1,0 +1,78 @@
+import { spawn } from 'node:child_process';
+import type { Clock } from '../../shared/clock.ts';
+import { hasErrno, messageOf, SvcError } from '../../shared/errors.ts';
+import { sshEnvironment } from './ssh-target.ts';
+
+/** How a short run of ssh ended. `exitCode` is undefined when it had to be ended. */
+export interface SshOutcome {
+  readonly exitCode: number | undefined;
+  /** Both outputs. */
+  readonly said: string;
+}
+
+/** How a short run of ssh is to be made. */
+export interface SshRun {
+  readonly userConfig: boolean;
+  readonly timeoutMs: number;
+  readonly clock: Clock;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** More than ssh ever says. */
+const maxSaid = 65_536;
+
+/** Runs ssh itself, without a session on the machine: to make a connection, or to speak to the process that holds one. Rejects when cancelled. */
+export function runSsh(args: readonly string[], { userConfig, timeoutMs, clock, signal }: SshRun): Promise<SshOutcome> {
+  return new Promise((resolve, reject) => {
+    signal?.throwIfAborted();
+    const child = spawn('ssh', args, { env: sshEnvironment(userConfig), detached: true, stdio: ['ignore', 'pipe', 'pipe'] });
+    let said = '';
+    let isEnded = false;
+    const note = (chunk: Buffer): void => {
+      if (said.length < maxSaid) said += chunk.toString('utf8');
+    };
+    child.stdout.on('data', note);
+    child.stderr.on('data', note);
+    const kill = (): void => {
+      isEnded = true;
+      killGroup(child.pid);
+    };
+    const cancelTimer = clock.after(timeoutMs, kill);
+    signal?.addEventListener('abort', kill, { once: true });
+    const settle = (finish: () => void): void => {
+      cancelTimer();
+      signal?.removeEventListener('abort', kill);
+      finish();
+    };
+    child.once('error', (error) => settle(() => reject(noSsh(error))));
+    // Not `close`: a connection that goes on in the background may hold the outputs for a moment.
+    child.once('exit', (code) => {
+      setImmediate(() => {
+        child.stdout.destroy();
+        child.stderr.destroy();
+        settle(() => {
+          if (signal?.aborted === true) reject(signal.reason instanceof Error ? signal.reason : new Error(String(signal.reason)));
+          else resolve({ exitCode: isEnded ? undefined : (code ?? undefined), said });
+        });
+      });
+    });
+  });
+}
+
+/** Ends a process and what it started, if it is still there. It must lead its group. */
+export function killGroup(pid: number | undefined): void {
+  if (pid === undefined) return;
+  try {
+    process.kill(-pid, 'SIGKILL');
+  } catch (error) {
+    if (!hasErrno(error, 'ESRCH', 'EPERM')) throw error;
+  }
+}
+
+/** The error for a machine of ours that has no ssh. */
+export function noSsh(error: Error): Error {
+  if (!hasErrno(error, 'ENOENT')) return error;
+  return new SvcError('SVC_HOST_UNFIT', `There is no ssh on this machine: ${messageOf(error)}`, {
+    hint: 'Install it: apt-get install openssh-client',
+  });
+}
