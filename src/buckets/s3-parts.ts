@@ -2,7 +2,6 @@ import { open, type FileHandle } from 'node:fs/promises';
 import {
   CompleteMultipartUploadCommand,
   CreateMultipartUploadCommand,
-  paginateListParts,
   UploadPartCommand,
   type CompletedPart,
   type Part,
@@ -11,7 +10,7 @@ import { SvcError } from '../shared/errors.ts';
 import type { PutFileOptions } from './object-store.ts';
 import { planParts, type FilePart } from './part-plan.ts';
 import { callOptions, type S3Bucket } from './s3-bucket.ts';
-import { listUploads } from './s3-uploads.ts';
+import { listParts, listUploads, type UploadId } from './s3-uploads.ts';
 
 /** Parts sent at a time; each is in memory as a whole, so that it can be sent again. */
 const partsAtOnce = 3;
@@ -57,8 +56,6 @@ export async function sendInParts(of: S3Bucket, key: string, path: string, size:
   }
 }
 
-type Upload = { readonly Bucket: string; readonly Key: string; readonly UploadId: string };
-
 /** The upload of exactly this key that was begun last. */
 async function findUpload({ client, bucket }: S3Bucket, key: string, { signal }: PutFileOptions): Promise<string | undefined> {
   const found: { readonly id: string; readonly at: number }[] = [];
@@ -74,10 +71,10 @@ async function beginUpload({ client, bucket }: S3Bucket, key: string, { signal }
   return UploadId;
 }
 
-async function sentParts({ client }: S3Bucket, upload: Upload, { signal }: PutFileOptions): Promise<ReadonlyMap<number, Part>> {
+async function sentParts({ client }: S3Bucket, upload: UploadId, { signal }: PutFileOptions): Promise<ReadonlyMap<number, Part>> {
   const parts = new Map<number, Part>();
-  for await (const page of paginateListParts({ client }, upload, callOptions(signal))) {
-    for (const part of page.Parts ?? []) if (part.PartNumber !== undefined) parts.set(part.PartNumber, part);
+  for await (const part of listParts(client, upload, callOptions(signal))) {
+    if (part.PartNumber !== undefined) parts.set(part.PartNumber, part);
   }
   return parts;
 }

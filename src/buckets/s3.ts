@@ -70,7 +70,8 @@ class S3Store implements ObjectStore {
   }
 
   async put(key: string, content: Uint8Array | string, { signal }: BucketCallOptions = {}): Promise<void> {
-    const command = new PutObjectCommand({ ...this.#at(key), Body: content });
+    // As bytes, of which the SDK knows the length even when there are none.
+    const command = new PutObjectCommand({ ...this.#at(key), Body: Buffer.from(content) });
     await guardS3(`write ${this.uri(key)}`, () => this.#of.client.send(command, callOptions(signal)));
   }
 

@@ -62,8 +62,8 @@ export async function createService(context: DaemonContext, request: ServiceRequ
   const files = servicePaths(context.paths, key);
   context.creating.add(key);
   try {
-    await takeSnapshot(task, files.versionDir(1), context.paths.home);
-    return await addRecords(context, request, await keepTlsFiles(task, request.upload, files.dir), key);
+    const { note } = await takeSnapshot(task, files.versionDir(1), context.paths.home);
+    return await addRecords(context, request, await keepTlsFiles(task, request.upload, files.dir), key, note);
   } catch (error) {
     await rm(files.dir, { recursive: true, force: true });
     throw error;
@@ -72,7 +72,13 @@ export async function createService(context: DaemonContext, request: ServiceRequ
   }
 }
 
-async function addRecords(context: DaemonContext, request: ServiceRequest, task: Task, key: string): Promise<ServiceRecord> {
+async function addRecords(
+  context: DaemonContext,
+  request: ServiceRequest,
+  task: Task,
+  key: string,
+  note: string | undefined,
+): Promise<ServiceRecord> {
   const { store, clock } = context;
   // Nobody sits at a machine that was chosen for the controller: there an endpoint on loopback is of no use.
   const isExposed = (request.expose ?? task.service?.expose) === true || context.host !== undefined;
@@ -116,7 +122,7 @@ async function addRecords(context: DaemonContext, request: ServiceRequest, task:
       from: null,
       to: 'CONTROLLER_INIT',
       cause: 'up',
-      message: `Put up from ${request.file}; the endpoint is port ${port} on ${host}.`,
+      message: `Put up from ${request.file}; the endpoint is port ${port} on ${host}.${note === undefined ? '' : ` ${note}`}`,
     };
     try {
       await store.services.add(service, version, event, context.serviceLimit);

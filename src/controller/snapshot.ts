@@ -1,23 +1,36 @@
 import { mkdir, realpath, rm } from 'node:fs/promises';
-import { basename, join, relative } from 'node:path';
+import { join, relative } from 'node:path';
 import type { Task } from '../domain/task.ts';
+import { ignoreRules } from '../provision/files/ignore-rules.ts';
+import { kindOf } from '../provision/files/scan.ts';
 import { copyTree } from '../remote/copy-tree.ts';
+import { systemClock } from '../shared/clock.ts';
 import { hasErrno, messageOf, SvcError } from '../shared/errors.ts';
+import { quote } from '../shared/quote.ts';
 
-/** Folders that are history or caches of tools and no part of a program. */
-const leftOut = new Set(['.git']);
+/** What became of a copy. */
+export interface Snapshot {
+  /** A sentence about what could not come along, such as sockets; undefined when all did but for what ignore files name. */
+  readonly note: string | undefined;
+}
+
+/** So many of what was left out are named. */
+const namedAtMost = 5;
 
 /**
  * Copies a task's working directory and file mounts to a folder of ours, so that a replica launched next week is identical to today's, whatever
- * happened to the originals. `home` is SVC_HOME, which is never part of a copy. Leaves nothing behind when it fails.
+ * happened to the originals; without `.git` and what ignore files name. Links are kept as they are, also those that lead elsewhere. `home` is
+ * SVC_HOME, which is never part of a copy. Leaves nothing behind when it fails.
  */
-export async function takeSnapshot(task: Task, dir: string, home: string): Promise<void> {
+export async function takeSnapshot(task: Task, dir: string, home: string): Promise<Snapshot> {
+  const skipped: string[] = [];
   try {
     await mkdir(dir, { recursive: true, mode: 0o700 });
-    if (task.workdir?.kind === 'path') await copy(task.workdir.path, join(dir, 'workdir'), home);
+    if (task.workdir?.kind === 'path') await copy(task.workdir.path, join(dir, 'workdir'), home, skipped);
     for (const [index, mount] of task.fileMounts.entries()) {
-      if (mount.source.kind === 'path') await copy(mount.source.path, join(dir, 'mounts', String(index)), home);
+      if (mount.source.kind === 'path') await copy(mount.source.path, join(dir, 'mounts', String(index)), home, skipped);
     }
+    return { note: noteOf(skipped) };
   } catch (error) {
     await rm(dir, { recursive: true, force: true });
     if (hasErrno(error, 'ENOSPC', 'EDQUOT')) {
@@ -30,8 +43,19 @@ export async function takeSnapshot(task: Task, dir: string, home: string): Promi
 }
 
 /** A working directory may be reached by a link, and may hold the very folder that it is copied to. */
-async function copy(from: string, to: string, home: string): Promise<void> {
+async function copy(from: string, to: string, home: string, skipped: string[]): Promise<void> {
   const source = await realpath(from);
   const own = relative(source, await realpath(home));
-  await copyTree(source, to, { ignore: (path) => path === own || leftOut.has(basename(path)) });
+  const isIgnored = await ignoreRules(source, systemClock);
+  await copyTree(source, to, {
+    ignore: (path, isFolder) => path === own || isIgnored(path, isFolder),
+    onSkipped: (path, stats) =>
+      skipped.push(`${quote(path)} ${stats === undefined ? 'has a name that is not UTF-8' : `is ${kindOf(stats)}`}`),
+  });
+}
+
+function noteOf(skipped: readonly string[]): string | undefined {
+  if (skipped.length === 0) return undefined;
+  const rest = skipped.length - namedAtMost;
+  return `Not copied: ${skipped.slice(0, namedAtMost).join(', ')}${rest > 0 ? `, and ${rest} more` : ''}.`;
 }

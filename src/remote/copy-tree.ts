@@ -10,6 +10,8 @@ export interface CopyOptions {
   readonly keepExtra?: boolean;
   /** Leaves out what it returns true for; paths are relative to the tree, with `/`. */
   readonly ignore?: (path: string, isFolder: boolean) => boolean;
+  /** Told of what cannot be copied: sockets, pipes, devices, and names that are not UTF-8. */
+  readonly onSkipped?: (path: string, stats: Stats | undefined) => void;
 }
 
 /** Files of one folder copied at a time: enough to keep the disk busy. */
@@ -39,8 +41,10 @@ async function copyFolder(from: string, to: string, path: string, source: Stats,
   for (const name of await readdir(from)) {
     const stats = await lstatIfThere(join(from, name));
     // Gone meanwhile, or the copy itself, which lies within what is copied.
+    if (stats === undefined && name.includes('\uFFFD')) options.onSkipped?.(path + name, undefined);
     if (stats === undefined || join(from, name) === to) continue;
     if (options.ignore?.(path + name, stats.isDirectory()) === true) continue;
+    if (!stats.isDirectory() && !stats.isFile() && !stats.isSymbolicLink()) options.onSkipped?.(path + name, stats);
     names.add(name);
     (stats.isDirectory() ? folders : files).push([name, stats]);
   }
