@@ -22,6 +22,8 @@ export default defineConfig({
           exclude: processTests,
           pool: 'threads',
           isolate: false,
+          // Simulations of a day of service: seconds of work on a busy machine.
+          testTimeout: 30_000,
           // Runs by themselves first: pure tests are quick and say most.
           sequence: { groupOrder: 0 },
         },

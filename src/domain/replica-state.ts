@@ -27,6 +27,7 @@ export const endCauses = [
   'probing',
   'provision',
   'preempted',
+  'interruption',
   'machine-lost',
 ] as const;
 export type EndCause = (typeof endCauses)[number];
@@ -57,6 +58,7 @@ export const finalStates: Readonly<Record<EndCause, ReplicaState>> = {
   probing: 'FAILED_PROBING',
   provision: 'FAILED_PROVISION',
   preempted: 'PREEMPTED',
+  interruption: 'PREEMPTED',
   'machine-lost': 'FAILED',
 };
 

@@ -1,6 +1,7 @@
 import { isAlive, isEnded, type EndCause } from '../../domain/replica-state.ts';
-import { assertMachineId, type ListedMachine, type MachineId, type Provider } from '../../providers/provider.ts';
+import { assertMachineId, type ListedMachine, type MachineId, type MachineStatus, type Provider } from '../../providers/provider.ts';
 import { placeName } from '../../provision/machine.ts';
+import { isoTime } from '../../shared/clock.ts';
 import type { Loop } from '../../shared/loop.ts';
 import type { PlaceRecord, ReplicaRecord } from '../../store/records.ts';
 import { offerOf } from '../recorded-machines.ts';
@@ -27,20 +28,38 @@ async function inspectMachines(
       const ids = group.map(({ machineId }) => machineId);
       const statuses = await provider.inspect(ids, { signal });
       for (const { replicaId, machineId, place } of group) {
-        const status = statuses.get(machineId);
-        if (status?.state !== 'gone') continue;
-        const cause = status.reason === 'preempted' ? 'preempted' : 'machine-lost';
-        const reason = `Its machine ${machineId} at ${placeName(place)} is gone (${status.reason}).`;
-        lost.push({ replicaId, cause, reason });
+        const loss = lossOf(statuses.get(machineId), `Its machine ${machineId} at ${placeName(place)}`);
+        if (loss === undefined) continue;
+        if (loss.cause !== undefined) lost.push({ replicaId, cause: loss.cause, reason: loss.reason });
         // Who takes spot machines back has none to give: the replacement is to be looked for elsewhere first.
-        if (cause === 'preempted' && place.spot)
-          context.history.refused(offerOf(place), { kind: 'capacity', scope: 'zone', reason }, context.clock.now());
+        if (loss.cause !== 'machine-lost' && place.spot)
+          context.history.refused(offerOf(place), { kind: 'capacity', scope: 'zone', reason: loss.reason }, context.clock.now());
       }
     } catch (error) {
       if (!signal.aborted) context.log.warn({ err: error, place: name }, 'a place could not be asked about its machines');
     }
   }
   return lost;
+}
+
+/**
+ * What a place says of a machine that it took or will take; undefined when all is well. Without a cause it only may take it: the replica stays, but
+ * no other one should go there.
+ */
+function lossOf(
+  status: MachineStatus | undefined,
+  machine: string,
+): { readonly cause: 'preempted' | 'interruption' | 'machine-lost' | undefined; readonly reason: string } | undefined {
+  if (status?.state === 'gone') {
+    return { cause: status.reason === 'preempted' ? 'preempted' : 'machine-lost', reason: `${machine} is gone (${status.reason}).` };
+  }
+  // Nobody but its owner stops a machine.
+  if (status?.state === 'stopped') return { cause: 'machine-lost', reason: `${machine} was stopped.` };
+  if (status?.state !== 'running' || status.notice === undefined) return undefined;
+  const { kind, at } = status.notice;
+  if (kind === 'rebalance') return { cause: undefined, reason: `${machine} may be taken back.` };
+  const when = at === undefined ? 'within minutes' : `at ${isoTime(at)}`;
+  return { cause: 'interruption', reason: `${machine} is taken back by its place ${when}.` };
 }
 
 /** The machine of a living replica, as a list of one or none. */
@@ -57,7 +76,7 @@ function machineOf({
 
 /**
  * Removes machines that carry this service's key but belong to no replica that is alive or being removed: nothing leaks after a crash. `all`:
- * there are no such replicas any more, and its buckets go as well. False when a place could not be searched or a bucket is left.
+ * there are no such replicas any more, and what places made beside machines goes as well, and its buckets. False when a place could not be searched or a bucket is left.
  */
 export async function removeOrphans(context: ServiceContext, signal: AbortSignal, all = false): Promise<boolean> {
   let isComplete = true;
@@ -75,6 +94,7 @@ export async function removeOrphans(context: ServiceContext, signal: AbortSignal
         const at = context.clock.now();
         await context.store.events.append(subjectEvent(context, { at, cause: 'orphan-removed', message }));
       }
+      if (all) await provider.release(context.key, { signal });
     } catch (error) {
       isComplete = false;
       if (!signal.aborted) context.log.warn({ err: error, place: provider.name }, 'a place could not be searched for left-over machines');

@@ -10,6 +10,7 @@ import { loadSshPools } from '../../spec/load-ssh-pools.ts';
 import { openStore } from '../../store/open-store.ts';
 import { tryProcessLock } from '../../store/process-lock.ts';
 import { createProviderCache } from '../provider-cache.ts';
+import { readHost } from '../read-host.ts';
 import { serveHello } from '../hello-socket.ts';
 import { BalancerClient } from './balancer-client.ts';
 import { probeReplica } from './probe-request.ts';
@@ -42,6 +43,7 @@ async function main(name: string, key: string): Promise<void> {
     {
       name,
       key,
+      host: readHost(paths.controllerHost),
       store,
       clock,
       log,

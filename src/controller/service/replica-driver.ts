@@ -17,7 +17,7 @@ const bugPauseMs = 1_000;
 const launchAttempts = 3;
 
 /** Ends that say nothing about the program. */
-const wantedEnds: readonly EndCause[] = ['scale-down', 'user', 'service-down', 'preempted'];
+const wantedEnds: readonly EndCause[] = ['scale-down', 'user', 'service-down', 'preempted', 'interruption'];
 
 /** Drives one replica through its life: whatever its recorded state, it does what comes next. */
 export class ReplicaDriver {

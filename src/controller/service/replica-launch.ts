@@ -113,10 +113,14 @@ async function machineFromBefore(
 /** What is wanted of the machine of a replica, as far as the alternative that it is for says. */
 function machineSpec(context: ServiceContext, replicaId: number, resources: Resources | undefined): MachineSpec {
   return {
-    tags: { 'svc-service': context.name, ...replicaTags(context, replicaId) },
+    tags: {
+      'svc-service': context.name,
+      ...replicaTags(context, replicaId),
+      ...(context.host !== undefined && { 'svc-owner': context.host.key }),
+    },
     labels: resources?.labels ?? {},
     ports: resources?.ports ?? [],
-    clients: [],
+    clients: context.host?.addresses ?? [],
     diskSizeGb: resources?.diskSizeGb ?? 0,
     diskTier: resources?.diskTier,
     imageId: resources?.imageId,

@@ -6,6 +6,7 @@ import { expect, test } from 'vitest';
 import { aService, aServiceSpec, aTask, aVersion } from '../../../test/support/builders.ts';
 import { FakeClock } from '../../../test/support/fake-clock.ts';
 import { placesOf } from '../../../test/support/places.ts';
+import type { ControllerHost } from '../../domain/controller-host.ts';
 import type { ReplicaPolicy } from '../../domain/task.ts';
 import { FakePlace } from '../../providers/fake/fake-place.ts';
 import { FakeProvider } from '../../providers/fake/index.ts';
@@ -37,6 +38,8 @@ class World {
   readonly store: Store;
   /** What the balancer says; otherwise it is there and has nothing to do. */
   balancer: Partial<BalancerView> = {};
+  /** The machine the control runs on, where that was chosen for it. */
+  host: ControllerHost | undefined;
   readonly #home: string;
   #stop = new AbortController();
   #listeners: BalancerListeners | undefined;
@@ -56,11 +59,13 @@ class World {
       {
         name: 'chat',
         key: '0a1b2c3d',
+        host: this.host,
         store: this.store,
         clock: this.clock,
         log: pino({ level: 'silent' }),
         files: servicePaths(homePaths(this.#home, 0), '0a1b2c3d'),
         places: placesOf(provider),
+        host: undefined,
         probe: async (address) => ({ passed: address.kind === 'tcp' && this.place.isServing(address.host), detail: '/ answered 503' }),
         openBalancer: (listeners) => {
           this.#listeners = listeners;
@@ -300,5 +305,58 @@ test('taken down, it leaves neither machine nor record', async () => {
     if (service !== undefined) await world.store.services.update(service, { desired: 'down' });
     await world.clock.advance(10_000);
     expect([await world.store.services.get('chat'), living(world)]).toEqual([undefined, 0]);
+  });
+});
+
+test('a machine that its place will take back goes on with what it has begun, and another one is got at once', async () => {
+  await withWorld(async (world) => {
+    await world.untilReady(2);
+    const [leaving] = world.place.living;
+    if (leaving === undefined) throw new Error('no machine');
+    world.balancer = { inFlight: { 1: 1 } };
+    world.place.announce(leaving.id, { kind: 'interruption', at: world.clock.now() + 120_000 });
+    await world.clock.advance(10_000);
+    expect(await world.states()).toEqual(['1 SHUTTING_DOWN', '2 READY', '3 READY']);
+    expect(leaving.goneReason).toBeUndefined();
+    world.balancer = {};
+    await world.clock.advance(5_000);
+    expect(await world.states()).toEqual(['1 PREEMPTED', '2 READY', '3 READY']);
+    expect(leaving.goneReason).toBe('deleted');
+  });
+});
+
+test('a machine that its place may take back stays', async () => {
+  await withWorld(async (world) => {
+    await world.untilReady(2);
+    for (const { id } of world.place.living) world.place.announce(id, { kind: 'rebalance', at: undefined });
+    await world.clock.advance(30_000);
+    expect(await world.states()).toEqual(['1 READY', '2 READY']);
+  });
+});
+
+test('what places made beside machines is released with the last of them', async () => {
+  await withWorld(async (world) => {
+    await world.untilReady(2);
+    expect(world.place.releases).toEqual([]);
+    const service = await world.store.services.get('chat');
+    if (service === undefined) throw new Error('no service');
+    await world.store.services.update(service, { desired: 'down' });
+    await world.clock.advance(60_000);
+    expect(await world.store.services.get('chat')).toBeUndefined();
+    expect(world.place.releases).toEqual(['0a1b2c3d']);
+  });
+});
+
+test('machines let nobody in but the controller that was put somewhere, and are found by its key', async () => {
+  await withWorld(async (world) => {
+    const place = { provider: 'aws', region: 'us-east-2', zone: null, instanceType: 'm6i.xlarge', hourlyUsd: 0.2 };
+    await world.crash();
+    world.host = { key: 'c0ffee00', publicHost: '203.0.113.7', addresses: ['203.0.113.7'], place, whenIdle: 'exit' };
+    await world.start();
+    await world.untilReady(2);
+    for (const { spec } of world.place.living) {
+      expect(spec.clients).toEqual(['203.0.113.7']);
+      expect(spec.tags).toMatchObject({ 'svc-owner': 'c0ffee00' });
+    }
   });
 });

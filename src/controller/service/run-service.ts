@@ -1,3 +1,4 @@
+import type { ControllerHost } from '../../domain/controller-host.ts';
 import type { Task } from '../../domain/task.ts';
 import { PlacementHistory } from '../../provision/placement-history.ts';
 import type { Clock } from '../../shared/clock.ts';
@@ -26,6 +27,7 @@ export interface BalancerPort extends RotationSink {
 export interface ServiceDeps {
   readonly name: string;
   readonly key: string;
+  readonly host: ControllerHost | undefined;
   readonly store: Store;
   readonly clock: Clock;
   readonly log: Logger;
@@ -58,6 +60,7 @@ export async function runService(deps: ServiceDeps, stop: AbortController): Prom
   const context: ServiceContext = {
     name,
     key,
+    host: deps.host,
     store,
     clock,
     log,

@@ -1,3 +1,4 @@
+import type { ControllerHost } from '../../domain/controller-host.ts';
 import type { Task } from '../../domain/task.ts';
 import type { Provider } from '../../providers/provider.ts';
 import type { OccupiedPlace } from '../../domain/placement.ts';
@@ -17,6 +18,8 @@ import type { Rotation } from './rotation.ts';
 export interface ServiceContext {
   readonly name: string;
   readonly key: string;
+  /** The controller's machine, when that was chosen for it. */
+  readonly host: ControllerHost | undefined;
   readonly store: Store;
   readonly clock: Clock;
   readonly log: Logger;

@@ -1,6 +1,6 @@
 import { formatJobRecord, type JobRecord, type RecordedProcess } from '../../remote/job-record.ts';
 import type { CancelTimer, Clock } from '../../shared/clock.ts';
-import type { MachineId, MachineSpec, Offer } from '../provider.ts';
+import type { MachineId, MachineNotice, MachineSpec, Offer } from '../provider.ts';
 
 /** What the jobs of a machine do. Times are ms. */
 export interface JobBehaviour {
@@ -39,11 +39,14 @@ export class FakeMachine {
   readonly id: MachineId;
   readonly key: string;
   readonly offer: Offer;
+  readonly spec: MachineSpec;
   readonly tags: Readonly<Record<string, string>>;
   readonly host: string;
   readonly files = new Map<string, string>();
   readonly living = new Set<number>();
   goneReason: 'preempted' | 'deleted' | undefined;
+  /** What its place says beforehand. */
+  notice: MachineNotice | undefined;
   readonly #clock: Clock;
   readonly #runsAt: number;
   readonly #behaviour: JobBehaviour;
@@ -56,6 +59,7 @@ export class FakeMachine {
     this.id = settings.id;
     this.key = settings.key;
     this.offer = settings.offer;
+    this.spec = settings.spec;
     this.tags = settings.spec.tags;
     this.host = `${settings.id}.fake`;
     this.#clock = settings.clock;

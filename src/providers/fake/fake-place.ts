@@ -1,6 +1,6 @@
 import type { Clock } from '../../shared/clock.ts';
 import type { Random } from '../../shared/random.ts';
-import { isMachineId, type MachineId, type MachineSpec, type Offer } from '../provider.ts';
+import { isMachineId, type MachineId, type MachineNotice, type MachineSpec, type Offer } from '../provider.ts';
 import { FakeMachine, type JobBehaviour } from './fake-machine.ts';
 
 /** How a place behaves. All of it may be changed while it is in use. */
@@ -34,6 +34,8 @@ export class FakePlace {
   };
   /** Every machine there ever was, also those that are gone: for finding what was made twice or left behind. */
   readonly machines = new Map<MachineId, FakeMachine>();
+  /** Owners of whom nothing was to be left. */
+  readonly releases: string[] = [];
 
   constructor(clock: Clock, random: Random, offers: readonly Offer[]) {
     this.clock = clock;
@@ -66,6 +68,12 @@ export class FakePlace {
   /** Takes a machine away, as places do with cheap ones. */
   preempt(id: MachineId): void {
     this.machines.get(id)?.end('preempted');
+  }
+
+  /** Says that a machine will be taken away, or may be. */
+  announce(id: MachineId, notice: MachineNotice): void {
+    const machine = this.machines.get(id);
+    if (machine !== undefined) machine.notice = notice;
   }
 
   /** Whether a program answers at an address that a machine's remote gave. */

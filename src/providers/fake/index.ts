@@ -82,16 +82,16 @@ export class FakeProvider implements Provider {
     throw new SvcError('SVC_NOT_SUPPORTED', 'This place cannot stop machines.');
   }
 
-  /** Nothing is made beside machines. */
-  release(): Promise<void> {
-    return Promise.resolve();
+  async release(ownerKey: string, options: CallOptions): Promise<void> {
+    await this.#call(options, () => this.#place.releases.push(ownerKey));
   }
 
   #statusOf(id: MachineId): MachineStatus {
     const machine = this.#place.machines.get(id);
     if (machine === undefined) return { state: 'gone', reason: 'unknown' };
     if (machine.goneReason !== undefined) return { state: 'gone', reason: machine.goneReason };
-    return { state: machine.isRunning ? 'running' : 'booting' };
+    if (!machine.isRunning) return { state: 'booting' };
+    return { state: 'running', ...(machine.notice !== undefined && { notice: machine.notice }) };
   }
 
   /** What is done is done, though its reply may be lost. */
