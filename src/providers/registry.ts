@@ -19,7 +19,7 @@ export interface ProviderContext {
 }
 
 /** Every place there is, in the order in which `svc check` shows them. */
-export const providerNames = ['aws', 'local'] as const;
+export const providerNames = ['aws', 'ssh', 'local'] as const;
 export type ProviderName = (typeof providerNames)[number];
 
 /** The place that takes part only when it is named or when there is no other: the machine one sits at. */
@@ -27,6 +27,7 @@ export const fallbackPlace: string = 'local' satisfies ProviderName;
 
 const openers: Readonly<Record<ProviderName, (context: ProviderContext) => Promise<Provider>>> = {
   aws: async (context) => new (await import('./aws/index.ts')).AwsProvider(context),
+  ssh: async (context) => new (await import('./ssh/index.ts')).SshProvider(context),
   local: async (context) => new (await import('./local/index.ts')).LocalProvider(context),
 };
 

@@ -69,7 +69,8 @@ function runToEnd(file: string, args: readonly string[], options: CommandOptions
     child.once('exit', (code, signalName) => {
       const ended = signalName === null ? (code ?? notRunnable) : 128 + constants.signals[signalName];
       const finish = (): void => settle({ exitCode: timedOut ? timedOutExitCode : ended, stdout: stdout.text(), stderr: stderr.text() });
-      const cancelWait = clock.after(lastOutputMs, finish);
+      // A process that was kept waiting finds the time over before it has looked at what arrived meanwhile: it looks once more.
+      const cancelWait = clock.after(lastOutputMs, () => setImmediate(finish));
       child.once('close', () => (cancelWait(), finish()));
     });
     // A command may end without reading its input.

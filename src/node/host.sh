@@ -1,0 +1,296 @@
+#!/bin/sh
+# What the place `ssh` asks of a host: host.sh COMMAND [ARGUMENT...]. Sent along with each question, so nothing of it stays there.
+#
+#   look [facts]                    what machines there are; with `facts` also what the host has
+#   create ID REVISION PORT MIN_KB  makes the machine ID of the files on standard input
+#   destroy ID SECONDS              ends everything of the machine ID and removes it; gone already is success
+#   try NAME SECONDS COMMAND...     runs enter.sh of the files on standard input once
+#
+# Answers are lines NAME=VALUE after the line `svc-host=1`; what a login script printed before is not part of them. Files on standard input are
+# each a line `MODE BYTES NAME` and their bytes. Needs a POSIX shell, coreutils, util-linux, grep, awk and /proc.
+#
+# A machine is a folder with machine.json in it, made in one step under a lock that the kernel gives back when its holder dies. `revision` counts
+# creations: whoever decided what a new machine gets while another one was made is told to decide again.
+
+umask 077
+svc_home=$HOME/.svc
+svc_dir=$svc_home/machines
+# A home that several hosts share is no reason to take the machines of one for those of another.
+case $(stat -f -c %T "$HOME" 2>/dev/null) in
+  nfs* | lustre | smb* | cifs | fuse* | ceph | gpfs | afs) svc_dir=$svc_home/machines-$(uname -n) ;;
+esac
+
+answer() {
+  printf '%s\n' "$*"
+}
+
+fail() {
+  answer "result=failed"
+  answer "why=$*"
+  exit 0
+}
+
+# Sets svc_ticks of process $1; fails when it is gone or only its zombie is left.
+look_at() {
+  { read -r svc_stat < "/proc/$1/stat"; } 2>/dev/null || return 1
+  # The command's name is in parentheses and may hold spaces: fields are counted after it (proc(5): state is field 3, start time 22).
+  set -- ${svc_stat##*) }
+  [ "$1" != Z ] && [ "$1" != X ] || return 1
+  svc_ticks=${20}
+}
+
+read_boot() {
+  svc_boot=
+  { read -r svc_boot < /proc/sys/kernel/random/boot_id; } 2>/dev/null
+}
+
+lock() {
+  # With a redirection that fails, exec would end this shell without a word.
+  true >> "$svc_home/machines.lock" || fail "$svc_home cannot be written"
+  exec 9>> "$svc_home/machines.lock"
+  flock -w 20 9 || fail "the lock $svc_home/machines.lock cannot be taken"
+}
+
+read_revision() {
+  svc_revision=0
+  [ ! -e "$svc_dir/revision" ] || read -r svc_revision < "$svc_dir/revision"
+}
+
+# Takes the files of standard input into folder $1.
+take_files() {
+  while read -r svc_mode svc_bytes svc_name; do
+    head -c "$svc_bytes" > "$1/$svc_name" && chmod "$svc_mode" "$1/$svc_name" || return 1
+  done
+}
+
+# What ended runs left half made or half removed.
+sweep() {
+  find "$svc_dir" -maxdepth 1 -name '.*-*' -mmin +60 -exec rm -rf {} + 2>/dev/null
+}
+
+tools() {
+  for svc_tool in flock setsid unshare setpriv ip bwrap slirp4netns pasta rsync tar gzip sha256sum timeout awk; do
+    ! command -v "$svc_tool" > /dev/null 2>&1 || printf '%s ' "$svc_tool"
+  done
+}
+
+libc() {
+  getconf GNU_LIBC_VERSION 2>/dev/null && return
+  svc_version=$(ldd --version 2>&1)
+  case $svc_version in
+    *musl*) echo musl ;;
+    *GLIBC* | *GNU*) echo "glibc $(printf '%s' "$svc_version" | sed -n '1s/.* //p')" ;;
+    *) echo unknown ;;
+  esac
+}
+
+memory_kb() {
+  svc_kb=$(awk '$1 == "MemTotal:" { print $2 }' /proc/meminfo)
+  # A container may have less than the computer it is on.
+  { read -r svc_limit < /sys/fs/cgroup/memory.max; } 2>/dev/null
+  case ${svc_limit-} in
+    '' | *[!0-9]*) ;;
+    *) [ "$((svc_limit / 1024))" -ge "$svc_kb" ] || svc_kb=$((svc_limit / 1024)) ;;
+  esac
+  echo "$svc_kb"
+}
+
+free_kb() {
+  df -Pk "$1" 2>/dev/null | awk 'NR == 2 { print $4 }'
+}
+
+# Ports that somebody listens on, in hexadecimal (proc_pid_net(5): 0A is LISTEN).
+listening() {
+  cat /proc/net/tcp /proc/net/tcp6 2>/dev/null | awk '$4 == "0A" { sub(/.*:/, "", $2); print $2 }' | sort -u
+}
+
+has_route() {
+  awk 'NR > 1 && $1 != "lo" { found = 1 } END { exit !found }' /proc/net/route 2>/dev/null && return
+  awk '$1 ~ /^0+$/ && $2 == "00" && $NF != "lo" { found = 1 } END { exit !found }' /proc/net/ipv6_route 2>/dev/null
+}
+
+facts() {
+  answer "system=$(uname -s)"
+  answer "arch=$(uname -m)"
+  answer "libc=$(libc)"
+  answer "uid=$(id -u)"
+  answer "user=$(id -un 2>/dev/null)"
+  answer "cpus=$(nproc 2>/dev/null || getconf _NPROCESSORS_ONLN)"
+  answer "memory_kb=$(memory_kb)"
+  answer "tools=$(tools)"
+  answer "node=$(command -v node 2>/dev/null)"
+  answer "node_version=$(node --version 2>/dev/null)"
+  ! has_route || answer route=yes
+  answer "apparmor_userns=$(cat /proc/sys/kernel/apparmor_restrict_unprivileged_userns 2>/dev/null)"
+  answer "max_userns=$(cat /proc/sys/user/max_user_namespaces 2>/dev/null)"
+  { grep -E '^(search|domain|options)[[:space:]]' /etc/resolv.conf | sed 's/^/resolv=/'; } 2>/dev/null
+  # Asking also makes the driver's device files, which programs then find.
+  { PATH=$PATH:/usr/local/bin:/usr/local/cuda/bin timeout 20 nvidia-smi --query-gpu=index,name,memory.total --format=csv,noheader,nounits |
+    sed 's/^/gpu=/'; } 2>/dev/null
+}
+
+look() {
+  read_boot
+  answer "home=$HOME"
+  answer "dir=$svc_dir"
+  answer "boot=$svc_boot"
+  # Before the machines: a creation in between then shows as a revision that is too old.
+  read_revision
+  answer "revision=$svc_revision"
+  mkdir -p "$svc_dir" 2>/dev/null && [ -w "$svc_dir" ] && answer writable=yes
+  svc_free=$(free_kb "$svc_dir")
+  answer "free_kb=${svc_free:-$(free_kb "$HOME")}"
+  [ "${1-}" != facts ] || facts
+  for svc_file in "$svc_dir"/*/machine.json; do
+    [ -e "$svc_file" ] && read -r svc_record < "$svc_file" && answer "machine=$svc_record"
+  done 2>/dev/null
+  answer result=ok
+}
+
+create() {
+  svc_id=$1 svc_seen=$2 svc_port=$3 svc_least=$4
+  mkdir -p "$svc_dir" "$svc_home/run" 2>/dev/null || fail "the folder $svc_dir cannot be made"
+  sweep
+  svc_stage=$svc_dir/.new-$svc_id-$$
+  mkdir "$svc_stage" "$svc_stage/base" "$svc_stage/tmp" || fail "the folder $svc_stage cannot be made"
+  chmod 1777 "$svc_stage/tmp"
+  # Taken before the lock, which a slow connection would hold up.
+  take_files "$svc_stage" || { rm -rf "$svc_stage" && fail 'files cannot be written: is the disk full?'; }
+  # A power cut must not leave a machine that nobody can read.
+  sync "$svc_stage/machine.json" 2>/dev/null
+  lock
+  read_revision
+  svc_free=$(free_kb "$svc_dir")
+  if [ -e "$svc_dir/$svc_id/machine.json" ]; then
+    read -r svc_record < "$svc_dir/$svc_id/machine.json"
+    answer "machine=$svc_record"
+    svc_result=exists
+  elif [ "$svc_revision" != "$svc_seen" ]; then
+    svc_result=outdated
+  elif [ "${svc_free:-0}" -lt "$svc_least" ]; then
+    answer "free_kb=${svc_free:-0}"
+    svc_result=no-space
+  elif [ "$svc_port" != 0 ] && listening | grep -qix "$(printf '%04x' "$svc_port")"; then
+    svc_result=port-busy
+  else
+    # Counted first: a crash in between wastes a number and nothing else. What is in the way has no record: nobody knows of it.
+    rm -rf "${svc_dir:?}/$svc_id"
+    answer "$((svc_revision + 1))" > "$svc_dir/revision.new" && mv -f "$svc_dir/revision.new" "$svc_dir/revision" &&
+      mv "$svc_stage" "$svc_dir/$svc_id" || { rm -rf "$svc_stage" && fail "the folder $svc_dir/$svc_id cannot be made"; }
+    svc_result=created
+  fi
+  rm -rf "$svc_stage"
+  answer "result=$svc_result"
+}
+
+# Kills the first process of each of the machine's namespaces, with which the kernel ends all others inside; succeeds when one still lived.
+kill_first_processes() {
+  svc_any=1
+  for svc_file in "$1"/init.*; do
+    [ -e "$svc_file" ] && read -r svc_pid svc_since svc_since_boot < "$svc_file" || continue
+    look_at "$svc_pid" && [ "$svc_ticks" = "$svc_since" ] && [ "$svc_since_boot" = "$svc_boot" ] || continue
+    kill -s KILL "$svc_pid" 2>/dev/null
+    svc_any=0
+  done
+  return "$svc_any"
+}
+
+# Sets svc_marked to the processes that carry the machine's cookie.
+find_marked() {
+  svc_marked=
+  [ -s "$1/cookie" ] || return 0
+  for svc_entry in $(grep -lzFx -f "$1/cookie" /proc/[0-9]*/environ 2>/dev/null); do
+    svc_entry=${svc_entry#/proc/} svc_entry=${svc_entry%/environ}
+    look_at "$svc_entry" && svc_marked="$svc_marked $svc_entry"
+  done
+}
+
+# Ends every process that carries the cookie: all are stopped until no new one shows up, so that none can fork away, then killed.
+kill_marked() {
+  svc_known=' '
+  while :; do
+    find_marked "$1"
+    svc_new=
+    for svc_entry in $svc_marked; do
+      case $svc_known in *" $svc_entry "*) continue ;; esac
+      svc_known="$svc_known$svc_entry " svc_new=1
+      kill -s STOP "$svc_entry" 2>/dev/null
+    done
+    [ -n "$svc_new" ] || break
+  done
+  for svc_entry in $svc_known; do kill -s KILL "$svc_entry" 2>/dev/null; done
+  find_marked "$1"
+  [ -n "$svc_marked" ]
+}
+
+# Fails when processes are left after $2 seconds.
+end_processes() {
+  svc_rounds=0
+  while :; do
+    svc_left=1
+    kill_first_processes "$1" && svc_left=0
+    kill_marked "$1" && svc_left=0
+    [ "$svc_left" = 0 ] || return 0
+    svc_rounds=$((svc_rounds + 1))
+    [ "$svc_rounds" -lt "$(($2 * 10))" ] || return 1
+    sleep 0.1 2>/dev/null || sleep 1
+  done
+}
+
+# Mount points below folder $1 (proc_pid_mountinfo(5): field 5, with octal escapes), newest first.
+mounts_below() {
+  awk -v dir="$1/" 'index($5, dir) == 1 { lines[++n] = $5 } END { while (n > 0) print lines[n--] }' /proc/self/mountinfo
+}
+
+# What is mounted below is unmounted and never deleted through: what lies there is not ours.
+unmount_below() {
+  for svc_way in 'umount --lazy' 'fusermount3 -uz' 'fusermount -uz'; do
+    mounts_below "$1" | while read -r svc_mount; do $svc_way "$(printf '%b' "$svc_mount")" 2>/dev/null; done
+    [ -n "$(mounts_below "$1")" ] || return 0
+  done
+  return 1
+}
+
+destroy() {
+  svc_machine=$svc_dir/$1
+  read_boot
+  if [ ! -d "$svc_machine" ]; then
+    answer result=gone
+    return
+  fi
+  # From now on nothing more is started in it. Where the disk is too full for that, what is being started finds its scripts gone.
+  true > "$svc_machine/destroying"
+  end_processes "$svc_machine" "$2" || fail "processes cannot be ended:$svc_marked"
+  unmount_below "$svc_machine" || fail "a file system is mounted below $svc_machine and cannot be unmounted: $(mounts_below "$svc_machine" | head -n 1)"
+  # The record and the cookie, by which its processes are found, go last.
+  for svc_entry in "$svc_machine"/* "$svc_machine"/.[!.]* "$svc_machine"/..?*; do
+    case ${svc_entry##*/} in machine.json | cookie | destroying | init.*) continue ;; esac
+    # Programs make folders that even their owner may not change.
+    rm -rf "$svc_entry" 2>/dev/null || { chmod -R u+rwx "$svc_entry" && rm -rf "$svc_entry"; } 2>/dev/null
+  done
+  end_processes "$svc_machine" "$2" || fail "processes cannot be ended:$svc_marked"
+  rm -f "$svc_home/run/$1.sock" "$svc_home/run/$1.sock.new" "$svc_home/run/$1.out"
+  mv "$svc_machine" "$svc_dir/.gone-$1-$$" 2>/dev/null && rm -rf "$svc_dir/.gone-$1-$$"
+  sweep
+  [ ! -d "$svc_machine" ] || fail "the folder $svc_machine cannot be removed"
+  answer result=gone
+}
+
+try() {
+  svc_try=$svc_home/$1 svc_seconds=$2
+  shift 2
+  mkdir -p "$svc_home/run" "$svc_try/tmp" && chmod 1777 "$svc_try/tmp" && take_files "$svc_try" || fail 'files cannot be written: is the disk full?'
+  timeout "$svc_seconds" sh "$svc_try/enter.sh" "$@" < /dev/null > /dev/null 2> "$svc_try/complaint"
+  svc_code=$?
+  [ -s "$svc_try/complaint" ] || cat "$svc_try/outbound.log" > "$svc_try/complaint" 2>/dev/null
+  [ "$svc_code" = 0 ] || answer "why=$(tail -n 1 "$svc_try/complaint")"
+  rm -rf "$svc_try"
+  answer "code=$svc_code"
+  answer result=ok
+}
+
+answer svc-host=1
+case ${1-} in
+  look | create | destroy | try) "$@" ;;
+  *) fail "there is no command '${1-}'" ;;
+esac

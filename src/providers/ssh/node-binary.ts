@@ -1,0 +1,82 @@
+import { createHash } from 'node:crypto';
+import { copyFileSync, createReadStream, existsSync, linkSync, mkdirSync, renameSync } from 'node:fs';
+import { join } from 'node:path';
+import { SvcError } from '../../shared/errors.ts';
+import { isOlderVersion } from '../../shared/compare-versions.ts';
+import type { HomePaths } from '../../shared/paths.ts';
+import { randomHex } from '../../shared/random-hex.ts';
+import type { Host } from './host.ts';
+import type { HostFacts } from './host-facts.ts';
+
+/** What `uname -m` says of the architectures that Node.js is built for, as it calls them itself. */
+const architectures: Readonly<Record<string, string>> = { x86_64: 'x64', aarch64: 'arm64', arm64: 'arm64' };
+
+/** The oldest version of the host's own that runs the way in and the proxy. */
+const oldestOwn = '22.18.0';
+
+/** The binary, its copy while it arrives, and something to spare. */
+const neededBytes = 300 * 1_048_576;
+
+/** Starting it takes 50 ms; on a host under load much longer. */
+const checkTimeoutMs = 20_000;
+
+/** This binary's name on hosts. Another one under the same version has another name. */
+let ownName: Promise<string> | undefined;
+
+/**
+ * Path of a Node binary on a host: the very one that runs here, brought there once for all machines and versions of svc that use it, or the
+ * host's own where it is of another architecture. Throws SVC_HOST_UNFIT with the reason when there is none.
+ */
+export async function provideNode(host: Host, facts: HostFacts, paths: HomePaths): Promise<string> {
+  if (process.platform !== 'linux' || architectures[facts.arch] !== process.arch) return ownNode(facts);
+  const name = await (ownName ??= nameOwnBinary());
+  const dir = `${facts.home}/.svc/bin/${name}`;
+  if (await runs(host, `${dir}/node`)) return `${dir}/node`;
+  if (facts.freeBytes < neededBytes)
+    throw new SvcError(
+      'SVC_HOST_UNFIT',
+      `Node.js needs ${neededBytes / 1_048_576} MB of disk, ${Math.floor(facts.freeBytes / 1_048_576)} MB are left`,
+    );
+  // Copied beside and renamed: there is no time at which half a binary has the name.
+  const part = `${facts.home}/.svc/bin/.part-${name}-${randomHex(6)}`;
+  await host.remote.copyTo(stagedBinary(paths, name), part);
+  await host.remote.exec(['sh', '-c', '[ -e "$2" ] && rm -rf "$1" || mv "$1" "$2"', 'sh', part, dir]);
+  if (!(await runs(host, `${dir}/node`)))
+    throw new SvcError('SVC_HOST_UNFIT', `Node.js ${process.version} was brought there and does not run`);
+  return `${dir}/node`;
+}
+
+/** Of the arguments: its version and the beginning of its checksum. */
+async function nameOwnBinary(): Promise<string> {
+  const hash = createHash('sha256');
+  for await (const chunk of createReadStream(process.execPath)) hash.update(chunk);
+  return `node-${process.version}-${hash.digest('hex').slice(0, 12)}`;
+}
+
+async function runs(host: Host, path: string): Promise<boolean> {
+  const { exitCode, stdout } = await host.remote.exec([path, '--version'], { timeoutMs: checkTimeoutMs });
+  return exitCode === 0 && stdout.trim() === process.version;
+}
+
+/** A folder with nothing but the binary in it: a link to the one that runs, where the file system allows. */
+function stagedBinary(paths: HomePaths, name: string): string {
+  const dir = join(paths.sshDir, name);
+  const file = join(dir, 'node');
+  if (existsSync(file)) return dir;
+  mkdirSync(dir, { recursive: true, mode: 0o700 });
+  const temporary = `${dir}.${randomHex(6)}`;
+  try {
+    linkSync(process.execPath, temporary);
+  } catch {
+    // Another file system, or one without links.
+    copyFileSync(process.execPath, temporary);
+  }
+  renameSync(temporary, file);
+  return dir;
+}
+
+function ownNode({ arch, node }: HostFacts): string {
+  if (node !== undefined && !isOlderVersion(node.version, oldestOwn)) return node.path;
+  const has = node === undefined ? 'it has none' : `it has ${node.version}`;
+  throw new SvcError('SVC_HOST_UNFIT', `its architecture ${arch} needs a Node.js of its own, ${oldestOwn} or newer, and ${has}`);
+}

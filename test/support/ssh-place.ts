@@ -1,0 +1,69 @@
+import { globSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { defaultConfig } from '../../src/domain/config.ts';
+import type { SshHost, SshPool } from '../../src/domain/ssh-pool.ts';
+import type { Resources } from '../../src/domain/task.ts';
+import type { MachineId, MachineSpec, OfferList, Provider } from '../../src/providers/provider.ts';
+import { SshProvider } from '../../src/providers/ssh/index.ts';
+import type { OpenRemote } from '../../src/providers/ssh/remotes.ts';
+import { systemClock, type Clock } from '../../src/shared/clock.ts';
+import { homePaths, type HomePaths } from '../../src/shared/paths.ts';
+import { prepareHome } from '../../src/shared/prepare-home.ts';
+import { systemRandom } from '../../src/shared/random.ts';
+import { aMachineSpec, someResources } from './builders.ts';
+
+/** A home with one pool `lab`, and the place `ssh` as it sees it. */
+export interface SshPlace {
+  readonly paths: HomePaths;
+  readonly provider: Provider;
+  /** The place as another process of the same home would open it. */
+  readonly open: () => Provider;
+  /** From now on the pool has these hosts. */
+  readonly setHosts: (hosts: readonly SshHost[]) => void;
+  readonly offers: (resources?: Partial<Resources>) => Promise<OfferList>;
+  /** Asks for a machine of the first offer. */
+  readonly create: (key: string, resources?: Partial<Resources>, spec?: Partial<MachineSpec>) => Promise<MachineId>;
+}
+
+/** What such a place is made from. */
+export interface SshPlaceSettings {
+  readonly home: string;
+  readonly hosts: readonly SshHost[];
+  /** Undefined: over SSH. */
+  readonly open: OpenRemote | undefined;
+  readonly clock?: Clock;
+}
+
+const config = () => Promise.resolve(defaultConfig);
+
+/** Opens the place; nothing is asked of any host yet. */
+export function openSshPlace({ home, hosts, open: openRemote, clock = systemClock }: SshPlaceSettings): SshPlace {
+  const paths = homePaths(home, process.getuid?.() ?? 0);
+  prepareHome(paths);
+  let pools: readonly SshPool[] = [{ name: 'lab', file: paths.sshPools, hosts }];
+  const context = { paths, clock, random: systemRandom, config, sshPools: () => Promise.resolve(pools) };
+  const open = (): Provider => new SshProvider(context, openRemote);
+  const provider = open();
+  const offers = (resources: Partial<Resources> = {}): Promise<OfferList> => provider.offers(someResources(resources), {});
+  return {
+    paths,
+    provider,
+    open,
+    offers,
+    setHosts: (next) => (pools = [{ name: 'lab', file: paths.sshPools, hosts: next }]),
+    async create(key, resources = {}, spec = {}) {
+      const { offers: found, whyNone } = await offers(resources);
+      const [offer] = found;
+      if (offer === undefined) throw new Error(`no offer: ${whyNone}`);
+      return provider.create(offer, aMachineSpec({ tags: { 'svc-key': key, 'svc-service-key': 'k' }, ...spec }), key, {});
+    },
+  };
+}
+
+/** Makes a host look as if it had been started anew since its machines were made: their processes are not ended by this. */
+export function pretendReboot(hostHome: string): void {
+  for (const file of globSync(join(hostHome, '.svc/machines/*/machine.json'))) {
+    const record: unknown = JSON.parse(readFileSync(file, 'utf8'));
+    writeFileSync(file, `${JSON.stringify({ ...Object(record), bootId: 'an earlier one' })}\n`);
+  }
+}
