@@ -1,5 +1,4 @@
 import type { Command, CommandGroup } from './command.ts';
-import { catalogCommands } from './tables/catalog-commands.ts';
 import { clusterCommands } from './tables/cluster-commands.ts';
 import { otherCommands } from './tables/other-commands.ts';
 import { serveCommands } from './tables/serve-commands.ts';
@@ -12,4 +11,4 @@ export const commandGroups: readonly CommandGroup[] = [
 ];
 
 /** Every command, in the order of help and docs. */
-export const commands: readonly Command[] = [...serveCommands, ...clusterCommands, ...catalogCommands, ...otherCommands];
+export const commands: readonly Command[] = [...serveCommands, ...clusterCommands, ...otherCommands];
