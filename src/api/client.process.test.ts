@@ -55,6 +55,11 @@ const trips: Readonly<
     gets: { service: 'chat' },
     given: { params: { name: 'chat' }, query: { purge: true } },
   },
+  explainService: {
+    go: ({ client }) => client.call('explainService', { params: { name: 'chat' }, query: { id: 3, all: true } }),
+    gets: { service: 'chat', replicas: [], plan: null },
+    given: { params: { name: 'chat' }, query: { id: 3, all: true } },
+  },
   terminateReplica: {
     go: ({ client }) => client.call('terminateReplica', { params: { name: 'chat', id: 3 } }),
     gets: { service: 'chat', replicaId: 3 },
@@ -137,6 +142,7 @@ test.for(Object.entries(trips))('%s goes to the handler and back', async ([, { g
       createService: remember({ service: aServiceView }),
       terminateService: remember({ service: 'chat' }),
       terminateReplica: remember({ service: 'chat', replicaId: 3 }),
+      explainService: remember({ service: 'chat', replicas: [], plan: null }),
       serviceEvents: remember(items(anEventView(2), anEventView(3, 'Zeile\nzwei – 二'))),
       serviceLogs: remember(items<string | Uint8Array>('line 1\n', Buffer.from('line é\n'))),
       serviceMetrics: remember(items('one 1\n')),

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { replicaStates } from '../domain/replica-state.ts';
 import { serviceStates } from '../domain/service-state.ts';
+import { planView } from './plan-view.ts';
 import type { RouteName } from './routes.ts';
 
 const time = z.iso.datetime();
@@ -161,6 +162,25 @@ export const contract = {
     params: named,
     query: z.strictObject({ follow, after: z.coerce.number().int().min(0).default(0).describe('Only events with a greater id') }),
     reply: eventView,
+  },
+  explainService: {
+    params: named,
+    query: z.strictObject({
+      id: z.coerce.number().int().min(1).optional().describe('Only of this replica'),
+      all: flag.describe('Also what the places have and the file rules out'),
+    }),
+    reply: z.strictObject({
+      service: z.string(),
+      replicas: z.array(
+        z.strictObject({
+          id: z.int(),
+          status: z.enum(replicaStates),
+          reason: z.string().nullable(),
+          steps: z.array(eventView).describe('Of the search for its machine, oldest first'),
+        }),
+      ),
+      plan: planView.nullable().describe('For one more replica'),
+    }),
   },
   serviceLogs: {
     params: named,

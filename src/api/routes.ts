@@ -31,6 +31,12 @@ export const routes = {
     summary: 'Ends one replica; it is replaced',
   },
   serviceEvents: { method: 'GET', path: '/v1/services/:name/events', reply: 'lines', summary: 'History of a service' },
+  explainService: {
+    method: 'GET',
+    path: '/v1/services/:name/explain',
+    reply: 'json',
+    summary: 'How the machines of a service were found, and what could be had now',
+  },
   serviceLogs: {
     method: 'GET',
     path: '/v1/services/:name/logs',

@@ -1,5 +1,6 @@
 import type { Clock } from '../shared/clock.ts';
 import type { HomePaths } from '../shared/paths.ts';
+import type { Places } from '../provision/places.ts';
 import type { Connection } from './connection.ts';
 import type { Ui } from './ui.ts';
 
@@ -7,6 +8,8 @@ import type { Ui } from './ui.ts';
 export interface CommandContext {
   readonly connection: Connection;
   readonly ui: Ui;
+  /** The places as seen from here, without the controller. */
+  readonly places: () => Promise<Places>;
   readonly paths: HomePaths;
   readonly clock: Clock;
   readonly env: (name: string) => string | undefined;

@@ -2,6 +2,7 @@ import type { Clock } from '../shared/clock.ts';
 import { exitCodes } from '../shared/error-codes.ts';
 import { SvcError } from '../shared/errors.ts';
 import type { HomePaths } from '../shared/paths.ts';
+import type { Places } from '../provision/places.ts';
 import { commandGroups, commands } from './command-table.ts';
 import type { Connection } from './connection.ts';
 import { showError } from './error-text.ts';
@@ -18,6 +19,8 @@ export interface World {
   readonly paths: HomePaths;
   readonly version: string;
   readonly connection: Connection;
+  /** The places as seen from here; loaded when they are first needed. */
+  readonly places: () => Promise<Places>;
   /** Aborts at Ctrl-C. */
   readonly signal: AbortSignal;
 }

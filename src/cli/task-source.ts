@@ -1,6 +1,7 @@
 import { join, resolve } from 'node:path';
 import type { RouteInput } from '../api/contract.ts';
 import { uploadsOf, type Upload } from '../domain/upload-layout.ts';
+import type { Task } from '../domain/task.ts';
 import { checkTaskFiles } from '../spec/check-task-files.ts';
 import { checkTlsFiles } from '../spec/check-tls-files.ts';
 import { collectEnvs } from '../spec/collect-envs.ts';
@@ -28,6 +29,7 @@ export type TaskBody = Pick<RouteInput<'createService'>['body'], 'source' | 'fil
 
 /** A service file that has been found good, with what it asks for in words. */
 export interface ServiceFile {
+  readonly task: Task;
   readonly body: TaskBody;
   /** What a controller on another machine has to be brought. */
   readonly uploads: readonly Upload[];
@@ -49,6 +51,7 @@ export async function readServiceFile(path: string, args: TaskArgs, context: Com
   const width = Math.max(...rows.map(([label]) => label.length));
   const summary = rows.map(([label, value]) => `${`${label}:`.padEnd(width + 3)}${value}`);
   return {
+    task,
     body: bodyOf(source, context),
     uploads: uploadsOf(task),
     summary: [...summary, ...(warning === undefined ? [] : [`Warning: ${warning}`])],
@@ -56,7 +59,7 @@ export async function readServiceFile(path: string, args: TaskArgs, context: Com
 }
 
 /** A task that runs once, found good. */
-export type OnceFile = Omit<ServiceFile, 'summary'>;
+export type OnceFile = Omit<ServiceFile, 'task' | 'summary'>;
 
 /** The same for a task that runs once. */
 export async function readTaskFile(path: string, args: TaskArgs, context: CommandContext): Promise<OnceFile> {

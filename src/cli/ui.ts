@@ -40,8 +40,8 @@ export interface Ui {
   /** A text of ours in which commands are as this person types them. */
   asTyped(text: string): string;
   progress(): Progress;
-  /** Asks a question; false for no. Throws SVC_CONFIRM_NEEDED when nobody can be asked, unless `yes` was given, and `Interrupted` at Ctrl-C. */
-  confirm(question: string, yes: boolean): Promise<boolean>;
+  /** Asks a question, which is answered with yes by mere Enter when that is likely; false for no. Throws SVC_CONFIRM_NEEDED when nobody can be asked, unless `yes` was given, and `Interrupted` at Ctrl-C. */
+  confirm(question: string, yes: boolean, isLikely?: boolean): Promise<boolean>;
   /** Colours a text of the result when output shows colours. */
   readonly paint: (tone: Tone, text: string) => string;
   /** Colours a text for standard error. */
@@ -86,11 +86,11 @@ export function createUi(streams: Streams, options: UiOptions): Ui {
     asTyped: (text) => asTyped(text, name),
     progress: () =>
       stderr.isTTY === true && options.env('TERM') !== 'dumb' ? terminalProgress(stderr, options.clock) : plainProgress(stderr),
-    async confirm(question, yes) {
+    async confirm(question, yes, isLikely = false) {
       if (yes) return true;
       if (!canAsk) throw new SvcError('SVC_CONFIRM_NEEDED', `${question} There is no terminal to ask on.`);
       const { confirm, isCancel } = await import('@clack/prompts');
-      const answer = await confirm({ message: question, initialValue: false, input: stdin, output: stderr, signal: options.signal });
+      const answer = await confirm({ message: question, initialValue: isLikely, input: stdin, output: stderr, signal: options.signal });
       if (isCancel(answer)) throw new Interrupted();
       return answer;
     },

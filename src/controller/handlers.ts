@@ -11,6 +11,7 @@ import { clusterPaths } from './cluster/cluster-paths.ts';
 import type { Clusters } from './cluster/clusters.ts';
 import type { DaemonContext } from './daemon-context.ts';
 import { readLogs } from './logs.ts';
+import { explainService } from './explain-service.ts';
 import { putUp } from './put-up.ts';
 import { readMetrics } from './read-metrics.ts';
 import type { ServiceProcesses } from './service-processes.ts';
@@ -147,6 +148,7 @@ export function createHandlers(deps: HandlerDeps): ApiHandlers {
         return { service: params.name, replicaId: params.id };
       }
     },
+    explainService: async ({ params, query }) => explainService(context, await found(params.name), query),
     async *serviceEvents({ params, query, signal }) {
       let { after } = query;
       const service = await store.services.get(params.name);

@@ -74,7 +74,13 @@ export interface OfferOptions extends CallOptions {
 }
 
 /** Data rather than optional methods, so that the planner can filter and the docs table can be generated. */
-export type Capabilities = Readonly<Record<'spot' | 'stopResume' | 'customImages' | 'openPorts' | 'multiNode' | 'gpus', boolean>>;
+export type Capabilities = Readonly<Record<'spot' | 'stopResume' | 'customImages' | 'openPorts' | 'multiNode' | 'gpus', boolean>> & {
+  /** Whether disks come in tiers of speed, and networks as well; absent is no. */
+  readonly diskTiers?: boolean;
+  readonly networkTiers?: boolean;
+  /** Whether files may be put anywhere on its machines, rather than only into the folders of a replica; absent is no. */
+  readonly mountsAnywhere?: boolean;
+};
 
 declare const machineId: unique symbol;
 /** A machine's id, unique within its provider. */
@@ -116,6 +122,8 @@ export interface RejectedOffer {
 export interface OfferList {
   readonly offers: readonly Offer[];
   readonly whyNone: string | undefined;
+  /** What is to be known about the figures, such as that they are old: a sentence. */
+  readonly notice?: string | undefined;
   /** With `explain` only. */
   readonly rejected?: readonly RejectedOffer[];
 }

@@ -1,5 +1,5 @@
 import type { Candidate } from '../domain/placement.ts';
-import { excludedBy } from '../domain/placement/limits.ts';
+import { excludedBy, missingAbility } from '../domain/placement/limits.ts';
 import type { ResourceAlternatives, Resources } from '../domain/task.ts';
 import { fallbackPlace } from '../providers/registry.ts';
 import type { Offer, OfferList, Provider } from '../providers/provider.ts';
@@ -23,6 +23,8 @@ export interface OfferSurvey {
   readonly rejected: readonly RejectedCandidate[];
   /** For each place that offers nothing for some alternative: why, beginning with its name. Sentences, each once. */
   readonly reasons: readonly string[];
+  /** What places say about their figures. Sentences, each once. */
+  readonly notices: readonly string[];
 }
 
 /** What asking for offers needs. */
@@ -49,6 +51,7 @@ export async function surveyOffers(
     candidates: perAlternative.flatMap(({ candidates }) => candidates),
     rejected: perAlternative.flatMap(({ rejected }) => rejected),
     reasons: [...new Set(perAlternative.flatMap(({ reasons }) => reasons))],
+    notices: [...new Set(perAlternative.flatMap(({ notices }) => notices))],
   };
 }
 
@@ -95,6 +98,7 @@ async function surveyAlternative(
     candidates: surveys.flatMap(({ candidates }) => candidates),
     rejected: surveys.flatMap(({ rejected }) => rejected),
     reasons: used.length === 0 ? noPlaceReasons(resources, places) : surveys.flatMap(({ reasons }) => reasons),
+    notices: surveys.flatMap(({ notices }) => notices),
   };
 }
 
@@ -115,8 +119,15 @@ async function surveyPlace(
   { name, provider, check }: PlaceState,
   query: OfferQuery,
 ): Promise<OfferSurvey> {
-  const nothing = (reason: string): OfferSurvey => ({ candidates: [], rejected: [], reasons: [`${name}: ${reason}`] });
+  const nothing = (reason: string): OfferSurvey => ({
+    candidates: [],
+    rejected: [],
+    reasons: [`${name}: ${reason}`],
+    notices: [],
+  });
   if (provider === undefined) return nothing(notEnabled(check.summary));
+  const missing = missingAbility(resources, provider.capabilities);
+  if (missing !== undefined) return nothing(`${missing}.`);
   let list: OfferList;
   try {
     list = await askForOffers(provider, resources, query);
@@ -128,8 +139,9 @@ async function surveyPlace(
   const candidates = judged.filter(({ why }) => why === undefined).map(({ offer }) => ({ offer, alternative }));
   const excluded = judged.flatMap(({ offer, why }) => (why === undefined ? [] : [{ offer, alternative, why }]));
   const rejected = [...excluded, ...(list.rejected ?? []).map(({ offer, why }) => ({ offer, alternative, why }))];
-  if (candidates.length > 0) return { candidates, rejected, reasons: [] };
-  return { candidates, rejected, reasons: [`${name}: ${list.whyNone ?? whyExcluded(excluded)}`] };
+  const notices = list.notice === undefined ? [] : [list.notice];
+  const reasons = candidates.length > 0 ? [] : [`${name}: ${list.whyNone ?? whyExcluded(excluded)}`];
+  return { candidates, rejected, reasons, notices };
 }
 
 async function askForOffers(provider: Provider, resources: Resources, { clock, signal, explain }: OfferQuery): Promise<OfferList> {

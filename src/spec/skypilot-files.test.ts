@@ -73,7 +73,7 @@ run: text-generation-launcher --port 8080 --model-id my-org/model
     { secrets: { HF_TOKEN: 'hf_1' } },
   );
   expect(task.service?.replicaPolicy).toMatchObject({ minReplicas: 1, maxReplicas: 3, targetQpsPerReplica: 2.5 });
-  expect(unsupportedFeatures(task).map(({ field }) => field)).toEqual(['resources.image_id']);
+  expect(unsupportedFeatures(task).map(({ field }) => field)).toEqual([]);
 });
 
 test('spot machines with on-demand fallback in several places', () => {
@@ -151,7 +151,7 @@ resources: {ports: 8000, accelerators: [A100, L4:2]}
   expect(task.service?.replicaPolicy.targetQpsPerReplica).toEqual({ A100: 10, 'L4:2': 2.5 });
 });
 
-test('files from buckets, several nodes, volumes: accepted, and named as what cannot be done yet; TLS can be done', () => {
+test('mounted buckets, several nodes, volumes: accepted, and named as what cannot be done yet; TLS can be done', () => {
   const task = parseText(`
 service:
   readiness_probe: /
@@ -169,11 +169,8 @@ config: {kubernetes: {pod_config: {spec: {runtimeClassName: nvidia}}}}
 `);
   expect(unsupportedFeatures(task).map(({ field }) => field)).toEqual([
     'num_nodes',
-    'resources.network_tier',
     'workdir.url',
-    'file_mounts./models',
     'file_mounts./out',
-    'file_mounts.~/config',
     'config',
     'volumes',
     'resources.autostop',

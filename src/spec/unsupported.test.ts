@@ -9,15 +9,20 @@ const fieldsOf = (source: string, ...can: readonly string[]): readonly string[] 
 test.each([
   ['tls', 'service: {ports: 80, tls: {keyfile: a, certfile: b}}', ['service.tls']],
   ['num_nodes', 'num_nodes: 2', ['num_nodes']],
-  ['use_spot', 'resources: {use_spot: true}', ['resources.use_spot']],
-  ['image_id', 'resources: {any_of: [{image_id: x}, {cpus: 1}]}', ['resources.image_id']],
-  ['disk_tier', 'resources: {disk_tier: low}', ['resources.disk_tier']],
-  ['network_tier', 'resources: {network_tier: best}', ['resources.network_tier']],
-  ['bucket_mounts', 'file_mounts: {./a: s3://b}', ['file_mounts.a']],
   [
-    'mounts_outside_workdir',
-    'file_mounts: {/a: b, ~/c: d, ../e: f, ./g: h, i/../../j: k}',
-    ['file_mounts./a', 'file_mounts.~/c', 'file_mounts.../e', 'file_mounts.../j'],
+    'bucket_mounts',
+    'file_mounts: {./a: {source: s3://b}, ./c: {name: d, mode: MOUNT_CACHED}, ./e: s3://f, ./g: {source: ./h, mode: COPY}}',
+    ['file_mounts.a', 'file_mounts.c'],
+  ],
+  [
+    'other_buckets',
+    'file_mounts: {./a: gs://b, ./c: s3://d, ./e: https://f/g, ./h: https://i.blob.core.windows.net/j, ./k: {name: l, mode: COPY}}',
+    ['file_mounts.a', 'file_mounts.h', 'file_mounts.k'],
+  ],
+  [
+    'mounts_above_workdir',
+    'file_mounts: {/a: b, ~/c: d, ../e: f, ./g: h, i/../../j: k, ~other/l: m}',
+    ['file_mounts.../e', 'file_mounts.../j', 'file_mounts.~other/l'],
   ],
   ['git_workdir', 'workdir: {url: x}', ['workdir.url']],
   [
@@ -40,18 +45,18 @@ test.each([
 test('each of the three spot policies is named', () => {
   const source =
     'resources: {ports: 80, use_spot: true}\nservice: {replica_policy: {min_replicas: 1, dynamic_ondemand_fallback: true, base_ondemand_fallback_replicas: 1, spot_placer: dynamic_fallback}}';
-  expect(fieldsOf(source, 'use_spot')).toEqual([
+  expect(fieldsOf(source)).toEqual([
     'service.replica_policy.dynamic_ondemand_fallback',
     'service.replica_policy.base_ondemand_fallback_replicas',
     'service.replica_policy.spot_placer',
   ]);
-  expect(fieldsOf(source, 'use_spot', 'spot_policy')).toEqual([]);
+  expect(fieldsOf(source, 'spot_policy')).toEqual([]);
 });
 
 test('what is acted upon, or changes nothing, is never named', () => {
   const source = `
 name: x
-resources: {ports: [80, 81], cpus: 2, memory: 4, accelerators: L4, disk_size: 100, max_hourly_cost: 1, labels: {a: b}, infra: local, autostop: false}
+resources: {ports: [80, 81], cpus: 2, memory: 4, accelerators: L4, disk_size: 100, max_hourly_cost: 1, labels: {a: b}, infra: local, autostop: false, use_spot: true, image_id: x, disk_tier: best, network_tier: best}
 service: {ports: 80, replicas: 2, expose: true, load_balancer: {port: 31000, threads: 1}}
 envs: {A: b}
 secrets: {C: d}
@@ -90,12 +95,12 @@ function refusal(text: string, secrets: Readonly<Record<string, string>> = {}): 
 test('a task that asks for several such things is refused once, with the place of each and what to do', () => {
   const text = `num_nodes: 2
 file_mounts:
-  /a/: b
+  ../a/: b
 resources:
   autostop: true
   any_of:
-    - use_spot: true
-    - {use_spot: true, cpus: 2}
+    - job_recovery: failover
+    - {job_recovery: failover, cpus: 2}
     - use_spot: false
 pool: {workers: 1}
 secrets: ["secrets:A"]
@@ -103,15 +108,15 @@ secrets: ["secrets:A"]
   const error = refusal(text);
   expect(error).toMatchObject({
     code: 'SVC_NOT_SUPPORTED',
-    message: 'This version cannot act on num_nodes, resources.use_spot, file_mounts./a, pool, managed_secrets, resources.autostop.',
-    hint: 'Remove or change: num_nodes, resources.use_spot, file_mounts./a, pool, managed_secrets, resources.autostop',
+    message: 'This version cannot act on num_nodes, file_mounts.../a, pool, managed_secrets, resources.autostop, resources.job_recovery.',
+    hint: 'Remove or change: num_nodes, file_mounts.../a, pool, managed_secrets, resources.autostop, resources.job_recovery',
   });
   expect(error.problems.map(problemLine)).toEqual([
     "1:1 this version cannot act on 'num_nodes' (A replica has one machine; leave it out.)",
-    "3:3 file_mounts: this version cannot act on '/a/' (Only paths inside the working directory can be written here; use a relative target such as ./data.)",
+    "3:3 file_mounts: this version cannot act on '../a/' (Write a target inside the working directory, such as ./data, an absolute one, or one below ~/.)",
     "5:3 resources: this version cannot act on 'autostop' (Single machines do not stop by themselves yet; leave it out and use: svc down.)",
-    "7:7 resources.any_of[0]: this version cannot act on 'use_spot' (No enabled place has spot machines; leave it out.)",
-    "8:8 resources.any_of[1]: this version cannot act on 'use_spot' (No enabled place has spot machines; leave it out.)",
+    "7:7 resources.any_of[0]: this version cannot act on 'job_recovery' (Jobs are not recovered yet; leave it out.)",
+    "8:8 resources.any_of[1]: this version cannot act on 'job_recovery' (Jobs are not recovered yet; leave it out.)",
     "10:1 this version cannot act on 'pool' (Pools of workers are not there yet; use replicas of a service.)",
     "11:1 this version cannot act on 'secrets' (There is no store of secrets yet; name them below secrets and give them with --secret.)",
   ]);
@@ -127,7 +132,7 @@ test('the place of a field of the service is that field', () => {
 });
 
 test('a secret in a mount target is not told', () => {
-  const error = refusal('file_mounts: {/data/$KEY: b}\n', { KEY: 'hunter2hunter2' });
-  expect(error.message).toBe('This version cannot act on file_mounts./data/***.');
-  expect(error.problems.map(problemLine)).toEqual([expect.stringContaining("1:15 file_mounts: this version cannot act on '/data/$KEY'")]);
+  const error = refusal('file_mounts: {../data/$KEY: b}\n', { KEY: 'hunter2hunter2' });
+  expect(error.message).toBe('This version cannot act on file_mounts.../data/***.');
+  expect(error.problems.map(problemLine)).toEqual([expect.stringContaining("1:15 file_mounts: this version cannot act on '../data/$KEY'")]);
 });

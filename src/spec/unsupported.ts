@@ -10,12 +10,9 @@ import { entryAt, nodeAt, type Path, type YamlNode } from './yaml/node.ts';
 export const features = [
   'tls',
   'num_nodes',
-  'use_spot',
-  'image_id',
-  'disk_tier',
-  'network_tier',
   'bucket_mounts',
-  'mounts_outside_workdir',
+  'other_buckets',
+  'mounts_above_workdir',
   'git_workdir',
   'spot_policy',
   'target_qps_per_accelerator',
@@ -40,7 +37,8 @@ export interface UnsupportedFeature {
 }
 
 /**
- * Every field of a valid task that could only be ignored, given what can be done. Empty means that the task can be deployed as it is meant.
+ * Every field of a valid task that could only be ignored, given what can be done. Empty means that the task can be deployed as it is meant, where
+ * there is a place for it: what machines are to be like is for the places to offer.
  */
 export function unsupportedFeatures(task: Task, abilities: DeployAbilities = currentAbilities): readonly UnsupportedFeature[] {
   const wanted: readonly (UnsupportedFeature & { readonly feature: string; readonly used: boolean })[] = [
@@ -128,35 +126,8 @@ function serviceWishes({ service }: Task): readonly Wish[] {
   ];
 }
 
-function machineWishes({ resources, numNodes }: Task): readonly Wish[] {
-  const any = (test: (choice: Task['resources']['choices'][number]) => boolean): boolean => resources.choices.some(test);
-  return [
-    wish('num_nodes', 'num_nodes', numNodes > 1, 'A replica has one machine; leave it out.'),
-    wish(
-      'use_spot',
-      'resources.use_spot',
-      any((choice) => choice.useSpot),
-      'No enabled place has spot machines; leave it out.',
-    ),
-    wish(
-      'image_id',
-      'resources.image_id',
-      any((choice) => choice.imageId !== undefined),
-      'No enabled place takes images; leave it out.',
-    ),
-    wish(
-      'disk_tier',
-      'resources.disk_tier',
-      any((choice) => choice.diskTier !== undefined),
-      'Disks cannot be chosen here; leave it out.',
-    ),
-    wish(
-      'network_tier',
-      'resources.network_tier',
-      any((choice) => choice.networkTier !== undefined),
-      'Networks cannot be chosen here; leave it out.',
-    ),
-  ];
+function machineWishes({ numNodes }: Task): readonly Wish[] {
+  return [wish('num_nodes', 'num_nodes', numNodes > 1, 'A replica has one machine; leave it out.')];
 }
 
 const mountField = (mount: FileMount): string => `file_mounts.${mount.target}`;
@@ -164,20 +135,40 @@ const mountField = (mount: FileMount): string => `file_mounts.${mount.target}`;
 function mountWishes({ fileMounts, workdir }: Task): readonly Wish[] {
   return [
     wish('git_workdir', 'workdir.url', workdir?.kind === 'git', 'Clone the repository and name its folder.'),
-    ...fileMounts.map((mount) => {
-      const sentence = 'Buckets cannot be mounted yet; download it in setup, or name a local path.';
-      return wish('bucket_mounts', mountField(mount), mount.source.kind === 'bucket', sentence);
-    }),
-    ...fileMounts.map((mount) => {
-      const sentence = 'Only paths inside the working directory can be written here; use a relative target such as ./data.';
-      return wish('mounts_outside_workdir', mountField(mount), mount.source.kind === 'path' && isOutside(mount.target), sentence);
+    ...fileMounts.flatMap((mount) => {
+      const { source } = mount;
+      const isMounted = source.kind === 'bucket' && source.mode !== 'COPY';
+      return [
+        wish('bucket_mounts', mountField(mount), isMounted, mountSentence),
+        wish('other_buckets', mountField(mount), !isMounted && source.kind === 'bucket' && !canFetch(source.uri), fetchSentence(source)),
+        wish('mounts_above_workdir', mountField(mount), isAbove(mount.target), aboveSentence),
+      ];
     }),
   ];
 }
 
-function isOutside(target: string): boolean {
+const mountSentence =
+  'Buckets are not mounted: a program that reads over the network at every access is slow, and fails with it. Write mode: COPY to have the files on the disk before it starts.';
+const aboveSentence = 'Write a target inside the working directory, such as ./data, an absolute one, or one below ~/.';
+
+/** Addresses that machines can fetch from: S3, and single files over HTTPS. */
+function canFetch(uri: string): boolean {
+  return uri.startsWith('s3://') || (uri.startsWith('https://') && !azureContainer.test(uri));
+}
+
+/** What SkyPilot takes for a container of Azure's rather than for a file. */
+const azureContainer = /^https:\/\/[^/]+\.blob\.core\.windows\.net(?:\/|$)/;
+
+function fetchSentence(source: FileMount['source']): string {
+  if (source.kind === 'path') return '';
+  const kind = azureContainer.test(source.uri) ? "Azure's containers" : `${/^[a-z0-9+.-]*/i.exec(source.uri)?.[0] ?? ''}://`;
+  const what = kind === 'bucket://' ? 'Buckets without a kind' : `Files of ${kind}`;
+  return `${what} cannot be fetched. Name an s3:// address, an https:// address of a file, or a local path; or download it in setup.`;
+}
+
+function isAbove(target: string): boolean {
   const path = posix.normalize(target);
-  return path.startsWith('/') || path.startsWith('~') || path === '..' || path.startsWith('../');
+  return path === '..' || path.startsWith('../') || /^~[^/]/.test(path);
 }
 
 const otherSentences: Readonly<Record<string, string>> = {

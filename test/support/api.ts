@@ -98,6 +98,7 @@ export function handlersWith(given: Partial<ApiHandlers>): ApiHandlers {
     terminateService: unexpected,
     terminateReplica: unexpected,
     serviceEvents: unexpected,
+    explainService: unexpected,
     serviceLogs: unexpected,
     serviceMetrics: unexpected,
     listClusters: unexpected,

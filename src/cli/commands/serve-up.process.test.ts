@@ -4,6 +4,9 @@ import { expect, test } from 'vitest';
 import { runInProcess, type CliOptions, type CliResult } from '../../../test/support/cli-world.ts';
 import { FakeClock } from '../../../test/support/fake-clock.ts';
 import type { FakeRoutes } from '../../../test/support/fake-client.ts';
+import { anOffer } from '../../../test/support/builders.ts';
+import { placesOf } from '../../../test/support/places.ts';
+import { aStubPlace } from '../../../test/support/stub-place.ts';
 import { withTempHome } from '../../../test/support/temp-home.ts';
 import { aReplicaView, aServiceView, anEventView } from '../../../test/support/views.ts';
 import { SvcError } from '../../shared/errors.ts';
@@ -55,6 +58,50 @@ async function up(args: readonly string[], options: CliOptions = {}, content = f
     return { ...(await running), cwd };
   });
 }
+
+const rented = placesOf(
+  aStubPlace({
+    name: 'aws',
+    offers: async () => ({
+      offers: [
+        anOffer({
+          provider: 'aws',
+          region: 'us-east-2',
+          zone: 'us-east-2a',
+          instanceType: 'g6.xlarge',
+          hourlyUsd: 0.81,
+          accelerator: { name: 'L4', count: 1 },
+        }),
+        anOffer({ provider: 'aws', region: 'eu-west-1', instanceType: 'g6.xlarge', hourlyUsd: 0.9 }),
+      ],
+      whyNone: undefined,
+    }),
+  }),
+);
+
+test('what costs money is shown with its price and asked about; Enter means yes, and no puts nothing up', async () => {
+  const yes = await up(['-n', 'chat', '--no-wait'], { routes: comingUp(), places: rented, tty: true, input: '\r', width: 110 });
+  expect(yes.code).toBe(0);
+  expect(yes.stderr).toContain('Put it up for about 1.62 $/h?');
+  expect(yes.stderr).toMatch(/^1-2 +aws\/us-east-2a +g6.xlarge +4 +16 +L4:1 +- +0.81 +591.30 +the best/m);
+  expect(yes.stderr).toContain('2 replicas: 1.62 $/h, 1182.60 $/month (730 hours), without traffic.');
+  const no = await up(['-n', 'chat'], { routes: comingUp(), places: rented, tty: true, input: 'n' });
+  expect([no.code, no.calls]).toEqual([4, []]);
+});
+
+test('without a terminal what costs money needs --yes, and what is free needs none', async () => {
+  const refused = await up([], { routes: comingUp(), places: rented });
+  expect(refused).toMatchObject({ code: 2, calls: [] });
+  expect(refused.stderr).toContain('Put it up for about 1.62 $/h? There is no terminal to ask on.');
+  expect((await up(['--yes', '--no-wait'], { routes: comingUp(), places: rented })).code).toBe(0);
+});
+
+test('a file for which there is no place is refused before a controller is started', async () => {
+  const none = placesOf(aStubPlace({ name: 'aws', offers: async () => ({ offers: [], whyNone: 'It has no H100.' }) }));
+  const { code, stderr, calls } = await up([], { routes: comingUp(), places: none });
+  expect([code, calls]).toEqual([6, []]);
+  expect(stderr).toContain('aws: It has no H100.');
+});
 
 test('piped, up prints what it understood, and the endpoint alone as its result', async () => {
   const { code, stdout, stderr, calls, cwd } = await up(['-n', 'chat', '--env', 'MODEL=large', '--secret', 'KEY'], {

@@ -1,9 +1,13 @@
 import type { ServiceView } from '../../api/contract.ts';
+import type { Task } from '../../domain/task.ts';
 import type { Upload } from '../../domain/upload-layout.ts';
+import { SvcError } from '../../shared/errors.ts';
 import { checkName } from '../check-name.ts';
 import type { CommandContext } from '../context.ts';
 import { followUntilReady } from '../follow-service.ts';
 import { readServiceFile, type TaskArgs, type TaskBody } from '../task-source.ts';
+import { renderPlan } from '../plan-listing.ts';
+import { planService, refuseEmpty } from '../service-plan.ts';
 import type { Ui } from '../ui.ts';
 
 interface UpArgs extends TaskArgs {
@@ -26,7 +30,8 @@ const createTimeoutMs = 600_000;
 export async function serveUp(args: UpArgs, context: CommandContext): Promise<void> {
   const { ui } = context;
   if (args.name !== undefined) checkName(args.name);
-  const { body, uploads, summary } = await readServiceFile(args.file, args, context);
+  const { task, body, uploads, summary } = await readServiceFile(args.file, args, context);
+  if (!(await agreesToCost(task, args.yes, context))) throw new SvcError('SVC_ABORTED', 'Nothing was put up.');
 
   const created = await create(args, body, uploads, context);
   if (created === undefined) return;
@@ -45,6 +50,16 @@ export async function serveUp(args: UpArgs, context: CommandContext): Promise<vo
   if (args.json) ui.json(service);
   else if (ui.outIsTerminal) showOnTerminal(service, follow, ui);
   else showInPipe(service, follow, ui);
+}
+
+/** What costs money is shown with its price and asked about; what is free is not. */
+async function agreesToCost(task: Task, yes: boolean, context: CommandContext): Promise<boolean> {
+  const { ui } = context;
+  const plan = await planService(task, false, context);
+  await refuseEmpty(plan, task);
+  if (plan.hourlyUsd === 0) return true;
+  for (const line of renderPlan(plan, { all: false, width: ui.sayWidth })) ui.quote(line);
+  return ui.confirm(`Put it up for about ${plan.hourlyUsd.toFixed(2)} $/h?`, yes, true);
 }
 
 /** The service as it begins; undefined when interrupted meanwhile. */

@@ -32,6 +32,32 @@ const up = defineCommand({
   run: async (args, context) => (await import('../commands/serve-up.ts')).serveUp(args, context),
 });
 
+const plan = defineCommand({
+  path: ['serve', 'plan'],
+  summary: 'Show where a service would be put, what that costs, and why there',
+  description:
+    'Nothing is put up, and no place is asked for a machine: whether it has one shows when the service is put up, and then the next best one is ' +
+    'tried. A month is 730 hours.',
+  arguments: { file: { ...taskFile, summary: 'service file (YAML)' } },
+  options: {
+    ...taskOptions,
+    all: { kind: 'flag', short: 'a', summary: 'every machine that there is, with the reason for or against it' },
+    json,
+  },
+  examples: ['svc serve plan service.yaml', 'svc serve plan service.yaml --all'],
+  run: async (args, context) => (await import('../commands/serve-plan.ts')).servePlan(args, context),
+});
+
+const explain = defineCommand({
+  path: ['serve', 'explain'],
+  summary: 'Tell how the machines of a service were found, and what could be had now',
+  description: 'For each replica: the places that were asked, what they said, how long was waited, and which one gave a machine.',
+  arguments: { name: serviceName, id: { kind: 'optional', label: 'ID', summary: 'replica; all when absent' } },
+  options: { all: { kind: 'flag', short: 'a', summary: 'all that could be had now, not only the best' }, json },
+  examples: ['svc serve explain chat', 'svc serve explain chat 2'],
+  run: async (args, context) => (await import('../commands/serve-explain.ts')).serveExplain(args, context),
+});
+
 const status = defineCommand({
   path: ['serve', 'status'],
   summary: 'Show services and their replicas',
@@ -111,4 +137,4 @@ const terminateReplica = defineCommand({
 });
 
 /** `svc serve …` */
-export const serveCommands: readonly Command[] = [up, status, logs, metrics, down, events, terminateReplica];
+export const serveCommands: readonly Command[] = [up, plan, status, explain, logs, metrics, down, events, terminateReplica];

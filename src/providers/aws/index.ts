@@ -53,7 +53,16 @@ export interface AwsProviderOptions {
 /** Amazon Web Services. A machine is an instance of EC2; docs/clouds/aws.md says what else there is and who may do it. */
 export class AwsProvider implements Provider {
   readonly name = 'aws';
-  readonly capabilities = { spot: true, stopResume: true, customImages: true, openPorts: true, multiNode: false, gpus: true };
+  readonly capabilities = {
+    spot: true,
+    stopResume: true,
+    customImages: true,
+    openPorts: true,
+    multiNode: false,
+    gpus: true,
+    diskTiers: true,
+    mountsAnywhere: true,
+  };
   readonly #context: ProviderContext;
   readonly #tables: PriceTables;
   readonly #files: HomeFiles;
@@ -84,7 +93,7 @@ export class AwsProvider implements Provider {
 
   async offers(resources: Resources, { signal, explain = false }: OfferOptions): Promise<OfferList> {
     signal?.throwIfAborted();
-    return awsOffers(resources, this.#tables, await this.#config(), explain);
+    return awsOffers(resources, this.#tables, await this.#config(), explain, this.#context.clock.now());
   }
 
   async create(offer: Offer, spec: MachineSpec, key: string, { signal }: CallOptions): Promise<MachineId> {

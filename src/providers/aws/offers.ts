@@ -1,3 +1,4 @@
+import { catalogNotice } from '../../catalog/catalog-notice.ts';
 import { catalogOffers, type CatalogOffer } from '../../catalog/catalog-offers.ts';
 import type { PriceTables } from '../../catalog/price-tables.ts';
 import type { AwsConfig } from '../../domain/config.ts';
@@ -5,12 +6,13 @@ import type { Resources } from '../../domain/task.ts';
 import type { Offer, OfferList } from '../provider.ts';
 import { chooseImage } from './image-choice.ts';
 
-/** What AWS has for resources, from the tables of prices: AWS itself is not asked. */
+/** What AWS has for resources, from the tables of prices: AWS itself is not asked. `now` is ms, for telling whether the prices are old. */
 export async function awsOffers(
   resources: Resources,
   tables: PriceTables,
   config: Pick<AwsConfig, 'regions'>,
   explain: boolean,
+  now: number,
 ): Promise<OfferList> {
   const table = await tables.table('aws');
   if (table === undefined)
@@ -25,6 +27,7 @@ export async function awsOffers(
   return {
     offers: good,
     whyNone: good.length > 0 ? undefined : (whyNone ?? whyNoImage),
+    notice: catalogNotice(table, now),
     ...(explain ? { rejected: [...without, ...rejected.map(({ offer, why }) => ({ offer: plainOffer(offer), why }))] } : {}),
   };
 }

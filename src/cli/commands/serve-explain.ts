@@ -1,0 +1,41 @@
+import type { RouteReply } from '../../api/contract.ts';
+import { SvcError } from '../../shared/errors.ts';
+import type { CommandContext } from '../context.ts';
+import { renderEvent } from '../event-line.ts';
+import { serviceNotFound } from '../name-patterns.ts';
+import { parseId } from '../parse-id.ts';
+import { renderPlan } from '../plan-listing.ts';
+
+interface ExplainArgs {
+  readonly name: string;
+  readonly id: string | undefined;
+  readonly all: boolean;
+  readonly json: boolean;
+}
+
+/** Planning asks the places what they have, ms. */
+const explainTimeoutMs = 60_000;
+
+/** `svc serve explain`: how machines were found, and what could be had for one more replica. */
+export async function serveExplain({ name, id, all, json }: ExplainArgs, context: CommandContext): Promise<void> {
+  const { ui, connection } = context;
+  const wanted = id === undefined ? undefined : parseId(id, 'replica');
+  const api = await connection.existing();
+  if (api === undefined) throw serviceNotFound(name);
+  const query = { all, ...(wanted !== undefined && { id: wanted }) };
+  const reply = await api.call('explainService', { params: { name }, query, timeoutMs: explainTimeoutMs });
+  if (wanted !== undefined && reply.replicas.length === 0)
+    throw new SvcError('SVC_REPLICA_NOT_FOUND', `Service '${name}' has no replica ${wanted}.`);
+  if (json) ui.json(reply);
+  else for (const line of render(reply, all, context)) ui.print(line);
+}
+
+function render({ replicas, plan }: RouteReply<'explainService'>, all: boolean, { ui }: CommandContext): readonly string[] {
+  const searches = replicas.flatMap(({ id, status, steps }) => [
+    ui.paint('strong', `Replica ${id} (${status})`),
+    ...steps.map((step) => `  ${renderEvent(step, ui)}`),
+    '',
+  ]);
+  if (plan === null) return searches;
+  return [...searches, ui.paint('strong', 'What could be had for one more replica now'), ...renderPlan(plan, { all, width: ui.outWidth })];
+}

@@ -1,0 +1,68 @@
+import type { PlacementPlan, PlannedOffer } from '../provision/placement-plan.ts';
+import { oneLine } from './display-text.ts';
+import { renderTable, type Column } from './table.ts';
+
+/** How a plan is shown. */
+export interface PlanListing {
+  /** Every candidate with the reason for or against it, not only the best ones. */
+  readonly all: boolean;
+  readonly width: number;
+}
+
+/** So many that are not chosen are shown beside those that are. */
+const shownNext = 5;
+
+const usd = (amount: number): string => amount.toFixed(2);
+
+const columns: readonly Column<PlannedOffer>[] = [
+  { title: 'REPLICA', value: ({ replicas }) => ranges(replicas), cutLast: true },
+  { title: 'PLACE', value: placeOf, cutLast: true },
+  { title: 'MACHINE', value: ({ instanceType }) => instanceType, shrinksTo: 14 },
+  { title: 'VCPUS', value: ({ cpus }) => String(cpus), dropOrder: 2 },
+  { title: 'MEM(GB)', value: ({ memoryGb }) => String(Math.round(memoryGb)), dropOrder: 1 },
+  { title: 'GPUS', value: ({ accelerators }) => accelerators ?? '-', dropOrder: 3 },
+  { title: 'SPOT', value: ({ spot }) => (spot ? 'yes' : '-'), dropOrder: 4 },
+  { title: '$/H', value: ({ hourlyUsd }) => usd(hourlyUsd) },
+  { title: '$/MONTH', value: ({ monthlyUsd }) => usd(monthlyUsd) },
+  { title: 'WHY', value: ({ why }) => why, shrinksTo: 12 },
+];
+
+/** A plan as lines: a table, what the replicas cost together, and what is to be known. */
+export function renderPlan(plan: PlacementPlan, { all, width }: PlanListing): readonly string[] {
+  const chosen = plan.offers.filter(({ verdict }) => verdict === 'chosen');
+  const others = plan.offers.filter(({ verdict }) => verdict !== 'chosen');
+  const shown = all ? [...chosen, ...others] : [...chosen, ...others.filter(({ verdict }) => verdict !== 'excluded').slice(0, shownNext)];
+  const hidden = others.length - (shown.length - chosen.length);
+  const table = shown.length === 0 ? [] : renderTable(columns, shown, width);
+  const places = all ? plan.places.flatMap(({ name, why }) => (why === null ? [] : [`${name} takes no part: ${oneLine(why)}`])) : [];
+  return [
+    ...table,
+    ...(hidden > 0 ? [`(${hidden} more; --all shows them)`] : []),
+    ...(chosen.length > 0 ? [renderCost(plan)] : []),
+    ...places,
+    ...plan.notes.map((note) => `Note: ${oneLine(note)}`),
+  ];
+}
+
+/** What the planned replicas cost together. */
+export function renderCost({ replicas, hourlyUsd, monthlyUsd }: PlacementPlan): string {
+  const what = replicas === 1 ? '1 replica' : `${replicas} replicas`;
+  if (hourlyUsd === 0) return `${what}: free, on machines of your own.`;
+  return `${what}: ${usd(hourlyUsd)} $/h, ${usd(monthlyUsd)} $/month (730 hours), without traffic.`;
+}
+
+function placeOf({ provider, region, zone }: PlannedOffer): string {
+  // Names of zones mostly begin with that of their region.
+  return `${provider}/${zone === null ? region : zone.startsWith(region) ? zone : `${region}/${zone}`}`;
+}
+
+/** `1-3,5` */
+function ranges(numbers: readonly number[]): string {
+  const parts: { from: number; to: number }[] = [];
+  for (const number of numbers) {
+    const last = parts.at(-1);
+    if (last !== undefined && last.to === number - 1) last.to = number;
+    else parts.push({ from: number, to: number });
+  }
+  return parts.map(({ from, to }) => (from === to ? String(from) : `${from}-${to}`)).join(',');
+}

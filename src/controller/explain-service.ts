@@ -1,0 +1,62 @@
+import type { RouteReply } from '../api/contract.ts';
+import { isAlive } from '../domain/replica-state.ts';
+import { planPlacement } from '../provision/placement-plan.ts';
+import type { EventRecord, ServiceRecord } from '../store/records.ts';
+import type { DaemonContext } from './daemon-context.ts';
+import { eventView } from './views.ts';
+
+/** Causes of events that belong to the search for a machine: see `recordStep` in `service/replica-launch.ts`. */
+const searchCauses = new Set([
+  'wanted',
+  'launch',
+  'place-refused',
+  'place-gave',
+  'boot-failed',
+  'given-back',
+  'waiting-for-capacity',
+  'machine-up',
+  'provision',
+  'preempted',
+  'machine-lost',
+]);
+
+/** How the machines of a service were found, from its history, and what could be had for one more replica now. */
+export async function explainService(
+  context: DaemonContext,
+  service: ServiceRecord,
+  { id, all }: { readonly id?: number | undefined; readonly all: boolean },
+): Promise<RouteReply<'explainService'>> {
+  const { store, clock } = context;
+  const { name, key } = service;
+  const task = (await store.services.version(name, service.version))?.task;
+  const replicas = await store.replicas.list(name);
+  const events = (await store.events.list({ subject: name, subjectKey: key })).filter(isStepOfSearch);
+  const found = Map.groupBy(events, ({ replicaId }) => replicaId ?? 0);
+  const occupied = replicas.flatMap(({ state, place }) => (isAlive(state) && place !== null ? [place] : []));
+  const plan =
+    task === undefined
+      ? null
+      : await planPlacement({
+          alternatives: task.resources,
+          replicas: 1,
+          places: await context.states(),
+          memory: service.memory.placement,
+          occupied,
+          clock,
+          explain: all,
+        });
+  return {
+    service: name,
+    replicas: replicas
+      .filter((replica) => id === undefined || replica.id === id)
+      .map((replica) => ({
+        id: replica.id,
+        status: replica.state,
+        reason: replica.reason,
+        steps: (found.get(replica.id) ?? []).map(eventView),
+      })),
+    plan,
+  };
+}
+
+const isStepOfSearch = ({ replicaId, cause }: EventRecord): boolean => replicaId !== null && searchCauses.has(cause);

@@ -1,0 +1,68 @@
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { aPlaceableOffer } from '../../../test/support/builders.ts';
+import { kindOf, type Candidate, type PlaceableOffer, type PlacementFacts } from '../placement.ts';
+import { planPlaces, type Verdict } from './plan.ts';
+import { rankCandidates } from './rank.ts';
+import { rememberRefusal } from './refusals.ts';
+
+const candidate = (region: string, hourlyUsd = 1, change: Partial<PlaceableOffer> = {}, alternative = 0): Candidate => ({
+  offer: aPlaceableOffer({ region, hourlyUsd, ...change }),
+  alternative,
+});
+
+function plan(candidates: readonly Candidate[], replicas: number, change: Partial<PlacementFacts> = {}) {
+  const facts: PlacementFacts = { order: 'any', refusals: [], starts: [], occupied: [], now: 0, ...change };
+  return planPlaces(candidates, replicas, facts).map((judged) => [judged.candidate.offer.region, text(judged.verdict)].join(' '));
+}
+
+const text = (verdict: Verdict): string => (verdict.type === 'chosen' ? `chosen ${verdict.replicas.join('+')}` : verdict.type);
+
+test('replicas are spread over what is equally cheap; what is dearer says so', () => {
+  const all = [candidate('dear', 2), candidate('a'), candidate('b')];
+  expect(plan(all, 3)).toEqual(['a chosen 1+3', 'b chosen 2', 'dear dearer']);
+  expect(plan(all, 1)).toEqual(['a chosen 1', 'b equal', 'dear dearer']);
+});
+
+test('what refused, starts slower, or is of a later alternative is told apart', () => {
+  const all = [candidate('full', 0.5), candidate('slow'), candidate('good'), candidate('second', 0.1, {}, 1)];
+  const refusals = rememberRefusal([], all[0]?.offer ?? aPlaceableOffer(), { kind: 'quota', scope: 'zone', reason: 'no' }, 0, 0);
+  const starts = [{ kind: kindOf(candidate('slow').offer), took: [120_000] }];
+  expect(plan(all, 1, { order: 'ordered', refusals, starts })).toEqual([
+    'full refused',
+    'good chosen 1',
+    'slow slower',
+    'second later-alternative',
+  ]);
+});
+
+test('a machine that satisfies two alternatives is shown once', () => {
+  expect(plan([candidate('a', 1, {}, 1), candidate('a', 1, {}, 0)], 1)).toEqual(['a chosen 1']);
+});
+
+test('without anything to choose the plan says of each why', () => {
+  const one = candidate('full');
+  const refusals = rememberRefusal([], one.offer, { kind: 'capacity', scope: 'zone', reason: 'none left' }, 0, 0);
+  expect(plan([one], 2, { refusals })).toEqual(['full refused']);
+  expect(plan([], 2)).toEqual([]);
+});
+
+test('each replica is where the search of a launch would begin, given those before it', () => {
+  const offer = fc
+    .record({ region: fc.constantFrom('a', 'b', 'c'), zone: fc.constantFrom('x', 'y'), hourlyUsd: fc.constantFrom(1, 1, 2) })
+    .map((change) => ({ offer: aPlaceableOffer(change), alternative: 0 }));
+  const unique = fc.uniqueArray(offer, { minLength: 1, maxLength: 6, selector: (one) => kindOf(one.offer) });
+  fc.assert(
+    fc.property(unique, fc.integer({ min: 1, max: 6 }), (candidates, replicas) => {
+      const facts: PlacementFacts = { order: 'any', refusals: [], starts: [], occupied: [], now: 0 };
+      const judged = planPlaces(candidates, replicas, facts);
+      const occupied: PlaceableOffer[] = [];
+      for (let replica = 1; replica <= replicas; replica += 1) {
+        const expected = rankCandidates(candidates, { ...facts, occupied })[0];
+        const actual = judged.find(({ verdict }) => verdict.type === 'chosen' && verdict.replicas.includes(replica));
+        expect(actual?.candidate).toBe(expected);
+        if (expected !== undefined) occupied.push(expected.offer);
+      }
+    }),
+  );
+});
