@@ -44,7 +44,15 @@ const destroyTimeoutMs = 120_000;
 /** Machines of one's own, reached over SSH: each host of a pool is a zone, and machines are folders there whose programs are kept apart. */
 export class SshProvider implements Provider {
   readonly name = 'ssh';
-  readonly capabilities = { spot: false, stopResume: false, customImages: false, openPorts: true, multiNode: false, gpus: true };
+  readonly capabilities = {
+    spot: false,
+    stopResume: false,
+    customImages: false,
+    openPorts: true,
+    multiNode: false,
+    gpus: true,
+    mountsAnywhere: true,
+  };
   readonly #context: ProviderContext;
   readonly #index: MachineIndex;
   readonly #open: OpenRemote;

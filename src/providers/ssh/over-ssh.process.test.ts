@@ -1,0 +1,119 @@
+import { rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { aMachineSpec, someResources } from '../../../test/support/builders.ts';
+import { expectNoLeaks, killProcessesOf } from '../../../test/support/leaks.ts';
+import { startLoopbackHost, whyNoSshHosts, type LoopbackHost } from '../../../test/support/ssh-hosts.ts';
+import { openSshPlace, pretendReboot, type SshPlace } from '../../../test/support/ssh-place.ts';
+import { withTempHome } from '../../../test/support/temp-home.ts';
+import { waitFor } from '../../../test/support/wait-for.ts';
+import { jobLogPath, jobStatus, startJob } from '../../provision/job.ts';
+import { dialReplica } from '../../shared/dial.ts';
+import { providerCases } from '../conformance.ts';
+
+type World = SshPlace & { readonly host: LoopbackHost; readonly dir: string };
+
+/** A home and a host that it reaches with the system's ssh, by an sshd of the test's own on loopback. */
+async function withHost(use: (world: World) => Promise<void>): Promise<void> {
+  await withTempHome(async (dir) => {
+    const host = await startLoopbackHost(join(dir, 'h'), '127.0.0.1');
+    const place = openSshPlace({ home: join(dir, 'svc'), hosts: [host.entry], open: undefined });
+    try {
+      await use({ ...place, host, dir });
+      for (const { id } of await place.open().list({}, {})) await place.provider.destroy(id, {});
+      await expectNoLeaks(host.home);
+    } finally {
+      await host.stop();
+      // The connections that ssh keeps for an hour.
+      await killProcessesOf(dir);
+    }
+  });
+}
+
+const skips = whyNoSshHosts === undefined ? '' : ` (${whyNoSshHosts})`;
+
+test.skipIf(skips !== '').concurrent.for(providerCases)(`over SSH: $name${skips}`, { timeout: 60_000 }, async ({ run }) => {
+  await withHost(async (world) => {
+    const fixture = {
+      provider: world.provider,
+      other: world.open(),
+      resources: someResources(),
+      // A host that the pool has no more makes nothing new; what it has is still found.
+      refuse: () => Promise.resolve(world.setHosts([])),
+      preemptAll: () => Promise.resolve(pretendReboot(world.host.home)),
+      untilRunning: () => Promise.resolve(),
+    };
+    await expect(run(fixture)).resolves.toBeUndefined();
+    world.setHosts([world.host.entry]);
+  });
+});
+
+const echoServer = `require('net').createServer({ allowHalfOpen: true }, (s) => s.pipe(s)).listen(80)`;
+
+test.skipIf(skips !== '')(`a replica serves through SSH, and goes on while the host is cut off${skips}`, { timeout: 120_000 }, async () => {
+  await withHost(async ({ provider, create, host }) => {
+    const id = await create('a');
+    const remote = provider.remote(id);
+    await startJob(remote, 'main', {
+      run: `exec "$NODE" -e "${echoServer}"`,
+      env: { NODE: process.execPath },
+      workdir: `${remote.baseDir}/workdir`,
+    });
+    const address = await remote.address(80);
+    expect(address).toMatchObject({ kind: 'unix', port: 80 });
+    const echo = async (): Promise<string | undefined> => {
+      try {
+        const socket = await dialReplica(address, { timeoutMs: 5_000 });
+        socket.end('over');
+        const chunks: Buffer[] = [];
+        for await (const chunk of socket) chunks.push(chunk);
+        return chunks.length === 0 ? undefined : Buffer.concat(chunks).toString();
+      } catch {
+        return undefined;
+      }
+    };
+    expect(await waitFor('an answer', echo, { describe: () => remote.readFile(jobLogPath(remote, 'main')) })).toBe('over');
+    await host.stop();
+    expect((await provider.inspect([id], {})).get(id)).toEqual({ state: 'running' });
+    await expect(provider.list({ 'svc-key': 'a' }, {})).rejects.toMatchObject({ code: 'SVC_SSH' });
+    await host.start();
+    expect(await waitFor('another answer', echo, { timeoutMs: 60_000 })).toBe('over');
+    await waitFor('the host to be asked again', async () => (await provider.list({ 'svc-key': 'a' }, {}).catch(() => [])).length === 1);
+    expect((await jobStatus(remote, 'main')).phase).toBe('run');
+  });
+});
+
+test.skipIf(skips !== '')(`a key that is not let in, or is not there, is told with what to do${skips}`, async () => {
+  await withHost(async ({ provider, open, host, dir, offers }) => {
+    expect((await offers()).offers).toHaveLength(1);
+    await host.stop();
+    await killProcessesOf(join(dir, 'svc'));
+    rmSync(join(dir, 'h/authorized'));
+    await host.start();
+    const refused = await waitFor('the refusal', async () => {
+      const { enabled, details, remedies } = await open().check({});
+      return enabled ? undefined : [details[0]?.[1], ...remedies].join('; ');
+    });
+    expect(refused).toMatch(/does not let .* in with .*user-key; lab\/127\.0\.0\.1: Put the public key into ~\/\.ssh\/authorized_keys/);
+    rmSync(join(dir, 'h/user-key'));
+    const [, text] = (await open().check({})).details[0] ?? [];
+    expect(text).toMatch(/The key .*user-key for 127\.0\.0\.1 of the pool lab does not exist/);
+    // A host that cannot be worked on refuses as one without room: others can be asked at once.
+    const offer = {
+      provider: 'ssh',
+      region: 'lab',
+      zone: '127.0.0.1',
+      instanceType: 'shared host',
+      cpus: 1,
+      memoryGb: 1,
+      accelerator: undefined,
+      spot: false,
+      hourlyUsd: 0,
+    };
+    await expect(provider.create(offer, aMachineSpec(), 'a', {})).rejects.toMatchObject({
+      code: 'SVC_CAPACITY',
+      refusal: 'capacity',
+      scope: 'zone',
+    });
+  });
+});

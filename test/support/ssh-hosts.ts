@@ -1,0 +1,119 @@
+import { spawn, spawnSync, type ChildProcess } from 'node:child_process';
+import { copyFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { userInfo } from 'node:os';
+import { join } from 'node:path';
+import type { SshHost } from '../../src/domain/ssh-pool.ts';
+import { waitFor } from './wait-for.ts';
+
+/** Where Debian and most others have it; it is not in an ordinary user's PATH. */
+const sshdPath = '/usr/sbin/sshd';
+
+/** Why hosts cannot be played here; undefined when they can. */
+export const whyNoSshHosts = existsSync(sshdPath) ? undefined : 'openssh-server is not installed';
+
+/** A host on loopback: an sshd of its own, which logs in the very user of the test with another home folder. */
+export interface LoopbackHost {
+  readonly entry: SshHost;
+  /** What programs there find as $HOME. */
+  readonly home: string;
+  /** Ends the sshd with its connections; programs that were started there go on. */
+  readonly stop: () => Promise<void>;
+  readonly start: () => Promise<void>;
+  /** What sshd said. */
+  readonly log: () => string;
+}
+
+/** How a host is to be. */
+export interface LoopbackHostOptions {
+  /** The only commands there are besides the shell's own; default: all of this computer. */
+  readonly tools?: readonly string[];
+  /** Lines for sshd_config. */
+  readonly config?: readonly string[];
+  /** Commands of the host's own, by name: shell scripts. */
+  readonly programs?: Readonly<Record<string, string>>;
+}
+
+async function freePort(address: string): Promise<number> {
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(0, address, resolve));
+  const bound = server.address();
+  await new Promise((resolve) => server.close(resolve));
+  return typeof bound === 'object' && bound !== null ? bound.port : 0;
+}
+
+function keygen(path: string): void {
+  const { status, stderr } = spawnSync('ssh-keygen', ['-q', '-t', 'ed25519', '-N', '', '-f', path], { encoding: 'utf8' });
+  if (status !== 0) throw new Error(stderr);
+}
+
+/** Starts a host in a folder of its own. `address`: one of 127.0.0.0/8. */
+export async function startLoopbackHost(dir: string, address: string, options: LoopbackHostOptions = {}): Promise<LoopbackHost> {
+  const home = join(dir, 'home');
+  const bin = join(dir, 'bin');
+  mkdirSync(home, { recursive: true, mode: 0o700 });
+  mkdirSync(bin);
+  // Where it parts with its rights as root; made at boot where sshd is a service.
+  if (process.getuid?.() === 0) mkdirSync('/run/sshd', { recursive: true });
+  const hostKey = join(dir, 'host-key');
+  const identityFile = join(dir, 'user-key');
+  keygen(hostKey);
+  keygen(identityFile);
+  copyFileSync(`${identityFile}.pub`, join(dir, 'authorized'));
+  for (const name of options.tools ?? [])
+    writeFileSync(join(bin, name), `#!/bin/sh\nPATH=/usr/local/bin:/usr/bin:/bin:/usr/sbin exec ${name} "$@"\n`, { mode: 0o755 });
+  for (const [name, script] of Object.entries(options.programs ?? {}))
+    writeFileSync(join(bin, name), `#!/bin/sh\n${script}\n`, { mode: 0o755 });
+  const path = options.tools === undefined ? `${bin}:/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin` : bin;
+  const port = await freePort(address);
+  const config = join(dir, 'sshd_config');
+  const lines = [
+    `ListenAddress ${address}:${port}`,
+    `HostKey ${hostKey}`,
+    `AuthorizedKeysFile ${join(dir, 'authorized')}`,
+    `PidFile ${join(dir, 'sshd.pid')}`,
+    'StrictModes no',
+    'UsePAM no',
+    'PasswordAuthentication no',
+    'KbdInteractiveAuthentication no',
+    'PermitRootLogin prohibit-password',
+    'AllowStreamLocalForwarding yes',
+    'MaxStartups 100',
+    `SetEnv HOME=${home} PATH=${path}`,
+    'Subsystem sftp internal-sftp',
+    ...(options.config ?? []),
+    '',
+  ];
+  writeFileSync(config, lines.join('\n'));
+  const log = join(dir, 'sshd.log');
+  writeFileSync(log, '');
+  let sshd: ChildProcess | undefined;
+  const children = (): readonly number[] =>
+    sshd?.pid === undefined
+      ? []
+      : spawnSync('ps', ['-o', 'pid=', '--ppid', String(sshd.pid)], { encoding: 'utf8' })
+          .stdout.split('\n')
+          .flatMap((line) => (line.trim() === '' ? [] : [Number(line)]));
+  const host: LoopbackHost = {
+    home,
+    entry: { host: address, user: userInfo().username, port, identityFile, proxyJump: undefined, hourlyUsd: 0 },
+    log: () => readFileSync(log, 'utf8'),
+    async start() {
+      sshd = spawn(sshdPath, ['-D', '-f', config, '-E', log], { stdio: 'ignore' });
+      await waitFor('sshd', () => readFileSync(log, 'utf8').includes(`Server listening on ${address}`), { describe: host.log });
+    },
+    async stop() {
+      const running = sshd;
+      if (running === undefined) return;
+      const ended = new Promise((resolve) => running.once('exit', resolve));
+      // Connections are processes of their own.
+      for (const pid of children()) process.kill(pid, 'SIGKILL');
+      running.kill('SIGKILL');
+      await ended;
+      sshd = undefined;
+      writeFileSync(log, '');
+    },
+  };
+  await host.start();
+  return host;
+}
