@@ -2,6 +2,7 @@ import { rm } from 'node:fs/promises';
 import { generateName, nameProblem } from '../domain/names.ts';
 import type { Task } from '../domain/task.ts';
 import { collectOffers } from '../provision/offers.ts';
+import { refuseMountsAnywhere } from '../provision/mounts-anywhere.ts';
 import { refuseSharedPorts } from '../provision/replica-ports.ts';
 import { SvcError } from '../shared/errors.ts';
 import { servicePaths } from '../shared/paths.ts';
@@ -53,9 +54,11 @@ export async function createService(context: DaemonContext, request: ServiceRequ
   await checkTlsFiles(task, request, context.clock.now());
   const places = await context.states();
   const candidates = await collectOffers(task.resources, places, { clock: context.clock });
-  refuseSharedPorts(
+  const used = places.filter(({ name }) => candidates.some(({ offer }) => offer.provider === name));
+  refuseSharedPorts(task, used);
+  refuseMountsAnywhere(
     task,
-    places.filter(({ name }) => candidates.some(({ offer }) => offer.provider === name)),
+    used.flatMap(({ provider }) => provider ?? []),
   );
 
   const key = randomHex(8);

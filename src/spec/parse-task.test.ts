@@ -280,6 +280,14 @@ file_mounts:
   ]);
 });
 
+test('a copy of a local path needs no bucket, and has one source', () => {
+  const [mount] = parseText('file_mounts:\n  ./a: {source: ./data, mode: COPY, name: mine}\n').fileMounts;
+  expect(mount?.source).toEqual({ kind: 'path', path: '/project/data' });
+  expect(refusalOf('file_mounts:\n  ./a: {source: [./b, ./c], mode: COPY}\n').problems[0]).toMatchObject({
+    message: expect.stringContaining('a copy has one source'),
+  });
+});
+
 test('a file of more than 1 MiB is refused', () => {
   expect(refusalOf(`run: ${'x'.repeat(1_048_577)}`)).toMatchObject({
     code: 'SVC_FILE_TOO_BIG',

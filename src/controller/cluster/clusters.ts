@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs';
 import { mkdir, rename, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { generateName, nameProblem } from '../../domain/names.ts';
+import { refuseMountsAnywhere } from '../../provision/mounts-anywhere.ts';
 import { collectOffers } from '../../provision/offers.ts';
 import { SvcError } from '../../shared/errors.ts';
 import { randomHex } from '../../shared/random-hex.ts';
@@ -102,7 +103,11 @@ export class Clusters {
     const name = request.cluster ?? generateName(this.#context.random);
     const problem = nameProblem(name);
     if (problem !== undefined) throw new SvcError('SVC_BAD_NAME', problem);
-    if (existing === undefined) await collectOffers(task.resources, await this.#context.states(), { clock });
+    const used =
+      existing === undefined
+        ? (await collectOffers(task.resources, await this.#context.states(), { clock })).map(({ offer }) => offer.provider)
+        : [existing.place?.provider ?? []].flat();
+    refuseMountsAnywhere(task, await Promise.all([...new Set(used)].map((place) => this.#context.provider(place))));
     const staging = join(paths.clustersDir, `.new-${randomHex(8)}`);
     await mkdir(staging, { recursive: true, mode: 0o700 });
     try {

@@ -75,6 +75,12 @@ function readBucket(fields: MountFields, path: Path, base: PathBase, report: Rep
   const mode = modes[fields.mode ?? 'mount'];
   const { source } = fields;
   if (typeof source === 'string' && schemeOf(source) !== undefined) return readSource(source, mode, [...path, 'source'], base, report);
+  // Copied to the machine straight away, without a bucket that one would have to name.
+  if (typeof source === 'string' && mode === 'COPY') return { kind: 'path', path: expandPath(source, base) };
+  if (source !== undefined && mode === 'COPY') {
+    report.at([...path, 'source'], 'a copy has one source', 'Give each path a mount of its own.');
+    return undefined;
+  }
   if (fields.name === undefined) {
     const message =
       source === undefined ? 'needs a source, or the name of a bucket' : 'needs the name of the bucket that the source is put into';
