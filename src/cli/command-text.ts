@@ -2,7 +2,8 @@ import { stripVTControlCharacters } from 'node:util';
 import { displayWidth } from './display-text.ts';
 
 /** `svc` as our own texts name it, where one of its words follows; not in a path, and not where it is only spoken of. */
-const commandStart = /(?<![\w/.-])svc (?=(?:serve|controller|status|launch|exec|logs|down|check|completion|help)\b|\[|--?[a-z])/g;
+const commandStart =
+  /(?<![\w/.-])svc (?=(?:serve|controller|catalog|status|launch|exec|logs|down|check|offers|completion|help)\b|\[|--?[a-z])/g;
 
 /** The words of a command, up to the end of its sentence or of what encloses it. */
 const wholeCommand = new RegExp(`${commandStart.source}.*?(?=[;,()\`]|[.:?](?: |$)|$)`, 'g');

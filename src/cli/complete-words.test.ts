@@ -7,8 +7,20 @@ const complete = (...words: readonly string[]): Completion => completeWords(word
 const values = (...words: readonly string[]): readonly string[] => complete(...words).candidates.map(({ value }) => value);
 
 test('commands come in the order of help, without the hidden one', () => {
-  expect(values('')).toEqual(['serve', 'controller', 'status', 'launch', 'exec', 'logs', 'down', 'check', 'completion']);
-  expect(values('c')).toEqual(['controller', 'check', 'completion']);
+  expect(values('')).toEqual([
+    'serve',
+    'controller',
+    'catalog',
+    'status',
+    'launch',
+    'exec',
+    'logs',
+    'down',
+    'check',
+    'offers',
+    'completion',
+  ]);
+  expect(values('c')).toEqual(['controller', 'catalog', 'check', 'completion']);
   expect(values('serve', 't')).toEqual(['terminate-replica']);
 });
 
