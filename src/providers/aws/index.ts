@@ -1,4 +1,5 @@
 import { PriceTables } from '../../catalog/price-tables.ts';
+import type { BucketPlace } from '../../domain/bucket-place.ts';
 import type { AwsConfig } from '../../domain/config.ts';
 import type { Resources } from '../../domain/task.ts';
 import type { Remote } from '../../remote/remote.ts';
@@ -94,6 +95,10 @@ export class AwsProvider implements Provider {
   async offers(resources: Resources, { signal, explain = false }: OfferOptions): Promise<OfferList> {
     signal?.throwIfAborted();
     return awsOffers(resources, this.#tables, await this.#config(), explain, this.#context.clock.now());
+  }
+
+  async bucketPlace(region: string): Promise<BucketPlace> {
+    return { kind: 's3', region, profile: (await this.#config()).profile };
   }
 
   async create(offer: Offer, spec: MachineSpec, key: string, { signal }: CallOptions): Promise<MachineId> {
