@@ -1,4 +1,4 @@
-import { whyNot, withDefaultSize, type MatchableOffer, type PlaceAbilities } from '../domain/offer-match.ts';
+import { whyNot, withDefaultSize, type MatchableOffer } from '../domain/offer-match.ts';
 import type { Resources } from '../domain/task.ts';
 import type { DiskPrices } from './disk-prices.ts';
 import type { InstanceType, PriceTable, RegionPrice } from './price-table.ts';
@@ -23,7 +23,6 @@ export interface CatalogOfferOptions {
   readonly regions?: readonly string[] | undefined;
   /** What the disk that was asked for adds. */
   readonly disks: DiskPrices;
-  readonly abilities?: PlaceAbilities;
   /** Spot prices that are newer than the table's, by zone: [] when there is none there, undefined to use the table's. */
   readonly spotPrices?: (type: string, region: string) => readonly { readonly zone: string; readonly usd: number }[] | undefined;
   /** Also tell of what does not satisfy, and why. */
@@ -47,7 +46,7 @@ export function catalogOffers(table: PriceTable, asked: Resources, options: Cata
         const complete = { ...offer, hourlyUsd: (offer.hourlyUsd ?? 0) + diskUsd(price.region) };
         const why = outside
           ? `is in ${price.region}, which is not among the regions to use`
-          : (whyNot(resources, offer.hourlyUsd === undefined ? offer : complete, options.abilities) ??
+          : (whyNot(resources, offer.hourlyUsd === undefined ? offer : complete) ??
             (offer.hourlyUsd === undefined ? 'has no known price' : undefined));
         if (why === undefined) offers.push(complete);
         else if (options.explain === true) rejected.push({ offer: complete, why });
