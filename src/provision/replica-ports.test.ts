@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { aServiceSpec, aTask } from '../../test/support/builders.ts';
 import { goodCheck } from '../../test/support/places.ts';
 import type { PlaceState } from './places.ts';
-import { refuseSharedPorts } from './replica-ports.ts';
+import { followsPort, refuseSharedPorts, servedPorts } from './replica-ports.ts';
 
 const sharedPorts = 'this computer cannot isolate them (unshare: Operation not permitted)';
 const place = (check: Partial<PlaceState['check']>): readonly PlaceState[] => [
@@ -29,4 +29,11 @@ test.for<readonly [string, () => void]>([
   ['for what is no service', () => refuseSharedPorts(aTask({ service: undefined }), crowded)],
 ])('nothing is refused %s', ([, check]) => {
   expect(check).not.toThrow();
+});
+
+test('a machine serves the port of the service and what its resources open, and is told whether the program takes any port', () => {
+  expect(servedPorts(aTask(), { ports: [8080, 9090] })).toEqual([8080, 9090]);
+  expect(servedPorts(aTask(), undefined)).toEqual([8080]);
+  expect(servedPorts(aTask({ service: undefined }), { ports: [22] })).toEqual([22]);
+  expect([followsPort(aTask()), followsPort(aTask({ run: 'serve -p $SVC_REPLICA_PORT' }))]).toEqual([false, true]);
 });

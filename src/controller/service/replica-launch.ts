@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 import { kindOf } from '../../domain/placement.ts';
-import type { Resources } from '../../domain/task.ts';
+import type { Resources, Task } from '../../domain/task.ts';
 import type { MachineSpec, Offer } from '../../providers/provider.ts';
 import { obtainMachine, type GivenMachine } from '../../provision/acquire-machine.ts';
 import { bootstrap } from '../../provision/bootstrap.ts';
@@ -8,6 +8,7 @@ import { taskEnvironment } from '../../provision/environment.ts';
 import { fileMounts } from '../../provision/file-mounts.ts';
 import { giveBack, placeName } from '../../provision/machine.ts';
 import { describeOffer } from '../../provision/offers.ts';
+import { followsPort, servedPorts } from '../../provision/replica-ports.ts';
 import { fileProvisionLog, type ProvisionLog } from '../../provision/provision-log.ts';
 import { describeStep, type SearchStep } from '../../provision/search-steps.ts';
 import { isoTime } from '../../shared/clock.ts';
@@ -67,14 +68,15 @@ const unknownPlace = { provider: '?', region: '?' };
 async function machineFor(context: ServiceContext, handle: ReplicaHandle, log: ProvisionLog, signal: AbortSignal): Promise<GivenMachine> {
   const { record } = handle;
   const found = await machineFromBefore(context, record, log, signal);
-  const { resources } = await context.task(record.version);
+  const task = await context.task(record.version);
+  const { resources } = task;
   return obtainMachine(
     {
       alternatives: resources,
       places: () => context.states(),
       history: context.history,
       occupied: () => context.occupied(),
-      spec: ({ alternative }) => machineSpec(context, record.id, resources.choices[alternative]),
+      spec: ({ alternative }) => machineSpec(context, record.id, task, resources.choices[alternative]),
       key: record.key,
       clock: context.clock,
       background: context.background,
@@ -111,7 +113,7 @@ async function machineFromBefore(
 }
 
 /** What is wanted of the machine of a replica, as far as the alternative that it is for says. */
-function machineSpec(context: ServiceContext, replicaId: number, resources: Resources | undefined): MachineSpec {
+function machineSpec(context: ServiceContext, replicaId: number, task: Task, resources: Resources | undefined): MachineSpec {
   return {
     tags: {
       'svc-service': context.name,
@@ -119,7 +121,8 @@ function machineSpec(context: ServiceContext, replicaId: number, resources: Reso
       ...(context.host !== undefined && { 'svc-owner': context.host.key }),
     },
     labels: resources?.labels ?? {},
-    ports: resources?.ports ?? [],
+    ports: servedPorts(task, resources),
+    followsPort: followsPort(task),
     clients: context.host?.addresses ?? [],
     diskSizeGb: resources?.diskSizeGb ?? 0,
     diskTier: resources?.diskTier,
