@@ -286,6 +286,22 @@ describe('a replica that hangs', () => {
     );
   });
 
+  test('no more of an upload taken: 504', async () => {
+    await alone(
+      rawReplica((socket) => socket.pause()),
+      async (balancer) => {
+        const size = 50_000_000;
+        const client = new RawClient(balancer.port).send(`POST / HTTP/1.1\r\nHost: h\r\nContent-Length: ${size}\r\n\r\n`);
+        client.socket.write(Buffer.alloc(size));
+        await client.until(/^HTTP\/1\.1 504 [^]* took no more of the request for 3 s [^]*"code":"first_byte_timeout"/);
+        client.destroy();
+        expect(await balancer.accessLog(1)).toMatchObject([{ status: 504, outcome: 'unavailable' }]);
+        await balancer.link.idle();
+      },
+      { idleTimeoutMs: 3_000 },
+    );
+  });
+
   test('silence in the middle of a response: abort', async () => {
     await alone(
       scriptedReplica('HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc'),

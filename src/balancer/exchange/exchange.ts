@@ -119,7 +119,8 @@ export class Exchange implements ReplicaStreamUser, StayListener {
       this.clientGone();
       this.#client.exchangeBroken();
     } else if (this.#phase !== 'relaying' && !this.isRequestRead && !this.#upload.isBlocked) this.#answer(own.requestTimeout);
-    else if (this.#phase === 'sent' && this.#context.deadlines.now < this.#answerDueAt) this.#leaveWhenStalled(this.#attempt?.replica);
+    else if (this.#phase === 'sent' && this.isRequestRead && this.#context.deadlines.now < this.#answerDueAt)
+      this.#leaveWhenStalled(this.#attempt?.replica);
     else this.#replicaSilent();
   }
 
@@ -307,7 +308,8 @@ export class Exchange implements ReplicaStreamUser, StayListener {
   #replicaSilent(): void {
     if (this.#attempt !== undefined) blame(this.#context, this.#attempt.replica, 'timeout');
     noteFailedTry(this.#record, 'timeout');
-    this.#answer(own.firstByteTimeout(this.#context.config));
+    const { config } = this.#context;
+    this.#answer(this.isRequestRead ? own.firstByteTimeout(config) : own.uploadTimeout(config));
   }
 
   #replicaBroke(fault: Fault): void {

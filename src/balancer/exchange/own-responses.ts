@@ -63,6 +63,13 @@ export function firstByteTimeout(config: BalancerConfig): OwnResponse {
   return { status: 504, code: 'first_byte_timeout', message };
 }
 
+/** A replica took the beginning of the request, and then no more of it. */
+export function uploadTimeout(config: BalancerConfig): OwnResponse {
+  const seconds = config.idleTimeoutMs / 1_000;
+  const message = `A replica of service ${config.service} took no more of the request for ${seconds} s (load_balancer.idle_timeout).`;
+  return { status: 504, code: 'first_byte_timeout', message };
+}
+
 /** A bug of ours met this request. */
 export const internalError: OwnResponse = {
   status: 500,
