@@ -1,9 +1,11 @@
 import type { Resources } from '../../domain/task.ts';
 import type { Remote } from '../../remote/remote.ts';
+import { effectiveConfig } from '../../remote/ssh/effective-config.ts';
 import { SvcError, messageOf } from '../../shared/errors.ts';
 import { PlaceRefusal } from '../place-refusal.ts';
 import type {
   CallOptions,
+  ControllerTarget,
   ListedMachine,
   MachineId,
   MachineSpec,
@@ -11,6 +13,7 @@ import type {
   Offer,
   OfferList,
   OfferOptions,
+  PortableCredentials,
   Provider,
   ProviderCheck,
 } from '../provider.ts';
@@ -26,6 +29,7 @@ import { MachineIndex } from './machine-index.ts';
 import type { MachineRecord } from './machine-record.ts';
 import { sshOffers, type OfferingHost } from './offers.ts';
 import { goneRemote, machineRemote, type OpenRemote } from './remotes.ts';
+import { portablePools } from './portable-credentials.ts';
 import { openSshRemotes } from './ssh-remotes.ts';
 
 /** Offers are wanted soon: hosts that have not answered by then, ms, are left out of this search. */
@@ -172,6 +176,10 @@ export class SshProvider implements Provider {
     return Promise.resolve();
   }
 
+  async credentials(target: ControllerTarget): Promise<PortableCredentials | undefined> {
+    return portablePools(await this.#hosts.pools(), target, this.#context.clock);
+  }
+
   /** A machine of this name that another host was asked for: one key never gives two, wherever it is asked. */
   async #madeElsewhere(name: string, offer: Offer): Promise<MachineId | undefined> {
     const others = this.#index
@@ -192,6 +200,8 @@ export class SshProvider implements Provider {
     try {
       const state = await host.look();
       const record = state.machines.find(({ name }) => name === place.name);
+      // What a controller has is on its disk: it goes on after the host was started anew, while programs of replicas are gone.
+      if (record?.tags['svc-controller'] !== undefined) return { state: 'running', host: await this.#publicHost(host) };
       if (record !== undefined) return record.bootId === state.bootId ? { state: 'running' } : { state: 'gone', reason: 'preempted' };
       const { askedAt, record: made } = this.#index.get(place.pool, place.host, place.name) ?? {};
       // One whose answer was lost may still be in the making.
@@ -200,6 +210,11 @@ export class SshProvider implements Provider {
       // Programs go on without us: a host that is cut off for a minute has lost nothing.
       return (host.awayMs ?? 0) < lostAfterMs ? { state: 'running' } : { state: 'gone', reason: 'unknown' };
     }
+  }
+
+  /** Where others reach a host's ports. */
+  async #publicHost({ host }: Host): Promise<string> {
+    return (await effectiveConfig(host.host, this.#context.clock))?.hostName ?? host.host;
   }
 
   async #listHost(host: Host, tags: Readonly<Record<string, string>>, mayHave: boolean): Promise<readonly ListedMachine[]> {
