@@ -53,6 +53,30 @@ export default defineConfig({
         },
       },
       {
+        // Machines with a real sshd, made by test/testbed/hosts: as root only.
+        test: {
+          name: 'hosts',
+          include: ['test/hosts/**/*.test.ts'],
+          pool: 'forks',
+          testTimeout: 120_000,
+          hookTimeout: 60_000,
+          maxWorkers: 1,
+          fileParallelism: false,
+          sequence: { groupOrder: 4 },
+        },
+      },
+      {
+        // With somebody's own account at a real cloud: costs money, and is never run unasked.
+        test: {
+          name: 'live',
+          include: ['test/live/**/*.test.ts'],
+          pool: 'forks',
+          maxWorkers: 1,
+          fileParallelism: false,
+          sequence: { groupOrder: 5 },
+        },
+      },
+      {
         // Minutes of load before replicas that misbehave. One file at a time: figures are taken.
         test: {
           name: 'faults',

@@ -1,0 +1,66 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { LaunchedInstance, MachineAddresses, MachineHost } from '../../fakes/aws/machine-host.ts';
+import type { HostOptions, TestHost, TestHosts } from './test-hosts.ts';
+
+/** What an emulated cloud's instances are like as machines of the testbed. */
+export interface InstanceHostOptions {
+  /** For all instances of a region, such as how far away it is. */
+  readonly optionsOf?: (instance: LaunchedInstance) => HostOptions;
+}
+
+/** Lets the instances of an emulated cloud be machines of a testbed: `hosts` must outlive it. */
+export class InstanceHost implements MachineHost {
+  /** By instance id; those that were terminated are gone. */
+  readonly machines = new Map<string, TestHost>();
+  readonly #hosts: TestHosts;
+  readonly #options: InstanceHostOptions;
+
+  constructor(hosts: TestHosts, options: InstanceHostOptions = {}) {
+    this.#hosts = hosts;
+    this.#options = options;
+  }
+
+  async launch(instance: LaunchedInstance): Promise<MachineAddresses> {
+    const files = mkdtempSync(join(tmpdir(), 'svc-instance-'));
+    try {
+      const { keyPublic, userData } = instance;
+      const key = join(files, 'key.pub');
+      const program = join(files, 'user-data');
+      if (keyPublic !== undefined) writeFileSync(key, `${keyPublic.trim()}\n`);
+      if (userData !== undefined) writeFileSync(program, userData);
+      const host = await this.#hosts.up(instance.id.toLowerCase(), {
+        ...this.#options.optionsOf?.(instance),
+        ...(keyPublic === undefined ? {} : { keys: [key] }),
+        ...(userData === undefined ? {} : { userData: program }),
+      });
+      this.machines.set(instance.id, host);
+      return addressesOf(host);
+    } finally {
+      rmSync(files, { recursive: true, force: true });
+    }
+  }
+
+  async stop(id: string): Promise<void> {
+    await this.machines.get(id)?.kill();
+  }
+
+  async start(id: string): Promise<MachineAddresses> {
+    const host = this.machines.get(id);
+    if (host === undefined) throw new Error(`there is no machine for the instance ${id}`);
+    await host.start();
+    return addressesOf(host);
+  }
+
+  async terminate(id: string): Promise<void> {
+    const host = this.machines.get(id);
+    this.machines.delete(id);
+    await host?.down();
+  }
+}
+
+/** The testbed has one network: both addresses are the same. */
+function addressesOf({ ip }: TestHost): MachineAddresses {
+  return { publicIp: ip, privateIp: ip };
+}
