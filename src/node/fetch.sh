@@ -11,8 +11,6 @@
 
 set -u
 umask 077
-PATH=$PATH:/usr/local/bin:/usr/bin:/bin
-export PATH
 
 dir=$1 target=$2 merge=$3 id=$4
 objects=$dir/objects
@@ -114,6 +112,8 @@ bring() {
       continue
     fi
     case $reason in *'No space left'* | *'writing body'* | *'writing output'* | *'Disk quota'*) fail 4 "There is no space left for $target." ;; esac
+    # Refused for good, as when the address has expired: a fresh one may do.
+    case $reason in *'error: 4'* | *'exit code 8') attempt=$attempts ;; esac
     [ "$attempt" -lt "$attempts" ] || fail 5 "An object of $size bytes could not be downloaded: ${reason:-it came only in part}"
     sleep "$attempt"
     attempt=$((attempt + 1))
@@ -131,7 +131,7 @@ stop_earlier() {
   [ -f "$dir/pid" ] || return 0
   for entry in /proc/[0-9]*; do
     [ "${entry#/proc/}" != "$$" ] || continue
-    case $(tr '\0' ' ' <"$entry/cmdline" 2>/dev/null) in
+    case $({ tr '\0' ' ' <"$entry/cmdline"; } 2>/dev/null) in
       *"fetch.sh $dir "* | *"$objects/"*) kill -9 "${entry#/proc/}" 2>/dev/null ;;
     esac
   done
@@ -189,6 +189,8 @@ fi
 stop_earlier
 rm -f "$dir"/list.* "$dir/done"
 printf '%s' "$$" >"$dir/pid"
+# Not when it is killed: then workers may be left.
+trap 'rm -f "$dir/pid"' EXIT
 
 count=0 is_remote=
 for number in 1 2 3 4; do : >"$dir/list.$number"; done
@@ -233,4 +235,4 @@ else
 fi
 printf '%s' "$id" >"$dir/done"
 remove "$stage"
-rm -rf "$objects" "$dir/assemble" "$dir/pid"
+rm -rf "$objects" "$dir/assemble"

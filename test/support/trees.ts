@@ -1,5 +1,6 @@
 import { chmodSync, lstatSync, mkdirSync, readdirSync, readFileSync, readlinkSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { fingerprint } from '../../src/shared/fingerprint.ts';
 
 /** What a test wants in a folder, by path: a file's text, a link with its target, a folder. */
 export type TreeSpec = Readonly<Record<string, string | { readonly link: string } | { readonly mode: number; readonly text?: string }>>;
@@ -29,6 +30,11 @@ export function setTime(path: string, seconds: number): void {
   utimesSync(path, seconds, seconds);
 }
 
+/** Long texts as what tells them apart: a failed comparison is to be readable. */
+function contentOf(text: string): string {
+  return text.length <= 1_000 ? text : `${text.length} bytes ${fingerprint(text)}`;
+}
+
 /** Everything below a folder as plain data: kind, mode, text or target; the folder itself is the empty path. */
 export function readTree(root: string): Readonly<Record<string, string>> {
   const found: Record<string, string> = {};
@@ -40,7 +46,7 @@ export function readTree(root: string): Readonly<Record<string, string>> {
     else if (stats.isDirectory()) {
       found[path] = `folder ${mode}`;
       for (const name of readdirSync(at)) add(path === '' ? name : `${path}/${name}`);
-    } else if (stats.isFile()) found[path] = `file ${mode} ${Math.floor(stats.mtimeMs / 1_000)} ${readFileSync(at, 'latin1')}`;
+    } else if (stats.isFile()) found[path] = `file ${mode} ${Math.floor(stats.mtimeMs / 1_000)} ${contentOf(readFileSync(at, 'latin1'))}`;
     else found[path] = 'other';
   };
   add('');

@@ -65,7 +65,7 @@ export async function fetchTree(remote: Remote, plan: FetchPlan, target: FetchTa
     const { exitCode, stderr } = await remote.exec(argv, { input: lines.join(''), signal });
     if (exitCode === 0) return;
     if (exitCode === downloadFailed && round < rounds) continue;
-    const reason = stderr.trim().split('\n')[0] ?? '';
+    const reason = stderr.trim().split('\n').at(-1) ?? '';
     throw new SvcError(
       codes[exitCode] ?? 'SVC_PLACE_FAILED',
       `Files could not be fetched to ${target.path}: ${reason || `exit code ${exitCode}`}`,
