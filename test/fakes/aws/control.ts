@@ -1,3 +1,4 @@
+import { readdirSync } from 'node:fs';
 import type { Emulation } from './core/emulation.ts';
 import type { Ec2 } from './ec2/ec2.ts';
 import { interrupt, recommendRebalance, spotTermination, terminate, userShutdown } from './ec2/instance-life.ts';
@@ -5,6 +6,7 @@ import { visibleTags } from './ec2/filters.ts';
 import type { GroupRecord, InstanceRecord, KeyRecord, SpotRequestRecord, VolumeRecord } from './ec2/records.ts';
 import type { Ec2Region } from './ec2/region.ts';
 import type { Supply } from './ec2/supply.ts';
+import { createImds, type ImdsResponder, type ImdsRole } from './imds.ts';
 import type { Iam, ProfileRecord, RoleRecord } from './iam/iam.ts';
 import type { BucketRecord, BucketStore } from './s3/buckets.ts';
 import type { AccessKey, KeyRing } from './sigv4/key-ring.ts';
@@ -86,6 +88,11 @@ export class Control {
     return [...this.#buckets.buckets.values()];
   }
 
+  /** Files on disk that hold the larger bodies. */
+  storedFiles(): readonly string[] {
+    return readdirSync(this.#buckets.folder);
+  }
+
   /** Takes a bucket's name for another account. */
   takeBucketName(name: string): void {
     this.#buckets.takenElsewhere.add(name);
@@ -146,6 +153,22 @@ export class Control {
   /** A person terminates an instance in the console. */
   terminate(id: string): void {
     terminate(this.#ec2, this.instance(id), userShutdown);
+  }
+
+  /** What answers on that instance at 169.254.169.254; ask once for each instance, as it remembers the tokens it gave. */
+  imds(id: string): ImdsResponder {
+    const instance = this.instance(id);
+    const key = [...this.region(instance.region).keys.values()].find(({ name }) => name === instance.keyName);
+    let session: ReturnType<typeof newSession> | undefined;
+    const role = (): ImdsRole | undefined => {
+      const profile = this.profiles.find(({ arn }) => arn === instance.instanceProfileArn);
+      if (profile?.roleName === undefined) return undefined;
+      // Renewed well before the end, as AWS does.
+      if (session === undefined || session.expiresAt - this.#ec2.now < 900_000)
+        session = newSession(this.#emulation, profile.roleName, id, 21_600);
+      return { name: profile.roleName, ...session };
+    };
+    return createImds({ clock: this.#emulation.clock, instance, publicKey: key?.publicKey, role });
   }
 
   /** A person enables a region, or disables it. */

@@ -5,6 +5,8 @@ import type { AccessKey } from '../sigv4/key-ring.ts';
 export interface Caller {
   readonly key: AccessKey;
   readonly region: string;
+  /** All parameters as text but ClientToken and DryRun: the same for a request that is sent again. */
+  readonly fingerprint: string;
 }
 
 /** One operation of a service: its shapes as the SDK has them, and what it does. */

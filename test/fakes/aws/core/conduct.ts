@@ -100,15 +100,25 @@ export class Conduct {
             : 'Throttling';
     const throttled = [...this.#limits].some((limit) => this.#exceeds(limit, call));
     if (throttled) return [{ kind: 'error', code }];
-    return [...this.#rules].filter((rule) => !isOfPlacement(rule.when) && this.#happens(rule, call)).map((rule) => rule.fault);
+    const faults: Fault[] = [];
+    for (const rule of this.#rules) {
+      if (isOfPlacement(rule.when) || !this.#happens(rule, call)) continue;
+      faults.push(rule.fault);
+      // Later ones wait for the next call: this one is over.
+      if (rule.fault.kind === 'error' || rule.fault.kind === 'reset') break;
+    }
+    return faults;
   }
 
-  /** Throws when a machine is refused where it is about to be placed. */
+  /**
+   * Throws when a machine is refused where it is about to be placed. Asked once without a zone, for refusals that hold wherever it would be, and once
+   * for each zone that is tried.
+   */
   checkPlacement(call: Circumstances): void {
     for (const rule of this.#rules) {
-      const { fault } = rule;
-      if (fault.kind === 'error' && isOfPlacement(rule.when) && this.#happens(rule, call))
-        throw apiError(fault.code, fault.message, fault.status);
+      const { fault, when } = rule;
+      if (fault.kind !== 'error' || !isOfPlacement(when) || (when.zone === undefined) !== (call.zone === undefined)) continue;
+      if (this.#happens(rule, call)) throw apiError(fault.code, fault.message, fault.status);
     }
   }
 

@@ -90,9 +90,15 @@ export const protocols: Readonly<Record<Exclude<ServiceName, 's3'>, RpcProtocol>
 };
 
 /** Runs an action on its parameters; what the emulator would pass over in silence goes to `problem`. */
-export async function runAction(action: Action, input: object, caller: Caller, problem: (text: string) => void): Promise<object> {
+export async function runAction(
+  action: Action,
+  input: object,
+  caller: Omit<Caller, 'fingerprint'>,
+  problem: (text: string) => void,
+): Promise<object> {
   const watched = watchReads(input);
-  const result = await action.run(watched.input, caller);
+  const fingerprint = JSON.stringify(input, (name, value: unknown) => (name === 'ClientToken' || name === 'DryRun' ? undefined : value));
+  const result = await action.run(watched.input, { ...caller, fingerprint });
   const unread = watched.unread();
   if (unread.length > 0) problem(`${action.name} was given ${unread.join(', ')}, which the emulator does not act upon`);
   return result;

@@ -70,7 +70,9 @@ export function startInstances(ec2: Ec2, input: StartInstancesRequest, { region:
     if (instance.state !== 'stopped') continue;
     const { type, zone } = instance;
     const spot = instance.spotRequestId !== undefined;
-    ec2.emulation.conduct.checkPlacement({ service: 'ec2', action: 'StartInstances', region: name, zone, instanceType: type.name, spot });
+    const circumstances = { service: 'ec2', action: 'StartInstances', region: name, instanceType: type.name, spot } as const;
+    ec2.emulation.conduct.checkPlacement(circumstances);
+    ec2.emulation.conduct.checkPlacement({ ...circumstances, zone });
     const wanted = { region: name, zone, type, spot, maxPrice: undefined };
     const others = region.living.filter((one) => one !== instance && one.state !== 'stopped');
     ec2.supply.checkQuota(wanted, others);

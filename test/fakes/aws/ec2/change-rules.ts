@@ -53,6 +53,7 @@ type Specifications = AuthorizeSecurityGroupIngressRequest['TagSpecifications'];
 /** Adds all rules or none: one that exists refuses the request. */
 function authorize(
   ec2: Ec2,
+  region: string,
   group: GroupRecord,
   permissions: readonly IpPermission[],
   egress: boolean,
@@ -61,6 +62,7 @@ function authorize(
 ): AuthorizeSecurityGroupIngressResult {
   checkTagKinds(specifications, ['security-group-rule']);
   const plans = planRules(permissions, egress);
+  for (const { peer } of plans) if (peer.startsWith('sg-')) groupById(ec2, ec2.region(region), peer);
   for (const plan of plans) {
     if ([...group.rules.values()].some((rule) => sameRule(rule, plan))) {
       throw new ApiError('InvalidPermission.Duplicate', `the specified rule ${ruleText(plan)} already exists`, 400);
@@ -83,7 +85,7 @@ export function authorizeIngress(
   { region, key }: Caller,
 ): AuthorizeSecurityGroupIngressResult {
   const group = groupNamed(ec2, ec2.region(region), input.GroupId, input.GroupName);
-  return authorize(ec2, group, ingressPermissions(input), false, input.TagSpecifications, key.account);
+  return authorize(ec2, region, group, ingressPermissions(input), false, input.TagSpecifications, key.account);
 }
 
 /** Lets traffic out. */
@@ -93,7 +95,7 @@ export function authorizeEgress(
   { region, key }: Caller,
 ): AuthorizeSecurityGroupIngressResult {
   const group = groupById(ec2, ec2.region(region), input.GroupId ?? '');
-  return authorize(ec2, group, input.IpPermissions ?? [], true, input.TagSpecifications, key.account);
+  return authorize(ec2, region, group, input.IpPermissions ?? [], true, input.TagSpecifications, key.account);
 }
 
 /** Takes rules away, by id or by what they let through: all of them or none. */

@@ -1,5 +1,6 @@
 import type { Reservation as ReservationShown, RunInstancesRequest } from '@aws-sdk/client-ec2';
 import type { Caller } from '../core/action.ts';
+import type { Circumstances } from '../core/conduct.ts';
 import { ApiError } from '../wire/api-error.ts';
 import { makeVolumes, planVolumes, type VolumePlan } from './block-devices.ts';
 import { showInstance } from './describe-instances.ts';
@@ -29,13 +30,15 @@ interface LaunchPlan {
 }
 
 /** Launches machines: all that can be had of what was asked for, at least MinCount or none. */
-export function runInstances(ec2: Ec2, input: RunInstancesRequest, { region: regionName, key }: Caller): ReservationShown {
+export function runInstances(
+  ec2: Ec2,
+  input: RunInstancesRequest,
+  { region: regionName, key, fingerprint: parameters }: Caller,
+): ReservationShown {
   const region = ec2.region(regionName);
-  const { ClientToken: token, ...rest } = input;
+  const { ClientToken: token, DryRun: dryRun } = input;
   if (token !== undefined && (token.length > 64 || token === ''))
     throw new ApiError('InvalidParameterValue', 'ClientToken may have at most 64 characters.', 400);
-  const { DryRun: dryRun, ...others } = rest;
-  const parameters = JSON.stringify(others);
   const former = token === undefined ? undefined : region.reservations.get(token);
   if (former !== undefined && former.parameters !== parameters) {
     throw new ApiError(
@@ -44,7 +47,11 @@ export function runInstances(ec2: Ec2, input: RunInstancesRequest, { region: reg
       400,
     );
   }
-  if (former !== undefined) return showReservation(region, former, key.account);
+  if (former !== undefined) {
+    // All of it was acted upon when it came first.
+    void Object.values(input);
+    return showReservation(region, former, key.account);
+  }
   const plan = planLaunch(ec2, region, input);
   if (dryRun === true) throw new ApiError('DryRunOperation', 'Request would have succeeded, but DryRun flag is set.', 412);
   const launched = launchAll(ec2, region, input, plan);
@@ -174,6 +181,7 @@ function launchAll(ec2: Ec2, region: Ec2Region, input: RunInstancesRequest, plan
 
 /** A subnet for each machine: quotas first, then zones in any order until one has all that must be. */
 function placeAll(ec2: Ec2, region: Ec2Region, plan: LaunchPlan, least: number, most: number): readonly SubnetRecord[] {
+  ec2.emulation.conduct.checkPlacement(circumstances(region, plan));
   const zones = ec2.supply.shuffled(plan.network.subnets.map(({ id }) => id));
   let refusal: ApiError | undefined;
   for (const id of zones) {
@@ -194,6 +202,10 @@ function placeAll(ec2: Ec2, region: Ec2Region, plan: LaunchPlan, least: number, 
   throw refusal ?? new ApiError('InsufficientInstanceCapacity', 'Insufficient capacity.', 500);
 }
 
+function circumstances(region: Ec2Region, { type, spot }: LaunchPlan): Circumstances {
+  return { service: 'ec2', action: 'RunInstances', region: region.name, instanceType: type.name, spot: spot !== undefined };
+}
+
 function place(ec2: Ec2, region: Ec2Region, plan: LaunchPlan, subnet: SubnetRecord, already: number): void {
   const { type, spot } = plan;
   const wanted = { region: region.name, zone: subnet.zone, type, spot: spot !== undefined, maxPrice: spot?.maxPrice };
@@ -206,14 +218,7 @@ function place(ec2: Ec2, region: Ec2Region, plan: LaunchPlan, subnet: SubnetReco
     spotRequestId: spot === undefined ? undefined : 'sir',
   };
   const living = [...region.living, ...Array.from({ length: already }, () => sample)];
-  ec2.emulation.conduct.checkPlacement({
-    service: 'ec2',
-    action: 'RunInstances',
-    region: region.name,
-    zone: subnet.zone,
-    instanceType: type.name,
-    spot: spot !== undefined,
-  });
+  ec2.emulation.conduct.checkPlacement({ ...circumstances(region, plan), zone: subnet.zone });
   ec2.supply.checkQuota(wanted, living);
   ec2.supply.checkZone(wanted, living, region.zones);
 }

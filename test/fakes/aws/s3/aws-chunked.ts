@@ -73,6 +73,16 @@ class Inbox {
     }
   }
 
+  /** Throws when there is more; without waiting for it, the request would not count as whole. */
+  async end(): Promise<void> {
+    while (this.#buffer.length === 0) {
+      const next = await this.#source.next();
+      if (next.done === true) return;
+      this.#buffer = next.value;
+    }
+    throw new ApiError('InvalidRequest', 'There is more after the last chunk.', 400);
+  }
+
   /** At least one byte, at most so many. */
   async some(most: number): Promise<Buffer> {
     if (this.#buffer.length === 0) await this.#more();
@@ -109,6 +119,7 @@ export async function* decodeChunked(
     if ((await inbox.line()) !== '') throw new ApiError('InvalidRequest', 'A chunk is longer than its head says.', 400);
   }
   await readTrailers(inbox, signatures, trailers);
+  await inbox.end();
 }
 
 async function readTrailers(inbox: Inbox, signatures: ChunkSignatures | undefined, trailers: Trailers): Promise<void> {

@@ -61,7 +61,8 @@ export async function putObject(exchange: S3Exchange): Promise<S3Reply> {
 /** Within the account; the bytes are copied. */
 export async function copyObject(exchange: S3Exchange): Promise<S3Reply> {
   const bucket = exchange.store.get(exchange.bucket);
-  const [, from = '', fromKey = ''] = /^\/?([^/]+)\/([^?]+)/s.exec(decodeURIComponent(exchange.header('x-amz-copy-source') ?? '')) ?? [];
+  const [path = ''] = (exchange.header('x-amz-copy-source') ?? '').split('?versionId=', 1);
+  const [, from = '', fromKey = ''] = /^\/?([^/]+)\/(.+)/s.exec(decodeURIComponent(path)) ?? [];
   const source = exchange.store.get(from).objects.get(fromKey);
   if (source === undefined) throw noSuchKey(fromKey);
   const bytes = await source.body.bytes();

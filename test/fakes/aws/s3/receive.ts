@@ -145,7 +145,8 @@ class BodyWriter {
 
   async discard(): Promise<void> {
     if (this.#file === undefined) return;
-    this.#file.stream.destroy();
+    // What was written and not yet on disk fails now, which is no news.
+    this.#file.stream.on('error', () => undefined).destroy();
     await rm(this.#file.path, { force: true });
   }
 }
