@@ -1,7 +1,9 @@
+import { expect } from 'vitest';
 import { defaultConfig, type AwsConfig } from '../../src/domain/config.ts';
 import type { Resources } from '../../src/domain/task.ts';
 import { AwsProvider } from '../../src/providers/aws/index.ts';
 import { readMachineId } from '../../src/providers/aws/machine-id.ts';
+import { PlaceRefusal } from '../../src/providers/place-refusal.ts';
 import type { MachineId, MachineSpec, Offer } from '../../src/providers/provider.ts';
 import { systemClock } from '../../src/shared/clock.ts';
 import { homePaths, type HomePaths } from '../../src/shared/paths.ts';
@@ -110,4 +112,28 @@ export function instanceIdOf(id: MachineId): string {
   const ref = readMachineId(id);
   if (ref === undefined) throw new Error(`${id} is no machine of AWS`);
   return ref.instanceId;
+}
+
+/** Why a place refused, as `KIND SCOPE`; the error as text when it was no refusal. */
+export async function refusalOf(creating: Promise<unknown>): Promise<string> {
+  const error: unknown = await creating.then(
+    () => undefined,
+    (reason: unknown) => reason,
+  );
+  return error instanceof PlaceRefusal ? `${error.refusal} ${error.scope}` : String(error);
+}
+
+/** Everything goes: machines first, then what was beside them. */
+export async function endAwsPlace({ provider, aws }: AwsPlace, owner: string): Promise<void> {
+  for (const { id } of await provider.list({}, {})) await provider.destroy(id, {});
+  await waitFor('everything to be released', async () => {
+    try {
+      await provider.release(owner, {});
+      return true;
+    } catch (error) {
+      if (error instanceof Error && error.message.includes('is still used by')) return false;
+      throw error;
+    }
+  });
+  expect(aws.control.leftovers()).toEqual([]);
 }

@@ -48,7 +48,7 @@ function explain(error: unknown, profile: string | undefined): ProviderCheck {
   if (/\bsso\b/i.test(text))
     return off(`${whose} come from SSO, and that login has expired or was never made.`, `Run: aws sso login${named}`);
   if (code === 'CredentialsProviderError' || code === 'TokenProviderError') {
-    if (profile !== undefined && /profile/i.test(text)) {
+    if (profile !== undefined) {
       return off(
         `There are no credentials in the profile '${profile}'.`,
         'Run: aws configure list-profiles; then name one as aws.profile in config.yaml.',

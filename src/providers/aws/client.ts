@@ -2,12 +2,10 @@ import {
   AuthorizeSecurityGroupIngressCommand,
   CreateSecurityGroupCommand,
   DeleteKeyPairCommand,
-  DeleteNetworkInterfaceCommand,
   DeleteSecurityGroupCommand,
   DeleteVolumeCommand,
   DescribeImagesCommand,
   DescribeInstancesCommand,
-  DescribeNetworkInterfacesCommand,
   DescribeSecurityGroupsCommand,
   DescribeSpotInstanceRequestsCommand,
   DescribeSubnetsCommand,
@@ -26,7 +24,6 @@ import {
   type Image,
   type ImportKeyPairCommandInput,
   type Instance,
-  type NetworkInterface,
   type RunInstancesCommandInput,
   type SecurityGroup,
   type SpotInstanceRequest,
@@ -148,11 +145,6 @@ export class AwsClients {
           (token) => client.send(new DescribeVolumesCommand({ Filters, ...page(token) }), options),
           ({ Volumes }) => Volumes,
         ),
-      networkInterfaces: (Filters: Filter[]): Promise<NetworkInterface[]> =>
-        allPages(
-          (token) => client.send(new DescribeNetworkInterfacesCommand({ Filters, ...page(token) }), options),
-          ({ NetworkInterfaces }) => NetworkInterfaces,
-        ),
       // Without a page size, which goes with no list of ids.
       images: (input: DescribeImagesCommandInput): Promise<Image[]> =>
         allPages(
@@ -174,8 +166,6 @@ export class AwsClients {
       importKeyPair: (input: ImportKeyPairCommandInput) => client.send(new ImportKeyPairCommand(input), options),
       deleteKeyPair: (KeyName: string) => client.send(new DeleteKeyPairCommand({ KeyName }), options),
       deleteVolume: (VolumeId: string) => client.send(new DeleteVolumeCommand({ VolumeId }), options),
-      deleteNetworkInterface: (NetworkInterfaceId: string) =>
-        client.send(new DeleteNetworkInterfaceCommand({ NetworkInterfaceId }), options),
     };
   }
 

@@ -85,16 +85,20 @@ export class HomeFiles {
 
   /** The owner's role is gone. */
   forgetRole(owner: string): void {
-    rmSync(join(this.#dir, 'roles', owner), { force: true });
+    rmSync(join(this.#dir, 'roles', encodeURIComponent(owner)), { force: true });
   }
 
   #note(kind: string, name: string): void {
-    if (!this.#noted(kind).includes(name)) writeFileAtomic(join(this.#dir, kind, name), '');
+    if (!this.#noted(kind).includes(name)) writeFileAtomic(join(this.#dir, kind, encodeURIComponent(name)), '');
   }
 
   #noted(kind: string): readonly string[] {
     const dir = join(this.#dir, kind);
-    return existsSync(dir) ? readdirSync(dir).filter((name) => !name.endsWith('.tmp')) : [];
+    return existsSync(dir)
+      ? readdirSync(dir)
+          .filter((name) => !name.endsWith('.tmp'))
+          .map(decodeURIComponent)
+      : [];
   }
 }
 

@@ -25,7 +25,6 @@ const replicaStatements: readonly PolicyStatement[] = [
     Action: [
       'ec2:DescribeImages',
       'ec2:DescribeInstances',
-      'ec2:DescribeNetworkInterfaces',
       'ec2:DescribeSecurityGroups',
       'ec2:DescribeSpotInstanceRequests',
       'ec2:DescribeSubnets',
@@ -60,7 +59,6 @@ const replicaStatements: readonly PolicyStatement[] = [
     Action: [
       'ec2:AuthorizeSecurityGroupIngress',
       'ec2:DeleteKeyPair',
-      'ec2:DeleteNetworkInterface',
       'ec2:DeleteSecurityGroup',
       'ec2:DeleteVolume',
       'ec2:StartInstances',

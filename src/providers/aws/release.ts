@@ -13,18 +13,15 @@ import { ownTags } from './tags.ts';
 export async function releaseRegion(ec2: Ec2, region: string, identity: HomeIdentity, owner: string): Promise<void> {
   const ofOwner = [tagFilter(ownTags.home, identity.id), tagFilter(ownTags.owner, owner)];
   for (const { VolumeId } of await ec2.volumes([...ofOwner, { Name: 'status', Values: ['available', 'error'] }]))
-    if (VolumeId !== undefined) await unlessGone('InvalidVolume.NotFound', () => ec2.deleteVolume(VolumeId));
-  for (const { NetworkInterfaceId } of await ec2.networkInterfaces([...ofOwner, { Name: 'status', Values: ['available'] }]))
-    if (NetworkInterfaceId !== undefined)
-      await unlessGone('InvalidNetworkInterfaceID.NotFound', () => ec2.deleteNetworkInterface(NetworkInterfaceId));
+    if (VolumeId !== undefined) await removeVolume(ec2, VolumeId);
   await removeGroups(ec2, region, { home: identity.id, owner });
   await removeUnusedKeyPair(ec2, identity);
 }
 
-async function unlessGone(code: string, call: () => Promise<unknown>): Promise<void> {
+async function removeVolume(ec2: Ec2, id: string): Promise<void> {
   try {
-    await call();
+    await ec2.deleteVolume(id);
   } catch (error) {
-    if (!hasAwsCode(error, code)) throw error;
+    if (!hasAwsCode(error, 'InvalidVolume.NotFound')) throw error;
   }
 }

@@ -1,0 +1,90 @@
+import { expect, test } from 'vitest';
+import { SvcError } from '../../shared/errors.ts';
+import { PlaceRefusal } from '../place-refusal.ts';
+import type { Offer } from '../provider.ts';
+import { knownCodes, meaningOf } from './error-table.ts';
+import { awsCode, failureOf, isWorthRepeating, refusalOf } from './errors.ts';
+
+const offer: Offer = {
+  provider: 'aws',
+  region: 'us-east-1',
+  zone: undefined,
+  instanceType: 'g6.xlarge',
+  cpus: 4,
+  memoryGb: 16,
+  accelerator: { name: 'L4', count: 1 },
+  spot: true,
+  hourlyUsd: 0.3,
+};
+
+function awsError(name: string, message = 'So it is.', httpStatusCode = 400): Error {
+  return Object.assign(new Error(message), { name, $metadata: { httpStatusCode } });
+}
+
+test('every known code has one meaning', () => {
+  expect(new Set(knownCodes).size).toBe(knownCodes.length);
+});
+
+test('a refusal names the machine, the place, what AWS said and its code', () => {
+  const error = refusalOf(awsError('MaxSpotInstanceCountExceeded', 'Max spot instance count exceeded.'), { ...offer, zone: 'us-east-1a' });
+  expect(error).toBeInstanceOf(PlaceRefusal);
+  expect(error).toMatchObject({
+    code: 'SVC_QUOTA',
+    message:
+      'AWS gives no g6.xlarge as spot in us-east-1 (zone us-east-1a): Max spot instance count exceeded (MaxSpotInstanceCountExceeded)',
+  });
+});
+
+test.for<readonly [code: string, status: number | undefined, kind: string]>([
+  ['SomethingNewLimitExceeded', 400, 'quota'],
+  ['SomethingNew', 400, 'unsupported'],
+  ['SomethingNew', 500, 'failed'],
+  ['SomethingNew', undefined, 'failed'],
+])('a code that is not known, %s with status %s, is taken for %s', ([code, status, kind]) => {
+  expect(meaningOf(code, status).kind).toBe(kind);
+});
+
+test.for<readonly [code: string, ours: string]>([
+  ['ExpiredToken', 'SVC_CREDENTIALS'],
+  ['AuthFailure', 'SVC_CREDENTIALS'],
+  ['CredentialsProviderError', 'SVC_CREDENTIALS'],
+  ['UnauthorizedOperation', 'SVC_DENIED'],
+  ['AccessDenied', 'SVC_DENIED'],
+  ['RequestLimitExceeded', 'SVC_THROTTLED'],
+  ['InsufficientInstanceCapacity', 'SVC_CAPACITY'],
+  ['InternalError', 'SVC_PLACE_FAILED'],
+  ['InvalidParameterValue', 'SVC_PLACE_FAILED'],
+])('%s of another call is %s', ([code, ours]) => {
+  expect(failureOf(awsError(code), 'list machines')).toMatchObject({ code: ours });
+});
+
+test('what AWS never answered is a failure of the place', () => {
+  const error = Object.assign(new Error('connect ECONNREFUSED 127.0.0.1:1'), { code: 'ECONNREFUSED' });
+  expect(refusalOf(error, offer)).toMatchObject({ code: 'SVC_PLACE_FAILED', message: expect.stringContaining('ECONNREFUSED') });
+});
+
+test('our own errors, mistakes of the program and cancelled calls are passed on as they are', () => {
+  for (const error of [new SvcError('SVC_SSH', 'x'), new TypeError('x'), Object.assign(new Error('x'), { name: 'AbortError' }), 'text'])
+    expect(refusalOf(error, offer)).toBe(error);
+});
+
+test('only what AWS did not get to is worth repeating', () => {
+  const worth = ['RequestLimitExceeded', 'Unavailable', 'InternalError', 'TimeoutError'].map((code) =>
+    isWorthRepeating(awsError(code, '', 503)),
+  );
+  expect(worth).toEqual([true, true, true, true]);
+  const not = [awsError('InsufficientInstanceCapacity', '', 500), awsError('IdempotentParameterMismatch'), new SvcError('SVC_SSH', 'x')];
+  expect(not.map(isWorthRepeating)).toEqual([false, false, false]);
+});
+
+test('encoded denials and floods of text are cut off', () => {
+  const denial = failureOf(awsError('UnauthorizedOperation', 'You may not. Encoded authorization failure message: abc123secret'), 'do it');
+  expect(denial).toMatchObject({ message: 'AWS would not do it: You may not (UnauthorizedOperation)' });
+  const flood = failureOf(awsError('InternalError', 'x'.repeat(5_000)), 'do it');
+  expect(flood instanceof Error && flood.message.length).toBeLessThan(400);
+});
+
+test('an error of the machine is not one of AWS', () => {
+  expect(awsCode(new Error('x'))).toBeUndefined();
+  expect(awsCode(awsError('Blocked'))).toBe('Blocked');
+});

@@ -1,0 +1,89 @@
+import { expect, test } from 'vitest';
+import { defaultConfig } from '../../src/domain/config.ts';
+import { destroyMachine, waitUntilRunning } from '../../src/provision/machine.ts';
+import { openProvider } from '../../src/providers/registry.ts';
+import type { MachineStatus, Provider } from '../../src/providers/provider.ts';
+import { systemClock } from '../../src/shared/clock.ts';
+import { homePaths } from '../../src/shared/paths.ts';
+import { prepareHome } from '../../src/shared/prepare-home.ts';
+import { systemRandom } from '../../src/shared/random.ts';
+import { aMachineSpec, someResources } from '../support/builders.ts';
+import { withTempHome } from '../support/temp-home.ts';
+import { waitFor } from '../support/wait-for.ts';
+
+/** Nothing is asked for that costs more, US dollars an hour. */
+const maxHourlyUsd = 0.05;
+const limitMs = 600_000;
+/** For what has to go whether or not the rest went well, ms. */
+const cleanUpMs = 300_000;
+
+const owner = `live-${Date.now().toString(36)}`;
+const tags = { 'svc-service': 'svc-live-test', 'svc-service-key': owner, 'svc-key': owner };
+
+test('a small machine of the real AWS comes, is worked on, stops, starts and goes', { timeout: limitMs + cleanUpMs }, async () => {
+  if (process.env['LIVE_AWS'] !== 'costs-money') {
+    throw new Error('This makes a machine in your AWS account. If that is what you want: LIVE_AWS=costs-money npm run test:live -- aws');
+  }
+  const region = process.env['LIVE_AWS_REGION'] ?? 'us-east-1';
+  await withTempHome(async (home) => {
+    const paths = homePaths(home, process.getuid?.() ?? 0);
+    prepareHome(paths);
+    const provider = await openProvider('aws', {
+      paths,
+      clock: systemClock,
+      random: systemRandom,
+      config: () => Promise.resolve({ ...defaultConfig, aws: { ...defaultConfig.aws, regions: [region] } }),
+      sshPools: () => Promise.resolve([]),
+    });
+    const signal = AbortSignal.timeout(limitMs);
+    try {
+      expect(await useMachine(provider, region, signal)).toMatchObject({ state: 'gone' });
+    } finally {
+      await removeAll(provider);
+    }
+  });
+});
+
+async function useMachine(provider: Provider, region: string, signal: AbortSignal): Promise<MachineStatus | undefined> {
+  expect(await provider.check({ signal })).toMatchObject({ enabled: true });
+  const wanted = someResources({
+    region,
+    cpus: { value: 2, atLeast: true },
+    memory: { value: 1, atLeast: true },
+    diskSizeGb: 8,
+    maxHourlyCost: maxHourlyUsd,
+  });
+  const [offer] = (await provider.offers(wanted, { signal })).offers;
+  if (offer === undefined) throw new Error(`${region} has no machine for ${maxHourlyUsd} $/h`);
+  const id = await provider.create(offer, aMachineSpec({ tags, diskSizeGb: 8 }), owner, { signal });
+  expect(await provider.create(offer, aMachineSpec({ tags, diskSizeGb: 8 }), owner, { signal })).toBe(id);
+  await waitUntilRunning(provider, id, systemClock, signal);
+  const greet = async (): Promise<string> => (await provider.remote(id).exec(['uname', '-s'], { signal })).stdout.trim();
+  expect(await greet()).toBe('Linux');
+  await provider.stop(id, { signal });
+  await waitFor('the machine to have stopped', () => startsAgain(provider, id, signal), { timeoutMs: limitMs, everyMs: 5_000 });
+  await waitUntilRunning(provider, id, systemClock, signal);
+  expect(await greet()).toBe('Linux');
+  await destroyMachine(provider, id, systemClock, cleanUpMs, signal);
+  return (await provider.inspect([id], { signal })).get(id);
+}
+
+/** AWS starts a machine again when it has stopped altogether, and refuses before. */
+async function startsAgain(provider: Provider, id: Parameters<Provider['start']>[0], signal: AbortSignal): Promise<boolean> {
+  if ((await provider.inspect([id], { signal })).get(id)?.state !== 'stopped') return false;
+  return provider.start(id, { signal }).then(
+    () => true,
+    () => false,
+  );
+}
+
+async function removeAll(provider: Provider): Promise<void> {
+  for (const { id } of await provider.list({ 'svc-service-key': owner }, {})) await provider.destroy(id, {});
+  const isReleased = (): Promise<boolean> =>
+    provider.release(owner, {}).then(
+      () => true,
+      () => false,
+    );
+  await waitFor('everything to be removed', isReleased, { timeoutMs: cleanUpMs, everyMs: 5_000 });
+  expect(await provider.list({}, {})).toEqual([]);
+}
