@@ -4,7 +4,7 @@ import type { Upload } from '../domain/upload-layout.ts';
 import type { Clock } from '../shared/clock.ts';
 import type { HomePaths } from '../shared/paths.ts';
 import type { Elsewhere } from './elsewhere-connection.ts';
-import { createHereConnection } from './here-connection.ts';
+import type { HereConnection } from './here-connection.ts';
 
 /** Called with what is being done while a controller is brought up, for people. */
 export type OnStep = (text: string) => void;
@@ -33,7 +33,10 @@ export interface Connection {
 
 /** The real one, for commands of the given version. What it needs is loaded when it is used, as most of it is not for `--help`. */
 export function createConnection(paths: HomePaths, clock: Clock, signal: AbortSignal, version: string): Connection {
-  const here = createHereConnection(paths, clock, signal, version);
+  const here = async (): Promise<HereConnection> => {
+    const { createHereConnection } = await import('./here-connection.ts');
+    return createHereConnection(paths, clock, signal, version);
+  };
   const load = async (): Promise<Elsewhere> => {
     const { checkHome } = await import('../shared/prepare-home.ts');
     checkHome(paths);
@@ -46,11 +49,12 @@ export function createConnection(paths: HomePaths, clock: Clock, signal: AbortSi
     async client(onStep = () => undefined) {
       const away = await elsewhere();
       if (away !== undefined) return away.client(onStep);
-      if (await here.isInUse()) return here.client();
-      return (await (await load()).clientIfChosen(onStep)) ?? here.client();
+      const own = await here();
+      if (await own.isInUse()) return own.client();
+      return (await (await load()).clientIfChosen(onStep)) ?? own.client();
     },
-    existing: async () => ((await elsewhere()) ?? here).existing(),
-    running: async () => ((await elsewhere()) ?? here).running(),
+    existing: async () => ((await elsewhere()) ?? (await here())).existing(),
+    running: async () => ((await elsewhere()) ?? (await here())).running(),
     bring: async (uploads, source, onStep = () => undefined) => (await elsewhere())?.bring(uploads, source, onStep),
     elsewhere,
   };

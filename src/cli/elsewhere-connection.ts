@@ -15,16 +15,14 @@ import {
 } from '../launcher/elsewhere.ts';
 import { bringFiles } from '../launcher/bring-files.ts';
 import type { MachineStatus } from '../providers/provider.ts';
-import { createPlaces } from '../provision/places.ts';
 import type { Clock } from '../shared/clock.ts';
 import { SvcError } from '../shared/errors.ts';
 import type { HomePaths } from '../shared/paths.ts';
 import { randomHex } from '../shared/random-hex.ts';
-import { systemRandom } from '../shared/random.ts';
 import { loadConfig } from '../spec/load-config.ts';
-import { loadSshPools } from '../spec/load-ssh-pools.ts';
 import type { Connection, OnStep } from './connection.ts';
 import { probe } from './here-connection.ts';
+import { openPlaces } from './open-places.ts';
 
 /** The controller on another machine, and that machine. */
 export interface Elsewhere extends Pick<Connection, 'existing' | 'running'> {
@@ -48,7 +46,7 @@ const pollMs = 250;
 /** Opens what is needed to work with a controller elsewhere; nothing is called yet. */
 export function openElsewhere(paths: HomePaths, clock: Clock, signal: AbortSignal): Elsewhere {
   const config = (): ReturnType<typeof loadConfig> => loadConfig(paths.config);
-  const places = createPlaces({ paths, clock, random: systemRandom, config, sshPools: () => loadSshPools(paths.sshPools) });
+  const places = openPlaces(paths, clock);
   const depsWith = (onStep: OnStep): LauncherDeps => ({ paths, places, config, clock, signal, onStep });
   const silent = depsWith(() => undefined);
   const record = (): ControllerRecord | undefined => readControllerRecord(paths.controllerRecord);

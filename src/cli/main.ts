@@ -3,7 +3,6 @@ import { envVar, svcHome } from '../shared/env.ts';
 import { homePaths } from '../shared/paths.ts';
 import { svcVersion } from '../shared/version.ts';
 import { createConnection } from './connection.ts';
-import { openPlaces } from './open-places.ts';
 import { processStreams } from './output.ts';
 import { reportFailure, runCli, type World } from './run-cli.ts';
 
@@ -21,7 +20,7 @@ const world: World = {
   paths,
   version: svcVersion,
   connection: createConnection(paths, systemClock, interrupt.signal, svcVersion),
-  places: () => openPlaces(paths, systemClock),
+  places: async () => (await import('./open-places.ts')).openPlaces(paths, systemClock),
   signal: interrupt.signal,
 };
 // Only a bug comes here: what a command expects to fail is thrown to whoever waits for it.

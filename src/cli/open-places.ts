@@ -1,15 +1,12 @@
-import type { Places } from '../provision/places.ts';
+import { createPlaces, type Places } from '../provision/places.ts';
 import type { Clock } from '../shared/clock.ts';
 import type { HomePaths } from '../shared/paths.ts';
 import { systemRandom } from '../shared/random.ts';
+import { loadConfig } from '../spec/load-config.ts';
+import { loadSshPools } from '../spec/load-ssh-pools.ts';
 
-/** The places as this command sees them. What they need is loaded now, as most commands need none. */
-export async function openPlaces(paths: HomePaths, clock: Clock): Promise<Places> {
-  const [{ createPlaces }, { loadConfig }, { loadSshPools }] = await Promise.all([
-    import('../provision/places.ts'),
-    import('../spec/load-config.ts'),
-    import('../spec/load-ssh-pools.ts'),
-  ]);
+/** The places as this command sees them. */
+export function openPlaces(paths: HomePaths, clock: Clock): Places {
   return createPlaces({
     paths,
     clock,

@@ -1,3 +1,4 @@
+import { posix } from 'node:path';
 import type { Config } from '../domain/config.ts';
 import { chooseController, type ControllerChoice } from '../domain/controller-placement.ts';
 import type { ResourceAlternatives } from '../domain/task.ts';
@@ -137,7 +138,8 @@ export async function removeElsewhere(deps: LauncherDeps, purge: boolean): Promi
       const machines = await provider.list({ 'svc-controller': record.key }, { signal: deps.signal });
       for (const { id } of machines) {
         deps.onStep(`Removing machine ${id}`);
-        await forgetAtBoot(provider.remote(id), deps.signal).catch(() => undefined);
+        // A machine that cannot be worked on any more is removed all the same.
+        await leaveMachine(provider.remote(id), record, deps.signal).catch(() => undefined);
         await destroyMachine(provider, id, deps.clock, goneTimeoutMs, deps.signal);
       }
       await provider.release(record.key, { signal: deps.signal });
@@ -145,6 +147,14 @@ export async function removeElsewhere(deps: LauncherDeps, purge: boolean): Promi
     if (purge) await removeLeftovers(record.key, deps);
     removeControllerRecord(deps.paths.controllerRecord);
   });
+}
+
+/** What would stay on a host that goes on when its machine is removed. */
+async function leaveMachine(remote: Remote, { socket }: ControllerRecord, signal: AbortSignal): Promise<void> {
+  await stopController(remote, signal);
+  await forgetAtBoot(remote, signal);
+  const runtimeDir = socket === null ? undefined : posix.dirname(socket);
+  if (runtimeDir?.startsWith('/tmp/svc-') === true) await remote.exec(['rm', '-rf', runtimeDir], { signal });
 }
 
 /** Every machine in every place that the controller launched: without it nobody looks after them. */

@@ -1,10 +1,9 @@
 import { readFileSync } from 'node:fs';
-import { programFile } from './program-files.ts';
 
 /** The version of this program, from its package file. */
 export const svcVersion: string = readVersion();
 
 function readVersion(): string {
-  const { version }: { readonly version: string } = JSON.parse(readFileSync(programFile('package.json'), 'utf8'));
+  const { version }: { readonly version: string } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'));
   return version;
 }
