@@ -1,11 +1,11 @@
 import { readdirSync } from 'node:fs';
-import type { Emulation } from './core/emulation.ts';
+import type { Emulation, Range } from './core/emulation.ts';
 import type { Ec2 } from './ec2/ec2.ts';
-import { interrupt, recommendRebalance, spotTermination, terminate, userShutdown } from './ec2/instance-life.ts';
+import { interrupt, ownShutdown, recommendRebalance, spotTermination, stop, terminate, userShutdown } from './ec2/instance-life.ts';
 import { visibleTags } from './ec2/filters.ts';
 import type { GroupRecord, InstanceRecord, KeyRecord, SpotRequestRecord, VolumeRecord } from './ec2/records.ts';
 import type { Ec2Region } from './ec2/region.ts';
-import type { Supply } from './ec2/supply.ts';
+import type { Supply, SupplyScope } from './ec2/supply.ts';
 import { createImds, type ImdsResponder, type ImdsRole } from './imds.ts';
 import type { Iam, ProfileRecord, RoleRecord } from './iam/iam.ts';
 import type { BucketRecord, BucketStore } from './s3/buckets.ts';
@@ -135,6 +135,11 @@ export class Control {
     return found;
   }
 
+  /** From now on machines of that kind and place come up within that time, ms. */
+  setPending(scope: SupplyScope, range: Range): void {
+    this.#ec2.setPending(scope, range);
+  }
+
   /** AWS gives notice and takes a spot instance when the time of the notice is over. */
   interrupt(id: string): void {
     interrupt(this.#ec2, this.instance(id));
@@ -148,6 +153,13 @@ export class Control {
   /** AWS says that it is likely to take an instance. */
   recommendRebalance(id: string): void {
     recommendRebalance(this.#ec2, this.instance(id));
+  }
+
+  /** A program on an instance shuts it down: it stops, or is terminated when it was launched so. */
+  powerOff(id: string): void {
+    const instance = this.instance(id);
+    if (instance.shutdownBehavior === 'terminate') terminate(this.#ec2, instance, ownShutdown);
+    else stop(this.#ec2, instance, ownShutdown);
   }
 
   /** A person terminates an instance in the console. */

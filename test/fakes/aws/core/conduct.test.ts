@@ -1,3 +1,5 @@
+import { execFile } from 'node:child_process';
+import { promisify } from 'node:util';
 import {
   DescribeInstancesCommand,
   DescribeRegionsCommand,
@@ -138,6 +140,16 @@ test('calls are recorded with what a policy must allow for them', async () => {
       { service: 'sts', action: 'GetCallerIdentity', permissions: [], outcome: 'ok' },
       { service: 'ec2', action: 'RunInstances', region: 'us-east-1', permissions: ['ec2:RunInstances', 'ec2:CreateTags'], outcome: 'ok' },
     ]);
+  });
+});
+
+test('its variables make a process talk to it with the default chain of credentials', async () => {
+  await withFakeAws({}, async (aws) => {
+    const script = `const { STSClient, GetCallerIdentityCommand: Who } = await import('@aws-sdk/client-sts');
+      console.log((await new STSClient({}).send(new Who({}))).Arn);`;
+    const { PATH = '' } = process.env;
+    const { stdout } = await promisify(execFile)(process.execPath, ['--input-type=module', '-e', script], { env: { PATH, ...aws.env } });
+    expect(stdout.trim()).toBe('arn:aws:iam::123456789012:user/tester');
   });
 });
 

@@ -5,7 +5,7 @@ import { AddressPool } from './addresses.ts';
 import { Ec2Region } from './region.ts';
 import type { InstanceTypeData } from './instance-type-data.ts';
 import type { RegionData } from './region-data.ts';
-import { Supply } from './supply.ts';
+import { covers, Supply, whereIs, type Occupant, type SupplyScope } from './supply.ts';
 import type { Resource } from './records.ts';
 
 /** How EC2 finds out what an instance profile is; false when there is none that it can see yet. */
@@ -30,6 +30,8 @@ export class Ec2 {
   readonly supply: Supply;
   /** On loopback, so that whatever is tried with an address of an instance that is no real machine stays here. */
   readonly publicAddresses = new AddressPool('127.64.0.1');
+
+  readonly #pending: { readonly scope: SupplyScope; readonly range: Range }[] = [];
 
   constructor(parts: Ec2Parts) {
     this.emulation = parts.emulation;
@@ -67,6 +69,17 @@ export class Ec2 {
 
   isVisible(resource: Resource): boolean {
     return resource.visibleAt <= this.now;
+  }
+
+  /** From now on machines of that kind and place take so long to come up, whatever the others take. */
+  setPending(scope: SupplyScope, range: Range): void {
+    this.#pending.unshift({ scope, range });
+  }
+
+  /** How long a machine takes to come up, ms; another time each time. */
+  pendingMs(instance: Occupant): number {
+    const own = this.#pending.find(({ scope }) => covers(scope, whereIs(instance)));
+    return this.pick(own?.range ?? this.emulation.timing.pendingMs);
   }
 
   pick(range: Range): number {

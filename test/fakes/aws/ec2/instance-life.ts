@@ -10,6 +10,11 @@ export const userShutdown: StateReason = {
   Code: 'Client.UserInitiatedShutdown',
   Message: 'Client.UserInitiatedShutdown: User initiated shutdown',
 };
+/** By a program on it, such as `shutdown`. */
+export const ownShutdown: StateReason = {
+  Code: 'Client.InstanceInitiatedShutdown',
+  Message: 'Client.InstanceInitiatedShutdown: Instance initiated shutdown',
+};
 /** By AWS, which wants the machine for somebody who pays more. */
 export const spotTermination: StateReason = {
   Code: 'Server.SpotInstanceTermination',
@@ -28,7 +33,7 @@ function stamp(ms: number): string {
 export function comeUp(ec2: Ec2, instance: InstanceRecord, isNew: boolean): void {
   const { epoch } = instance;
   const slept = new Promise<void>((resolve) => {
-    ec2.emulation.timers.after(ec2.pick(ec2.emulation.timing.pendingMs), resolve);
+    ec2.emulation.timers.after(ec2.pendingMs(instance), resolve);
   });
   const machine = ec2.host === undefined ? undefined : isNew ? ec2.host.launch(described(ec2, instance)) : ec2.host.start(instance.id);
   const up = async (): Promise<void> => {
@@ -114,8 +119,8 @@ function vanish(ec2: Ec2, region: Ec2Region, instance: InstanceRecord): void {
 }
 
 /** Stops an instance that runs or is about to; its disks and its id stay. */
-export function stop(ec2: Ec2, instance: InstanceRecord): void {
-  leave(instance, 'stopping', userShutdown);
+export function stop(ec2: Ec2, instance: InstanceRecord, reason = userShutdown): void {
+  leave(instance, 'stopping', reason);
   instance.stateTransitionReason = `User initiated (${stamp(ec2.now)})`;
   tellHost(ec2, instance, ec2.host?.stop(instance.id));
   const { epoch } = instance;
@@ -152,10 +157,10 @@ export function setRequest(
 
 /** AWS announces that it takes a spot instance, and takes it two minutes later. */
 export function interrupt(ec2: Ec2, instance: InstanceRecord): void {
+  const request = requestOf(ec2, instance);
+  if (request?.interruption !== 'terminate') throw new Error(`${instance.id} is no spot instance that is terminated when AWS takes it`);
   const at = ec2.now + ec2.emulation.timing.noticeMs;
   instance.interruptionAt = at;
-  const request = requestOf(ec2, instance);
-  if (request === undefined) throw new Error(`${instance.id} is no spot instance`);
   setRequest(request, 'active', 'marked-for-termination', 'Your Spot instance is marked for termination.', ec2.now);
   ec2.host?.notice?.(instance.id, { kind: 'interruption', at });
   ec2.emulation.timers.after(ec2.emulation.timing.noticeMs, () => terminate(ec2, instance, spotTermination));

@@ -55,6 +55,19 @@ test('an instance comes up, stops, starts with another address, ends, and is sho
   });
 });
 
+test('a zone or a type can take its own time', async () => {
+  const clock = new FakeClock();
+  await withFakeAws({ clock, timing: slow }, async (aws, clients) => {
+    aws.control.setPending({ zone: 'us-east-1b' }, [60_000, 60_000]);
+    const slower = await launch(clients, { Placement: { AvailabilityZone: 'us-east-1b' } });
+    const usual = await launch(clients, { Placement: { AvailabilityZone: 'us-east-1a' } });
+    await clock.advance(10_000);
+    expect([(await look(clients, slower)).state, (await look(clients, usual)).state]).toEqual(['pending', 'running']);
+    await clock.advance(50_000);
+    expect((await look(clients, slower)).state).toBe('running');
+  });
+});
+
 test('the same token gives the same instance, and refuses another request', async () => {
   await withFakeAws({}, async (aws, clients) => {
     const ids = await Promise.all([1, 2, 3].map(() => launch(clients, { ClientToken: 'once' })));

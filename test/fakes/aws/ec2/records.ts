@@ -47,6 +47,7 @@ export interface InstanceRecord extends Resource {
   readonly instanceProfileArn: string | undefined;
   readonly metadataOptions: InstanceMetadataOptionsResponse;
   readonly rootDevice: string;
+  readonly shutdownBehavior: 'stop' | 'terminate';
   readonly volumeIds: string[];
   readonly launchIndex: number;
   /** Counts launches and starts, so that what a former one arranged can tell that it is out of date. */

@@ -27,6 +27,7 @@ interface LaunchPlan {
   readonly spot: SpotPlan | undefined;
   readonly instanceProfileArn: string | undefined;
   readonly userData: string | undefined;
+  readonly shutdownBehavior: 'stop' | 'terminate';
 }
 
 /** Launches machines: all that can be had of what was asked for, at least MinCount or none. */
@@ -98,7 +99,13 @@ function planLaunch(ec2: Ec2, region: Ec2Region, input: RunInstancesRequest): La
     spot: planSpot(input.InstanceMarketOptions),
     instanceProfileArn: checkedProfile(ec2, input),
     userData: checkedUserData(input.UserData),
+    shutdownBehavior: checkedShutdownBehavior(input.InstanceInitiatedShutdownBehavior),
   };
+}
+
+function checkedShutdownBehavior(behavior: string | undefined): 'stop' | 'terminate' {
+  if (behavior === undefined || behavior === 'stop' || behavior === 'terminate') return behavior ?? 'stop';
+  throw new ApiError('InvalidParameterValue', `Value (${behavior}) for parameter instanceInitiatedShutdownBehavior is invalid.`, 400);
 }
 
 function checkCounts({ MinCount: least, MaxCount: most }: RunInstancesRequest): void {
@@ -163,6 +170,7 @@ function launchAll(ec2: Ec2, region: Ec2Region, input: RunInstancesRequest, plan
       terminatedAt: undefined,
       clientToken: input.ClientToken,
       userData: plan.userData,
+      shutdownBehavior: plan.shutdownBehavior,
       spotRequestId: request?.id,
       instanceProfileArn: plan.instanceProfileArn,
       metadataOptions: metadataOptions(input.MetadataOptions),

@@ -144,10 +144,12 @@ export class Supply {
   }
 }
 
-function whereIs(instance: Occupant): SupplyScope {
+/** Where and what a machine is. */
+export function whereIs(instance: Occupant): SupplyScope {
   return { region: instance.region, zone: instance.zone, instanceType: instance.type.name, spot: instance.spotRequestId !== undefined };
 }
 
-function covers(scope: SupplyScope, where: SupplyScope): boolean {
+/** Whether a scope holds for a machine that is or would be there. */
+export function covers(scope: SupplyScope, where: SupplyScope): boolean {
   return (['region', 'zone', 'instanceType', 'spot'] as const).every((key) => scope[key] === undefined || scope[key] === where[key]);
 }
