@@ -9,6 +9,7 @@ import type { ProcessIdentity } from '../shared/process-identity.ts';
 import type { ServiceRecord } from '../store/records.ts';
 import { balancerConfig } from './balancer-config.ts';
 import type { DaemonContext } from './daemon-context.ts';
+import { serviceDeployment } from './deployments.ts';
 import { foldersIn } from './folders-in.ts';
 import { greet } from './greeting.ts';
 import { endProcess, Supervisor, type ProcessEnd, type Supervised } from './supervisor.ts';
@@ -16,6 +17,8 @@ import { subjectEvent } from './subject-event.ts';
 
 /** How long a process may finish what it has when its service is gone, ms. */
 const endGraceMs = 2_000;
+/** How long the buckets of a service that is gone may hold the daemon up. */
+const bucketsTimeoutMs = 20_000;
 
 /** With what the balancer ends when its port is taken; see `balancer/main.ts`. */
 const portBusyExitCode = 4;
@@ -38,6 +41,8 @@ export class ServiceProcesses {
   /** Services whose processes are just being started: two callers must not start them twice. */
   readonly #starting = new Map<string, Promise<void>>();
   readonly #failing = new Map<string, Set<Kind>>();
+  /** Keys of services that are gone, but for buckets that could not be removed. */
+  readonly #kept = new Set<string>();
 
   constructor(context: DaemonContext) {
     this.#context = context;
@@ -109,7 +114,7 @@ export class ServiceProcesses {
     // The folders first: one that is made later is recorded, or about to be, by the time the records are read.
     const found = [...this.#all.keys(), ...foldersIn(paths.servicesDir)];
     const living = new Set((await store.services.list()).map((service) => service.key));
-    for (const key of new Set(found)) if (!living.has(key) && !creating.has(key)) await this.#remove(key);
+    for (const key of new Set(found)) if (!living.has(key) && !creating.has(key) && !this.#kept.has(key)) await this.#remove(key);
   }
 
   async #remove(key: string): Promise<void> {
@@ -119,9 +124,27 @@ export class ServiceProcesses {
       processes === undefined ? this.#endUnknown(files.reconcilerSocket) : processes.reconciler.end(endGraceMs),
       processes === undefined ? this.#endUnknown(files.balancerSocket) : processes.balancer.end(endGraceMs),
     ]);
-    for (const path of [files.balancerSocket, files.reconcilerSocket, files.dir]) await rm(path, { recursive: true, force: true });
+    for (const path of [files.balancerSocket, files.reconcilerSocket]) await rm(path, { recursive: true, force: true });
+    if (await this.#removeBuckets(key)) await rm(files.dir, { recursive: true, force: true });
     this.#all.delete(key);
     this.#failing.delete(key);
+  }
+
+  /** Of a service that was dropped by force. While one is left, the folder that names it stays, and the next daemon tries again. */
+  async #removeBuckets(key: string): Promise<boolean> {
+    const deployment = serviceDeployment(servicePaths(this.#context.paths, key).dir, { name: key, key, clock: this.#context.clock });
+    const late = new AbortController();
+    const cancel = this.#context.clock.after(bucketsTimeoutMs, () => late.abort());
+    try {
+      await deployment.remove(late.signal);
+      return true;
+    } catch (error) {
+      this.#kept.add(key);
+      this.#context.log.warn({ err: error, key }, 'a bucket of a service that is gone could not be removed');
+      return false;
+    } finally {
+      cancel();
+    }
   }
 
   async #endUnknown(socketPath: string): Promise<void> {

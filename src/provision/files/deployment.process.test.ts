@@ -35,7 +35,7 @@ afterEach(async () => {
     await store.deleteBucket();
     store.close();
   }
-  expect(left).toHaveLength(0);
+  if (left.length > 0) throw new Error(`${left.length} buckets were left`);
 });
 
 /** This machine, with its commands noted, and with the programs of a folder alone where one is given. */

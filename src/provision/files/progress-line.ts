@@ -1,8 +1,9 @@
 import type { PublishProgress } from './publish.ts';
 
+const count = (value: number): string => value.toLocaleString('en-US');
+
 /** How far publishing is, for people: `310 of 20,000 files, 4.2 of 81.0 MB`. */
 export function progressLine({ files, totalFiles, bytes, totalBytes, sentBytes }: PublishProgress): string {
-  const count = (value: number): string => value.toLocaleString('en-US');
   const how = `${count(files)} of ${count(totalFiles)} files, ${megabytes(bytes)} of ${megabytes(totalBytes)} MB`;
   return files === totalFiles ? `${how}; ${megabytes(sentBytes)} MB were sent` : how;
 }

@@ -71,7 +71,7 @@ test('what the store has removed by itself is published again', async () => {
     for await (const { key } of store.list('blobs/')) await store.delete(key);
     store.written.length = 0;
     expect(await publishTree(store, 'v1', root)).toEqual(first);
-    expect(store.written.map((key) => key.split('/')[0]).toSorted()).toEqual(['blobs', 'indexes', 'manifests', 'packs']);
+    expect(new Set(store.written.map((key) => key.split('/')[0]))).toEqual(new Set(['blobs', 'indexes', 'manifests', 'packs']));
   });
 });
 
