@@ -26,7 +26,7 @@ const answerTimeoutMs = 180_000;
 
 /** Passing faults are tried again so often at the same place before it counts as refused. */
 const transientAttempts = 3;
-const transientPauseMs = 1_000;
+const transientPauseMs = 500;
 
 /** What errors without a scope of their own say. */
 const kindOfCode: Partial<Record<ErrorCode, RefusalKind>> = {

@@ -91,10 +91,13 @@ export async function answerOf(remote: Remote): Promise<string> {
   return answer;
 }
 
-/** Why port 8080 cannot be connected to; undefined when it can. */
+/** Why port 8080 cannot be connected to; undefined when it can. Behind a forward a port on which nobody listens shows as a connection that ends without a byte. */
 export async function dialErrorOf(remote: Remote): Promise<string | undefined> {
+  const address = await remote.address(8080);
   try {
-    (await dialReplica(await remote.address(8080), { timeoutMs: dialTimeoutMs })).destroy();
+    const socket = await dialReplica(address, { timeoutMs: dialTimeoutMs });
+    if (address.kind === 'forward') return (await buffer(socket)).length === 0 ? 'ECONNREFUSED' : undefined;
+    socket.destroy();
     return undefined;
   } catch (error) {
     if (error instanceof DialError) return error.code;

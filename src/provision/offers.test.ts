@@ -71,8 +71,6 @@ test('what costs more than max_hourly_cost is no offer, and the refusal names th
   await expect(collect(wanting({ maxHourlyCost: 0.5 }), statesOf(gives(...offers)))).rejects.toThrow(
     'stub: the cheapest, small, costs 1.00 $/h, more than max_hourly_cost (0.5 $/h).',
   );
-  const spot = collect(wanting({ useSpot: true }), statesOf(gives(...offers)));
-  await expect(spot).rejects.toThrow('stub: the cheapest, small, is not a spot machine.');
 });
 
 test('without any offer every place gives its reason', async () => {

@@ -51,12 +51,19 @@ test('the search widens by as many as are slow', () => {
 });
 
 test('one launch asks a few places at once at most', () => {
-  const pending = all.slice(0, mostAsksOfLaunch).map((one) => asked(one, 'me'));
-  expect(move({ pending, now: 1e6 }, [...all, at('more', 9)])).toBe('wait undefined');
+  const many = Array.from({ length: mostAsksOfLaunch + 1 }, (_, index) => at(`r${index}`, index));
+  const pending = many.slice(0, mostAsksOfLaunch).map((one) => asked(one, 'me'));
+  expect(move({ pending, now: 1e6 }, many)).toBe('wait undefined');
 });
 
-test('what everybody is asking, and what is refused while own answers are due, is waited for', () => {
-  expect(move({ pending: [asked(cheap, 'other')], now: 1e6 }, [cheap])).toBe('wait undefined');
+test('where everything is being asked and is slow, a few more join in rather than stand idle', () => {
+  const others = (count: number, since = 0) => Array.from({ length: count }, (_, index) => asked(cheap, `l${index}`, since));
+  expect(move({ pending: others(1), now: 1_000 }, [cheap])).toBe(`wait ${patienceMs}`);
+  expect(move({ pending: others(3), now: 1e6 }, [cheap])).toBe('cheap: better-busy');
+  expect(move({ pending: others(4), now: 1e6 }, [cheap])).toBe('wait undefined');
+});
+
+test('what is refused while own answers are due is waited for', () => {
   expect(move({ pending: [asked(cheap, 'me')], now: 1e6 }, [])).toBe('wait undefined');
 });
 

@@ -34,10 +34,16 @@ export type AskReason = 'best' | 'better-busy' | 'slow-answer';
  * Clouds that have machines, or know that they have none, mostly say so within seconds; others take a minute. A place that has not answered
  * for so long, ms, no longer keeps a launch from asking a dearer one as well.
  */
-export const patienceMs = 5_000;
+export const patienceMs = 3_000;
+
+/**
+ * So many launches ask a kind of machine at once, for each that it gave and at least, when everything is being asked, answers are slow and a launch
+ * would have nothing else to do.
+ */
+const crowdAtSlow = 4;
 
 /** Places that one launch asks at the same time: each may give a machine, and all but one are given back. */
-export const mostAsksOfLaunch = 4;
+export const mostAsksOfLaunch = 5;
 
 /**
  * The next move in the search of one launch, given the candidates that may be asked, best first. Launches of a service search together:
@@ -45,6 +51,7 @@ export const mostAsksOfLaunch = 4;
  * - A kind of machine is asked for by one launch at a time until it has given one, then by twice as many as it gave since: an exhausted place is
  *   not asked by all at once, and a good one serves all within a few rounds.
  * - Who finds a better place being asked waits for its answer, at most `patienceMs`; among equals nobody waits.
+ * - Where everything is being asked and answers are slow, more launches join in rather than standing idle.
  * - A better place that only wants a pause of as much is waited for as well.
  * - As many further places may be tried as there are slow ones, and at least one: the search widens by doubling, only while answers are slow.
  */
@@ -54,6 +61,8 @@ export function nextMove<C extends Candidate>(ranked: readonly C[], launch: stri
   if (ranked.length === 0 && own.length === 0) return { type: 'none' };
   if (own.length >= mostAsksOfLaunch) return { type: 'wait', until: undefined };
   const asksOf = Map.groupBy(pending, ({ kind }) => kind);
+  const isYoung = ({ at }: PendingAsk): boolean => at + patienceMs > now;
+  const asksAt = ({ offer }: C): number => asksOf.get(kindOf(offer))?.length ?? 0;
   const hasRoom = ({ offer }: C): boolean => {
     const kind = kindOf(offer);
     const asks = asksOf.get(kind) ?? [];
@@ -61,9 +70,22 @@ export function nextMove<C extends Candidate>(ranked: readonly C[], launch: stri
   };
   const index = ranked.findIndex(hasRoom);
   const next = ranked[index];
-  if (next === undefined) return { type: 'wait', until: undefined };
+  if (next === undefined) {
+    // Everything is being asked, and this launch would stand idle.
+    if (own.length > 0) return { type: 'wait', until: undefined };
+    const slowOnes = ranked.filter(({ offer }) => {
+      const asks = asksOf.get(kindOf(offer)) ?? [];
+      return asks.length < crowdAtSlow * Math.max(1, given.get(kindOf(offer)) ?? 0) && !asks.some(isYoung);
+    });
+    const fewest = slowOnes.reduce<C | undefined>(
+      (best, one) => (best === undefined || asksAt(one) < asksAt(best) ? one : best),
+      undefined,
+    );
+    if (fewest !== undefined) return { type: 'ask', candidate: fewest, why: 'better-busy' };
+    const ripe = pending.filter(isYoung).map(({ at }) => at + patienceMs);
+    return { type: 'wait', until: ripe.length === 0 ? undefined : ripe.reduce((first, time) => Math.min(first, time)) };
+  }
 
-  const isYoung = ({ at }: PendingAsk): boolean => at + patienceMs > now;
   const youngOwn = own.filter(isYoung);
   const youngBetter = ranked
     .slice(0, index)

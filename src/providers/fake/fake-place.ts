@@ -3,6 +3,14 @@ import type { Random } from '../../shared/random.ts';
 import { isMachineId, type MachineId, type MachineNotice, type MachineSpec, type Offer } from '../provider.ts';
 import { FakeMachine, type JobBehaviour } from './fake-machine.ts';
 
+/** An answer to the wish for a machine. */
+export interface FakeAnswer {
+  /** It comes after so long, ms; infinity is never. At once when absent. */
+  readonly afterMs?: number;
+  /** Given instead of a machine. */
+  readonly refusal?: Error | undefined;
+}
+
 /** How a place behaves. All of it may be changed while it is in use. */
 export interface FakeConduct {
   /** Each call takes so long, ms. */
@@ -13,6 +21,8 @@ export interface FakeConduct {
   capacity: number;
   /** Why new machines are refused although there is room. */
   refuseWith: 'capacity' | 'quota' | undefined;
+  /** What a place of its own for each kind of machine says to the wish for one more, beside all that stands above. */
+  answerTo: (offer: Offer) => FakeAnswer;
   /** How many of the calls, from 0 to 1, are carried out but their reply is lost. */
   lostReplies: number;
   /** What the jobs of the machine with the given number, counting from 1, do. */
@@ -29,6 +39,7 @@ export class FakePlace {
     bootMs: 0,
     capacity: Number.POSITIVE_INFINITY,
     refuseWith: undefined,
+    answerTo: () => ({}),
     lostReplies: 0,
     jobOf: () => ({}),
   };

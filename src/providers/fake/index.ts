@@ -38,10 +38,13 @@ export class FakeProvider implements Provider {
   }
 
   async create(offer: Offer, spec: MachineSpec, key: string, options: CallOptions): Promise<MachineId> {
+    const { afterMs = 0, refusal } = this.#place.conduct.answerTo(offer);
+    if (afterMs > 0) await this.#wait(afterMs, options.signal);
     return this.#call(options, () => {
       const { living, conduct } = this.#place;
       const known = living.find((machine) => machine.key === key);
       if (known !== undefined) return known.id;
+      if (refusal !== undefined) throw refusal;
       if (conduct.refuseWith === 'quota') throw new SvcError('SVC_QUOTA', `${offer.region} refuses for want of quota.`);
       if (conduct.refuseWith === 'capacity' || living.length >= conduct.capacity) {
         throw new SvcError('SVC_CAPACITY', `${offer.region} has no machine of type ${offer.instanceType} now.`);
@@ -92,6 +95,13 @@ export class FakeProvider implements Provider {
     if (machine.goneReason !== undefined) return { state: 'gone', reason: machine.goneReason };
     if (!machine.isRunning) return { state: 'booting' };
     return { state: 'running', ...(machine.notice !== undefined && { notice: machine.notice }) };
+  }
+
+  async #wait(ms: number, signal: AbortSignal | undefined): Promise<void> {
+    if (Number.isFinite(ms)) return this.#place.clock.sleep(ms, signal);
+    const { promise, resolve } = Promise.withResolvers<void>();
+    signal?.addEventListener('abort', () => resolve(), { once: true });
+    return promise;
   }
 
   /** What is done is done, though its reply may be lost. */
