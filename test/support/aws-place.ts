@@ -21,6 +21,8 @@ export interface AwsPlace {
   readonly provider: AwsProvider;
   /** The place as another process of the same home would open it. */
   open(): AwsProvider;
+  /** The same, but its machines boot until somebody can log in: for those that are real, or are on loopback. */
+  openReal(): AwsProvider;
   /** Changes the configuration from now on. */
   configure(change: Partial<AwsConfig>): void;
   /** The cheapest offer. */
@@ -66,17 +68,14 @@ export async function withAwsPlace(
         const paths = homePaths(home, process.getuid?.() ?? 0);
         prepareHome(paths);
         let config = { ...defaultConfig, aws: { ...defaultConfig.aws, ...given } };
-        const open = (): AwsProvider =>
-          new AwsProvider(
-            {
-              paths,
-              clock: systemClock,
-              random: systemRandom,
-              config: () => Promise.resolve(config),
-              sshPools: () => Promise.resolve([]),
-            },
-            { isReady: () => Promise.resolve(true) },
-          );
+        const context = {
+          paths,
+          clock: systemClock,
+          random: systemRandom,
+          config: () => Promise.resolve(config),
+          sshPools: () => Promise.resolve([]),
+        };
+        const open = (): AwsProvider => new AwsProvider(context, { isReady: () => Promise.resolve(true) });
         const provider = open();
         const offer = async (resources: Partial<Resources> = {}): Promise<Offer> => {
           const { offers, whyNone } = await provider.offers(someResources({ ...smallOnAws, ...resources }), {});
@@ -89,6 +88,7 @@ export async function withAwsPlace(
           paths,
           provider,
           open,
+          openReal: () => new AwsProvider(context),
           offer,
           configure: (change) => (config = { ...config, aws: { ...config.aws, ...change } }),
           create: async (key, spec, resources) =>

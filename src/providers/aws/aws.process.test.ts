@@ -9,6 +9,7 @@ import {
   withAwsPlace,
   type AwsPlace,
 } from '../../../test/support/aws-place.ts';
+import type { MachineHost } from '../../../test/fakes/aws/machine-host.ts';
 import { aMachineSpec, someResources } from '../../../test/support/builders.ts';
 import { waitFor } from '../../../test/support/wait-for.ts';
 import type { MachineId, MachineSpec } from '../provider.ts';
@@ -340,6 +341,29 @@ test('a controller elsewhere gets the keys of one profile, one on AWS none', asy
     expect(given?.summary).toBe('keys of the AWS profile default');
     expect(given?.environment).toMatchObject({ AWS_SHARED_CREDENTIALS_FILE: '/root/h/aws/credentials' });
     expect(given?.files[0]?.content).toContain('[default]\naws_access_key_id = AKIA');
+  });
+});
+
+test('a machine is worked on over SSH as the user of its image, and boots until it can be', async () => {
+  const machines: MachineHost = {
+    // Nobody listens there who has the machine's host key.
+    launch: () => Promise.resolve({ publicIp: '127.0.0.9', privateIp: '127.0.0.9' }),
+    stop: () => Promise.resolve(),
+    start: () => Promise.resolve({ publicIp: '127.0.0.9', privateIp: '127.0.0.9' }),
+    terminate: () => Promise.resolve(),
+  };
+  await withAwsPlace({ machines }, async (place) => {
+    expect((await place.provider.check({})).enabled).toBe(true);
+    const id = await place.create('k1');
+    const real = place.openReal();
+    expect(real.remote(id).baseDir).toBe('/home/ubuntu/svc');
+    await place.untilState(id, 'running');
+    expect((await place.provider.inspect([id], {})).get(id)).toEqual({ state: 'running', host: '127.0.0.9' });
+    expect((await real.inspect([id], {})).get(id)).toEqual({ state: 'booting' });
+    await expect(real.remote(id).exec(['true'])).rejects.toMatchObject({ code: expect.stringMatching(/^SVC_(?:SSH|HOST_KEY)$/) });
+    await place.provider.destroy(id, {});
+    const later = place.openReal();
+    await expect(later.remote(id).exec(['true'])).rejects.toMatchObject({ code: 'SVC_MACHINE_LOST' });
   });
 });
 

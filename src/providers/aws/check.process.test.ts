@@ -34,6 +34,17 @@ test('good credentials are told with their account and name', async () => {
   });
 });
 
+test('quotas that are in the way are told beforehand, and whoever may not ask for them is enabled all the same', async () => {
+  await withAwsPlace({}, async ({ provider, aws }) => {
+    aws.control.supply.setQuota({ quota: 'g' }, 0);
+    const { details } = await provider.check({});
+    expect(details).toContainEqual(['vCPUs allowed in us-east-1', '10000 standard, 0 G, 10000 P, 0 G on spot, 10000 P on spot']);
+    aws.conduct.refuse({ service: 'servicequotas' }, 'AccessDenied');
+    const without = await provider.check({});
+    expect([without.enabled, without.details.length]).toEqual([true, details.length - 1]);
+  });
+});
+
 test('without any credentials nobody is asked, and it is said how to get some', async () => {
   await withFiles({}, async ({ provider, aws }) => {
     const { enabled, summary, remedies } = await provider.check({});

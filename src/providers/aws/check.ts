@@ -2,6 +2,7 @@ import { messageOf } from '../../shared/errors.ts';
 import type { ProviderCheck } from '../provider.ts';
 import type { AwsClients } from './client.ts';
 import { awsCode } from './errors.ts';
+import { quotaLine } from './quotas.ts';
 
 const off = (summary: string, ...remedies: readonly string[]): ProviderCheck => ({
   enabled: false,
@@ -19,18 +20,19 @@ export const withoutCredentials: ProviderCheck = off(
 
 /** Asks AWS whose credentials these are. Throws only when cancelled. */
 export async function checkCredentials(
-  clients: Pick<AwsClients, 'callerIdentity'>,
+  clients: Pick<AwsClients, 'callerIdentity' | 'quota'>,
   region: string,
   profile: string | undefined,
   signal: AbortSignal | undefined,
-): Promise<Pick<ProviderCheck, 'enabled' | 'summary' | 'remedies' | 'details' | 'sharedPorts'>> {
+): Promise<ProviderCheck> {
   try {
     const { account, arn } = await clients.callerIdentity(region, signal);
+    const quotas = await quotaLine(clients, region, signal);
     return {
       enabled: true,
       summary: `Account ${account} as ${arn.split(':').at(-1) ?? arn}`,
       remedies: [],
-      details: [['Profile', profile ?? 'default']],
+      details: [['Profile', profile ?? 'default'], ...(quotas === undefined ? [] : [[`vCPUs allowed in ${region}`, quotas] as const])],
       sharedPorts: undefined,
     };
   } catch (error) {

@@ -44,6 +44,7 @@ import {
   RemoveRoleFromInstanceProfileCommand,
   type CreateRoleCommandInput,
 } from '@aws-sdk/client-iam';
+import { GetServiceQuotaCommand, ServiceQuotasClient } from '@aws-sdk/client-service-quotas';
 import { GetParametersCommand, SSMClient } from '@aws-sdk/client-ssm';
 import { GetCallerIdentityCommand, STSClient } from '@aws-sdk/client-sts';
 
@@ -99,6 +100,7 @@ export class AwsClients {
   readonly #ssm: (region: string) => SSMClient;
   readonly #sts: (region: string) => STSClient;
   readonly #iam: (region: string) => IAMClient;
+  readonly #quotas: (region: string) => ServiceQuotasClient;
 
   constructor(profile: string | undefined) {
     const common = { retryMode: 'standard', requestHandler: timeouts, ...(profile === undefined ? {} : { profile }) };
@@ -107,6 +109,7 @@ export class AwsClients {
     this.#ssm = madeOnce((region) => new SSMClient({ ...common, region, maxAttempts: attempts }));
     // A person waits for the answer.
     this.#sts = madeOnce((region) => new STSClient({ ...common, region, maxAttempts: 2 }));
+    this.#quotas = madeOnce((region) => new ServiceQuotasClient({ ...common, region, maxAttempts: 2 }));
     this.#iam = madeOnce((region) => new IAMClient({ ...common, region, maxAttempts: attempts }));
   }
 
@@ -179,6 +182,12 @@ export class AwsClients {
   async callerIdentity(region: string, signal: AbortSignal | undefined): Promise<{ readonly account: string; readonly arn: string }> {
     const { Account = '?', Arn = '?' } = await this.#sts(region).send(new GetCallerIdentityCommand({}), signalOption(signal));
     return { account: Account, arn: Arn };
+  }
+
+  /** How much of something the account may have in a region; undefined when that is not told. */
+  async quota(region: string, QuotaCode: string, signal: AbortSignal | undefined): Promise<number | undefined> {
+    return (await this.#quotas(region).send(new GetServiceQuotaCommand({ ServiceCode: 'ec2', QuotaCode }), signalOption(signal))).Quota
+      ?.Value;
   }
 
   /** The credentials themselves, for a controller elsewhere that has none of its own. */

@@ -35,6 +35,17 @@ test('a refusal names the machine, the place, what AWS said and its code', () =>
   });
 });
 
+test.for<readonly [code: string, ours: string]>([
+  ['InsufficientInstanceCapacity', 'SVC_CAPACITY'],
+  ['VcpuLimitExceeded', 'SVC_QUOTA'],
+  ['SpotMaxPriceTooLow', 'SVC_PRICE'],
+  ['Unsupported', 'SVC_UNSUPPORTED_THERE'],
+  ['PendingVerification', 'SVC_DENIED'],
+  ['RequestLimitExceeded', 'SVC_THROTTLED'],
+])('users see %s as %s', ([code, ours]) => {
+  expect(refusalOf(awsError(code), offer)).toMatchObject({ code: ours });
+});
+
 test.for<readonly [code: string, status: number | undefined, kind: string]>([
   ['SomethingNewLimitExceeded', 400, 'quota'],
   ['SomethingNew', 400, 'unsupported'],

@@ -30,6 +30,7 @@ const replicaStatements: readonly PolicyStatement[] = [
       'ec2:DescribeSubnets',
       'ec2:DescribeVolumes',
       'ec2:DescribeVpcs',
+      'servicequotas:GetServiceQuota',
     ],
     Resource: '*',
   },
