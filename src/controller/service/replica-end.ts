@@ -2,7 +2,7 @@ import type { EndCause } from '../../domain/replica-state.ts';
 import { jobLogPath, stopJob } from '../../provision/job.ts';
 import { destroyMachine } from '../../provision/machine.ts';
 import type { Provider } from '../../providers/provider.ts';
-import { messageOf } from '../../shared/errors.ts';
+import { messageOf, SvcError } from '../../shared/errors.ts';
 import type { BalancerView } from './balancer-client.ts';
 import { linkLog } from '../kept-log.ts';
 import { findMachines, replicaTags } from '../recorded-machines.ts';
@@ -19,6 +19,8 @@ const drainPollMs = 100;
 /** How long a place may take to confirm that a machine is gone. */
 const goneTimeoutMs = 300_000;
 const attemptsBeforeFailed = 3;
+/** A machine or a place that does not answer, as while it is being restarted, is not yet a machine that cannot be removed, ms. */
+const silenceBeforeFailedMs = 60_000;
 /**
  * How long the link to the balancer may be away before its requests count as gone, ms: one that hands over or is started again is back much sooner.
  */
@@ -39,6 +41,7 @@ export async function endReplica(
   const cause = handle.record.endCause ?? 'user';
   if (!deadCauses.includes(cause)) await drain(context, handle, view, signal);
   context.rotation.remove(handle.id);
+  const beganAt = context.clock.monotonic();
   for (let attempt = 1; !signal.aborted; attempt += 1) {
     try {
       await removeMachine(context, handle, cause, signal);
@@ -48,8 +51,10 @@ export async function endReplica(
       if (signal.aborted) return;
       const message = `Removing its machine failed: ${messageOf(error)}`;
       context.log.error({ err: error, replica: handle.id, attempt }, 'removing a machine failed');
-      if (attempt >= attemptsBeforeFailed)
+      const isSilence = error instanceof SvcError && error.kind === 'transient';
+      if (attempt >= attemptsBeforeFailed && !(isSilence && context.clock.monotonic() - beganAt < silenceBeforeFailedMs))
         await handle.happen({ type: 'cleanup-failed' }, { cause: 'cleanup-failed', message }, { reason: message });
+      else await handle.note({ reason: message });
       await context.clock.sleep(Math.min(longestRetryMs, firstRetryMs * 2 ** (attempt - 1)), signal);
     }
   }
