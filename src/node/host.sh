@@ -133,7 +133,8 @@ look() {
   read_boot
   answer "home=$HOME"
   answer "dir=$svc_dir"
-  answer "boot=$svc_boot"
+  # A container that is started anew has the boot of before, but another first process.
+  look_at 1 && answer "boot=$svc_boot-$svc_ticks" || answer "boot=$svc_boot"
   # Before the machines: a creation in between then shows as a revision that is too old.
   read_revision
   answer "revision=$svc_revision"

@@ -10,7 +10,7 @@ import { parseMachineRecord, type MachineRecord } from './machine-record.ts';
 /** What a host said last. */
 export interface HostState {
   readonly facts: HostFacts;
-  /** Of this boot of the host. */
+  /** Of this boot of the host, or of the container that it is: with another one no process of before is left. */
   readonly bootId: string;
   /** How many machines were ever made there: tells whether a decision was made on the latest state. */
   readonly revision: string;
