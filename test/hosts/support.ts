@@ -51,7 +51,12 @@ export async function openRemote(paths: HomePaths, host: TestHost, options: Remo
 }
 
 /** As `openRemote`, with a folder that is there. */
-export function remoteAt(paths: HomePaths, host: TestHost, baseDir: string, { target = {}, address, environment = {} }: RemoteOptions = {}): SshRemote {
+export function remoteAt(
+  paths: HomePaths,
+  host: TestHost,
+  baseDir: string,
+  { target = {}, address, environment = {} }: RemoteOptions = {},
+): SshRemote {
   return new SshRemote({
     target: () => Promise.resolve(host.target(target)),
     baseDir,
@@ -78,7 +83,11 @@ export async function withHome<Result>(host: TestHost, use: (paths: HomePaths) =
 }
 
 /** Runs `use` with a remote for a new folder on a machine. */
-export function withRemote<Result>(host: TestHost, use: (remote: SshRemote, paths: HomePaths) => Promise<Result>, options: RemoteOptions = {}): Promise<Result> {
+export function withRemote<Result>(
+  host: TestHost,
+  use: (remote: SshRemote, paths: HomePaths) => Promise<Result>,
+  options: RemoteOptions = {},
+): Promise<Result> {
   return withHome(host, async (paths) => use(await openRemote(paths, host, options), paths));
 }
 

@@ -22,8 +22,8 @@ export interface SshTarget {
 /** Seconds for a connection to be made, up to and including the banner. */
 const connectTimeoutS = 10;
 
-/** A machine that is silent for so many times so many seconds is given up: 15 to 20 s. */
-const aliveIntervalS = 5;
+/** A machine that is silent for so many times so many seconds is given up: 12 to 16 s. */
+const aliveIntervalS = 4;
 const aliveCountMax = 3;
 
 /** Options that hold for every use of ssh: nothing is asked, nothing of the user's taste plays a part unless it was wanted. */

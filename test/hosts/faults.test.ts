@@ -1,0 +1,219 @@
+import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { buffer } from 'node:stream/consumers';
+import { expect, test } from 'vitest';
+import type { Remote } from '../../src/remote/remote.ts';
+import { dialReplica } from '../../src/shared/dial.ts';
+import { waitFor } from '../support/wait-for.ts';
+import type { TestHost } from '../testbed/hosts/test-hosts.ts';
+import { describeHosts, nodeBinary, openRemote, remoteAt, sshProcessesOf, withHome, withRemote } from './support.ts';
+
+const port = 8080;
+
+/** Long enough for a connection over a line that loses much, or one that has to be given up first. */
+const patience = { timeoutMs: 90_000 };
+
+/** A server that says `hello` to who connects, on loopback only unless told otherwise. */
+async function serve(remote: Remote, address = '127.0.0.1'): Promise<void> {
+  const program = `require('net').createServer((s) => s.end('hello')).listen(${port}, '${address}')`;
+  await remote.exec(['/usr/local/bin/node', '-e', program], { detached: true });
+}
+
+async function answerOf(remote: Remote): Promise<string> {
+  const address = await remote.address(port);
+  return (await buffer(await dialReplica(address, { timeoutMs: 3_000 }))).toString();
+}
+
+/** What who holds only the path gets, without asking the remote. */
+async function answerAt(path: string): Promise<string> {
+  try {
+    return (await buffer(await dialReplica({ kind: 'forward', path, port }, { timeoutMs: 3_000 }))).toString();
+  } catch {
+    return '';
+  }
+}
+
+async function stopServers(host: TestHost): Promise<void> {
+  await host.exec('sh', '-c', 'pkill -f "[c]reateServer" || true');
+}
+
+describeHosts('SSH connections that break', (hostOf) => {
+  test('a follower gets every byte once, though the machine is cut off and its connections are lost', async () => {
+    const host = await hostOf('main', { node: nodeBinary });
+    await withRemote(host, async (remote, paths) => {
+      const file = `${remote.baseDir}/log`;
+      const script = 'i=0; while [ $i -lt 400 ]; do i=$((i+1)); echo "line $i" >> "$1"; sleep 0.05; done';
+      await remote.exec(['sh', '-c', script, 'sh', file], { detached: true });
+      const stop = new AbortController();
+      const chunks: Buffer[] = [];
+      const text = (): string => Buffer.concat(chunks).toString();
+      const following = (async () => {
+        for await (const chunk of remote.follow(file, 5, stop.signal)) chunks.push(chunk);
+      })();
+      await waitFor('some lines', () => text().includes('line 20\n'), patience);
+      await host.cut();
+      for (const pid of sshProcessesOf(paths.home)) process.kill(pid, 'SIGKILL');
+      await host.heal();
+      await waitFor('more lines', () => text().includes('line 100\n'), patience);
+      for (const pid of sshProcessesOf(paths.home)) process.kill(pid, 'SIGKILL');
+      await waitFor('the last line', () => text().includes('line 400\n'), patience);
+      stop.abort();
+      await following;
+      expect(text()).toBe(
+        Array.from({ length: 400 }, (_, index) => `line ${index + 1}\n`)
+          .join('')
+          .slice(5),
+      );
+    });
+  });
+
+  test('what was started detached goes on when every connection is gone', async () => {
+    const host = await hostOf('main', { node: nodeBinary });
+    await withRemote(host, async (remote, paths) => {
+      const file = `${remote.baseDir}/beats`;
+      await remote.exec(['sh', '-c', 'while :; do echo beat >> "$1"; sleep 0.1; done', 'sh', file], { detached: true });
+      for (const pid of sshProcessesOf(paths.home)) process.kill(pid, 'SIGKILL');
+      await host.exec('sh', '-c', 'pkill -f "^sshd: ubuntu" || true');
+      const size = async (): Promise<number> => ((await remote.readFile(file)) ?? '').length;
+      const before = await waitFor('a beat', async () => (await size()) || undefined, patience);
+      await waitFor('another beat', async () => (await size()) > before, patience);
+      await host.exec('sh', '-c', 'pkill -f "[e]cho beat" || true');
+    });
+  });
+
+  test('a way to a port is private, keeps its name, and is rebuilt without being asked when the connection is lost', async () => {
+    const host = await hostOf('main', { node: nodeBinary });
+    await withRemote(
+      host,
+      async (remote, paths) => {
+        await serve(remote);
+        await waitFor('an answer', async () => (await answerOf(remote)) === 'hello', patience);
+        const address = await remote.address(port);
+        if (address.kind !== 'forward') throw new Error(`a forward, not ${address.kind}`);
+        expect(statSync(address.path).mode & 0o777).toBe(0o600);
+        for (const pid of sshProcessesOf(paths.home)) process.kill(pid, 'SIGKILL');
+        await waitFor('an answer again', async () => (await answerAt(address.path)) === 'hello', patience);
+        expect(await remote.address(port)).toEqual(address);
+
+        // What a later process, which never asked for the address, does at its first work on the machine: here the file is gone as well.
+        await remote.close();
+        expect(existsSync(address.path)).toBe(false);
+        await stopServers(host);
+      },
+      { address: { direct: 'never' } },
+    );
+  });
+
+  test('a rebooted machine is worked on again, and the way to its port is back once the program is', async () => {
+    const host = await hostOf('rebooted', { node: nodeBinary });
+    await withRemote(
+      host,
+      async (remote) => {
+        await serve(remote);
+        await waitFor('an answer', async () => (await answerOf(remote)) === 'hello', patience);
+        const { path } = (await remote.address(port)) as { readonly path: string };
+        await host.reboot();
+        await waitFor('work to be possible', async () => (await remote.exec(['true']).catch(() => undefined))?.exitCode === 0, patience);
+        await serve(remote);
+        await waitFor('an answer over the same path', async () => (await answerAt(path)) === 'hello', patience);
+      },
+      { address: { direct: 'never' } },
+    );
+  });
+
+  test('a machine that vanishes is noticed, also during a command, and comes back by itself', async () => {
+    const host = await hostOf('main', { node: nodeBinary });
+    await withRemote(host, async (remote) => {
+      await remote.exec(['true']);
+      const running = remote.exec(['sleep', '300']);
+      await host.cut();
+      await expect(running).rejects.toMatchObject({ code: 'SVC_SSH', kind: 'transient' });
+      await expect(remote.readFile('/etc/hostname')).rejects.toMatchObject({ code: 'SVC_SSH' });
+      await host.heal();
+      expect(await remote.readFile('/etc/hostname')).toBe('main\n');
+    });
+  });
+
+  test('a machine that stands still fails calls after a while, and serves them when it goes on', async () => {
+    const host = await hostOf('main', { node: nodeBinary });
+    await withRemote(host, async (remote) => {
+      await remote.exec(['true']);
+      await host.pause();
+      try {
+        await expect(remote.readFile('/etc/hostname')).rejects.toMatchObject({ code: 'SVC_SSH' });
+      } finally {
+        await host.resume();
+      }
+      expect(await remote.readFile('/etc/hostname')).toBe('main\n');
+    });
+  });
+
+  test('a connection whose holder hangs is replaced', async () => {
+    const host = await hostOf('main', { node: nodeBinary });
+    await withRemote(host, async (remote, paths) => {
+      await remote.exec(['true']);
+      for (const pid of sshProcessesOf(paths.home)) process.kill(pid, 'SIGSTOP');
+      await expect(remote.exec(['true'])).rejects.toMatchObject({ code: 'SVC_SSH' });
+      expect((await remote.exec(['echo', 'again'])).stdout).toBe('again\n');
+    });
+  });
+
+  test('a killed machine fails a call in time, and a cancelled call at once', async () => {
+    const host = await hostOf('killed');
+    await withRemote(host, async (remote) => {
+      await host.kill();
+      const stop = new AbortController();
+      const cancelled = remote.exec(['true'], { signal: stop.signal });
+      stop.abort();
+      await expect(cancelled).rejects.toMatchObject({ name: 'AbortError' });
+      await expect(remote.exec(['true'])).rejects.toMatchObject({ code: 'SVC_SSH', message: expect.stringContaining('killed') });
+      await host.start();
+      expect((await remote.exec(['hostname'])).stdout).toBe('killed\n');
+    });
+  });
+
+  test.for([
+    ['150 ms away', { delayMs: 75 }],
+    ['over a line that loses one packet in twenty', { delayMs: 5, lossPercent: 5 }],
+  ] as const)('work is done %s', async ([name, shape]) => {
+    const host = await hostOf('shaped', { cable: true });
+    await host.shape(shape);
+    try {
+      await withRemote(host, async (remote) => {
+        const content = `${name}\n`.repeat(20_000);
+        await Promise.all([1, 2, 3, 4, 5].map((one) => remote.writeFile(`${remote.baseDir}/${one}`, content)));
+        expect(await remote.readFile(`${remote.baseDir}/3`)).toBe(content);
+        await remote.copyTo(import.meta.dirname, `${remote.baseDir}/copy`);
+        expect((await remote.exec(['ls', `${remote.baseDir}/copy`])).stdout).toContain('faults.test.ts');
+      });
+    } finally {
+      await host.shape({});
+    }
+  });
+
+  test('a way is direct where the port is open, and through SSH where it is not', async () => {
+    const host = await hostOf('main', { node: nodeBinary });
+    await withRemote(host, async (remote) => {
+      await serve(remote, '0.0.0.0');
+      await waitFor('a direct way', async () => (await remote.address(port)).kind === 'tcp', patience);
+      expect(await answerOf(remote)).toBe('hello');
+      await host.firewall(port, 'drop');
+      expect(await remote.address(port)).toMatchObject({ kind: 'forward' });
+      expect(await answerOf(remote)).toBe('hello');
+      await host.firewall(port, 'open');
+      await stopServers(host);
+    });
+  });
+
+  test('several homes and processes share nothing, and one home shares its connections', async () => {
+    const host = await hostOf('main', { node: nodeBinary });
+    await withHome(host, async (paths) => {
+      const remotes = await Promise.all([1, 2, 3, 4].map(() => openRemote(paths, host)));
+      await Promise.all(remotes.flatMap((remote) => Array.from({ length: 6 }, () => remote.exec(['true']))));
+      expect(readdirSync(join(paths.runtimeDir, 's')).filter((name) => name.endsWith('.pid'))).toHaveLength(1);
+      const again = remoteAt(paths, host, '/home/ubuntu');
+      expect((await again.exec(['pwd'])).stdout).toBe('/home/ubuntu\n');
+      expect(readFileSync(join(paths.sshDir, 'known', readdirSync(join(paths.sshDir, 'known'))[0] ?? ''), 'utf8')).toContain('ssh-ed25519');
+    });
+  });
+});
