@@ -1,4 +1,4 @@
-import { writeFileSync } from 'node:fs';
+import { utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { withAwsPlace, withEnv, type AwsPlace } from '../../../test/support/aws-place.ts';
@@ -73,6 +73,17 @@ test('a wrong key is said to be wrong, and is not shown', async () => {
       expect(JSON.stringify(check)).not.toMatch(/AKIANOBODY|xyz-secret/);
     },
   );
+});
+
+test('keys that the user puts right count at once', async () => {
+  const secret = 'aws_secret_access_key = fake/secret+key/of/the/emulator0123456789\n';
+  await withFiles({ credentials: `[default]\naws_access_key_id = AKIANOBODYHASTHISONE\n${secret}` }, async ({ provider }) => {
+    expect((await provider.check({})).enabled).toBe(false);
+    const file = process.env['AWS_SHARED_CREDENTIALS_FILE'] ?? '';
+    writeFileSync(file, `[default]\naws_access_key_id = AKIAFAKEAWSFORTESTS1\n${secret}`);
+    utimesSync(file, 1, 1);
+    expect((await provider.check({})).enabled).toBe(true);
+  });
 });
 
 test('an SSO login that was never made or has expired names the command', async () => {

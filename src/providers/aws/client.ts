@@ -103,7 +103,8 @@ export class AwsClients {
   readonly #quotas: (region: string) => ServiceQuotasClient;
 
   constructor(profile: string | undefined) {
-    const common = { retryMode: 'standard', requestHandler: timeouts, ...(profile === undefined ? {} : { profile }) };
+    // What the process read of the user's files before, for other clients, does not count (`ignoreCache` reaches the providers of credentials).
+    const common = { retryMode: 'standard', requestHandler: timeouts, ignoreCache: true, ...(profile === undefined ? {} : { profile }) };
     this.#ec2 = madeOnce((region) => new EC2Client({ ...common, region, maxAttempts: attempts }));
     this.#ec2Once = madeOnce((region) => new EC2Client({ ...common, region, maxAttempts: 1 }));
     this.#ssm = madeOnce((region) => new SSMClient({ ...common, region, maxAttempts: attempts }));

@@ -1,4 +1,4 @@
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { envVar } from '../../shared/env.ts';
 import { hasErrno } from '../../shared/errors.ts';
@@ -9,9 +9,19 @@ import { hasErrno } from '../../shared/errors.ts';
  */
 export function mayHaveCredentials(profile: string | undefined): boolean {
   if (profile !== undefined || sources.some((name) => envVar(name) !== undefined)) return true;
+  return credentialFiles().some((file) => existsSync(file)) || (envVar('AWS_EC2_METADATA_DISABLED') !== 'true' && isOnAws());
+}
+
+/** Changes when the user changes a file with credentials: the SDK keeps what it read for as long as the process lives. */
+export function credentialFilesStamp(): string {
+  return credentialFiles()
+    .map((file) => `${file}=${statSync(file, { throwIfNoEntry: false })?.mtimeMs ?? ''}`)
+    .join(' ');
+}
+
+function credentialFiles(): readonly string[] {
   const folder = join(envVar('HOME') ?? '/', '.aws');
-  const files = [envVar('AWS_SHARED_CREDENTIALS_FILE') ?? join(folder, 'credentials'), envVar('AWS_CONFIG_FILE') ?? join(folder, 'config')];
-  return files.some((file) => existsSync(file)) || (envVar('AWS_EC2_METADATA_DISABLED') !== 'true' && isOnAws());
+  return [envVar('AWS_SHARED_CREDENTIALS_FILE') ?? join(folder, 'credentials'), envVar('AWS_CONFIG_FILE') ?? join(folder, 'config')];
 }
 
 /** Variables of the SDK's default chain: https://docs.aws.amazon.com/sdkref/latest/guide/standardized-credentials.html */

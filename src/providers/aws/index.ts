@@ -22,7 +22,7 @@ import type {
 import type { ProviderContext } from '../registry.ts';
 import { checkCredentials, withoutCredentials } from './check.ts';
 import type { AwsClients, Ec2 } from './client.ts';
-import { mayHaveCredentials } from './credential-sources.ts';
+import { credentialFilesStamp, mayHaveCredentials } from './credential-sources.ts';
 import { hasAwsCode } from './errors.ts';
 import { guard } from './guard.ts';
 import { HomeFiles, type HomeIdentity } from './home-identity.ts';
@@ -71,7 +71,7 @@ export class AwsProvider implements Provider {
   readonly #launcher: Launcher;
   readonly #ownAddress: OwnAddress;
   readonly #readiness: Readiness;
-  readonly #clients = new Map<string | undefined, Promise<AwsClients>>();
+  #clients: { readonly by: string; readonly loading: Promise<AwsClients> } | undefined;
   readonly #remotes = new Map<MachineId, SshRemote>();
 
   constructor(context: ProviderContext, options: AwsProviderOptions = {}) {
@@ -247,10 +247,12 @@ export class AwsProvider implements Provider {
     return (await this.#context.config()).aws;
   }
 
-  /** The SDK is large: it is loaded when AWS is first asked. */
+  /** The SDK is large: it is loaded when AWS is first asked. Clients are made anew when credentials changed, so that a renewed login counts at once. */
   #sdk({ profile }: Pick<AwsConfig, 'profile'>): Promise<AwsClients> {
-    const loading = this.#clients.get(profile) ?? import('./client.ts').then((sdk) => new sdk.AwsClients(profile));
-    this.#clients.set(profile, loading);
+    const by = JSON.stringify([profile, credentialFilesStamp()]);
+    if (this.#clients?.by === by) return this.#clients.loading;
+    const loading = import('./client.ts').then((sdk) => new sdk.AwsClients(profile));
+    this.#clients = { by, loading };
     return loading;
   }
 

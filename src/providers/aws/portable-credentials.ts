@@ -1,9 +1,20 @@
 import { join } from 'node:path';
 import { isoTime } from '../../shared/clock.ts';
+import { envVar } from '../../shared/env.ts';
 import type { ControllerTarget, PortableCredentials } from '../provider.ts';
 import type { AwsKeys } from './client.ts';
 
 const path = 'aws/credentials';
+
+/** What leads to another endpoint than Amazon's holds for a controller elsewhere as well: it is to find what was found here. */
+const endpointNames = [
+  'AWS_ENDPOINT_URL',
+  'AWS_ENDPOINT_URL_EC2',
+  'AWS_ENDPOINT_URL_IAM',
+  'AWS_ENDPOINT_URL_S3',
+  'AWS_ENDPOINT_URL_SSM',
+  'AWS_ENDPOINT_URL_STS',
+];
 
 /** Keys as a file of the SDK for a controller that is not on AWS: those of one profile and no other. */
 export function portableCredentials(keys: AwsKeys, profile: string | undefined, target: ControllerTarget): PortableCredentials {
@@ -18,6 +29,15 @@ export function portableCredentials(keys: AwsKeys, profile: string | undefined, 
   return {
     summary: `keys of the AWS profile ${name}${until}`,
     files: [{ path, content: `${lines.join('\n')}\n` }],
-    environment: { AWS_SHARED_CREDENTIALS_FILE: join(target.home, path), AWS_EC2_METADATA_DISABLED: 'true' },
+    environment: { AWS_SHARED_CREDENTIALS_FILE: join(target.home, path), AWS_EC2_METADATA_DISABLED: 'true', ...endpoints() },
   };
+}
+
+function endpoints(): Readonly<Record<string, string>> {
+  return Object.fromEntries(
+    endpointNames.flatMap((name) => {
+      const value = envVar(name);
+      return value === undefined ? [] : [[name, value] as const];
+    }),
+  );
 }
