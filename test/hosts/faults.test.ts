@@ -77,6 +77,7 @@ describeHosts('SSH connections that break', (hostOf) => {
       const size = async (): Promise<number> => ((await remote.readFile(file)) ?? '').length;
       const before = await waitFor('a beat', async () => (await size()) || undefined, patience);
       await waitFor('another beat', async () => (await size()) > before, patience);
+      expect(sshProcessesOf(paths.home).length).toBeGreaterThan(0);
       await host.exec('sh', '-c', 'pkill -f "[e]cho beat" || true');
     });
   });
@@ -95,7 +96,6 @@ describeHosts('SSH connections that break', (hostOf) => {
         await waitFor('an answer again', async () => (await answerAt(address.path)) === 'hello', patience);
         expect(await remote.address(port)).toEqual(address);
 
-        // What a later process, which never asked for the address, does at its first work on the machine: here the file is gone as well.
         await remote.close();
         expect(existsSync(address.path)).toBe(false);
         await stopServers(host);
@@ -111,11 +111,13 @@ describeHosts('SSH connections that break', (hostOf) => {
       async (remote) => {
         await serve(remote);
         await waitFor('an answer', async () => (await answerOf(remote)) === 'hello', patience);
-        const { path } = (await remote.address(port)) as { readonly path: string };
+        const address = await remote.address(port);
+        if (address.kind !== 'forward') throw new Error(`a forward, not ${address.kind}`);
         await host.reboot();
         await waitFor('work to be possible', async () => (await remote.exec(['true']).catch(() => undefined))?.exitCode === 0, patience);
         await serve(remote);
-        await waitFor('an answer over the same path', async () => (await answerAt(path)) === 'hello', patience);
+        await waitFor('an answer over the same path', async () => (await answerAt(address.path)) === 'hello', patience);
+        expect(await remote.address(port)).toEqual(address);
       },
       { address: { direct: 'never' } },
     );

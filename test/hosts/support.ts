@@ -15,8 +15,7 @@ const skipReason = whyNoTestHosts();
 
 /** Tests over machines of a testbed; each machine is made when it is first asked for. Left out, by name and with the reason, where there can be none. */
 export function describeHosts(name: string, tests: (hostOf: (name: string, options?: HostOptions) => Promise<TestHost>) => void): void {
-  const title = skipReason === undefined ? name : `${name} (left out: ${skipReason})`;
-  describe.skipIf(skipReason !== undefined)(title, () => {
+  describe.skipIf(skipReason !== undefined)(`${name}${skipReason === undefined ? '' : ` (left out: ${skipReason})`}`, () => {
     let hosts: TestHosts;
     const machines = new Map<string, Promise<TestHost>>();
     beforeAll(async () => {

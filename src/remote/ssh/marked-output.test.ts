@@ -1,0 +1,36 @@
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { MarkedOutput } from './marked-output.ts';
+import { endMark, startMark } from './session-script.ts';
+
+const token = 'svc-0123';
+
+function read(chunks: readonly Buffer[]): { readonly text: string; readonly output: MarkedOutput } {
+  const bytes: Buffer[] = [];
+  const output = new MarkedOutput(token, (chunk) => bytes.push(Buffer.from(chunk)));
+  for (const chunk of chunks) output.push(chunk);
+  return { text: Buffer.concat(bytes).toString('latin1'), output };
+}
+
+test('however the bytes are cut, the command’s are found between the marks, with its exit code', () => {
+  // Pieces of the token itself among the output are what could be taken for a mark.
+  const piece = fc.oneof(fc.string({ maxLength: 9 }), fc.constantFrom('svc-', 'svc-012', 'svc-0123', 's', '=', ';\n'));
+  fc.assert(
+    fc.property(fc.array(piece), fc.nat(255), fc.array(fc.nat(400)), (pieces, code, cuts) => {
+      const said = Buffer.from(pieces.join(''), 'utf8').toString('latin1').replaceAll(`${token}=`, '');
+      const all = Buffer.from(`welcome\n${startMark(token)}${said}${endMark(token)}${code};\nleft behind`, 'latin1');
+      const places = [0, ...cuts.map((cut) => Math.min(cut, all.length)), all.length].toSorted((a, b) => a - b);
+      const { text, output } = read(places.slice(1).map((end, index) => all.subarray(places[index], end)));
+      expect([text, output.exitCode]).toEqual([said, code]);
+    }),
+  );
+});
+
+test('what comes before the start is not the command’s, and is all there is when it never starts', () => {
+  const { text, output } = read([Buffer.from('Connection refused\n')]);
+  expect([text, output.isStarted, output.foreign, output.exitCode]).toEqual(['', false, 'Connection refused\n', undefined]);
+});
+
+test('what the command said is given on at once, also when it has not ended', () => {
+  expect(read([Buffer.from(`${startMark(token)}half a line`)]).text).toBe('half a line');
+});

@@ -1,0 +1,45 @@
+import { spawnSync } from 'node:child_process';
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { bootCommand, sessionScript, type SessionCommand } from './session-script.ts';
+
+const token = 'svc-0123';
+
+/** As an sshd runs it: by the user's shell, here as POSIX knows it. The input ends, so that the session does. */
+function run(command: Omit<SessionCommand, 'input'>, input = Buffer.alloc(0)): { readonly stdout: string; readonly stderr: string } {
+  const script = sessionScript({ ...command, input: { kind: 'stream' } }, token);
+  const { stdout, stderr } = spawnSync('sh', ['-c', bootCommand], { input: Buffer.concat([Buffer.from(script), input]), encoding: 'utf8' });
+  return { stdout, stderr };
+}
+
+test('the command gets exactly its arguments, variables and input, whatever they hold', () => {
+  const text = fc.string({ unit: 'binary', maxLength: 30 }).filter((one) => !one.includes('\0') && one.isWellFormed());
+  fc.assert(
+    fc.property(fc.array(text, { maxLength: 4 }), text, text, (words, value, input) => {
+      const argv = ['sh', '-c', 'printf "<%s>" "$@" "$VALUE"; cat', 'sh', ...words];
+      const { stdout } = run({ argv, env: { VALUE: value } }, Buffer.from(input));
+      expect(stdout).toBe(`${token}+\n${[...words, value].map((word) => `<${word}>`).join('')}${input}${token}=0;\n`);
+    }),
+    { numRuns: 25 },
+  );
+});
+
+test('the exit code comes after the last byte on both outputs', () => {
+  const { stdout, stderr } = run({ argv: ['sh', '-c', 'printf out; printf err >&2; exit 255'], env: {} });
+  expect([stdout, stderr]).toEqual([`${token}+\nout${token}=255;\n`, `${token}+\nerr${token}=255;\n`]);
+});
+
+test('a script that was cut off on its way is not run', () => {
+  const script = sessionScript({ argv: ['touch', '/nonexistent/x'], env: {}, input: { kind: 'stream' } }, token);
+  const { stdout, status } = spawnSync('sh', ['-c', bootCommand], { input: script.slice(0, -3), encoding: 'utf8' });
+  expect([stdout, status]).toEqual(['', 1]);
+});
+
+test('what ssh is given to run is plain to every shell: no single quote, no backslash pair, no exclamation mark, one line', () => {
+  expect(bootCommand).toMatch(/^exec \/bin\/sh -c '[^'!\n]*'$/);
+  expect(bootCommand).not.toContain('\\\\');
+});
+
+test('a variable that no shell can have is refused', () => {
+  expect(() => sessionScript({ argv: ['true'], env: { 'a-b': '' }, input: { kind: 'stream' } }, token)).toThrow("cannot be called 'a-b'");
+});

@@ -1,0 +1,58 @@
+import { expect, test } from 'vitest';
+import { parseRemoteTree, planCopy, type TreeEntry } from './tree-difference.ts';
+
+const file = (change: Partial<TreeEntry> = {}): TreeEntry => ({ kind: 'f', mode: 0o644, size: 3, mtimeMs: 1_000, content: '', ...change });
+const folder: TreeEntry = { kind: 'd', mode: 0o755, size: 0, mtimeMs: 0, content: '' };
+const link = (content: string): TreeEntry => ({ kind: 'l', mode: 0o777, size: 1, mtimeMs: 0, content });
+
+test('what is the same stays; what is new or differs in size, time, mode or target is sent', () => {
+  const local = new Map([
+    ['', folder],
+    ['same', file()],
+    ['new', file()],
+    ['size', file()],
+    ['time', file()],
+    ['mode', file()],
+    ['link', link('a')],
+    ['same link', link('a')],
+  ]);
+  const remote = new Map([
+    ['same', file({ mtimeMs: 1_000.4 })],
+    ['size', file({ size: 4 })],
+    ['time', file({ mtimeMs: 2_000 })],
+    ['mode', file({ mode: 0o600 })],
+    ['link', link('b')],
+    ['same link', link('a')],
+  ]);
+  expect(planCopy(local, remote, false)).toEqual({ send: ['', 'new', 'size', 'time', 'mode', 'link'], remove: [] });
+});
+
+test('what is not ours goes unless it is to be kept; what is of another kind goes in any case', () => {
+  const local = new Map([['a', file()]]);
+  const remote = new Map([
+    ['a', folder],
+    ['a/b', file()],
+    ['pipe', undefined],
+  ]);
+  expect(planCopy(local, remote, false)).toEqual({ send: ['a'], remove: ['a', 'a/b', 'pipe'] });
+  expect(planCopy(local, remote, true)).toEqual({ send: ['a'], remove: ['a'] });
+});
+
+test('a listing is read whatever the names hold', () => {
+  const entries = [
+    ['odd\n"name', 'f', '644', '3', '1.5', ''],
+    ['li nk', 'l', '777', '1', '0', 'to'],
+    ['pipe', 'p', '644', '0', '0', ''],
+  ];
+  const listing = Buffer.from(
+    entries
+      .flat()
+      .map((field) => `${field}\0`)
+      .join(''),
+  );
+  expect([...parseRemoteTree(listing)]).toEqual([
+    ['odd\n"name', file({ mtimeMs: 1_500 })],
+    ['li nk', link('to')],
+    ['pipe', undefined],
+  ]);
+});
