@@ -32,9 +32,9 @@ function controllerRow(health: RouteReply<'health'>): ClusterRow {
     name: controllerName,
     status: 'UP',
     launchedAt: health.startedAt,
-    infra: 'local',
+    infra: health.place === null ? 'local' : [health.place.provider, health.place.region].join('/'),
     resources: `${health.services}/${health.serviceLimit} services`,
-    hourlyUsd: 0,
+    hourlyUsd: health.place?.hourlyUsd ?? 0,
     jobs: '-',
   };
 }

@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 import type { ApiClient } from '../api/client.ts';
-import type { Upload } from '../domain/upload-layout.ts';
+import type { Task } from '../domain/task.ts';
 import type { Clock } from '../shared/clock.ts';
 import type { HomePaths } from '../shared/paths.ts';
 import type { Elsewhere } from './elsewhere-connection.ts';
@@ -23,10 +23,10 @@ export interface Connection {
   /** Never starts one. The controller may be of another version: only `health` and `stopController` are sure to be understood. */
   running(): Promise<ApiClient | undefined>;
   /**
-   * Brings files to the controller's machine and gives the name under which it finds them; undefined where there is nothing to bring, or it runs on
-   * this machine and sees them itself. Call `client` before.
+   * Brings the files that a task names to the controller's machine and gives the name under which it finds them; undefined where there is nothing to
+   * bring, or it runs on this machine and sees them itself. `source`: what the task was read from. Call `client` before.
    */
-  bring(uploads: readonly Upload[], source: string, onStep?: OnStep): Promise<string | undefined>;
+  bring(task: Task, source: string, onStep?: OnStep): Promise<string | undefined>;
   /** The controller on another machine, to look after that machine; undefined when there is none. */
   elsewhere(): Promise<Elsewhere | undefined>;
 }
@@ -55,7 +55,7 @@ export function createConnection(paths: HomePaths, clock: Clock, signal: AbortSi
     },
     existing: async () => ((await elsewhere()) ?? (await here())).existing(),
     running: async () => ((await elsewhere()) ?? (await here())).running(),
-    bring: async (uploads, source, onStep = () => undefined) => (await elsewhere())?.bring(uploads, source, onStep),
+    bring: async (task, source, onStep = () => undefined) => (await elsewhere())?.bring(task, source, onStep),
     elsewhere,
   };
 }

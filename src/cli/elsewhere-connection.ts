@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto';
 import { hostname } from 'node:os';
 import { createClient, type ApiClient } from '../api/client.ts';
-import type { Upload } from '../domain/upload-layout.ts';
+import type { Task } from '../domain/task.ts';
+import { uploadsOf } from '../domain/upload-layout.ts';
 import { machineStatus } from '../launcher/controller-machine.ts';
 import { readControllerRecord, type ControllerRecord } from '../launcher/controller-record.ts';
 import {
@@ -29,7 +30,7 @@ export interface Elsewhere extends Pick<Connection, 'existing' | 'running'> {
   client(onStep: OnStep): Promise<ApiClient>;
   /** Brings one up when the configuration or the enabled places say that it is to be elsewhere; undefined when it is to be here. */
   clientIfChosen(onStep: OnStep): Promise<ApiClient | undefined>;
-  bring(uploads: readonly Upload[], source: string, onStep: OnStep): Promise<string | undefined>;
+  bring(task: Task, source: string, onStep: OnStep): Promise<string | undefined>;
   /** What is recorded of it. */
   record(): ControllerRecord | undefined;
   /** How its machine is, asked of the place; undefined when none was given yet. */
@@ -120,12 +121,12 @@ export function openElsewhere(paths: HomePaths, clock: Clock, signal: AbortSigna
       const status = await machineStatus(record() ?? noRecord(), silent);
       return status?.state === 'running' ? client(() => undefined) : undefined;
     },
-    async bring(uploads, source, onStep) {
+    async bring(task, source, onStep) {
       const remote = await controllerRemote(silent);
-      if (remote === undefined || uploads.length === 0) return undefined;
+      if (remote === undefined || uploadsOf(task).length === 0) return undefined;
       const origin = createHash('sha256').update(`${hostname()}\0${source}`).digest('hex').slice(0, 16);
       const upload = `${origin}-${randomHex(8)}`;
-      await bringFiles(remote, uploads, upload, { paths, signal, onStep });
+      await bringFiles(remote, task, upload, { paths, signal, onStep });
       return upload;
     },
     record,

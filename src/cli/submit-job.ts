@@ -16,7 +16,7 @@ export interface Job extends OnceFile {
 
 /** Hands a job to the controller and follows it to its end, unless told otherwise. Gives the exit code. */
 export async function submitJob(
-  { body, uploads, mode, cluster: wished }: Job,
+  { task, body, mode, cluster: wished }: Job,
   options: { readonly detach: boolean; readonly json: boolean },
   context: CommandContext,
 ): Promise<number> {
@@ -26,7 +26,7 @@ export async function submitJob(
   const onStep = (text: string): void => progress.now(text);
   const hand = async (): Promise<{ readonly api: ApiClient; readonly reply: RouteReply<'launch'> }> => {
     const api = await connection.client(onStep);
-    const upload = await connection.bring(uploads, body.file, onStep);
+    const upload = await connection.bring(task, body.file, onStep);
     const request = { ...body, mode, ...(wished !== undefined && { cluster: wished }), ...(upload !== undefined && { upload }) };
     return { api, reply: await api.call('launch', { body: request, timeoutMs: launchTimeoutMs }) };
   };

@@ -1,6 +1,5 @@
 import { join, resolve } from 'node:path';
 import type { RouteInput } from '../api/contract.ts';
-import { uploadsOf, type Upload } from '../domain/upload-layout.ts';
 import type { Task } from '../domain/task.ts';
 import { checkTaskFiles } from '../spec/check-task-files.ts';
 import { checkTlsFiles } from '../spec/check-tls-files.ts';
@@ -31,8 +30,6 @@ export type TaskBody = Pick<RouteInput<'createService'>['body'], 'source' | 'fil
 export interface ServiceFile {
   readonly task: Task;
   readonly body: TaskBody;
-  /** What a controller on another machine has to be brought. */
-  readonly uploads: readonly Upload[];
   /** Lines for people. */
   readonly summary: readonly string[];
 }
@@ -53,20 +50,19 @@ export async function readServiceFile(path: string, args: TaskArgs, context: Com
   return {
     task,
     body: bodyOf(source, context),
-    uploads: uploadsOf(task),
     summary: [...summary, ...(warning === undefined ? [] : [`Warning: ${warning}`])],
   };
 }
 
 /** A task that runs once, found good. */
-export type OnceFile = Omit<ServiceFile, 'task' | 'summary'>;
+export type OnceFile = Omit<ServiceFile, 'summary'>;
 
 /** The same for a task that runs once. */
 export async function readTaskFile(path: string, args: TaskArgs, context: CommandContext): Promise<OnceFile> {
   const { task, source } = await load(path, args, context);
   refuseUnsupported(task, source);
   await checkTaskFiles(task, source);
-  return { body: bodyOf(source, context), uploads: uploadsOf(task) };
+  return { task, body: bodyOf(source, context) };
 }
 
 /** The same for a task that is no file but given on the command line. */
@@ -74,7 +70,7 @@ export async function readTaskText(text: string, args: TaskArgs, context: Comman
   const source = { source: text, file: '-', ...overridesOf(args, context) };
   const task = parseTask(source);
   await checkTaskFiles(task, source);
-  return { body: bodyOf(source, context), uploads: uploadsOf(task) };
+  return { task, body: bodyOf(source, context) };
 }
 
 function overridesOf(args: TaskArgs, { env, cwd }: CommandContext): Required<TaskOverrides> {

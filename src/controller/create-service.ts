@@ -14,7 +14,7 @@ import { refuseUnsupported } from '../spec/unsupported.ts';
 import type { ServiceRecord } from '../store/records.ts';
 import type { DaemonContext } from './daemon-context.ts';
 import { checkMetricsPort, chooseEndpointPort } from './endpoint-port.ts';
-import { takeSnapshot } from './snapshot.ts';
+import { takeSnapshot } from '../provision/files/snapshot.ts';
 import { keepTlsFiles, withUploaded } from './uploads.ts';
 
 /** What `up` was asked for. */

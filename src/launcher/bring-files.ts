@@ -1,6 +1,8 @@
-import { cp, mkdir, rm, stat } from 'node:fs/promises';
-import { basename, dirname, join, posix } from 'node:path';
-import type { Upload } from '../domain/upload-layout.ts';
+import { chmod, copyFile, mkdir, rm } from 'node:fs/promises';
+import { dirname, join, posix } from 'node:path';
+import type { Task } from '../domain/task.ts';
+import { uploadsOf } from '../domain/upload-layout.ts';
+import { takeSnapshot } from '../provision/files/snapshot.ts';
 import type { Remote } from '../remote/remote.ts';
 import { shellQuote } from '../remote/shell-quote.ts';
 import type { HomePaths } from '../shared/paths.ts';
@@ -17,28 +19,35 @@ export interface BringDeps {
  * Copies what a task names to the controller's machine, below the name that the controller is told. It begins with a copy of what the same source
  * brought before (the part of the name before the dash), so that only what changed is sent.
  */
-export async function bringFiles(remote: Remote, uploads: readonly Upload[], upload: string, deps: BringDeps): Promise<void> {
-  const folder = posix.join(controllerHome(remote), 'uploads');
-  const [source = ''] = upload.split('-', 1);
-  const names = shellQuote(source);
-  const begin = `umask 077; mkdir -p ${shellQuote(folder)} && cd ${shellQuote(folder)} && last=$(ls -dt -- ${names}-* 2>/dev/null | head -n 1); if [ -n "$last" ]; then cp -al -- "$last" ${shellQuote(upload)} 2>/dev/null || cp -a -- "$last" ${shellQuote(upload)}; touch -- ${shellQuote(upload)}; else mkdir -- ${shellQuote(upload)}; fi`;
-  await remote.exec(['sh', '-c', begin], { signal: deps.signal });
-  for (const one of uploads) {
-    deps.onStep(`Bringing ${one.source} to the controller`);
-    await bringOne(remote, one, posix.join(folder, upload, one.target), deps);
+export async function bringFiles(remote: Remote, task: Task, upload: string, { paths, signal, onStep }: BringDeps): Promise<void> {
+  const staging = join(paths.home, 'cache', `upload-${upload}`);
+  try {
+    // Taken here as well, so that what ignore files name never leaves this machine.
+    await takeSnapshot(task, staging, paths.home);
+    for (const { source, target } of uploadsOf(task).filter(({ secret }) => secret)) await copySecret(source, join(staging, target));
+    onStep('Bringing the files of the task to the controller');
+    const folder = posix.join(controllerHome(remote), 'uploads');
+    await remote.exec(['sh', '-c', beginWithLast(folder, upload)], { signal });
+    await remote.copyTo(staging, posix.join(folder, upload), { signal });
+  } finally {
+    await rm(staging, { recursive: true, force: true });
   }
 }
 
-/** Folders are what is copied, so a single file gets one of its own on the way. */
-async function bringOne(remote: Remote, { source, secret }: Upload, target: string, { paths, signal }: BringDeps): Promise<void> {
-  if ((await stat(source)).isDirectory()) return remote.copyTo(source, target, { signal });
-  const staging = join(paths.home, 'cache', `staged-${basename(target)}-${process.pid}`);
-  try {
-    await mkdir(staging, { recursive: true, mode: 0o700 });
-    await cp(source, join(staging, basename(target)), { mode: 0, dereference: true });
-    return await remote.copyTo(staging, dirname(target), { signal, keepExtra: true });
-  } finally {
-    await rm(staging, { recursive: true, force: true });
-    if (secret) await remote.exec(['chmod', '600', target], { signal });
-  }
+function beginWithLast(folder: string, upload: string): string {
+  const [source = ''] = upload.split('-', 1);
+  const name = shellQuote(upload);
+  return [
+    'umask 077',
+    `mkdir -p ${shellQuote(folder)} && cd ${shellQuote(folder)} || exit 1`,
+    `last=$(ls -dt -- ${shellQuote(source)}-* 2>/dev/null | head -n 1)`,
+    // Links cost nothing, and whatever replaces a file leaves the other copy alone.
+    `if [ -n "$last" ]; then cp -al -- "$last" ${name} 2>/dev/null || cp -a -- "$last" ${name}; touch -- ${name}; fi`,
+  ].join('; ');
+}
+
+async function copySecret(source: string, target: string): Promise<void> {
+  await mkdir(dirname(target), { recursive: true, mode: 0o700 });
+  await copyFile(source, target);
+  await chmod(target, 0o600);
 }

@@ -102,7 +102,7 @@ function fakeConnection(api: ApiClient | undefined, elsewhere: Elsewhere | undef
     },
     existing: async () => api,
     running: async () => api,
-    bring: async (uploads, source, onStep = () => undefined) => elsewhere?.bring(uploads, source, onStep),
+    bring: async (task, source, onStep = () => undefined) => elsewhere?.bring(task, source, onStep),
     elsewhere: async () => elsewhere,
   };
 }

@@ -33,6 +33,16 @@ test.for([60, 80, 200])('status lists the controller among the clusters, then se
   });
 });
 
+test('status tells where the controller is and what that costs', async () => {
+  const place = { provider: 'aws', region: 'us-east-2', zone: null, instanceType: 'm6i.xlarge', hourlyUsd: 0.192 };
+  const routes: FakeRoutes = {
+    health: () => ({ ...aHealthReply(), place }),
+    listClusters: () => ({ clusters: [] }),
+    listServices: () => ({ services: [] }),
+  };
+  expect((await runInProcess(['status'], { routes, tty: true, width: 120 })).stdout).toMatch(/svc-controller .* aws\/us-east-2 .* \$0\.19/);
+});
+
 test('status without a controller starts none', async () => {
   expect(await runInProcess(['status'])).toMatchObject({
     code: 0,

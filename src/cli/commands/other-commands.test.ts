@@ -97,6 +97,6 @@ test('at Tab nothing is started and nothing fails', async () => {
 test('files, places and shells are offered', async () => {
   expect(await offered(['serve', 'up', 'ex'])).toEqual([':files']);
   expect(await offered(['serve', 'up', '--workdir', ''])).toEqual([':folders']);
-  expect(await offered(['check', ''])).toEqual(['local\t', ':none']);
+  expect(await offered(['check', ''])).toEqual(['aws\t', 'ssh\t', 'local\t', ':none']);
   expect(await offered(['completion', 'z'])).toEqual(['zsh\t', ':none']);
 });

@@ -1,11 +1,10 @@
 import type { ServiceView } from '../../api/contract.ts';
 import type { Task } from '../../domain/task.ts';
-import type { Upload } from '../../domain/upload-layout.ts';
 import { SvcError } from '../../shared/errors.ts';
 import { checkName } from '../check-name.ts';
 import type { CommandContext } from '../context.ts';
 import { followUntilReady } from '../follow-service.ts';
-import { readServiceFile, type TaskArgs, type TaskBody } from '../task-source.ts';
+import { readServiceFile, type ServiceFile, type TaskArgs } from '../task-source.ts';
 import { renderPlan } from '../plan-listing.ts';
 import { planService, refuseEmpty } from '../service-plan.ts';
 import type { Ui } from '../ui.ts';
@@ -30,10 +29,10 @@ const createTimeoutMs = 600_000;
 export async function serveUp(args: UpArgs, context: CommandContext): Promise<void> {
   const { ui } = context;
   if (args.name !== undefined) checkName(args.name);
-  const { task, body, uploads, summary } = await readServiceFile(args.file, args, context);
+  const { task, body, summary } = await readServiceFile(args.file, args, context);
   if (!(await agreesToCost(task, args.yes, context))) throw new SvcError('SVC_ABORTED', 'Nothing was put up.');
 
-  const created = await create(args, body, uploads, context);
+  const created = await create(args, { task, body }, context);
   if (created === undefined) return;
   const { name } = created;
   const follow = args.wait ?? ui.outIsTerminal;
@@ -65,8 +64,7 @@ async function agreesToCost(task: Task, yes: boolean, context: CommandContext): 
 /** The service as it begins; undefined when interrupted meanwhile. */
 async function create(
   args: UpArgs,
-  task: TaskBody,
-  uploads: readonly Upload[],
+  { task, body: given }: Pick<ServiceFile, 'task' | 'body'>,
   { ui, connection, signal }: CommandContext,
 ): Promise<ServiceView | undefined> {
   const progress = ui.progress();
@@ -74,9 +72,9 @@ async function create(
   try {
     const onStep = (text: string): void => progress.now(text);
     const api = await connection.client(onStep);
-    const upload = await connection.bring(uploads, task.file, onStep);
+    const upload = await connection.bring(task, given.file, onStep);
     const body = {
-      ...task,
+      ...given,
       ...(upload !== undefined && { upload }),
       ...(args.name !== undefined && { name: args.name }),
       ...(args.expose && { expose: true }),

@@ -13,7 +13,7 @@ import type { ClusterRecord, JobRecord } from '../../store/records.ts';
 import type { ServiceRequest } from '../create-service.ts';
 import type { DaemonContext } from '../daemon-context.ts';
 import { foldersIn } from '../folders-in.ts';
-import { takeSnapshot } from '../snapshot.ts';
+import { takeSnapshot } from '../../provision/files/snapshot.ts';
 import { withUploaded } from '../uploads.ts';
 import { ClusterDriver } from './cluster-driver.ts';
 import { clusterPaths } from './cluster-paths.ts';

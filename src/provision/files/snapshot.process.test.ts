@@ -2,9 +2,9 @@ import { execFileSync } from 'node:child_process';
 import { existsSync, lstatSync, mkdirSync, readdirSync, readFileSync, readlinkSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { aTask } from '../../test/support/builders.ts';
-import { withTempHome } from '../../test/support/temp-home.ts';
-import { readTree, writeTree } from '../../test/support/trees.ts';
+import { aTask } from '../../../test/support/builders.ts';
+import { withTempHome } from '../../../test/support/temp-home.ts';
+import { readTree, writeTree } from '../../../test/support/trees.ts';
 import { takeSnapshot } from './snapshot.ts';
 
 test('copies the working directory as it is, but for history, sockets and pipes', async () => {

@@ -1,12 +1,12 @@
 import { mkdir, realpath, rm } from 'node:fs/promises';
 import { join, relative } from 'node:path';
-import type { Task } from '../domain/task.ts';
-import { ignoreRules } from '../provision/files/ignore-rules.ts';
-import { kindOf } from '../provision/files/scan.ts';
-import { copyTree } from '../remote/copy-tree.ts';
-import { systemClock } from '../shared/clock.ts';
-import { hasErrno, messageOf, SvcError } from '../shared/errors.ts';
-import { quote } from '../shared/quote.ts';
+import type { Task } from '../../domain/task.ts';
+import { ignoreRules } from './ignore-rules.ts';
+import { kindOf } from './scan.ts';
+import { copyTree } from '../../remote/copy-tree.ts';
+import { systemClock } from '../../shared/clock.ts';
+import { hasErrno, messageOf, SvcError } from '../../shared/errors.ts';
+import { quote } from '../../shared/quote.ts';
 
 /** What became of a copy. */
 export interface Snapshot {

@@ -1,0 +1,55 @@
+import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { aServiceSpec, aTask } from '../../test/support/builders.ts';
+import { withTempHome } from '../../test/support/temp-home.ts';
+import { withUploads } from '../domain/upload-layout.ts';
+import { LocalRemote } from '../remote/local.ts';
+import { systemClock } from '../shared/clock.ts';
+import { homePaths } from '../shared/paths.ts';
+import { bringFiles } from './bring-files.ts';
+import { controllerHome } from './install.ts';
+
+test('files of a task are found where the controller looks for them, without what is ignored, and unchanged ones are not sent again', async () => {
+  await withTempHome(async (home) => {
+    const app = join(home, 'app');
+    mkdirSync(join(app, '.git'), { recursive: true });
+    writeFileSync(join(app, '.git', 'HEAD'), 'ref');
+    writeFileSync(join(app, '.gitignore'), 'secret.txt\n');
+    writeFileSync(join(app, 'secret.txt'), 'mine');
+    writeFileSync(join(app, 'main.py'), 'print()');
+    writeFileSync(join(home, 'one.json'), '{}');
+    for (const name of ['key.pem', 'chain.pem']) writeFileSync(join(home, name), name);
+    const task = aTask({
+      workdir: { kind: 'path', path: app },
+      fileMounts: [{ target: 'conf', source: { kind: 'path', path: join(home, 'one.json') } }],
+      service: aServiceSpec({ tls: { keyfile: join(home, 'key.pem'), certfile: join(home, 'chain.pem') } }),
+    });
+    const remote = new LocalRemote({
+      baseDir: join(home, 'machine'),
+      enter: [],
+      environment: {},
+      address: (port) => ({ kind: 'tcp', host: '127.0.0.1', port }),
+      clock: systemClock,
+    });
+    const paths = homePaths(join(home, 'client'), 0);
+    mkdirSync(paths.home);
+    const deps = { paths, signal: new AbortController().signal, onStep: () => undefined };
+    const uploads = join(controllerHome(remote), 'uploads');
+
+    await bringFiles(remote, task, 'aaaa-1', deps);
+    const brought = withUploads(task, join(uploads, 'aaaa-1'));
+    expect(readdirSync(brought.workdir?.kind === 'path' ? brought.workdir.path : '').toSorted()).toEqual(['.gitignore', 'main.py']);
+    const [mount] = brought.fileMounts;
+    expect(mount?.source.kind === 'path' && readFileSync(mount.source.path, 'utf8')).toBe('{}');
+    const { keyfile = '', certfile = '' } = brought.service?.tls ?? {};
+    expect([readFileSync(keyfile, 'utf8'), readFileSync(certfile, 'utf8')]).toEqual(['key.pem', 'chain.pem']);
+    expect(statSync(keyfile).mode & 0o777).toBe(0o600);
+    expect(existsSync(join(paths.home, 'cache')) ? readdirSync(join(paths.home, 'cache')) : []).toEqual([]);
+
+    writeFileSync(join(app, 'main.py'), 'print(1)');
+    await bringFiles(remote, task, 'aaaa-2', deps);
+    expect(readFileSync(join(uploads, 'aaaa-1', 'workdir', 'main.py'), 'utf8')).toBe('print()');
+    expect(readFileSync(join(uploads, 'aaaa-2', 'workdir', 'main.py'), 'utf8')).toBe('print(1)');
+  });
+});
