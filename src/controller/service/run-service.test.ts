@@ -1,139 +1,6 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { pino } from 'pino';
 import { expect, test } from 'vitest';
-import { aService, aServiceSpec, aTask, aVersion } from '../../../test/support/builders.ts';
-import { FakeClock } from '../../../test/support/fake-clock.ts';
-import { placesOf } from '../../../test/support/places.ts';
-import type { ControllerHost } from '../../domain/controller-host.ts';
-import type { ReplicaPolicy } from '../../domain/task.ts';
-import { FakePlace } from '../../providers/fake/fake-place.ts';
-import { FakeProvider } from '../../providers/fake/index.ts';
-import type { Offer } from '../../providers/provider.ts';
-import { homePaths, servicePaths } from '../../shared/paths.ts';
+import { withWorld, type World } from '../../../test/support/service-world.ts';
 import { seededRandom } from '../../shared/random.ts';
-import { openStore } from '../../store/open-store.ts';
-import type { ReplicaRecord } from '../../store/records.ts';
-import type { Store } from '../../store/store.ts';
-import type { BalancerListeners, BalancerView } from './balancer-client.ts';
-import { runService } from './run-service.ts';
-
-const offer: Offer = {
-  provider: 'fake',
-  region: 'r1',
-  zone: undefined,
-  instanceType: 'small',
-  cpus: 4,
-  memoryGb: 16,
-  accelerator: undefined,
-  spot: false,
-  hourlyUsd: 1,
-};
-
-/** A service with its own database, over a place in memory, in virtual time. Its control can be killed and started like a process. */
-class World {
-  readonly clock = new FakeClock();
-  readonly place: FakePlace;
-  readonly store: Store;
-  /** What the balancer says; otherwise it is there and has nothing to do. */
-  balancer: Partial<BalancerView> = {};
-  /** The machine the control runs on, where that was chosen for it. */
-  host: ControllerHost | undefined;
-  readonly #home: string;
-  #stop = new AbortController();
-  #listeners: BalancerListeners | undefined;
-
-  constructor(store: Store, home: string, seed: number, clock: FakeClock) {
-    this.clock = clock;
-    this.store = store;
-    this.#home = home;
-    this.place = new FakePlace(clock, seededRandom(seed), [offer]);
-  }
-
-  async start(): Promise<void> {
-    this.#stop = new AbortController();
-    const provider = new FakeProvider(this.place);
-    let isStarted = false;
-    const starting = runService(
-      {
-        name: 'chat',
-        key: '0a1b2c3d',
-        host: this.host,
-        store: this.store,
-        clock: this.clock,
-        log: pino({ level: 'silent' }),
-        files: servicePaths(homePaths(this.#home, 0), '0a1b2c3d'),
-        places: placesOf(provider),
-        host: undefined,
-        probe: async (address) => ({ passed: address.kind === 'tcp' && this.place.isServing(address.host), detail: '/ answered 503' }),
-        openBalancer: (listeners) => {
-          this.#listeners = listeners;
-          let reports = 0;
-          const said = (): Partial<BalancerView> => this.balancer;
-          return {
-            send: () => undefined,
-            applied: async () => true,
-            get view() {
-              reports += 1;
-              return { connected: true, inFlight: {}, queued: 0, hellos: 1, reports, ...said() };
-            },
-          };
-        },
-      },
-      this.#stop,
-    );
-    void starting.then(() => (isStarted = true));
-    await this.clock.advanceUntil(() => isStarted, 10_000, 10);
-  }
-
-  /** As `kill -9` of the process: nothing is finished, nothing is written any more. */
-  async crash(): Promise<void> {
-    this.#stop.abort();
-    await this.clock.settle();
-  }
-
-  arrivals(count: number): void {
-    this.#listeners?.arrivals(count, this.balancer.queued ?? 0);
-  }
-
-  replicas(): Promise<readonly ReplicaRecord[]> {
-    return this.store.replicas.list('chat');
-  }
-
-  async states(): Promise<readonly string[]> {
-    return (await this.replicas()).map(({ id, state }) => `${id} ${state}`);
-  }
-
-  /** Lets virtual time pass until so many replicas are ready. */
-  async untilReady(count: number, limitMs = 600_000): Promise<number> {
-    const startedAt = this.clock.now();
-    while ((await this.replicas()).filter(({ state }) => state === 'READY').length !== count) {
-      if (this.clock.now() - startedAt > limitMs) throw new Error(`not ${count} ready: ${(await this.states()).join(', ')}`);
-      await this.clock.advance(50);
-    }
-    return this.clock.now() - startedAt;
-  }
-}
-
-async function withWorld(use: (world: World) => Promise<void>, policy: Partial<ReplicaPolicy> = {}, seed = 1): Promise<void> {
-  const home = mkdtempSync(join(tmpdir(), 'svc-sim-'));
-  const clock = new FakeClock();
-  const store = await openStore({ path: join(home, 'state.db'), clock });
-  try {
-    const spec = aServiceSpec();
-    const task = aTask({ service: { ...spec, replicaPolicy: { ...spec.replicaPolicy, ...policy } } });
-    const event = { at: 0, subject: 'chat', subjectKey: '0a1b2c3d', replicaId: null, from: null, to: null, cause: 'up', message: '' };
-    await store.services.add(aService({ revision: 0 }), aVersion({ task }), event, 1);
-    const world = new World(store, home, seed, clock);
-    await world.start();
-    await use(world);
-    await world.crash();
-  } finally {
-    await store.close();
-    rmSync(home, { recursive: true, force: true });
-  }
-}
 
 const living = (world: World): number => world.place.living.length;
 
@@ -222,7 +89,9 @@ test('requests that wait bring a replica, also to a control that was not there w
   await withWorld(async (world) => {
     await world.clock.advance(30_000);
     world.balancer = { queued: 2 };
-    expect(await world.untilReady(1)).toBeLessThan(6_000);
+    // Without regard to what waits it would take the upscale delay. Nearer than that no bound holds: a launch reads and writes real files, and while
+    // a busy machine does so virtual time goes on.
+    expect(await world.untilReady(1)).toBeLessThan(15_000);
     world.balancer = { inFlight: { 1: 2 } };
     await world.clock.advance(600_000);
     expect(await world.states()).toEqual(['1 READY']);

@@ -23,6 +23,8 @@ export interface FakeConduct {
   refuseWith: 'capacity' | 'quota' | undefined;
   /** What a place of its own for each kind of machine says to the wish for one more, beside all that stands above. */
   answerTo: (offer: Offer) => FakeAnswer;
+  /** Told of each call before it has its effect and after it; what it throws, the caller gets. */
+  onCall: (when: 'before' | 'after') => void;
   /** How many of the calls, from 0 to 1, are carried out but their reply is lost. */
   lostReplies: number;
   /** What the jobs of the machine with the given number, counting from 1, do. */
@@ -40,6 +42,7 @@ export class FakePlace {
     capacity: Number.POSITIVE_INFINITY,
     refuseWith: undefined,
     answerTo: () => ({}),
+    onCall: () => undefined,
     lostReplies: 0,
     jobOf: () => ({}),
   };

@@ -110,7 +110,10 @@ export class FakeProvider implements Provider {
     const { clock, conduct, random } = this.#place;
     if (conduct.callMs > 0) await clock.sleep(conduct.callMs, signal);
     signal?.throwIfAborted();
+    conduct.onCall('before');
+    signal?.throwIfAborted();
     const result = act();
+    conduct.onCall('after');
     if (conduct.lostReplies > 0 && random() < conduct.lostReplies) {
       throw new SvcError('SVC_MACHINE_LOST', 'The reply of the place was lost.');
     }
