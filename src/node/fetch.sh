@@ -15,6 +15,8 @@ umask 077
 dir=$1 target=$2 merge=$3 id=$4
 objects=$dir/objects
 stage=$dir/tree
+newline='
+'
 workers=4
 attempts=4
 
@@ -29,7 +31,8 @@ fail() {
 fail_with() {
   case $2 in
     *'No space left'* | *'Disk quota'*) fail 4 "There is no space left for $target." ;;
-    *) fail "$1" "$2" ;;
+    # The first of its lines: those of tar end with a general one.
+    *) fail "$1" "${2%%"$newline"*}" ;;
   esac
 }
 
@@ -227,6 +230,13 @@ parent=${target%/*}
 mkdir -p "${parent:-/}" 2>/dev/null || fail 6 "The folder of $target cannot be made."
 if [ "$merge" = merge ] && [ -d "$stage" ]; then
   mkdir -p "$target" 2>/dev/null || fail 6 "$target cannot be made."
+  # Folders that an earlier tree closed are opened to be filled; they get their modes again.
+  (
+    cd "$stage" && find . -type d -exec sh -c '
+      for folder; do
+        [ ! -d "$0/$folder" ] || [ -w "$0/$folder" ] || chmod u+rwx "$0/$folder" 2>/dev/null
+      done' "$target" {} +
+  )
   copy "$stage" "$target"
 else
   [ "$merge" = merge ] || remove "$target"

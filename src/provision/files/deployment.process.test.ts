@@ -197,6 +197,28 @@ test('a download that is refused is tried with fresh addresses, and told without
   });
 });
 
+const fetched = (): number => aws.calls.filter(({ action }) => action === 'GetObject').length;
+
+test('a fetch that was cut off is gone on with: what had arrived is not downloaded again', async () => {
+  await withTempHome(async (home) => {
+    const workdir = join(home, 'v1/workdir');
+    for (let index = 0; index < 12; index += 1) writeTree(workdir, { [`${index}.bin`]: `${index} `.repeat(500_000) });
+    const deployment = deploymentIn(home);
+    const machine = new ATestMachine(join(home, 'machine'));
+    const beforehand = fetched();
+    const stop = new AbortController();
+    const watch = systemClock.every(5, () => fetched() - beforehand >= 6 && stop.abort());
+    const files = filesOf(deployment, { workdir: { path: workdir, name: 'v1-workdir' } });
+    await placeFiles(machine, join(machine.baseDir, 'workdir'), files, stop.signal).catch(() => undefined);
+    watch();
+    await asJob(machine, files);
+    expect(readTree(join(machine.baseDir, 'workdir'))).toEqual(readTree(workdir));
+    // Twelve files and their folder; once more what was under way.
+    expect(fetched() - beforehand).toBeLessThanOrEqual(12 + 1 + 4);
+    await deployment.remove(signal);
+  });
+});
+
 test('objects and folders of a bucket of the user, and files over HTTP, are copied to the machine', async () => {
   await withTempHome(async (home) => {
     const own = openS3Store({ kind: 's3', region: 'ap-northeast-1' }, 'models-of-somebody');

@@ -1,13 +1,15 @@
 import { execFileSync } from 'node:child_process';
-import { chmodSync, existsSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { getuid } from 'node:process';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { withTempHome } from '../../../test/support/temp-home.ts';
 import { readTree, setTime, writeTree, type TreeSpec } from '../../../test/support/trees.ts';
 import { DirectoryStore } from '../../buckets/directory.ts';
 import type { ObjectStore } from '../../buckets/object-store.ts';
-import { LocalRemote } from '../../remote/local.ts';
+import { LocalRemote, type LocalRemoteSettings } from '../../remote/local.ts';
+import type { ExecOptions, ExecResult } from '../../remote/remote.ts';
 import { systemClock } from '../../shared/clock.ts';
 import { fetchTree } from './fetch.ts';
 import { publishTree, type PublishProgress } from './publish.ts';
@@ -20,20 +22,40 @@ interface World {
   /** Publishes what the source holds now under a new name; returns what was told last. */
   readonly publish: () => Promise<PublishProgress | undefined>;
   /** Fetches what was published last. */
-  readonly fetch: (merge?: boolean) => Promise<void>;
+  readonly fetch: (how?: { readonly merge?: boolean; readonly asUser?: boolean }) => Promise<void>;
+}
+
+/** A machine on which commands are those of somebody who is not root. */
+class UnprivilegedRemote extends LocalRemote {
+  override exec(argv: readonly string[], options?: ExecOptions): Promise<ExecResult> {
+    return super.exec(['setpriv', '--reuid=1000', '--regid=1000', '--clear-groups', ...argv], options);
+  }
+
+  override async writeFile(path: string, content: string, mode?: number): Promise<void> {
+    await super.writeFile(path, content, mode);
+    execFileSync('chown', ['-R', '1000:1000', dirname(path)]);
+  }
+}
+
+/** Lets the other user read what is published and write the machine's folder. */
+function giveAway(home: string): void {
+  mkdirSync(join(home, 'machine'), { recursive: true });
+  execFileSync('chmod', ['a+rx', home]);
+  execFileSync('chmod', ['-R', 'a+rX', join(home, 'buckets')]);
+  execFileSync('chown', ['-R', '1000:1000', join(home, 'machine')]);
 }
 
 async function withWorld(use: (world: World) => Promise<void>): Promise<void> {
   await withTempHome(async (home) => {
     const store = new DirectoryStore(join(home, 'buckets'), 'svc-test');
     await store.createBucket({ tags: {}, expireDays: 1 });
-    const remote = new LocalRemote({
+    const machine: LocalRemoteSettings = {
       baseDir: home,
       enter: [],
       environment: {},
       address: () => ({ kind: 'tcp', host: '127.0.0.1', port: 1 }),
       clock: systemClock,
-    });
+    };
     const [source, target] = [join(home, 'source'), join(home, 'machine/work dir')];
     let version = 0;
     await use({
@@ -46,10 +68,16 @@ async function withWorld(use: (world: World) => Promise<void>): Promise<void> {
         await publishTree(store, `v${version}`, source, { onProgress: (progress) => (last = progress) });
         return last;
       },
-      async fetch(merge = false) {
+      async fetch({ merge = false, asUser = false } = {}) {
         const manifest = await publishTree(store, `v${version}`, join(home, 'not-read-again'));
         const place = { path: target, merge, workDir: join(home, 'machine/files') };
-        await fetchTree(remote, planFetch(store, manifest), place, new AbortController().signal);
+        if (asUser) giveAway(home);
+        await fetchTree(
+          asUser ? new UnprivilegedRemote(machine) : new LocalRemote(machine),
+          planFetch(store, manifest),
+          place,
+          new AbortController().signal,
+        );
       },
     });
     for (const folder of [source, target]) if (existsSync(folder)) execFileSync('chmod', ['-R', 'u+rwX', folder]);
@@ -128,8 +156,28 @@ test('what is no more in the tree goes, unless it is merged into what is there',
     expect(readTree(target)).toEqual(readTree(source));
     writeFileSync(join(target, 'written by the program'), 'w');
     await publish();
-    await fetch(true);
+    await fetch({ merge: true });
     expect(existsSync(join(target, 'written by the program'))).toBe(true);
+  });
+});
+
+test.runIf(getuid?.() === 0)('a user without rights can fetch, replace and merge a tree with closed folders', async () => {
+  await withWorld(async ({ source, target, publish, fetch }) => {
+    writeTree(source, {
+      'closed/deep/x': 'x',
+      'closed/deep': { mode: 0o555 },
+      closed: { mode: 0o555 },
+      big: { mode: 0o400, text: 'B'.repeat(2_000_000) },
+    });
+    await publish();
+    await fetch({ asUser: true });
+    chmodSync(join(source, 'closed'), 0o755);
+    writeTree(source, { 'closed/new': 'new', 'closed/deep': { mode: 0o500 } });
+    await publish();
+    for (const merge of [false, true]) {
+      await fetch({ asUser: true, merge });
+      expect(readTree(target)).toEqual(readTree(source));
+    }
   });
 });
 
