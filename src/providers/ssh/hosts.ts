@@ -12,6 +12,11 @@ export interface HostsSource {
   readonly clock: Clock;
 }
 
+/** One of the given hosts by name. */
+export function hostNamed(hosts: readonly Host[], pool: string, name: string): Host | undefined {
+  return hosts.find((one) => one.pool === pool && one.host.host === name);
+}
+
 /** The hosts of all pools, each kept with what is known of it, and those that have machines though their pool is gone. */
 export class Hosts {
   readonly #source: HostsSource;
@@ -40,7 +45,7 @@ export class Hosts {
 
   /** A host by name; undefined when neither a pool nor a machine of ours has it. */
   async find(pool: string, name: string): Promise<Host | undefined> {
-    return (await this.all()).find((one) => one.pool === pool && one.host.host === name);
+    return hostNamed(await this.all(), pool, name);
   }
 
   #known(pool: string, name: string): Host | undefined {

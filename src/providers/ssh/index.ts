@@ -22,7 +22,7 @@ import { checkHosts } from './check.ts';
 import { createMachine } from './create-machine.ts';
 import { reasonOf, type Host, type HostState } from './host.ts';
 import { valueOf } from './host-reply.ts';
-import { Hosts } from './hosts.ts';
+import { hostNamed, Hosts } from './hosts.ts';
 import { IsolationCache } from './isolation-cache.ts';
 import { machineId, machineName, readMachineId } from './machine-id.ts';
 import { MachineIndex } from './machine-index.ts';
@@ -121,7 +121,8 @@ export class SshProvider implements Provider {
   }
 
   async inspect(ids: readonly MachineId[], { signal }: CallOptions): Promise<ReadonlyMap<MachineId, MachineStatus>> {
-    const statuses = await Promise.all(ids.map(async (id) => [id, await this.#inspectOne(id)] as const));
+    const hosts = await this.#hosts.all();
+    const statuses = await Promise.all(ids.map(async (id) => [id, await this.#inspectOne(id, hosts)] as const));
     signal?.throwIfAborted();
     return new Map(statuses);
   }
@@ -193,9 +194,9 @@ export class SshProvider implements Provider {
     return undefined;
   }
 
-  async #inspectOne(id: MachineId): Promise<MachineStatus> {
+  async #inspectOne(id: MachineId, hosts: readonly Host[]): Promise<MachineStatus> {
     const place = readMachineId(id);
-    const host = place === undefined ? undefined : await this.#hosts.find(place.pool, place.host);
+    const host = place === undefined ? undefined : hostNamed(hosts, place.pool, place.host);
     if (place === undefined || host === undefined) return { state: 'gone', reason: 'unknown' };
     try {
       const state = await host.look();

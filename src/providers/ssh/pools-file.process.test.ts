@@ -1,0 +1,94 @@
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { expect, test } from 'vitest';
+import { someResources } from '../../../test/support/builders.ts';
+import { StandInHosts } from '../../../test/support/stand-in-host.ts';
+import { withTempHome } from '../../../test/support/temp-home.ts';
+import { defaultConfig } from '../../domain/config.ts';
+import { systemClock } from '../../shared/clock.ts';
+import { homePaths } from '../../shared/paths.ts';
+import { prepareHome } from '../../shared/prepare-home.ts';
+import { systemRandom } from '../../shared/random.ts';
+import { loadSshPools } from '../../spec/load-ssh-pools.ts';
+import { SshProvider } from './index.ts';
+
+const config = () => Promise.resolve(defaultConfig);
+
+/** The place as it reads the user's files in a home of its own. */
+async function withFiles(
+  files: Readonly<Record<string, string>>,
+  use: (provider: SshProvider, dir: string) => Promise<void>,
+): Promise<void> {
+  await withTempHome(async (dir) => {
+    const paths = homePaths(join(dir, 'svc'), process.getuid?.() ?? 0);
+    prepareHome(paths);
+    for (const [name, text] of Object.entries(files)) {
+      mkdirSync(dirname(join(dir, name)), { recursive: true });
+      writeFileSync(join(dir, name), text, { mode: 0o600 });
+    }
+    const hosts = new StandInHosts(dir);
+    hosts.add('h1');
+    const sshPools = () => loadSshPools(paths.sshPools, join(dir, 'sky/ssh_node_pools.yaml'));
+    await use(new SshProvider({ paths, clock: systemClock, random: systemRandom, config, sshPools }, hosts.open), dir);
+  });
+}
+
+test('without pools the place is not enabled, and check says where they would be', async () => {
+  await withFiles({}, async (provider, dir) => {
+    const { enabled, summary, remedies } = await provider.check({});
+    expect([enabled, summary, remedies]).toEqual([
+      false,
+      'no pools of hosts',
+      [`To use hosts of your own, list them in ${dir}/svc/ssh_pools.yaml: docs/clouds/ssh.md`],
+    ]);
+    expect(await provider.offers(someResources(), {})).toEqual({ offers: [], whyNone: 'There are no pools of hosts.' });
+    expect(await provider.credentials({ provider: 'aws', home: '/home/c' })).toBeUndefined();
+  });
+});
+
+test("check says when the pools are from SkyPilot's file", async () => {
+  await withFiles({ 'sky/ssh_node_pools.yaml': 'lab: { hosts: [h1] }' }, async (provider, dir) => {
+    expect(await provider.check({})).toMatchObject({
+      enabled: true,
+      summary: `1 of 1 host in 1 pool can be used; from ${dir}/sky/ssh_node_pools.yaml`,
+    });
+  });
+});
+
+test('a file with problems disables the place and names them with their lines', async () => {
+  await withFiles({ 'svc/ssh_pools.yaml': 'lab:\n  hosst: [h1]\n' }, async (provider, dir) => {
+    const { enabled, remedies } = await provider.check({});
+    expect(enabled).toBe(false);
+    expect(remedies).toContain(`${dir}/svc/ssh_pools.yaml:2: lab: unknown field 'hosst'`);
+    await expect(provider.offers(someResources(), {})).rejects.toMatchObject({ code: 'SVC_INVALID_CONFIG' });
+    // What it has somewhere is looked for all the same.
+    expect(await provider.list({}, {})).toEqual([]);
+  });
+});
+
+test('a controller elsewhere gets the pools spelled out, and the keys that they name, each once', async () => {
+  const pools = `
+lab:
+  identity_file: ../key
+  hosts: [192.0.2.1, { ip: 192.0.2.2, user: ann, port: 2222, proxy_jump: gate, hourly_usd: 2 }]
+lost:
+  identity_file: ../no-key
+  hosts: [192.0.2.3]
+`;
+  await withFiles({ 'svc/ssh_pools.yaml': pools, key: 'PRIVATE' }, async (provider) => {
+    const given = await provider.credentials({ provider: 'aws', home: '/home/c' });
+    expect(given?.summary).toBe('1 SSH key for 2 hosts of your pools; without 192.0.2.3, whose key or way cannot be carried');
+    expect(given?.summary).not.toContain('PRIVATE');
+    const [file, key] = given?.files ?? [];
+    expect(key).toEqual({ path: 'ssh/keys/key-1', content: 'PRIVATE' });
+    const identity = { identity_file: '/home/c/ssh/keys/key-1' };
+    expect(JSON.parse(file?.content ?? '')).toMatchObject({
+      lab: {
+        hosts: [
+          { ip: '192.0.2.1', ...identity },
+          { ip: '192.0.2.2', ...identity, user: 'ann', port: 2222, proxy_jump: 'gate', hourly_usd: 2 },
+        ],
+      },
+    });
+  });
+});
