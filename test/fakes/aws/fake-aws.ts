@@ -33,9 +33,11 @@ export interface FakeAwsOptions {
   readonly enabledRegions?: readonly string[];
   /** Types that exist besides the usual ones. */
   readonly instanceTypes?: readonly InstanceTypeData[];
+  /** Where it listens: 127.0.0.1, or an address of a network of the test's own when machines of that are to reach it. */
+  readonly address?: string;
 }
 
-/** An emulated AWS: one account, all regions, on one loopback port. */
+/** An emulated AWS: one account, all regions, on one port. */
 export interface FakeAws {
   /** For AWS_ENDPOINT_URL. */
   readonly endpoint: string;
@@ -75,7 +77,7 @@ function table(actions: readonly Action[]): ReadonlyMap<string, Action> {
   return new Map(actions.map((one) => [one.name, one]));
 }
 
-/** Starts an emulated AWS. Nothing of it leaves loopback; it must be closed. */
+/** Starts an emulated AWS, on loopback unless told otherwise; it must be closed. */
 export async function startFakeAws(options: FakeAwsOptions = {}): Promise<FakeAws> {
   const clock = options.clock ?? systemClock;
   const random = seededRandom(options.seed ?? 1);
@@ -106,7 +108,8 @@ export async function startFakeAws(options: FakeAwsOptions = {}): Promise<FakeAw
     servicequotas: table(quotaActions(ec2)),
   };
   const server = new AwsServer(emulation, actions, buckets, disabled);
-  const endpoint = `http://127.0.0.1:${await server.listen()}`;
+  const address = options.address ?? '127.0.0.1';
+  const endpoint = `http://${address}:${await server.listen(address)}`;
   const { accessKeyId, secretAccessKey } = mainKey;
   return {
     endpoint,

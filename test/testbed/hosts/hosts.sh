@@ -242,7 +242,8 @@ plug_pair() { ip link add "$port" type veth peer name eth0 netns "$init"; }
 
 plug_cable() {
   local other=$port-
-  [ -x "$dir/wire" ] || gcc -O2 -o "$dir/wire" "$here/wire.c"
+  # Machines come up side by side: each sees a whole program or makes one.
+  [ -x "$dir/wire" ] || { gcc -O2 -o "$dir/wire.$$" "$here/wire.c" && mv -f "$dir/wire.$$" "$dir/wire"; }
   rm -f "$host/ready"
   mkfifo "$host/ready"
   setsid "$dir/wire" "$port" "$other" "$host/cable.settings" > "$host/ready" 2>> "$host/console" < /dev/null 9>&- &
@@ -301,6 +302,8 @@ cmd_init() {
       mv /var/lib/svc-test/user-data /var/lib/svc-test/user-data.started
       /var/lib/svc-test/user-data.started > /var/log/user-data 2>&1 &
     fi
+    # Where it is installed: what is to begin at each start (@reboot).
+    [ ! -x /usr/sbin/cron ] || /usr/sbin/cron
     while :; do
       /usr/sbin/sshd -D -e -f /dev/null -h /etc/ssh/ssh_host_ed25519_key -o PidFile=none -o UsePAM=no -o UseDNS=no \
         -o PasswordAuthentication=no -o KbdInteractiveAuthentication=no -o MaxSessions="$SESSIONS" -o "Subsystem=sftp internal-sftp" &

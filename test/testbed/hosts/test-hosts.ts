@@ -121,12 +121,15 @@ export class TestHost {
 export class TestHosts {
   /** Lets the holder in everywhere. */
   readonly key: string;
+  /** Address of this computer in the network, where machines reach what listens there. */
+  readonly ownIp: string;
   readonly #dir: string;
   #nextHost = 0;
 
   constructor(dir: string) {
     this.#dir = dir;
     this.key = `${dir}/key`;
+    this.ownIp = `10.${basename(dir)}.0.1`;
   }
 
   /** Makes a machine; it answers over SSH when this settles. */

@@ -39,11 +39,11 @@ export class AwsServer {
     this.#server.requestTimeout = 0;
   }
 
-  /** Resolves with the port on loopback. */
-  async listen(): Promise<number> {
+  /** Resolves with the port. */
+  async listen(host: string): Promise<number> {
     await new Promise<void>((resolve, reject) => {
       this.#server.once('error', reject);
-      this.#server.listen(0, '127.0.0.1', resolve);
+      this.#server.listen(0, host, resolve);
     });
     const address = this.#server.address();
     if (typeof address !== 'object' || address === null) throw new Error('the emulator has no port');
