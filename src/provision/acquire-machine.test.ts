@@ -123,7 +123,7 @@ test('launches of the same moment spread over places of equal price', async () =
   const world = new World(offers, ({ region }) => idOf(region));
   const launches = ['a', 'b', 'c'].map((key) => world.launch({ key }));
   await world.clock.advance(100);
-  expect(launches.map(({ given }) => given()).toSorted()).toEqual(['east at east', 'north at north', 'west at west']);
+  expect(new Set(launches.map(({ given }) => given()))).toEqual(new Set(['east at east', 'north at north', 'west at west']));
 });
 
 test('one launch finds out whether a place gives; the others follow when it does and turn away when it does not', async () => {

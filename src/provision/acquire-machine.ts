@@ -177,9 +177,9 @@ class Search {
   }
 
   #facts(): PlacementFacts {
-    const { alternatives, history, clock, occupied } = this.#request;
+    const { alternatives, history, clock } = this.#request;
     const { refusals, starts } = history.memory;
-    return { order: alternatives.order, refusals, starts, occupied: [...occupied(), ...history.asked], now: clock.now() };
+    return { order: alternatives.order, refusals, starts, occupied: [...this.#request.occupied(), ...history.asked], now: clock.now() };
   }
 
   /** Asks one place, from the intent to its answer; settles when the answer has been dealt with and never throws. */
@@ -229,11 +229,11 @@ class Search {
   }
 
   #giveBack(given: AcceptedMachine): void {
-    const { clock, history, background, step } = this.#request;
+    const { clock, history, background } = this.#request;
     const { provider, offer, machineId } = given;
     const away = async (): Promise<void> => {
       await giveBack(provider, { id: machineId }, clock, background);
-      await step({ type: 'surplus', offer, machineId });
+      await this.#request.step({ type: 'surplus', offer, machineId });
     };
     history.keepBusy(away());
   }

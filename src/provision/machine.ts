@@ -13,6 +13,8 @@ export function placeName(place: {
   return `${place.provider}/${place.region}${zone}`;
 }
 
+const noAnswer = (): Error => new SvcError('SVC_PLACE_FAILED', 'no answer');
+
 /** How often a booting machine is looked at, ms; longer for places that take minutes would save calls, but local ones take none. */
 const bootPollMs = 500;
 
@@ -35,9 +37,8 @@ export async function waitUntilRunning(
     if (left <= 0) throw lost(`did not come up within ${Math.round(limitMs / 60_000)} minutes`);
     let status: MachineStatus | undefined;
     try {
-      const tooLong = (): Error => new SvcError('SVC_PLACE_FAILED', 'no answer');
       const ask = (inner: AbortSignal) => provider.inspect([machineId], { signal: inner });
-      const statuses = await withDeadline(clock, Math.min(left, silenceLimitMs), ask, tooLong, signal);
+      const statuses = await withDeadline(clock, Math.min(left, silenceLimitMs), ask, noAnswer, signal);
       status = statuses.get(machineId) ?? { state: 'gone', reason: 'unknown' };
       heardAt = clock.monotonic();
     } catch (error) {
@@ -96,10 +97,9 @@ export async function giveBack(
     const ids = 'id' in machine ? [machine.id] : (await provider.list({ 'svc-key': machine.key }, { signal: inner })).map(({ id }) => id);
     for (const id of ids) await provider.destroy(id, { signal: inner });
   };
-  const tooLong = (): Error => new SvcError('SVC_PLACE_FAILED', 'no answer');
   for (let attempt = 1; attempt <= giveBackAttempts && !signal.aborted; attempt += 1) {
     try {
-      return await withDeadline(clock, giveBackTimeoutMs, remove, tooLong, signal);
+      return await withDeadline(clock, giveBackTimeoutMs, remove, noAnswer, signal);
     } catch {
       // Tried again, in the end by the sweep.
       await clock.sleep(giveBackPauseMs * 2 ** (attempt - 1), signal);

@@ -33,7 +33,7 @@ export class PlacementHistory {
   readonly #open = new Map<PendingAsk, PlaceableOffer>();
   readonly #given = new Map<string, { offer: PlaceableOffer; machines: number; at: number }>();
   readonly #waiting = new Set<() => void>();
-  readonly #work = new Set<Promise<void>>();
+  readonly #work = new Set<Promise<unknown>>();
 
   constructor({ memory, save = () => undefined, random = () => 0.5 }: PlacementHistoryOptions = {}) {
     this.#memory = { refusals: memory?.refusals ?? [], starts: memory?.starts ?? [] };
@@ -62,9 +62,8 @@ export class PlacementHistory {
 
   /** Work that goes on behind a search. What fails of it is made up for by the sweep for machines that no record knows. */
   keepBusy(work: Promise<void>): void {
-    const done = (): void => void this.#work.delete(work);
-    this.#work.add(work);
-    work.then(done, done);
+    const settled = work.catch(() => undefined).finally(() => this.#work.delete(settled));
+    this.#work.add(settled);
   }
 
   /** Machines that each kind gave since it last refused, of those that gave one lately. `now` is monotonic ms. */

@@ -114,7 +114,7 @@ function plannedOffer({ candidate, verdict }: JudgedCandidate<MachineCandidate>)
     ...describe(candidate),
     verdict: kind,
     replicas: verdict.type === 'chosen' ? verdict.replicas : [],
-    why: explain(verdict),
+    why: describeVerdict(verdict),
   };
 }
 
@@ -146,7 +146,7 @@ function describe({ offer, alternative }: MachineCandidate): Omit<PlannedOffer, 
   };
 }
 
-function explain(verdict: Verdict): string {
+function describeVerdict(verdict: Verdict): string {
   switch (verdict.type) {
     case 'chosen':
       return 'the best that may be asked';
