@@ -1,0 +1,98 @@
+import { expect, test } from 'vitest';
+import type { ReplicaView } from '../../src/api/contract.ts';
+import { tally, Traffic } from '../support/traffic.ts';
+import { waitFor } from '../support/wait-for.ts';
+import { configure, describeCloud, instanceOf, nothingLeft, regions, report, webFiles, withCloud, type CloudWorld } from './cloud-world.ts';
+
+/** AWS gives two minutes; a machine is found, furnished and ready well within this, ms. */
+const noticeMs = 60_000;
+
+const seconds = (from: string, to: string | null): string => ((Date.parse(to ?? '') - Date.parse(from)) / 1_000).toFixed(1);
+
+/** Room for four machines: a second one in the region that is not the first to be asked for it. */
+function fillUp({ aws }: CloudWorld): () => void {
+  const limits = Object.keys(regions).map((region) => aws.control.supply.limitCapacity({ region }, region === 'us-east-2' ? 2 : 1));
+  return () => limits.forEach((lift) => lift());
+}
+
+/** How many requests each replica answered. */
+async function answersBy(endpoint: string, requests: number): Promise<Readonly<Record<string, number>>> {
+  const counts: Record<string, number> = {};
+  const ask = async (): Promise<void> => {
+    const name = (await (await fetch(endpoint)).text()).trim();
+    counts[name] = (counts[name] ?? 0) + 1;
+  };
+  for (let sent = 0; sent < requests; sent += 10) await Promise.all(Array.from({ length: 10 }, ask));
+  return counts;
+}
+
+/** AWS announces that it takes the machine of a replica: another one must be ready before it does, and nobody may notice. */
+async function interrupt(world: CloudWorld, replica: ReplicaView, endpoint: string): Promise<void> {
+  const { svc, aws } = world;
+  const traffic = new Traffic(endpoint);
+  const stop = traffic.begin(4, 5, () => ({}));
+  const { id } = instanceOf(world, replica);
+  const before = await svc.service('web');
+  const at = Date.now();
+  aws.control.interrupt(id);
+  const replaced = async () => {
+    const now = await svc.service('web');
+    const isGone = now.replicas.every((one) => one.id !== replica.id || one.endedAt !== null);
+    const fresh = now.replicas.find((one) => one.status === 'READY' && before.replicas.every((known) => known.id !== one.id));
+    return isGone && fresh !== undefined && now.replicasReady === before.replicasReady && { now, fresh };
+  };
+  const { fresh } = await waitFor('its replacement', replaced, {
+    timeoutMs: 2 * noticeMs,
+    everyMs: 500,
+    describe: () => svc.service('web'),
+  });
+  const outcomes = await stop();
+  traffic.close();
+  report(
+    `notice: replaced after ${seconds(new Date(at).toISOString(), fresh.readyAt)} s of ${noticeMs / 1_000}, ${JSON.stringify(tally(outcomes))}`,
+  );
+  expect(Date.parse(fresh.readyAt ?? '')).toBeLessThan(at + noticeMs);
+  expect(Object.keys(tally(outcomes))).toEqual(['GET 200']);
+}
+
+describeCloud('AWS, end to end', () => {
+  test('replicas in three regions over SSH: planned, found where there is room, balanced, replaced at a notice, and removed without a trace', async () => {
+    await withCloud({ timing: { noticeMs } }, async (world) => {
+      const { svc, aws, instances } = world;
+      configure(svc, 'serve:\n  controller:\n    resources:\n      infra: local\n');
+      const anywhere = Object.keys(regions).map((region) => `    - infra: aws/${region}`);
+      const file = webFiles(svc, 4, ['  cpus: 2', '  use_spot: true', '  any_of:', ...anywhere]);
+      expect(await svc.ok(['check', 'aws'])).toContain('aws: enabled');
+      const plan = await svc.ok(['serve', 'plan', file]);
+      for (const region of Object.keys(regions)) expect(plan).toMatch(new RegExp(`^[1-4].*aws/${region} `, 'm'));
+
+      const lift = fillUp(world);
+      await svc.ok(['serve', 'up', file, '-n', 'web', '--yes']);
+      const { endpoint, replicas } = await svc.ready('web', 4, 120_000);
+      for (const one of replicas) report(`${one.region}: ready ${seconds(one.createdAt, one.readyAt)} s after it was wanted`);
+      expect(replicas.map(({ region }) => region).toSorted()).toEqual(['us-east-1', 'us-east-2', 'us-east-2', 'us-west-2']);
+      expect(replicas.map((one) => instanceOf(world, one).host.ip)).toHaveLength(4);
+      expect(await svc.ok(['serve', 'explain', 'web'])).toMatch(/us-east-1.*InsufficientInstanceCapacity|us-east-1 refused/);
+      lift();
+
+      const counts = await answersBy(endpoint, 200);
+      report(`answers: ${JSON.stringify(counts)}`);
+      expect(Object.keys(counts).toSorted()).toEqual(replicas.map(({ id }) => `replica ${id}`).toSorted());
+      const fetched = aws.calls.filter(({ service, action }) => service === 's3' && action === 'GetObject').length;
+      expect(fetched).toBeGreaterThanOrEqual(4);
+
+      const [first] = replicas;
+      if (first === undefined) throw new Error('there is a replica');
+      await interrupt(world, first, endpoint);
+
+      await svc.ok(['serve', 'down', 'web', '--yes']);
+      await waitFor('the service to be gone', async () => (await svc.services()).length === 0, {
+        timeoutMs: 60_000,
+        describe: svc.services,
+      });
+      nothingLeft(world);
+      expect(instances.machines.size).toBe(0);
+      await svc.end();
+    });
+  }, 240_000);
+});
