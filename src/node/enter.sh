@@ -79,7 +79,6 @@ note_first() {
 
 # bubblewrap tells the first process's pid in JSON, on descriptor 5.
 note_bwrap_first() {
-  rm -f "$svc_here/pipe.$$.info"
   while read -r svc_line; do
     case $svc_line in
       *'"child-pid"'*)
@@ -99,8 +98,13 @@ become_bwrap() {
   for svc_dir in $svc_keep; do set -- --bind "$svc_dir" "$svc_dir" "$@"; done
   IFS=$svc_ifs
   mkfifo -m 600 "$svc_here/pipe.$$.info" || exit 97
+  # Opened here, for both directions first: bubblewrap may have failed before another process gets to it, which would then wait for ever. So it would
+  # with its own hold on the writing side, which a shell that redirects a function keeps.
   exec 5<> "$svc_here/pipe.$$.info"
-  note_bwrap_first < "$svc_here/pipe.$$.info" 5>&- &
+  exec 4< "$svc_here/pipe.$$.info"
+  rm -f "$svc_here/pipe.$$.info"
+  { exec <&4 4<&- 5>&- && note_bwrap_first; } &
+  exec 4<&-
   exec bwrap --dev-bind / / --unshare-user --unshare-net --unshare-pid --proc /proc --cap-add CAP_NET_ADMIN --as-pid-1 --info-fd 5 \
     --bind "$svc_here/tmp" /tmp "$@"
 }

@@ -1,6 +1,7 @@
 import { accessSync, constants, mkdirSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, expect, test } from 'vitest';
+import { expectNoLeaks } from '../../../test/support/leaks.ts';
 import { withTempHome } from '../../../test/support/temp-home.ts';
 import { systemClock } from '../../shared/clock.ts';
 import { SvcError } from '../../shared/errors.ts';
@@ -41,6 +42,8 @@ test('without the tools there is no isolation, and the reasons and remedies are 
     expect(choice.refused).toContainEqual(['userns', 'unshare: not found']);
     expect(choice.refused).toContainEqual(['bwrap', 'bwrap: not found']);
     expect(choice.remedies.join()).toContain('apt-get install util-linux iproute2');
+    // What was tried in vain leaves nobody waiting.
+    await expectNoLeaks(home);
   });
 });
 
