@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
-import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
+import { systemClock } from '../shared/clock.ts';
 import { codeFingerprint, fingerprintFile } from '../shared/code-version.ts';
 import { entryPath, programEntries, programFile } from '../shared/program-files.ts';
 import { randomHex } from '../shared/random-hex.ts';
@@ -17,6 +18,7 @@ export const checksumFile = 'SHA256SUMS';
  */
 export async function makeBundle(dir: string): Promise<void> {
   if (existsSync(dir)) return;
+  removeOldBundles(dirname(dir));
   const draft = `${dir}.${randomHex(8)}`;
   try {
     await compile(draft);
@@ -31,6 +33,20 @@ export async function makeBundle(dir: string): Promise<void> {
     rmSync(draft, { recursive: true, force: true });
   }
 }
+
+/** A bundle takes two seconds to make: those of programs that nobody uses any more need not stay. */
+function removeOldBundles(folder: string): void {
+  if (!existsSync(folder)) return;
+  const old = systemClock.now() - keptBundleMs;
+  for (const name of readdirSync(folder).filter((entry) => entry.startsWith(bundlePrefix))) {
+    if (statSync(join(folder, name)).mtimeMs < old) rmSync(join(folder, name), { recursive: true, force: true });
+  }
+}
+
+/** Where a bundle is kept is called so, and the fingerprint of its program. */
+export const bundlePrefix = 'bundle-';
+
+const keptBundleMs = 86_400_000;
 
 async function compile(dir: string): Promise<void> {
   const { build } = await import('rolldown');

@@ -1,4 +1,4 @@
-import { cpSync, existsSync, mkdirSync, renameSync, rmSync } from 'node:fs';
+import { cpSync, existsSync, linkSync, mkdirSync, renameSync, rmSync } from 'node:fs';
 import { dirname, join, posix } from 'node:path';
 import type { ControllerHost } from '../domain/controller-host.ts';
 import type { Remote } from '../remote/remote.ts';
@@ -8,7 +8,7 @@ import { SvcError } from '../shared/errors.ts';
 import type { HomePaths } from '../shared/paths.ts';
 import { programFile } from '../shared/program-files.ts';
 import { randomHex } from '../shared/random-hex.ts';
-import { checksumFile, makeBundle } from './bundle.ts';
+import { bundlePrefix, checksumFile, makeBundle } from './bundle.ts';
 
 /** A file that a controller finds in its home. */
 export interface HomeFile {
@@ -51,6 +51,9 @@ export function programFingerprint(): string {
 /** What `uname -m` says where the Node.js of this machine runs. */
 const machineNames: Readonly<Record<string, string>> = { x64: 'x86_64', arm64: 'aarch64' };
 
+/** Programs that stay on the machine: the one in use and those before it. */
+const keptVersions = 3;
+
 /** Copying Node.js, 121 MB, over a slow line, ms. */
 const copyTimeoutMs = 1_800_000;
 const shortTimeoutMs = 120_000;
@@ -66,15 +69,21 @@ export async function installController(remote: Remote, what: Installation, deps
   await succeed(remote, ['mkdir', '-p', '-m', '700', dir, `${dir}/home`, `${dir}/versions`], signal);
   await putNode(remote, dir, deps);
   onStep('Putting the program on the controller’s machine');
-  const bundle = join(cacheDir(deps.paths), `bundle-${fingerprint}`);
+  const bundle = join(cacheDir(deps.paths), `${bundlePrefix}${fingerprint}`);
   await makeBundle(bundle);
   const version = `${dir}/versions/${fingerprint}`;
   await remote.copyTo(bundle, version, { signal });
   await succeed(remote, ['sh', '-c', `cd ${shellQuote(version)} && sha256sum -c --quiet ${checksumFile}`], signal);
   await putSettings(remote, dir, what);
+  // Processes that are about to end may still load parts of the program they were started from.
+  const prune = `ls -dt versions/* | tail -n +${keptVersions + 1} | while read -r old; do rm -rf "$old"; done`;
   // One step: whoever starts a process sees the old program or the new one.
   const link = `ln -sfn ${shellQuote(`versions/${fingerprint}`)} current.new && mv -T current.new current && cp current/src/node/controller.sh controller.new && mv -f controller.new controller.sh`;
-  await succeed(remote, ['sh', '-c', `cd ${shellQuote(dir)} && ${link}`], signal);
+  await succeed(
+    remote,
+    ['sh', '-c', `cd ${shellQuote(dir)} && touch ${shellQuote(`versions/${fingerprint}`)} && ${link} && ${prune}`],
+    signal,
+  );
   return fingerprint;
 }
 
@@ -131,10 +140,19 @@ function stageNode(folder: string): void {
   mkdirSync(dirname(folder), { recursive: true, mode: 0o700 });
   mkdirSync(draft, { mode: 0o700 });
   try {
-    cpSync(process.execPath, join(draft, 'node'));
+    putBinary(join(draft, 'node'));
     if (!existsSync(folder)) renameSync(draft, folder);
   } finally {
     rmSync(draft, { recursive: true, force: true });
+  }
+}
+
+/** A link where that is possible: it is a large file. */
+function putBinary(path: string): void {
+  try {
+    linkSync(process.execPath, path);
+  } catch {
+    cpSync(process.execPath, path);
   }
 }
 
