@@ -1,0 +1,76 @@
+import { execFileSync } from 'node:child_process';
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { newProviderFiles, writeNewProvider } from '../../scripts/new-provider/generate.ts';
+
+/** A checkout of its own: what the generator writes must be in no product. */
+let root = '';
+
+const made = ['index', 'client', 'offers', 'machines', 'errors', 'nimbus.process.test'].map((name) => `src/providers/nimbus/${name}.ts`);
+
+beforeAll(() => {
+  root = mkdtempSync(join(tmpdir(), 'svc-new-provider-'));
+  for (const part of ['src', 'test/support', 'catalog', 'package.json', 'tsconfig.json', '.oxlintrc.json', '.oxfmtrc.json']) {
+    mkdirSync(join(root, part, '..'), { recursive: true });
+    cpSync(part, join(root, part), { recursive: true });
+  }
+  mkdirSync(join(root, 'docs/clouds'), { recursive: true });
+  symlinkSync(join(process.cwd(), 'node_modules'), join(root, 'node_modules'));
+  writeNewProvider(root, 'nimbus');
+});
+
+afterAll(() => rmSync(root, { recursive: true, force: true }));
+
+/** The output of a program of ours in the checkout; fails with what it said. */
+function run(program: string, ...args: readonly string[]): string {
+  return execFileSync(join(root, 'node_modules/.bin', program), args, { cwd: root, encoding: 'utf8', stdio: 'pipe' });
+}
+
+test('a new place has its modules, a test, a page, and a row before the hosts of users', () => {
+  expect([...made, 'docs/clouds/nimbus.md'].filter((path) => !existsSync(join(root, path)))).toEqual([]);
+  const registry = readFileSync(join(root, 'src/providers/registry.ts'), 'utf8');
+  expect(registry).toContain("'nimbus', 'ssh'");
+  expect(registry).toContain("import('./nimbus/index.ts')).NimbusProvider(context)");
+});
+
+test('it has the right types', () => {
+  const project = { extends: './tsconfig.json', include: [], files: [...made, 'src/providers/registry.ts'] };
+  writeFileSync(join(root, 'tsconfig.nimbus.json'), JSON.stringify(project));
+  expect(() => run('tsc', '--noEmit', '--project', 'tsconfig.nimbus.json')).not.toThrow();
+});
+
+test('it is written as everything else is', () => {
+  const files = [...made, 'src/providers/registry.ts', 'src/providers/registry.test.ts'];
+  expect(() => run('oxfmt', '--check', ...files)).not.toThrow();
+  expect(() => run('oxlint', '--type-aware', '--deny-warnings', ...files)).not.toThrow();
+});
+
+test('its own tests pass: every case of the conformance suite over a fake, and that it says that it is not written', () => {
+  const config = {
+    test: { include: ['src/providers/nimbus/*.test.ts', 'src/providers/registry.test.ts'], pool: 'forks', maxWorkers: 1 },
+  };
+  writeFileSync(join(root, 'vitest.config.ts'), `export default ${JSON.stringify(config)};\n`);
+  expect(() => run('vitest', 'run', '--reporter=dot')).not.toThrow();
+});
+
+test.for([
+  ['Nimbus', 'is no name for a place'],
+  ['../x', 'is no name for a place'],
+  ['aws', 'There is a src/providers/aws/index.ts already.'],
+])('%s is refused', ([name = '', why]) => {
+  expect(() => newProviderFiles(process.cwd(), name)).toThrow(why);
+});
+
+test('a registry that has changed its form is said to have, and nothing is written', () => {
+  const path = join(root, 'src/providers/registry.ts');
+  const before = readFileSync(path, 'utf8');
+  writeFileSync(path, before.replace('providerNames', 'allNames'));
+  try {
+    expect(() => writeNewProvider(root, 'cirrus')).toThrow('src/providers/registry.ts has no');
+    expect(existsSync(join(root, 'src/providers/cirrus'))).toBe(false);
+  } finally {
+    writeFileSync(path, before);
+  }
+});
