@@ -1,6 +1,8 @@
+import { execFile } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { buffer } from 'node:stream/consumers';
+import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
 import type { Remote } from '../../src/remote/remote.ts';
 import { dialReplica } from '../../src/shared/dial.ts';
@@ -102,6 +104,23 @@ describeHosts('SSH connections that break', (hostOf) => {
       },
       { address: { direct: 'never' } },
     );
+  });
+
+  test('a way outlives the process that opened it, and whoever next works on the machine keeps it', async () => {
+    const host = await hostOf('main', { node: nodeBinary });
+    await withRemote(host, async (remote, paths) => {
+      await serve(remote);
+      const program = join(import.meta.dirname, 'open-way.ts');
+      const args = [program, paths.home, JSON.stringify(host.target()), remote.baseDir, String(port)];
+      const { stdout } = await promisify(execFile)(nodeBinary, args);
+      const { path } = JSON.parse(stdout);
+      await waitFor('an answer', async () => (await answerAt(path)) === 'hello', patience);
+      for (const pid of sshProcessesOf(paths.home)) process.kill(pid, 'SIGKILL');
+      expect(await answerAt(path)).toBe('');
+      await remote.exec(['true']);
+      await waitFor('an answer again', async () => (await answerAt(path)) === 'hello', patience);
+      await stopServers(host);
+    });
   });
 
   test('a rebooted machine is worked on again, and the way to its port is back once the program is', async () => {
