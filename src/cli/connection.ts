@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs';
 import type { ApiClient } from '../api/client.ts';
 import type { Task } from '../domain/task.ts';
 import type { Clock } from '../shared/clock.ts';
+import type { ControllerPlan } from '../launcher/controller-plan.ts';
 import type { HomePaths } from '../shared/paths.ts';
 import type { Elsewhere } from './elsewhere-connection.ts';
 import type { HereConnection } from './here-connection.ts';
@@ -27,6 +28,8 @@ export interface Connection {
    * bring, or it runs on this machine and sees them itself. `source`: what the task was read from. Call `client` before.
    */
   bring(task: Task, source: string, onStep?: OnStep): Promise<string | undefined>;
+  /** Where the controller is, or would be when a service is put up; undefined when that is on this machine. Starts nothing. */
+  plan(): Promise<ControllerPlan | undefined>;
   /** The controller on another machine, to look after that machine; undefined when there is none. */
   elsewhere(): Promise<Elsewhere | undefined>;
 }
@@ -56,6 +59,10 @@ export function createConnection(paths: HomePaths, clock: Clock, signal: AbortSi
     existing: async () => ((await elsewhere()) ?? (await here())).existing(),
     running: async () => ((await elsewhere()) ?? (await here())).running(),
     bring: async (task, source, onStep = () => undefined) => (await elsewhere())?.bring(task, source, onStep),
+    async plan() {
+      if (!existsSync(paths.controllerRecord) && (await (await here()).isInUse())) return undefined;
+      return (await load()).plan();
+    },
     elsewhere,
   };
 }

@@ -4,6 +4,7 @@ import { createClient, type ApiClient } from '../api/client.ts';
 import type { Task } from '../domain/task.ts';
 import { uploadsOf } from '../domain/upload-layout.ts';
 import { machineStatus } from '../launcher/controller-machine.ts';
+import { planController, type ControllerPlan } from '../launcher/controller-plan.ts';
 import { readControllerRecord, type ControllerRecord } from '../launcher/controller-record.ts';
 import {
   choosePlace,
@@ -31,6 +32,8 @@ export interface Elsewhere extends Pick<Connection, 'existing' | 'running'> {
   /** Brings one up when the configuration or the enabled places say that it is to be elsewhere; undefined when it is to be here. */
   clientIfChosen(onStep: OnStep): Promise<ApiClient | undefined>;
   bring(task: Task, source: string, onStep: OnStep): Promise<string | undefined>;
+  /** Where it is, or would be; undefined when that is on this machine. */
+  plan(): Promise<ControllerPlan | undefined>;
   /** What is recorded of it. */
   record(): ControllerRecord | undefined;
   /** How its machine is, asked of the place; undefined when none was given yet. */
@@ -129,6 +132,7 @@ export function openElsewhere(paths: HomePaths, clock: Clock, signal: AbortSigna
       await bringFiles(remote, task, upload, { paths, signal, onStep });
       return upload;
     },
+    plan: () => planController(record(), silent),
     record,
     machine: () => machineStatus(record() ?? noRecord(), silent),
     upgrade: (onStep) => upgradeElsewhere(depsWith(onStep)),

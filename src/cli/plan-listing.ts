@@ -1,3 +1,4 @@
+import type { ControllerPlan } from '../launcher/controller-plan.ts';
 import type { PlacementPlan, PlannedOffer } from '../provision/placement-plan.ts';
 import { oneLine } from './display-text.ts';
 import { renderTable, type Column } from './table.ts';
@@ -51,7 +52,7 @@ export function renderCost({ replicas, hourlyUsd, monthlyUsd }: PlacementPlan): 
   return `${what}: ${usd(hourlyUsd)} $/h, ${usd(monthlyUsd)} $/month (730 hours), without traffic.`;
 }
 
-function placeOf({ provider, region, zone }: PlannedOffer): string {
+function placeOf({ provider, region, zone }: Pick<PlannedOffer, 'provider' | 'region' | 'zone'>): string {
   // Names of zones mostly begin with that of their region.
   return `${provider}/${zone === null ? region : zone.startsWith(region) ? zone : `${region}/${zone}`}`;
 }
@@ -65,4 +66,15 @@ function ranges(numbers: readonly number[]): string {
     else parts.push({ from: number, to: number });
   }
   return parts.map(({ from, to }) => (from === to ? String(from) : `${from}-${to}`)).join(',');
+}
+
+/** Where the controller is or would be, as lines. */
+export function renderController({ place, hourlyUsd, monthlyUsd, isNew, given, note }: ControllerPlan): readonly string[] {
+  const price = hourlyUsd === 0 ? 'free' : `${usd(hourlyUsd)} $/h, ${usd(monthlyUsd)} $/month while it runs`;
+  const where = `${placeOf(place)}, ${place.instanceType} (${price})`;
+  return [
+    isNew ? `Controller: a new one at ${where}.` : `Controller: there is one at ${where}.`,
+    ...given.map((summary) => `  It is given ${oneLine(summary)}.`),
+    ...(note === null ? [] : [`Note: ${note}`]),
+  ];
 }

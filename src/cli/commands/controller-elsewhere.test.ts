@@ -33,6 +33,7 @@ function anElsewhere(machine: MachineStatus, routes: FakeRoutes | undefined) {
     existing: async () => api,
     running: async () => api,
     bring: async () => undefined,
+    plan: async () => undefined,
     record: () => record,
     machine: async () => machine,
     upgrade: async () => {
@@ -107,4 +108,26 @@ test.each(['upgrade', 'restart'])('svc controller %s brings this program to it',
   const { elsewhere, done } = anElsewhere({ state: 'running' }, idle);
   expect((await runInProcess(['controller', command], { elsewhere })).stderr).toContain('runs version 1.2.3 now');
   expect(done).toEqual(['upgrade']);
+});
+
+const plan = {
+  place: { provider: 'aws', region: 'us-east-2', zone: null, instanceType: 't3a.xlarge' },
+  hourlyUsd: 0.16,
+  monthlyUsd: 116.8,
+  isNew: true,
+  given: ['keys of the AWS profile lab'],
+  note: null,
+};
+
+test('a controller that would be brought up is shown with its price and what it is given, and asked about', async () => {
+  const { elsewhere } = anElsewhere({ state: 'running' }, idle);
+  const planned: Elsewhere = { ...elsewhere, plan: async () => plan };
+  const file = 'examples/hello/service.yaml';
+  const cwd = new URL('../../..', import.meta.url).pathname;
+  const shown = await runInProcess(['serve', 'plan', file], { elsewhere: planned, cwd, width: 110 });
+  expect(shown.stdout).toContain('Controller: a new one at aws/us-east-2, t3a.xlarge (0.16 $/h, 116.80 $/month while it runs).');
+  expect(shown.stdout).toContain('It is given keys of the AWS profile lab.');
+  const refused = await runInProcess(['serve', 'up', file], { elsewhere: planned, cwd, routes: idle });
+  expect(refused.stderr).toContain('SVC_CONFIRM_NEEDED');
+  expect(refused.calls.map(({ name }) => name)).not.toContain('createService');
 });

@@ -1,5 +1,5 @@
 import type { CommandContext } from '../context.ts';
-import { renderPlan } from '../plan-listing.ts';
+import { renderController, renderPlan } from '../plan-listing.ts';
 import { planService, refuseEmpty } from '../service-plan.ts';
 import { readServiceFile, type TaskArgs } from '../task-source.ts';
 
@@ -11,15 +11,17 @@ interface PlanArgs extends TaskArgs {
 
 /** `svc serve plan`: where a service would be put, what that costs, and why there; nothing is put up. */
 export async function servePlan(args: PlanArgs, context: CommandContext): Promise<void> {
-  const { ui } = context;
+  const { ui, connection } = context;
   const { task } = await readServiceFile(args.file, args, context);
   const plan = await planService(task, args.all, context);
   const lines = renderPlan(plan, { all: args.all, width: ui.outWidth });
   // What was looked at explains why there is nothing to choose from.
   if (args.all && !args.json) for (const line of lines) ui.print(line);
   await refuseEmpty(plan, task);
-  if (args.json) ui.json(plan);
+  const controller = await connection.plan();
+  if (args.json) ui.json({ ...plan, controller: controller ?? null });
   else if (!args.all) for (const line of lines) ui.print(line);
+  if (!args.json && controller !== undefined) for (const line of renderController(controller)) ui.print(ui.asTyped(line));
   if (!args.json && task.service?.replicaPolicy.minReplicas === 0) {
     ui.print('With min_replicas: 0 it costs nothing until a request comes; the plan is for the first replica.');
   }

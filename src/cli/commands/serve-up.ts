@@ -5,7 +5,7 @@ import { checkName } from '../check-name.ts';
 import type { CommandContext } from '../context.ts';
 import { followUntilReady } from '../follow-service.ts';
 import { readServiceFile, type ServiceFile, type TaskArgs } from '../task-source.ts';
-import { renderPlan } from '../plan-listing.ts';
+import { renderController, renderPlan } from '../plan-listing.ts';
 import { planService, refuseEmpty } from '../service-plan.ts';
 import type { Ui } from '../ui.ts';
 
@@ -53,12 +53,18 @@ export async function serveUp(args: UpArgs, context: CommandContext): Promise<vo
 
 /** What costs money is shown with its price and asked about; what is free is not. */
 async function agreesToCost(task: Task, yes: boolean, context: CommandContext): Promise<boolean> {
-  const { ui } = context;
+  const { ui, connection } = context;
   const plan = await planService(task, false, context);
   await refuseEmpty(plan, task);
-  if (plan.hourlyUsd === 0) return true;
+  const controller = await connection.plan();
+  const added = plan.hourlyUsd + (controller?.isNew === true ? controller.hourlyUsd : 0);
+  // What leaves this machine, or does not become as it was asked for, is told also when it costs nothing.
+  if (controller !== undefined && (added > 0 || controller.isNew || controller.note !== null)) {
+    for (const line of renderController(controller)) ui.say(line);
+  }
+  if (added === 0) return true;
   for (const line of renderPlan(plan, { all: false, width: ui.sayWidth })) ui.quote(line);
-  return ui.confirm(`Put it up for about ${plan.hourlyUsd.toFixed(2)} $/h?`, yes, true);
+  return ui.confirm(`Put it up for about ${added.toFixed(2)} $/h?`, yes, true);
 }
 
 /** The service as it begins; undefined when interrupted meanwhile. */

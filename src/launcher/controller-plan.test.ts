@@ -1,0 +1,81 @@
+import { expect, test } from 'vitest';
+import { FakeClock } from '../../test/support/fake-clock.ts';
+import { placesOf } from '../../test/support/places.ts';
+import { defaultConfig } from '../domain/config.ts';
+import { FakePlace } from '../providers/fake/fake-place.ts';
+import { FakeProvider } from '../providers/fake/index.ts';
+import type { Offer, PortableCredentials } from '../providers/provider.ts';
+import { seededRandom } from '../shared/random.ts';
+import { planController } from './controller-plan.ts';
+import type { ControllerRecord } from './controller-record.ts';
+
+const offer = (change: Partial<Offer>): Offer => ({
+  provider: 'fake',
+  region: 'r1',
+  zone: undefined,
+  instanceType: 'small',
+  cpus: 4,
+  memoryGb: 16,
+  accelerator: undefined,
+  spot: false,
+  hourlyUsd: 0.2,
+  ...change,
+});
+
+/** A place that hands out keys. */
+class KeyedProvider extends FakeProvider {
+  credentials(): Promise<PortableCredentials> {
+    return Promise.resolve({ summary: 'keys of the profile lab', files: [], environment: {} });
+  }
+}
+
+function deps() {
+  const clock = new FakeClock();
+  const offers = [
+    offer({ instanceType: 'tiny', cpus: 2, hourlyUsd: 0.05 }),
+    offer({}),
+    offer({ instanceType: 'big', cpus: 16, hourlyUsd: 0.9 }),
+  ];
+  const place = new FakePlace(clock, seededRandom(1), offers);
+  return {
+    place,
+    deps: {
+      places: placesOf(new KeyedProvider(place)),
+      config: async () => defaultConfig,
+      clock,
+      signal: new AbortController().signal,
+    },
+  };
+}
+
+const record: ControllerRecord = {
+  key: 'c0ffee00',
+  place: { provider: 'fake', region: 'r1', zone: null, instanceType: 'big', hourlyUsd: 0.9 },
+  machineId: 'fake-1',
+  program: 'abc',
+  boot: 'cron',
+  socket: '/s',
+  publicHost: 'h',
+  wished: '{"something":"else"}',
+  createdAt: 0,
+  isLeaving: false,
+};
+
+test('the next controller is the cheapest machine with four vCPUs, and what it would be given is told; nothing is asked for', async () => {
+  const world = deps();
+  expect(await planController(undefined, world.deps)).toEqual({
+    place: { provider: 'fake', region: 'r1', zone: null, instanceType: 'small' },
+    hourlyUsd: 0.2,
+    monthlyUsd: 146,
+    isNew: true,
+    given: ['keys of the profile lab'],
+    note: null,
+  });
+  expect(world.place.machines.size).toBe(0);
+});
+
+test('one that exists adds nothing to the bill, and a changed configuration is said to hold for the next one', async () => {
+  const plan = await planController(record, deps().deps);
+  expect(plan).toMatchObject({ isNew: false, given: [], place: { instanceType: 'big' } });
+  expect(plan?.note).toContain('holds for the next controller');
+});

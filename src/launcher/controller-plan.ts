@@ -1,0 +1,64 @@
+import type { Config } from '../domain/config.ts';
+import { hoursPerMonth } from '../domain/placement/plan.ts';
+import type { ResourceAlternatives } from '../domain/task.ts';
+import { nothingOffered } from '../provision/offers.ts';
+import { planPlacement } from '../provision/placement-plan.ts';
+import type { Places } from '../provision/places.ts';
+import type { Clock } from '../shared/clock.ts';
+import type { ControllerRecord } from './controller-record.ts';
+import { choosePlace } from './elsewhere.ts';
+
+/** Where the controller is or would be, and what it is given. Plain data. */
+export interface ControllerPlan {
+  readonly place: { readonly provider: string; readonly region: string; readonly zone: string | null; readonly instanceType: string };
+  /** US dollars for its machine while it runs; nothing is added to the bill when it is there already. */
+  readonly hourlyUsd: number;
+  readonly monthlyUsd: number;
+  /** Whether it would have to be brought up. */
+  readonly isNew: boolean;
+  /** What would be copied to it so that it can use the places, one line each. */
+  readonly given: readonly string[];
+  /** A sentence when the configuration asks for something else than there is: it holds for the next one. */
+  readonly note: string | null;
+}
+
+/** What planning needs. */
+export interface ControllerPlanDeps {
+  readonly places: Places;
+  readonly config: () => Promise<Config>;
+  readonly clock: Clock;
+  readonly signal: AbortSignal;
+}
+
+/** The controller that there is, or the one that the next service would bring up; undefined when that is on this machine. Nothing is started. */
+export async function planController(record: ControllerRecord | undefined, deps: ControllerPlanDeps): Promise<ControllerPlan | undefined> {
+  const choice = await choosePlace(deps);
+  if (record !== undefined && record.place !== null) {
+    const { provider, region, zone, instanceType, hourlyUsd } = record.place;
+    const isAsWished = choice.kind === 'elsewhere' && JSON.stringify(choice.alternatives) === record.wished;
+    return {
+      place: { provider, region, zone, instanceType },
+      hourlyUsd,
+      monthlyUsd: hourlyUsd * hoursPerMonth,
+      isNew: false,
+      given: [],
+      note: isAsWished ? null : 'serve.controller.resources has changed: that holds for the next controller, after: svc controller down',
+    };
+  }
+  return choice.kind === 'here' ? undefined : planNew(choice.alternatives, deps);
+}
+
+async function planNew(alternatives: ResourceAlternatives, { places, clock, signal }: ControllerPlanDeps): Promise<ControllerPlan> {
+  const states = await places.states();
+  const plan = await planPlacement({ alternatives, replicas: 1, places: states, clock, explain: false, signal });
+  const chosen = plan.offers.find(({ verdict }) => verdict === 'chosen');
+  if (chosen === undefined) throw nothingOffered(alternatives, plan.notes);
+  const { provider, region, zone, instanceType, hourlyUsd, monthlyUsd } = chosen;
+  const given: string[] = [];
+  for (const place of states) {
+    // Where its home will be is not known yet, and does not matter for what it is given.
+    const credentials = await place.provider?.credentials?.({ provider, home: '/' }, { signal });
+    if (credentials !== undefined) given.push(credentials.summary);
+  }
+  return { place: { provider, region, zone, instanceType }, hourlyUsd, monthlyUsd, isNew: true, given, note: null };
+}
