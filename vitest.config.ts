@@ -4,6 +4,14 @@ const processTests = [
   'src/{balancer,buckets,catalog,providers,remote,controller,store,api,cli,launcher,provision,node,shared,spec}/**/*.process.test.ts',
   'test/architecture/**/*.test.ts',
   'test/fuzz/**/*.test.ts',
+];
+
+/** Places that are not this machine, and what they are tried against: minutes of it, so it runs by itself. */
+const placeTests = [
+  'src/providers/{aws,ssh}/**/*.process.test.ts',
+  'src/remote/ssh/**/*.process.test.ts',
+  'src/buckets/**/*.process.test.ts',
+  'src/provision/files/**/*.process.test.ts',
   'test/fakes/**/*.test.ts',
 ];
 
@@ -19,7 +27,7 @@ export default defineConfig({
         test: {
           name: 'unit',
           include: ['src/**/*.test.ts', 'test/support/**/*.test.ts', 'bench/**/*.test.ts'],
-          exclude: processTests,
+          exclude: [...processTests, ...placeTests],
           pool: 'threads',
           isolate: false,
           // Simulations of a day of service: seconds of work on a busy machine.
@@ -33,11 +41,23 @@ export default defineConfig({
         test: {
           name: 'process',
           include: processTests,
+          exclude: placeTests,
           pool: 'forks',
           testTimeout: 30_000,
           hookTimeout: 30_000,
           maxWorkers: 2,
           sequence: { groupOrder: 1 },
+        },
+      },
+      {
+        test: {
+          name: 'places',
+          include: placeTests,
+          pool: 'forks',
+          testTimeout: 60_000,
+          hookTimeout: 60_000,
+          maxWorkers: 2,
+          sequence: { groupOrder: 6 },
         },
       },
       {
