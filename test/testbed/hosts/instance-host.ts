@@ -14,6 +14,8 @@ export interface InstanceHostOptions {
 export class InstanceHost implements MachineHost {
   /** By instance id; those that were terminated are gone. */
   readonly machines = new Map<string, TestHost>();
+  /** Those that are being made. */
+  readonly #launching = new Map<string, Promise<MachineAddresses>>();
   readonly #hosts: TestHosts;
   readonly #options: InstanceHostOptions;
 
@@ -23,6 +25,31 @@ export class InstanceHost implements MachineHost {
   }
 
   async launch(instance: LaunchedInstance): Promise<MachineAddresses> {
+    const launching = this.#make(instance).finally(() => this.#launching.delete(instance.id));
+    this.#launching.set(instance.id, launching);
+    return launching;
+  }
+
+  async stop(id: string): Promise<void> {
+    await this.machines.get(id)?.kill();
+  }
+
+  async start(id: string): Promise<MachineAddresses> {
+    const host = this.machines.get(id);
+    if (host === undefined) throw new Error(`there is no machine for the instance ${id}`);
+    await host.start();
+    return addressesOf(host);
+  }
+
+  async terminate(id: string): Promise<void> {
+    // One that did not come up is nobody's business any more.
+    await this.#launching.get(id)?.catch(() => undefined);
+    const host = this.machines.get(id);
+    this.machines.delete(id);
+    await host?.down();
+  }
+
+  async #make(instance: LaunchedInstance): Promise<MachineAddresses> {
     const files = mkdtempSync(join(tmpdir(), 'svc-instance-'));
     try {
       const { keyPublic, userData } = instance;
@@ -40,23 +67,6 @@ export class InstanceHost implements MachineHost {
     } finally {
       rmSync(files, { recursive: true, force: true });
     }
-  }
-
-  async stop(id: string): Promise<void> {
-    await this.machines.get(id)?.kill();
-  }
-
-  async start(id: string): Promise<MachineAddresses> {
-    const host = this.machines.get(id);
-    if (host === undefined) throw new Error(`there is no machine for the instance ${id}`);
-    await host.start();
-    return addressesOf(host);
-  }
-
-  async terminate(id: string): Promise<void> {
-    const host = this.machines.get(id);
-    this.machines.delete(id);
-    await host?.down();
   }
 }
 

@@ -1,0 +1,157 @@
+import { existsSync, renameSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import type { ReplicaView, ServiceView } from '../../src/api/contract.ts';
+import { killProcessesOf } from '../support/leaks.ts';
+import { waitFor } from '../support/wait-for.ts';
+import type { TestHost } from '../testbed/hosts/test-hosts.ts';
+import { configure, describeCloud, instanceOf, nothingLeft, regions, report, webFiles, withCloud, type CloudWorld } from './cloud-world.ts';
+import { leftOn } from './host-leftovers.ts';
+import { Requests, type Figures } from './requests.ts';
+
+/** Longer than the minute for which a host is cut off, seconds. */
+const failingSeconds = 75;
+
+/** What looks after a controller at the start of its host; where it is missing, the next command does. */
+const hasCron = existsSync('/usr/sbin/cron');
+
+/** A service that is to be at AWS, region by region, where there is room for one machine each, and then on a host of the user's own. */
+function writeFiles({ svc, aws, hosts }: CloudWorld, desk: TestHost, box: TestHost): string {
+  const pool = (name: string, { ip, user }: TestHost): string => `${name}: {user: ${user}, identity_file: ${hosts.key}, hosts: [${ip}]}\n`;
+  writeFileSync(join(svc.home, 'ssh_pools.yaml'), pool('rack', desk) + pool('shelf', box));
+  configure(svc, 'serve:\n  controller:\n    resources:\n      infra: ssh/rack\n      cpus: 1+\n      disk_size: 1\n');
+  for (const region of Object.keys(regions)) aws.control.supply.limitCapacity({ region }, 1);
+  const cloud = Object.keys(regions).map((region) => `    - {infra: aws/${region}, instance_type: t3a.medium}`);
+  const probe = ['  readiness_probe:', '    path: /', `    consecutive_failure_threshold_timeout: ${failingSeconds}`];
+  return webFiles(svc, 4, ['  ordered:', ...cloud, '    - infra: ssh/shelf'], probe);
+}
+
+const inRegion = (service: ServiceView, region: string): ReplicaView => {
+  const found = service.replicas.find((one) => one.region === region && one.status === 'READY');
+  if (found === undefined) throw new Error(`no ready replica in ${region}`);
+  return found;
+};
+
+/** The service while requests are sent to it. */
+interface Scene extends CloudWorld {
+  readonly load: Requests;
+  readonly desk: TestHost;
+}
+
+/** Runs `fault` under load, and says what it cost. */
+async function underLoad(what: string, { load }: Scene, fault: () => Promise<void>): Promise<Figures> {
+  const at = Date.now();
+  await fault();
+  const figures = load.figuresSince(at);
+  const [took, gap, slowest] = [Date.now() - at, figures.gapMs, figures.slowestMs].map((ms) => (ms / 1_000).toFixed(1));
+  report(`${what}: ${took} s, no answer for at most ${gap} s, slowest ${slowest} s, ${JSON.stringify(figures.outcomes)}`);
+  return figures;
+}
+
+async function answersFrom({ load }: Scene, id: number): Promise<void> {
+  const since = Date.now();
+  await waitFor(`an answer of replica ${id}`, () => load.repliesSince(since).has(`replica ${id}`), { timeoutMs: 120_000 });
+}
+
+const pass = (ms: number): Promise<unknown> => {
+  const at = Date.now();
+  return waitFor('time to pass', () => Date.now() - at > ms, { timeoutMs: 2 * ms });
+};
+
+/** Nobody of the client's machine is there any more: neither processes nor files. */
+async function withoutClient({ svc }: CloudWorld, use: () => Promise<void>): Promise<void> {
+  await killProcessesOf(svc.home);
+  const away = `${svc.home}-away`;
+  renameSync(svc.home, away);
+  try {
+    await use();
+  } finally {
+    renameSync(away, svc.home);
+  }
+}
+
+const readyIds = ({ replicas }: ServiceView): readonly number[] =>
+  replicas
+    .filter(({ status }) => status === 'READY')
+    .map(({ id }) => id)
+    .toSorted((a, b) => a - b);
+
+/** Everything that befalls the hosts, one after the other; at the end there are as many replicas as before. */
+async function befall(scene: Scene, service: ServiceView): Promise<void> {
+  const { svc, aws, desk } = scene;
+  const far = inRegion(service, 'us-west-2');
+  const paused = await underLoad('one paused for 20 s', scene, async () => {
+    const { host } = instanceOf(scene, far);
+    await host.pause();
+    await pass(20_000);
+    await host.resume();
+    await answersFrom(scene, far.id);
+  });
+  expect(Object.keys(paused.outcomes)).toEqual(['200']);
+
+  const [cut, dead] = [inRegion(service, 'us-east-2'), inRegion(service, 'us-east-1')];
+  const halved = await underLoad('one without power, another one cut off for a minute', scene, async () => {
+    await instanceOf(scene, dead).host.kill();
+    const { host } = instanceOf(scene, cut);
+    await host.cut();
+    await pass(60_000);
+    await host.heal();
+    await answersFrom(scene, cut.id);
+    await answersFrom(scene, 5);
+  });
+  expect(Object.keys(halved.outcomes)).toEqual(['200']);
+  const before = readyIds(await svc.ready('web', 4, 120_000));
+  expect(before).toEqual([...readyIds(service).filter((id) => id !== dead.id), 5]);
+
+  await withoutClient(scene, async () => {
+    const taken = await underLoad('one terminated while the client is gone', scene, async () => {
+      aws.control.terminate(instanceOf(scene, cut).id);
+      await answersFrom(scene, 6);
+    });
+    expect(Object.keys(taken.outcomes)).toEqual(['200']);
+    if (hasCron) await reboot(scene);
+  });
+  if (!hasCron) await desk.reboot();
+  expect(readyIds(await svc.ready('web', 4, 120_000))).toEqual([...before.filter((id) => id !== cut.id), 6]);
+}
+
+/** The endpoint is away while its machine is, and nothing that a client could do brings it back. */
+async function reboot(scene: Scene): Promise<void> {
+  const { gapMs } = await underLoad('the host of the controller rebooted while the client is gone', scene, async () => {
+    await scene.desk.reboot();
+    await answersFrom(scene, 6);
+  });
+  expect(gapMs).toBeLessThan(30_000);
+}
+
+describeCloud('replicas in three regions of AWS and on a host, their controller on another one', () => {
+  test('survive hosts paused, cut off and dead, the client gone and the controller rebooted, and leave nothing', async () => {
+    await withCloud({}, async (world) => {
+      const { svc, hosts } = world;
+      const [desk, box] = await Promise.all([hosts.up('desk', { delayMs: 1 }), hosts.up('box', { delayMs: 1 })]);
+      const file = writeFiles(world, desk, box);
+      const at = Date.now();
+      await svc.ok(['serve', 'up', file, '-n', 'web', '--yes'], { timeoutMs: 180_000 });
+      const upAt = Date.now();
+      const service = await svc.ready('web', 4, 120_000);
+      report(
+        `controller up in ${((upAt - at) / 1_000).toFixed(1)} s, four replicas ready ${((Date.now() - upAt) / 1_000).toFixed(1)} s later`,
+      );
+      for (const region of ['shelf', ...Object.keys(regions)]) inRegion(service, region);
+      expect(new URL(service.endpoint).hostname).toBe(desk.ip);
+
+      const load = new Requests(service.endpoint, 20);
+      await befall({ ...world, load, desk }, service).finally(() => load.stop());
+      report(`in all: ${JSON.stringify(load.figuresSince(0).outcomes)}`);
+
+      const patience = { timeoutMs: 120_000 };
+      await svc.ok(['serve', 'down', 'web', '--yes'], patience);
+      await waitFor('the service to be gone', async () => (await svc.services()).length === 0, { ...patience, describe: svc.services });
+      await svc.ok(['controller', 'down', '--yes'], patience);
+      nothingLeft(world);
+      await killProcessesOf(svc.home);
+      for (const host of [desk, box])
+        await waitFor(`${host.name} to be as before`, async () => (await leftOn(host)).length === 0, { describe: () => leftOn(host) });
+    });
+  }, 420_000);
+});
