@@ -270,13 +270,14 @@ test('a machine from before a crash is taken up, and replaced when it does not r
   expect([replaced.given(), world.asked]).toEqual(['b at b', ['b']]);
 });
 
+const offersForLargeDisks: Provider['offers'] = ({ diskSizeGb }) =>
+  Promise.resolve({ offers: diskSizeGb === 500 ? [anOffer()] : [], whyNone: 'none' });
+
 test('what is wanted of a machine follows from the alternative that it is for', async () => {
   const choices = [someResources({ diskSizeGb: 10 }), someResources({ diskSizeGb: 500 })];
-  const offers: Provider['offers'] = (resources) =>
-    Promise.resolve({ offers: resources.diskSizeGb === 500 ? [anOffer()] : [], whyNone: 'none' });
   const sizes: number[] = [];
   const create: Create = (_offer, _key, spec) => (sizes.push(spec.diskSizeGb), idOf('m1'));
-  const world = new World([], create, { offers });
+  const world = new World([], create, { offers: offersForLargeDisks });
   world.launch({
     alternatives: { order: 'ordered', choices },
     spec: ({ alternative }) => aMachineSpec({ diskSizeGb: choices[alternative]?.diskSizeGb ?? 0 }),

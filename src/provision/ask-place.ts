@@ -35,9 +35,10 @@ const kindOfCode: Partial<Record<ErrorCode, RefusalKind>> = {
   SVC_UNSUPPORTED_THERE: 'unsupported',
 };
 
+const tooLong = (): Error => new SvcError('SVC_PLACE_FAILED', `no answer within ${answerTimeoutMs / 1_000} s`);
+
 /** Asks for a machine, again after passing faults; never throws. Asking with the same key never gives a second one. */
 export async function askPlace({ provider, offer, spec, key }: Ask, clock: Clock, signal: AbortSignal): Promise<Answer> {
-  const tooLong = (): Error => new SvcError('SVC_PLACE_FAILED', `no answer within ${answerTimeoutMs / 1_000} s`);
   for (let attempt = 1; ; attempt += 1) {
     const askedAt = clock.monotonic();
     try {

@@ -37,9 +37,10 @@ test('only the named cloud is asked', async () => {
   expect(found).toHaveLength(1);
 });
 
+const names = (used: readonly PlaceState[]): readonly string[] => used.map(({ name }) => name);
+
 test('this machine takes part when it is named or when there is no other place', () => {
   const places = statesOf(notAsked('aws'), notAsked('local'));
-  const names = (used: readonly PlaceState[]) => used.map(({ name }) => name);
   expect(names(placesFor(someResources(), places))).toEqual(['aws']);
   expect(names(placesFor(someResources({ cloud: 'local' }), places))).toEqual(['local']);
   expect(names(placesFor(someResources(), [aDisabledPlace('aws', ''), ...places.slice(1)]))).toEqual(['local']);

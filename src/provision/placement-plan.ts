@@ -118,10 +118,12 @@ function plannedOffer({ candidate, verdict }: JudgedCandidate<MachineCandidate>)
   };
 }
 
+/** Tells kinds of machines apart. */
+const nameOf = ({ provider, region, zone, instanceType, accelerator, spot }: Offer): string =>
+  JSON.stringify([provider, region, zone, instanceType, accelerator, spot]);
+
 /** What does for another alternative is no exclusion. */
 function excludedOffers(rejected: readonly RejectedCandidate[], candidates: readonly MachineCandidate[]): readonly PlannedOffer[] {
-  const nameOf = (offer: Offer): string =>
-    JSON.stringify([offer.provider, offer.region, offer.zone, offer.instanceType, offer.accelerator, offer.spot]);
   const possible = new Set(candidates.map(({ offer }) => nameOf(offer)));
   return rejected
     .filter(({ offer }) => !possible.has(nameOf(offer)))

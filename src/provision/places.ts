@@ -47,6 +47,8 @@ export function createPlaces(context: ProviderContext): Places {
   });
 }
 
+const checkTooLong = (): Error => new SvcError('SVC_PLACE_FAILED', `its check did not end within ${checkTimeoutMs / 1_000} s`);
+
 /** Opens each place once and checks it at most once a minute; one that could not be opened is tried again the next time. */
 export function placesFrom({ names, open, clock, allowed }: PlaceSource): Places {
   const opened = new Map<string, Promise<Provider>>();
@@ -64,9 +66,8 @@ export function placesFrom({ names, open, clock, allowed }: PlaceSource): Places
   };
 
   const look = async (name: string): Promise<ProviderCheck> => {
-    const tooLong = (): Error => new SvcError('SVC_PLACE_FAILED', `its check did not end within ${checkTimeoutMs / 1_000} s`);
     try {
-      return await withDeadline(clock, checkTimeoutMs, async (signal) => (await provider(name)).check({ signal }), tooLong);
+      return await withDeadline(clock, checkTimeoutMs, async (signal) => (await provider(name)).check({ signal }), checkTooLong);
     } catch (error) {
       return unusable(messageOf(error), `Run: svc check ${name}`);
     }

@@ -30,7 +30,8 @@ export function isPlace(value: unknown): value is PlaceRecord {
   );
 }
 
-const isPlacementMemory = (value: unknown): boolean => isObject(value) && Array.isArray(value['refusals']) && Array.isArray(value['starts']);
+const isPlacementMemory = (value: unknown): boolean =>
+  isObject(value) && Array.isArray(value['refusals']) && Array.isArray(value['starts']);
 
 /** Whether it is a service's memory. */
 export function isServiceMemory(value: unknown): value is ServiceMemory {

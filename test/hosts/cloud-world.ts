@@ -23,8 +23,9 @@ const skipReason = whyNoTestHosts();
 
 /** Groups tests that need machines; left out, with the reason, where there can be none. */
 export function describeCloud(name: string, tests: () => void): void {
-  const title = skipReason === undefined ? name : `${name} (left out: ${skipReason})`;
-  describe.skipIf(skipReason !== undefined)(title, tests);
+  describe.skipIf(skipReason !== undefined)(`${name}${skipReason === undefined ? '' : ` (left out: ${skipReason})`}`, () => {
+    tests();
+  });
 }
 
 /** Runs `use` in a world of its own. Whatever becomes of it, no process, machine or network is left. */

@@ -103,8 +103,8 @@ export async function simulateSearch(market: Market): Promise<SearchResult> {
   const startedAt = clock.monotonic();
   const given: MachineId[] = [];
   let lastAt = startedAt;
-  for (let replica = 1; replica <= market.replicas; replica += 1) {
-    void obtainMachine(
+  const launch = async (replica: number): Promise<void> => {
+    const { machineId } = await obtainMachine(
       {
         alternatives: { order: 'any', choices: [someResources()] },
         places: () => Promise.resolve(statesOf(place)),
@@ -118,11 +118,11 @@ export async function simulateSearch(market: Market): Promise<SearchResult> {
       },
       undefined,
       stop.signal,
-    ).then(({ machineId }) => {
-      given.push(machineId);
-      lastAt = clock.monotonic();
-    });
-  }
+    );
+    given.push(machineId);
+    lastAt = clock.monotonic();
+  };
+  for (let replica = 1; replica <= market.replicas; replica += 1) void launch(replica);
   await clock.advanceUntil(() => given.length === market.replicas && !history.isBusy, 7_200_000, 1_000);
   stop.abort();
   const paidUsd = given.reduce((sum, id) => sum + (living.get(id)?.kind.offer.hourlyUsd ?? 0), 0);

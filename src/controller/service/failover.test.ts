@@ -43,27 +43,28 @@ test.for([1, 2, 3, 4, 5, 6, 7, 8])(
       async (world) => {
         scarce(world);
         let crashes = 0;
-        const crashSoon = async (isOver: () => Promise<boolean>): Promise<void> => {
+        const crashSoon = async (isOver: () => Promise<boolean>): Promise<number> => {
           world.crashAtCall(1 + Math.floor(random() * 9), random() < 0.5 ? 'before' : 'after');
           const until = world.clock.now() + 30_000;
           while (!world.isDead && world.clock.now() < until && !(await isOver())) await world.clock.advance(100);
-          if (world.isDead) crashes += 1;
+          const hasCrashed = world.isDead;
           world.place.conduct.onCall = () => undefined;
           await world.crash();
           await world.start();
+          return hasCrashed ? 1 : 0;
         };
         for (let round = 0; crashes < 20; round += 1) {
           // What runs ends now and then, so that there is always something to take away and to launch.
           if (round % 3 === 0) world.place.living[0]?.killProgram();
           if (round % 7 === 5) for (const { id } of world.place.living.slice(0, 1)) world.place.preempt(id);
-          await crashSoon(async () => false);
+          crashes += await crashSoon(async () => false);
         }
         await world.untilReady(2);
         await world.clock.advance(130_000);
         expect(world.place.living).toHaveLength(2);
         await takeDown(world);
         for (let round = 0; crashes < 26 && !(await isGone(world)); round += 1) {
-          await crashSoon(() => isGone(world));
+          crashes += await crashSoon(() => isGone(world));
           if (crashes < 26 && round > 40) break;
         }
         const until = world.clock.now() + 300_000;
