@@ -29,6 +29,12 @@ const record: MachineRecord = {
   createdAt: 1,
 };
 
+test('a host that tells of a machine whose name leads out of a folder tells of none', () => {
+  expect(parseMachineRecord(JSON.stringify(record))).toEqual(record);
+  for (const name of ['../../../../tmp/x', '/etc/x', '', '0123456789abcdef/..', '0123456789ABCDEF', '0123456789abcdef0'])
+    expect(parseMachineRecord(JSON.stringify({ ...record, name }))).toBeUndefined();
+});
+
 test('an id tells pool, host and name whatever these are called, and nothing else is taken for one', () => {
   fc.assert(
     fc.property(fc.string({ minLength: 1, unit: 'grapheme' }), fc.string({ minLength: 1 }), fc.string(), (pool, host, key) => {

@@ -18,6 +18,11 @@ export function machineName(key: string): string {
   return createHash('sha256').update(key).digest('hex').slice(0, digits);
 }
 
+/** Whether a value can be a machine's name: nothing that leads anywhere as part of a path. */
+export function isMachineName(value: unknown): value is string {
+  return typeof value === 'string' && /^[0-9a-f]{16}$/.test(value);
+}
+
 /** `POOL/HOST/NAME`; characters that have a meaning in a path are escaped as in a URL. */
 export function machineId({ pool, host, name }: MachinePlace): MachineId {
   const id = [pool, host, name].map(encodeURIComponent).join('/');
@@ -27,9 +32,8 @@ export function machineId({ pool, host, name }: MachinePlace): MachineId {
 
 /** Undefined for what is no id of this place. */
 export function readMachineId(id: string): MachinePlace | undefined {
-  const match = /^([^/]+)\/([^/]+)\/([0-9a-f]{16})$/.exec(id);
-  if (match === null) return undefined;
-  const [, pool = '', host = '', name = ''] = match;
+  const [pool = '', host = '', name, ...rest] = id.split('/');
+  if (pool === '' || host === '' || !isMachineName(name) || rest.length > 0) return undefined;
   try {
     return { pool: decodeURIComponent(pool), host: decodeURIComponent(host), name };
   } catch {

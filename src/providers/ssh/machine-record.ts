@@ -1,5 +1,6 @@
 import { isObject } from '../../shared/is-object.ts';
 import { isolationKinds, type IsolationKind } from '../../remote/isolation/kinds.ts';
+import { isMachineName } from './machine-id.ts';
 
 /** A machine as its `machine.json` on the host remembers it: what is needed to use it, and to know what it takes up. */
 export interface MachineRecord {
@@ -41,11 +42,14 @@ export function parseMachineRecord(text: string): MachineRecord | undefined {
   return isMachineRecord(value) ? value : undefined;
 }
 
-/** Whether a value read from JSON is a record. */
+/**
+ * Whether a value read from JSON is a record. Hosts tell records, and need not be honest: the name becomes part of a file's name here.
+ */
 export function isMachineRecord(value: unknown): value is MachineRecord {
   return (
     isObject(value) &&
-    ['name', 'key', 'pool', 'host', 'cookie', 'dir', 'socket', 'bootId'].every((name) => typeof value[name] === 'string') &&
+    isMachineName(value['name']) &&
+    ['key', 'pool', 'host', 'cookie', 'dir', 'socket', 'bootId'].every((name) => typeof value[name] === 'string') &&
     ['cpus', 'memoryGb', 'createdAt'].every((name) => typeof value[name] === 'number') &&
     isolationKinds.some((kind) => kind === value['isolation']) &&
     isObject(value['tags']) &&

@@ -34,3 +34,12 @@ test('what comes before the start is not the command’s, and is all there is wh
 test('what the command said is given on at once, also when it has not ended', () => {
   expect(read([Buffer.from(`${startMark(token)}half a line`)]).text).toBe('half a line');
 });
+
+test('a shell that says more and more before the command is not kept in memory, and the start is still found', () => {
+  const noise = Buffer.alloc(100_000, 'y\n');
+  const chunks = Array.from({ length: 50 }, () => noise);
+  expect(read(chunks).output.foreign.length).toBeLessThan(250_000);
+  const start = Buffer.from(startMark(token), 'latin1');
+  const { text, output } = read([...chunks, start.subarray(0, 3), start.subarray(3), Buffer.from('hello', 'latin1')]);
+  expect([output.isStarted, text]).toEqual([true, 'hello']);
+});

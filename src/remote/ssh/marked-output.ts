@@ -2,6 +2,9 @@ import { endMark, startMark } from './session-script.ts';
 
 const nothing = Buffer.alloc(0);
 
+/** Most of what is kept of what a shell says before the command's start, bytes: one may never stop saying it. */
+const maxForeignBytes = 65_536;
+
 /**
  * One output of a session, from which what is the command's is cut out: after the start mark, before the end mark. What comes before is kept as
  * `foreign`: it is of ssh or of the user's shell.
@@ -41,7 +44,11 @@ export class MarkedOutput {
     this.#held = this.#held.length === 0 ? chunk : Buffer.concat([this.#held, chunk]);
     if (!this.#isStarted) {
       const at = this.#held.indexOf(this.#start);
-      if (at < 0) return;
+      if (at < 0) {
+        // Twice as much is gathered before it is cut, so that little is copied.
+        if (this.#held.length > 2 * maxForeignBytes) this.#held = Buffer.from(this.#held.subarray(-maxForeignBytes));
+        return;
+      }
       this.#isStarted = true;
       this.#held = this.#held.subarray(at + this.#start.length);
     }
