@@ -13,7 +13,6 @@ const templates: readonly (readonly [template: string, path: string])[] = [
 ];
 
 const registry = 'src/providers/registry.ts';
-const registryTest = 'src/providers/registry.test.ts';
 
 /** As users will write it in `infra:`; also the beginning of names in code and of a table's file. */
 const nameForm = /^[a-z][a-z0-9]{1,19}$/;
@@ -33,7 +32,7 @@ export function newProviderFiles(root: string, name: string): readonly NewFile[]
   }));
   const taken = made.find(({ path }) => existsSync(join(root, path)));
   if (taken !== undefined) throw new Error(`There is a ${taken.path} already.`);
-  return [...made, ...withRow(root, name)];
+  return [...made, withRow(root, name)];
 }
 
 /** Writes them; returns their paths. */
@@ -52,16 +51,13 @@ function fill(template: string, name: string): string {
 
 const classPrefix = (name: string): string => `${name.charAt(0).toUpperCase()}${name.slice(1)}`;
 
-/** The registry with a row for the place before `ssh`, as clouds come first in `svc check`; and its test, which shows the names. */
-function withRow(root: string, name: string): readonly NewFile[] {
+/** The registry with a row for the place before `ssh`, as clouds come first in `svc check`. */
+function withRow(root: string, name: string): NewFile {
   const row = `  ${name}: async (context) => new (await import('./${name}/index.ts')).${classPrefix(name)}Provider(context),\n`;
-  return [
-    edited(root, registry, [
-      [/(providerNames = \[[^\]]*)'ssh'/, `$1'${name}', 'ssh'`],
-      [/^( {2}ssh: )/m, `${row}$1`],
-    ]),
-    edited(root, registryTest, [[/(\(known: [^)]*)ssh/, `$1${name}, ssh`]]),
-  ];
+  return edited(root, registry, [
+    [/(providerNames = \[[^\]]*)'ssh'/, `$1'${name}', 'ssh'`],
+    [/^( {2}ssh: )/m, `${row}$1`],
+  ]);
 }
 
 function edited(root: string, path: string, changes: readonly (readonly [pattern: RegExp, replacement: string])[]): NewFile {

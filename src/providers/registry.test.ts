@@ -20,6 +20,6 @@ test.for(providerNames)('%s opens under its own name', async (name) => {
 test('a name that is none is refused with the names there are', async () => {
   await expect(openProvider('loacl', context)).rejects.toMatchObject({
     code: 'SVC_NO_PLACE',
-    message: "There is no place called 'loacl' (known: aws, ssh, local). Did you mean 'local'?",
+    message: `There is no place called 'loacl' (known: ${providerNames.join(', ')}). Did you mean 'local'?`,
   });
 });

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import { runInProcess } from '../../../test/support/cli-world.ts';
 import type { FakeRoutes } from '../../../test/support/fake-client.ts';
+import { providerNames } from '../../providers/registry.ts';
 import { SvcError } from '../../shared/errors.ts';
 import { aClusterView, aHealthReply, aServiceView } from '../../../test/support/views.ts';
 
@@ -97,6 +98,6 @@ test('at Tab nothing is started and nothing fails', async () => {
 test('files, places and shells are offered', async () => {
   expect(await offered(['serve', 'up', 'ex'])).toEqual([':files']);
   expect(await offered(['serve', 'up', '--workdir', ''])).toEqual([':folders']);
-  expect(await offered(['check', ''])).toEqual(['aws\t', 'ssh\t', 'local\t', ':none']);
+  expect(await offered(['check', ''])).toEqual([...providerNames.map((name) => `${name}\t`), ':none']);
   expect(await offered(['completion', 'z'])).toEqual(['zsh\t', ':none']);
 });
