@@ -1,6 +1,7 @@
 import { cpSync, existsSync, linkSync, mkdirSync, renameSync, rmSync } from 'node:fs';
 import { dirname, join, posix } from 'node:path';
 import type { ControllerHost } from '../domain/controller-host.ts';
+import type { PortableFile } from '../providers/provider.ts';
 import type { Remote } from '../remote/remote.ts';
 import { shellQuote } from '../remote/shell-quote.ts';
 import { codeFingerprint } from '../shared/code-version.ts';
@@ -10,18 +11,11 @@ import { programFile } from '../shared/program-files.ts';
 import { randomHex } from '../shared/random-hex.ts';
 import { bundlePrefix, checksumFile, makeBundle } from './bundle.ts';
 
-/** A file that a controller finds in its home. */
-export interface HomeFile {
-  /** Relative to the home. */
-  readonly path: string;
-  readonly content: string;
-}
-
 /** What is put on a controller's machine besides the program. */
 export interface Installation {
   readonly host: ControllerHost;
   /** Configuration, pools, credentials: each of mode 0600. */
-  readonly files: readonly HomeFile[];
+  readonly files: readonly PortableFile[];
   /** Variables the controller gets, such as where credentials are. */
   readonly environment: Readonly<Record<string, string>>;
 }
@@ -159,7 +153,10 @@ function putBinary(path: string): void {
 async function putSettings(remote: Remote, dir: string, { host, files, environment }: Installation): Promise<void> {
   const exports = Object.entries({ ...remote.environment, ...environment }).map(([name, value]) => `export ${name}=${shellQuote(value)}\n`);
   await remote.writeFile(`${dir}/settings`, exports.join(''));
-  for (const { path, content } of files) await remote.writeFile(`${dir}/home/${path}`, content);
+  for (const { path, content, once } of files) {
+    const target = `${dir}/home/${path}`;
+    if (once !== true || (await remote.readFile(target)) === undefined) await remote.writeFile(target, content);
+  }
   await remote.writeFile(`${dir}/home/host.json`, `${JSON.stringify(host, undefined, 2)}\n`);
 }
 

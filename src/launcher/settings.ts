@@ -1,9 +1,10 @@
 import { existsSync, readFileSync } from 'node:fs';
 import type { ControllerHost } from '../domain/controller-host.ts';
+import type { PortableFile } from '../providers/provider.ts';
 import type { PlaceState } from '../provision/places.ts';
 import type { HomePaths } from '../shared/paths.ts';
 import type { ControllerMachine } from './controller-machine.ts';
-import type { HomeFile, Installation } from './install.ts';
+import type { Installation } from './install.ts';
 
 /** What a controller gets besides the program, and what of it is worth telling beforehand. */
 export interface ControllerSettings extends Installation {
@@ -30,11 +31,11 @@ export async function controllerSettings(
     place: machine.place,
     whenIdle: machine.provider.capabilities.stopResume ? 'power-off' : 'exit',
   };
-  const files: HomeFile[] = existsSync(paths.config) ? [{ path: 'config.yaml', content: readFileSync(paths.config, 'utf8') }] : [];
+  const files: PortableFile[] = existsSync(paths.config) ? [{ path: 'config.yaml', content: readFileSync(paths.config, 'utf8') }] : [];
   const environment: Record<string, string> = {};
   const given: string[] = [];
   for (const { name, provider } of places) {
-    const credentials = await provider?.credentials?.({ provider: machine.provider.name, home }, { signal });
+    const credentials = await provider?.credentials?.({ provider: machine.provider.name, home, key }, { signal });
     if (credentials === undefined) continue;
     given.push(`${name}: ${credentials.summary}`);
     files.push(...credentials.files);

@@ -32,8 +32,8 @@ export interface Provider {
   stop(id: MachineId, options: CallOptions): Promise<void>;
   start(id: MachineId, options: CallOptions): Promise<void>;
   /**
-   * Removes what was made beside machines (firewall groups, key pairs, disks) for an owner, by its `svc-service-key`. Called when its last machine
-   * is gone; success when there is nothing. Throws while the place still holds on to something, to be called again.
+   * Removes what was made beside machines (firewall groups, key pairs, disks) for an owner, by its `svc-service-key`, and for all that a controller
+   * launched which `credentials` was asked for, by its key. Called when its last machine is gone; success when there is nothing. Throws while the place still holds on to something, to be called again.
    */
   release(ownerKey: string, options: CallOptions): Promise<void>;
   /**
@@ -55,14 +55,25 @@ export interface PortableCredentials {
   /** What is given away, for the user: `keys of the AWS profile default`. */
   readonly summary: string;
   /** Files of mode 0600, by their path below the controller's home. */
-  readonly files: readonly { readonly path: string; readonly content: string }[];
+  readonly files: readonly PortableFile[];
   /** Variables the controller gets. */
   readonly environment: Readonly<Record<string, string>>;
+}
+
+/** A file that a controller finds in its home. */
+export interface PortableFile {
+  /** Relative to the home. */
+  readonly path: string;
+  readonly content: string;
+  /** One that is there already stays as it is. */
+  readonly once?: boolean;
 }
 
 /** Where a controller is going to be. */
 export interface ControllerTarget {
   readonly provider: string;
+  /** Tag `svc-owner` of what it will launch, by which the one who brought it up finds that; absent while it is only planned. */
+  readonly key?: string;
   /** Its SVC_HOME, absolute on its machine. */
   readonly home: string;
 }

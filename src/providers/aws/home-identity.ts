@@ -6,6 +6,7 @@ import { hasErrno } from '../../shared/errors.ts';
 import { fingerprint } from '../../shared/fingerprint.ts';
 import type { HomePaths } from '../../shared/paths.ts';
 import { randomHex } from '../../shared/random-hex.ts';
+import type { PortableFile } from '../provider.ts';
 import { sshKeyFromSeed, type SshKey } from './ssh-key.ts';
 
 /** Who this SVC_HOME is to AWS. */
@@ -18,6 +19,9 @@ export interface HomeIdentity {
   /** The host key that the machine of an idempotency key gets: known before the machine is, and to every process of the home. */
   hostKey(machineKey: string): SshKey;
 }
+
+/** Of a home's secret, below the home. */
+const secretPath = 'ssh/aws/secret';
 
 /** What a home keeps about AWS: its secret, its SSH key, and where it ever asked for something. */
 export class HomeFiles {
@@ -33,18 +37,13 @@ export class HomeFiles {
     if (this.#identity !== undefined) return this.#identity;
     const path = join(this.#dir, 'secret');
     if (!existsSync(path)) return undefined;
-    const secret = Buffer.from(readFileSync(path, 'utf8').trim(), 'hex');
-    const key = sshKeyFromSeed(derive(secret, 'client-key'), 'svc');
-    const keyFile = join(this.#dir, 'id_ed25519');
+    const secret = readSecret(path);
+    const identity = identityOf(secret, join(this.#dir, 'id_ed25519'));
+    const { key, keyFile } = identity;
     // A file that a user changed or lost is as it was: everything comes from the secret.
     if (!existsSync(keyFile) || readFileSync(keyFile, 'utf8') !== key.privateFile) writeFileAtomic(keyFile, key.privateFile);
-    this.#identity = {
-      id: fingerprint(key.publicLine),
-      key,
-      keyFile,
-      hostKey: (machineKey) => sshKeyFromSeed(derive(secret, `host-key ${machineKey}`), 'svc-host'),
-    };
-    return this.#identity;
+    this.#identity = identity;
+    return identity;
   }
 
   /** Makes the identity when there is none. Of several processes that do so at once one wins, and all get the same. */
@@ -62,6 +61,27 @@ export class HomeFiles {
       rmSync(temporary, { force: true });
     }
     return this.identity();
+  }
+
+  /**
+   * The secret for the home of a controller that this one brings up, and a record that it was given: by it this home knows what that one makes, even
+   * when its machine is lost, while that one knows nothing of this.
+   */
+  secretForController(controllerKey: string): PortableFile {
+    this.identity();
+    this.#note('controllers', controllerKey);
+    return { path: secretPath, content: `${this.#controllerSecret(controllerKey).toString('hex')}\n`, once: true };
+  }
+
+  /** Who a controller is to AWS that was given its secret by this home; undefined for any other. */
+  controllerIdentity(controllerKey: string): Pick<HomeIdentity, 'id'> | undefined {
+    if (!this.#noted('controllers').includes(controllerKey)) return undefined;
+    return identityOf(this.#controllerSecret(controllerKey), '');
+  }
+
+  /** Nothing of the controller's is left. */
+  forgetController(controllerKey: string): void {
+    this.#forget('controllers', controllerKey);
   }
 
   /** Records, before anything is asked for there, that the home may have something in a region. */
@@ -85,7 +105,15 @@ export class HomeFiles {
 
   /** The owner's role is gone. */
   forgetRole(owner: string): void {
-    rmSync(join(this.#dir, 'roles', encodeURIComponent(owner)), { force: true });
+    this.#forget('roles', owner);
+  }
+
+  #controllerSecret(controllerKey: string): Buffer {
+    return derive(readSecret(join(this.#dir, 'secret')), `controller ${controllerKey}`);
+  }
+
+  #forget(kind: string, name: string): void {
+    rmSync(join(this.#dir, kind, encodeURIComponent(name)), { force: true });
   }
 
   #note(kind: string, name: string): void {
@@ -100,6 +128,20 @@ export class HomeFiles {
           .map(decodeURIComponent)
       : [];
   }
+}
+
+function readSecret(path: string): Buffer {
+  return Buffer.from(readFileSync(path, 'utf8').trim(), 'hex');
+}
+
+function identityOf(secret: Buffer, keyFile: string): HomeIdentity {
+  const key = sshKeyFromSeed(derive(secret, 'client-key'), 'svc');
+  return {
+    id: fingerprint(key.publicLine),
+    key,
+    keyFile,
+    hostKey: (machineKey) => sshKeyFromSeed(derive(secret, `host-key ${machineKey}`), 'svc-host'),
+  };
 }
 
 /** Independent secrets for each use of one (RFC 5869 in its short form: one block, the secret itself being uniform). */

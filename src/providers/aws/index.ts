@@ -1,3 +1,4 @@
+import { regionsOf } from '../../catalog/price-table.ts';
 import { PriceTables } from '../../catalog/price-tables.ts';
 import type { BucketPlace } from '../../domain/bucket-place.ts';
 import type { AwsConfig } from '../../domain/config.ts';
@@ -22,6 +23,7 @@ import type {
 import type { ProviderContext } from '../registry.ts';
 import { checkCredentials, withoutCredentials } from './check.ts';
 import type { AwsClients, Ec2 } from './client.ts';
+import { inEveryRegion } from './controller-heritage.ts';
 import { credentialFilesStamp, mayHaveCredentials } from './credential-sources.ts';
 import { hasAwsCode } from './errors.ts';
 import { guard } from './guard.ts';
@@ -37,7 +39,7 @@ import { whileNotYet } from './patience.ts';
 import { portableCredentials } from './portable-credentials.ts';
 import { Readiness, type ReadinessCheck } from './readiness.ts';
 import { releaseRegion } from './release.ts';
-import { livingStates, tagFilter } from './tag-filter.ts';
+import { livingStates, ofHome, tagFilter } from './tag-filter.ts';
 import { callersTags, ownerOf, ownTags } from './tags.ts';
 
 /** Where global services are asked when the configuration names no region. */
@@ -171,21 +173,25 @@ export class AwsProvider implements Provider {
 
   async list(tags: Readonly<Record<string, string>>, { signal }: CallOptions): Promise<readonly ListedMachine[]> {
     signal?.throwIfAborted();
-    const identity = this.#files.existing();
+    const controller = this.#controller(tags['svc-owner']);
+    const identity = controller ?? this.#files.existing();
     // What this home has is where this home asked: nowhere, before it first did.
     if (identity === undefined) return [];
     const filters = [
-      tagFilter(ownTags.home, identity.id),
+      ...ofHome(identity.id, undefined),
       livingStates,
       ...Object.entries(tags).map(([name, value]) => tagFilter(name, value)),
     ];
-    const found = await this.#inRegions(this.#files.regions(), 'list machines in', signal, async (ec2, region) =>
+    const list = async (ec2: Ec2, region: string): Promise<readonly ListedMachine[]> =>
       (await ec2.instances(filters)).flatMap(({ InstanceId, Tags = [] }): ListedMachine[] => {
         if (InstanceId === undefined) return [];
         const user = Tags.find(({ Key }) => Key === ownTags.user)?.Value ?? usualUser;
         return [{ id: machineIdOf({ region, instanceId: InstanceId, user }), tags: callersTags(Tags) }];
-      }),
-    );
+      });
+    const found =
+      controller === undefined
+        ? await this.#inRegions(this.#files.regions(), 'list machines in', signal, list)
+        : await this.#everywhere('list machines in', signal, list);
     const listed = new Map(found.flat().map((machine) => [machine.id, machine]));
     for (const made of this.#view.justMade(tags)) if (!listed.has(made.id)) listed.set(made.id, made);
     return [...listed.values()].filter(({ id }) => !this.#view.isRemoved(id));
@@ -228,6 +234,12 @@ export class AwsProvider implements Provider {
     await this.#inRegions(this.#files.regions(), `remove what belongs to ${ownerKey} in`, signal, (ec2, region) =>
       releaseRegion(ec2, region, identity, ownerKey),
     );
+    const controller = this.#controller(ownerKey);
+    if (controller !== undefined) {
+      const release = (ec2: Ec2, region: string): Promise<void> => releaseRegion(ec2, region, controller, undefined);
+      await this.#everywhere(`remove what the controller ${ownerKey} made in`, signal, release);
+      this.#files.forgetController(ownerKey);
+    }
     if (!this.#files.hasRole(ownerKey)) return;
     const clients = await this.#sdk(await this.#config());
     await guard(`remove the role of ${ownerKey}`, signal, () => removeControllerRole(clients.iam(mainRegion, signal), ownerKey));
@@ -235,12 +247,15 @@ export class AwsProvider implements Provider {
   }
 
   async credentials(target: ControllerTarget, { signal }: CallOptions): Promise<PortableCredentials | undefined> {
+    const secret = target.key === undefined ? [] : [this.#files.secretForController(target.key)];
     // A machine of AWS has a role for it.
-    if (target.provider === this.name) return undefined;
+    if (target.provider === this.name)
+      return secret.length === 0 ? undefined : { summary: 'a secret of its own', files: secret, environment: {} };
     const config = await this.#config();
     const clients = await this.#sdk(config);
     const keys = await guard('tell the credentials', signal, () => clients.credentials(mainRegion));
-    return portableCredentials(keys, config.profile, target);
+    const portable = portableCredentials(keys, config.profile, target);
+    return { ...portable, files: [...portable.files, ...secret] };
   }
 
   async #config(): Promise<AwsConfig> {
@@ -254,6 +269,23 @@ export class AwsProvider implements Provider {
     const loading = import('./client.ts').then((sdk) => new sdk.AwsClients(profile));
     this.#clients = { by, loading };
     return loading;
+  }
+
+  #controller(key: string | undefined): Pick<HomeIdentity, 'id'> | undefined {
+    return key === undefined ? undefined : this.#files.controllerIdentity(key);
+  }
+
+  /** In every region that there may be. */
+  async #everywhere<T>(
+    doing: string,
+    signal: AbortSignal | undefined,
+    work: (ec2: Ec2, region: string) => Promise<T>,
+  ): Promise<readonly T[]> {
+    const [table, config] = await Promise.all([this.#tables.table('aws'), this.#config()]);
+    const regions = new Set([...(table === undefined ? [] : regionsOf(table)), ...(config.regions ?? []), mainRegion]);
+    return inEveryRegion([...regions], (region) =>
+      guard(`${doing} ${region}`, signal, async () => work(await this.#ec2(region, signal), region)),
+    );
   }
 
   async #ec2(region: string, signal: AbortSignal | undefined): Promise<Ec2> {

@@ -1,10 +1,9 @@
 import { SvcError } from '../../shared/errors.ts';
-import type { Ec2, IpPermission, SecurityGroup } from './client.ts';
+import type { Ec2, Filter, IpPermission, SecurityGroup } from './client.ts';
 import { hasAwsCode } from './errors.ts';
 import { missingOpenings, type Opening } from './ingress.ts';
 import { untilFound, whileNotYet, type Patience } from './patience.ts';
-import { tagFilter } from './tag-filter.ts';
-import { ownTags, sharedTags } from './tags.ts';
+import { sharedTags } from './tags.ts';
 
 /** Whose group it is, and where. */
 export interface GroupOwner {
@@ -26,9 +25,9 @@ export async function ensureGroup(ec2: Ec2, who: GroupOwner, openings: readonly 
   return id;
 }
 
-/** Removes the owner's groups. Throws SVC_PLACE_FAILED while something still uses one. */
-export async function removeGroups(ec2: Ec2, region: string, who: Pick<GroupOwner, 'home' | 'owner'>): Promise<void> {
-  const groups = await ec2.securityGroups([tagFilter(ownTags.home, who.home), tagFilter(ownTags.owner, who.owner)]);
+/** Removes the groups that the filters choose. Throws SVC_PLACE_FAILED while something still uses one. */
+export async function removeGroups(ec2: Ec2, region: string, filters: Filter[]): Promise<void> {
+  const groups = await ec2.securityGroups(filters);
   for (const { GroupId } of groups) {
     if (GroupId === undefined) continue;
     try {
