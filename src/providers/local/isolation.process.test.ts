@@ -1,4 +1,4 @@
-import { accessSync, constants, mkdirSync, symlinkSync } from 'node:fs';
+import { accessSync, constants, existsSync, mkdirSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, expect, test } from 'vitest';
 import { expectNoLeaks } from '../../../test/support/leaks.ts';
@@ -44,6 +44,19 @@ test('without the tools there is no isolation, and the reasons and remedies are 
     expect(choice.remedies.join()).toContain('apt-get install util-linux iproute2');
     // What was tried in vain leaves nobody waiting.
     await expectNoLeaks(home);
+  });
+});
+
+test('what a process that was killed left of its try is removed by the next one, and what others try is left alone', async () => {
+  await withTempHome(async (home) => {
+    onlyCommands(join(home, 'bin'), 'sh', 'mkfifo', 'rm');
+    const paths = homePaths(home, 0);
+    // Larger than any pid can be (PID_MAX_LIMIT), and this process.
+    const [abandoned, living] = [2 ** 23, process.pid].map((pid) => join(paths.runtimeDir, `try-${pid.toString(36)}-ab`));
+    for (const dir of [abandoned, living]) mkdirSync(dir ?? '', { recursive: true });
+    process.env['SVC_LOCAL_ISOLATION'] = 'bwrap';
+    await chooseIsolation({ paths, clock: systemClock }, 'none').catch(() => undefined);
+    expect([abandoned, living].map((dir) => existsSync(dir ?? ''))).toEqual([false, true]);
   });
 });
 

@@ -1,4 +1,4 @@
-import { mkdirSync, readFileSync, rmSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import type { LocalIsolation } from '../../domain/config.ts';
 import { enterComplaint } from '../../remote/isolation/enter-settings.ts';
@@ -8,6 +8,7 @@ import type { Clock } from '../../shared/clock.ts';
 import { envVar, wholeEnv } from '../../shared/env.ts';
 import { SvcError } from '../../shared/errors.ts';
 import type { HomePaths } from '../../shared/paths.ts';
+import { identifyProcess } from '../../shared/process-identity.ts';
 import { randomHex } from '../../shared/random-hex.ts';
 import { remediesFor } from './isolation-remedies.ts';
 import { writeEnterFiles } from './machine-files.ts';
@@ -114,9 +115,10 @@ async function tryEntering(
   outbound: OutboundKind,
   argv: readonly string[],
 ): Promise<string | undefined> {
-  const id = randomHex(12);
+  const id = `${process.pid.toString(36)}-${randomHex(6)}`;
   const dir = join(context.paths.runtimeDir, `try-${id}`);
   const files = filesIn(dir, dir, id);
+  removeAbandonedTries(context.paths.runtimeDir);
   try {
     mkdirSync(dir, { recursive: true, mode: 0o700 });
     writeEnterFiles(files, context.paths, kind, outbound);
@@ -129,6 +131,16 @@ async function tryEntering(
     );
   } finally {
     rmSync(dir, { recursive: true, force: true });
+  }
+}
+
+/** Folders of processes that were killed while they tried. */
+function removeAbandonedTries(runtimeDir: string): void {
+  mkdirSync(runtimeDir, { recursive: true, mode: 0o700 });
+  for (const name of readdirSync(runtimeDir)) {
+    const pid = /^try-([0-9a-z]+)-/.exec(name)?.[1];
+    if (pid !== undefined && identifyProcess(Number.parseInt(pid, 36)) === undefined)
+      rmSync(join(runtimeDir, name), { recursive: true, force: true });
   }
 }
 
