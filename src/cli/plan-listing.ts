@@ -1,3 +1,4 @@
+import { dollars, hourlyPrice } from '../domain/price.ts';
 import type { ControllerPlan } from '../launcher/controller-plan.ts';
 import type { PlacementPlan, PlannedOffer } from '../provision/placement-plan.ts';
 import { oneLine } from './display-text.ts';
@@ -13,8 +14,6 @@ export interface PlanListing {
 /** So many that are not chosen are shown beside those that are. */
 const shownNext = 5;
 
-const usd = (amount: number): string => amount.toFixed(2);
-
 const columns: readonly Column<PlannedOffer>[] = [
   { title: 'REPLICA', value: ({ replicas }) => ranges(replicas), cutLast: true },
   { title: 'PLACE', value: placeOf, cutLast: true },
@@ -23,8 +22,8 @@ const columns: readonly Column<PlannedOffer>[] = [
   { title: 'MEM(GB)', value: ({ memoryGb }) => String(Math.round(memoryGb)), dropOrder: 1 },
   { title: 'GPUS', value: ({ accelerators }) => accelerators ?? '-', dropOrder: 3 },
   { title: 'SPOT', value: ({ spot }) => (spot ? 'yes' : '-'), dropOrder: 4 },
-  { title: '$/H', value: ({ hourlyUsd }) => usd(hourlyUsd) },
-  { title: '$/MONTH', value: ({ monthlyUsd }) => usd(monthlyUsd) },
+  { title: '$/H', value: ({ hourlyUsd }) => dollars(hourlyUsd) },
+  { title: '$/MONTH', value: ({ monthlyUsd }) => dollars(monthlyUsd) },
   { title: 'WHY', value: ({ why }) => why, shrinksTo: 12 },
 ];
 
@@ -45,11 +44,10 @@ export function renderPlan(plan: PlacementPlan, { all, width }: PlanListing): re
   ];
 }
 
-/** What the planned replicas cost together. */
-export function renderCost({ replicas, hourlyUsd, monthlyUsd }: PlacementPlan): string {
+function renderCost({ replicas, hourlyUsd, monthlyUsd }: PlacementPlan): string {
   const what = replicas === 1 ? '1 replica' : `${replicas} replicas`;
   if (hourlyUsd === 0) return `${what}: free, on machines of your own.`;
-  return `${what}: ${usd(hourlyUsd)} $/h, ${usd(monthlyUsd)} $/month (730 hours), without traffic.`;
+  return `${what}: ${hourlyPrice(hourlyUsd)}, ${dollars(monthlyUsd)} $/month (730 hours), without traffic.`;
 }
 
 function placeOf({ provider, region, zone }: Pick<PlannedOffer, 'provider' | 'region' | 'zone'>): string {
@@ -70,7 +68,7 @@ function ranges(numbers: readonly number[]): string {
 
 /** Where the controller is or would be, as lines. */
 export function renderController({ place, hourlyUsd, monthlyUsd, isNew, given, note }: ControllerPlan): readonly string[] {
-  const price = hourlyUsd === 0 ? 'free' : `${usd(hourlyUsd)} $/h, ${usd(monthlyUsd)} $/month while it runs`;
+  const price = hourlyUsd === 0 ? 'free' : `${hourlyPrice(hourlyUsd)}, ${dollars(monthlyUsd)} $/month while it runs`;
   const where = `${placeOf(place)}, ${place.instanceType} (${price})`;
   return [
     isNew ? `Controller: a new one at ${where}.` : `Controller: there is one at ${where}.`,

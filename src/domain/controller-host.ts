@@ -1,3 +1,5 @@
+import { hourlyPrice } from './price.ts';
+
 /** What a controller knows of the machine it runs on when that was chosen for it. On the machine one sits at there is nothing to know. */
 export interface ControllerHost {
   /** Tag `svc-owner` of all machines that it launches, by which they are found when it is lost. */
@@ -24,5 +26,5 @@ export interface ControllerPlace {
 /** Where a controller is and what it costs, for people. */
 export function describePlace({ provider, region, zone, instanceType, hourlyUsd }: ControllerPlace): string {
   const where = [provider, region, ...(zone === null ? [] : [zone])].join('/');
-  return `${where} (${instanceType}, ${hourlyUsd.toFixed(2)} $/h)`;
+  return `${where} (${instanceType}, ${hourlyPrice(hourlyUsd)})`;
 }

@@ -1,4 +1,5 @@
 import { acceleratorManufacturer, acceleratorMemoryGb, isSameAccelerator } from './accelerators.ts';
+import { hourlyPrice } from './price.ts';
 import type { Amount, Resources } from './task.ts';
 
 /** What of an offer decides whether it satisfies resources. */
@@ -17,13 +18,8 @@ export interface MatchableOffer {
   readonly architecture?: 'x86_64' | 'arm64' | undefined;
 }
 
-/** What a place can do with its machines, as far as resources may ask for it; absent is "can". */
-export interface PlaceAbilities {
-  readonly customImages?: boolean;
-}
-
 /** One reason against an offer. */
-type Rule = (resources: Resources, offer: MatchableOffer, abilities: PlaceAbilities) => string | undefined;
+type Rule = (resources: Resources, offer: MatchableOffer) => string | undefined;
 
 /** In the order in which people want to hear of them: what cannot be mended first, the price last. */
 const rules: readonly Rule[] = [
@@ -36,7 +32,6 @@ const rules: readonly Rule[] = [
   wrongCpus,
   wrongMemory,
   wrongMarket,
-  noCustomImages,
   tooDear,
 ];
 
@@ -44,17 +39,18 @@ const rules: readonly Rule[] = [
  * Why an offer does not satisfy one alternative of `resources`, as a clause that follows the offer's name (`has 2 vCPUs, 4+ wanted`); undefined
  * when it does. Counts of accelerators and amounts without `+` are exact, as in SkyPilot.
  */
-export function whyNot(resources: Resources, offer: MatchableOffer, abilities: PlaceAbilities = {}): string | undefined {
-  for (const rule of rules) {
-    const why = rule(resources, offer, abilities);
-    if (why !== undefined) return why;
-  }
-  return undefined;
+export function whyNot(resources: Resources, offer: MatchableOffer): string | undefined {
+  return firstReason(rules, resources, offer);
+}
+
+/** The same for what a choice must keep to whatever a place says it offers: where it is, spot or not, and what it costs. */
+export function excludedBy(resources: Resources, offer: MatchableOffer): string | undefined {
+  return firstReason([wrongPlace, wrongMarket, tooDear], resources, offer);
 }
 
 /** How many of the things that matter speak against an offer: the fewer, the nearer it is to what is wanted. */
-export function countReasons(resources: Resources, offer: MatchableOffer, abilities: PlaceAbilities = {}): number {
-  return rules.filter((rule) => rule(resources, offer, abilities) !== undefined).length;
+export function countReasons(resources: Resources, offer: MatchableOffer): number {
+  return rules.filter((rule) => rule(resources, offer) !== undefined).length;
 }
 
 /** vCPUs that a rented machine has at least when a file does not say how large it is to be: what SkyPilot takes. */
@@ -82,6 +78,14 @@ export function amountText({ value, atLeast }: Amount): string {
 /** Whether something present is the amount that is wanted. */
 export function isAmount(present: number, wanted: Amount): boolean {
   return wanted.atLeast ? present >= wanted.value : present === wanted.value;
+}
+
+function firstReason(among: readonly Rule[], resources: Resources, offer: MatchableOffer): string | undefined {
+  for (const rule of among) {
+    const why = rule(resources, offer);
+    if (why !== undefined) return why;
+  }
+  return undefined;
 }
 
 function wrongPlace({ cloud, region, zone }: Resources, offer: MatchableOffer): string | undefined {
@@ -149,23 +153,13 @@ function wrongMarket({ useSpot }: Resources, offer: MatchableOffer): string | un
   return useSpot ? 'is no spot machine, one is wanted' : 'is a spot machine, none wanted';
 }
 
-function noCustomImages({ imageId }: Resources, offer: MatchableOffer, { customImages = true }: PlaceAbilities): string | undefined {
-  return imageId === undefined || customImages
-    ? undefined
-    : `is on ${offer.provider}, which starts machines from no image of yours (image_id)`;
-}
-
 function tooDear({ maxHourlyCost }: Resources, { hourlyUsd }: MatchableOffer): string | undefined {
   if (maxHourlyCost === undefined) return undefined;
-  if (hourlyUsd === undefined) return `has no known price, and max_hourly_cost is ${maxHourlyCost} $/h`;
-  return hourlyUsd > maxHourlyCost ? `costs ${dollars(hourlyUsd)} $/h, more than max_hourly_cost ${maxHourlyCost} $/h` : undefined;
+  const limit = hourlyPrice(maxHourlyCost);
+  if (hourlyUsd === undefined) return `has no known price, and max_hourly_cost is ${limit}`;
+  return hourlyUsd > maxHourlyCost ? `costs ${hourlyPrice(hourlyUsd)}, more than max_hourly_cost (${limit})` : undefined;
 }
 
 function whatItHas({ accelerator }: MatchableOffer): string {
   return accelerator === undefined ? 'has no accelerator' : `has ${accelerator.count}x ${accelerator.name}`;
-}
-
-/** Cents as a rule; prices of cents keep the digits that tell them apart. */
-function dollars(amount: number): string {
-  return amount >= 1 ? amount.toFixed(2) : String(Number(amount.toPrecision(3)));
 }

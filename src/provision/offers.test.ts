@@ -59,18 +59,18 @@ test('what the task rules out is no offer, whatever the place says', async () =>
   const survey = await surveyOffers(resources, statesOf(gives(...offers)), { clock, explain: true });
   expect(survey.candidates.map(({ offer }) => offer.instanceType)).toEqual(['good']);
   expect(survey.rejected.map(({ offer, why }) => `${offer.instanceType} ${why}`)).toEqual([
-    'dear costs 3.20 $/h, more than max_hourly_cost (2 $/h)',
-    'spot is a spot machine',
-    'far is not in region here',
-    'zone is not in zone a',
-    'foreign is not of stub',
+    'dear costs 3.20 $/h, more than max_hourly_cost (2.00 $/h)',
+    'spot is a spot machine, none wanted',
+    'far is in elsewhere, not in here',
+    'zone is in b, not in a',
+    'foreign is on other, not on stub',
   ]);
 });
 
 test('what costs more than max_hourly_cost is no offer, and the refusal names the cheapest', async () => {
   const offers = [anOffer({ instanceType: 'big', hourlyUsd: 9 }), anOffer({ instanceType: 'small', hourlyUsd: 1 })];
   await expect(collect(wanting({ maxHourlyCost: 0.5 }), statesOf(gives(...offers)))).rejects.toThrow(
-    'stub: the cheapest, small, costs 1.00 $/h, more than max_hourly_cost (0.5 $/h).',
+    'stub: the cheapest, small, costs 1.00 $/h, more than max_hourly_cost (0.50 $/h).',
   );
 });
 

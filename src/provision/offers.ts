@@ -1,5 +1,6 @@
 import type { Candidate } from '../domain/placement.ts';
-import { excludedBy, missingAbility } from '../domain/placement/limits.ts';
+import { excludedBy } from '../domain/offer-match.ts';
+import { missingAbility } from '../domain/placement/abilities.ts';
 import type { ResourceAlternatives, Resources } from '../domain/task.ts';
 import { fallbackPlace } from '../providers/registry.ts';
 import type { Offer, OfferList, Provider } from '../providers/provider.ts';

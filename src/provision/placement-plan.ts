@@ -1,5 +1,6 @@
 import type { OccupiedPlace, PlacementMemory } from '../domain/placement.ts';
 import { hoursPerMonth, planPlaces, type JudgedCandidate, type Verdict } from '../domain/placement/plan.ts';
+import { hourlyPrice } from '../domain/price.ts';
 import type { ResourceAlternatives } from '../domain/task.ts';
 import type { Offer } from '../providers/provider.ts';
 import { isoTime, type Clock } from '../shared/clock.ts';
@@ -157,7 +158,7 @@ function describeVerdict(verdict: Verdict): string {
     case 'later-alternative':
       return 'an alternative before it has a machine';
     case 'dearer':
-      return `${verdict.byUsd.toFixed(2)} $/h dearer`;
+      return `${hourlyPrice(verdict.byUsd)} dearer`;
     case 'slower':
       return `equally cheap, but starts slower (about ${Math.round(verdict.medianMs / 1_000)} s)`;
     case 'equal':

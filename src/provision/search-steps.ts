@@ -1,5 +1,6 @@
 import type { PlaceableOffer } from '../domain/placement.ts';
 import type { AskReason } from '../domain/placement/next-move.ts';
+import { hourlyPrice } from '../domain/price.ts';
 import type { Refused } from '../domain/placement/refusals.ts';
 import type { MachineId, Offer } from '../providers/provider.ts';
 import { isoTime } from '../shared/clock.ts';
@@ -31,8 +32,7 @@ export function describeStep(step: SearchStep): string {
   switch (step.type) {
     case 'asking': {
       const { offer, why, of } = step;
-      const price = `${offer.hourlyUsd.toFixed(2)} $/h`;
-      return `Asking ${placeName(offer)} for ${offer.instanceType} (${price}): ${of === 1 ? 'there is nothing else' : reasonTexts[why]}.`;
+      return `Asking ${placeName(offer)} for ${offer.instanceType} (${hourlyPrice(offer.hourlyUsd)}): ${of === 1 ? 'there is nothing else' : reasonTexts[why]}.`;
     }
     case 'refused':
       return `${placeName(step.offer)} refused (${step.refused.kind}): ${step.refused.reason} Not asked again before ${isoTime(step.until)}.`;

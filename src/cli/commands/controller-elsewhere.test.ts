@@ -40,7 +40,10 @@ function anElsewhere(machine: MachineStatus, routes: FakeRoutes | undefined) {
       done.push('upgrade');
       return { isNew: true };
     },
-    remove: async (purge) => void done.push(`remove${purge ? ' with everything' : ''}`),
+    remove: async (purge) => {
+      done.push(`remove${purge ? ' with everything' : ''}`);
+      return undefined;
+    },
   };
   return { elsewhere, done };
 }
@@ -49,7 +52,7 @@ test('its machine is given back when nothing needs it any more', async () => {
   const { elsewhere, done } = anElsewhere({ state: 'running' }, idle);
   const { code, stderr } = await runInProcess(['controller', 'down', '--yes'], { elsewhere });
   expect({ code, done }).toEqual({ code: 0, done: ['remove'] });
-  expect(stderr).toContain('at aws/us-east-2 (m6i.xlarge, 0.19 $/h) was given back');
+  expect(stderr).toContain('at aws/us-east-2 (m6i.xlarge, 0.192 $/h) was given back');
 });
 
 test('it is kept while there are services, which are named', async () => {
@@ -77,6 +80,15 @@ test('one that cannot be asked is kept, unless everything is to go', async () =>
   expect(done).toEqual(['remove with everything']);
 });
 
+test('what is said of one that never answers again is where it may go on', async () => {
+  const { elsewhere } = anElsewhere({ state: 'running' }, undefined);
+  const gone: Elsewhere = { ...elsewhere, remove: async () => 'rack/10.0.0.1/0123456789abcdef' };
+  const { code, stderr } = await runInProcess(['controller', 'down', '--yes', '--purge'], { elsewhere: gone });
+  expect(code).toBe(0);
+  expect(stderr).toContain('rack/10.0.0.1/0123456789abcdef, does not answer and was forgotten');
+  expect(stderr).toContain('If its host comes back');
+});
+
 test('one whose machine is stopped had nothing left to do', async () => {
   const { elsewhere, done } = anElsewhere({ state: 'stopped' }, undefined);
   expect((await runInProcess(['controller', 'down', '--yes'], { elsewhere })).code).toBe(0);
@@ -97,7 +109,7 @@ test('where the controller is on this machine there is nothing to give back or t
 test('the status tells where it is and what that costs, also when it is stopped', async () => {
   const on = anElsewhere({ state: 'running' }, idle);
   const shown = await runInProcess(['controller', 'status'], { elsewhere: on.elsewhere, routes: idle });
-  expect(shown.stdout).toContain('aws/us-east-2 (m6i.xlarge, 0.19 $/h), 203.0.113.7');
+  expect(shown.stdout).toContain('aws/us-east-2 (m6i.xlarge, 0.192 $/h), 203.0.113.7');
   const off = anElsewhere({ state: 'stopped' }, undefined);
   const { code, stdout } = await runInProcess(['controller', 'status'], { elsewhere: off.elsewhere });
   expect(code).toBe(3);

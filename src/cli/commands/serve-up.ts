@@ -1,4 +1,5 @@
 import type { ServiceView } from '../../api/contract.ts';
+import { hourlyPrice } from '../../domain/price.ts';
 import type { Task } from '../../domain/task.ts';
 import { SvcError } from '../../shared/errors.ts';
 import { checkName } from '../check-name.ts';
@@ -64,7 +65,7 @@ async function agreesToCost(task: Task, yes: boolean, context: CommandContext): 
   }
   if (added === 0) return true;
   for (const line of renderPlan(plan, { all: false, width: ui.sayWidth })) ui.quote(line);
-  return ui.confirm(`Put it up for about ${added.toFixed(2)} $/h?`, yes, true);
+  return ui.confirm(`Put it up for about ${hourlyPrice(added)}?`, yes, true);
 }
 
 /** The service as it begins; undefined when interrupted meanwhile. */

@@ -77,8 +77,7 @@ function judge(resources: Resources, { pool, host, hourlyUsd, state }: OfferingH
   // The kind of machine is made for the request; only by its name can somebody ask for another one. GPUs are judged above, by the driver's names.
   const rest = { ...resources, accelerator: undefined, acceleratorMemory: undefined };
   const why =
-    whyNoShare(share, { cpus: facts.cpus, memoryGb: facts.memoryGb }, machines) ??
-    whyNot(rest, { ...offer, accelerator: undefined }, { customImages: false });
+    whyNoShare(share, { cpus: facts.cpus, memoryGb: facts.memoryGb }, machines) ?? whyNot(rest, { ...offer, accelerator: undefined });
   return { offer, why };
 }
 
