@@ -1,8 +1,10 @@
-import { accessSync, constants, existsSync, mkdirSync, symlinkSync } from 'node:fs';
+import { spawnSync } from 'node:child_process';
+import { accessSync, constants, existsSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, expect, test } from 'vitest';
 import { expectNoLeaks } from '../../../test/support/leaks.ts';
 import { withTempHome } from '../../../test/support/temp-home.ts';
+import { waitFor } from '../../../test/support/wait-for.ts';
 import { systemClock } from '../../shared/clock.ts';
 import { SvcError } from '../../shared/errors.ts';
 import { homePaths } from '../../shared/paths.ts';
@@ -57,6 +59,24 @@ test('what a process that was killed left of its try is removed by the next one,
     process.env['SVC_LOCAL_ISOLATION'] = 'bwrap';
     await chooseIsolation({ paths, clock: systemClock }, 'none').catch(() => undefined);
     expect([abandoned, living].map((dir) => existsSync(dir ?? ''))).toEqual([false, true]);
+  });
+});
+
+test('a try whose process is killed meanwhile leaves nothing', async () => {
+  await withTempHome(async (home) => {
+    const bin = join(home, 'bin');
+    onlyCommands(bin, 'sh', 'mkfifo', 'rm', 'sleep');
+    // In the place of the program that makes namespaces: it kills who tries.
+    writeFileSync(join(bin, 'unshare'), '#!/bin/sh\nkill -9 "$TRIER"\nsleep 0.3\nexit 1\n', { mode: 0o755 });
+    const paths = homePaths(home, 0);
+    const script = `process.env.TRIER = String(process.pid);
+      const { chooseIsolation } = await import(${JSON.stringify(import.meta.resolve('./isolation.ts'))});
+      const { homePaths } = await import(${JSON.stringify(import.meta.resolve('../../shared/paths.ts'))});
+      const { systemClock } = await import(${JSON.stringify(import.meta.resolve('../../shared/clock.ts'))});
+      await chooseIsolation({ paths: homePaths(${JSON.stringify(home)}, 0), clock: systemClock }, 'userns');`;
+    const trier = spawnSync(process.execPath, ['--input-type=module', '-e', script], { env: { PATH: bin, SVC_HOME: home } });
+    expect(trier.signal).toBe('SIGKILL');
+    expect(await waitFor('its try to be gone', () => readdirSync(paths.runtimeDir).length === 0)).toBe(true);
   });
 });
 

@@ -108,6 +108,15 @@ async function chooseOutbound(
   return { kind: 'proxy', refused };
 }
 
+/** Runs a command, and removes the folder of the try itself when whoever tried was killed meanwhile. */
+const thenTidy = `
+"$@"
+code=$?
+trier=
+{ read -r stat < "/proc/$PPID/stat"; } 2>/dev/null && case \${stat##*) } in [ZX]*) ;; *) trier=alive ;; esac
+[ -n "$trier" ] || rm -rf -- "$0"
+exit "$code"`;
+
 /** Really enters the isolation and runs a command there. Undefined when it ended with 0, else why not. */
 async function tryEntering(
   context: IsolationContext,
@@ -122,7 +131,11 @@ async function tryEntering(
   try {
     mkdirSync(dir, { recursive: true, mode: 0o700 });
     writeEnterFiles(files, context.paths, kind, outbound);
-    const result = await runCommand(['sh', files.enter, ...argv], { env: wholeEnv(), clock: context.clock, timeoutMs: tryTimeoutMs });
+    const result = await runCommand(['sh', '-c', thenTidy, dir, 'sh', files.enter, ...argv], {
+      env: wholeEnv(),
+      clock: context.clock,
+      timeoutMs: tryTimeoutMs,
+    });
     if (result.exitCode === 0) return undefined;
     return (
       enterComplaint(result.stderr) ??
