@@ -51,7 +51,8 @@ export async function openExchange(call: WireCall): Promise<Exchange> {
   let timedOut = false;
   const stopTimer = clock.after(timeoutMs, () => {
     timedOut = true;
-    request.destroy();
+    // Without an error of its own it would look as if the controller had ended the connection.
+    request.destroy(new Error('no answer in time'));
   });
   const explain = (error: unknown): unknown => {
     if (error instanceof SvcError) return error;

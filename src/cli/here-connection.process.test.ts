@@ -69,6 +69,20 @@ test('a controller that runs is talked to', async () => {
   });
 });
 
+test('a controller that ends while it is asked whether it is there counts as none', async () => {
+  await withConnection(async (connection, { controllerSocket }) => {
+    const dying = createServer((socket) => void socket.on('error', () => undefined).once('data', () => socket.destroy())).listen(
+      controllerSocket,
+    );
+    await once(dying, 'listening');
+    try {
+      expect(await connection.running()).toBeUndefined();
+    } finally {
+      dying.close();
+    }
+  });
+});
+
 test('a controller that listens but does not answer is told, and none is started beside it', async () => {
   const fast: Clock = { ...systemClock, after: (ms, fire) => systemClock.after(ms / 50, fire) };
   await withConnection(async (connection, { controllerSocket }) => {

@@ -59,12 +59,15 @@ export function createHereConnection(paths: HomePaths, clock: Clock, signal: Abo
   };
 }
 
-/** What the controller says of itself; undefined when nobody listens. */
+/** Nobody listens, or who did ended before it answered: both mean that there is none. */
+const absences = ['ENOENT', 'ECONNREFUSED', 'ECONNRESET', 'EPIPE'] as const;
+
+/** What the controller says of itself; undefined when none runs. */
 export async function probe(api: ApiClient): Promise<RouteReply<'health'> | undefined> {
   try {
     return await api.call('health', { timeoutMs: probeTimeoutMs });
   } catch (error) {
-    if (error instanceof SvcError && hasErrno(error.cause, 'ENOENT', 'ECONNREFUSED')) return undefined;
+    if (error instanceof SvcError && hasErrno(error.cause, ...absences)) return undefined;
     throw error;
   }
 }
