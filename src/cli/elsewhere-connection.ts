@@ -39,8 +39,8 @@ export interface Elsewhere extends Pick<Connection, 'existing' | 'running'> {
   /** How its machine is, asked of the place; undefined when none was given yet. */
   machine(): Promise<MachineStatus | undefined>;
   upgrade(onStep: OnStep): Promise<{ readonly isNew: boolean }>;
-  /** Gives its machine back. */
-  remove(purge: boolean, onStep: OnStep): Promise<void>;
+  /** Gives its machine back; with `purge`, the machine that did not answer and may be there still. */
+  remove(purge: boolean, onStep: OnStep): Promise<string | undefined>;
 }
 
 /** How long a controller on a machine that runs may take to answer, ms: it may just be starting with many services. */

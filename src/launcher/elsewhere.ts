@@ -2,7 +2,7 @@ import { posix } from 'node:path';
 import type { Config } from '../domain/config.ts';
 import { chooseController, type ControllerChoice } from '../domain/controller-placement.ts';
 import type { ResourceAlternatives } from '../domain/task.ts';
-import { assertMachineId } from '../providers/provider.ts';
+import { assertMachineId, type Provider } from '../providers/provider.ts';
 import { destroyMachine } from '../provision/machine.ts';
 import type { Places } from '../provision/places.ts';
 import type { Remote } from '../remote/remote.ts';
@@ -37,6 +37,10 @@ export interface LauncherDeps {
 
 /** How long the place may take to confirm that the machine is gone, ms. */
 const goneTimeoutMs = 600_000;
+
+/** How long a place may hold on to what belonged to machines that are gone, and how often it is asked, ms. */
+const releaseTimeoutMs = 180_000;
+const releasePollMs = 2_000;
 
 /** Where a new controller would be, given the configuration and the places that are enabled. */
 export async function choosePlace({ config, places }: Pick<LauncherDeps, 'config' | 'places'>): Promise<ControllerChoice> {
@@ -125,28 +129,39 @@ export async function upgradeElsewhere(deps: LauncherDeps): Promise<{ readonly i
 }
 
 /**
- * Gives the machine of the controller back, and forgets it. Whether services still need it is for the caller to know. `purge`: also when the place
- * cannot be asked, and everything that its services left in any place.
+ * Gives the machine of the controller back, and forgets it. Whether services still need it is for the caller to know. `purge`: also when its host
+ * does not answer, and everything that its services left in any place. Gives the machine that could not be removed for that reason.
  */
-export async function removeElsewhere(deps: LauncherDeps, purge: boolean): Promise<void> {
-  await locked(deps, async () => {
+export async function removeElsewhere(deps: LauncherDeps, purge: boolean): Promise<string | undefined> {
+  return locked(deps, async () => {
     const record = readControllerRecord(deps.paths.controllerRecord);
-    if (record === undefined) return;
+    if (record === undefined) return undefined;
     noteIn(deps)({ isLeaving: true });
-    if (record.place !== null) {
-      const provider = await deps.places.provider(record.place.provider);
-      const machines = await provider.list({ 'svc-controller': record.key }, { signal: deps.signal });
-      for (const { id } of machines) {
-        deps.onStep(`Removing machine ${id}`);
-        // A machine that cannot be worked on any more is removed all the same.
-        await leaveMachine(provider.remote(id), record, deps.signal).catch(() => undefined);
-        await destroyMachine(provider, id, deps.clock, goneTimeoutMs, deps.signal);
-      }
-      await provider.release(record.key, { signal: deps.signal });
+    let left: string | undefined;
+    try {
+      await removeMachines(record, deps);
+    } catch (error) {
+      // A host that is gone for good is never heard of again, and must not keep the rest from being removed.
+      if (!purge || !(error instanceof SvcError) || error.code !== 'SVC_SSH') throw error;
+      left = record.machineId ?? record.place?.region;
     }
     if (purge) await removeLeftovers(record.key, deps);
     removeControllerRecord(deps.paths.controllerRecord);
+    return left;
   });
+}
+
+async function removeMachines(record: ControllerRecord, deps: LauncherDeps): Promise<void> {
+  if (record.place === null) return;
+  const provider = await deps.places.provider(record.place.provider);
+  const machines = await provider.list({ 'svc-controller': record.key }, { signal: deps.signal });
+  for (const { id } of machines) {
+    deps.onStep(`Removing machine ${id}`);
+    // A machine that cannot be worked on any more is removed all the same.
+    await leaveMachine(provider.remote(id), record, deps.signal).catch(() => undefined);
+    await destroyMachine(provider, id, deps.clock, goneTimeoutMs, deps.signal);
+  }
+  await releaseWhenFree(provider, record.key, deps);
 }
 
 /** What would stay on a host that goes on when its machine is removed. */
@@ -157,15 +172,34 @@ async function leaveMachine(remote: Remote, { socket }: ControllerRecord, signal
   if (runtimeDir?.startsWith('/tmp/svc-') === true) await remote.exec(['rm', '-rf', runtimeDir], { signal });
 }
 
-/** Every machine in every place that the controller launched: without it nobody looks after them. */
-async function removeLeftovers(key: string, { places, clock, signal, onStep }: LauncherDeps): Promise<void> {
-  for (const provider of await places.providers()) {
+/**
+ * Every machine in every place that the controller launched: without it nobody looks after them. A place that cannot be used just now, as a login
+ * has expired, is asked as well, and says so: what is there must not be forgotten.
+ */
+async function removeLeftovers(key: string, deps: LauncherDeps): Promise<void> {
+  const { places, clock, signal, onStep } = deps;
+  for (const { name } of await places.states()) {
+    const provider = await places.provider(name);
     const machines = await provider.list({ 'svc-owner': key }, { signal });
-    for (const { id, tags } of machines) {
+    for (const { id } of machines) {
       onStep(`Removing machine ${id}`);
       await destroyMachine(provider, id, clock, goneTimeoutMs, signal);
-      const owner = tags['svc-service-key'];
-      if (owner !== undefined) await provider.release(owner, { signal });
+    }
+    for (const owner of new Set([...machines.flatMap(({ tags }) => tags['svc-service-key'] ?? []), key]))
+      await releaseWhenFree(provider, owner, deps);
+  }
+}
+
+/** A place may hold on for a while to what a machine that is going away uses. */
+async function releaseWhenFree(provider: Provider, owner: string, { clock, signal }: LauncherDeps): Promise<void> {
+  const deadline = clock.monotonic() + releaseTimeoutMs;
+  for (;;) {
+    try {
+      return await provider.release(owner, { signal });
+    } catch (error) {
+      if (!(error instanceof SvcError) || error.code !== 'SVC_PLACE_FAILED' || clock.monotonic() >= deadline) throw error;
+      await clock.sleep(releasePollMs, signal);
+      signal.throwIfAborted();
     }
   }
 }

@@ -107,6 +107,14 @@ export async function withAwsPlace(
   }
 }
 
+/** Another home on the same AWS. */
+export async function withAwsPlaceOf({ aws }: AwsPlace, use: (place: AwsPlace) => Promise<void>): Promise<void> {
+  await withAwsPlace({}, async (place) => {
+    process.env['AWS_ENDPOINT_URL'] = aws.endpoint;
+    await use(place);
+  });
+}
+
 /** AWS's own id of a machine. */
 export function instanceIdOf(id: MachineId): string {
   const ref = readMachineId(id);

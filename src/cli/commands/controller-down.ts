@@ -25,13 +25,20 @@ export async function controllerDown(args: DownArgs, { connection, ui }: Command
     throw new SvcError('SVC_ABORTED', 'Nothing was given back.');
   }
   const progress = ui.progress();
+  let left: string | undefined;
   try {
-    await elsewhere.remove(args.purge, (text) => progress.now(text));
+    left = await elsewhere.remove(args.purge, (text) => progress.now(text));
   } finally {
     progress.stop();
   }
-  if (args.json) ui.json({ removed: true });
-  else ui.say(`The machine of the controller${where} was given back.`);
+  if (args.json) return ui.json({ removed: true, left: left ?? null });
+  if (left !== undefined) {
+    ui.say(`The machine of the controller, ${left}, does not answer and was forgotten; everything else that it launched was removed.`);
+    return ui.say(
+      'If its host comes back, the controller there goes on with its services: end it there, and remove its folder below ~/.svc/machines.',
+    );
+  }
+  ui.say(`The machine of the controller${where} was given back.`);
 }
 
 /** A machine that is stopped had nothing to do any more when it was stopped. One that cannot be asked may have services. */

@@ -88,7 +88,10 @@ export class ClusterDriver {
           history: this.#history,
           occupied: () => [],
           spec: ({ alternative }) => ({
-            tags: { 'svc-cluster': this.#cluster.name },
+            tags: {
+              'svc-cluster': this.#cluster.name,
+              ...(this.#context.host !== undefined && { 'svc-owner': this.#context.host.key }),
+            },
             labels: {},
             ports: [],
             clients: [],

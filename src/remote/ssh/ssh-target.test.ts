@@ -44,7 +44,7 @@ test('the way through other machines takes our options along, and only the two f
 
 test('ssh does not see the language of its caller', () => {
   expect(Object.keys(sshEnvironment(true)).filter((name) => name === 'LANG' || name.startsWith('LC_'))).toEqual([]);
-  expect(Object.keys(sshEnvironment(false)).toSorted()).toEqual(['HOME', 'LOGNAME', 'PATH', 'SSH_AUTH_SOCK', 'USER']);
+  expect(Object.keys(sshEnvironment(false)).toSorted()).toEqual(['HOME', 'LOGNAME', 'PATH', 'SSH_AUTH_SOCK', 'SVC_COOKIE', 'USER']);
 });
 
 test('names of sockets are short enough for Linux where the home is as long as it may be', () => {

@@ -51,14 +51,17 @@ export function destination(target: SshTarget, knownHosts: string): readonly str
   return [...way(target, knownHosts), ...login(target), '--', target.host];
 }
 
+const neededVariables = ['PATH', 'HOME', 'USER', 'LOGNAME', 'SSH_AUTH_SOCK'];
+
+/** By it a place finds all processes of a machine that it removes: also the connections of a controller that was there. */
+const markVariable = 'SVC_COOKIE';
+
 /**
  * What ssh sees of our environment: enough to find keys and programs. Never the user's language, which a machine may not have. The user's
  * own configuration may start programs that need more.
  */
 export function sshEnvironment(userConfig: boolean): Readonly<Record<string, string | undefined>> {
-  const all = userConfig
-    ? wholeEnv()
-    : Object.fromEntries(['PATH', 'HOME', 'USER', 'LOGNAME', 'SSH_AUTH_SOCK'].map((name) => [name, envVar(name)]));
+  const all = userConfig ? wholeEnv() : Object.fromEntries([...neededVariables, markVariable].map((name) => [name, envVar(name)]));
   return Object.fromEntries(Object.entries(all).filter(([name]) => name !== 'LANG' && name !== 'LANGUAGE' && !name.startsWith('LC_')));
 }
 
