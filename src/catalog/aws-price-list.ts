@@ -1,5 +1,6 @@
 import { SvcError } from '../shared/errors.ts';
 import { isObject } from '../shared/is-object.ts';
+import { parseJson } from '../shared/parse-json.ts';
 import { CsvColumns, parseCsvLine, readAmount } from './csv.ts';
 import type { InstanceType } from './price-table.ts';
 import type { ReadPrices } from './skypilot-catalog.ts';
@@ -74,14 +75,6 @@ async function regionFiles(
     });
   }
   return [...files].filter(([region]) => regions === undefined || regions.includes(region)).toSorted(([a], [b]) => a.localeCompare(b));
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }
 
 async function readRegion(

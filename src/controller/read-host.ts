@@ -1,28 +1,15 @@
-import { readFileSync } from 'node:fs';
 import type { ControllerHost } from '../domain/controller-host.ts';
-import { hasErrno, SvcError } from '../shared/errors.ts';
+import { SvcError } from '../shared/errors.ts';
 import { isObject } from '../shared/is-object.ts';
+import { readJsonFile } from '../shared/parse-json.ts';
 
 /** What whoever put this controller on its machine wrote down for it; undefined where nobody did. Throws SVC_STATE_CORRUPT when it cannot be read. */
 export function readHost(path: string): ControllerHost | undefined {
-  let text: string;
-  try {
-    text = readFileSync(path, 'utf8');
-  } catch (error) {
-    if (hasErrno(error, 'ENOENT')) return undefined;
-    throw error;
-  }
-  const value = parse(text);
-  if (!isControllerHost(value)) throw new SvcError('SVC_STATE_CORRUPT', `${path} does not say what a controller must know of its machine.`);
-  return value;
-}
-
-function parse(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
+  const file = readJsonFile(path);
+  if (file === undefined) return undefined;
+  if (!isControllerHost(file.value))
+    throw new SvcError('SVC_STATE_CORRUPT', `${path} does not say what a controller must know of its machine.`);
+  return file.value;
 }
 
 function isControllerHost(value: unknown): value is ControllerHost {

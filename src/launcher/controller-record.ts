@@ -1,8 +1,9 @@
-import { readFileSync, rmSync } from 'node:fs';
+import { rmSync } from 'node:fs';
 import type { ControllerPlace } from '../domain/controller-host.ts';
 import { writeFileAtomic } from '../shared/atomic-file.ts';
-import { hasErrno, SvcError } from '../shared/errors.ts';
+import { SvcError } from '../shared/errors.ts';
 import { isObject } from '../shared/is-object.ts';
+import { readJsonFile } from '../shared/parse-json.ts';
 
 /** The controller on another machine, from the intent to have it until it is gone. */
 export interface ControllerRecord {
@@ -28,15 +29,9 @@ export interface ControllerRecord {
 
 /** The record; undefined when the controller is on this machine, or nowhere. Throws SVC_STATE_CORRUPT when it cannot be read. */
 export function readControllerRecord(path: string): ControllerRecord | undefined {
-  let text: string;
-  try {
-    text = readFileSync(path, 'utf8');
-  } catch (error) {
-    if (hasErrno(error, 'ENOENT')) return undefined;
-    throw error;
-  }
-  const value = parse(text);
-  if (isControllerRecord(value)) return value;
+  const file = readJsonFile(path);
+  if (file === undefined) return undefined;
+  if (isControllerRecord(file.value)) return file.value;
   throw new SvcError('SVC_STATE_CORRUPT', `${path} does not say where the controller is.`, {
     hint: `Restore it from a copy. Without it the machine of the controller must be looked for by its tag 'svc-controller'.`,
   });
@@ -50,14 +45,6 @@ export function writeControllerRecord(path: string, record: ControllerRecord): v
 /** There is no controller elsewhere any more. */
 export function removeControllerRecord(path: string): void {
   rmSync(path, { force: true });
-}
-
-function parse(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }
 
 function isControllerRecord(value: unknown): value is ControllerRecord {

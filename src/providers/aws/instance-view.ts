@@ -1,4 +1,5 @@
 import type { Clock } from '../../shared/clock.ts';
+import { hasTags } from '../has-tags.ts';
 import type { MachineId, MachineNotice } from '../provider.ts';
 import type { Ec2, Instance } from './client.ts';
 import type { InstanceRef } from './machine-id.ts';
@@ -63,7 +64,7 @@ export class InstanceView {
   /** Machines with all of the tags that this process made and AWS may not show yet. */
   justMade(tags: Readonly<Record<string, string>>): readonly { readonly id: MachineId; readonly tags: Readonly<Record<string, string>> }[] {
     return [...this.#made]
-      .filter(([id, made]) => this.isJustMade(id) && Object.entries(tags).every(([name, value]) => made.tags[name] === value))
+      .filter(([id, made]) => this.isJustMade(id) && hasTags(made.tags, tags))
       .map(([id, made]) => ({ id, tags: made.tags }));
   }
 

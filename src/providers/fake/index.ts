@@ -1,6 +1,7 @@
 import type { Resources } from '../../domain/task.ts';
 import type { Remote } from '../../remote/remote.ts';
 import { SvcError } from '../../shared/errors.ts';
+import { hasTags } from '../has-tags.ts';
 import type {
   CallOptions,
   ListedMachine,
@@ -65,9 +66,7 @@ export class FakeProvider implements Provider {
 
   async list(tags: Readonly<Record<string, string>>, options: CallOptions): Promise<readonly ListedMachine[]> {
     return this.#call(options, () =>
-      this.#place.living
-        .filter((machine) => Object.entries(tags).every(([name, value]) => machine.tags[name] === value))
-        .map((machine) => ({ id: machine.id, tags: machine.tags })),
+      this.#place.living.filter((machine) => hasTags(machine.tags, tags)).map((machine) => ({ id: machine.id, tags: machine.tags })),
     );
   }
 

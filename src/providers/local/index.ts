@@ -8,6 +8,7 @@ import { LocalRemote } from '../../remote/local.ts';
 import type { Remote } from '../../remote/remote.ts';
 import { SvcError } from '../../shared/errors.ts';
 import { randomHex } from '../../shared/random-hex.ts';
+import { hasTags } from '../has-tags.ts';
 import {
   isMachineId,
   type CallOptions,
@@ -24,7 +25,7 @@ import type { ProviderContext } from '../registry.ts';
 import { checkLocal } from './check.ts';
 import { findGpus } from './gpus.ts';
 import { chooseIsolation } from './isolation.ts';
-import { machineEnvironment } from './machine-environment.ts';
+import { machineEnvironment } from '../machine-environment.ts';
 import { withMachineLock } from './machine-lock.ts';
 import type { MachineRecord } from './machine-record.ts';
 import { MachineStore } from './machine-store.ts';
@@ -115,7 +116,7 @@ export class LocalProvider implements Provider {
     options.signal?.throwIfAborted();
     return this.#machines
       .list()
-      .filter((machine) => Object.entries(tags).every(([name, value]) => machine.tags[name] === value))
+      .filter((machine) => hasTags(machine.tags, tags))
       .map((machine) => ({ id: machine.id, tags: machine.tags }));
   }
 

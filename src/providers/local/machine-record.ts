@@ -1,5 +1,7 @@
 import { join } from 'node:path';
 import type { IsolationKind, OutboundKind } from '../../remote/isolation/kinds.ts';
+import { isObject } from '../../shared/is-object.ts';
+import { parseJson } from '../../shared/parse-json.ts';
 import type { HomePaths } from '../../shared/paths.ts';
 import type { MachineId } from '../provider.ts';
 
@@ -68,27 +70,19 @@ export function filesIn(dir: string, runtimeDir: string, id: string): MachineFil
   };
 }
 
-const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> => typeof value === 'object' && value !== null;
-
 /** Undefined when the text is not a record: written by another version, or cut short. */
 export function parseMachineRecord(text: string): MachineRecord | undefined {
-  let value: unknown;
-  try {
-    value = JSON.parse(text);
-  } catch {
-    // Cut short: then nobody was told of the machine.
-    return undefined;
-  }
+  const value = parseJson(text);
   return isMachineRecord(value) ? value : undefined;
 }
 
 function isMachineRecord(value: unknown): value is MachineRecord {
   return (
-    isRecord(value) &&
+    isObject(value) &&
     typeof value['id'] === 'string' &&
     typeof value['cookie'] === 'string' &&
     value['cookie'] !== '' &&
     typeof value['isolation'] === 'string' &&
-    isRecord(value['tags'])
+    isObject(value['tags'])
   );
 }

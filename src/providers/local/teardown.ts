@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import type { Clock } from '../../shared/clock.ts';
 import { hasErrno, SvcError } from '../../shared/errors.ts';
 import { signalProcess, type ProcessIdentity } from '../../shared/process-identity.ts';
-import { cookieVariable } from './machine-environment.ts';
+import { cookieVariable } from '../machine-environment.ts';
 import type { MachineFiles, MachineRecord } from './machine-record.ts';
 import { killProcessesWith } from './marked-processes.ts';
 import { removeTree } from './remove-tree.ts';

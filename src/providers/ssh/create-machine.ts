@@ -11,7 +11,8 @@ import type { HostReply } from './host-reply.ts';
 import { valueOf } from './host-reply.ts';
 import { enterFiles, type UsableIsolation } from './isolation.ts';
 import type { MachineIndex } from './machine-index.ts';
-import { cookieVariable, parseMachineRecord, type MachineRecord } from './machine-record.ts';
+import { cookieVariable } from '../machine-environment.ts';
+import { parseMachineRecord, type MachineRecord } from './machine-record.ts';
 
 /** What making a machine needs. */
 export interface Creation {

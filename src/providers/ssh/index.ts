@@ -2,6 +2,7 @@ import type { Resources } from '../../domain/task.ts';
 import type { Remote } from '../../remote/remote.ts';
 import { effectiveConfig } from '../../remote/ssh/effective-config.ts';
 import { SvcError, messageOf } from '../../shared/errors.ts';
+import { hasTags } from '../has-tags.ts';
 import { PlaceRefusal } from '../place-refusal.ts';
 import type {
   CallOptions,
@@ -257,8 +258,4 @@ async function offeringState(host: Host, late: Promise<void>): Promise<OfferingH
   } catch (error) {
     return { why: error instanceof SvcError ? reasonOf(error) : messageOf(error) };
   }
-}
-
-function hasTags(tags: Readonly<Record<string, string>>, wanted: Readonly<Record<string, string>>): boolean {
-  return Object.entries(wanted).every(([name, value]) => tags[name] === value);
 }

@@ -1,10 +1,11 @@
 import { createHash } from 'node:crypto';
-import { mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { mkdirSync, readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import type { SshHost } from '../../domain/ssh-pool.ts';
 import { writeFileAtomic } from '../../shared/atomic-file.ts';
 import { hasErrno } from '../../shared/errors.ts';
 import { isObject } from '../../shared/is-object.ts';
+import { readJsonFile } from '../../shared/parse-json.ts';
 import type { HomePaths } from '../../shared/paths.ts';
 import { isMachineRecord, type MachineRecord } from './machine-record.ts';
 
@@ -61,14 +62,8 @@ export class MachineIndex {
   }
 
   #read(file: string): IndexEntry | undefined {
-    let value: unknown;
-    try {
-      value = JSON.parse(readFileSync(join(this.#dir, file), 'utf8'));
-    } catch (error) {
-      // Removed meanwhile, or of no use: then the host is asked without it.
-      if (hasErrno(error, 'ENOENT') || error instanceof SyntaxError) return undefined;
-      throw error;
-    }
+    // Removed meanwhile, or of no use: then the host is asked without it.
+    const value = readJsonFile(join(this.#dir, file))?.value;
     return isEntry(value) ? { ...value, record: isMachineRecord(value.record) ? value.record : undefined } : undefined;
   }
 }

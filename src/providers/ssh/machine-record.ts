@@ -1,4 +1,5 @@
 import { isObject } from '../../shared/is-object.ts';
+import { parseJson } from '../../shared/parse-json.ts';
 import { isolationKinds, type IsolationKind } from '../../remote/isolation/kinds.ts';
 import { isMachineName } from './machine-id.ts';
 
@@ -32,13 +33,7 @@ export interface MachineRecord {
 
 /** Undefined when the text is not a record: written by another version, or cut short. */
 export function parseMachineRecord(text: string): MachineRecord | undefined {
-  let value: unknown;
-  try {
-    value = JSON.parse(text);
-  } catch {
-    // Cut short: then nobody was told of the machine.
-    return undefined;
-  }
+  const value = parseJson(text);
   return isMachineRecord(value) ? value : undefined;
 }
 
@@ -57,17 +52,4 @@ export function isMachineRecord(value: unknown): value is MachineRecord {
     (value['gpus'] === null || Array.isArray(value['gpus'])) &&
     (value['ownPort'] === null || typeof value['ownPort'] === 'number')
   );
-}
-
-/** Carries a machine's cookie in the environment of all its processes. */
-export const cookieVariable = 'SVC_COOKIE';
-
-/** Variables that every process of a machine gets because of where it is. */
-export function machineEnvironment({ cookie, gpus, ownPort }: MachineRecord): Readonly<Record<string, string>> {
-  return {
-    [cookieVariable]: cookie,
-    // Empty hides all of them: who asked for none gets none, as on any other machine.
-    ...(gpus === null ? {} : { CUDA_VISIBLE_DEVICES: gpus.join(',') }),
-    ...(ownPort === null ? {} : { SVC_REPLICA_PORT: String(ownPort) }),
-  };
 }

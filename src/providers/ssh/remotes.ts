@@ -1,7 +1,8 @@
 import type { SshHost } from '../../domain/ssh-pool.ts';
 import type { Remote } from '../../remote/remote.ts';
 import { SvcError } from '../../shared/errors.ts';
-import { machineEnvironment, type MachineRecord } from './machine-record.ts';
+import { machineEnvironment } from '../machine-environment.ts';
+import type { MachineRecord } from './machine-record.ts';
 
 /** How to work on a host: in a folder, with an environment, through an isolation, with a way in. */
 export interface RemoteSettings {

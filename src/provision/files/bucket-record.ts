@@ -1,8 +1,8 @@
-import { readFileSync } from 'node:fs';
 import type { BucketPlace } from '../../domain/bucket-place.ts';
 import { writeFileAtomic } from '../../shared/atomic-file.ts';
-import { hasErrno, SvcError } from '../../shared/errors.ts';
+import { SvcError } from '../../shared/errors.ts';
 import { isObject } from '../../shared/is-object.ts';
+import { readJsonFile } from '../../shared/parse-json.ts';
 
 /** A bucket that was made, or was about to be made, for one owner. */
 export interface RecordedBucket {
@@ -10,20 +10,15 @@ export interface RecordedBucket {
   readonly place: BucketPlace;
 }
 
-/** The buckets of one owner, as its file has them; none when there is no file. */
+/** The buckets of one owner, as its file has them; none when there is no file. Throws SVC_STATE_CORRUPT when the file is damaged. */
 export function readBuckets(path: string): readonly RecordedBucket[] {
-  let content: unknown;
-  try {
-    content = JSON.parse(readFileSync(path, 'utf8'));
-  } catch (error) {
-    if (hasErrno(error, 'ENOENT')) return [];
-    throw new SvcError('SVC_STATE_CORRUPT', `${path} cannot be read.`, {
-      cause: error,
-      hint: 'It names buckets that are to be removed; mend it.',
-    });
-  }
-  if (!Array.isArray(content) || !content.every(isRecorded)) throw new SvcError('SVC_STATE_CORRUPT', `${path} does not name buckets.`);
-  return content;
+  const file = readJsonFile(path);
+  if (file === undefined) return [];
+  const { value } = file;
+  if (Array.isArray(value) && value.every(isRecorded)) return value;
+  throw new SvcError('SVC_STATE_CORRUPT', `${path} does not list buckets.`, {
+    hint: 'Restore it from a copy: the buckets that it names are to be removed.',
+  });
 }
 
 /** Replaces the file in one step. */

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import type { ObjectStore } from '../../buckets/object-store.ts';
 import { SvcError } from '../../shared/errors.ts';
+import { parseJson } from '../../shared/parse-json.ts';
 import { isBlob, isManifest, indexPrefix, objectKeys, type Manifest, type ManifestEntry, type PublishedObject } from './manifest.ts';
 import { isPackIndex, memberId, PackBuilder, sha256Of, usePacks, type NewPack, type PackedFile, type PackIndex } from './packs.ts';
 import { scanTree, type TreeEntry } from './scan.ts';
@@ -172,14 +173,6 @@ async function knownPacks(store: ObjectStore, there: ReadonlySet<string>, call: 
 /** What an object says; undefined when it is no JSON. */
 async function readJson(store: ObjectStore, key: string, call: Call): Promise<unknown> {
   return parseJson(await text(await store.get(key, call)));
-}
-
-function parseJson(content: string): unknown {
-  try {
-    return JSON.parse(content);
-  } catch {
-    return undefined;
-  }
 }
 
 function fileOf(published: ReadonlyMap<string, ManifestEntry>, path: string): ManifestEntry {

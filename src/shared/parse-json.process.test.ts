@@ -1,0 +1,21 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, onTestFinished, test } from 'vitest';
+import { parseJson, readJsonFile } from './parse-json.ts';
+
+test('a text that is no JSON says nothing', () => {
+  expect([parseJson('{"a":1}'), parseJson('{"a":'), parseJson('')]).toEqual([{ a: 1 }, undefined, undefined]);
+});
+
+test('a file that is not there differs from one that is damaged, and from one that cannot be read', () => {
+  const dir = mkdtempSync(join(tmpdir(), 'svc-json-'));
+  onTestFinished(() => rmSync(dir, { recursive: true }));
+  const file = join(dir, 'record.json');
+  expect(readJsonFile(file)).toBeUndefined();
+  writeFileSync(file, '{"half":');
+  expect(readJsonFile(file)).toEqual({ value: undefined });
+  writeFileSync(file, '[1]');
+  expect(readJsonFile(file)).toEqual({ value: [1] });
+  expect(() => readJsonFile(dir)).toThrow('EISDIR');
+});
