@@ -22,7 +22,7 @@ import { Clusters } from './cluster/clusters.ts';
 import type { DaemonContext } from './daemon-context.ts';
 import { DaemonWatch } from './daemon-watch.ts';
 import { createHandlers } from './handlers.ts';
-import { createProviderCache } from './provider-cache.ts';
+import { createPlaces } from '../provision/places.ts';
 import { powerOff } from './power-off.ts';
 import { readHost } from './read-host.ts';
 import { ServiceProcesses } from './service-processes.ts';
@@ -68,7 +68,7 @@ async function main(): Promise<void> {
     host: readHost(paths.controllerHost),
     creating: new Set(),
     config,
-    ...createProviderCache({ paths, clock, random: systemRandom, config, sshPools: () => loadSshPools(paths.sshPools) }),
+    ...createPlaces({ paths, clock, random: systemRandom, config, sshPools: () => loadSshPools(paths.sshPools) }),
   };
   const stop = new AbortController();
   let isToldToStop = false;

@@ -1,8 +1,8 @@
-import { linkSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { linkSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import type { Clock } from '../shared/clock.ts';
 import { hasErrno, SvcError } from '../shared/errors.ts';
-import { isObject } from '../shared/is-object.ts';
-import { identifyProcess, isAlive, type ProcessIdentity } from '../shared/process-identity.ts';
+import { readJsonFile } from '../shared/parse-json.ts';
+import { identifyProcess, isAlive, isProcessIdentity, type ProcessIdentity } from '../shared/process-identity.ts';
 import { randomHex } from '../shared/random-hex.ts';
 
 const pollMs = 200;
@@ -80,16 +80,8 @@ function putBack(away: string, file: string): void {
   }
 }
 
+/** Undefined also when the lock is given back at this moment. */
 function holderOf(file: string): ProcessIdentity | undefined {
-  try {
-    const value: unknown = JSON.parse(readFileSync(file, 'utf8'));
-    if (!isObject(value)) return undefined;
-    const { pid, startTicks, bootId } = value;
-    return typeof pid === 'number' && typeof startTicks === 'number' && typeof bootId === 'string'
-      ? { pid, startTicks, bootId }
-      : undefined;
-  } catch {
-    // Given back at this moment.
-    return undefined;
-  }
+  const value = readJsonFile(file)?.value;
+  return isProcessIdentity(value) ? value : undefined;
 }

@@ -1,7 +1,7 @@
 import { constants, type Stats } from 'node:fs';
 import { chmod, copyFile, lstat, mkdir, readdir, readlink, rm, symlink, utimes } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { hasErrno } from '../shared/errors.ts';
+import { lstatIfThere } from '../shared/lstat-if-there.ts';
 
 /** What of a tree is copied. */
 export interface CopyOptions {
@@ -85,15 +85,6 @@ async function copyEntry(from: string, to: string, source: Stats, options: CopyO
 /** As rsync judges: the same size and time of change. Times are set with microseconds, so that finer ones differ. */
 function isSameFile(source: Stats, target: Stats): boolean {
   return target.isFile() && target.size === source.size && Math.abs(target.mtimeMs - source.mtimeMs) < 1;
-}
-
-async function lstatIfThere(path: string): Promise<Stats | undefined> {
-  try {
-    return await lstat(path);
-  } catch (error) {
-    if (hasErrno(error, 'ENOENT', 'ENOTDIR')) return undefined;
-    throw error;
-  }
 }
 
 async function remove(path: string): Promise<void> {

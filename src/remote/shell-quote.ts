@@ -3,6 +3,11 @@ export function shellQuote(text: string): string {
   return `'${text.replaceAll("'", `'\\''`)}'`;
 }
 
+/** The same for a person to read: without quotes where none are needed. */
+export function quoteWord(text: string): string {
+  return /^[\w@%+=:,./-]+$/.test(text) ? text : shellQuote(text);
+}
+
 /** An argument vector as a shell command. */
 export function shellCommand(argv: readonly string[]): string {
   return argv.map(shellQuote).join(' ');

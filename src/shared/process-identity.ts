@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import { isObject } from './is-object.ts';
 
 /** Names one process for ever: a pid alone is reused, so its start time and the boot are kept with it. */
 export interface ProcessIdentity {
@@ -28,6 +29,13 @@ export function parseStartTicks(stat: string): number | undefined {
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
   const [state] = fields;
   return state === 'Z' || state === 'X' ? undefined : Number(fields[19]);
+}
+
+/** Whether a value that was stored is an identity. */
+export function isProcessIdentity(value: unknown): value is ProcessIdentity {
+  return (
+    isObject(value) && typeof value['pid'] === 'number' && typeof value['startTicks'] === 'number' && typeof value['bootId'] === 'string'
+  );
 }
 
 /** Undefined when there is no such process, or only its zombie is left. */

@@ -1,17 +1,9 @@
 import type { Task } from '../domain/task.ts';
 import { isObject } from '../shared/is-object.ts';
-import type { ProcessIdentity } from '../shared/process-identity.ts';
 import type { ReplicaAddress } from '../shared/replica-address.ts';
 import type { PlaceRecord, ServiceMemory } from './records.ts';
 
 // These look for damage, not for mistakes in our own writing: what every reader relies on is checked, not every leaf.
-
-/** Whether it is a process's identity. */
-export function isProcessIdentity(value: unknown): value is ProcessIdentity {
-  return (
-    isObject(value) && typeof value['pid'] === 'number' && typeof value['startTicks'] === 'number' && typeof value['bootId'] === 'string'
-  );
-}
 
 /** Whether it is a replica's address. */
 export function isReplicaAddress(value: unknown): value is ReplicaAddress {

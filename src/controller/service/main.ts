@@ -9,7 +9,7 @@ import { loadConfig } from '../../spec/load-config.ts';
 import { loadSshPools } from '../../spec/load-ssh-pools.ts';
 import { openStore } from '../../store/open-store.ts';
 import { tryProcessLock } from '../../store/process-lock.ts';
-import { createProviderCache } from '../provider-cache.ts';
+import { createPlaces } from '../../provision/places.ts';
 import { readHost } from '../read-host.ts';
 import { serveHello } from '../hello-socket.ts';
 import { BalancerClient } from './balancer-client.ts';
@@ -31,7 +31,7 @@ async function main(name: string, key: string): Promise<void> {
   process.once('SIGTERM', () => stop.abort());
   process.once('SIGINT', () => stop.abort());
 
-  const places = createProviderCache({
+  const places = createPlaces({
     paths,
     clock,
     random: systemRandom,

@@ -9,7 +9,7 @@ import type { ServicePaths } from '../../shared/paths.ts';
 import { systemRandom, type Random } from '../../shared/random.ts';
 import { randomHex } from '../../shared/random-hex.ts';
 import type { Store } from '../../store/store.ts';
-import type { ProviderCache } from '../provider-cache.ts';
+import type { Places } from '../../provision/places.ts';
 import { serviceDeployment } from '../deployments.ts';
 import { adoptReplicas } from './adopt-replicas.ts';
 import type { BalancerListeners, BalancerView } from './balancer-client.ts';
@@ -32,7 +32,7 @@ export interface ServiceDeps {
   readonly clock: Clock;
   readonly log: Logger;
   readonly files: ServicePaths;
-  readonly places: ProviderCache;
+  readonly places: Places;
   readonly probe: ServiceContext['probe'];
   /** Spreads what is done after a throttled call. */
   readonly random?: Random;

@@ -1,7 +1,7 @@
 import type { Stats } from 'node:fs';
 import { lstat, readdir, readlink } from 'node:fs/promises';
 import { join, posix } from 'node:path';
-import { hasErrno } from '../../shared/errors.ts';
+import { lstatIfThere } from '../../shared/lstat-if-there.ts';
 import { quote } from '../../shared/quote.ts';
 
 /**
@@ -58,20 +58,4 @@ export function kindOf(stats: Stats): string {
   if (stats.isSocket()) return 'a socket';
   if (stats.isFIFO()) return 'a pipe';
   return 'a device';
-}
-
-/** Whether a link leads out of its tree: it is kept as a link all the same, and leads to whatever the machine has there. */
-export function leavesTree(path: string, target: string): boolean {
-  if (target.startsWith('/')) return true;
-  const reached = posix.join(posix.dirname(path), target);
-  return reached === '..' || reached.startsWith('../');
-}
-
-async function lstatIfThere(path: string): Promise<Stats | undefined> {
-  try {
-    return await lstat(path);
-  } catch (error) {
-    if (hasErrno(error, 'ENOENT', 'ENOTDIR')) return undefined;
-    throw error;
-  }
 }

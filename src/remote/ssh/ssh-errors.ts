@@ -1,5 +1,5 @@
 import { SvcError } from '../../shared/errors.ts';
-import { shellQuote } from '../shell-quote.ts';
+import { quoteWord } from '../shell-quote.ts';
 import type { ConnectionFiles } from './connection-files.ts';
 import { hostKeyError } from './host-keys.ts';
 import type { SshTarget } from './ssh-target.ts';
@@ -64,7 +64,7 @@ function tryCommand({ host, port, user, identityFile, proxyJump }: SshTarget): s
     ...(port === undefined ? [] : ['-p', String(port)]),
   ];
   const words = ['ssh', ...options, user === undefined ? host : `${user}@${host}`];
-  return words.map((word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : shellQuote(word))).join(' ');
+  return words.map(quoteWord).join(' ');
 }
 
 function reasonOf(said: string): string {

@@ -1,10 +1,10 @@
-import { existsSync, linkSync, mkdirSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { existsSync, linkSync, mkdirSync, rmSync, statSync } from 'node:fs';
 import { connect } from 'node:net';
 import { writeFileAtomic } from '../../shared/atomic-file.ts';
 import type { Clock } from '../../shared/clock.ts';
 import { hasErrno } from '../../shared/errors.ts';
-import { isObject } from '../../shared/is-object.ts';
-import { identifyProcess, isAlive, signalProcess, type ProcessIdentity } from '../../shared/process-identity.ts';
+import { readJsonFile } from '../../shared/parse-json.ts';
+import { identifyProcess, isAlive, isProcessIdentity, signalProcess, type ProcessIdentity } from '../../shared/process-identity.ts';
 import { randomHex } from '../../shared/random-hex.ts';
 import type { ConnectionFiles, Lane } from './connection-files.ts';
 import { prepareKnownHosts } from './host-keys.ts';
@@ -137,18 +137,8 @@ export class SshMaster {
   }
 
   #readHolder(): ProcessIdentity | undefined {
-    let value: unknown;
-    try {
-      value = JSON.parse(readFileSync(`${this.control}.pid`, 'utf8'));
-    } catch {
-      // Not there, or there is none yet.
-      return undefined;
-    }
-    if (!isObject(value)) return undefined;
-    const { pid, startTicks, bootId } = value;
-    return typeof pid === 'number' && typeof startTicks === 'number' && typeof bootId === 'string'
-      ? { pid, startTicks, bootId }
-      : undefined;
+    const value = readJsonFile(`${this.control}.pid`)?.value;
+    return isProcessIdentity(value) ? value : undefined;
   }
 }
 

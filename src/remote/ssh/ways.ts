@@ -1,7 +1,8 @@
-import { existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, mkdirSync, rmSync } from 'node:fs';
 import { writeFileAtomic } from '../../shared/atomic-file.ts';
 import type { CancelTimer, Clock } from '../../shared/clock.ts';
 import { isObject } from '../../shared/is-object.ts';
+import { readJsonFile } from '../../shared/parse-json.ts';
 import type { WayFiles } from './connection-files.ts';
 import { connectError } from './ssh-errors.ts';
 import type { SshMachine } from './ssh-machine.ts';
@@ -137,13 +138,7 @@ export class SshWays {
 
   /** Undefined when there never were any, or they were closed. */
   #read(): WaysRecord | undefined {
-    let value: unknown;
-    try {
-      value = JSON.parse(readFileSync(this.#files.record, 'utf8'));
-    } catch {
-      // Not there.
-      return undefined;
-    }
+    const value = readJsonFile(this.#files.record)?.value;
     if (!isObject(value) || !Array.isArray(value['ways']) || typeof value['addedTo'] !== 'string') return undefined;
     return { ways: value['ways'].filter(isWay), addedTo: value['addedTo'] };
   }

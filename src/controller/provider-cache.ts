@@ -1,1 +1,0 @@
-export { createPlaces as createProviderCache, type Places as ProviderCache } from '../provision/places.ts';
