@@ -79,7 +79,17 @@ const readyIds = ({ replicas }: ServiceView): readonly number[] =>
 /** Everything that befalls the hosts, one after the other; at the end there are as many replicas as before. */
 async function befall(scene: Scene, service: ServiceView): Promise<void> {
   const { svc, aws, desk } = scene;
-  const far = inRegion(service, 'us-west-2');
+  const [far, cut, dead] = [inRegion(service, 'us-west-2'), inRegion(service, 'us-east-2'), inRegion(service, 'us-east-1')];
+  const halved = await underLoad('one without power, another one cut off for a minute', scene, async () => {
+    await instanceOf(scene, dead).host.kill();
+    const { host } = instanceOf(scene, cut);
+    await host.cut();
+    await pass(60_000);
+    await host.heal();
+    await answersFrom(scene, cut.id);
+  });
+  expect(Object.keys(halved.outcomes)).toEqual(['200']);
+
   const paused = await underLoad('one paused for 20 s', scene, async () => {
     const { host } = instanceOf(scene, far);
     await host.pause();
@@ -89,17 +99,8 @@ async function befall(scene: Scene, service: ServiceView): Promise<void> {
   });
   expect(Object.keys(paused.outcomes)).toEqual(['200']);
 
-  const [cut, dead] = [inRegion(service, 'us-east-2'), inRegion(service, 'us-east-1')];
-  const halved = await underLoad('one without power, another one cut off for a minute', scene, async () => {
-    await instanceOf(scene, dead).host.kill();
-    const { host } = instanceOf(scene, cut);
-    await host.cut();
-    await pass(60_000);
-    await host.heal();
-    await answersFrom(scene, cut.id);
-    await answersFrom(scene, 5);
-  });
-  expect(Object.keys(halved.outcomes)).toEqual(['200']);
+  const replaced = await underLoad('the one without power replaced', scene, () => answersFrom(scene, 5));
+  expect(Object.keys(replaced.outcomes)).toEqual(['200']);
   const before = readyIds(await svc.ready('web', 4, 120_000));
   expect(before).toEqual([...readyIds(service).filter((id) => id !== dead.id), 5]);
 
