@@ -175,9 +175,12 @@ unpack() {
   said=$(tar -xpof "$1" -C "$2" 2>&1) || fail_with 6 "$said"
 }
 
-# Into a folder that may have something already.
+# Into a folder that may have something already. A link there may lead to where a folder really is: GNU's tar can leave it.
+keep_links=
+if tar --help 2>/dev/null | grep -q -- --keep-directory-symlink; then keep_links=--keep-directory-symlink; fi
+
 copy() {
-  said=$({ (cd "$1" && tar -cf - .) | (cd "$2" && tar -xpof -); } 2>&1) || fail_with 6 "$said"
+  said=$({ (cd "$1" && tar -cf - .) | (cd "$2" && tar -xpof - $keep_links); } 2>&1) || fail_with 6 "$said"
 }
 
 # ----
@@ -229,6 +232,8 @@ umask 022
 parent=${target%/*}
 mkdir -p "${parent:-/}" 2>/dev/null || fail 6 "The folder of $target cannot be made."
 if [ "$merge" = merge ] && [ -d "$stage" ]; then
+  # One that is there stays as it is: it may be somebody's home.
+  mode=$(stat -c %a "$target/." 2>/dev/null) && chmod "$mode" "$stage" && touch -r "$target" "$stage"
   mkdir -p "$target" 2>/dev/null || fail 6 "$target cannot be made."
   # Folders that an earlier tree closed are opened to be filled; they get their modes again.
   (

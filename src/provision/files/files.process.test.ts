@@ -1,5 +1,17 @@
 import { execFileSync } from 'node:child_process';
-import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { dirname, join } from 'node:path';
 import { getuid } from 'node:process';
 import fc from 'fast-check';
@@ -155,9 +167,14 @@ test('what is no more in the tree goes, unless it is merged into what is there',
     await fetch();
     expect(readTree(target)).toEqual(readTree(source));
     writeFileSync(join(target, 'written by the program'), 'w');
+    chmodSync(target, 0o711);
+    renameSync(join(target, 'stays'), join(target, 'elsewhere'));
+    symlinkSync('elsewhere', join(target, 'stays'));
     await publish();
     await fetch({ merge: true });
     expect(existsSync(join(target, 'written by the program'))).toBe(true);
+    expect(statSync(target).mode & 0o777).toBe(0o711);
+    expect(lstatSync(join(target, 'stays')).isSymbolicLink()).toBe(true);
   });
 });
 

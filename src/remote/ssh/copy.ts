@@ -16,12 +16,23 @@ mkdir -p -- "$1"`;
 const prepareFile = `mkdir -p -- "$2"
 [ -L "$1" ] || [ ! -d "$1" ] || rm -rf -- "$1"`;
 
+/** Where others have something a folder is filled: it may be a link to one, and nothing of theirs goes. */
+const joinFolder = `[ -d "$1" ] || mkdir -p -- "$1"`;
+
+const joinFile = `[ ! -d "$1" ] || { echo "$1 is a folder there" >&2; exit 1; }
+mkdir -p -- "$2"`;
+
+function preparation(isFolder: boolean, keepExtra: boolean): string {
+  if (keepExtra) return isFolder ? joinFolder : joinFile;
+  return isFolder ? prepareFolder : prepareFile;
+}
+
 /** Makes `remoteDir` equal to `localDir`, a folder or a file, over the connection for copies: by rsync where both sides have it, else by tar. */
 export async function copyToMachine(machine: SshMachine, localDir: string, remoteDir: string, options: CopyToOptions): Promise<void> {
   const { signal } = options;
   signal?.throwIfAborted();
   const isFolder = (await lstat(localDir)).isDirectory();
-  const argv = ['sh', '-c', isFolder ? prepareFolder : prepareFile, 'sh', remoteDir, dirname(remoteDir)];
+  const argv = ['sh', '-c', preparation(isFolder, options.keepExtra === true), 'sh', remoteDir, dirname(remoteDir)];
   const { exitCode, stderr } = await runCaptured(machine, { argv, signal, isRepeatable: true, lane: 'c' });
   if (exitCode !== 0) throw workError(machine.target, `The folder ${remoteDir} could not be made`, stderr);
   if (machine.hasRsync !== false) {

@@ -1,4 +1,5 @@
 import { spawn } from 'node:child_process';
+import { readdir } from 'node:fs/promises';
 import { hasErrno } from '../../shared/errors.ts';
 import type { CopyToOptions } from '../remote.ts';
 import { lostError } from './ssh-errors.ts';
@@ -33,22 +34,26 @@ export async function rsyncTo(
   { isFolder, keepExtra, signal }: RsyncOptions,
 ): Promise<boolean> {
   const slash = isFolder ? '/' : '';
+  const names = isFolder && keepExtra === true ? await namesIn(from) : Buffer.alloc(0);
+  if (names.length === 0 && isFolder && keepExtra === true) return true;
   const { exitCode, said } = await machine.withCopyControl((control) => {
     const args = [
       // Neither owners nor devices: they are not the copy's.
       '-rlpt',
       // Times are compared to the nanosecond: a change within the same second counts.
       '--modify-window=-1',
-      '--force',
       '--protect-args',
       `--timeout=${silenceS}`,
+      // Without the latter two a folder there gives way to a file, and a link to a folder to a folder. The folder itself, which is then not among
+      // the names, stays as it is: it may be somebody's home.
+      ...(keepExtra !== true ? ['--force'] : ['--keep-dirlinks', ...(isFolder ? ['--from0', '--files-from=-', '--recursive'] : [])]),
       ...(isFolder && keepExtra !== true ? ['--delete'] : []),
       `--rsh=${['ssh', ...clientOptions(control)].map(rshWord).join(' ')}`,
       '--',
       `${from}${slash}`,
       `machine:${to}${slash}`,
     ];
-    return runRsync(args, signal);
+    return runRsync(args, names, signal);
   }, signal);
   if (exitCode === undefined) return false;
   if (success.includes(exitCode)) return true;
@@ -63,9 +68,16 @@ export async function rsyncTo(
   throw workError(machine.target, `Files could not be copied to ${to}`, said);
 }
 
+/** What is directly in a folder, each name ended by a NUL. */
+async function namesIn(folder: string): Promise<Buffer> {
+  const names = await readdir(folder, { encoding: 'buffer' });
+  return Buffer.concat(names.flatMap((name) => [name, Buffer.from([0])]));
+}
+
 /** The exit code is undefined when there is no rsync here. */
 function runRsync(
   args: readonly string[],
+  input: Buffer,
   signal: AbortSignal | undefined,
 ): Promise<{ readonly exitCode: number | undefined; readonly said: string }> {
   return new Promise((resolve, reject) => {
@@ -73,8 +85,11 @@ function runRsync(
     const child = spawn('rsync', args, {
       env: { ...sshEnvironment(false), LC_ALL: 'C' },
       detached: true,
-      stdio: ['ignore', 'ignore', 'pipe'],
+      stdio: ['pipe', 'ignore', 'pipe'],
     });
+    // It may end before it has read them.
+    child.stdin.on('error', () => undefined);
+    child.stdin.end(input);
     let said = '';
     child.stderr.on('data', (chunk: Buffer) => {
       if (said.length < maxSaid) said += chunk.toString('utf8');

@@ -57,11 +57,15 @@ export function planCopy(
   remote: ReadonlyMap<string, TreeEntry | undefined>,
   keepExtra: boolean,
 ): { readonly send: readonly string[]; readonly remove: readonly string[] } {
-  const send = [...local].filter(([path, entry]) => !isSame(entry, remote.get(path))).map(([path]) => path);
+  // Where others have something the folder itself stays as it is, and a link may lead to where the folder really is.
+  const isTheirs = (path: string, { kind }: TreeEntry): boolean =>
+    keepExtra && kind === 'd' && (path === '' || remote.get(path)?.kind === 'l');
+  const send = [...local].filter(([path, entry]) => !isSame(entry, remote.get(path)) && !isTheirs(path, entry)).map(([path]) => path);
   const remove = [...remote]
     .filter(([path, entry]) => {
       const wanted = local.get(path);
-      return wanted === undefined ? !keepExtra : wanted.kind !== entry?.kind;
+      if (wanted === undefined) return !keepExtra;
+      return wanted.kind !== entry?.kind && !(keepExtra && (entry?.kind === 'd' || isTheirs(path, wanted)));
     })
     .map(([path]) => path);
   return { send, remove };
