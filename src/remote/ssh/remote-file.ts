@@ -25,8 +25,13 @@ cat > "$2" && [ "$(wc -c < "$2")" -eq "$4" ] && chmod "$3" "$2" && mv -f -- "$2"
 export async function readRemoteFile(machine: SshMachine, path: string): Promise<string | undefined> {
   const result = await runCaptured(machine, { argv: ['sh', '-c', readScript, 'sh', path], isRepeatable: true, maxBytes: maxFileBytes });
   if (result.exitCode === 0) return result.stdout;
-  if (result.exitCode === notThere && !result.stderr.includes('ermission denied')) return undefined;
+  if (isAbsent(result)) return undefined;
   throw workError(machine.target, `The file ${path} could not be read`, result.stderr);
+}
+
+/** Whether a file could not be read as it was not there; one that is made at that moment is not there when it is opened, and is a moment later. Pure. */
+export function isAbsent({ exitCode, stderr }: { readonly exitCode: number; readonly stderr: string }): boolean {
+  return !stderr.includes('ermission denied') && (exitCode === notThere || /No such file/.test(stderr));
 }
 
 /** Puts a file in place in one step, with the folders above it. */
