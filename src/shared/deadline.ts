@@ -1,6 +1,26 @@
 import type { Clock } from './clock.ts';
 
 /**
+ * The result of work that is handed a promise that settles after so long, ms: what has not answered by then the work leaves out, rather than fail
+ * as a whole. Throws the signal's reason when that has aborted.
+ */
+export async function withLateness<Result>(
+  clock: Clock,
+  ms: number,
+  work: (late: Promise<undefined>) => Promise<Result>,
+  signal?: AbortSignal,
+): Promise<Result> {
+  const over = new AbortController();
+  const late = clock.sleep(ms, signal === undefined ? over.signal : AbortSignal.any([signal, over.signal])).then(() => undefined);
+  try {
+    return await work(late);
+  } finally {
+    over.abort();
+    signal?.throwIfAborted();
+  }
+}
+
+/**
  * The result of work that may take so long, ms. When it takes longer, its signal aborts and the error of `tooLong` is thrown at once, whether
  * the work heeds its signal or not.
  */

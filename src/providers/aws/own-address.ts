@@ -1,6 +1,7 @@
 import { connect } from 'node:net';
 import { isAddressRange } from '../../shared/address-range.ts';
 import type { Clock } from '../../shared/clock.ts';
+import { withDeadline } from '../../shared/deadline.ts';
 import { envVar } from '../../shared/env.ts';
 import { messageOf, SvcError } from '../../shared/errors.ts';
 import { Remembered } from './remembered.ts';
@@ -9,6 +10,8 @@ import { Remembered } from './remembered.ts';
 const askedHost = 'https://checkip.amazonaws.com';
 
 const timeoutMs = 5_000;
+const tooLong = (): Error => new Error(`no answer within ${timeoutMs / 1_000} s`);
+
 /** A laptop that moves finds out within this time, ms. */
 const rememberedMs = 600_000;
 
@@ -29,22 +32,21 @@ export class OwnAddress {
   find(signal: AbortSignal | undefined): Promise<string> {
     const endpoint = envVar('AWS_ENDPOINT_URL_EC2') ?? envVar('AWS_ENDPOINT_URL');
     return this.#known.get(endpoint ?? '', async () => {
-      const timeout = new AbortController();
-      const cancel = this.#clock.after(timeoutMs, () => timeout.abort(new Error('no answer within 5 s')));
-      const either = signal === undefined ? timeout.signal : AbortSignal.any([signal, timeout.signal]);
       try {
-        return endpoint === undefined ? await askAws(either) : await addressTowards(new URL(endpoint), either);
+        return await withDeadline(this.#clock, timeoutMs, (inner) => askFor(endpoint, inner), tooLong, signal);
       } catch (error) {
         signal?.throwIfAborted();
         throw new SvcError('SVC_PLACE_FAILED', `The address under which AWS sees this machine could not be found: ${messageOf(error)}`, {
           hint: 'Give it as aws.ssh_from in config.yaml.',
           cause: error,
         });
-      } finally {
-        cancel();
       }
     });
   }
+}
+
+function askFor(endpoint: string | undefined, signal: AbortSignal): Promise<string> {
+  return endpoint === undefined ? askAws(signal) : addressTowards(new URL(endpoint), signal);
 }
 
 async function askAws(signal: AbortSignal): Promise<string> {

@@ -1,6 +1,7 @@
 import { describeGpus } from '../../domain/gpus.ts';
 import { isolationNames, outboundNames } from '../../remote/isolation/kinds.ts';
 import type { Clock } from '../../shared/clock.ts';
+import { withLateness } from '../../shared/deadline.ts';
 import { SvcError } from '../../shared/errors.ts';
 import type { ProviderCheck } from '../provider.ts';
 import { reasonOf, type Host, type HostState } from './host.ts';
@@ -39,11 +40,8 @@ export async function checkHosts({ hosts, file, ownFile, hasMachines, isolation,
     const remedy = `To use hosts of your own, list them in ${ownFile}: docs/clouds/ssh.md`;
     return { enabled: false, summary: 'no pools of hosts', remedies: [remedy], details: [], sharedPorts: undefined };
   }
-  const over = new AbortController();
-  const late = clock.sleep(checkMs, signal === undefined ? over.signal : AbortSignal.any([signal, over.signal]));
-  const findings = await Promise.all(hosts.map((host) => findOut(host, isolation, late)));
-  over.abort();
-  signal?.throwIfAborted();
+  const look = (late: Promise<undefined>) => Promise.all(hosts.map((host) => findOut(host, isolation, late)));
+  const findings = await withLateness(clock, checkMs, look, signal);
   const usable = findings.filter(({ isUsable }) => isUsable).length;
   const pools = new Set(hosts.map(({ pool }) => pool)).size;
   const counted = `${usable} of ${hosts.length} host${hosts.length === 1 ? '' : 's'} in ${pools} pool${pools === 1 ? '' : 's'} can be used`;
@@ -57,15 +55,14 @@ export async function checkHosts({ hosts, file, ownFile, hasMachines, isolation,
   };
 }
 
-async function findOut(host: Host, isolation: SshCheck['isolation'], late: Promise<void>): Promise<HostFinding> {
-  const tooLate = late.then(() => undefined);
+async function findOut(host: Host, isolation: SshCheck['isolation'], late: Promise<undefined>): Promise<HostFinding> {
   try {
-    const state = await Promise.race([host.look(), tooLate]);
+    const state = await Promise.race([host.look(), late]);
     if (state === undefined) return { isUsable: false, text: `no answer within ${checkMs / 1_000} s yet`, remedies: [] };
     const unfit = whyUnfit(state.facts);
     const text = describeHost(state);
     if (unfit !== undefined) return { isUsable: false, text: `${unfit.why} (${text})`, remedies: [`${host.name}: ${unfit.remedy}`] };
-    const found = await Promise.race([isolation(host, state), tooLate]);
+    const found = await Promise.race([isolation(host, state), late]);
     if (found === undefined) return { isUsable: true, text: `${text}; isolation: not tried yet`, remedies: [] };
     const refused = found.refused.map(([name, why]) => `; not ${name}: ${why}`).join('');
     return {

@@ -1,6 +1,7 @@
 import type { Resources } from '../../domain/task.ts';
 import type { Remote } from '../../remote/remote.ts';
 import { effectiveConfig } from '../../remote/ssh/effective-config.ts';
+import { withLateness } from '../../shared/deadline.ts';
 import { SvcError, messageOf } from '../../shared/errors.ts';
 import { hasTags } from '../has-tags.ts';
 import { PlaceRefusal } from '../place-refusal.ts';
@@ -95,12 +96,9 @@ export class SshProvider implements Provider {
     signal?.throwIfAborted();
     const { clock } = this.#context;
     const pools = await this.#hosts.pools();
-    const over = new AbortController();
-    const late = clock.sleep(offersMs, signal === undefined ? over.signal : AbortSignal.any([signal, over.signal]));
     const asked = (await this.#hosts.inPools()).filter(({ pool }) => resources.region === undefined || resources.region === pool);
-    const states = await Promise.all(asked.map((host) => offeringState(host, late)));
-    over.abort();
-    signal?.throwIfAborted();
+    const ask = (late: Promise<undefined>) => Promise.all(asked.map((host) => offeringState(host, late)));
+    const states = await withLateness(clock, offersMs, ask, signal);
     const hosts = asked.map((host, index): OfferingHost => {
       return { pool: host.pool, host: host.host.host, hourlyUsd: host.host.hourlyUsd, state: states[index] ?? { why: 'it was not asked' } };
     });
@@ -251,7 +249,7 @@ export class SshProvider implements Provider {
   }
 }
 
-async function offeringState(host: Host, late: Promise<void>): Promise<OfferingHost['state']> {
+async function offeringState(host: Host, late: Promise<undefined>): Promise<OfferingHost['state']> {
   try {
     const state = await Promise.race([host.look(), late]);
     return state ?? { why: `it has not answered within ${offersMs / 1_000} s` };

@@ -4,7 +4,7 @@ import type { HomePaths } from '../../shared/paths.ts';
 import type { ReplicaAddress } from '../../shared/replica-address.ts';
 import type { CopyToOptions, ExecOptions, ExecResult, Remote, RemoteCallOptions } from '../remote.ts';
 import { runCaptured } from './captured.ts';
-import { connectionFiles, wayFiles } from './connection-files.ts';
+import { wayFiles } from './connection-files.ts';
 import { copyToMachine } from './copy.ts';
 import { directHost, isOpen } from './direct-address.ts';
 import { followRemoteFile } from './follow.ts';
@@ -165,9 +165,4 @@ export class SshRemote implements Remote {
 /** Ends all connections to a target, those of other processes with them: for a controller that ends for good. */
 export async function endSshConnections(target: SshTarget, paths: HomePaths, clock: Clock): Promise<void> {
   await sshMachine(target, paths, clock).end();
-}
-
-/** The file with the host key that a target has shown, for messages and for forgetting it. */
-export function knownHostsFile(target: SshTarget, paths: HomePaths): string {
-  return connectionFiles(paths, target).knownHosts;
 }

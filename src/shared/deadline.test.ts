@@ -1,0 +1,40 @@
+import { expect, test } from 'vitest';
+import { FakeClock } from '../../test/support/fake-clock.ts';
+import { withDeadline, withLateness } from './deadline.ts';
+
+const never = new Promise<never>(() => undefined);
+const tooLong = (): Error => new Error('too long');
+
+test('work that heeds no signal is given up when its time is over', async () => {
+  const clock = new FakeClock();
+  let inner: AbortSignal | undefined;
+  const result = withDeadline(clock, 1_000, (signal) => ((inner = signal), never), tooLong).catch(String);
+  await clock.advance(999);
+  expect(inner?.aborted).toBe(false);
+  await clock.advance(1);
+  expect(await result).toBe('Error: too long');
+  expect(inner?.aborted).toBe(true);
+});
+
+test('an abort from outside ends the work with its own reason', async () => {
+  const stop = new AbortController();
+  const result = withDeadline(new FakeClock(), 1_000, () => never, tooLong, stop.signal);
+  stop.abort(new Error('stopped'));
+  await expect(result).rejects.toThrow('stopped');
+});
+
+test('what is late is left out, and what answered is kept', async () => {
+  const clock = new FakeClock();
+  const result = withLateness(clock, 1_000, (late) =>
+    Promise.all([Promise.resolve('soon'), never].map((answer) => Promise.race([answer, late]))),
+  );
+  await clock.advance(1_000);
+  expect(await result).toEqual(['soon', undefined]);
+});
+
+test('who is interrupted does not get half an answer', async () => {
+  const stop = new AbortController();
+  const result = withLateness(new FakeClock(), 1_000, (late) => late, stop.signal);
+  stop.abort(new Error('stopped'));
+  await expect(result).rejects.toThrow('stopped');
+});
