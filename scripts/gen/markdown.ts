@@ -1,5 +1,5 @@
 /** The first line of a generated page. */
-export const generatedNote = '<!-- Written by `npm run gen`. Change the source it names, not this page. -->';
+const generatedNote = '<!-- Written by `npm run gen`. Change the source it names, not this page. -->';
 
 const line = (cells: readonly string[]): string => `| ${cells.map(escapeCell).join(' | ')} |`;
 

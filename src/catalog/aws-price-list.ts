@@ -8,7 +8,7 @@ import { TableBuilder, type PriceRow } from './table-builder.ts';
 import { openText, readText, type FetchOptions } from './text-source.ts';
 
 /** Where AWS publishes its prices, for everybody and without credentials. */
-export const awsPriceListUrl = 'https://pricing.us-east-1.amazonaws.com';
+const awsPriceListUrl = 'https://pricing.us-east-1.amazonaws.com';
 const regionIndex = '/offers/v1.0/aws/AmazonEC2/current/region_index.json';
 
 /** Regions of the commercial partition; China and the government's are sold apart, and local zones are no regions. */

@@ -45,11 +45,6 @@ export function regionsOf(table: PriceTable): readonly string[] {
   return [...new Set(table.types.flatMap(({ regions }) => regions.map(({ region }) => region)))].toSorted();
 }
 
-/** The machine type of that name. */
-export function findInstanceType(table: PriceTable, name: string): InstanceType | undefined {
-  return table.types.find((type) => type.name === name);
-}
-
 /** How many prices a table has: one for each region and each zone of a type. */
 export function countPrices(table: PriceTable): number {
   return table.types.reduce((sum, { regions }) => sum + regions.reduce((inner, { zones }) => inner + 1 + zones.length, 0), 0);

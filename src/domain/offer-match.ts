@@ -56,7 +56,7 @@ export function countReasons(resources: Resources, offer: MatchableOffer): numbe
 /** vCPUs that a rented machine has at least when a file does not say how large it is to be: what SkyPilot takes. */
 export const defaultCpus: Amount = { value: 8, atLeast: true };
 /** GB for each wanted vCPU of a rented machine when no memory is asked for: the leanest ratio that clouds sell as a normal machine. */
-export const defaultGbPerCpu = 2;
+const defaultGbPerCpu = 2;
 
 /**
  * Resources for a rented machine with what files usually leave out: 8+ vCPUs where nothing tells the size (neither vCPUs, memory, accelerators nor
@@ -71,7 +71,7 @@ export function withDefaultSize(resources: Resources): Resources {
 }
 
 /** An amount as users write it: `4` or `4+`. */
-export function amountText({ value, atLeast }: Amount): string {
+function amountText({ value, atLeast }: Amount): string {
   return `${value}${atLeast ? '+' : ''}`;
 }
 

@@ -21,7 +21,7 @@ export interface MachineDeps {
 }
 
 /** Endpoints' ports: the controller gives them out from the first on, and opens no others to the world. */
-export const endpointPorts: readonly number[] = Array.from({ length: 20 }, (_, index) => 30_001 + index);
+const endpointPorts: readonly number[] = Array.from({ length: 20 }, (_, index) => 30_001 + index);
 
 /** A machine of a controller that runs. */
 export interface ControllerMachine {

@@ -28,7 +28,7 @@ export interface InstallDeps {
 }
 
 /** Where a controller's files are on its machine. */
-export function controllerDir(remote: Remote): string {
+function controllerDir(remote: Remote): string {
   return posix.join(remote.baseDir, 'controller');
 }
 

@@ -26,7 +26,7 @@ export interface Bootstrap {
 }
 
 /** The working directory of a task on its machine. */
-export function remoteWorkdir(remote: Remote): string {
+function remoteWorkdir(remote: Remote): string {
   return posix.join(remote.baseDir, 'workdir');
 }
 

@@ -19,7 +19,7 @@ export const programEntries = [
 export type ProgramEntry = (typeof programEntries)[number];
 
 /** Folder of a bundle in which its code lies. */
-export const bundledFolder = 'src/bundle';
+const bundledFolder = 'src/bundle';
 
 /** Where an entry is below the folder of the program, in a checkout or in a bundle. */
 export function entryPath(entry: ProgramEntry, inBundle: boolean): string {

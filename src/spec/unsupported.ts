@@ -26,7 +26,7 @@ export interface DeployAbilities {
 }
 
 /** What this version can do beyond the plain case. */
-export const currentAbilities: DeployAbilities = { can: new Set(['tls', 'target_qps_per_accelerator', 'balancer_threads']) };
+const currentAbilities: DeployAbilities = { can: new Set(['tls', 'target_qps_per_accelerator', 'balancer_threads']) };
 
 /** Something a file asks for that cannot be done yet. */
 export interface UnsupportedFeature {

@@ -41,7 +41,7 @@ export function processesOf(home: string): readonly OwnedProcess[] {
 }
 
 /** What is left of a home that should have nothing running any more: processes, mounts, sockets, one line each. */
-export function leaksOf(home: string): readonly string[] {
+function leaksOf(home: string): readonly string[] {
   const { runtimeDir } = homePaths(home, process.getuid?.() ?? 0);
   const mentions = (line: string): boolean => line.includes(home) || line.includes(runtimeDir);
   const lines = (file: string): readonly string[] => readFileSync(file, 'utf8').split('\n').filter(mentions);

@@ -46,11 +46,6 @@ class Tally {
   }
 }
 
-/** The latency that `share` (0 to 1) of the complete replies did not exceed, ms. */
-export function percentile({ latencies }: LoadResult, share: number): number {
-  return latencies[Math.min(latencies.length - 1, Math.floor(latencies.length * share))] ?? Number.NaN;
-}
-
 /** How many requests had which outcome: a status, an error before the first byte, or an error after it. */
 export function outcomes({ statuses, failedBefore, failedAfter }: LoadResult): Readonly<Record<string, number>> {
   return { ...statuses, ...renamed(failedBefore, 'before the first byte'), ...renamed(failedAfter, 'after it') };

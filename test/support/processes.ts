@@ -2,7 +2,7 @@ import { globSync, readFileSync } from 'node:fs';
 import { processesOf, type OwnedProcess } from './leaks.ts';
 
 /** Processes of a home whose command line matches, oldest first. */
-export function findProcesses(home: string, command: RegExp): readonly OwnedProcess[] {
+function findProcesses(home: string, command: RegExp): readonly OwnedProcess[] {
   return processesOf(home)
     .filter((one) => command.test(one.command))
     .toSorted((a, b) => a.pid - b.pid);

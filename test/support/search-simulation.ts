@@ -25,7 +25,7 @@ export interface Market {
 }
 
 /** From running to ready: files, setup, and loading a model. */
-export const programMs = 240_000;
+const programMs = 240_000;
 /** From accepted to running. */
 const bootMs: readonly [number, number] = [40_000, 90_000];
 

@@ -1,10 +1,10 @@
 import type { ReplicaPolicy } from '../task.ts';
 
 /** How often the autoscaler decides, ms; delays are counted in these ticks (SkyServe's constant). */
-export const decisionIntervalMs = 20_000;
+const decisionIntervalMs = 20_000;
 
 /** How often it decides while no replica is wanted, ms: a first request should not wait (SkyServe's constant). */
-export const idleDecisionIntervalMs = 5_000;
+const idleDecisionIntervalMs = 5_000;
 
 /** What the autoscaler remembers between decisions. */
 export interface AutoscalerMemory {

@@ -114,7 +114,7 @@ export const controllerTrust = {
 export const rolePrefix = 'svc-controller-';
 
 /** Beyond that: a controller on AWS for which a role is made. */
-export const roleStatements: readonly PolicyStatement[] = [
+const roleStatements: readonly PolicyStatement[] = [
   {
     Sid: 'RoleOfTheController',
     Effect: 'Allow',

@@ -7,7 +7,7 @@ import { sharedTags } from './tags.ts';
 const policyName = 'svc';
 
 /** The name of an owner's role and of the instance profile that holds it. */
-export function controllerRoleName(owner: string): string {
+function controllerRoleName(owner: string): string {
   return `${rolePrefix}${fingerprint(owner)}`;
 }
 

@@ -5,7 +5,7 @@ import { identifyProcess, signalProcess, type ProcessIdentity } from '../../shar
 const readsAtOnce = 32;
 
 /** Every living process but this one whose environment, as it was when the program was started, has the given variable. */
-export async function processesWith(variable: string): Promise<readonly ProcessIdentity[]> {
+async function processesWith(variable: string): Promise<readonly ProcessIdentity[]> {
   const names = (await readdir('/proc')).filter((name) => /^\d+$/.test(name) && Number(name) !== process.pid);
   const found: ProcessIdentity[] = [];
   for (let first = 0; first < names.length; first += readsAtOnce) {

@@ -48,7 +48,7 @@ export const objectKeys = {
 } as const;
 
 /** Larger files are objects of their own, bytes. */
-export const largestPacked = 1_048_576;
+const largestPacked = 1_048_576;
 
 /** Whether a file is an object of its own rather than a member of a pack: a large one, and the only one of a tree that is a single file. */
 export function isBlob({ size, path }: { readonly size: number; readonly path: string }): boolean {

@@ -5,7 +5,7 @@ import { isBlob, objectKeys, type Manifest } from './manifest.ts';
 import { sha256Of } from './packs.ts';
 
 /** How long a signed address of an object is good, s: long enough for one fetch, and a new one is made for the next. */
-export const signedSeconds = 3_600;
+const signedSeconds = 3_600;
 
 /** What a machine has to do to have a published tree. */
 export function planFetch(store: ObjectStore, manifest: Manifest): FetchPlan {

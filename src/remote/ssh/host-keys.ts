@@ -46,6 +46,6 @@ function knownFingerprints({ knownHosts, alias }: ConnectionFiles): readonly str
 }
 
 /** Of a public key in base64. */
-export function fingerprintOf(key: string): string {
+function fingerprintOf(key: string): string {
   return `SHA256:${createHash('sha256').update(Buffer.from(key, 'base64')).digest('base64').replace(/=+$/, '')}`;
 }

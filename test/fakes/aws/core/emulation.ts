@@ -44,16 +44,6 @@ export const quickTiming: Timing = {
   noticeMs: 120_000,
 };
 
-/** About as long as AWS takes; for tests with virtual time. */
-export const realisticTiming: Timing = {
-  pendingMs: [5_000, 30_000],
-  stoppingMs: [10_000, 60_000],
-  shuttingDownMs: [10_000, 60_000],
-  terminatedShownMs: 3_600_000,
-  invisibleMs: { instance: [0, 5_000], group: [0, 3_000], key: [0, 2_000], tag: [0, 3_000], iam: [3_000, 12_000] },
-  noticeMs: 120_000,
-};
-
 /** A whole number of ms within a range. */
 export function pick(range: Range, random: Random): number {
   return Math.floor(range[0] + random() * (range[1] - range[0]));

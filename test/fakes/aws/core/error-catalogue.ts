@@ -10,7 +10,7 @@ interface CataloguedError {
  * What a test can let the emulator answer by code alone. Statuses and words follow https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html;
  * that a lack of capacity is an error of the server (5xx), which the SDK tries again by itself, is so at AWS too.
  */
-export const errorCatalogue: Readonly<Record<string, CataloguedError>> = {
+const errorCatalogue: Readonly<Record<string, CataloguedError>> = {
   AccessDenied: { status: 403, message: 'Access Denied' },
   AuthFailure: { status: 401, message: 'AWS was not able to validate the provided access credentials' },
   Blocked: {

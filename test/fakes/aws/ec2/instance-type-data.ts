@@ -6,7 +6,7 @@ function isTypeName(text: string): text is _InstanceType {
 }
 
 /** A type's name as the SDK has it; throws for what cannot be one. */
-export function typeName(text: string): _InstanceType {
+function typeName(text: string): _InstanceType {
   if (isTypeName(text)) return text;
   throw new Error(`${text} is no type of instance`);
 }
