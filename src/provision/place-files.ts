@@ -28,12 +28,13 @@ export async function placeFiles(remote: Remote, workdir: string, files: JobFile
   if (source === undefined) {
     await remote.exec(['mkdir', '-p', workdir], { signal });
   } else {
-    const place = { remote, target: workdir, shown: 'the working directory', keepExtra };
+    const place = { remote, target: workdir, shown: 'the working directory', keepExtra, isShared: false };
     await placeLocal(place, source, delivery, log, signal);
   }
   for (const mount of files.mounts) {
     const target = await targetPath(remote, workdir, mount.target, signal);
-    const place = { remote, target, shown: printable(mount.target), keepExtra: isOutsideWorkdir(mount.target) };
+    const isShared = isOutsideWorkdir(mount.target);
+    const place = { remote, target, shown: printable(mount.target), keepExtra: isShared, isShared };
     if (typeof mount.source !== 'string') await placeLocal(place, mount.source, delivery, log, signal);
     else await placeFetched(place, await delivery.fetchable(mount.source, signal), log, signal);
   }
@@ -46,6 +47,8 @@ interface Place {
   /** For people. */
   readonly shown: string;
   readonly keepExtra: boolean;
+  /** Somebody else's as well. */
+  readonly isShared: boolean;
 }
 
 async function placeLocal(
@@ -58,7 +61,7 @@ async function placeLocal(
   const plan = await delivery.publish(source, log, signal);
   if (plan !== undefined) return placeFetched(place, plan, log, signal);
   log(`Copying ${place.shown}`);
-  return place.remote.copyTo(source.path, place.target, { signal, keepExtra: place.keepExtra });
+  return place.remote.copyTo(source.path, place.target, { signal, keepExtra: place.keepExtra, isShared: place.isShared });
 }
 
 async function placeFetched(

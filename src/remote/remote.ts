@@ -46,6 +46,11 @@ export interface RemoteCallOptions {
 export interface CopyToOptions extends RemoteCallOptions {
   /** Files in `remoteDir` that are not in `localDir` stay. */
   readonly keepExtra?: boolean;
+  /**
+   * With `keepExtra`: the folder is somebody else's. Its own mode stays, a link to a folder is followed, and what is of another kind makes this fail
+   * instead of giving way.
+   */
+  readonly isShared?: boolean;
 }
 
 /** How a command is to be run. */

@@ -22,8 +22,8 @@ const joinFolder = `[ -d "$1" ] || mkdir -p -- "$1"`;
 const joinFile = `[ ! -d "$1" ] || { echo "$1 is a folder there" >&2; exit 1; }
 mkdir -p -- "$2"`;
 
-function preparation(isFolder: boolean, keepExtra: boolean): string {
-  if (keepExtra) return isFolder ? joinFolder : joinFile;
+function preparation(isFolder: boolean, isShared: boolean): string {
+  if (isShared) return isFolder ? joinFolder : joinFile;
   return isFolder ? prepareFolder : prepareFile;
 }
 
@@ -32,7 +32,7 @@ export async function copyToMachine(machine: SshMachine, localDir: string, remot
   const { signal } = options;
   signal?.throwIfAborted();
   const isFolder = (await lstat(localDir)).isDirectory();
-  const argv = ['sh', '-c', preparation(isFolder, options.keepExtra === true), 'sh', remoteDir, dirname(remoteDir)];
+  const argv = ['sh', '-c', preparation(isFolder, options.isShared === true), 'sh', remoteDir, dirname(remoteDir)];
   const { exitCode, stderr } = await runCaptured(machine, { argv, signal, isRepeatable: true, lane: 'c' });
   if (exitCode !== 0) throw workError(machine.target, `The folder ${remoteDir} could not be made`, stderr);
   if (machine.hasRsync !== false) {

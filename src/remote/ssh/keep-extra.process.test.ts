@@ -47,7 +47,7 @@ test.skipIf(whyNoSshHosts !== undefined).for(cases)(
         symlinkSync('theirs', link);
 
         for (let round = 0; round < 2; round += 1) {
-          await remote.copyTo(source, link, { keepExtra: true });
+          await remote.copyTo(source, link, { keepExtra: true, isShared: true });
           expect(lstatSync(link).isSymbolicLink()).toBe(true);
           expect(lstatSync(join(theirs, 'cache')).isSymbolicLink()).toBe(true);
           expect(statSync(theirs).mode & 0o777).toBe(0o711);
@@ -56,11 +56,11 @@ test.skipIf(whyNoSshHosts !== undefined).for(cases)(
           expect(readFileSync(join(theirs, 'page'), 'utf8')).toBe('page');
         }
         const notAFolder = expect.objectContaining({ code: 'SVC_PLACE_FAILED' });
-        await expect(remote.copyTo(join(source, 'page'), theirs, { keepExtra: true })).rejects.toEqual(notAFolder);
+        await expect(remote.copyTo(join(source, 'page'), theirs, { keepExtra: true, isShared: true })).rejects.toEqual(notAFolder);
         writeFileSync(join(dir, 'old-file'), '');
         mkdirSync(join(theirs, 'page2', 'full'), { recursive: true });
         writeFileSync(join(source, 'page2'), 'a file');
-        await expect(remote.copyTo(source, theirs, { keepExtra: true })).rejects.toEqual(notAFolder);
+        await expect(remote.copyTo(source, theirs, { keepExtra: true, isShared: true })).rejects.toEqual(notAFolder);
         expect([existsSync(join(theirs, 'big', 'old')), existsSync(join(theirs, 'page2', 'full'))]).toEqual([true, true]);
       } finally {
         await host.stop();

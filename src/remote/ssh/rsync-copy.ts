@@ -31,11 +31,11 @@ export async function rsyncTo(
   machine: SshMachine,
   from: string,
   to: string,
-  { isFolder, keepExtra, signal }: RsyncOptions,
+  { isFolder, keepExtra, isShared = false, signal }: RsyncOptions,
 ): Promise<boolean> {
   const slash = isFolder ? '/' : '';
-  const names = isFolder && keepExtra === true ? await namesIn(from) : Buffer.alloc(0);
-  if (names.length === 0 && isFolder && keepExtra === true) return true;
+  const names = isFolder && isShared ? await namesIn(from) : Buffer.alloc(0);
+  if (names.length === 0 && isFolder && isShared) return true;
   const { exitCode, said } = await machine.withCopyControl((control) => {
     const args = [
       // Neither owners nor devices: they are not the copy's.
@@ -46,7 +46,7 @@ export async function rsyncTo(
       `--timeout=${silenceS}`,
       // Without the latter two a folder there gives way to a file, and a link to a folder to a folder. The folder itself, which is then not among
       // the names, stays as it is: it may be somebody's home.
-      ...(keepExtra !== true ? ['--force'] : ['--keep-dirlinks', ...(isFolder ? ['--from0', '--files-from=-', '--recursive'] : [])]),
+      ...(!isShared ? ['--force'] : ['--keep-dirlinks', ...(isFolder ? ['--from0', '--files-from=-', '--recursive'] : [])]),
       ...(isFolder && keepExtra !== true ? ['--delete'] : []),
       `--rsh=${['ssh', ...clientOptions(control)].map(rshWord).join(' ')}`,
       '--',

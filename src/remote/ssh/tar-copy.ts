@@ -31,7 +31,12 @@ trap 'rm -f -- "$2"' EXIT
 cat > "$2" && [ "$(wc -c < "$2")" -eq "$4" ] && chmod "$3" "$2" && touch -d "@$5" "$2" && mv -f -- "$2" "$1"`;
 
 /** Makes a folder of the machine equal to one of ours with what every system has: its files are listed, and only what differs is sent, as a tar stream. */
-export async function copyFolderByTar(machine: SshMachine, from: string, to: string, { keepExtra, signal }: CopyToOptions): Promise<void> {
+export async function copyFolderByTar(
+  machine: SshMachine,
+  from: string,
+  to: string,
+  { keepExtra, isShared, signal }: CopyToOptions,
+): Promise<void> {
   const work = async (script: string, input?: Buffer | Readable): Promise<{ readonly bytes: Buffer; readonly exitCode: number }> => {
     const argv = ['sh', '-c', script, 'sh', to];
     const result = await runCaptured(machine, { argv, input, signal, lane: 'c', maxBytes: maxListingBytes });
@@ -43,7 +48,7 @@ export async function copyFolderByTar(machine: SshMachine, from: string, to: str
   const listed = await work(listScript);
   if (listed.exitCode !== 0 && keepExtra !== true) await work(clearScript);
   const remote = listed.exitCode === 0 ? parseRemoteTree(listed.bytes) : new Map<string, never>();
-  const { send, remove } = planCopy(local, remote, keepExtra === true);
+  const { send, remove } = planCopy(local, remote, { keepExtra: keepExtra === true, isShared: isShared === true });
   if (remove.length > 0) await work(removeScript, nameList(remove));
   const tar = spawn('tar', ['-c', '-f', '-', '--format=posix', '--no-recursion', '-C', from, '--null', '-T', '-'], {
     stdio: ['pipe', 'pipe', 'pipe'],

@@ -24,7 +24,10 @@ test('what is the same stays; what is new or differs in size, time, mode or targ
     ['link', link('b')],
     ['same link', link('a')],
   ]);
-  expect(planCopy(local, remote, false)).toEqual({ send: ['', 'new', 'size', 'time', 'mode', 'link'], remove: [] });
+  expect(planCopy(local, remote, { keepExtra: false, isShared: false })).toEqual({
+    send: ['', 'new', 'size', 'time', 'mode', 'link'],
+    remove: [],
+  });
 });
 
 test('what is not ours goes unless it is to be kept; what is of another kind goes in any case', () => {
@@ -34,8 +37,8 @@ test('what is not ours goes unless it is to be kept; what is of another kind goe
     ['a/b', file()],
     ['pipe', undefined],
   ]);
-  expect(planCopy(local, remote, false)).toEqual({ send: ['a'], remove: ['a', 'a/b', 'pipe'] });
-  expect(planCopy(local, remote, true)).toEqual({ send: ['a'], remove: ['a'] });
+  expect(planCopy(local, remote, { keepExtra: false, isShared: false })).toEqual({ send: ['a'], remove: ['a', 'a/b', 'pipe'] });
+  expect(planCopy(local, remote, { keepExtra: true, isShared: false })).toEqual({ send: ['a'], remove: ['a'] });
 });
 
 test('a listing is read whatever the names hold', () => {

@@ -55,17 +55,17 @@ export function parseRemoteTree(listing: Buffer): ReadonlyMap<string, TreeEntry 
 export function planCopy(
   local: Tree,
   remote: ReadonlyMap<string, TreeEntry | undefined>,
-  keepExtra: boolean,
+  { keepExtra, isShared }: { readonly keepExtra: boolean; readonly isShared: boolean },
 ): { readonly send: readonly string[]; readonly remove: readonly string[] } {
   // Where others have something the folder itself stays as it is, and a link may lead to where the folder really is.
   const isTheirs = (path: string, { kind }: TreeEntry): boolean =>
-    keepExtra && kind === 'd' && (path === '' || remote.get(path)?.kind === 'l');
+    isShared && kind === 'd' && (path === '' || remote.get(path)?.kind === 'l');
   const send = [...local].filter(([path, entry]) => !isSame(entry, remote.get(path)) && !isTheirs(path, entry)).map(([path]) => path);
   const remove = [...remote]
     .filter(([path, entry]) => {
       const wanted = local.get(path);
       if (wanted === undefined) return !keepExtra;
-      return wanted.kind !== entry?.kind && !(keepExtra && (entry?.kind === 'd' || isTheirs(path, wanted)));
+      return wanted.kind !== entry?.kind && !(isShared && (entry?.kind === 'd' || isTheirs(path, wanted)));
     })
     .map(([path]) => path);
   return { send, remove };
