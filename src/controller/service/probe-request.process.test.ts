@@ -1,5 +1,8 @@
+import { mkdtempSync, rmSync } from 'node:fs';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { createServer as createTcpServer, type Server } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { afterEach, expect, test } from 'vitest';
 import type { ReadinessProbe } from '../../domain/task.ts';
 import { systemClock } from '../../shared/clock.ts';
@@ -82,6 +85,26 @@ test('nobody listening, closing at once and silence are failures and not excepti
     passed: false,
     detail: `nothing listens on port ${free} yet (the program must listen on 0.0.0.0, not on 127.0.0.1 alone)`,
   });
+});
+
+test('a way to the machine that is broken says nothing about the program, and shows no socket of ours', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'svc-t-'));
+  const path = join(folder, 'way');
+  const probe = (kind: 'unix' | 'forward') =>
+    probeReplica({ kind, path, port: 8080 }, { readinessProbe: aProbe(), protocol: 'auto' }, systemClock, new AbortController().signal);
+  const cut = { passed: false, detail: "/ready could not be asked: there is no connection to the replica's machine" };
+  expect(await probe('unix')).toEqual(cut);
+  expect(await probe('forward')).toEqual(cut);
+  let answer = '';
+  const way = createTcpServer((socket) => void socket.on('error', () => undefined).end(answer));
+  servers.push(way);
+  await new Promise<void>((resolve) => {
+    way.listen(path, resolve);
+  });
+  expect(await probe('unix')).toEqual(cut);
+  answer = 'ERR ECONNREFUSED\n';
+  expect((await probe('unix')).detail).toContain('nothing listens on port 8080 yet');
+  rmSync(folder, { recursive: true });
 });
 
 test('an answer whose body never ends is ready all the same', async () => {

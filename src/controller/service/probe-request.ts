@@ -40,14 +40,18 @@ export async function probeReplica(
     return { passed: status === 200, detail: `${probe.path} answered ${status}` };
   } catch (error) {
     if (deadline.signal.aborted) return { passed: false, detail: `${probe.path} did not answer within ${probe.timeoutSeconds} s` };
-    const detail = describeFailure(probe.path, address.port, error);
+    const detail = describeFailure(probe.path, address, error);
     return { passed: false, detail: protocol === 'h2c' ? `${detail} (protocol: h2c expects HTTP/2 without TLS)` : detail };
   } finally {
     cancel();
   }
 }
 
-function describeFailure(path: string, port: number, error: unknown): string {
+function describeFailure(path: string, { kind, port }: ReplicaAddress, error: unknown): string {
+  // Of a way to a replica only what it answered is about the program; where it cannot be dialled itself, as of a host that is off, nothing is known of that.
+  if (error instanceof DialError && kind !== 'tcp' && (error.cause !== undefined || error.code === 'ECONNRESET')) {
+    return `${path} could not be asked: there is no connection to the replica's machine`;
+  }
   if (error instanceof DialError && error.code === 'ECONNREFUSED') {
     return `nothing listens on port ${port} yet (the program must listen on 0.0.0.0, not on 127.0.0.1 alone)`;
   }
