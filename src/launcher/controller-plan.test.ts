@@ -29,13 +29,14 @@ class KeyedProvider extends FakeProvider {
   }
 }
 
-function deps() {
+const usual = [
+  offer({ instanceType: 'tiny', cpus: 2, hourlyUsd: 0.05 }),
+  offer({}),
+  offer({ instanceType: 'big', cpus: 16, hourlyUsd: 0.9 }),
+];
+
+function deps(offers: readonly Offer[] = usual) {
   const clock = new FakeClock();
-  const offers = [
-    offer({ instanceType: 'tiny', cpus: 2, hourlyUsd: 0.05 }),
-    offer({}),
-    offer({ instanceType: 'big', cpus: 16, hourlyUsd: 0.9 }),
-  ];
   const place = new FakePlace(clock, seededRandom(1), offers);
   return {
     place,
@@ -78,4 +79,13 @@ test('one that exists adds nothing to the bill, and a changed configuration is s
   const plan = await planController(record, deps().deps);
   expect(plan).toMatchObject({ isNew: false, given: [], place: { instanceType: 'big' } });
   expect(plan?.note).toContain('holds for the next controller');
+});
+
+test('where no place has a machine for it, the message says that it is for the controller, and how to have it here', async () => {
+  const world = deps([offer({ instanceType: 'tiny', cpus: 2 })]);
+  await expect(planController(undefined, world.deps)).rejects.toMatchObject({
+    code: 'SVC_NO_PLACE',
+    message: expect.stringMatching(/^No enabled place has a machine for the controller.*\n  fake: /),
+    hint: expect.stringContaining('{infra: local}'),
+  });
 });

@@ -1,10 +1,10 @@
 import type { Config } from '../domain/config.ts';
 import { hoursPerMonth } from '../domain/placement/plan.ts';
 import type { ResourceAlternatives } from '../domain/task.ts';
-import { nothingOffered } from '../provision/offers.ts';
 import { planPlacement } from '../provision/placement-plan.ts';
 import type { Places } from '../provision/places.ts';
 import type { Clock } from '../shared/clock.ts';
+import { SvcError } from '../shared/errors.ts';
 import type { ControllerRecord } from './controller-record.ts';
 import { choosePlace } from './elsewhere.ts';
 
@@ -52,7 +52,7 @@ async function planNew(alternatives: ResourceAlternatives, { places, clock, sign
   const states = await places.states();
   const plan = await planPlacement({ alternatives, replicas: 1, places: states, clock, explain: false, signal });
   const chosen = plan.offers.find(({ verdict }) => verdict === 'chosen');
-  if (chosen === undefined) throw nothingOffered(alternatives, plan.notes);
+  if (chosen === undefined) throw noMachine(plan.notes);
   const { provider, region, zone, instanceType, hourlyUsd, monthlyUsd } = chosen;
   const given: string[] = [];
   for (const place of states) {
@@ -61,4 +61,12 @@ async function planNew(alternatives: ResourceAlternatives, { places, clock, sign
     if (credentials !== undefined) given.push(credentials.summary);
   }
   return { place: { provider, region, zone, instanceType }, hourlyUsd, monthlyUsd, isNew: true, given, note: null };
+}
+
+/** The user asked for a service, and hears of a machine that no file of theirs may name: which one has to be said. */
+function noMachine(reasons: readonly string[]): SvcError {
+  const lines = reasons.map((reason) => `  ${reason}`).join('\n');
+  return new SvcError('SVC_NO_PLACE', `No enabled place has a machine for the controller, which looks after services.\n${lines}`, {
+    hint: 'Say what it is to be in ~/.svc/config.yaml, for instance on this machine: serve: {controller: {resources: {infra: local}}}; docs/controller.md',
+  });
 }

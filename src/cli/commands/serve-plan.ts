@@ -16,11 +16,11 @@ export async function servePlan(args: PlanArgs, context: CommandContext): Promis
   const plan = await planService(task, args.all, context);
   const lines = renderPlan(plan, { all: args.all, width: ui.outWidth });
   // What was looked at explains why there is nothing to choose from.
-  if (args.all && !args.json) for (const line of lines) ui.print(line);
+  if (!args.all) await refuseEmpty(plan, task);
+  if (!args.json) for (const line of lines) ui.print(line);
   await refuseEmpty(plan, task);
   const controller = await connection.plan();
   if (args.json) ui.json({ ...plan, controller: controller ?? null });
-  else if (!args.all) for (const line of lines) ui.print(line);
   if (!args.json && controller !== undefined) for (const line of renderController(controller)) ui.print(ui.asTyped(line));
   if (!args.json && task.service?.replicaPolicy.minReplicas === 0) {
     ui.print('With min_replicas: 0 it costs nothing until a request comes; the plan is for the first replica.');
