@@ -139,6 +139,10 @@ test.for<[string, Partial<Resources>]>([
     'No machine of nimbus satisfies the resources: the nearest, large in west, has 8 vCPUs, 64+ wanted.',
     { cpus: { value: 64, atLeast: true }, memory: { value: 32, atLeast: true } },
   ],
+  [
+    'No machine of nimbus satisfies the resources: the nearest, large in west, costs 0.30 $/h, more than max_hourly_cost (0.01 $/h).',
+    { cpus: { value: 8, atLeast: true }, maxHourlyCost: 0.01 },
+  ],
 ])('says why there is nothing: %s', ([sentence, wanted]) => {
   expect(catalogOffers(table, someResources(wanted), { disks: noDiskPrices }).whyNone).toBe(sentence);
 });

@@ -51,13 +51,15 @@ function nearestOffer(
   resources: Resources,
   regions: readonly string[] | undefined,
 ): { readonly offer: MatchableOffer; readonly reasons: number } | undefined {
+  // What is too dear is nearer than what is another machine: the cheapest that has what is asked for shows what it takes.
+  const anyPrice = { ...resources, maxHourlyCost: undefined };
   let best: { readonly offer: MatchableOffer; readonly reasons: number } | undefined;
   for (const { name, regions: prices, ...machine } of types) {
     for (const { region, onDemandUsd, spotUsd } of prices) {
       if (regions !== undefined && !regions.includes(region)) continue;
       const hourlyUsd = resources.useSpot ? (spotUsd ?? onDemandUsd) : onDemandUsd;
       const offer = { ...machine, provider: cloud, region, zone: undefined, instanceType: name, spot: resources.useSpot, hourlyUsd };
-      const reasons = countReasons(resources, offer);
+      const reasons = countReasons(anyPrice, offer);
       const nearer = best === undefined || reasons < best.reasons || (reasons === best.reasons && priceOf(offer) < priceOf(best.offer));
       if (nearer) best = { offer, reasons };
     }

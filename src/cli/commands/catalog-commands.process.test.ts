@@ -89,6 +89,7 @@ test('offers as JSON say the same', async () => {
 
 test.for([
   [['offers', 'L44'], "No machine in the tables of prices is like that. Did you mean 'L4'?"],
+  [['offers', 'L4:3'], 'No machine in the tables of prices is like that.\n  Machines of'],
   [['offers', '--infra', 'lambda'], "There is no table of prices of 'lambda'."],
   [['offers', 'L4', '--gpus', 'L4'], 'GPUs are given twice'],
 ] as const)('nothing found is said with what to do: %j', async ([argv, message]) => {

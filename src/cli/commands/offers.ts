@@ -47,7 +47,11 @@ export async function offers(args: OffersArgs, context: CommandContext): Promise
   // These tell what they have only when they know what is wanted.
   const own = filtered ? await offersOfPlaces(withoutTable, resources, context) : [];
   const found = [...own, ...listed];
-  if (found.length === 0) throw nothingFound(resources.accelerator?.name, resources.cloud, tables.length);
+  if (found.length === 0) {
+    const { whyNoOffer } = await import('../../catalog/why-no-offer.ts');
+    const reasons = tables.map((table) => whyNoOffer(table, resources, {}));
+    throw nothingFound(resources.accelerator?.name, resources.cloud, reasons);
+  }
   const shown = new Set(found.map(({ cloud }) => cloud));
   const notes = tables
     .filter(({ cloud }) => shown.has(cloud))
@@ -109,14 +113,14 @@ async function offersOfPlaces(
   return found;
 }
 
-function nothingFound(accelerator: string | undefined, cloud: string | undefined, tables: number): SvcError {
-  if (cloud !== undefined && tables === 0) {
+function nothingFound(accelerator: string | undefined, cloud: string | undefined, reasons: readonly string[]): SvcError {
+  if (cloud !== undefined && reasons.length === 0) {
     return new SvcError('SVC_NO_PLACE', `There is no table of prices of '${cloud}'.`, {
       hint: `Run: svc catalog update ${cloud} --from URL|FOLDER`,
     });
   }
   const meant = accelerator === undefined ? undefined : suggestAccelerator(accelerator);
-  const suggestion = meant === undefined ? '' : ` Did you mean '${meant}'?`;
+  const suggestion = meant === undefined ? reasons.map((reason) => `\n  ${reason}`).join('') : ` Did you mean '${meant}'?`;
   return new SvcError('SVC_NO_PLACE', `No machine in the tables of prices is like that.${suggestion}`, {
     hint: 'Run: svc offers; it shows what there is',
   });
