@@ -86,7 +86,14 @@ test('a place that is not enabled says why, when it is named and when it is the 
   const places = [aDisabledPlace('aws', 'no credentials were found.'), ...statesOf(gives(anOffer()))];
   await expect(collect(wanting({ cloud: 'aws' }), places)).rejects.toThrow('aws: not enabled: no credentials were found.');
   await expect(collect(wanting(), places.slice(0, 1))).rejects.toThrow('aws: not enabled: no credentials were found.');
-  await expect(collect(wanting({ cloud: 'gcp' }), places)).rejects.toThrow('gcp: there is no such place (known: aws, stub).');
+  await expect(collect(wanting({ cloud: 'gcp' }), places)).rejects.toThrow('gcp: this version has no such place (it has aws, stub).');
+  await expect(collect(wanting({ cloud: 'awz' }), places)).rejects.toThrow("(it has aws, stub). Did you mean 'aws'?");
+});
+
+test('where nothing is found, places that could be enabled are named besides', async () => {
+  const places = [aDisabledPlace('aws', 'no credentials were found.'), ...statesOf(gives())];
+  await expect(collect(wanting(), places)).rejects.toThrow(/\n  stub: .*\n  aws: not enabled: no credentials were found\.$/);
+  await expect(collect(wanting({ cloud: 'stub' }), places)).rejects.not.toThrow(/aws/);
 });
 
 test('a place that fails or hangs is left out, and the others are used', async () => {

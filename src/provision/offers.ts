@@ -6,6 +6,7 @@ import { fallbackPlace } from '../providers/registry.ts';
 import type { Offer, OfferList, Provider } from '../providers/provider.ts';
 import type { Clock } from '../shared/clock.ts';
 import { withDeadline } from '../shared/deadline.ts';
+import { didYouMean } from '../shared/did-you-mean.ts';
 import { messageOf, SvcError } from '../shared/errors.ts';
 import type { PlaceState } from './places.ts';
 
@@ -48,10 +49,13 @@ export async function surveyOffers(
   const perAlternative = await Promise.all(
     alternatives.choices.map((resources, alternative) => surveyAlternative(resources, alternative, places, query)),
   );
+  const candidates = perAlternative.flatMap(({ candidates: found }) => found);
+  // Where nothing is found, a place that could be enabled may be the one that has it.
+  const unasked = candidates.length === 0 && alternatives.choices.some(({ cloud }) => cloud === undefined) ? disabledReasons(places) : [];
   return {
-    candidates: perAlternative.flatMap(({ candidates }) => candidates),
+    candidates,
     rejected: perAlternative.flatMap(({ rejected }) => rejected),
-    reasons: [...new Set(perAlternative.flatMap(({ reasons }) => reasons))],
+    reasons: [...new Set([...perAlternative.flatMap(({ reasons }) => reasons), ...unasked])],
     notices: [...new Set(perAlternative.flatMap(({ notices }) => notices))],
   };
 }
@@ -105,8 +109,16 @@ async function surveyAlternative(
 
 function noPlaceReasons({ cloud }: Resources, places: readonly PlaceState[]): readonly string[] {
   const known = places.map(({ name }) => name).join(', ');
-  if (cloud !== undefined) return [`${cloud}: there is no such place (known: ${known || 'none'}).`];
-  return places.map(({ name, check }) => `${name}: ${notEnabled(check.summary)}`);
+  if (cloud === undefined) return disabledReasons(places);
+  const meant = didYouMean(
+    cloud,
+    places.map(({ name }) => name),
+  );
+  return [`${cloud}: this version has no such place (it has ${known || 'none'}).${meant === undefined ? '' : ` Did you mean '${meant}'?`}`];
+}
+
+function disabledReasons(places: readonly PlaceState[]): readonly string[] {
+  return places.flatMap(({ name, provider, check }) => (provider === undefined ? [`${name}: ${notEnabled(check.summary)}`] : []));
 }
 
 /** Why a place that is not enabled takes no part. */

@@ -53,7 +53,7 @@ test.for([
   ],
   ['{ordered: [{infra: gcp, accelerators: L4:1}, {infra: aws, accelerators: L4:1}]}', 'aws L4:1 alternative 2 priced'],
   ['{infra: aws, accelerators: T4:1, disk_tier: ultra}', 'aws T4:1 alternative 1 priced'],
-  ['{cloud: gcp, accelerators: L4:1}', /^gcp: there is no such place \(known: aws, local\)\.$/],
+  ['{cloud: gcp, accelerators: L4:1}', /^gcp: this version has no such place \(it has aws, local\)\.$/],
   ['{infra: local, use_spot: true}', 'local: it has no spot machines (use_spot).'],
   ['{infra: aws, accelerators: L4:1, network_tier: best}', 'aws: its networks cannot be chosen (network_tier: best).'],
   ['{infra: aws, accelerators: L4:1, max_hourly_cost: 0.01}', /max_hourly_cost/],
