@@ -135,7 +135,7 @@ service: {replica_policy: {min_replicas: 1, spot_placer: ▸dynamic_fallback}}
 # spot in one alternative
 resources: ▸{ports: 80, any_of: [{use_spot: true}, {infra: aws}]}
 service: {}
-=> resources: either all alternatives of a service use spot machines, or none (To mix both, set use_spot: true everywhere and use dynamic_ondemand_fallback or base_ondemand_fallback_replicas.)
+=> resources: either all alternatives of a service use spot machines, or none (Give all of them the same use_spot.)
 
 # an unknown policy
 resources: {ports: 80}

@@ -52,7 +52,7 @@ function refusedError(target: SshTarget, said: string): SvcError {
     'SVC_CREDENTIALS',
     `The machine ${target.name} does not let ${user} in with ${target.identityFile ?? 'any key there is'}.`,
     {
-      hint: `Put the public key into ~/.ssh/authorized_keys there, or name another user or key. Try: ${tryCommand(target)}`,
+      hint: `Put the public key into ~/.ssh/authorized_keys there, or name another user or key; one with a passphrase has to be in ssh-agent. Try: ${tryCommand(target)}`,
     },
   );
 }

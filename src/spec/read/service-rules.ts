@@ -105,7 +105,7 @@ export function checkServiceResources(fields: ServiceFields, resources: Resource
 function checkSpot(fields: ServiceFields, choices: readonly Resources[], report: Report): void {
   const spot = choices.filter((choice) => choice.useSpot).length;
   if (spot > 0 && spot < choices.length) {
-    const hint = 'To mix both, set use_spot: true everywhere and use dynamic_ondemand_fallback or base_ondemand_fallback_replicas.';
+    const hint = 'Give all of them the same use_spot.';
     report.at(['resources'], 'either all alternatives of a service use spot machines, or none', hint);
     return;
   }
