@@ -1,3 +1,4 @@
+import { placeName } from './place-name.ts';
 import { hourlyPrice } from './price.ts';
 
 /** What a controller knows of the machine it runs on when that was chosen for it. On the machine one sits at there is nothing to know. */
@@ -24,7 +25,6 @@ export interface ControllerPlace {
 }
 
 /** Where a controller is and what it costs, for people. */
-export function describePlace({ provider, region, zone, instanceType, hourlyUsd }: ControllerPlace): string {
-  const where = [provider, region, ...(zone === null ? [] : [zone])].join('/');
-  return `${where} (${instanceType}, ${hourlyPrice(hourlyUsd)})`;
+export function describePlace(place: ControllerPlace): string {
+  return `${placeName(place)} (${place.instanceType}, ${hourlyPrice(place.hourlyUsd)})`;
 }

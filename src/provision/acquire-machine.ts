@@ -1,3 +1,4 @@
+import { placeName } from '../domain/place-name.ts';
 import { kindOf, type OccupiedPlace, type PlaceableOffer, type PlacementFacts } from '../domain/placement.ts';
 import { nextMove, type AskReason } from '../domain/placement/next-move.ts';
 import { rankCandidates } from '../domain/placement/rank.ts';
@@ -8,7 +9,7 @@ import type { Clock } from '../shared/clock.ts';
 import { messageOf, SvcError } from '../shared/errors.ts';
 import { fingerprint } from '../shared/fingerprint.ts';
 import { askPlace, type Answer } from './ask-place.ts';
-import { giveBack, placeName, waitUntilRunning } from './machine.ts';
+import { giveBack, waitUntilRunning } from './machine.ts';
 import { surveyOffers, type MachineCandidate } from './offers.ts';
 import type { PlaceState } from './places.ts';
 import type { PlacementHistory } from './placement-history.ts';

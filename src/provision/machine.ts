@@ -3,16 +3,6 @@ import type { Clock } from '../shared/clock.ts';
 import { withDeadline } from '../shared/deadline.ts';
 import { messageOf, SvcError } from '../shared/errors.ts';
 
-/** `provider/region[/zone]` */
-export function placeName(place: {
-  readonly provider: string;
-  readonly region: string;
-  readonly zone?: string | null | undefined;
-}): string {
-  const zone = place.zone === undefined || place.zone === null ? '' : `/${place.zone}`;
-  return `${place.provider}/${place.region}${zone}`;
-}
-
 const noAnswer = (): Error => new SvcError('SVC_PLACE_FAILED', 'no answer');
 
 /** How often a booting machine is looked at, ms; longer for places that take minutes would save calls, but local ones take none. */

@@ -1,10 +1,10 @@
+import { placeName } from '../domain/place-name.ts';
 import type { PlaceableOffer } from '../domain/placement.ts';
 import type { AskReason } from '../domain/placement/next-move.ts';
 import { hourlyPrice } from '../domain/price.ts';
 import type { Refused } from '../domain/placement/refusals.ts';
 import type { MachineId, Offer } from '../providers/provider.ts';
 import { isoTime } from '../shared/clock.ts';
-import { placeName } from './machine.ts';
 
 /** One step of the search for a machine, as it is recorded. */
 export type SearchStep =

@@ -1,6 +1,7 @@
+import { placeName } from '../../domain/place-name.ts';
 import { isAlive, isEnded, type EndCause } from '../../domain/replica-state.ts';
 import { assertMachineId, type ListedMachine, type MachineId, type MachineStatus, type Provider } from '../../providers/provider.ts';
-import { placeName } from '../../provision/machine.ts';
+
 import { isoTime } from '../../shared/clock.ts';
 import type { Loop } from '../../shared/loop.ts';
 import type { PlaceRecord, ReplicaRecord } from '../../store/records.ts';

@@ -1,4 +1,5 @@
 import { existsSync } from 'node:fs';
+import { placeName } from '../../domain/place-name.ts';
 import { kindOf } from '../../domain/placement.ts';
 import type { Resources, Task } from '../../domain/task.ts';
 import type { MachineSpec, Offer } from '../../providers/provider.ts';
@@ -6,7 +7,7 @@ import { obtainMachine, type GivenMachine } from '../../provision/acquire-machin
 import { bootstrap } from '../../provision/bootstrap.ts';
 import { taskEnvironment } from '../../provision/environment.ts';
 import { fileMounts } from '../../provision/file-mounts.ts';
-import { giveBack, placeName } from '../../provision/machine.ts';
+import { giveBack } from '../../provision/machine.ts';
 import { describeOffer } from '../../provision/offers.ts';
 import { followsPort, servedPorts } from '../../provision/replica-ports.ts';
 import { fileProvisionLog, type ProvisionLog } from '../../provision/provision-log.ts';

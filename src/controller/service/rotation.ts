@@ -1,6 +1,7 @@
+import { placeName } from '../../domain/place-name.ts';
 import type { ReplicasCommand, BalancerReplica } from '../../domain/balancer-link.ts';
 import type { ServiceSpec } from '../../domain/task.ts';
-import { placeName } from '../../provision/machine.ts';
+
 import type { ReplicaAddress } from '../../shared/replica-address.ts';
 import type { ReplicaRecord } from '../../store/records.ts';
 import { replicaWeight } from './replica-capacity.ts';
