@@ -92,3 +92,20 @@ test('one whose requests all went away is tried again after ten seconds', () => 
   expect(pass(8_000)).toEqual([2]);
   expect(pass(3_000)).toEqual([]);
 });
+
+test('one request is enough to find out that a replica which is tried again is still silent, but not once it has answered', () => {
+  const { pass, silent, change } = aService(4);
+  silent.add(2);
+  expect(pass(1_300)).toEqual([2]);
+  change(2, { unanswered: 0 });
+  expect(pass(11_000)).toEqual([]);
+  change(2, { unanswered: 1 });
+  expect(pass(2_000)).toEqual([2]);
+  change(2, { unanswered: 0 });
+  expect(pass(11_000)).toEqual([]);
+  silent.delete(2);
+  expect(pass(500)).toEqual([]);
+  silent.add(2);
+  change(2, { unanswered: 1 });
+  expect(pass(60_000)).toEqual([]);
+});

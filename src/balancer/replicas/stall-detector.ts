@@ -19,8 +19,9 @@ export interface ReplicaActivity {
 const leastSilenceMs = 1_000;
 /** How many times longer than usual for the others. */
 const timesUsual = 4;
-/** A single request may be a hard one. */
+/** A single request may be a hard one, unless it is the one with which a silent replica is given another try. */
 const leastUnanswered = 2;
+const leastUnansweredOnTrial = 1;
 /** Answers of others in that time: with fewer, nobody can tell what is normal. */
 const leastAnswers = 3;
 /** For how long a replica is passed over that has nothing left to answer, as its clients went away: then it is given another try. */
@@ -41,6 +42,8 @@ interface Memory {
  */
 export class StallDetector {
   readonly #memories = new Map<number, Memory>();
+  /** Replicas that were given another try and have not answered since, by slot: how many answers there were then. */
+  readonly #onTrial = new Map<number, number>();
 
   /** The slots of replicas to pass over from now on, those silent for longest first. To be called several times a second. */
   judge(all: readonly ReplicaActivity[], now: number): readonly number[] {
@@ -57,9 +60,14 @@ export class StallDetector {
   }
 
   #isSuspect(activity: ReplicaActivity, all: readonly ReplicaActivity[], others: number, now: number): boolean {
-    const { slot, unanswered, silentSince, isEjected, isStalled } = activity;
+    const { slot, unanswered, silentSince, answers, isEjected, isStalled } = activity;
     const memory = this.#memories.get(slot);
-    if (memory?.stalledAt !== undefined && isStalled && unanswered === 0) return now - memory.stalledAt < restMs;
+    if (this.#onTrial.get(slot) !== answers) this.#onTrial.delete(slot);
+    if (memory?.stalledAt !== undefined && isStalled && unanswered === 0) {
+      const isResting = now - memory.stalledAt < restMs;
+      if (!isResting) this.#onTrial.set(slot, answers);
+      return isResting;
+    }
     if (unanswered === 0 || memory === undefined || silentSince !== memory.silentSince) {
       this.#memories.set(slot, { silentSince, othersBefore: others, stalledAt: isStalled ? memory?.stalledAt : undefined });
       return isStalled && unanswered > 0 && memory?.stalledAt !== undefined;
@@ -69,6 +77,7 @@ export class StallDetector {
     const usual = Math.max(0, ...all.map((other) => (other.slot === slot || other.isStalled ? 0 : other.usualMs)));
     const isLong = now - silentSince >= Math.max(leastSilenceMs, timesUsual * usual);
     const answered = (others - memory.othersBefore) | 0;
-    return isLong && unanswered >= leastUnanswered && answered >= Math.max(leastAnswers, unanswered);
+    const least = this.#onTrial.has(slot) ? leastUnansweredOnTrial : leastUnanswered;
+    return isLong && unanswered >= least && answered >= Math.max(leastAnswers, unanswered);
   }
 }
