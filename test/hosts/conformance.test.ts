@@ -6,16 +6,14 @@ import { describeHosts, nodeBinary, openRemote, withHome, withRemote } from './s
 
 const machines: readonly (readonly [name: string, options: HostOptions])[] = [
   ['near', {}],
-  ['without-rsync', { rsync: false }],
-  ['without-sudo', { sudo: false, user: 'someone' }],
-  ['far', { delayMs: 35 }],
-  ['two-sessions', { maxSessions: 2 }],
+  ['without rsync and with two sessions', { rsync: false, maxSessions: 2 }],
+  ['far and without sudo', { delayMs: 35, sudo: false, user: 'someone' }],
 ];
 
 describeHosts('remote over SSH', (hostOf) => {
   for (const [name, options] of machines) {
     test.for(remoteCases)(`${name}: $name`, async ({ run }) => {
-      const host = await hostOf(name, options);
+      const host = await hostOf(name.replaceAll(' ', '-'), options);
       await withRemote(host, (remote) => expect(run(remote)).resolves.toBeUndefined(), { environment: { SVC_COOKIE: 'c00kie' } });
     });
   }
