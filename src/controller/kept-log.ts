@@ -2,6 +2,7 @@ import { closeSync, linkSync, mkdirSync, openSync, readSync, rmSync, statSync } 
 import { appendFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import type { Remote } from '../remote/remote.ts';
+import type { Clock } from '../shared/clock.ts';
 import { hasErrno } from '../shared/errors.ts';
 
 /**
@@ -29,6 +30,34 @@ export function linkLog(remote: Remote, source: string, target: string): boolean
 export async function followLog(remote: Remote, source: string, target: string, signal: AbortSignal): Promise<void> {
   mkdirSync(dirname(target), { recursive: true, mode: 0o700 });
   for await (const chunk of remote.follow(source, sizeOf(target), signal)) await appendFile(target, chunk, { mode: 0o600 });
+}
+
+/** A log that has not grown for so long is not waited for, ms. */
+const stillMs = 5_000;
+const growthPollMs = 50;
+
+/**
+ * Waits until `target` has what a job that has ended left in `source`, which is being followed: a program's last words explain its end, and on a machine
+ * elsewhere they come later than the news of it. Never throws: a machine that does not answer, or a log that grows no more, is not waited for.
+ */
+export async function untilKept(
+  remote: Pick<Remote, 'exec' | 'localPath'>,
+  source: string,
+  target: string,
+  clock: Clock,
+  signal: AbortSignal,
+): Promise<void> {
+  if (remote.localPath(source) !== undefined) return;
+  const counted = await remote.exec(['wc', '-c', source], { signal, timeoutMs: stillMs }).catch(() => undefined);
+  const wanted = counted?.exitCode === 0 ? Number.parseInt(counted.stdout, 10) : 0;
+  let size = sizeOf(target);
+  let grewAt = clock.monotonic();
+  while (size < wanted && !signal.aborted && clock.monotonic() - grewAt < stillMs) {
+    await clock.sleep(growthPollMs, signal);
+    const now = sizeOf(target);
+    if (now !== size) grewAt = clock.monotonic();
+    size = now;
+  }
 }
 
 /** Whether both are there and are not one file under two names. */

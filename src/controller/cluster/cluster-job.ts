@@ -12,7 +12,7 @@ import type { ClusterRecord, JobRecord } from '../../store/records.ts';
 import type { Change } from '../../store/store.ts';
 import type { DaemonContext } from '../daemon-context.ts';
 import { deliveryTo } from '../deployments.ts';
-import { followLog, linkLog } from '../kept-log.ts';
+import { followLog, linkLog, untilKept } from '../kept-log.ts';
 import { clusterPaths } from './cluster-paths.ts';
 
 /** A job's name on its machine. */
@@ -73,6 +73,8 @@ export async function runClusterJob(
     for await (const status of watchJob(remote, name, signal)) {
       linkLog(remote, source, target);
       const change = jobChange(status, job, context.clock.now());
+      // Whoever follows the log stops at the recorded end.
+      if (change?.endedAt !== undefined) await untilKept(remote, source, target, context.clock, signal);
       if (change !== undefined) await note(change);
       if (job.endedAt !== null) return;
     }

@@ -3,7 +3,7 @@ import { judgeProbe, mayStepAside, nextProbeMs, slowProbeMs } from '../../domain
 import { assertMachineId, type MachineId, type Provider } from '../../providers/provider.ts';
 import { jobLogPath, watchJob, type JobStatus } from '../../provision/job.ts';
 import { SvcError } from '../../shared/errors.ts';
-import { followLog, lastLines, linkLog } from '../kept-log.ts';
+import { followLog, lastLines, linkLog, untilKept } from '../kept-log.ts';
 import { jobName } from './replica-job.ts';
 import type { ReplicaHandle } from './replica-handle.ts';
 import { redactor } from './redact.ts';
@@ -58,7 +58,9 @@ export function watchReplica(context: ServiceContext, handle: ReplicaHandle, sig
         if (status.phase === 'setup' || status.phase === 'run') continue;
         // Without a record of an end it may be the machine that is gone, not the program.
         const fate = status.phase === 'ended' ? undefined : await machineFate(provider, machineId, both);
-        return fate ?? { cause: 'program-failed', ...(await explainEnd(context, handle, status)) };
+        if (fate !== undefined) return fate;
+        await untilKept(remote, source, log, context.clock, both);
+        return { cause: 'program-failed', ...(await explainEnd(context, handle, status)) };
       }
       return undefined;
     };
