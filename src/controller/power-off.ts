@@ -1,6 +1,6 @@
 import { runCommand } from '../remote/run-command.ts';
 import { wholeEnv } from '../shared/env.ts';
-import type { DaemonContext } from './daemon-context.ts';
+import type { Clock } from '../shared/clock.ts';
 
 /** How long a machine may take to begin to go down, ms. */
 const timeoutMs = 20_000;
@@ -12,8 +12,17 @@ for command in "systemctl poweroff" "shutdown -h now" poweroff; do
 done
 exit 1`;
 
+/** What switching off needs. */
+export interface PowerOffDeps {
+  readonly clock: Clock;
+  readonly log: {
+    info(message: string): void;
+    error(details: object, message: string): void;
+  };
+}
+
 /** Switches this machine off: one that nobody needs costs money. Where that is not allowed it stays, and the log says so. */
-export async function powerOff({ clock, log }: Pick<DaemonContext, 'clock' | 'log'>): Promise<void> {
+export async function powerOff({ clock, log }: PowerOffDeps): Promise<void> {
   log.info('nothing needs the controller: its machine is switched off');
   const { exitCode, stderr } = await runCommand(['sh', '-c', script], { env: wholeEnv(), clock, timeoutMs });
   if (exitCode !== 0)
