@@ -75,6 +75,28 @@ test('a wrong key is said to be wrong, and is not shown', async () => {
   );
 });
 
+test('keys of the environment are named as such: what is written to files makes no difference to them', async () => {
+  await withAwsPlace({}, async (place) => {
+    expect((await place.provider.check({})).details).toContainEqual(['Credentials', 'AWS_ACCESS_KEY_ID in the environment']);
+    await withEnv({ AWS_SECRET_ACCESS_KEY: 'xyz-secret' }, async () => {
+      // Another process: what is in its own environment does not change.
+      expect(await place.open().check({})).toMatchObject({
+        enabled: false,
+        summary: expect.stringMatching(/^The credentials in the environment are not valid/),
+        remedies: [expect.stringContaining('unset')],
+      });
+    });
+  });
+});
+
+test('a profile that the environment names is the one that is spoken of', async () => {
+  await withFiles({ config: '[default]\n' }, async ({ provider }) => {
+    await withEnv({ AWS_PROFILE: 'nobody' }, async () => {
+      expect((await provider.check({})).summary).toBe("There are no credentials in the profile 'nobody'.");
+    });
+  });
+});
+
 test('keys that the user puts right count at once', async () => {
   const secret = 'aws_secret_access_key = fake/secret+key/of/the/emulator0123456789\n';
   await withFiles({ credentials: `[default]\naws_access_key_id = AKIANOBODYHASTHISONE\n${secret}` }, async ({ provider }) => {
@@ -106,7 +128,7 @@ test('an SSO login that was never made or has expired names the command', async 
 test('expired keys are told from wrong ones', async () => {
   await withAwsPlace({}, async ({ provider, aws }) => {
     aws.conduct.refuse({ service: 'sts' }, 'ExpiredToken');
-    expect(await provider.check({})).toMatchObject({ enabled: false, summary: 'The credentials have expired.' });
+    expect(await provider.check({})).toMatchObject({ enabled: false, summary: 'The credentials in the environment have expired.' });
   });
 });
 

@@ -2,6 +2,7 @@ import { messageOf } from '../../shared/errors.ts';
 import type { ProviderCheck } from '../provider.ts';
 import type { AwsClients } from './client.ts';
 import { awsCode } from './errors.ts';
+import type { CredentialSource } from './credential-sources.ts';
 import { quotaLine } from './quotas.ts';
 
 const off = (summary: string, ...remedies: readonly string[]): ProviderCheck => ({
@@ -22,7 +23,7 @@ export const withoutCredentials: ProviderCheck = off(
 export async function checkCredentials(
   clients: Pick<AwsClients, 'callerIdentity' | 'quota'>,
   region: string,
-  profile: string | undefined,
+  source: CredentialSource,
   signal: AbortSignal | undefined,
 ): Promise<ProviderCheck> {
   try {
@@ -32,36 +33,41 @@ export async function checkCredentials(
       enabled: true,
       summary: `Account ${account} as ${arn.split(':').at(-1) ?? arn}`,
       remedies: [],
-      details: [['Profile', profile ?? 'default'], ...(quotas === undefined ? [] : [[`vCPUs allowed in ${region}`, quotas] as const])],
+      details: [describeSource(source), ...(quotas === undefined ? [] : [[`vCPUs allowed in ${region}`, quotas] as const])],
       sharedPorts: undefined,
     };
   } catch (error) {
     signal?.throwIfAborted();
-    return explain(error, profile);
+    return explain(error, source);
   }
 }
 
 /** Why credentials are none, and what to do, for what AWS and its SDK say. */
-function explain(error: unknown, profile: string | undefined): ProviderCheck {
+function explain(error: unknown, source: CredentialSource): ProviderCheck {
   const code = awsCode(error) ?? (error instanceof Error ? error.name : '');
   const text = messageOf(error);
+  const profile = source.kind === 'profile' ? source.name : undefined;
   const named = profile === undefined ? '' : ` --profile ${profile}`;
-  const whose = profile === undefined ? 'The credentials' : `The credentials of the profile '${profile}'`;
+  const whose = `The credentials${profile === undefined ? '' : ` of the profile '${profile}'`}${source.kind === 'environment' ? ' in the environment' : ''}`;
   if (/\bsso\b/i.test(text))
     return off(`${whose} come from SSO, and that login has expired or was never made.`, `Run: aws sso login${named}`);
   if (code === 'CredentialsProviderError' || code === 'TokenProviderError') {
     if (profile !== undefined) {
       return off(
         `There are no credentials in the profile '${profile}'.`,
-        'Run: aws configure list-profiles; then name one as aws.profile in config.yaml.',
+        'Run: aws configure list-profiles; then name one as aws.profile in config.yaml, or in AWS_PROFILE.',
       );
     }
     return off('No credentials were found.', `Run: aws configure sso${named} (or: aws configure${named})`);
   }
+  // What is written to ~/.aws makes no difference as long as these are set.
+  const newKeys = 'Set AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN anew, or unset them to use those in ~/.aws.';
   if (code.startsWith('ExpiredToken') || code === 'RequestExpired')
     return off(
       `${whose} have expired.`,
-      `Renew them, with SSO by: aws sso login${named}; and check that the clock of this machine is right.`,
+      source.kind === 'environment'
+        ? newKeys
+        : `Renew them, with SSO by: aws sso login${named}; and check that the clock of this machine is right.`,
     );
   if (
     code === 'InvalidClientTokenId' ||
@@ -69,10 +75,18 @@ function explain(error: unknown, profile: string | undefined): ProviderCheck {
     code === 'SignatureDoesNotMatch' ||
     code === 'AuthFailure'
   )
-    return off(`${whose} are not valid: AWS does not know the key, or the secret is another one.`, `Run: aws configure${named}`);
+    return off(
+      `${whose} are not valid: AWS does not know the key, or the secret is another one.`,
+      source.kind === 'environment' ? newKeys : `Run: aws configure${named}`,
+    );
   if (code.startsWith('AccessDenied'))
     return off(`${whose} may do nothing at all: AWS denies even to say whose they are.`, 'Give the rights that docs/clouds/aws.md lists.');
   return off(`AWS cannot be asked: ${networkReason(error)}.`, 'Check the network, a proxy, and AWS_ENDPOINT_URL where it is set.');
+}
+
+function describeSource(source: CredentialSource): readonly [string, string] {
+  if (source.kind === 'environment') return ['Credentials', 'AWS_ACCESS_KEY_ID in the environment'];
+  return ['Profile', source.kind === 'profile' ? source.name : 'default'];
 }
 
 function networkReason(error: unknown): string {

@@ -12,6 +12,19 @@ export function mayHaveCredentials(profile: string | undefined): boolean {
   return credentialFiles().some((file) => existsSync(file)) || (envVar('AWS_EC2_METADATA_DISABLED') !== 'true' && isOnAws());
 }
 
+/** Where the credentials come from that the SDK's default chain takes: those of a named profile, else of the environment, else of wherever there are any. */
+export type CredentialSource =
+  | { readonly kind: 'profile'; readonly name: string }
+  | { readonly kind: 'environment' }
+  | { readonly kind: 'default' };
+
+/** What the SDK takes when the configuration names `profile` or none. A profile in the environment goes before keys there. */
+export function credentialSource(profile: string | undefined): CredentialSource {
+  const name = profile ?? envVar('AWS_PROFILE');
+  if (name !== undefined) return { kind: 'profile', name };
+  return { kind: envVar('AWS_ACCESS_KEY_ID') === undefined ? 'default' : 'environment' };
+}
+
 /** Changes when the user changes a file with credentials: the SDK keeps what it read for as long as the process lives. */
 export function credentialFilesStamp(): string {
   return credentialFiles()

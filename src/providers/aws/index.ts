@@ -24,7 +24,7 @@ import type { ProviderContext } from '../registry.ts';
 import { checkCredentials, withoutCredentials } from './check.ts';
 import type { AwsClients, Ec2 } from './client.ts';
 import { inEveryRegion } from './controller-heritage.ts';
-import { credentialFilesStamp, mayHaveCredentials } from './credential-sources.ts';
+import { credentialFilesStamp, credentialSource, mayHaveCredentials } from './credential-sources.ts';
 import { hasAwsCode } from './errors.ts';
 import { guard } from './guard.ts';
 import { HomeFiles, type HomeIdentity } from './home-identity.ts';
@@ -37,6 +37,7 @@ import { awsOffers } from './offers.ts';
 import { OwnAddress } from './own-address.ts';
 import { whileNotYet } from './patience.ts';
 import { portableCredentials } from './portable-credentials.ts';
+import { RebalanceWatch } from './rebalance.ts';
 import { Readiness, type ReadinessCheck } from './readiness.ts';
 import { releaseRegion } from './release.ts';
 import { livingStates, ofHome, tagFilter } from './tag-filter.ts';
@@ -73,6 +74,7 @@ export class AwsProvider implements Provider {
   readonly #launcher: Launcher;
   readonly #ownAddress: OwnAddress;
   readonly #readiness: Readiness;
+  readonly #rebalance: RebalanceWatch;
   #clients: { readonly by: string; readonly loading: Promise<AwsClients> } | undefined;
   readonly #remotes = new Map<MachineId, SshRemote>();
 
@@ -84,13 +86,19 @@ export class AwsProvider implements Provider {
     this.#launcher = new Launcher(context.clock);
     this.#ownAddress = new OwnAddress(context.clock);
     this.#readiness = new Readiness(options.isReady ?? ((id) => this.#logsIn(id)));
+    this.#rebalance = new RebalanceWatch(context.clock);
   }
 
   async check({ signal }: CallOptions): Promise<ProviderCheck> {
     signal?.throwIfAborted();
     const config = await this.#config();
     if (!mayHaveCredentials(config.profile)) return withoutCredentials;
-    const checked = await checkCredentials(await this.#sdk(config), config.regions?.[0] ?? mainRegion, config.profile, signal);
+    const checked = await checkCredentials(
+      await this.#sdk(config),
+      config.regions?.[0] ?? mainRegion,
+      credentialSource(config.profile),
+      signal,
+    );
     return { ...checked, details: [...checked.details, ['Regions', config.regions?.join(', ') ?? 'all of the catalogue']] };
   }
 
@@ -168,6 +176,7 @@ export class AwsProvider implements Provider {
     });
     this.#view.wasRemoved(id);
     this.#readiness.forget(id);
+    this.#rebalance.forget(id);
     await this.#forgetRemote(id);
   }
 
@@ -325,7 +334,8 @@ export class AwsProvider implements Provider {
     // AWS says "running" when the processor does; whoever asks wants to log in.
     if (!this.#readiness.isReady(id)) return { state: 'booting' };
     const host = hostOf(sight, useInternalIps);
-    return { state: 'running', ...(sight.notice === undefined ? {} : { notice: sight.notice }), ...(host === undefined ? {} : { host }) };
+    const notice = sight.notice ?? (sight.isSpot ? this.#rebalance.noticeOf(id, () => this.#remote(id)) : undefined);
+    return { state: 'running', ...(notice !== undefined && { notice }), ...(host !== undefined && { host }) };
   }
 
   async #logsIn(id: MachineId): Promise<boolean> {

@@ -10,6 +10,7 @@ import { ownTags } from './tags.ts';
 export interface InstanceSight {
   readonly status: InstanceStatus;
   readonly notice: MachineNotice | undefined;
+  readonly isSpot: boolean;
   readonly publicHost: string | undefined;
   readonly privateHost: string | undefined;
   /** The idempotency key it was made with. */
@@ -107,6 +108,7 @@ export class InstanceView {
     return {
       status: shown,
       notice,
+      isSpot: instance.InstanceLifecycle === 'spot',
       publicHost: filled(instance.PublicIpAddress),
       privateHost: filled(instance.PrivateIpAddress),
       key: instance.Tags?.find(({ Key }) => Key === ownTags.key)?.Value,
@@ -117,6 +119,7 @@ export class InstanceView {
 const unseen: InstanceSight = {
   status: { state: 'gone', reason: 'unknown' },
   notice: undefined,
+  isSpot: false,
   publicHost: undefined,
   privateHost: undefined,
   key: undefined,
