@@ -20,7 +20,7 @@ const services: readonly ServiceView[] = [
         provider: 'aws',
         region: 'eu-central-1',
         zone: 'eu-central-1a',
-        resources: '1x L4:1, 8 CPU, 32 GB',
+        resources: '1x(cpus=8, mem=32, L4:1)[spot]',
         spot: true,
         hourlyUsd: 0.3412,
         status: 'FAILED',

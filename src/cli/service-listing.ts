@@ -107,7 +107,7 @@ function replicaColumns(rows: readonly ReplicaRow[], options: ListingOptions): r
     { title: 'ENDPOINT', value: ({ endpoint }) => shortEndpoint(endpoint), dropOrder: 3 },
     { title: 'LAUNCHED', value: ({ launchedAt }) => formatAge(launchedAt, options.now), dropOrder: 4 },
     { title: 'INFRA', value: infraOf, shrinksTo: 8 },
-    { title: 'RESOURCES', value: (row) => (row.resources ?? '-') + (row.spot ? ' [spot]' : ''), shrinksTo: 9, dropOrder: 5 },
+    { title: 'RESOURCES', value: (row) => row.resources ?? '-', shrinksTo: 9, dropOrder: 5 },
     { title: 'PRICE/H', value: ({ hourlyUsd }) => formatPrice(hourlyUsd), dropOrder: isFree ? 1 : 6 },
     { title: 'STATUS', value: ({ status }) => status, paint: (cell, { status }) => options.paint(toneOf(status), cell) },
   ];
