@@ -92,6 +92,8 @@ test('exec runs a command as the words it is, and follows it', async () => {
 test('exec wants a file or a command', async () => {
   expect(await runInProcess(['exec', 'dev'], { routes: {} })).toMatchObject({ code: 2 });
   expect(await runInProcess(['exec', 'dev', 'task.yaml', '--', 'true'], { routes: {} })).toMatchObject({ code: 2 });
+  const { stderr } = await runInProcess(['exec', 'dev', 'nvidia-smi -L'], { routes: {} });
+  expect(stderr).toContain("For a command: svc exec dev -- 'nvidia-smi -L'");
 });
 
 test('exec --detach and --json return at once', async () => {

@@ -1,4 +1,5 @@
 import { SvcError } from '../../shared/errors.ts';
+import { quoteWord } from '../command-text.ts';
 import type { CommandContext } from '../context.ts';
 import { clusterNotFound } from '../name-patterns.ts';
 import { shellLine } from '../shell-line.ts';
@@ -22,7 +23,18 @@ export async function exec(args: ExecArgs, context: CommandContext): Promise<num
     args.file === undefined
       ? // JSON is YAML, so no value can break out of its place.
         await readTaskText(JSON.stringify({ run: shellLine(args.command) }), args, context)
-      : await readTaskFile(args.file, args, context);
+      : await readTaskFile(args.file, args, context).catch((error: unknown) => {
+          throw commandMeant(error, args.cluster, args.file ?? '');
+        });
   if ((await context.connection.existing()) === undefined) throw clusterNotFound(args.cluster);
   return submitJob({ ...task, mode: 'exec', cluster: args.cluster }, args, context);
+}
+
+/** Who comes from SkyPilot gives a command where a file stands here. */
+function commandMeant(error: unknown, cluster: string, word: string): unknown {
+  if (!(error instanceof SvcError) || error.code !== 'SVC_FILE_NOT_FOUND') return error;
+  return new SvcError(error.code, error.message, {
+    hint: `Check the path. For a command: svc exec ${cluster} -- ${quoteWord(word)}`,
+    cause: error,
+  });
 }
