@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 import type { ApiClient } from '../api/client.ts';
-import type { Task } from '../domain/task.ts';
+import type { ResourceAlternatives, Task } from '../domain/task.ts';
 import type { Clock } from '../shared/clock.ts';
 import type { ControllerPlan } from '../launcher/controller-plan.ts';
 import type { HomePaths } from '../shared/paths.ts';
@@ -16,9 +16,9 @@ export type OnStep = (text: string) => void;
 export interface Connection {
   /**
    * Starts a controller when none runs: on this machine, or on another one when the configuration or the enabled places say so. On this machine a
-   * new one takes the place of an older version; services go on.
+   * new one takes the place of an older version; services go on. `near`: what the task asks for, as a new controller goes where its machines are to be.
    */
-  client(onStep?: OnStep): Promise<ApiClient>;
+  client(onStep?: OnStep, near?: ResourceAlternatives): Promise<ApiClient>;
   /** Starts one only where one has left something behind, as after a crash; undefined where there is nothing to know about. */
   existing(): Promise<ApiClient | undefined>;
   /** Never starts one. The controller may be of another version: only `health` and `stopController` are sure to be understood. */
@@ -29,7 +29,7 @@ export interface Connection {
    */
   bring(task: Task, source: string, onStep?: OnStep): Promise<string | undefined>;
   /** Where the controller is, or would be when a service is put up; undefined when that is on this machine. Starts nothing. */
-  plan(): Promise<ControllerPlan | undefined>;
+  plan(near: ResourceAlternatives): Promise<ControllerPlan | undefined>;
   /** The controller on another machine, to look after that machine; undefined when there is none. */
   elsewhere(): Promise<Elsewhere | undefined>;
 }
@@ -49,19 +49,19 @@ export function createConnection(paths: HomePaths, clock: Clock, signal: AbortSi
   const elsewhere = async (): Promise<Elsewhere | undefined> => (existsSync(paths.controllerRecord) ? load() : undefined);
 
   return {
-    async client(onStep = () => undefined) {
+    async client(onStep = () => undefined, near = undefined) {
       const away = await elsewhere();
       if (away !== undefined) return away.client(onStep);
       const own = await here();
       if (await own.isInUse()) return own.client();
-      return (await (await load()).clientIfChosen(onStep)) ?? own.client();
+      return (await (await load()).clientIfChosen(onStep, near)) ?? own.client();
     },
     existing: async () => ((await elsewhere()) ?? (await here())).existing(),
     running: async () => ((await elsewhere()) ?? (await here())).running(),
     bring: async (task, source, onStep = () => undefined) => (await elsewhere())?.bring(task, source, onStep),
-    async plan() {
+    async plan(near) {
       if (!existsSync(paths.controllerRecord) && (await (await here()).isInUse())) return undefined;
-      return (await load()).plan();
+      return (await load()).plan(near);
     },
     elsewhere,
   };

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { hostname } from 'node:os';
 import { createClient, type ApiClient } from '../api/client.ts';
-import type { Task } from '../domain/task.ts';
+import type { ResourceAlternatives, Task } from '../domain/task.ts';
 import { uploadsOf } from '../domain/upload-layout.ts';
 import { machineStatus } from '../launcher/controller-machine.ts';
 import { planController, type ControllerPlan } from '../launcher/controller-plan.ts';
@@ -30,10 +30,10 @@ import { openPlaces } from './open-places.ts';
 export interface Elsewhere extends Pick<Connection, 'existing' | 'running'> {
   client(onStep: OnStep): Promise<ApiClient>;
   /** Brings one up when the configuration or the enabled places say that it is to be elsewhere; undefined when it is to be here. */
-  clientIfChosen(onStep: OnStep): Promise<ApiClient | undefined>;
+  clientIfChosen(onStep: OnStep, near: ResourceAlternatives | undefined): Promise<ApiClient | undefined>;
   bring(task: Task, source: string, onStep: OnStep): Promise<string | undefined>;
   /** Where it is, or would be; undefined when that is on this machine. */
-  plan(): Promise<ControllerPlan | undefined>;
+  plan(near: ResourceAlternatives): Promise<ControllerPlan | undefined>;
   /** What is recorded of it. */
   record(): ControllerRecord | undefined;
   /** How its machine is, asked of the place; undefined when none was given yet. */
@@ -112,8 +112,8 @@ export function openElsewhere(paths: HomePaths, clock: Clock, signal: AbortSigna
 
   return {
     client,
-    async clientIfChosen(onStep) {
-      const choice = await choosePlace(silent);
+    async clientIfChosen(onStep, near) {
+      const choice = await choosePlace(silent, near);
       return choice.kind === 'here' ? undefined : bringUp(choice.alternatives, onStep);
     },
     running,
@@ -132,7 +132,7 @@ export function openElsewhere(paths: HomePaths, clock: Clock, signal: AbortSigna
       await bringFiles(remote, task, upload, { paths, signal, onStep });
       return upload;
     },
-    plan: () => planController(record(), silent),
+    plan: (near) => planController(record(), near, silent),
     record,
     machine: () => machineStatus(record() ?? noRecord(), silent),
     upgrade: (onStep) => upgradeElsewhere(depsWith(onStep)),

@@ -25,7 +25,7 @@ export async function submitJob(
   progress.now('Handing the task to the controller');
   const onStep = (text: string): void => progress.now(text);
   const hand = async (): Promise<{ readonly api: ApiClient; readonly reply: RouteReply<'launch'> }> => {
-    const api = await connection.client(onStep);
+    const api = await connection.client(onStep, task.resources);
     const upload = await connection.bring(task, body.file, onStep);
     const request = { ...body, mode, ...(wished !== undefined && { cluster: wished }), ...(upload !== undefined && { upload }) };
     return { api, reply: await api.call('launch', { body: request, timeoutMs: launchTimeoutMs }) };

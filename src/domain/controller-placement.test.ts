@@ -30,3 +30,24 @@ test('a configuration is taken as it is, with four vCPUs where it asks for no si
     alternatives: { order: 'ordered', choices: [sized, { ...unsized, cpus: { value: 4, atLeast: true } }, typed] },
   });
 });
+
+test('without a configuration it goes where the replicas are to be, as all requests pass through it', () => {
+  const near = {
+    order: 'any',
+    choices: [
+      someResources({ cloud: 'aws', region: 'us-east-2' }),
+      someResources({ cloud: 'aws', region: 'us-east-2', useSpot: true }),
+      someResources({ cloud: 'ssh', region: 'rack' }),
+    ],
+  } as const;
+  const choice = chooseController(undefined, ['local', 'aws', 'ssh'], near);
+  expect(choice.kind === 'elsewhere' && choice.alternatives.choices.map(({ cloud, region, useSpot }) => [cloud, region, useSpot])).toEqual([
+    ['aws', 'us-east-2', false],
+    ['ssh', 'rack', false],
+  ]);
+});
+
+test('for a service that is to be here it stays here, whatever is enabled', () => {
+  const near = { order: 'any', choices: [someResources({ cloud: 'local' })] } as const;
+  expect(chooseController(undefined, ['local', 'aws'], near)).toEqual({ kind: 'here' });
+});

@@ -29,15 +29,25 @@ const smallMachine: Resources = {
 
 /**
  * What the configuration says, with the defaults of a controller; without it a small on-demand machine of an enabled place, and this machine where
- * no other place is enabled. `enabled` are names of places.
+ * no other place is enabled. `enabled` are names of places. `near`: what the service that needs it asks for; all requests pass through the
+ * controller's machine, so without a configuration it goes where the replicas are to be, and stays here for one that is to be here.
  */
-export function chooseController(configured: ResourceAlternatives | undefined, enabled: readonly string[]): ControllerChoice {
+export function chooseController(
+  configured: ResourceAlternatives | undefined,
+  enabled: readonly string[],
+  near?: ResourceAlternatives,
+): ControllerChoice {
   if (configured !== undefined) {
     if (configured.choices.every(({ cloud }) => cloud === here)) return { kind: 'here' };
     return { kind: 'elsewhere', alternatives: { ...configured, choices: configured.choices.map(withDefaults) } };
   }
   if (enabled.every((name) => name === here)) return { kind: 'here' };
-  return { kind: 'elsewhere', alternatives: { order: 'any', choices: [smallMachine] } };
+  const sites = (near?.choices ?? []).map(({ cloud, region }) => ({ cloud, region }));
+  if (sites.length > 0 && sites.every(({ cloud }) => cloud === here)) return { kind: 'here' };
+  const elsewhere = sites.filter(({ cloud }) => cloud !== here);
+  const distinct = [...new Map(elsewhere.map((site) => [`${site.cloud}/${site.region}`, site])).values()];
+  const choices = distinct.length === 0 ? [smallMachine] : distinct.map((site) => ({ ...smallMachine, ...site }));
+  return { kind: 'elsewhere', alternatives: { order: near?.order ?? 'any', choices } };
 }
 
 function withDefaults(resources: Resources): Resources {

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { someResources } from '../../test/support/builders.ts';
 import { FakeClock } from '../../test/support/fake-clock.ts';
 import { placesOf } from '../../test/support/places.ts';
 import { defaultConfig } from '../domain/config.ts';
@@ -49,6 +50,8 @@ function deps(offers: readonly Offer[] = usual) {
   };
 }
 
+const anywhere = { order: 'any', choices: [someResources()] } as const;
+
 const record: ControllerRecord = {
   key: 'c0ffee00',
   place: { provider: 'fake', region: 'r1', zone: null, instanceType: 'big', hourlyUsd: 0.9 },
@@ -64,7 +67,7 @@ const record: ControllerRecord = {
 
 test('the next controller is the cheapest machine with four vCPUs, and what it would be given is told; nothing is asked for', async () => {
   const world = deps();
-  expect(await planController(undefined, world.deps)).toEqual({
+  expect(await planController(undefined, anywhere, world.deps)).toEqual({
     place: { provider: 'fake', region: 'r1', zone: null, instanceType: 'small' },
     hourlyUsd: 0.2,
     monthlyUsd: 146,
@@ -76,14 +79,14 @@ test('the next controller is the cheapest machine with four vCPUs, and what it w
 });
 
 test('one that exists adds nothing to the bill, and a changed configuration is said to hold for the next one', async () => {
-  const plan = await planController(record, deps().deps);
+  const plan = await planController(record, anywhere, deps().deps);
   expect(plan).toMatchObject({ isNew: false, given: [], place: { instanceType: 'big' } });
   expect(plan?.note).toContain('holds for the next controller');
 });
 
 test('where no place has a machine for it, the message says that it is for the controller, and how to have it here', async () => {
   const world = deps([offer({ instanceType: 'tiny', cpus: 2 })]);
-  await expect(planController(undefined, world.deps)).rejects.toMatchObject({
+  await expect(planController(undefined, anywhere, world.deps)).rejects.toMatchObject({
     code: 'SVC_NO_PLACE',
     message: expect.stringMatching(/^No enabled place has a machine for the controller.*\n  fake: /),
     hint: expect.stringContaining('{infra: local}'),

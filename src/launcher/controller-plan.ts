@@ -6,7 +6,7 @@ import type { Places } from '../provision/places.ts';
 import type { Clock } from '../shared/clock.ts';
 import { SvcError } from '../shared/errors.ts';
 import type { ControllerRecord } from './controller-record.ts';
-import { choosePlace } from './elsewhere.ts';
+import { choosePlace, wishOf } from './elsewhere.ts';
 
 /** Where the controller is or would be, and what it is given. Plain data. */
 export interface ControllerPlan {
@@ -31,11 +31,14 @@ export interface ControllerPlanDeps {
 }
 
 /** The controller that there is, or the one that the next service would bring up; undefined when that is on this machine. Nothing is started. */
-export async function planController(record: ControllerRecord | undefined, deps: ControllerPlanDeps): Promise<ControllerPlan | undefined> {
-  const choice = await choosePlace(deps);
+export async function planController(
+  record: ControllerRecord | undefined,
+  near: ResourceAlternatives,
+  deps: ControllerPlanDeps,
+): Promise<ControllerPlan | undefined> {
   if (record !== undefined && record.place !== null) {
     const { provider, region, zone, instanceType, hourlyUsd } = record.place;
-    const isAsWished = choice.kind === 'elsewhere' && JSON.stringify(choice.alternatives) === record.wished;
+    const isAsWished = wishOf(await deps.config()) === record.wished;
     return {
       place: { provider, region, zone, instanceType },
       hourlyUsd,
@@ -45,6 +48,7 @@ export async function planController(record: ControllerRecord | undefined, deps:
       note: isAsWished ? null : 'serve.controller.resources has changed: that holds for the next controller, after: svc controller down',
     };
   }
+  const choice = await choosePlace(deps, near);
   return choice.kind === 'here' ? undefined : planNew(choice.alternatives, deps);
 }
 

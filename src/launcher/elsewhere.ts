@@ -35,6 +35,11 @@ export interface LauncherDeps {
   readonly onStep: (text: string) => void;
 }
 
+/** What a configuration asks for, to find out later whether it has changed. */
+export function wishOf({ serve }: Config): string {
+  return JSON.stringify(serve.controller.resources ?? null);
+}
+
 /** How long the place may take to confirm that the machine is gone, ms. */
 const goneTimeoutMs = 600_000;
 
@@ -42,12 +47,15 @@ const goneTimeoutMs = 600_000;
 const releaseTimeoutMs = 180_000;
 const releasePollMs = 2_000;
 
-/** Where a new controller would be, given the configuration and the places that are enabled. */
-export async function choosePlace({ config, places }: Pick<LauncherDeps, 'config' | 'places'>): Promise<ControllerChoice> {
+/** Where a new controller would be, given the configuration, the places that are enabled, and what the service that needs it asks for. */
+export async function choosePlace(
+  { config, places }: Pick<LauncherDeps, 'config' | 'places'>,
+  near?: ResourceAlternatives,
+): Promise<ControllerChoice> {
   const configured = (await config()).serve.controller.resources;
   if (configured?.choices.every(({ cloud }) => cloud === 'local') === true) return { kind: 'here' };
   const enabled = (await places.providers()).map(({ name }) => name);
-  return chooseController(configured, enabled);
+  return chooseController(configured, enabled, near);
 }
 
 /**
@@ -56,7 +64,7 @@ export async function choosePlace({ config, places }: Pick<LauncherDeps, 'config
  */
 export async function ensureElsewhere(alternatives: ResourceAlternatives, deps: LauncherDeps): Promise<string> {
   return locked(deps, async () => {
-    const record = readControllerRecord(deps.paths.controllerRecord) ?? newRecord(alternatives, deps);
+    const record = readControllerRecord(deps.paths.controllerRecord) ?? (await newRecord(deps));
     if (record.isLeaving) throw leaving();
     const machine = await controllerMachine(record, alternatives, machineDeps(deps));
     const remote = machine.provider.remote(machine.id);
@@ -204,7 +212,7 @@ async function releaseWhenFree(provider: Provider, owner: string, { clock, signa
   }
 }
 
-function newRecord(alternatives: ResourceAlternatives, deps: LauncherDeps): ControllerRecord {
+async function newRecord(deps: LauncherDeps): Promise<ControllerRecord> {
   const record: ControllerRecord = {
     key: randomHex(8),
     place: null,
@@ -213,7 +221,7 @@ function newRecord(alternatives: ResourceAlternatives, deps: LauncherDeps): Cont
     boot: null,
     socket: null,
     publicHost: null,
-    wished: JSON.stringify(alternatives),
+    wished: wishOf(await deps.config()),
     createdAt: deps.clock.now(),
     isLeaving: false,
   };

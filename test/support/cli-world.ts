@@ -103,7 +103,7 @@ function fakeConnection(api: ApiClient | undefined, elsewhere: Elsewhere | undef
     existing: async () => api,
     running: async () => api,
     bring: async (task, source, onStep = () => undefined) => elsewhere?.bring(task, source, onStep),
-    plan: async () => elsewhere?.plan(),
+    plan: async (near) => elsewhere?.plan(near),
     elsewhere: async () => elsewhere,
   };
 }

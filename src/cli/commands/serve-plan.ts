@@ -19,7 +19,7 @@ export async function servePlan(args: PlanArgs, context: CommandContext): Promis
   if (!args.all) await refuseEmpty(plan, task);
   if (!args.json) for (const line of lines) ui.print(line);
   await refuseEmpty(plan, task);
-  const controller = await connection.plan();
+  const controller = await connection.plan(task.resources);
   if (args.json) ui.json({ ...plan, controller: controller ?? null });
   if (!args.json && controller !== undefined) for (const line of renderController(controller)) ui.print(ui.asTyped(line));
   if (!args.json && task.service?.replicaPolicy.minReplicas === 0) {

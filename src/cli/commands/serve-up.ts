@@ -57,7 +57,7 @@ async function agreesToCost(task: Task, yes: boolean, context: CommandContext): 
   const { ui, connection } = context;
   const plan = await planService(task, false, context);
   await refuseEmpty(plan, task);
-  const controller = await connection.plan();
+  const controller = await connection.plan(task.resources);
   const added = plan.hourlyUsd + (controller?.isNew === true ? controller.hourlyUsd : 0);
   // What leaves this machine, or does not become as it was asked for, is told also when it costs nothing.
   if (controller !== undefined && (added > 0 || controller.isNew || controller.note !== null)) {
@@ -78,7 +78,7 @@ async function create(
   progress.now('Handing the service to the controller');
   try {
     const onStep = (text: string): void => progress.now(text);
-    const api = await connection.client(onStep);
+    const api = await connection.client(onStep, task.resources);
     const upload = await connection.bring(task, given.file, onStep);
     const body = {
       ...given,
