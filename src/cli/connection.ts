@@ -28,7 +28,7 @@ export interface Connection {
    * bring, or it runs on this machine and sees them itself. `source`: what the task was read from. Call `client` before.
    */
   bring(task: Task, source: string, onStep?: OnStep): Promise<string | undefined>;
-  /** Where the controller is, or would be when a service is put up; undefined when that is on this machine. Starts nothing. */
+  /** Where the controller is, or would be when a service is put up; undefined when that is on this machine, as it should. Starts nothing. */
   plan(near: ResourceAlternatives): Promise<ControllerPlan | undefined>;
   /** The controller on another machine, to look after that machine; undefined when there is none. */
   elsewhere(): Promise<Elsewhere | undefined>;
@@ -60,7 +60,7 @@ export function createConnection(paths: HomePaths, clock: Clock, signal: AbortSi
     running: async () => ((await elsewhere()) ?? (await here())).running(),
     bring: async (task, source, onStep = () => undefined) => (await elsewhere())?.bring(task, source, onStep),
     async plan(near) {
-      if (!existsSync(paths.controllerRecord) && (await (await here()).isInUse())) return undefined;
+      if (!existsSync(paths.controllerRecord) && (await (await here()).isInUse())) return (await load()).planWhileHere();
       return (await load()).plan(near);
     },
     elsewhere,

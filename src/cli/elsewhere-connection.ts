@@ -4,7 +4,7 @@ import { createClient, type ApiClient } from '../api/client.ts';
 import type { ResourceAlternatives, Task } from '../domain/task.ts';
 import { uploadsOf } from '../domain/upload-layout.ts';
 import { machineStatus } from '../launcher/controller-machine.ts';
-import { planController, type ControllerPlan } from '../launcher/controller-plan.ts';
+import { planController, planWhileHere, type ControllerPlan } from '../launcher/controller-plan.ts';
 import { readControllerRecord, type ControllerRecord } from '../launcher/controller-record.ts';
 import {
   choosePlace,
@@ -34,6 +34,8 @@ export interface Elsewhere extends Pick<Connection, 'existing' | 'running'> {
   bring(task: Task, source: string, onStep: OnStep): Promise<string | undefined>;
   /** Where it is, or would be; undefined when that is on this machine. */
   plan(near: ResourceAlternatives): Promise<ControllerPlan | undefined>;
+  /** What is to be said of a controller that runs on this machine; undefined when nothing is. */
+  planWhileHere(): Promise<ControllerPlan | undefined>;
   /** What is recorded of it. */
   record(): ControllerRecord | undefined;
   /** How its machine is, asked of the place; undefined when none was given yet. */
@@ -132,6 +134,7 @@ export function openElsewhere(paths: HomePaths, clock: Clock, signal: AbortSigna
       await bringFiles(remote, task, upload, { paths, signal, onStep });
       return upload;
     },
+    planWhileHere: () => planWhileHere(config),
     plan: (near) => planController(record(), near, silent),
     record,
     machine: () => machineStatus(record() ?? noRecord(), silent),

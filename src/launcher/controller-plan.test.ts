@@ -7,7 +7,7 @@ import { FakePlace } from '../providers/fake/fake-place.ts';
 import { FakeProvider } from '../providers/fake/index.ts';
 import type { Offer, PortableCredentials } from '../providers/provider.ts';
 import { seededRandom } from '../shared/random.ts';
-import { planController } from './controller-plan.ts';
+import { planController, planWhileHere } from './controller-plan.ts';
 import type { ControllerRecord } from './controller-record.ts';
 
 const offer = (change: Partial<Offer>): Offer => ({
@@ -91,4 +91,14 @@ test('where no place has a machine for it, the message says that it is for the c
     message: expect.stringMatching(/^No enabled place has a machine for the controller.*\n  fake: /),
     hint: expect.stringContaining('{infra: local}'),
   });
+});
+
+test('a configuration that wants the controller elsewhere while one runs here is said to hold for the next one', async () => {
+  const wanting = (cloud: string | undefined) => async () => {
+    const controller = { ...defaultConfig.serve.controller, resources: { order: 'any', choices: [someResources({ cloud })] } as const };
+    return { ...defaultConfig, serve: { controller } };
+  };
+  expect((await planWhileHere(wanting('ssh')))?.note).toContain('holds for the next controller');
+  expect(await planWhileHere(wanting('local'))).toBeUndefined();
+  expect(await planWhileHere(async () => defaultConfig)).toBeUndefined();
 });

@@ -74,3 +74,17 @@ function noMachine(reasons: readonly string[]): SvcError {
     hint: 'Say what it is to be in ~/.svc/config.yaml, for instance on this machine: serve: {controller: {resources: {infra: local}}}; docs/controller.md',
   });
 }
+
+/** What is to be said of a controller that runs on this machine: nothing, unless the configuration wants the next one elsewhere. */
+export async function planWhileHere(config: () => Promise<Config>): Promise<ControllerPlan | undefined> {
+  const { resources } = (await config()).serve.controller;
+  if (resources === undefined || resources.choices.every(({ cloud }) => cloud === 'local')) return undefined;
+  return {
+    place: { provider: 'local', region: 'local', zone: null, instanceType: 'this computer' },
+    hourlyUsd: 0,
+    monthlyUsd: 0,
+    isNew: false,
+    given: [],
+    note: 'serve.controller.resources asks for another machine: that holds for the next controller, when all services were taken down, after: svc controller stop',
+  };
+}

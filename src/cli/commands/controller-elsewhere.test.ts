@@ -34,6 +34,7 @@ function anElsewhere(machine: MachineStatus, routes: FakeRoutes | undefined) {
     running: async () => api,
     bring: async () => undefined,
     plan: async () => undefined,
+    planWhileHere: async () => undefined,
     record: () => record,
     machine: async () => machine,
     upgrade: async () => {
