@@ -11,6 +11,7 @@ import { ControlServer, type Tell } from './control/control-server.ts';
 import { Following } from './hand-over/following.ts';
 import { LastReplicas } from './control/last-replicas.ts';
 import { checkPortIsFree } from './threads/listening-socket.ts';
+import { wasShared } from './threads/port-sharing.ts';
 import { BalancerMetrics, type BalancerMoment } from './metrics/balancer-metrics.ts';
 import { Predecessors } from './hand-over/predecessors.ts';
 import type { PlacedReplica } from './replicas/replica.ts';
@@ -133,6 +134,11 @@ export class Balancer {
       first,
     );
     this.#port = await this.#threads.start(inherited?.fds ?? []);
+    if (inherited === undefined && wasShared(this.#port)) {
+      throw Object.assign(new Error(`listen EADDRINUSE: another process took port ${this.#port} at the same moment`), {
+        code: 'EADDRINUSE',
+      });
+    }
     if (config.port !== 0 && this.#port !== config.port)
       throw new Error(`The inherited sockets are of port ${this.#port}, not ${config.port}`);
     this.#predecessors = new Predecessors(inherited?.predecessors ?? 0, clock.monotonic());
