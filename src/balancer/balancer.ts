@@ -11,7 +11,7 @@ import { ControlServer, type Tell } from './control/control-server.ts';
 import { Following } from './hand-over/following.ts';
 import { LastReplicas } from './control/last-replicas.ts';
 import { checkPortIsFree } from './threads/listening-socket.ts';
-import { wasShared } from './threads/port-sharing.ts';
+import { claimPort } from './threads/port-claim.ts';
 import { BalancerMetrics, type BalancerMoment } from './metrics/balancer-metrics.ts';
 import { Predecessors } from './hand-over/predecessors.ts';
 import type { PlacedReplica } from './replicas/replica.ts';
@@ -117,7 +117,9 @@ export class Balancer {
     const last = this.#lastReplicas.load();
     if (last === undefined) logger.warn({ file: config.lastReplicasFile }, 'The last replica set cannot be read; waiting for a new one');
     // Sharing the port is for our own threads: anybody else's is a mistake that must be seen.
-    if (inherited === undefined && config.port !== 0) await checkPortIsFree(config.host, config.port);
+    const isNew = inherited === undefined && config.port !== 0;
+    const release = isNew ? await claimPort(config.port) : () => undefined;
+    if (isNew) await checkPortIsFree(config.host, config.port);
     const first = { type: 'replicas', number: this.#setNumber, replicas: this.#place(last ?? []) } as const;
     const maxConnections = connectionLimit(config.maxConnections, openFilesLimit(), config.threads);
     this.#threads = new Threads(
@@ -134,11 +136,7 @@ export class Balancer {
       first,
     );
     this.#port = await this.#threads.start(inherited?.fds ?? []);
-    if (inherited === undefined && wasShared(this.#port)) {
-      throw Object.assign(new Error(`listen EADDRINUSE: another process took port ${this.#port} at the same moment`), {
-        code: 'EADDRINUSE',
-      });
-    }
+    release();
     if (config.port !== 0 && this.#port !== config.port)
       throw new Error(`The inherited sockets are of port ${this.#port}, not ${config.port}`);
     this.#predecessors = new Predecessors(inherited?.predecessors ?? 0, clock.monotonic());
