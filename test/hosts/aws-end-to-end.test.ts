@@ -11,6 +11,8 @@ const seconds = (from: string, to: string | null): string => ((Date.parse(to ?? 
 
 /** Room for four machines: a second one in the region that is not the first to be asked for it. */
 function fillUp({ aws }: CloudWorld): () => void {
+  // Whoever asks first is refused, so that there is a refusal whichever order the launches ask in.
+  aws.conduct.refuse({ action: 'RunInstances', region: 'us-east-1', times: 1 }, 'InsufficientInstanceCapacity');
   const limits = Object.keys(regions).map((region) => aws.control.supply.limitCapacity({ region }, region === 'us-east-2' ? 2 : 1));
   return () => limits.forEach((lift) => lift());
 }
