@@ -49,7 +49,7 @@ export function createConnection(paths: HomePaths, clock: Clock, signal: AbortSi
   const elsewhere = async (): Promise<Elsewhere | undefined> => (existsSync(paths.controllerRecord) ? load() : undefined);
 
   return {
-    async client(onStep = () => undefined, near = undefined) {
+    async client(onStep = () => undefined, near) {
       const away = await elsewhere();
       if (away !== undefined) return away.client(onStep);
       const own = await here();

@@ -93,11 +93,13 @@ test('where no place has a machine for it, the message says that it is for the c
   });
 });
 
+/** A configuration that asks for a controller at a place. */
+const wanting = (cloud: string | undefined) => async () => {
+  const controller = { ...defaultConfig.serve.controller, resources: { order: 'any', choices: [someResources({ cloud })] } as const };
+  return { ...defaultConfig, serve: { controller } };
+};
+
 test('a configuration that wants the controller elsewhere while one runs here is said to hold for the next one', async () => {
-  const wanting = (cloud: string | undefined) => async () => {
-    const controller = { ...defaultConfig.serve.controller, resources: { order: 'any', choices: [someResources({ cloud })] } as const };
-    return { ...defaultConfig, serve: { controller } };
-  };
   expect((await planWhileHere(wanting('ssh')))?.note).toContain('holds for the next controller');
   expect(await planWhileHere(wanting('local'))).toBeUndefined();
   expect(await planWhileHere(async () => defaultConfig)).toBeUndefined();
