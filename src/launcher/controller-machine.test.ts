@@ -1,25 +1,15 @@
 import { expect, test } from 'vitest';
-import { someResources } from '../../test/support/builders.ts';
+import { anOffer, someResources } from '../../test/support/builders.ts';
 import { FakeClock } from '../../test/support/fake-clock.ts';
 import { placesOf } from '../../test/support/places.ts';
 import { FakePlace } from '../providers/fake/fake-place.ts';
 import { FakeProvider } from '../providers/fake/index.ts';
-import type { MachineId, MachineStatus, Offer } from '../providers/provider.ts';
+import type { MachineId, MachineStatus } from '../providers/provider.ts';
 import { seededRandom } from '../shared/random.ts';
 import { controllerMachine } from './controller-machine.ts';
 import type { ControllerRecord } from './controller-record.ts';
 
-const offer: Offer = {
-  provider: 'fake',
-  region: 'r1',
-  zone: undefined,
-  instanceType: 'small',
-  cpus: 4,
-  memoryGb: 16,
-  accelerator: undefined,
-  spot: false,
-  hourlyUsd: 0.2,
-};
+const offer = anOffer({ provider: 'fake', region: 'r1', instanceType: 'small', cpus: 4, memoryGb: 16, hourlyUsd: 0.2 });
 
 const alternatives = { order: 'any', choices: [someResources({ diskSizeGb: 200, labels: { team: 'ml' } })] } as const;
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { someResources } from '../../test/support/builders.ts';
+import { anOffer, someResources } from '../../test/support/builders.ts';
 import { FakeClock } from '../../test/support/fake-clock.ts';
 import { placesOf } from '../../test/support/places.ts';
 import { defaultConfig } from '../domain/config.ts';
@@ -10,18 +10,8 @@ import { seededRandom } from '../shared/random.ts';
 import { planController, planWhileHere } from './controller-plan.ts';
 import type { ControllerRecord } from './controller-record.ts';
 
-const offer = (change: Partial<Offer>): Offer => ({
-  provider: 'fake',
-  region: 'r1',
-  zone: undefined,
-  instanceType: 'small',
-  cpus: 4,
-  memoryGb: 16,
-  accelerator: undefined,
-  spot: false,
-  hourlyUsd: 0.2,
-  ...change,
-});
+const offer = (change: Partial<Offer>): Offer =>
+  anOffer({ provider: 'fake', region: 'r1', instanceType: 'small', cpus: 4, memoryGb: 16, hourlyUsd: 0.2, ...change });
 
 /** A place that hands out keys. */
 class KeyedProvider extends FakeProvider {

@@ -1,13 +1,13 @@
 import { existsSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { aMachineSpec, someResources } from '../../test/support/builders.ts';
+import { anOffer, aMachineSpec, someResources } from '../../test/support/builders.ts';
 import { FakeClock } from '../../test/support/fake-clock.ts';
 import { aDisabledPlace, statesOf } from '../../test/support/places.ts';
 import { withTempHome } from '../../test/support/temp-home.ts';
 import { defaultConfig } from '../domain/config.ts';
 import { FakePlace } from '../providers/fake/fake-place.ts';
 import { FakeProvider } from '../providers/fake/index.ts';
-import type { Offer, Provider } from '../providers/provider.ts';
+import type { Provider } from '../providers/provider.ts';
 import type { Places } from '../provision/places.ts';
 import { SvcError } from '../shared/errors.ts';
 import { homePaths } from '../shared/paths.ts';
@@ -15,17 +15,7 @@ import { seededRandom } from '../shared/random.ts';
 import { writeControllerRecord } from './controller-record.ts';
 import { removeElsewhere, type LauncherDeps } from './elsewhere.ts';
 
-const offer: Offer = {
-  provider: 'fake',
-  region: 'r1',
-  zone: undefined,
-  instanceType: 'small',
-  cpus: 4,
-  memoryGb: 16,
-  accelerator: undefined,
-  spot: false,
-  hourlyUsd: 0.2,
-};
+const offer = anOffer({ provider: 'fake', region: 'r1', instanceType: 'small', cpus: 4, memoryGb: 16, hourlyUsd: 0.2 });
 
 /** Hosts of which the one with the controller can fail to answer. */
 class Rack extends FakeProvider {

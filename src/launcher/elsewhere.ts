@@ -10,7 +10,7 @@ import type { Clock } from '../shared/clock.ts';
 import { SvcError } from '../shared/errors.ts';
 import { homePaths, type HomePaths } from '../shared/paths.ts';
 import { randomHex } from '../shared/random-hex.ts';
-import { controllerMachine, lostMachine, machineStatus, type MachineDeps } from './controller-machine.ts';
+import { controllerMachine, lostMachine, machineStatus, type MachineDeps, type ControllerMachine } from './controller-machine.ts';
 import { readControllerRecord, removeControllerRecord, writeControllerRecord, type ControllerRecord } from './controller-record.ts';
 import {
   controllerHome,
@@ -22,7 +22,7 @@ import {
   stopController,
 } from './install.ts';
 import { withLaunchLock } from './launch-lock.ts';
-import { controllerSettings } from './settings.ts';
+import { controllerSettings, type ControllerSettings } from './settings.ts';
 
 /** What the controller on another machine is brought up and reached with. */
 export interface LauncherDeps {
@@ -70,14 +70,7 @@ export async function ensureElsewhere(alternatives: ResourceAlternatives, deps: 
     const remote = machine.provider.remote(machine.id);
     const isFurnished = readControllerRecord(deps.paths.controllerRecord)?.program !== null;
     if (!isFurnished) {
-      const settings = await controllerSettings(
-        record.key,
-        machine,
-        controllerHome(remote),
-        await deps.places.states(),
-        deps.paths,
-        deps.signal,
-      );
+      const settings = await settingsFor(record, machine, remote, deps);
       await installController(remote, settings, deps);
       const boot = await startAtBoot(remote, deps.signal);
       const { publicHost } = settings.host;
@@ -119,14 +112,7 @@ export async function upgradeElsewhere(deps: LauncherDeps): Promise<{ readonly i
       throw new SvcError('SVC_CONTROLLER_UNREACHABLE', 'There is no controller on another machine.');
     const machine = await controllerMachine(record, { order: 'any', choices: [] }, machineDeps(deps));
     const remote = machine.provider.remote(machine.id);
-    const settings = await controllerSettings(
-      record.key,
-      machine,
-      controllerHome(remote),
-      await deps.places.states(),
-      deps.paths,
-      deps.signal,
-    );
+    const settings = await settingsFor(record, machine, remote, deps);
     const program = await installController(remote, settings, deps);
     noteIn(deps)({ program, publicHost: settings.host.publicHost });
     deps.onStep('Starting the controller anew');
@@ -210,6 +196,16 @@ async function releaseWhenFree(provider: Provider, owner: string, { clock, signa
       signal.throwIfAborted();
     }
   }
+}
+
+/** What the controller of a machine is to have, as things are now. */
+async function settingsFor(
+  { key }: ControllerRecord,
+  machine: ControllerMachine,
+  remote: Remote,
+  { places, paths, signal }: LauncherDeps,
+): Promise<ControllerSettings> {
+  return controllerSettings(key, machine, controllerHome(remote), await places.states(), paths, signal);
 }
 
 async function newRecord(deps: LauncherDeps): Promise<ControllerRecord> {

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pino } from 'pino';
-import { aService, aServiceSpec, aTask, aVersion } from './builders.ts';
+import { anOffer, aService, aServiceSpec, aTask, aVersion } from './builders.ts';
 import { FakeClock } from './fake-clock.ts';
 import { placesOf } from './places.ts';
 import type { ControllerHost } from '../../src/domain/controller-host.ts';
@@ -18,17 +18,7 @@ import type { Store } from '../../src/store/store.ts';
 import type { BalancerListeners, BalancerView } from '../../src/controller/service/balancer-client.ts';
 import { runService } from '../../src/controller/service/run-service.ts';
 
-const offer: Offer = {
-  provider: 'fake',
-  region: 'r1',
-  zone: undefined,
-  instanceType: 'small',
-  cpus: 4,
-  memoryGb: 16,
-  accelerator: undefined,
-  spot: false,
-  hourlyUsd: 1,
-};
+const offer = anOffer({ provider: 'fake', region: 'r1', instanceType: 'small', cpus: 4, memoryGb: 16, hourlyUsd: 1 });
 
 /** Pauses for real files in each step of a wait. */
 const turnsForFiles = 10;
