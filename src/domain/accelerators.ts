@@ -131,6 +131,20 @@ export function suggestAccelerator(name: string): string | undefined {
   return canonicalAccelerator(name) === undefined ? didYouMean(name, acceleratorNames) : undefined;
 }
 
+const nearestShown = 3;
+
+/** Known names that are written much like one that is not known, the nearest first; `others` are known as well. */
+export function nearestAccelerators(name: string, others: readonly string[] = []): readonly string[] {
+  const found: string[] = [];
+  while (found.length < nearestShown) {
+    const left = [...new Set([...acceleratorNames, ...others])].filter((one) => !found.some((shown) => isSameAccelerator(shown, one)));
+    const next = didYouMean(name, left);
+    if (next === undefined) break;
+    found.push(next);
+  }
+  return found;
+}
+
 /** GB of memory of one accelerator; undefined for names that are not known and where it is not one number (TPUs). */
 export function acceleratorMemoryGb(name: string): number | undefined {
   return factsOf(name)?.memoryGb;

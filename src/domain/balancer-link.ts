@@ -1,3 +1,4 @@
+import { exitCodes } from '../shared/error-codes.ts';
 import type { ReplicaAddress } from '../shared/replica-address.ts';
 import type { LoadBalancingPolicy, ReplicaProtocol } from './task.ts';
 
@@ -5,6 +6,9 @@ import type { LoadBalancingPolicy, ReplicaProtocol } from './task.ts';
  * What the reconciler and the balancer say to each other: one JSON object per line over the balancer's Unix socket.
  * Several clients may be connected; each gets every report.
  */
+
+/** With what a balancer ends when its port is taken. */
+export const portBusyExitCode = exitCodes.conflict;
 
 /** What the balancer process is started with (a JSON file, written by the daemon, mode 0600). */
 export interface BalancerConfig {

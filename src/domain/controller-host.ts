@@ -1,3 +1,4 @@
+import type { BalancerHosts } from './balancer-host.ts';
 import { placeName } from './place-name.ts';
 import { hourlyPrice } from './price.ts';
 
@@ -12,6 +13,8 @@ export interface ControllerHost {
   readonly place: ControllerPlace;
   /** What follows when nothing has needed it for a while: the machine is switched off, or only the controller ends. */
   readonly whenIdle: 'power-off' | 'exit';
+  /** Where endpoints are served when that is not on this machine. */
+  readonly balancers?: BalancerHosts;
 }
 
 /** Where a controller's machine is, and what it costs. */

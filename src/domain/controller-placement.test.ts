@@ -51,3 +51,19 @@ test('for a service that is to be here it stays here, whatever is enabled', () =
   const near = { order: 'any', choices: [someResources({ cloud: 'local' })] } as const;
   expect(chooseController(undefined, ['local', 'aws'], near)).toEqual({ kind: 'here' });
 });
+
+test('a cluster gets no controller unless high availability asks for it', () => {
+  expect(chooseController(undefined, ['local', 'kubernetes'])).toEqual({ kind: 'here' });
+  const inCluster = {
+    order: 'any',
+    choices: [someResources({ cloud: 'kubernetes', region: 'prod' }), someResources({ cloud: 'local' })],
+  } as const;
+  expect(chooseController(undefined, ['local', 'aws', 'kubernetes'], inCluster)).toEqual({ kind: 'here' });
+  expect(() => chooseController(inCluster, ['local', 'kubernetes'])).toThrow('made to survive its node');
+});
+
+test('beside a cluster, a service that may be anywhere has its controller on a machine of another place', () => {
+  const anywhere = { order: 'any', choices: [someResources()] } as const;
+  const choice = chooseController(undefined, ['local', 'aws', 'kubernetes', 'ssh'], anywhere);
+  expect(choice.kind === 'elsewhere' && choice.alternatives.choices.map(({ cloud }) => cloud)).toEqual(['aws', 'ssh']);
+});

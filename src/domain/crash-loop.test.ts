@@ -8,9 +8,11 @@ const now = 0;
 const neverReady = (at: number): Failure => ({ at, everReady: false, readyMs: 0, killed: false });
 const killedWhileReady = (at: number): Failure => ({ at, everReady: true, readyMs: 800, killed: true });
 const crashedSoon = (at: number): Failure => ({ at, everReady: true, readyMs: 2_000, killed: false });
+const unstarted = (count: number): readonly Failure[] =>
+  Array.from({ length: count }, (_, index) => ({ ...neverReady(index), neverStarted: true }));
 
 test('without failures nothing holds a launch back', () => {
-  expect(launchGate([], 2, false, now)).toEqual({ notBefore: 0, rounds: 0, gaveUp: false });
+  expect(launchGate([], 2, false, now)).toEqual({ notBefore: 0, atMost: Infinity, rounds: 0, gaveUp: false });
 });
 
 test('the pause doubles from a second to five minutes', () => {
@@ -28,6 +30,17 @@ test('a service that never worked is given up after five rounds, one that worked
   expect(launchGate(failures.slice(0, 8), 2, false, now).gaveUp).toBe(false);
   expect(launchGate(failures, 2, false, now).gaveUp).toBe(true);
   expect(launchGate(failures, 2, true, now).gaveUp).toBe(false);
+});
+
+test('one whose replicas cannot be started is given up after three of them, and no more are tried at once than are left', () => {
+  const gates = [1, 2, 3].map((count) => launchGate(unstarted(count), 4, false, now));
+  expect(gates.map(({ atMost, gaveUp }) => [atMost, gaveUp])).toEqual([
+    [2, false],
+    [1, false],
+    [0, true],
+  ]);
+  // One that worked is not held back.
+  expect(launchGate(unstarted(8), 4, true, now)).toMatchObject({ atMost: Infinity, gaveUp: false });
 });
 
 test('replicas failing together are one round', () => {
@@ -50,7 +63,7 @@ test('killing without end, as the out-of-memory killer does, is slowed down in t
 
 test('a failure after a long healthy time starts anew', () => {
   const failures = [...Array.from({ length: 6 }, () => crashedSoon(0)), { at: 1e6, everReady: true, readyMs: 900_000, killed: false }];
-  expect(launchGate(failures, 1, true, now)).toEqual({ notBefore: 0, rounds: 0, gaveUp: false });
+  expect(launchGate(failures, 1, true, now)).toEqual({ notBefore: 0, atMost: Infinity, rounds: 0, gaveUp: false });
 });
 
 test('what failed long ago does not count any more, and a clock that was set back holds nobody up', () => {

@@ -8,12 +8,16 @@ export interface Failure {
   readonly readyMs: number;
   /** It was killed from outside (SIGKILL, a lost machine) rather than ending by itself. */
   readonly killed: boolean;
+  /** Its place tried to start it and says why it cannot, as with an image that cannot be had; absent: it started, or something else was in the way. */
+  readonly neverStarted?: boolean;
 }
 
 /** What the guard says about new launches. */
 export interface LaunchGate {
   /** No launch before this time, ms; 0 when nothing holds it back. */
   readonly notBefore: number;
+  /** No launch that would make more replicas than this live: no more are tried than it takes to give up. */
+  readonly atMost: number;
   /** Rounds of failures in a row. */
   readonly rounds: number;
   /** It never worked and is not going to: no more launches until the user changes something. */
@@ -27,6 +31,8 @@ const firstPauseMs = 1_000;
 const longestPauseMs = 300_000;
 /** Rounds after which a service that never had a ready replica is given up: about 15 s of pauses. */
 const roundsToGiveUp = 5;
+/** Replicas that could not be started after which it is given up: their place has tried each of them several times already. */
+const startsToGiveUp = 3;
 /** Killed from outside, replicas that had been ready are replaced at once, up to so many in ten minutes: one each second. */
 const freeKills = 600;
 const freeKillsSpanMs = 600_000;
@@ -48,13 +54,17 @@ export function rememberFailure(failures: readonly Failure[], failure: Failure):
 export function launchGate(failures: readonly Failure[], target: number, serviceEverReady: boolean, now: number): LaunchGate {
   const counted = countedFailures(failures.filter((failure) => failure.at > now - forgottenMs));
   const last = counted.at(-1);
-  if (last === undefined) return { notBefore: 0, rounds: 0, gaveUp: false };
+  if (last === undefined) return { notBefore: 0, atMost: Number.POSITIVE_INFINITY, rounds: 0, gaveUp: false };
   const rounds = Math.ceil(counted.length / Math.max(1, target));
-  if (!serviceEverReady && rounds >= roundsToGiveUp) return { notBefore: 0, rounds, gaveUp: true };
+  const neverStarted = counted.filter((failure) => failure.neverStarted).length;
+  const startsLeft = startsToGiveUp - neverStarted;
+  if (!serviceEverReady && (rounds >= roundsToGiveUp || startsLeft <= 0)) return { notBefore: 0, atMost: 0, rounds, gaveUp: true };
+  const atMost = !serviceEverReady && neverStarted > 0 ? startsLeft : Number.POSITIVE_INFINITY;
   const pause = Math.min(longestPauseMs, firstPauseMs * 2 ** Math.min(rounds - 1, 20));
   const jitter = 0.8 + 0.4 * seededRandom(last.at)();
   // The clock may have been set back since: nobody waits longer than the longest pause.
-  return { notBefore: Math.min(last.at + Math.min(longestPauseMs, pause * jitter), now + longestPauseMs), rounds, gaveUp: false };
+  const notBefore = Math.min(last.at + Math.min(longestPauseMs, pause * jitter), now + longestPauseMs);
+  return { notBefore, atMost, rounds, gaveUp: false };
 }
 
 /** The failures since the last sign of health that say something about the program. */

@@ -9,3 +9,8 @@ export interface NamedPlace {
 export function placeName({ provider, region, zone }: NamedPlace): string {
   return [provider, region, ...(zone === undefined || zone === null ? [] : [zone])].join('/');
 }
+
+/** A place as users write it in `infra` and `svc check`, and as the pages do. */
+export function writtenPlace(name: string): string {
+  return name === 'kubernetes' ? 'k8s' : name;
+}

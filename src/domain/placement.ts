@@ -8,6 +8,8 @@ export interface PlaceableOffer {
   readonly accelerator: { readonly name: string; readonly count: number } | undefined;
   readonly spot: boolean;
   readonly hourlyUsd: number;
+  /** How many such machines fit there now; absent where that is not known or has no end. */
+  readonly room?: number | undefined;
 }
 
 /** An offer together with the alternative of `resources` that it is for: the same machine may be set up differently for another one. */
@@ -21,7 +23,7 @@ export interface Candidate<Offer extends PlaceableOffer = PlaceableOffer> {
  * Why a place gives no machine: none left (`capacity`), the account may not have more (`quota`), the wanted price is too low (`price`), the
  * credentials may not (`permission`), asked too often (`throttled`), or what is wanted does not exist there (`unsupported`).
  */
-export const refusalKinds = ['capacity', 'quota', 'price', 'permission', 'throttled', 'unsupported'] as const;
+export const refusalKinds = ['capacity', 'quota', 'price', 'permission', 'throttled', 'setup', 'unsupported'] as const;
 export type RefusalKind = (typeof refusalKinds)[number];
 
 /** What a refusal is about: the offer's kind of machine in its zone or in its region, everything in the region, or the whole place. */

@@ -17,8 +17,24 @@ export interface Task {
   readonly setup: string | undefined;
   readonly run: string | undefined;
   readonly service: ServiceSpec | undefined;
+  /** Volumes that exist in the place, by the folder where they are to be. */
+  readonly volumes: Readonly<Record<string, string>>;
+  readonly placeConfig: PlaceConfig;
   /** Valid fields whose behaviour is decided elsewhere (`volumes`, `config`, `pool`, …), as the names found in the file. */
   readonly otherFields: readonly string[];
+}
+
+/** What the task's `config` says for places, which goes before what the configuration file says. */
+export interface PlaceConfig {
+  readonly kubernetes?: KubernetesOverrides;
+}
+
+/** For pods of a task. */
+export interface KubernetesOverrides {
+  /** Merged into the pod. */
+  readonly podConfig?: Readonly<Record<string, unknown>>;
+  /** How long a pod may wait for room, s. */
+  readonly provisionTimeoutSeconds?: number;
 }
 
 /** Where the working directory comes from. */

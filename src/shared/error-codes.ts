@@ -103,6 +103,16 @@ export const errorCodes = {
   ),
   SVC_THROTTLED: row('transient', 'A place was asked too often and wants a pause.', 'Nothing to do: it is asked again by itself.'),
   SVC_UNSUPPORTED_THERE: row('capacity', 'A place does not have that kind of machine in that region or zone.', 'It is tried elsewhere.'),
+  SVC_REFUSED_THERE: row(
+    'capacity',
+    'A place refuses it as the place is set up now: something is missing there, or a rule of its own forbids it.',
+    'Mend what the message names; the place is asked again within minutes.',
+  ),
+  SVC_KUBERNETES: row(
+    'transient',
+    "A cluster's API server did not answer, or refused for a reason of its own.",
+    'It is asked again by itself; the message has its own words. Run: svc check kubernetes',
+  ),
   SVC_PLACE_FAILED: row('transient', 'A place answered with an error of its own, or not at all.', 'It is asked again by itself.'),
   SVC_CATALOG: row('invalid-input', 'A table of prices cannot be read.', 'Run: svc catalog update'),
   SVC_SSH: row('transient', 'A machine does not answer over SSH.', 'Check that it is on and reachable: ssh USER@HOST'),
@@ -119,6 +129,11 @@ export const errorCodes = {
   ),
   SVC_NO_GPU: row('capacity', 'GPUs were asked for and this machine has not enough of them.', 'Use a place that has them: svc check'),
   SVC_MACHINE_LOST: row('transient', 'The machine of a replica is gone.', 'It is replaced automatically.'),
+  SVC_BOOT_FAILED: row(
+    'invalid-input',
+    'A machine did not come up for a reason that another one there would have too, as with an image that does not exist.',
+    'Mend what the message names, such as image_id.',
+  ),
   SVC_ISOLATION: row(
     'invalid-input',
     'The isolation that was forced, or that several replicas need, does not work on this machine.',
@@ -135,6 +150,26 @@ export const errorCodes = {
     'To leave services running: svc controller stop --keep-services. To take them down first: svc serve down --all',
   ),
   SVC_CONTROLLER_RUNNING: row('conflict', 'A controller of the same home runs already.', 'Nothing to do: it is used.'),
+  SVC_CONTROLLER_KIND: row(
+    'conflict',
+    'There is a controller of another kind than the configuration asks for, or something else has its name.',
+    'Change the configuration back, or take services and controller down first: svc serve down --all; svc controller down',
+  ),
+  SVC_NEEDS_KUBERNETES: row(
+    'invalid-input',
+    'A controller that survives its machine is asked for, and there is no Kubernetes cluster for it.',
+    'Enable a cluster (svc check kubernetes), or remove high_availability from config.yaml.',
+  ),
+  SVC_CONTROLLER_IMMUTABLE: row(
+    'conflict',
+    'The configuration changes what stays as it is while the controller lives: where its state is kept, the class of its volume, or its volume to a smaller one.',
+    'Write it as it was, or begin with a new controller.',
+  ),
+  SVC_NO_CONTROLLER_IMAGE: row(
+    'invalid-input',
+    'A controller that survives its machine is asked for, and no image for it is named.',
+    'Build the Dockerfile, push the image, and name it in serve.controller.image.',
+  ),
   SVC_VERSION_MISMATCH: row(
     'conflict',
     'The running controller is of another version than this command.',
@@ -150,6 +185,21 @@ export const errorCodes = {
     'transient',
     'Another process kept the state database locked for too long.',
     'Try again; a process that was stopped with the lock must go on or end.',
+  ),
+  SVC_NOT_LEADER: row(
+    'conflict',
+    'Another controller has taken over the same state, or this one cannot tell whether it still leads.',
+    'Nothing to do: it ends, and is a candidate again when it is started anew.',
+  ),
+  SVC_DATABASE: row(
+    'transient',
+    'The PostgreSQL server that keeps the state does not answer.',
+    'Check that it runs and that `serve.controller.database` (or SVC_DATABASE) leads to it; it is tried again by itself.',
+  ),
+  SVC_DATABASE_REFUSED: row(
+    'unauthenticated',
+    'The PostgreSQL server that is to keep the state answers, and refuses.',
+    'Mend what the message names: user, password, database, its rights or its encoding, or how TLS is to be used.',
   ),
   SVC_BAD_REQUEST: row('invalid-input', 'A request to the control API does not fit its contract.', 'See docs/reference/api.md.'),
   SVC_ROUTE_NOT_FOUND: row('not-found', 'The control API has no such route.', 'See docs/reference/api.md.'),

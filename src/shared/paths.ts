@@ -17,6 +17,10 @@ export interface HomePaths {
   readonly startError: string;
   /** Short enough for Unix sockets; mode 0700. Below SVC_HOME unless that is too long, then below /tmp. */
   readonly runtimeDir: string;
+  /** Until when this machine's processes may act, where controllers have rivals; see `controller/leadership/fence-file.ts`. */
+  readonly fence: string;
+  /** Where the reconcilers find the balancer hosts, where there are any. */
+  readonly balancerHosts: string;
   /** One folder per service, named by its key: its versions' files, logs, balancer files. */
   readonly servicesDir: string;
   readonly clustersDir: string;
@@ -50,6 +54,8 @@ export function homePaths(home: string, uid: number): HomePaths {
     startError: join(home, 'controller-start-error.json'),
     controllerSocket: join(runtimeDir, 'controller.sock'),
     runtimeDir,
+    fence: join(runtimeDir, 'fence.json'),
+    balancerHosts: join(runtimeDir, 'balancer-hosts.json'),
     servicesDir: join(home, 'services'),
     clustersDir: join(home, 'clusters'),
     localDir: join(home, 'local'),

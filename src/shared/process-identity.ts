@@ -1,4 +1,5 @@
-import { readFileSync } from 'node:fs';
+import { readFileSync, readlinkSync } from 'node:fs';
+import { envVar } from './env.ts';
 import { isObject } from './is-object.ts';
 
 /** Names one process for ever: a pid alone is reused, so its start time and the boot are kept with it. */
@@ -7,6 +8,8 @@ export interface ProcessIdentity {
   /** Clock ticks since boot, field 22 of /proc/PID/stat (proc(5)). */
   readonly startTicks: number;
   readonly bootId: string;
+  /** Where its pid means something; absent in older records. Containers of one machine share its boot and have pids of their own. */
+  readonly space?: string;
 }
 
 let cachedBootId: string | undefined;
@@ -23,6 +26,23 @@ export function bootId(): string {
   return cachedBootId;
 }
 
+let cachedSpace: string | undefined;
+
+/** Among whose processes pids are unique: the namespace of this process, or what SVC_NODE_ID says where the system does not tell. */
+export function pidSpace(): string {
+  cachedSpace ??= envVar('SVC_NODE_ID') ?? readPidNamespace();
+  return cachedSpace;
+}
+
+function readPidNamespace(): string {
+  try {
+    return readlinkSync('/proc/self/ns/pid');
+  } catch {
+    // Not Linux: there is one.
+    return '';
+  }
+}
+
 /** The start time in the text of /proc/PID/stat, in clock ticks since boot; undefined when only the process's zombie is left. */
 export function parseStartTicks(stat: string): number | undefined {
   // The command name is in parentheses and may itself hold spaces and parentheses: fields are counted after the last one.
@@ -34,7 +54,11 @@ export function parseStartTicks(stat: string): number | undefined {
 /** Whether a value that was stored is an identity. */
 export function isProcessIdentity(value: unknown): value is ProcessIdentity {
   return (
-    isObject(value) && typeof value['pid'] === 'number' && typeof value['startTicks'] === 'number' && typeof value['bootId'] === 'string'
+    isObject(value) &&
+    typeof value['pid'] === 'number' &&
+    typeof value['startTicks'] === 'number' &&
+    typeof value['bootId'] === 'string' &&
+    (value['space'] === undefined || typeof value['space'] === 'string')
   );
 }
 
@@ -48,12 +72,13 @@ export function identifyProcess(pid: number): ProcessIdentity | undefined {
     return undefined;
   }
   const startTicks = parseStartTicks(stat);
-  return startTicks === undefined ? undefined : { pid, startTicks, bootId: bootId() };
+  return startTicks === undefined ? undefined : { pid, startTicks, bootId: bootId(), space: pidSpace() };
 }
 
 /** Whether two identities are of one process. */
 export function sameProcess(a: ProcessIdentity, b: ProcessIdentity): boolean {
-  return a.pid === b.pid && a.startTicks === b.startTicks && a.bootId === b.bootId;
+  const isOneSpace = a.space === undefined || b.space === undefined || a.space === b.space;
+  return a.pid === b.pid && a.startTicks === b.startTicks && a.bootId === b.bootId && isOneSpace;
 }
 
 /** Whether the very process that was identified still runs. */

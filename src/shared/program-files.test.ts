@@ -15,8 +15,11 @@ test('the entries of a bundle lie beside each other, two levels below its folder
   expect(programEntries.map((entry) => entryPath(entry, true))).toEqual([
     'src/bundle/balancer-main.js',
     'src/bundle/balancer-threads-thread.js',
+    'src/bundle/controller-balancer-host-main.js',
+    'src/bundle/controller-leadership-keeper.js',
     'src/bundle/controller-main.js',
     'src/bundle/controller-service-main.js',
     'src/bundle/node-egress.js',
+    'src/bundle/remote-kubernetes-forwarder.js',
   ]);
 });

@@ -12,9 +12,12 @@ const ownRoot = fileURLToPath(new URL('../../', import.meta.url));
 export const programEntries = [
   'balancer/main',
   'balancer/threads/thread',
+  'controller/balancer-host/main',
+  'controller/leadership/keeper',
   'controller/main',
   'controller/service/main',
   'node/egress',
+  'remote/kubernetes/forwarder',
 ] as const;
 export type ProgramEntry = (typeof programEntries)[number];
 

@@ -5,7 +5,20 @@
  * - `forward`: connect to the socket file and talk: something behind it, such as ssh, carries each connection to `port` of the machine. A port
  *   on which nobody listens shows as a connection that is accepted and then ends without a byte.
  */
-export type ReplicaAddress =
+export type ReplicaAddress = (
   | { readonly kind: 'tcp'; readonly host: string; readonly port: number }
   | { readonly kind: 'unix'; readonly path: string; readonly port: number }
-  | { readonly kind: 'forward'; readonly path: string; readonly port: number };
+  | { readonly kind: 'forward'; readonly path: string; readonly port: number }
+) & {
+  /** Which way that is, for people, where a place has several: `pod address`, `node port`. */
+  readonly by?: string;
+};
+
+/** How requests get to a replica, in words: `pod address 10.0.0.7:8080`, `Unix socket`. */
+export function describeAddress(address: ReplicaAddress): string {
+  const { kind, by } = address;
+  if (kind === 'tcp') return `${by ?? 'address'} ${address.host.includes(':') ? `[${address.host}]` : address.host}:${address.port}`;
+  if (kind === 'unix') return by ?? 'Unix socket';
+  if (by === 'port-forward') return 'port-forward through the API server';
+  return by ?? 'forward over SSH';
+}

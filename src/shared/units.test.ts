@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { parseDuration, parseSize } from './units.ts';
+import { parseDuration, parseSize, shortGb } from './units.ts';
 
 test.each<[string, 'B' | 'GB', number | undefined]>([
   ['512', 'B', 512],
@@ -40,4 +40,13 @@ test.each<[string, 's' | 'm', number | undefined]>([
   ['1h30', 's', undefined],
 ])('the duration %j, bare numbers in %s', (text, bare, seconds) => {
   expect(parseDuration(text, bare)).toBe(seconds);
+});
+
+test.each([
+  [0.3, '0.3'],
+  [3.75, '3.8'],
+  [8, '8'],
+  [15.26, '15'],
+])('%d GB in a table', (gb, shown) => {
+  expect(shortGb(gb)).toBe(shown);
 });

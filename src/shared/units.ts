@@ -40,3 +40,8 @@ export function parseDuration(text: string, bareUnit: 's' | 'm'): number | undef
   for (const [, amount, unit] of trimmed.matchAll(/([\d.]+)([smhdw])/g)) seconds += Number(amount) * (durationUnits.get(unit ?? '') ?? 0);
   return seconds;
 }
+
+/** An amount of memory in a table: whole GB, below 10 GB with one digit more, as half a GB is not none. */
+export function shortGb(gb: number): string {
+  return String(gb < 10 ? Math.round(gb * 10) / 10 : Math.round(gb));
+}

@@ -7,16 +7,18 @@ export type AbilityWishes = Pick<Resources, 'useSpot' | 'imageId' | 'diskTier' |
 export interface PlaceAbilities {
   readonly spot: boolean;
   readonly customImages: boolean;
+  readonly multiNode: boolean;
   readonly diskTiers?: boolean;
   readonly networkTiers?: boolean;
 }
 
 /**
- * What is asked for and cannot be done at a place at all, as a sentence without its full stop that names the field; undefined when all of it can.
+ * What is asked for, for machines of so many nodes, and cannot be done at a place at all, as a sentence without its full stop that names the field; undefined when all of it can.
  * The best tier of a disk is what a place has where it has only one; a network of a better tier is a different thing.
  */
-export function missingAbility(wishes: AbilityWishes, abilities: PlaceAbilities): string | undefined {
+export function missingAbility(wishes: AbilityWishes, abilities: PlaceAbilities, nodes = 1): string | undefined {
   const { useSpot, imageId, diskTier, networkTier } = wishes;
+  if (nodes > 1 && !abilities.multiNode) return `its machines have one node each (num_nodes: ${nodes})`;
   if (useSpot && !abilities.spot) return 'it has no spot machines (use_spot)';
   if (imageId !== undefined && !abilities.customImages) return 'it takes no images of its users (image_id)';
   if (diskTier !== undefined && diskTier !== 'best' && abilities.diskTiers !== true)

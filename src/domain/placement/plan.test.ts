@@ -24,6 +24,37 @@ test('replicas are spread over what is equally cheap; what is dearer says so', (
   expect(plan(all, 1)).toEqual(['a chosen 1', 'b equal', 'dear dearer']);
 });
 
+test('no place gets more than it has room for: the next best one gets the rest, and what fits nowhere is not placed', () => {
+  const all = [
+    candidate('dear', 2, { room: 2 }),
+    candidate('a', 1, { room: 1 }),
+    candidate('b', 1, { room: 2 }),
+    candidate('none', 1, { room: 0 }),
+  ];
+  expect(plan(all, 4)).toEqual(['a chosen 1', 'b chosen 2+3', 'none full', 'dear chosen 4']);
+  expect(plan(all, 9)).toEqual(['a chosen 1', 'b chosen 2+3', 'none full', 'dear chosen 4+5']);
+  expect(plan([candidate('a', 1, { room: 1 }), candidate('endless', 2)], 3)).toEqual(['a chosen 1', 'endless chosen 2+3']);
+});
+
+test('sizes on the same nodes share the room, other accelerators have nodes of their own', () => {
+  const large = candidate('a', 1, { instanceType: 'large', accelerator: undefined, room: 2 });
+  const small = candidate('a', 2, { instanceType: 'small', accelerator: undefined, room: 4 });
+  const gpu = candidate('a', 3, { accelerator: { name: 'L4', count: 1 }, room: 1 });
+  expect(plan([large, small, gpu], 9)).toEqual(['a chosen 1+2', 'a full', 'a chosen 3']);
+});
+
+const reasons = (candidates: readonly Candidate[], replicas: number) =>
+  planPlaces(candidates, replicas, { order: 'any', refusals: [], starts: [], occupied: [], now: 0 }).map(({ verdict }) =>
+    verdict.type === 'chosen' ? verdict.because : verdict.type,
+  );
+
+test('why a place is chosen: nothing else, nothing better, as good as others, or what is better is full', () => {
+  expect(reasons([candidate('a')], 2)).toEqual(['only']);
+  expect(reasons([candidate('a'), candidate('b')], 1)).toEqual(['best', 'equal']);
+  expect(reasons([candidate('a'), candidate('b')], 2)).toEqual(['spread', 'spread']);
+  expect(reasons([candidate('a', 1, { room: 1 }), candidate('dear', 2)], 2)).toEqual(['best', 'better-full']);
+});
+
 test('what refused, starts slower, or is of a later alternative is told apart', () => {
   const all = [candidate('full', 0.5), candidate('slow'), candidate('good'), candidate('second', 0.1, {}, 1)];
   const refusals = rememberRefusal([], all[0]?.offer ?? aPlaceableOffer(), { kind: 'quota', scope: 'zone', reason: 'no' }, 0, 0);

@@ -116,7 +116,7 @@ const anyOffer: fc.Arbitrary<PlaceableOffer> = fc
   }));
 const anyRefusal: fc.Arbitrary<Refusal> = fc.record({
   offer: anyOffer,
-  kind: fc.constantFrom('capacity', 'quota', 'price', 'permission', 'throttled', 'unsupported'),
+  kind: fc.constantFrom('capacity', 'quota', 'price', 'permission', 'throttled', 'setup', 'unsupported'),
   scope: fc.constantFrom('zone', 'zone', 'region', 'whole-region', 'place'),
   count: fc.constant(1),
   until: fc.constantFrom(500, 1_000, 2_000),

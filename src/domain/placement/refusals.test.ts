@@ -67,6 +67,7 @@ test.for<readonly [RefusalKind, readonly number[]]>([
   ['price', [300, 300]],
   ['permission', [3_600, 3_600]],
   ['throttled', [2, 4, 8, 16, 30, 30]],
+  ['setup', [30, 60, 120, 240, 300, 300]],
   ['unsupported', [86_400, 86_400]],
 ])('%s keeps a place out for so many seconds, refusal by refusal', ([kind, seconds]) => {
   let refusals: readonly Refusal[] = [];

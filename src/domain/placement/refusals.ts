@@ -11,6 +11,8 @@ const pauses: Readonly<Record<RefusalKind, { readonly firstMs: number; readonly 
   permission: { firstMs: 3_600_000, longestMs: 3_600_000 },
   // Clouds refill the allowance of calls within seconds.
   throttled: { firstMs: 2_000, longestMs: 30_000 },
+  // Something is missing there, or a rule of its own forbids it: who looks after it may mend that any minute.
+  setup: { firstMs: 30_000, longestMs: 300_000 },
   unsupported: { firstMs: 86_400_000, longestMs: 86_400_000 },
 };
 

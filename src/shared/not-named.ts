@@ -1,0 +1,29 @@
+import { didYouMean } from './did-you-mean.ts';
+import { SvcError } from './errors.ts';
+
+const kinds = {
+  service: { code: 'SVC_SERVICE_NOT_FOUND', listCommand: 'svc serve status' },
+  cluster: { code: 'SVC_CLUSTER_NOT_FOUND', listCommand: 'svc status' },
+} as const;
+
+/** More names are not told. */
+const shownNames = 5;
+
+/** For a name that no service, or no cluster, has: with the one that was probably meant, or those there are. */
+export function notNamed(kind: keyof typeof kinds, name: string, known: readonly string[]): SvcError {
+  const { code, listCommand } = kinds[kind];
+  const meant = didYouMean(name, known);
+  const names = [...known.slice(0, shownNames), ...(known.length > shownNames ? ['and more'] : [])];
+  const hint =
+    meant !== undefined
+      ? `Did you mean '${meant}'? Run: ${listCommand}`
+      : known.length > 0
+        ? `There are: ${names.join(', ')}. Run: ${listCommand}`
+        : undefined;
+  return new SvcError(code, `There is no ${kind} named '${name}'.`, { hint });
+}
+
+/** What things are called. */
+export function namesOf(things: readonly { readonly name: string }[]): readonly string[] {
+  return things.map(({ name }) => name);
+}
