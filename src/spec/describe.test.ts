@@ -92,7 +92,7 @@ test.each([
     'aws/us-east-1, L4:2, 4+ CPUs, 16+ GB, spot',
   ],
   ['resources: {accelerators: 80GB+, instance_type: big}', '80+ GB GPU:1, big'],
-  ['resources: {infra: "*/eu", accelerators: [H100, L4]}\nnum_nodes: 2', '2x */eu, H100:1, else */eu, L4:1'],
+  ['resources: {infra: "*/eu", accelerators: [H100, L4]}\nnum_nodes: 2', '2x[*/eu, H100:1, else */eu, L4:1]'],
   ['resources: {any_of: [{cpus: 1}, {cpus: 2}, {cpus: 3}, {cpus: 4}, {cpus: 1}]}', '1 CPU or 2 CPUs or 3 CPUs and 1 more'],
 ])('resources in words: %s', (source, words) => {
   expect(describeResources(parseText(source))).toBe(words);

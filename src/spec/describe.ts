@@ -26,7 +26,8 @@ export function describeResources(task: Task): string {
   const shown = [...new Set(choices.map(describeMachine))];
   const rest = shown.length - shownChoices;
   const words = shown.slice(0, shownChoices).join(order === 'ordered' ? ', else ' : ' or ');
-  return printable(`${task.numNodes > 1 ? `${task.numNodes}x ` : ''}${words}${rest > 0 ? ` and ${rest} more` : ''}`);
+  const all = `${words}${rest > 0 ? ` and ${rest} more` : ''}`;
+  return printable(task.numNodes > 1 ? `${task.numNodes}x[${all}]` : all);
 }
 
 function describeMachine(machine: Resources): string {

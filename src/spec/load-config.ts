@@ -2,6 +2,7 @@ import { defaultConfig, type AwsConfig, type Config, type LocalConfig } from '..
 import { SvcError } from '../shared/errors.ts';
 import { findingsOf } from './findings.ts';
 import { parsePartly } from './partial-parse.ts';
+import { readKubernetes } from './read/kubernetes.ts';
 import { readResources } from './read/resources.ts';
 import { readTextFile } from './read-text-file.ts';
 import { Report } from './report.ts';
@@ -9,7 +10,7 @@ import { configSection, type ConfigFields } from './schema/config.ts';
 import { SourceText } from './source-text.ts';
 import { composeYaml } from './yaml/compose.ts';
 import { dropNulls } from './yaml/drop-nulls.ts';
-import { toValue } from './yaml/node.ts';
+import { nodeAt, toValue, type MapNode } from './yaml/node.ts';
 
 /** Bytes (1 MiB). */
 const maxConfigBytes = 1_048_576;
@@ -29,7 +30,16 @@ export async function loadConfig(path: string): Promise<Config> {
   }
 }
 
-const nullableSections = [[], ['serve'], ['serve', 'controller'], ['serve', 'controller', 'resources'], ['local'], ['aws']] as const;
+const nullableSections = [
+  [],
+  ['serve'],
+  ['serve', 'controller'],
+  ['serve', 'controller', 'resources'],
+  ['local'],
+  ['aws'],
+  ['kubernetes'],
+  ['kubernetes', 'context_configs', '*'],
+] as const;
 const resourcesPath = ['serve', 'controller', 'resources'] as const;
 
 /** The text of a configuration file as a value. An empty file, or one of comments only, is the defaults. */
@@ -38,7 +48,8 @@ export function parseConfig(text: string, file: string): Config {
   const source = new SourceText(text, file);
   const composed = composeYaml(source);
   const root = composed.root?.kind === 'map' ? dropNulls(composed.root, nullableSections) : undefined;
-  const report = new Report(source, root);
+  // Excerpts show lines around a problem: never a password.
+  const report = new Report(source, root, () => passwordsIn(root));
   for (const fault of composed.faults) report.fault(fault);
   if (composed.root !== undefined && root === undefined) report.at([], 'expected a map of fields such as local and serve');
   let fields: ConfigFields = {};
@@ -55,6 +66,12 @@ export function parseConfig(text: string, file: string): Config {
   return config;
 }
 
+/** The address of a database holds a password. */
+function passwordsIn(root: MapNode | undefined): readonly string[] {
+  const node = root && nodeAt(root, ['serve', 'controller', 'database']);
+  return node?.kind === 'scalar' && node.text !== '' ? [node.text] : [];
+}
+
 function toConfig(fields: ConfigFields, report: Report): Config {
   const controller = fields.serve?.controller ?? {};
   return {
@@ -62,11 +79,16 @@ function toConfig(fields: ConfigFields, report: Report): Config {
       controller: {
         resources: controller.resources && readResources({ disk_size: controllerDiskGb, ...controller.resources }, resourcesPath, report),
         highAvailability: controller.high_availability ?? false,
+        database: controller.database,
+        image: controller.image?.replace(/^docker:(?:\/\/)?/, ''),
+        balancers: controller.balancers ?? defaultConfig.serve.controller.balancers,
+        endpointService: controller.endpoint_service ?? defaultConfig.serve.controller.endpointService,
         autostop: readAutostop(controller.autostop),
       },
     },
     local: readLocal(fields.local ?? {}, report),
     aws: readAws(fields.aws ?? {}),
+    kubernetes: readKubernetes(fields.kubernetes ?? {}, report),
     allowedClouds: fields.allowed_clouds,
   };
 }

@@ -83,6 +83,8 @@ test('defaults are filled in', () => {
         metricsPort: undefined,
       },
     },
+    volumes: {},
+    placeConfig: {},
     otherFields: [],
   });
 });
@@ -228,16 +230,7 @@ secrets: ["secrets:HF_TOKEN"]
 pool: {workers: 2}
 api_server_access: false
 `;
-  expect(parseText(source).otherFields).toEqual([
-    'pool',
-    'config',
-    'volumes',
-    'inputs',
-    'outputs',
-    'event_callback',
-    '_metadata',
-    'managed_secrets',
-  ]);
+  expect(parseText(source).otherFields).toEqual(['pool', 'inputs', 'outputs', 'event_callback', '_metadata', 'config', 'managed_secrets']);
   expect(parseText('service: {pool: {min_workers: 1, max_workers: 2}}\n')).toMatchObject({ service: undefined, otherFields: ['pool'] });
 });
 

@@ -5,6 +5,7 @@ import { quote } from '../shared/quote.ts';
 import { findingsOf, type FindingContext } from './findings.ts';
 import { parsePartly } from './partial-parse.ts';
 import { pathBase, type PathBase } from './paths.ts';
+import { readPlaceConfig, readVolumes } from './read/kubernetes.ts';
 import { readFileMounts, readWorkdir } from './read/mounts.ts';
 import { readResources } from './read/resources.ts';
 import { checkService, checkServiceResources } from './read/service-rules.ts';
@@ -46,8 +47,6 @@ const homes: ReadonlyMap<string, string> = new Map([
 const otherFields = [
   'pool',
   'managed_secrets',
-  'config',
-  'volumes',
   'volume_mounts',
   'inputs',
   'outputs',
@@ -94,6 +93,8 @@ class TaskReader {
       checkService(fields.service, this.#root, report);
       if (!this.#broken.has('resources')) checkServiceResources(fields.service, resources, this.#root, report);
     }
+    const volumes = readVolumes(fields.volumes, report);
+    const placeConfig = readPlaceConfig(fields.config, report);
     this.#refuse();
     return {
       name: fields.name,
@@ -106,6 +107,8 @@ class TaskReader {
       setup: fields.setup,
       run: fields.run,
       service: fields.service === undefined || isPool ? undefined : readService(fields.service, resources, base),
+      volumes,
+      placeConfig,
       otherFields: this.#otherFields(fields, isPool),
     };
   }
@@ -150,6 +153,8 @@ class TaskReader {
 
   #otherFields(fields: TaskFields, isPool: boolean): readonly string[] {
     const found: string[] = otherFields.filter((name) => fields[name] !== undefined && fields[name] !== false);
+    // What it says for Kubernetes is acted upon; the rest is SkyPilot's own.
+    if (Object.keys(fields.config ?? {}).some((name) => name !== 'kubernetes')) found.push('config');
     if (isPool && !found.includes('pool')) found.push('pool');
     if (this.#variables.hasManagedSecrets && !found.includes('managed_secrets')) found.push('managed_secrets');
     return found;

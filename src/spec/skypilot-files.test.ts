@@ -151,7 +151,7 @@ resources: {ports: 8000, accelerators: [A100, L4:2]}
   expect(task.service?.replicaPolicy.targetQpsPerReplica).toEqual({ A100: 10, 'L4:2': 2.5 });
 });
 
-test('mounted buckets, several nodes, volumes: accepted, and named as what cannot be done yet; TLS can be done', () => {
+test('mounted buckets, volumes: accepted, and named as what cannot be done yet; TLS and several nodes can be done', () => {
   const task = parseText(`
 service:
   readiness_probe: /
@@ -167,14 +167,7 @@ file_mounts:
 volumes: {/cache: cache-volume}
 config: {kubernetes: {pod_config: {spec: {runtimeClassName: nvidia}}}}
 `);
-  expect(unsupportedFeatures(task).map(({ field }) => field)).toEqual([
-    'num_nodes',
-    'workdir.url',
-    'file_mounts./out',
-    'config',
-    'volumes',
-    'resources.autostop',
-  ]);
+  expect(unsupportedFeatures(task).map(({ field }) => field)).toEqual(['workdir.url', 'file_mounts./out', 'volumes', 'resources.autostop']);
 });
 
 test('a pool of workers over a set of accelerators', () => {

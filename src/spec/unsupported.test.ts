@@ -8,7 +8,6 @@ const fieldsOf = (source: string, ...can: readonly string[]): readonly string[] 
 
 test.each([
   ['tls', 'service: {ports: 80, tls: {keyfile: a, certfile: b}}', ['service.tls']],
-  ['num_nodes', 'num_nodes: 2', ['num_nodes']],
   [
     'bucket_mounts',
     'file_mounts: {./a: {source: s3://b}, ./c: {name: d, mode: MOUNT_CACHED}, ./e: s3://f, ./g: {source: ./h, mode: COPY}}',
@@ -31,8 +30,9 @@ test.each([
     ['service.replica_policy.target_qps_per_replica'],
   ],
   ['balancer_threads', 'service: {ports: 80, load_balancer: {threads: 2}}', ['service.load_balancer.threads']],
+  ['metrics_port', 'service: {ports: 80, load_balancer: {metrics_port: 9000}}', ['service.load_balancer.metrics_port']],
   ['pool', 'pool: {workers: 1}', ['pool']],
-  ['volumes', 'volumes: {/a: b}', ['volumes']],
+  ['volumes_elsewhere', 'volumes: {/a: b}', ['volumes']],
   ['managed_secrets', 'secrets: ["secrets:A"]', ['managed_secrets']],
   ['inputs', 'inputs: {a: 1}', ['inputs']],
   ['autostop', 'resources: {autostop: 5}', ['resources.autostop']],
@@ -93,7 +93,7 @@ function refusal(text: string, secrets: Readonly<Record<string, string>> = {}): 
 }
 
 test('a task that asks for several such things is refused once, with the place of each and what to do', () => {
-  const text = `num_nodes: 2
+  const text = `pool: {workers: 1}
 file_mounts:
   ../a/: b
 resources:
@@ -102,26 +102,26 @@ resources:
     - job_recovery: failover
     - {job_recovery: failover, cpus: 2}
     - use_spot: false
-pool: {workers: 1}
 secrets: ["secrets:A"]
 `;
   const error = refusal(text);
   expect(error).toMatchObject({
     code: 'SVC_NOT_SUPPORTED',
-    message: 'This version cannot act on num_nodes, file_mounts.../a, pool, managed_secrets, resources.autostop, resources.job_recovery.',
-    hint: 'Remove or change: num_nodes, file_mounts.../a, pool, managed_secrets, resources.autostop, resources.job_recovery',
+    message: 'This version cannot act on file_mounts.../a, pool, managed_secrets, resources.autostop, resources.job_recovery.',
+    hint: 'Remove or change: file_mounts.../a, pool, managed_secrets, resources.autostop, resources.job_recovery',
   });
   expect(error.problems.map(problemLine)).toEqual([
-    "1:1 this version cannot act on 'num_nodes' (A replica has one machine; leave it out.)",
+    "1:1 this version cannot act on 'pool' (Pools of workers are not there yet; use replicas of a service.)",
     "3:3 file_mounts: this version cannot act on '../a/' (Write a target inside the working directory, such as ./data, an absolute one, or one below ~/.)",
     "5:3 resources: this version cannot act on 'autostop' (Single machines do not stop by themselves yet; leave it out and use: svc down.)",
     "7:7 resources.any_of[0]: this version cannot act on 'job_recovery' (Jobs are not recovered yet; leave it out.)",
     "8:8 resources.any_of[1]: this version cannot act on 'job_recovery' (Jobs are not recovered yet; leave it out.)",
-    "10:1 this version cannot act on 'pool' (Pools of workers are not there yet; use replicas of a service.)",
-    "11:1 this version cannot act on 'secrets' (There is no store of secrets yet; name them below secrets and give them with --secret.)",
+    "10:1 this version cannot act on 'secrets' (There is no store of secrets yet; name them below secrets and give them with --secret.)",
   ]);
-  expect(error.problems[0]?.excerpt).toBe('1 | num_nodes: 2\n  | ^');
-  expect(() => refuseUnsupported(parseText('num_nodes: 2'), sourceOf('num_nodes: 2'), { can: new Set(features) })).not.toThrow();
+  expect(error.problems[0]?.excerpt).toBe('1 | pool: {workers: 1}\n  | ^');
+  expect(() =>
+    refuseUnsupported(parseText('pool: {workers: 1}'), sourceOf('pool: {workers: 1}'), { can: new Set([...features, 'pool']) }),
+  ).not.toThrow();
 });
 
 test('the place of a field of the service is that field', () => {

@@ -9,14 +9,15 @@ import { entryAt, nodeAt, type Path, type YamlNode } from './yaml/node.ts';
 /** What a file can ask for that a version, or a place, may not be able to do. */
 export const features = [
   'tls',
-  'num_nodes',
   'bucket_mounts',
   'other_buckets',
   'mounts_above_workdir',
   'git_workdir',
+  'volumes_elsewhere',
   'spot_policy',
   'target_qps_per_accelerator',
   'balancer_threads',
+  'metrics_port',
 ] as const;
 export type Feature = (typeof features)[number];
 
@@ -26,7 +27,10 @@ export interface DeployAbilities {
 }
 
 /** What this version can do beyond the plain case. */
-const currentAbilities: DeployAbilities = { can: new Set(['tls', 'target_qps_per_accelerator', 'balancer_threads']) };
+const currentAbilities: DeployAbilities = { can: new Set(['tls', 'target_qps_per_accelerator', 'balancer_threads', 'metrics_port']) };
+
+/** The same where balancers are on machines of their own, behind a Service whose ports are those of endpoints. */
+export const hostedAbilities: DeployAbilities = { can: new Set([...currentAbilities.can].filter((name) => name !== 'metrics_port')) };
 
 /** Something a file asks for that cannot be done yet. */
 export interface UnsupportedFeature {
@@ -43,8 +47,8 @@ export interface UnsupportedFeature {
 export function unsupportedFeatures(task: Task, abilities: DeployAbilities = currentAbilities): readonly UnsupportedFeature[] {
   const wanted: readonly (UnsupportedFeature & { readonly feature: string; readonly used: boolean })[] = [
     ...serviceWishes(task),
-    ...machineWishes(task),
     ...mountWishes(task),
+    ...volumeWishes(task),
     ...otherWishes(task),
   ];
   return wanted.filter(({ used, feature }) => used && !abilities.can.has(feature)).map(({ field, sentence }) => ({ field, sentence }));
@@ -123,11 +127,13 @@ function serviceWishes({ service }: Task): readonly Wish[] {
       (loadBalancer.threads ?? 1) > 1,
       'The balancer has one thread; leave it out.',
     ),
+    wish(
+      'metrics_port',
+      'service.load_balancer.metrics_port',
+      loadBalancer.metricsPort !== undefined,
+      'With high_availability the balancers are in the cluster, not on one machine; leave it out: svc serve metrics NAME has the metrics of all of them.',
+    ),
   ];
-}
-
-function machineWishes({ numNodes }: Task): readonly Wish[] {
-  return [wish('num_nodes', 'num_nodes', numNodes > 1, 'A replica has one machine; leave it out.')];
 }
 
 const mountField = (mount: FileMount): string => `file_mounts.${mount.target}`;
@@ -171,10 +177,18 @@ function isAbove(target: string): boolean {
   return path === '..' || path.startsWith('../') || /^~[^/]/.test(path);
 }
 
+/** Other places would start the program without them. */
+function volumeWishes({ volumes, resources }: Task): readonly Wish[] {
+  const isElsewhere = Object.keys(volumes).length > 0 && resources.choices.some(({ cloud }) => cloud !== 'kubernetes');
+  const sentence = 'Only Kubernetes has volumes: write infra: k8s, in each alternative of resources.';
+  return [wish('volumes_elsewhere', 'volumes', isElsewhere, sentence)];
+}
+
 const otherSentences: Readonly<Record<string, string>> = {
   pool: 'Pools of workers are not there yet; use replicas of a service.',
   managed_secrets: 'There is no store of secrets yet; name them below secrets and give them with --secret.',
-  volumes: 'Volumes are not there yet; leave it out.',
+  volumes: 'Disks are not attached; for volumes of Kubernetes, write volumes at the top of the file.',
+  config: 'Only config.kubernetes is acted upon; leave out the rest.',
   autostop: 'Single machines do not stop by themselves yet; leave it out and use: svc down.',
   job_recovery: 'Jobs are not recovered yet; leave it out.',
 };

@@ -3,6 +3,7 @@ import { localIsolations } from '../../domain/config.ts';
 import { isAddressRange } from '../../shared/address-range.ts';
 import { readAccelerator } from './accelerators.ts';
 import { cloudName } from './infra.ts';
+import { kubernetesSection } from './kubernetes.ts';
 import { field, reading, required, section, someText, type Reading, wholeNumber, word } from './kit.ts';
 import { autostop, resourcesSection } from './resources.ts';
 import type { Accelerator } from '../../domain/task.ts';
@@ -28,9 +29,29 @@ const cloud = reading(someText, (text): Reading<string> => {
   return name === undefined || !/^[a-z0-9-]+$/.test(name) ? { problem: 'is not the name of a place' } : { ok: name };
 });
 
+const databaseUrl = z
+  .string()
+  .regex(/^postgres(?:ql)?:\/\/[^\s]+$/, 'is not the address of a PostgreSQL database: postgres://USER:PASSWORD@HOST:PORT/NAME');
+
+const serviceTypes = ['ClusterIP', 'NodePort', 'LoadBalancer'] as const;
+const serviceType = z
+  .preprocess(
+    (given) => serviceTypes.find((type) => typeof given === 'string' && type.toLowerCase() === given.toLowerCase()) ?? given,
+    z.enum(serviceTypes),
+  )
+  .meta({ anyCase: true });
+
 const controller = section({
   resources: field(resourcesSection, 'The machine of the controller, as `resources` in a task file.', { words: 'this machine' }),
   high_availability: field(z.boolean(), 'Run the controller so that it survives the loss of its machine (Kubernetes only).', false),
+  database: field(
+    databaseUrl,
+    'Where several controllers keep their state together: `postgres://USER:PASSWORD@HOST:PORT/NAME`. `SVC_DATABASE` goes before it.',
+    { words: 'a file of the controller' },
+  ),
+  image: field(someText, 'With `high_availability`: image of the controller, made from the `Dockerfile`.'),
+  balancers: field(wholeNumber.min(1).max(16), 'With `high_availability`: how many balancers serve each endpoint.', 2),
+  endpoint_service: field(serviceType, 'With `high_availability`: type of the Service that leads to the endpoints.', 'ClusterIP'),
   autostop: field(
     autostop,
     'Minutes after the last service until the controller stops: `true`, `false`, minutes, text such as `1h`, or `{idle_minutes, down}`.',
@@ -69,6 +90,7 @@ export const configSection = section({
   serve: field(section({ controller: field(controller, 'The controller. Settings apply to the next one that starts.') }), 'Serving.'),
   local: field(local, 'This machine as a place for replicas.'),
   aws: field(aws, 'Amazon Web Services as a place for replicas.'),
+  kubernetes: field(kubernetesSection, 'Clusters of Kubernetes as places for replicas.'),
   allowed_clouds: field(z.array(cloud).min(1), 'The only places that may be used.', { words: 'all' }),
 });
 

@@ -1,5 +1,6 @@
 import { z } from 'zod';
-import { anyMap, anything, field, section, someText, wholeNumber } from './kit.ts';
+import { objectName, taskConfigSection } from './kubernetes.ts';
+import { anyMap, anything, field, reading, section, someText, wholeNumber, type Reading } from './kit.ts';
 import { fileMountsSection, workdirSection } from './mounts.ts';
 import { resourcesSection } from './resources.ts';
 import { poolSection, serviceSection } from './service.ts';
@@ -11,6 +12,16 @@ const name = z.string().regex(variableName, "is not the name of a variable: lett
 const value = z.union([z.string(), z.number(), z.boolean(), z.null(), z.array(z.unknown()), anyMap]);
 const variables = z.record(name, value);
 const managedSecrets = z.array(z.string().regex(/^secrets:\S+$/, 'must be secrets:NAME'));
+
+/** A volume by its name. SkyPilot can also make one for the time of a task, which is described by a map. */
+const volume = z.union([
+  objectName,
+  reading(anyMap, (map): Reading<string> => {
+    const { name: named, ...rest } = map;
+    if (typeof named === 'string' && Object.keys(rest).length === 0) return { ok: named };
+    return { problem: 'must be the name of a volume that exists\nMake it first: a PersistentVolumeClaim in the namespace of the pods.' };
+  }),
+]);
 
 /** A task or service file. */
 export const taskSection = section({
@@ -38,8 +49,11 @@ export const taskSection = section({
   service: field(serviceSection, 'How the program is served. Without it the file is a task that runs once.'),
   pool: field(poolSection, 'A pool of workers for jobs. Not together with `service`.'),
   managed_secrets: field(anything, 'Secrets kept elsewhere.'),
-  config: field(anyMap, 'Settings for this task alone.'),
-  volumes: field(anyMap, 'Volumes by the path at which they are mounted.'),
+  config: field(taskConfigSection, 'Settings for this task alone, which go before those of the configuration.'),
+  volumes: field(
+    z.record(z.string(), volume),
+    'Volumes by the folder where they are to be. On Kubernetes: names of PersistentVolumeClaims of the namespace.',
+  ),
   volume_mounts: field(anything, 'Older form of `volumes`.'),
   inputs: field(anyMap, 'Where input comes from, and its size in GB.'),
   outputs: field(anyMap, 'Where output goes, and its size in GB.'),
