@@ -1,6 +1,7 @@
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { aTask } from '../../test/support/builders.ts';
-import { anEvent, storeDrivers, withStore } from '../../test/support/stores.ts';
+import { describeStores } from '../../test/support/describe-stores.ts';
+import { anEvent, withStore } from '../../test/support/stores.ts';
 import type { ClusterRecord, JobRecord } from './records.ts';
 import type { Store } from './store.ts';
 
@@ -35,7 +36,7 @@ async function addCluster(store: Store, change: Partial<ClusterRecord> = {}): Pr
   return cluster;
 }
 
-describe.each(storeDrivers)('clusters in $name', (driver) => {
+describeStores('clusters', (driver) => {
   test('a cluster is there as it was added, and every field can be changed', async () => {
     await withStore(driver, async (store) => {
       const cluster = await addCluster(store);

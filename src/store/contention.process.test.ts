@@ -1,14 +1,15 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { afterEach, expect, test } from 'vitest';
 import type { HammerReport } from '../../test/support/store-hammer.ts';
+import { describeStores } from '../../test/support/describe-stores.ts';
 import { withTempHome } from '../../test/support/temp-home.ts';
 import { aService, aVersion } from '../../test/support/builders.ts';
 import { anEvent } from '../../test/support/stores.ts';
 import { systemClock } from '../shared/clock.ts';
-import { openStore } from './open-store.ts';
+import { wholeEnv } from '../shared/env.ts';
+import { openStore, type StoreOptions } from './open-store.ts';
 
 const script = new URL('../../test/support/store-hammer.ts', import.meta.url).pathname;
 const started = new Set<ChildProcess>();
@@ -18,77 +19,83 @@ afterEach(() => {
   started.clear();
 });
 
+type Where = Pick<StoreOptions, 'path' | 'database'>;
+
 function hammer(
+  { path, database = '' }: Where,
   ...args: readonly string[]
 ): ChildProcess & { readonly stdout: NodeJS.ReadableStream; readonly stderr: NodeJS.ReadableStream } {
-  const child = spawn(process.execPath, [script, ...args], { stdio: ['ignore', 'pipe', 'pipe'] });
+  const env = { ...wholeEnv(), SVC_DATABASE: database };
+  const child = spawn(process.execPath, [script, path, ...args], { stdio: ['ignore', 'pipe', 'pipe'], env });
   started.add(child);
   return child;
 }
 
-async function report(path: string, worker: string, times: number): Promise<HammerReport> {
-  const child = hammer(path, worker, 'compete', String(times));
+async function report(where: Where, worker: string, times: number): Promise<HammerReport> {
+  const child = hammer(where, worker, 'compete', String(times));
   const [output, errors] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'close')]);
   if (errors !== '') throw new Error(errors);
   return JSON.parse(output);
 }
 
-test('processes that open a new database at once and write as fast as they can lose nothing and never meet a lock', async () => {
-  await withTempHome(async (home) => {
-    const path = join(home, 'state.db');
-    const times = 60;
-    const reports = await Promise.all(['a', 'b', 'c'].map((worker) => report(path, worker, times)));
+describeStores('several processes', (driver) => {
+  test('processes that open a new database at once and write as fast as they can lose nothing and never meet a lock', async () => {
+    await withTempHome(async (home) => {
+      const where = await driver.make(home);
+      const times = 60;
+      const reports = await Promise.all(['a', 'b', 'c'].map((worker) => report(where, worker, times)));
 
-    const store = await openStore({ path, clock: systemClock });
-    try {
-      // 18 were asked for, on 4 ports; 3 are allowed.
-      const services = await store.services.list();
-      const names = services.map(({ name }) => name);
-      expect(names).toContain('chat');
-      expect(new Set(names).size).toBe(services.length);
-      expect(new Set(services.map(({ port }) => port)).size).toBe(services.length);
-      expect(services.length).toBe(3);
-      const refused = reports.flatMap((one) => one.refused);
-      expect(refused).toHaveLength(18 - services.length);
-      expect(refused.filter((code) => !['SVC_NAME_IN_USE', 'SVC_PORT_BUSY', 'SVC_TOO_MANY_SERVICES'].includes(code))).toEqual([]);
+      const store = await openStore({ ...where, clock: systemClock });
+      try {
+        // 18 were asked for, on 4 ports; 3 are allowed.
+        const services = await store.services.list();
+        const names = services.map(({ name }) => name);
+        expect(names).toContain('chat');
+        expect(new Set(names).size).toBe(services.length);
+        expect(new Set(services.map(({ port }) => port)).size).toBe(services.length);
+        expect(services.length).toBe(3);
+        const refused = reports.flatMap((one) => one.refused);
+        expect(refused).toHaveLength(18 - services.length);
+        expect(refused.filter((code) => !['SVC_NAME_IN_USE', 'SVC_PORT_BUSY', 'SVC_TOO_MANY_SERVICES'].includes(code))).toEqual([]);
 
-      const chat = await store.services.get('chat');
-      const added = reports.flatMap(({ replicaIds }) => replicaIds).toSorted((a, b) => a - b);
-      const everyId = Array.from({ length: 3 * times }, (_, index) => index + 1);
-      expect(added).toEqual(everyId);
-      expect((await store.replicas.list('chat')).map(({ id }) => id)).toEqual(everyId);
-      expect(chat).toMatchObject({ version: 1 + 3 * times, nextReplicaId: 1 + 3 * times, revision: 1 + 6 * times });
-      const causes = (await store.events.list({ subject: 'chat' })).map(({ cause }) => cause);
-      expect(causes.filter((cause) => cause === 'changed')).toHaveLength(3 * times);
-      expect(causes.filter((cause) => cause === 'added')).toHaveLength(3 * times);
-    } finally {
-      await store.close();
-    }
-  });
-});
-
-test('what was saved survives kill -9 at any point, whole or not at all', async () => {
-  await withTempHome(async (home) => {
-    const path = join(home, 'state.db');
-    const first = await openStore({ path, clock: systemClock });
-    await first.services.add(aService(), aVersion(), anEvent(), 16);
-    await first.close();
-    for (const lines of [1, 7, 40]) {
-      const child = hammer(path, 'a', 'count');
-      let output = '';
-      for await (const piece of child.stdout) {
-        output += String(piece);
-        if (output.split('\n').length > lines) child.kill('SIGKILL');
+        const chat = await store.services.get('chat');
+        const added = reports.flatMap(({ replicaIds }) => replicaIds).toSorted((a, b) => a - b);
+        const everyId = Array.from({ length: 3 * times }, (_, index) => index + 1);
+        expect(added).toEqual(everyId);
+        expect((await store.replicas.list('chat')).map(({ id }) => id)).toEqual(everyId);
+        expect(chat).toMatchObject({ version: 1 + 3 * times, nextReplicaId: 1 + 3 * times, revision: 1 + 6 * times });
+        const causes = (await store.events.list({ subject: 'chat' })).map(({ cause }) => cause);
+        expect(causes.filter((cause) => cause === 'changed')).toHaveLength(3 * times);
+        expect(causes.filter((cause) => cause === 'added')).toHaveLength(3 * times);
+      } finally {
+        await store.close();
       }
-      const saved = Number(output.split('\n').at(-2));
-      expect(saved).toBeGreaterThan(1);
+    });
+  });
 
-      const store = await openStore({ path, clock: systemClock });
-      const service = await store.services.get('chat');
-      const events = await store.events.list({ subject: 'chat' });
-      await store.close();
-      expect(service?.version).toBeGreaterThanOrEqual(saved);
-      expect(service?.version).toBe(events.length);
-    }
+  test('what was saved survives kill -9 at any point, whole or not at all', async () => {
+    await withTempHome(async (home) => {
+      const where = await driver.make(home);
+      const first = await openStore({ ...where, clock: systemClock });
+      await first.services.add(aService(), aVersion(), anEvent(), 16);
+      await first.close();
+      for (const lines of [1, 7, 40]) {
+        const child = hammer(where, 'a', 'count');
+        let output = '';
+        for await (const piece of child.stdout) {
+          output += String(piece);
+          if (output.split('\n').length > lines) child.kill('SIGKILL');
+        }
+        const saved = Number(output.split('\n').at(-2));
+        expect(saved).toBeGreaterThan(1);
+
+        const store = await openStore({ ...where, clock: systemClock });
+        const service = await store.services.get('chat');
+        const events = await store.events.list({ subject: 'chat' });
+        await store.close();
+        expect(service?.version).toBeGreaterThanOrEqual(saved);
+        expect(service?.version).toBe(events.length);
+      }
+    });
   });
 });

@@ -1,7 +1,8 @@
-import { describe, expect, test } from 'vitest';
-import { anEvent, storeDrivers, withStore } from '../../test/support/stores.ts';
+import { expect, test } from 'vitest';
+import { describeStores } from '../../test/support/describe-stores.ts';
+import { anEvent, withStore } from '../../test/support/stores.ts';
 
-describe.each(storeDrivers)('events in $name', (driver) => {
+describeStores('events', (driver) => {
   test('an event comes back as it was appended, with a number that goes up', async () => {
     await withStore(driver, async (store) => {
       const event = anEvent({

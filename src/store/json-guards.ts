@@ -8,6 +8,7 @@ import type { PlaceRecord, ServiceMemory } from './records.ts';
 /** Whether it is a replica's address. */
 export function isReplicaAddress(value: unknown): value is ReplicaAddress {
   if (!isObject(value) || typeof value['port'] !== 'number') return false;
+  if (value['by'] !== undefined && typeof value['by'] !== 'string') return false;
   if (value['kind'] === 'tcp') return typeof value['host'] === 'string';
   return (value['kind'] === 'unix' || value['kind'] === 'forward') && typeof value['path'] === 'string';
 }

@@ -2,6 +2,9 @@ import type { Clock } from '../shared/clock.ts';
 import { SvcError } from '../shared/errors.ts';
 import type { Driver, Writer } from './driver.ts';
 
+/** What a step has to ask about the database that it changes. */
+export type ColumnTypes = Pick<Driver, 'selfCounting' | 'counterType' | 'binaryType'>;
+
 /** One step of the schema, never changed once released. Forward only: there is no way down. */
 export interface Migration {
   /** Counts from 1 without gaps. */
@@ -11,7 +14,7 @@ export interface Migration {
    * Runs inside the transaction that also records it. Only adds: processes of the version before may be using the database. Of the writer only
    * `schema` and raw SQL: its types are those of the newest schema, not of the one that this step finds.
    */
-  up(writer: Writer, driver: Pick<Driver, 'selfCounting'>): Promise<void>;
+  up(writer: Writer, driver: ColumnTypes): Promise<void>;
 }
 
 /**

@@ -141,6 +141,7 @@ class NodeSqliteConnection implements DatabaseConnection {
 
 /** The values that columns take; kysely does not know which those are. */
 function toInput(value: unknown): SQLInputValue {
-  if (value === null || typeof value === 'string' || typeof value === 'number' || typeof value === 'bigint') return value;
+  if (value === null || typeof value === 'string' || typeof value === 'number' || typeof value === 'bigint' || value instanceof Uint8Array)
+    return value;
   throw new TypeError(`a column cannot hold a value of type ${typeof value}`);
 }

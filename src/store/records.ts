@@ -39,7 +39,13 @@ export interface ServiceRecord {
 export interface ServiceMemory {
   readonly initialised: boolean;
   readonly autoscaler: { readonly target: number; readonly upCount: number; readonly downCount: number } | null;
-  readonly failures: readonly { readonly at: number; readonly everReady: boolean; readonly readyMs: number; readonly killed: boolean }[];
+  readonly failures: readonly {
+    readonly at: number;
+    readonly everReady: boolean;
+    readonly readyMs: number;
+    readonly killed: boolean;
+    readonly neverStarted?: boolean;
+  }[];
   readonly gaveUp: boolean;
   /** What was learned of the places; absent in records of before. */
   readonly placement?: PlacementMemory;
@@ -83,7 +89,7 @@ export interface ReplicaRecord {
   readonly revision: number;
 }
 
-/** Where a replica is; a provider's offer without what only the provider needs. */
+/** Where a replica is; a provider's offer without what only the provider needs. The price is of all its nodes, the rest of each of them. */
 export interface PlaceRecord {
   readonly provider: string;
   readonly region: string;

@@ -1,6 +1,7 @@
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { aReplica, aService, aVersion } from '../../test/support/builders.ts';
-import { anEvent, storeDrivers, withStore } from '../../test/support/stores.ts';
+import { describeStores } from '../../test/support/describe-stores.ts';
+import { anEvent, withStore } from '../../test/support/stores.ts';
 import type { ReplicaRecord, ServiceRecord } from './records.ts';
 import type { Store } from './store.ts';
 
@@ -17,7 +18,7 @@ async function addService(store: Store): Promise<ServiceRecord> {
   return service;
 }
 
-describe.each(storeDrivers)('replicas in $name', (driver) => {
+describeStores('replicas', (driver) => {
   test('adding one moves the next id of the service on, in one step with its event', async () => {
     await withStore(driver, async (store) => {
       const service = await addService(store);

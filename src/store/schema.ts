@@ -108,6 +108,30 @@ export interface MigrationTable {
   applied_at: number;
 }
 
+/** Columns of `leadership`; see `domain/leadership.ts`. One row, named `controller`. */
+export interface LeadershipTable {
+  name: string;
+  holder: string | null;
+  term: number;
+  renewal: number;
+  duration_ms: number;
+}
+
+/** Columns of `file_trees`: folders that the next controller needs as they are on the disk of the one that has them. */
+export interface FileTreeTable {
+  /** The key of a service or a cluster. */
+  owner: string;
+  name: string;
+  manifest: string;
+}
+
+/** Columns of `file_blocks`: the content of the trees of one owner, each block once. */
+export interface FileBlockTable {
+  owner: string;
+  sha256: string;
+  content: Uint8Array;
+}
+
 /** All tables, as the newest migration leaves them. */
 export interface Schema {
   services: ServiceTable;
@@ -116,5 +140,8 @@ export interface Schema {
   events: EventTable;
   clusters: ClusterTable;
   jobs: JobTable;
+  leadership: LeadershipTable;
+  file_trees: FileTreeTable;
+  file_blocks: FileBlockTable;
   migrations: MigrationTable;
 }

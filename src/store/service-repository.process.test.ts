@@ -1,6 +1,7 @@
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { aReplica, aService, aTask, aVersion } from '../../test/support/builders.ts';
-import { anEvent, storeDrivers, withStore } from '../../test/support/stores.ts';
+import { describeStores } from '../../test/support/describe-stores.ts';
+import { anEvent, withStore } from '../../test/support/stores.ts';
 import type { ServiceRecord } from './records.ts';
 import type { Store } from './store.ts';
 
@@ -40,7 +41,7 @@ async function addService(store: Store, change: Partial<ServiceRecord> = {}, lim
   return service;
 }
 
-describe.each(storeDrivers)('services in $name', (driver) => {
+describeStores('services', (driver) => {
   test('a service is there as it was added, also for another process and after a restart', async () => {
     await withStore(driver, async (store, reopen) => {
       const service = await addService(store);

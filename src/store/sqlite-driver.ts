@@ -24,8 +24,11 @@ export async function openSqlite(path: string, clock: Clock): Promise<Driver> {
   }
   return {
     name: 'sqlite',
+    isShared: false,
     db,
     write: (work) => db.transaction().execute(work),
+    counterType: 'integer',
+    binaryType: 'blob',
     selfCounting: (column) => column.primaryKey().autoIncrement(),
     close: () => db.destroy(),
   };

@@ -1,3 +1,4 @@
+import type { LeaseView } from '../domain/leadership.ts';
 import type { ClusterRecord, EventRecord, JobRecord, NewEvent, ReplicaRecord, ServiceRecord, VersionRecord } from './records.ts';
 
 /** A change of a record: only these fields; `revision` counts up by itself. */
@@ -8,10 +9,19 @@ export type Change<Row> = Partial<Omit<Row, 'revision' | 'name' | 'key' | 'servi
  * guarded by the revision that was read (compare-and-set) and comes with its event in one transaction.
  */
 export interface Store {
+  /** Whether controllers on other machines may have it open too: what they need of the disk is then kept in `files`. */
+  readonly isShared: boolean;
   readonly services: ServiceRepository;
   readonly replicas: ReplicaRepository;
   readonly events: EventRepository;
   readonly clusters: ClusterRepository;
+  readonly files: FileRepository;
+  readonly leadership: LeadershipRepository;
+  /**
+   * Tells that this process leads with a term. From then on it writes with it, and whatever is of a lower one is refused with SVC_NOT_LEADER; so is this itself
+   * when there is a higher one.
+   */
+  raiseTerm(term: number): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -65,4 +75,31 @@ export interface ClusterRepository {
   /** Adds a job with the next id and gives it back. */
   addJob(job: Omit<JobRecord, 'id' | 'revision'>): Promise<JobRecord>;
   updateJob(seen: JobRecord, change: Change<JobRecord>): Promise<JobRecord | undefined>;
+}
+
+/** Folders of services and clusters, each a manifest and the blocks that it names. */
+export interface FileRepository {
+  /** Keys of all that have something here. */
+  owners(): Promise<readonly string[]>;
+  /** Manifests by their names. */
+  trees(owner: string): Promise<ReadonlyMap<string, string>>;
+  /** Which blocks are here, by the SHA-256 of their content. */
+  blocks(owner: string): Promise<ReadonlySet<string>>;
+  block(owner: string, sha256: string): Promise<Uint8Array | undefined>;
+  /** There already is success. */
+  addBlock(owner: string, sha256: string, content: Uint8Array): Promise<void>;
+  /** After the blocks: a manifest that is here is complete. */
+  setTree(owner: string, name: string, manifest: string): Promise<void>;
+  remove(owner: string): Promise<void>;
+}
+
+/** The lease of the controllers that share this database; see `domain/leadership.ts`. */
+export interface LeadershipRepository {
+  read(): Promise<LeaseView>;
+  /** Of its holder; undefined when somebody wrote since `seen`. */
+  renew(seen: LeaseView, durationMs: number): Promise<LeaseView | undefined>;
+  /** By another one than its holder: with the next term. */
+  take(seen: LeaseView, holder: string, durationMs: number): Promise<LeaseView | undefined>;
+  /** Raises the term for a leader whose lease is kept elsewhere; false when `from` is not the newest one any more. From then on lower ones are refused. */
+  claim(from: number, term: number): Promise<boolean>;
 }

@@ -62,7 +62,7 @@ export const initial: Migration = {
 
     await writer.schema
       .createTable('events')
-      .addColumn('id', 'integer', (column) => driver.selfCounting(column))
+      .addColumn('id', driver.counterType, (column) => driver.selfCounting(column))
       .addColumn('at', 'bigint', (column) => column.notNull())
       .addColumn('subject', 'text', (column) => column.notNull())
       .addColumn('subject_key', 'text', (column) => column.notNull())

@@ -1,5 +1,6 @@
 import type { Migration } from '../migrate.ts';
 import { initial } from './0001-initial.ts';
+import { leadershipAndFiles } from './0002-leadership-and-files.ts';
 
 /** Every step of the schema, oldest first; the step at index n has version n + 1. */
-export const migrations: readonly Migration[] = [initial];
+export const migrations: readonly Migration[] = [initial, leadershipAndFiles];
