@@ -1,0 +1,175 @@
+import { readFileSync } from 'node:fs';
+import { isIPv6 } from 'node:net';
+import { join } from 'node:path';
+import type { Clock } from '../shared/clock.ts';
+import { didYouMean } from '../shared/did-you-mean.ts';
+import { SvcError } from '../shared/errors.ts';
+import type { Fence } from '../shared/fence.ts';
+import { isObject } from '../shared/is-object.ts';
+import type { Random } from '../shared/random.ts';
+import { openExec } from './exec-stream.ts';
+import type { KubeApi } from './kube-api.ts';
+import {
+  defaultKubeconfigSource,
+  readKubeconfig,
+  type KubeCluster,
+  type Kubeconfig,
+  type KubeconfigPart,
+  type KubeconfigSource,
+} from './kubeconfig.ts';
+import { kubeLogin } from './login.ts';
+import { isLoopback } from './loopback.ts';
+import { openPortForward } from './port-forward-stream.ts';
+import { KubeRest, type RestDeps } from './rest.ts';
+import { watchOnce } from './watch-stream.ts';
+
+/** The name of the context that the service account of the pod around this process makes. */
+export const inClusterContext = 'in-cluster';
+
+/** All contexts there are, as of now. */
+export interface KubeContexts {
+  readonly names: readonly string[];
+  /** The one that kubectl would take; in a pod without a kubeconfig `in-cluster`; undefined when none is set. */
+  readonly current: string | undefined;
+  has(name: string): boolean;
+  /** What a context leads to. Throws SVC_CREDENTIALS when there is no such context, or it is not whole. */
+  cluster(name: string): KubeCluster;
+}
+
+/** Reads the kubeconfig, which takes a millisecond: whoever needs it asks again rather than keep it. Throws SVC_CREDENTIALS when it cannot be read. */
+export function kubeContexts(source: KubeconfigSource = defaultKubeconfigSource()): KubeContexts {
+  const said = readKubeconfig(source.files);
+  const names = [...said.contexts.keys()];
+  if (source.pod !== undefined && !said.contexts.has(inClusterContext)) names.push(inClusterContext);
+  return {
+    names,
+    current: said.currentContext ?? (source.pod === undefined ? undefined : inClusterContext),
+    has: (name) => names.includes(name),
+    cluster(name) {
+      const context = said.contexts.get(name);
+      if (context !== undefined) return clusterOf(name, context, said, source);
+      if (name === inClusterContext && source.pod !== undefined) return ownCluster(source.pod);
+      throw missingContext(name, names, source.files);
+    },
+  };
+}
+
+function missingContext(name: string, names: readonly string[], files: readonly string[]): SvcError {
+  const where = files.length === 0 ? 'no kubeconfig' : files.join(', ');
+  const meant = didYouMean(name, names);
+  const known = names.length === 0 ? 'there are none' : `there are: ${names.join(', ')}`;
+  return new SvcError('SVC_CREDENTIALS', `There is no context ${name} in the kubeconfig (${where}); ${known}.`, {
+    hint: meant === undefined ? 'Name a context that kubectl config get-contexts lists.' : `Did you mean ${meant}?`,
+  });
+}
+
+function clusterOf(name: string, context: KubeconfigPart, said: Kubeconfig, { pod }: KubeconfigSource): KubeCluster {
+  const cluster = said.clusters.get(String(context['cluster']));
+  const server = cluster?.['server'];
+  if (cluster === undefined || typeof server !== 'string')
+    throw notWhole(name, `its cluster ${String(context['cluster'])} is not described`);
+  const userName = context['user'];
+  const user = typeof userName === 'string' ? said.users.get(userName) : {};
+  if (user === undefined) throw notWhole(name, `its user ${String(userName)} is not described`);
+  const url = URL.parse(server);
+  if (url === null || !['https:', 'http:'].includes(url.protocol)) throw notWhole(name, 'the address of its API server is none');
+  if (url.protocol === 'http:' && !isLoopback(url.hostname)) {
+    throw notWhole(name, `its API server ${url.host} is to be reached without TLS: anybody on the way could read the login`);
+  }
+  const namespace = context['namespace'];
+  return {
+    context: name,
+    namespace: typeof namespace === 'string' && namespace !== '' ? namespace : 'default',
+    server: shownServer(url),
+    insecure: cluster['insecure-skip-tls-verify'] === true,
+    login: loginOf(user),
+    proxied: typeof cluster['proxy-url'] === 'string' && cluster['proxy-url'] !== '',
+    isInside: pod !== undefined && [pod.host, 'kubernetes.default.svc', 'kubernetes.default'].includes(bare(url.hostname)),
+    cluster,
+    user,
+  };
+}
+
+function notWhole(name: string, why: string): SvcError {
+  return new SvcError('SVC_CREDENTIALS', `The context ${name} of the kubeconfig cannot be used: ${why}.`, {
+    hint: 'Mend the kubeconfig; kubectl config view shows it.',
+  });
+}
+
+/** The API server that every pod is told of, as the pod's service account. */
+function ownCluster({ host, port, folder }: NonNullable<KubeconfigSource['pod']>): KubeCluster {
+  let namespace = '';
+  try {
+    namespace = readFileSync(join(folder, 'namespace'), 'utf8').trim();
+  } catch {
+    // Older clusters may not mount it.
+  }
+  const server = `https://${isIPv6(host) ? `[${host}]` : host}:${port}`;
+  return {
+    context: inClusterContext,
+    namespace: namespace === '' ? 'default' : namespace,
+    server,
+    insecure: false,
+    login: 'service account of the pod',
+    proxied: false,
+    isInside: true,
+    cluster: { server, 'certificate-authority': join(folder, 'ca.crt') },
+    user: { tokenFile: join(folder, 'token') },
+  };
+}
+
+function shownServer(url: URL): string {
+  const shown = new URL(url);
+  shown.username = '';
+  shown.password = '';
+  return shown.href.replace(/\/+$/, '');
+}
+
+function loginOf(user: KubeconfigPart): string {
+  const { exec } = user;
+  if (isObject(exec)) return `credential plugin ${String(exec['command'])}`;
+  const provider = user['auth-provider'];
+  if (isObject(provider)) return `login provider ${String(provider['name'])}`;
+  if (user['tokenFile'] !== undefined || user['token'] !== undefined) return 'token';
+  if (user['client-certificate'] !== undefined || user['client-certificate-data'] !== undefined) return 'client certificate';
+  return user['username'] === undefined ? 'none' : 'user name and password';
+}
+
+function bare(hostname: string): string {
+  return hostname.replace(/^\[|\]$/g, '');
+}
+
+/** What calls to a cluster need besides its context. */
+export interface OpenKubeApiOptions {
+  readonly fence: Fence;
+  readonly clock: Clock;
+  readonly random: Random;
+  /** Instead of the context's own. */
+  readonly namespace?: string | undefined;
+  readonly source?: KubeconfigSource;
+}
+
+/** The API of the cluster that a context leads to. Nothing is sent before the first call. Throws SVC_CREDENTIALS when there is no such context. */
+export function openKubeApi(context: string, { fence, clock, random, namespace, source }: OpenKubeApiOptions): KubeApi {
+  const from = source ?? defaultKubeconfigSource();
+  const read = (): KubeCluster => kubeContexts(from).cluster(context);
+  const cluster = read();
+  const deps: RestDeps = { context, login: kubeLogin(from.files, read, clock), fence, clock, random };
+  const rest = new KubeRest(deps);
+  return {
+    context,
+    namespace: namespace ?? cluster.namespace,
+    isInside: cluster.isInside,
+    get: (path, options) => rest.get(path, options),
+    list: (path, options) => rest.list(path, options),
+    apply: (path, object, options) => rest.apply(path, object, options),
+    create: (path, object, options) => rest.create(path, object, options),
+    replace: (path, object, options) => rest.replace(path, object, options),
+    merge: (path, change, options) => rest.merge(path, change, options),
+    remove: (path, options) => rest.remove(path, options),
+    text: (path, options) => rest.text(path, options),
+    watch: (path, options) => watchOnce(rest, clock, path, options),
+    exec: (pod, command, options = {}) => openExec(deps, pod, command, options),
+    portForward: (pod, port, options = {}) => openPortForward(deps, pod, port, options),
+  };
+}

@@ -1,0 +1,142 @@
+import { readFileSync, statSync } from 'node:fs';
+import { homedir } from 'node:os';
+import { delimiter, dirname, isAbsolute, join, resolve } from 'node:path';
+import { parseDocument } from 'yaml';
+import { envVar } from '../shared/env.ts';
+import { hasErrno, messageOf, SvcError } from '../shared/errors.ts';
+import { isObject } from '../shared/is-object.ts';
+
+/** Where credentials for clusters are looked for. */
+export interface KubeconfigSource {
+  /** Files that are merged, the first word counts; those that are not there are left out. */
+  readonly files: readonly string[];
+  /** Of the pod that this process runs in: its API server, and the folder of its service account; undefined outside of clusters. */
+  readonly pod: { readonly host: string; readonly port: string; readonly folder: string } | undefined;
+}
+
+/** A part of a kubeconfig as it was written; paths in it are absolute. */
+export type KubeconfigPart = Readonly<Record<string, unknown>>;
+
+/** All that the files say. */
+export interface Kubeconfig {
+  readonly currentContext: string | undefined;
+  readonly contexts: ReadonlyMap<string, KubeconfigPart>;
+  readonly clusters: ReadonlyMap<string, KubeconfigPart>;
+  readonly users: ReadonlyMap<string, KubeconfigPart>;
+}
+
+/** One context, whole. Holds secrets: show only the fields that say so. */
+export interface KubeCluster {
+  readonly context: string;
+  /** May be shown. */
+  readonly namespace: string;
+  /** May be shown: without a user's name and password, if it had them. */
+  readonly server: string;
+  /** May be shown. Certificates of the API server are not checked: the kubeconfig says so. */
+  readonly insecure: boolean;
+  /** May be shown: `credential plugin aws`, `client certificate`, `token` … */
+  readonly login: string;
+  readonly proxied: boolean;
+  /** Whether this process runs in a pod of that cluster. */
+  readonly isInside: boolean;
+  readonly cluster: KubeconfigPart;
+  readonly user: KubeconfigPart;
+}
+
+const serviceAccountFolder = '/var/run/secrets/kubernetes.io/serviceaccount';
+
+/** Where kubectl looks: the files of KUBECONFIG or `~/.kube/config`, and the service account of the pod around us. */
+export function defaultKubeconfigSource(): KubeconfigSource {
+  const given = envVar('KUBECONFIG');
+  const files =
+    given === undefined ? [join(envVar('HOME') ?? homedir(), '.kube', 'config')] : given.split(delimiter).filter((file) => file !== '');
+  const host = envVar('KUBERNETES_SERVICE_HOST');
+  const pod = host === undefined ? undefined : { host, port: envVar('KUBERNETES_SERVICE_PORT') ?? '443', folder: serviceAccountFolder };
+  return { files: files.map((file) => resolve(file)), pod: pod === undefined || !isFile(join(pod.folder, 'token')) ? undefined : pod };
+}
+
+/** Reads and merges the files as kubectl does: whoever names a thing first has said what it is. */
+export function readKubeconfig(files: readonly string[]): Kubeconfig {
+  let currentContext: string | undefined;
+  const contexts = new Map<string, KubeconfigPart>();
+  const clusters = new Map<string, KubeconfigPart>();
+  const users = new Map<string, KubeconfigPart>();
+  for (const file of files) {
+    const said = readFile(file);
+    if (said === undefined) continue;
+    const current = said['current-context'];
+    if (typeof current === 'string' && current !== '') currentContext ??= current;
+    const folder = dirname(file);
+    addNamed(contexts, said['contexts'], 'context', (part) => part);
+    addNamed(clusters, said['clusters'], 'cluster', (part) => withAbsolutePaths(part, folder, ['certificate-authority']));
+    addNamed(users, said['users'], 'user', (part) => withAbsoluteUser(part, folder));
+  }
+  return { currentContext, contexts, clusters, users };
+}
+
+/** What tells whether the files have changed since. */
+export function kubeconfigStamp(files: readonly string[]): string {
+  return files.map(stampOf).join('|');
+}
+
+function stampOf(file: string): string {
+  const stat = statSync(file, { throwIfNoEntry: false });
+  return stat === undefined ? '-' : `${stat.ino}:${stat.size}:${stat.mtimeMs}`;
+}
+
+/** Never quotes the text: it holds tokens and keys. */
+function readFile(file: string): Readonly<Record<string, unknown>> | undefined {
+  let text: string;
+  try {
+    text = readFileSync(file, 'utf8');
+  } catch (error) {
+    if (hasErrno(error, 'ENOENT', 'ENOTDIR')) return undefined;
+    throw unreadable(file, messageOf(error), error);
+  }
+  const document = parseDocument(text, { prettyErrors: true });
+  const [fault] = document.errors;
+  if (fault !== undefined) throw unreadable(file, `line ${fault.linePos?.[0].line ?? 1} is not YAML (${fault.code})`);
+  const said: unknown = document.toJS();
+  if (said === null || said === undefined) return {};
+  if (!isObject(said)) throw unreadable(file, 'it is not a kubeconfig');
+  return said;
+}
+
+function unreadable(file: string, why: string, cause?: unknown): SvcError {
+  return new SvcError('SVC_CREDENTIALS', `The kubeconfig ${file} cannot be read: ${why}`, {
+    hint: 'Mend the file, or name another one in KUBECONFIG; kubectl config view shows what kubectl makes of it.',
+    cause,
+  });
+}
+
+function addNamed(all: Map<string, KubeconfigPart>, list: unknown, field: string, change: (part: KubeconfigPart) => KubeconfigPart): void {
+  if (!Array.isArray(list)) return;
+  for (const entry of list) {
+    if (!isObject(entry) || typeof entry['name'] !== 'string' || all.has(entry['name'])) continue;
+    const part = entry[field];
+    all.set(entry['name'], change(isObject(part) ? part : {}));
+  }
+}
+
+function withAbsolutePaths(part: KubeconfigPart, folder: string, fields: readonly string[]): KubeconfigPart {
+  const changed: Record<string, unknown> = { ...part };
+  for (const field of fields) {
+    const path = part[field];
+    const data = part[`${field}-data`];
+    // Where both are written kubectl takes the data, and the library the file.
+    if (data !== undefined && data !== '') delete changed[field];
+    else if (typeof path === 'string' && path !== '' && !isAbsolute(path)) changed[field] = join(folder, path);
+  }
+  return changed;
+}
+
+function withAbsoluteUser(part: KubeconfigPart, folder: string): KubeconfigPart {
+  const user = withAbsolutePaths(part, folder, ['client-certificate', 'client-key', 'tokenFile']);
+  const plugin = user['exec'];
+  if (!isObject(plugin) || typeof plugin['command'] !== 'string' || !plugin['command'].includes('/')) return user;
+  return { ...user, exec: withAbsolutePaths(plugin, folder, ['command']) };
+}
+
+function isFile(path: string): boolean {
+  return statSync(path, { throwIfNoEntry: false })?.isFile() === true;
+}

@@ -1,0 +1,203 @@
+import { Agent as HttpAgent, type OutgoingHttpHeaders } from 'node:http';
+import { Agent as HttpsAgent, type RequestOptions } from 'node:https';
+import type { ConnectionOptions } from 'node:tls';
+import type { KubeConfig } from '@kubernetes/client-node';
+import type { Clock } from '../shared/clock.ts';
+import { withDeadline } from '../shared/deadline.ts';
+import { messageOf, SvcError } from '../shared/errors.ts';
+import { fingerprint } from '../shared/fingerprint.ts';
+import { isObject } from '../shared/is-object.ts';
+import { kubeconfigStamp, type KubeCluster, type KubeconfigPart } from './kubeconfig.ts';
+
+/** How to reach an API server as a user, for one request. Holds secrets: never shown. */
+export interface KubeAccess {
+  /** Without a slash at its end; may have a path. */
+  readonly server: URL;
+  readonly headers: OutgoingHttpHeaders;
+  /** `user:password` of basic authentication. */
+  readonly auth: string | undefined;
+  readonly tls: ConnectionOptions;
+  /** Keeps connections; for requests. */
+  readonly agent: HttpAgent;
+  /** For connections that become WebSockets: only where a proxy is between. */
+  readonly upgradeAgent: HttpAgent | undefined;
+}
+
+/** Keeps a user logged in: asks credential plugins, renews tokens, and reads the kubeconfig anew when it has changed. */
+export interface KubeLogin {
+  /** What to send now. Throws SVC_CREDENTIALS. */
+  access(signal?: AbortSignal): Promise<KubeAccess>;
+  /** The server did not accept what it was sent: it is all asked for anew. */
+  refused(): void;
+  /** Connections that are open may be dead: the next requests open new ones. */
+  forgetConnections(): void;
+}
+
+/** A plugin may wait for a person at a browser; more than this nobody waits. */
+const loginTimeoutMs = 60_000;
+
+/** Characters of what a plugin says that are shown. */
+const longestReason = 500;
+
+/** Shorter than what load balancers allow, so that a connection is not taken up in the moment in which it is closed. */
+const idleSocketMs = 30_000;
+
+/** `read` finds the context in the files; it is asked again when they have changed. */
+export function kubeLogin(files: readonly string[], read: () => KubeCluster, clock: Clock): KubeLogin {
+  let current: { readonly stamp: string; readonly cluster: KubeCluster; readonly library: KubeConfig } | undefined;
+  let kept: { readonly key: string; readonly agent: HttpAgent } | undefined;
+
+  const load = async (): Promise<NonNullable<typeof current>> => {
+    const stamp = kubeconfigStamp(files);
+    if (current?.stamp === stamp) return current;
+    const cluster = read();
+    // Half a second of loading, which only those who use a cluster pay.
+    const { KubeConfig: LazyConfig } = await import('@kubernetes/client-node');
+    const library = new LazyConfig();
+    library.loadFromString(JSON.stringify(configOf(cluster)));
+    current = { stamp, cluster, library };
+    return current;
+  };
+
+  const agentOf = (cluster: KubeCluster, tls: ConnectionOptions, proxy: HttpAgent | undefined): HttpAgent => {
+    const key = fingerprint(JSON.stringify([cluster.server, tls, proxy !== undefined]));
+    if (kept?.key === key) return kept.agent;
+    closeIdle(kept?.agent);
+    kept = { key, agent: proxy ?? newAgent(cluster, tls) };
+    return kept.agent;
+  };
+
+  return {
+    async access(signal) {
+      const { cluster, library } = await load();
+      const options = await loginOptions(library, cluster, clock, signal);
+      const tls = tlsOf(options, cluster);
+      const proxy = cluster.proxied && options.agent instanceof HttpAgent ? options.agent : undefined;
+      return {
+        server: new URL(cluster.server),
+        headers: headersOf(options, cluster),
+        auth: typeof options.auth === 'string' ? options.auth : undefined,
+        tls,
+        agent: agentOf(cluster, tls, proxy),
+        upgradeAgent: proxy,
+      };
+    },
+    refused() {
+      current = undefined;
+    },
+    forgetConnections() {
+      closeIdle(kept?.agent);
+      kept = undefined;
+      // The library keeps the agents of proxies by itself.
+      if (current?.cluster.proxied === true) current = undefined;
+    },
+  };
+}
+
+const late = (): Error => new Error(`no answer within ${loginTimeoutMs / 1_000} s`);
+
+/** What the library makes of a user, whom it may have to log in first. Throws SVC_CREDENTIALS. */
+async function loginOptions(
+  library: KubeConfig,
+  cluster: KubeCluster,
+  clock: Clock,
+  signal: AbortSignal | undefined,
+): Promise<RequestOptions> {
+  const options: RequestOptions = {};
+  try {
+    await withDeadline(clock, loginTimeoutMs, () => library.applyToHTTPSOptions(options), late, signal);
+    return options;
+  } catch (error) {
+    if (signal?.aborted === true) throw error;
+    throw loginError(cluster, error);
+  }
+}
+
+/** Requests under way go on; the connections that they leave behind are closed when they have been idle. */
+function closeIdle(agent: HttpAgent | undefined): void {
+  for (const sockets of Object.values(agent?.freeSockets ?? {})) for (const socket of sockets ?? []) socket.destroy();
+}
+
+function newAgent(cluster: KubeCluster, tls: ConnectionOptions): HttpAgent {
+  const options = { keepAlive: true, timeout: idleSocketMs, scheduling: 'lifo' as const };
+  return cluster.server.startsWith('http:') ? new HttpAgent(options) : new HttpsAgent({ ...options, ...tls });
+}
+
+/** For the library. A user is always there: without one it would leave out the cluster's certificates. */
+function configOf(cluster: KubeCluster): unknown {
+  const said: Record<string, unknown> = { ...cluster.cluster };
+  // Only loopback is allowed without TLS (kubectl proxy): the library wants that to be said so.
+  if (cluster.server.startsWith('http:')) said['insecure-skip-tls-verify'] = true;
+  return {
+    apiVersion: 'v1',
+    kind: 'Config',
+    'current-context': 'one',
+    contexts: [{ name: 'one', context: { cluster: 'one', user: 'one' } }],
+    clusters: [{ name: 'one', cluster: said }],
+    users: [{ name: 'one', user: forLibrary(cluster) }],
+  };
+}
+
+function forLibrary(cluster: KubeCluster): KubeconfigPart {
+  const { tokenFile, exec, ...user } = cluster.user;
+  // The library reads token files only for the service account of a pod, and then anew each minute: just what is wanted.
+  if (typeof tokenFile === 'string') return { ...user, token: undefined, 'auth-provider': { name: 'tokenFile', config: { tokenFile } } };
+  if (!isObject(exec)) return user;
+  return { ...user, exec: { ...exec, env: [...(Array.isArray(exec['env']) ? exec['env'] : []), execInfo(exec, cluster)] } };
+}
+
+/** What kubectl tells a plugin; several do not work without. */
+function execInfo(exec: KubeconfigPart, cluster: KubeCluster): { readonly name: string; readonly value: string } {
+  const { server } = cluster;
+  const told = {
+    server,
+    'tls-server-name': cluster.cluster['tls-server-name'],
+    'insecure-skip-tls-verify': cluster.cluster['insecure-skip-tls-verify'],
+    'certificate-authority-data': cluster.cluster['certificate-authority-data'],
+    'proxy-url': cluster.cluster['proxy-url'],
+  };
+  const spec = { interactive: false, ...(exec['provideClusterInfo'] === true ? { cluster: told } : {}) };
+  return { name: 'KUBERNETES_EXEC_INFO', value: JSON.stringify({ apiVersion: exec['apiVersion'], kind: 'ExecCredential', spec }) };
+}
+
+/** Verification is said in any case, so that nothing in the environment can turn it off. */
+function tlsOf(options: RequestOptions, cluster: KubeCluster): ConnectionOptions {
+  const { ca, cert, key, servername } = options;
+  return {
+    ...(ca === undefined ? {} : { ca }),
+    ...(cert === undefined ? {} : { cert }),
+    ...(key === undefined ? {} : { key }),
+    ...(servername === undefined ? {} : { servername }),
+    rejectUnauthorized: !cluster.insecure,
+  };
+}
+
+/** With impersonation of groups, which the library leaves out: to act with more rights than the user meant is no small matter. */
+function headersOf(options: RequestOptions, { user }: KubeCluster): OutgoingHttpHeaders {
+  const headers: OutgoingHttpHeaders = {};
+  for (const [name, value] of Object.entries(options.headers ?? {})) headers[name] = typeof value === 'string' ? value.trim() : value;
+  const groups = user['as-groups'];
+  if (Array.isArray(groups)) headers['Impersonate-Group'] = groups.map(String);
+  if (typeof user['as-uid'] === 'string') headers['Impersonate-Uid'] = user['as-uid'];
+  const extra = user['as-user-extra'];
+  if (isObject(extra)) {
+    for (const [name, values] of Object.entries(extra)) {
+      headers[`Impersonate-Extra-${encodeURIComponent(name)}`] = Array.isArray(values) ? values.map(String) : String(values);
+    }
+  }
+  return headers;
+}
+
+/** What a plugin printed is never quoted when it could be the credential itself. */
+function loginError(cluster: KubeCluster, error: unknown): SvcError {
+  const { exec } = cluster.user;
+  const plugin = isObject(exec) ? ` (credential plugin ${String(exec['command'])})` : '';
+  const quotes = error instanceof SyntaxError || error instanceof TypeError;
+  const why = quotes
+    ? 'what it printed is not a credential'
+    : messageOf(error).trim().slice(0, longestReason) || 'it failed without a word';
+  return new SvcError('SVC_CREDENTIALS', `The login to the cluster ${cluster.context} failed${plugin}: ${why}`, {
+    hint: "Log in as the cluster's owner says; when kubectl works with this context, so does svc.",
+    cause: quotes ? undefined : error,
+  });
+}

@@ -1,0 +1,65 @@
+import type { KubeDraft, PodRef } from './kube-api.ts';
+
+/** Where objects of a kind are in the API: their group and version, and what a collection of them is called. */
+const kinds = {
+  ConfigMap: { group: '/api/v1', plural: 'configmaps' },
+  Event: { group: '/api/v1', plural: 'events' },
+  Namespace: { group: '/api/v1', plural: 'namespaces' },
+  Node: { group: '/api/v1', plural: 'nodes' },
+  PersistentVolumeClaim: { group: '/api/v1', plural: 'persistentvolumeclaims' },
+  Pod: { group: '/api/v1', plural: 'pods' },
+  Secret: { group: '/api/v1', plural: 'secrets' },
+  Service: { group: '/api/v1', plural: 'services' },
+  ServiceAccount: { group: '/api/v1', plural: 'serviceaccounts' },
+  Deployment: { group: '/apis/apps/v1', plural: 'deployments' },
+  Lease: { group: '/apis/coordination.k8s.io/v1', plural: 'leases' },
+  ClusterRole: { group: '/apis/rbac.authorization.k8s.io/v1', plural: 'clusterroles' },
+  ClusterRoleBinding: { group: '/apis/rbac.authorization.k8s.io/v1', plural: 'clusterrolebindings' },
+  Role: { group: '/apis/rbac.authorization.k8s.io/v1', plural: 'roles' },
+  RoleBinding: { group: '/apis/rbac.authorization.k8s.io/v1', plural: 'rolebindings' },
+  SelfSubjectAccessReview: { group: '/apis/authorization.k8s.io/v1', plural: 'selfsubjectaccessreviews' },
+  SelfSubjectRulesReview: { group: '/apis/authorization.k8s.io/v1', plural: 'selfsubjectrulesreviews' },
+} as const;
+
+/** Kinds whose version differs from one Kubernetes to the next: who makes one says which. */
+const variedPlurals: Readonly<Record<string, string>> = { PodDisruptionBudget: 'poddisruptionbudgets' };
+
+/** Kinds that have a fixed place in the API. */
+export type KubeKind = keyof typeof kinds;
+
+/** Tells which Kubernetes it is. */
+export const versionPath = '/version';
+
+/** The path of all objects of a kind: in a namespace, or without one in the whole cluster. */
+export function pathOfAll(kind: KubeKind, namespace?: string): string {
+  const { group, plural } = kinds[kind];
+  return `${group}${withinPath(namespace)}/${plural}`;
+}
+
+/** The path of one object of a kind; `namespace` is undefined for kinds that have none. */
+export function pathOfOne(kind: KubeKind, namespace: string | undefined, name: string): string {
+  return `${pathOfAll(kind, namespace)}/${encodeURIComponent(name)}`;
+}
+
+/** The path of an object that is to be, or is. */
+export function pathOf({ apiVersion, kind, metadata }: Pick<KubeDraft, 'apiVersion' | 'kind' | 'metadata'>): string {
+  const group = apiVersion.includes('/') ? `/apis/${apiVersion}` : `/api/${apiVersion}`;
+  const namespace = metadata['namespace'];
+  return `${group}${withinPath(typeof namespace === 'string' ? namespace : undefined)}/${pluralOf(kind)}/${encodeURIComponent(metadata.name)}`;
+}
+
+/** The path of a pod, or of something below it. */
+export function podPath({ namespace, name }: PodRef, below?: string): string {
+  const path = pathOfOne('Pod', namespace, name);
+  return below === undefined ? path : `${path}/${below}`;
+}
+
+function withinPath(namespace: string | undefined): string {
+  return namespace === undefined ? '' : `/namespaces/${encodeURIComponent(namespace)}`;
+}
+
+function pluralOf(kind: string): string {
+  const plural = Object.entries(kinds).find(([name]) => name === kind)?.[1].plural ?? variedPlurals[kind];
+  if (plural === undefined) throw new TypeError(`no path is known for ${kind}`);
+  return plural;
+}

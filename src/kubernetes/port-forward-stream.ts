@@ -1,0 +1,104 @@
+import { Duplex } from 'node:stream';
+import type { Clock } from '../shared/clock.ts';
+import { SvcError } from '../shared/errors.ts';
+import { openChannels, type ChannelListener, type ChannelSocket } from './channel-socket.ts';
+import type { KubeCallOptions, PodRef } from './kube-api.ts';
+import { podPath } from './paths.ts';
+import type { RestDeps } from './rest.ts';
+
+/** The one that kubelets of all versions speak. Newer ones carry SPDY in a WebSocket, for kubectl. */
+const protocols = ['v4.channel.k8s.io'];
+const channels = { data: 0, error: 1 } as const;
+/** The first message of each channel: the port. */
+const portBytes = 2;
+/**
+ * The protocol cannot say that one side has no more to send. What is still coming to somebody who said so gets through; when nothing came for
+ * that long, it is somebody who left.
+ */
+const halfClosedMs = 60_000;
+
+/** A connection to a port of a pod, as `KubeApi.portForward`. */
+export async function openPortForward(deps: RestDeps, pod: PodRef, port: number, { signal }: KubeCallOptions): Promise<Duplex> {
+  const act = { verb: 'get', path: `${podPath(pod, 'portforward')}?ports=${port}`, context: deps.context };
+  const name = `port ${port} of the pod ${pod.namespace}/${pod.name} in ${deps.context}`;
+  const stream = new PortStream(name, deps.clock);
+  stream.open(await openChannels(deps, { act, protocols, listener: stream, signal }));
+  return stream;
+}
+
+class PortStream extends Duplex implements ChannelListener {
+  readonly #name: string;
+  readonly #clock: Clock;
+  readonly #skip = [portBytes, portBytes];
+  #socket: ChannelSocket | undefined;
+  #fault = '';
+  #cancelTimer = (): void => undefined;
+  #isHalfClosed = false;
+
+  constructor(name: string, clock: Clock) {
+    super({ allowHalfOpen: false });
+    this.#name = name;
+    this.#clock = clock;
+    // The server's refusal may come together with its consent, before anybody who waits for the stream has it.
+    this.on('error', () => undefined);
+  }
+
+  open(socket: ChannelSocket): void {
+    this.#socket = socket;
+    if (this.destroyed) socket.close();
+  }
+
+  onMessage(channel: number, bytes: Buffer): void {
+    const skipped = Math.min(this.#skip[channel] ?? bytes.length, bytes.length);
+    this.#skip[channel] = (this.#skip[channel] ?? 0) - skipped;
+    const rest = bytes.subarray(skipped);
+    if (rest.length === 0 || this.destroyed) return;
+    if (channel === channels.error) this.#onFault(rest.toString('utf8'));
+    else {
+      if (this.#isHalfClosed) this.#awaitEnd();
+      if (!this.push(rest)) this.#socket?.pause();
+    }
+  }
+
+  onEnd(why: string | undefined): void {
+    if (this.destroyed) return;
+    if (why === undefined && this.#fault === '') this.push(null);
+    else this.destroy(this.#error(this.#fault === '' ? `${why}` : this.#fault));
+  }
+
+  override _read(): void {
+    this.#socket?.resume();
+  }
+
+  override _write(chunk: Buffer, _encoding: BufferEncoding, done: (error?: Error | null) => void): void {
+    if (this.#socket === undefined) done();
+    else this.#socket.send(channels.data, chunk, (error) => done(error instanceof Error ? this.#error(error.message) : undefined));
+  }
+
+  override _final(done: () => void): void {
+    this.#isHalfClosed = true;
+    this.#awaitEnd();
+    done();
+  }
+
+  override _destroy(error: Error | null, done: (error?: Error | null) => void): void {
+    this.#cancelTimer();
+    this.#socket?.close();
+    done(error);
+  }
+
+  #awaitEnd(): void {
+    this.#cancelTimer();
+    this.#cancelTimer = this.#clock.after(halfClosedMs, () => this.destroy());
+  }
+
+  /** The server's words come in one message, and the connection ends after it. */
+  #onFault(words: string): void {
+    this.#fault += words;
+    this.destroy(this.#error(this.#fault));
+  }
+
+  #error(why: string): SvcError {
+    return new SvcError('SVC_KUBERNETES', `The connection to ${this.#name} broke: ${why.trim()}`);
+  }
+}

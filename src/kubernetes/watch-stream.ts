@@ -1,0 +1,119 @@
+import type { IncomingMessage } from 'node:http';
+import { StringDecoder } from 'node:string_decoder';
+import type { CancelTimer, Clock } from '../shared/clock.ts';
+import { messageOf, SvcError } from '../shared/errors.ts';
+import { isObject } from '../shared/is-object.ts';
+import { parseJson } from '../shared/parse-json.ts';
+import type { KubeEvent, KubeObject, KubeWatch, KubeWatchEnd } from './kube-api.ts';
+import { isKubeObject } from './kube-object.ts';
+import { kubeStatusOf, statusOfObject } from './kube-errors.ts';
+import { selectionQuery, withQuery, type KubeRest } from './rest.ts';
+
+/**
+ * For how long the server is to keep a watch. Short, because this is what shows a connection that is dead without an end: bookmarks come each minute
+ * at best, and not at all in a cluster where nothing happens. A new watch costs the server little, and goes on where the last one ended.
+ */
+const watchSeconds = 25;
+/** Silence of that long after a watch should have ended: the server, or the way to it, is gone. */
+const graceSeconds = 10;
+const silenceSeconds = watchSeconds + graceSeconds;
+const silence: KubeWatchEnd = { how: 'failed', reason: `nothing came for ${silenceSeconds} s` };
+/** Far longer than an object can be (etcd takes 1.5 MiB). */
+const longestLine = 16 * 1024 * 1024;
+
+/** One watch connection, as `KubeApi.watch`. Throws nothing but SVC_NOT_LEADER: whatever else goes wrong is an end of the watch. */
+export async function watchOnce<T extends KubeObject>(
+  rest: KubeRest,
+  clock: Clock,
+  path: string,
+  { resourceVersion, selection = {}, onEvent, onOpen, signal }: KubeWatch<T>,
+): Promise<KubeWatchEnd> {
+  const query = {
+    ...selectionQuery(selection),
+    watch: 'true',
+    allowWatchBookmarks: 'true',
+    resourceVersion,
+    timeoutSeconds: String(watchSeconds),
+  };
+  try {
+    const response = await rest.open({ verb: 'watch', method: 'GET', path: withQuery(path, query) }, { signal });
+    onOpen?.();
+    const end = await readEvents(response, clock, onEvent, signal);
+    if (end === silence) rest.forgetConnections();
+    return end;
+  } catch (error) {
+    if (signal.aborted) return { how: 'aborted' };
+    if (kubeStatusOf(error)?.code === 410) return { how: 'expired', reason: messageOf(error) };
+    // Only a leader may act on what a watch says.
+    if (error instanceof SvcError && error.code === 'SVC_NOT_LEADER') throw error;
+    return { how: 'failed', reason: messageOf(error) };
+  }
+}
+
+function readEvents<T extends KubeObject>(
+  response: IncomingMessage,
+  clock: Clock,
+  onEvent: (event: KubeEvent<T>) => void,
+  signal: AbortSignal,
+): Promise<KubeWatchEnd> {
+  const { promise, resolve } = Promise.withResolvers<KubeWatchEnd>();
+  const decoder = new StringDecoder('utf8');
+  let pending = '';
+  let cancelTimer: CancelTimer | undefined;
+  const end = (how: KubeWatchEnd): void => {
+    resolve(how);
+    cancelTimer?.();
+    response.removeListener('data', onData);
+    signal.removeEventListener('abort', onAbort);
+    // What was read to its end leaves its connection to the next request.
+    if (!response.complete) response.destroy();
+  };
+  const onAbort = (): void => end({ how: 'aborted' });
+  const heard = (): void => {
+    cancelTimer?.();
+    cancelTimer = clock.after(silenceSeconds * 1000, () => end(silence));
+  };
+  const onData = (chunk: Buffer): void => {
+    heard();
+    pending += decoder.write(chunk);
+    if (!pending.includes('\n')) {
+      if (pending.length > longestLine) end({ how: 'failed', reason: 'an event was longer than any object can be' });
+      return;
+    }
+    const lines = pending.split('\n');
+    pending = lines.pop() ?? '';
+    for (const line of lines) {
+      const stop = line.trim() === '' ? undefined : readEvent(line, onEvent);
+      if (stop !== undefined) {
+        end(stop);
+        return;
+      }
+    }
+  };
+  signal.addEventListener('abort', onAbort, { once: true });
+  heard();
+  response.on('data', onData);
+  response.on('end', () => end({ how: 'ended' }));
+  response.on('error', (error) => end({ how: 'failed', reason: messageOf(error) }));
+  response.on('close', () => end({ how: 'failed', reason: 'the connection was cut' }));
+  if (signal.aborted) onAbort();
+  return promise;
+}
+
+/** Gives what ends the watch, if this does. */
+function readEvent<T extends KubeObject>(line: string, onEvent: (event: KubeEvent<T>) => void): KubeWatchEnd | undefined {
+  const said = parseJson(line);
+  if (!isObject(said) || !isObject(said['object'])) return { how: 'failed', reason: 'what came is not an event' };
+  const { type, object } = said;
+  if (type === 'ERROR') {
+    const status = statusOfObject(object, 500);
+    return { how: status.code === 410 ? 'expired' : 'failed', reason: status.message };
+  }
+  if (!isEventType(type) || !isKubeObject<T>(object)) return { how: 'failed', reason: 'what came is not an event' };
+  onEvent({ type, object });
+  return undefined;
+}
+
+function isEventType(type: unknown): type is KubeEvent<KubeObject>['type'] {
+  return type === 'ADDED' || type === 'MODIFIED' || type === 'DELETED' || type === 'BOOKMARK';
+}
