@@ -5,8 +5,9 @@
 #   runner.sh phase DIR PHASE      becomes the commands of one phase
 #   runner.sh stop DIR GRACE_MS    asks the job to end, waits, then makes it end
 #
-# DIR holds: settings (shell: svc_workdir, svc_enter), env (shell: exports), setup.sh and run.sh (each may be missing). Written here: job.log,
-# status (the record, replaced in one step), token.* (marks of the processes of a phase), term (who takes SIGTERM for all), stopping.
+# DIR holds: settings (shell: svc_workdir, svc_waits, svc_enter), env (shell: exports), setup.sh and run.sh (each may be missing), and go, which is
+# put there once all nodes of a job may run. Written here: job.log, status (the record, replaced in one step), token.* (marks of the processes of a
+# phase), term (who takes SIGTERM for all), stopping.
 #
 # All variables begin with svc_, so that no exported variable of the user's is changed by accident.
 
@@ -124,6 +125,13 @@ become_phase() {
   if [ "$5" = run ]; then svc_enter "$@"; else exec setsid "$@"; fi
 }
 
+# Jobs of several nodes run together: whoever started them sees that all are prepared.
+wait_for_others() {
+  svc_phase=waiting svc_program=
+  write_record
+  while [ ! -e go ] && [ ! -e stopping ]; do sleep 0.1 2>/dev/null || sleep 1; done
+}
+
 finish() {
   svc_phase=ended svc_failed=$1 svc_signal=
   if [ "$svc_code" -gt 128 ] && [ "$svc_code" -lt 193 ]; then
@@ -149,12 +157,14 @@ start() {
   [ "$svc_linked" = 0 ] || exit 0
   exec >> job.log 2>&1 < /dev/null
   trap 'svc_interrupted=1' HUP INT TERM
+  svc_waits=
   . ./settings
   [ -d "$svc_workdir" ] || mkdir -p "$svc_workdir"
   if [ -e setup.sh ]; then
     run_phase setup
     [ "$svc_code" = 0 ] || finish setup
   fi
+  [ -z "$svc_waits" ] || [ ! -e run.sh ] || wait_for_others
   [ ! -e stopping ] || { svc_code=143 && finish run; }
   [ -e run.sh ] || finish ''
   run_phase run

@@ -6,7 +6,8 @@ export interface RecordedProcess {
 
 /** The record that `node/runner.sh` keeps of a job in its file `status`. Times are ms since the epoch by the machine's clock. */
 export interface JobRecord {
-  readonly phase: 'setup' | 'run' | 'ended';
+  /** `waiting`: prepared, and to run as soon as all other nodes are. */
+  readonly phase: 'setup' | 'waiting' | 'run' | 'ended';
   readonly bootId: string;
   /** The runner itself. */
   readonly runner: RecordedProcess | undefined;
@@ -35,7 +36,7 @@ export function parseJobRecord(text: string): JobRecord | undefined {
     }),
   );
   const phase = fields.get('phase');
-  if (phase !== 'setup' && phase !== 'run' && phase !== 'ended') return undefined;
+  if (phase !== 'setup' && phase !== 'waiting' && phase !== 'run' && phase !== 'ended') return undefined;
   const failed = fields.get('failed');
   return {
     phase,

@@ -1,24 +1,16 @@
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
+import { aLocalRemote } from '../../test/support/local-remote.ts';
 import { withTempHome } from '../../test/support/temp-home.ts';
-import { systemClock } from '../shared/clock.ts';
 import { remoteCases } from './conformance.ts';
-import { LocalRemote } from './local.ts';
+import type { LocalRemote } from './local.ts';
 
 async function withRemote(use: (remote: LocalRemote) => Promise<void>): Promise<void> {
   await withTempHome(async (home) => {
     const baseDir = join(home, 'base');
     mkdirSync(baseDir);
-    await use(
-      new LocalRemote({
-        baseDir,
-        enter: [],
-        environment: { SVC_COOKIE: 'c00kie' },
-        address: (port) => ({ kind: 'tcp', host: '127.0.0.1', port }),
-        clock: systemClock,
-      }),
-    );
+    await use(aLocalRemote(baseDir, { SVC_COOKIE: 'c00kie' }));
   });
 }
 

@@ -11,6 +11,9 @@ import type { CopyToOptions, ExecOptions, ExecResult, Remote } from './remote.ts
 import { runCommand } from './run-command.ts';
 import { watchFolder } from './watch-folder.ts';
 
+/** The address of the controller's state holds a password: programs of replicas must not inherit it. */
+const notForPrograms = { SVC_DATABASE: undefined } as const;
+
 /** What tells one local machine from another. */
 export interface LocalRemoteSettings {
   readonly baseDir: string;
@@ -37,7 +40,11 @@ export class LocalRemote implements Remote {
   }
 
   exec(argv: readonly string[], options: ExecOptions = {}): Promise<ExecResult> {
-    return runCommand(argv, { ...options, env: { ...wholeEnv(), ...this.environment, ...options.env }, clock: this.#clock });
+    return runCommand(argv, {
+      ...options,
+      env: { ...wholeEnv(), ...notForPrograms, ...this.environment, ...options.env },
+      clock: this.#clock,
+    });
   }
 
   copyTo(localDir: string, remoteDir: string, options: CopyToOptions = {}): Promise<void> {

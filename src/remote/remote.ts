@@ -35,6 +35,17 @@ export interface Remote {
    * time; a way that broke is opened anew by calling this again.
    */
   forwardSocket(remotePath: string, options?: RemoteCallOptions): Promise<string>;
+  /**
+   * How often the machine's own limit of memory has ended a process of it, and that limit, for machines that have one of which only their inside tells;
+   * undefined where nothing is known.
+   */
+  memoryKills?(options?: RemoteCallOptions): Promise<MemoryKills | undefined>;
+}
+
+/** What became of processes for which there was no memory. */
+export interface MemoryKills {
+  readonly kills: number;
+  readonly limitBytes?: number | undefined;
 }
 
 /** Calls that can be cancelled. */

@@ -2,16 +2,14 @@ import { rmSync } from 'node:fs';
 import type { Clock } from '../../shared/clock.ts';
 import type { HomePaths } from '../../shared/paths.ts';
 import type { ReplicaAddress } from '../../shared/replica-address.ts';
-import type { CopyToOptions, ExecOptions, ExecResult, Remote, RemoteCallOptions } from '../remote.ts';
-import { runCaptured } from './captured.ts';
+import type { CopyToOptions, RemoteCallOptions } from '../remote.ts';
+import { copyToMachine } from '../session/copy.ts';
+import { SessionRemote } from '../session/session-remote.ts';
 import { wayFiles } from './connection-files.ts';
-import { copyToMachine } from './copy.ts';
 import { directHost, isOpen } from './direct-address.ts';
-import { followRemoteFile } from './follow.ts';
-import { readRemoteFile, writeRemoteFile } from './remote-file.ts';
+import { rsyncTo } from './rsync-copy.ts';
 import { sshMachine, type SshMachine } from './ssh-machine.ts';
 import type { SshTarget } from './ssh-target.ts';
-import { watchRemoteFolder } from './watch.ts';
 import { sshWays, type SshWays } from './ways.ts';
 
 export type { SshTarget } from './ssh-target.ts';
@@ -50,55 +48,21 @@ const targetMs = 10_000;
  * Besides what `Remote` says: SVC_SSH when the machine does not answer (it may later), SVC_CREDENTIALS when it does not let us in, SVC_HOST_KEY when it
  * is not the one it was, SVC_NO_SPACE when its disk is full, SVC_PLACE_FAILED when its files could not be worked with.
  */
-export class SshRemote implements Remote {
-  readonly baseDir: string;
-  readonly enter: readonly string[];
-  readonly environment: Readonly<Record<string, string>>;
+export class SshRemote extends SessionRemote {
   readonly #settings: SshRemoteSettings;
   #target: { readonly at: number; readonly target: Promise<SshTarget> } | undefined;
 
   constructor(settings: SshRemoteSettings) {
-    this.baseDir = settings.baseDir;
-    this.enter = settings.enter;
-    this.environment = settings.environment;
+    super(settings);
     this.#settings = settings;
   }
 
-  async exec(argv: readonly string[], options: ExecOptions = {}): Promise<ExecResult> {
-    const { env, cwd, input = '', timeoutMs, signal, detached } = options;
-    const { exitCode, stdout, stderr } = await runCaptured(await this.#work(), {
-      argv,
-      env: { ...this.environment, ...env },
-      cwd,
-      input: detached === true ? 'detached' : Buffer.from(input, 'utf8'),
-      timeoutMs,
-      signal,
+  override async copyTo(localDir: string, remoteDir: string, options: CopyToOptions = {}): Promise<void> {
+    const machine = await this.work();
+    await copyToMachine(machine, localDir, remoteDir, options, async (isFolder) => {
+      if (machine.hasRsync !== false) machine.hasRsync = await rsyncTo(machine, localDir, remoteDir, { ...options, isFolder });
+      return machine.hasRsync;
     });
-    return { exitCode, stdout, stderr };
-  }
-
-  async copyTo(localDir: string, remoteDir: string, options: CopyToOptions = {}): Promise<void> {
-    await copyToMachine(await this.#work(), localDir, remoteDir, options);
-  }
-
-  async writeFile(remotePath: string, content: string, mode = 0o600): Promise<void> {
-    await writeRemoteFile(await this.#work(), remotePath, content, mode);
-  }
-
-  async readFile(remotePath: string): Promise<string | undefined> {
-    return readRemoteFile(await this.#work(), remotePath);
-  }
-
-  watch(remoteDir: string, onChange: () => void, signal: AbortSignal): void {
-    void watchRemoteFolder(() => this.#work(), remoteDir, onChange, this.#settings.clock, signal);
-  }
-
-  follow(remotePath: string, offset: number, signal: AbortSignal): AsyncIterable<Buffer> {
-    return followRemoteFile(() => this.#work(), remotePath, offset, this.#settings.clock, signal);
-  }
-
-  localPath(): undefined {
-    return undefined;
   }
 
   async address(port: number, { signal }: RemoteCallOptions = {}): Promise<ReplicaAddress> {
@@ -119,7 +83,7 @@ export class SshRemote implements Remote {
 
   /** Whether the machine answers and lets us in; throws what `exec` would. */
   async connect({ signal }: RemoteCallOptions = {}): Promise<void> {
-    await (await this.#work()).master('x').ensure(signal);
+    await (await this.work()).master('x').ensure(signal);
   }
 
   /** Closes the ways to the machine's ports for good: for a machine that is given back. The connections, which others may use, stay. */
@@ -136,7 +100,7 @@ export class SshRemote implements Remote {
   }
 
   /** The machine to work on; whoever works on it also keeps the ways to its ports. */
-  async #work(): Promise<SshMachine> {
+  protected async work(): Promise<SshMachine> {
     const target = await this.#currentTarget();
     this.#ways(target).keep();
     return sshMachine(target, this.#settings.paths, this.#settings.clock);

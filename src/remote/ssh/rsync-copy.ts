@@ -2,12 +2,11 @@ import { spawn } from 'node:child_process';
 import { readdir } from 'node:fs/promises';
 import { hasErrno } from '../../shared/errors.ts';
 import type { CopyToOptions } from '../remote.ts';
-import { lostError } from './ssh-errors.ts';
 import type { SshMachine } from './ssh-machine.ts';
 import { clientOptions } from './ssh-master.ts';
 import { killGroup } from './ssh-process.ts';
 import { sshEnvironment } from './ssh-target.ts';
-import { workError } from './work-error.ts';
+import { workError } from '../session/work-error.ts';
 
 /** Exit codes of rsync(1). Files that vanish while they are copied are no error. */
 const success = [0, 24];
@@ -57,15 +56,15 @@ export async function rsyncTo(
   }, signal);
   if (exitCode === undefined) return false;
   if (success.includes(exitCode)) return true;
-  if (/No space left on device|Disk quota exceeded/.test(said)) throw workError(machine.target, `Files could not be copied to ${to}`, said);
+  if (/No space left on device|Disk quota exceeded/.test(said)) throw workError(machine, `Files could not be copied to ${to}`, said);
   if (unusable.includes(exitCode)) return false;
   if (brokenConnection.includes(exitCode)) {
     // Also what the machine's shell says of a command that it does not have.
     if (/rsync: (?:command )?not found|not found: rsync|Unknown command.*rsync/.test(said)) return false;
     await machine.master('c').endIfHung();
-    throw lostError(machine.target, 'broke while files were copied');
+    throw machine.lost('broke while files were copied');
   }
-  throw workError(machine.target, `Files could not be copied to ${to}`, said);
+  throw workError(machine, `Files could not be copied to ${to}`, said);
 }
 
 /** What is directly in a folder, each name ended by a NUL. */

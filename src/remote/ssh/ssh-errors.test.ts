@@ -3,7 +3,7 @@ import { homePaths } from '../../shared/paths.ts';
 import { connectionFiles } from './connection-files.ts';
 import { connectError } from './ssh-errors.ts';
 import type { SshTarget } from './ssh-target.ts';
-import { workError } from './work-error.ts';
+import { workError } from '../session/work-error.ts';
 
 const target: SshTarget = {
   name: 'gpu-1',

@@ -1,8 +1,11 @@
 import type { Clock } from '../../shared/clock.ts';
+import type { SvcError } from '../../shared/errors.ts';
 import type { HomePaths } from '../../shared/paths.ts';
 import { connectionFiles, type ConnectionFiles, type Lane } from './connection-files.ts';
-import { Semaphore } from './semaphore.ts';
-import { runSession, type SessionEnd, type SessionRequest } from './session.ts';
+import { runSession } from '../session/run-session.ts';
+import { Semaphore } from '../session/semaphore.ts';
+import type { SessionEnd, SessionMachine, SessionOptions, SessionRequest } from '../session/session-machine.ts';
+import { openSession } from './session.ts';
 import { lostError } from './ssh-errors.ts';
 import { SshMaster } from './ssh-master.ts';
 import type { SshTarget } from './ssh-target.ts';
@@ -15,15 +18,8 @@ const streamsPerConnection = 5;
 /** So many other connections are tried when one is full. */
 const spareConnections = 4;
 
-/** How a request may be treated. */
-export interface SessionOptions {
-  readonly lane: 'x' | 'c' | 'stream';
-  /** Whether doing it twice is the same as once: then a connection that broke is made anew and the request repeated. */
-  readonly isRepeatable: boolean;
-}
-
 /** All connections of this process to one machine, by which its remotes work. */
-export class SshMachine {
+export class SshMachine implements SessionMachine {
   readonly target: SshTarget;
   readonly files: ConnectionFiles;
   /** Whether copies go through rsync; undefined until the first was tried. */
@@ -39,6 +35,18 @@ export class SshMachine {
     this.#clock = clock;
   }
 
+  get name(): string {
+    return this.target.name;
+  }
+
+  get host(): string {
+    return this.target.host;
+  }
+
+  lost(what: string): SvcError {
+    return lostError(this.target, what);
+  }
+
   /** The connection for a purpose; made when it is first used. */
   master(lane: Lane): SshMaster {
     const known = this.#masters.get(lane);
@@ -51,7 +59,7 @@ export class SshMachine {
   /** Runs one request to its end. Throws SVC_SSH, SVC_CREDENTIALS or SVC_HOST_KEY when the machine could not be worked on. */
   async session(request: SessionRequest, options: SessionOptions): Promise<SessionEnd> {
     if (options.lane !== 'stream') {
-      const { lane } = options;
+      const lane = options.lane === 'command' ? 'x' : 'c';
       return this.#places[lane].run(() => this.#tryLanes(lane, request, options), request.signal);
     }
     const free = this.#streams.indexOf(false);
@@ -90,21 +98,20 @@ export class SshMachine {
     for (;;) {
       const master = this.master(lane);
       await master.ensure(request.signal);
-      const end = await runSession(master.control, request, this.#clock);
+      const end = await runSession(() => openSession(master.control), request, this.#clock);
       if (end.how === 'ended' || (end.how === 'timed-out' && end.isStarted)) return end;
       if (end.how === 'silent') {
         await master.endIfHung();
-        throw lostError(this.target, 'is silent');
+        throw this.lost('is silent');
       }
       if (isFull(end)) {
         const next = nextLane(lane);
-        if (next === undefined) throw lostError(this.target, 'is full: it takes no more sessions');
+        if (next === undefined) throw this.lost('is full: it takes no more sessions');
         lane = next;
         continue;
       }
       repeats += 1;
-      if (repeats > 1 || !(isRepeatable || neverArrived(end)))
-        throw lostError(this.target, end.isStarted ? 'broke while a command ran' : 'broke');
+      if (repeats > 1 || !(isRepeatable || neverArrived(end))) throw this.lost(end.isStarted ? 'broke while a command ran' : 'broke');
     }
   }
 }

@@ -1,11 +1,11 @@
-import { existsSync, linkSync, mkdirSync, rmSync, statSync } from 'node:fs';
-import { connect } from 'node:net';
+import { existsSync, mkdirSync, rmSync, statSync } from 'node:fs';
 import { writeFileAtomic } from '../../shared/atomic-file.ts';
 import type { Clock } from '../../shared/clock.ts';
-import { hasErrno } from '../../shared/errors.ts';
 import { readJsonFile } from '../../shared/parse-json.ts';
 import { identifyProcess, isAlive, isProcessIdentity, signalProcess, type ProcessIdentity } from '../../shared/process-identity.ts';
 import { randomHex } from '../../shared/random-hex.ts';
+import { unlessAborted } from '../../shared/unless-aborted.ts';
+import { claimSocket, isListenedOn } from '../../shared/claim-socket.ts';
 import type { ConnectionFiles, Lane } from './connection-files.ts';
 import { prepareKnownHosts } from './host-keys.ts';
 import { connectError, missingKeyError } from './ssh-errors.ts';
@@ -46,7 +46,7 @@ export class SshMaster {
 
   /** Makes the connection unless it is there. Throws SVC_SSH, SVC_CREDENTIALS or SVC_HOST_KEY. */
   async ensure(signal?: AbortSignal): Promise<void> {
-    if (await accepts(this.control)) return;
+    if (await isListenedOn(this.control)) return;
     signal?.throwIfAborted();
     // Shared by all who wait: one of them giving up must not end it for the others.
     this.#starting ??= this.#start().finally(() => (this.#starting = undefined));
@@ -108,20 +108,8 @@ export class SshMaster {
     const options = { userConfig: false, timeoutMs: controlTimeoutMs, clock: this.#clock };
     const { said } = await runSsh([...clientOptions(own), '-O', 'check', 'machine'], options);
     const holder = identifyProcess(Number(/pid=(\d+)/.exec(said)?.[1] ?? 0));
-    for (;;) {
-      try {
-        linkSync(own, this.control);
-        if (holder !== undefined) writeFileAtomic(`${this.control}.pid`, JSON.stringify(holder));
-        break;
-      } catch (error) {
-        if (!hasErrno(error, 'EEXIST')) throw error;
-      }
-      if (await accepts(this.control)) {
-        await runSsh([...clientOptions(own), '-O', 'exit', 'machine'], options);
-        break;
-      }
-      rmSync(this.control, { force: true });
-    }
+    if (!(await claimSocket(own, this.control))) await runSsh([...clientOptions(own), '-O', 'exit', 'machine'], options);
+    else if (holder !== undefined) writeFileAtomic(`${this.control}.pid`, JSON.stringify(holder));
     rmSync(own, { force: true });
   }
 
@@ -140,28 +128,4 @@ export class SshMaster {
     const value = readJsonFile(`${this.control}.pid`)?.value;
     return isProcessIdentity(value) ? value : undefined;
   }
-}
-
-/** Whether somebody listens on a socket file. */
-function accepts(path: string): Promise<boolean> {
-  return new Promise((resolve) => {
-    const socket = connect({ path });
-    socket.once('connect', () => {
-      socket.destroy();
-      resolve(true);
-    });
-    socket.once('error', () => resolve(false));
-  });
-}
-
-/** Waits, but no longer than until the signal aborts: then it rejects, and what was waited for goes on. */
-export function unlessAborted<Result>(promise: Promise<Result>, signal: AbortSignal | undefined): Promise<Result> {
-  if (signal === undefined) return promise;
-  return new Promise((resolve, reject) => {
-    const giveUp = (): void => reject(signal.reason instanceof Error ? signal.reason : new Error(String(signal.reason)));
-    if (signal.aborted) return giveUp();
-    signal.addEventListener('abort', giveUp, { once: true });
-    promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', giveUp));
-    return undefined;
-  });
 }

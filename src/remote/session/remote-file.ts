@@ -1,7 +1,7 @@
 import { SvcError } from '../../shared/errors.ts';
 import { randomHex } from '../../shared/random-hex.ts';
 import { runCaptured } from './captured.ts';
-import type { SshMachine } from './ssh-machine.ts';
+import type { SessionMachine } from './session-machine.ts';
 import { workError } from './work-error.ts';
 
 /** Small files are read whole; nothing that is read so is near this. */
@@ -22,11 +22,11 @@ trap 'rm -f -- "$2"' EXIT
 cat > "$2" && [ "$(wc -c < "$2")" -eq "$4" ] && chmod "$3" "$2" && mv -f -- "$2" "$1"`;
 
 /** The file's content, or undefined when it is not there. */
-export async function readRemoteFile(machine: SshMachine, path: string): Promise<string | undefined> {
+export async function readRemoteFile(machine: SessionMachine, path: string): Promise<string | undefined> {
   const result = await runCaptured(machine, { argv: ['sh', '-c', readScript, 'sh', path], isRepeatable: true, maxBytes: maxFileBytes });
   if (result.exitCode === 0) return result.stdout;
   if (isAbsent(result)) return undefined;
-  throw workError(machine.target, `The file ${path} could not be read`, result.stderr);
+  throw workError(machine, `The file ${path} could not be read`, result.stderr);
 }
 
 /** Whether a file could not be read as it was not there; one that is made at that moment is not there when it is opened, and is a moment later. Pure. */
@@ -35,11 +35,11 @@ export function isAbsent({ exitCode, stderr }: { readonly exitCode: number; read
 }
 
 /** Puts a file in place in one step, with the folders above it. */
-export async function writeRemoteFile(machine: SshMachine, path: string, content: string, mode: number): Promise<void> {
+export async function writeRemoteFile(machine: SessionMachine, path: string, content: string, mode: number): Promise<void> {
   if (!path.startsWith('/')) throw new SvcError('SVC_INTERNAL', `A path on a machine must be absolute: ${path}`);
   const input = Buffer.from(content, 'utf8');
   const temporary = `${path}.${randomHex(12)}.new`;
   const argv = ['sh', '-c', writeScript, 'sh', path, temporary, mode.toString(8), String(input.length)];
   const { exitCode, stderr } = await runCaptured(machine, { argv, input, isRepeatable: true });
-  if (exitCode !== 0) throw workError(machine.target, `The file ${path} could not be written`, stderr);
+  if (exitCode !== 0) throw workError(machine, `The file ${path} could not be written`, stderr);
 }

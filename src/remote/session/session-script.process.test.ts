@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { bootCommand, sessionScript, type SessionCommand } from './session-script.ts';
+import { bootCommand, repeatingBootCommand, sessionScript, type SessionCommand } from './session-script.ts';
 
 const token = 'svc-0123';
 
@@ -42,4 +42,18 @@ test('what ssh is given to run is plain to every shell: no single quote, no back
 
 test('a variable that no shell can have is refused', () => {
   expect(() => sessionScript({ argv: ['true'], env: { 'a-b': '' }, input: { kind: 'stream' } }, token)).toThrow("cannot be called 'a-b'");
+});
+
+test('a shell that runs scripts one after another keeps their inputs, variables and marks apart', () => {
+  const commands: readonly SessionCommand[] = [
+    { argv: ['sh', '-c', 'cat; exit 3'], env: {}, input: { kind: 'text', text: "it's\n\\n $HOME %s" } },
+    { argv: ['sh', '-c', 'printf "<%s>" "$ONE"; cat'], env: { ONE: '1' }, input: { kind: 'text', text: '' } },
+    { argv: ['sh', '-c', 'printf "<%s>" "$ONE"'], env: {}, cwd: '/nonexistent', input: { kind: 'text', text: '' } },
+    { argv: ['sh', '-c', 'kill -9 $$'], env: {}, input: { kind: 'text', text: '' } },
+  ];
+  const [file = '', ...args] = repeatingBootCommand;
+  const input = commands.map((command, index) => sessionScript(command, `t${index}`)).join('');
+  const { stdout, status } = spawnSync(file, args, { input, encoding: 'utf8' });
+  expect(stdout).toBe("t0+\nit's\n\\n $HOME %st0=3;\nt1+\n<1>t1=0;\nt2+\nt2=127;\nt3+\nt3=137;\n");
+  expect(status).toBe(0);
 });

@@ -2,8 +2,7 @@ import { lstat } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import type { CopyToOptions } from '../remote.ts';
 import { runCaptured } from './captured.ts';
-import { rsyncTo } from './rsync-copy.ts';
-import type { SshMachine } from './ssh-machine.ts';
+import type { SessionMachine } from './session-machine.ts';
 import { copyFileByCat, copyFolderByTar } from './tar-copy.ts';
 import { workError } from './work-error.ts';
 
@@ -27,18 +26,21 @@ function preparation(isFolder: boolean, isShared: boolean): string {
   return isFolder ? prepareFolder : prepareFile;
 }
 
-/** Makes `remoteDir` equal to `localDir`, a folder or a file, over the connection for copies: by rsync where both sides have it, else by tar. */
-export async function copyToMachine(machine: SshMachine, localDir: string, remoteDir: string, options: CopyToOptions): Promise<void> {
+/** Makes `remoteDir` equal to `localDir`, a folder or a file, once there is room: in the way that `byOther` knows if that is possible (it says so), else by tar. */
+export async function copyToMachine(
+  machine: SessionMachine,
+  localDir: string,
+  remoteDir: string,
+  options: CopyToOptions,
+  byOther: (isFolder: boolean) => Promise<boolean> = () => Promise.resolve(false),
+): Promise<void> {
   const { signal } = options;
   signal?.throwIfAborted();
   const isFolder = (await lstat(localDir)).isDirectory();
   const argv = ['sh', '-c', preparation(isFolder, options.isShared === true), 'sh', remoteDir, dirname(remoteDir)];
-  const { exitCode, stderr } = await runCaptured(machine, { argv, signal, isRepeatable: true, lane: 'c' });
-  if (exitCode !== 0) throw workError(machine.target, `The folder ${remoteDir} could not be made`, stderr);
-  if (machine.hasRsync !== false) {
-    machine.hasRsync = await rsyncTo(machine, localDir, remoteDir, { ...options, isFolder });
-    if (machine.hasRsync) return;
-  }
+  const { exitCode, stderr } = await runCaptured(machine, { argv, signal, isRepeatable: true, lane: 'copy' });
+  if (exitCode !== 0) throw workError(machine, `The folder ${remoteDir} could not be made`, stderr);
+  if (await byOther(isFolder)) return;
   if (isFolder) await copyFolderByTar(machine, localDir, remoteDir, options);
   else await copyFileByCat(machine, localDir, remoteDir, options);
 }

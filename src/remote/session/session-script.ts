@@ -8,9 +8,14 @@ export interface SessionCommand {
   readonly cwd?: string | undefined;
   /**
    * `bytes`: the command gets so many bytes of what follows the script, and is ended with its group when the connection ends.
-   * `stream`: it gets all that follows. `detached`: it gets nothing and goes on by itself.
+   * `stream`: it gets all that follows. `detached`: it gets nothing and goes on by itself. `text`: it gets this, nothing that follows is touched, so
+   * that another script may, and nobody watches it.
    */
-  readonly input: { readonly kind: 'bytes'; readonly bytes: number } | { readonly kind: 'stream' } | { readonly kind: 'detached' };
+  readonly input:
+    | { readonly kind: 'bytes'; readonly bytes: number }
+    | { readonly kind: 'stream' }
+    | { readonly kind: 'detached' }
+    | { readonly kind: 'text'; readonly text: string };
 }
 
 /**
@@ -20,6 +25,14 @@ export interface SessionCommand {
 export const bootCommand =
   `exec /bin/sh -c 's=; nl=$(printf "\\nx"); nl=\${nl%x}; IFS= read -r n || exit 1; ` +
   `while [ "$n" -gt 0 ]; do IFS= read -r l || exit 1; s="$s$l$nl"; n=$((n-1)); done; eval "$s"'`;
+
+/** As `bootCommand`, for a shell that runs one script after another until its input ends. For `text` as input alone. */
+export const repeatingBootCommand: readonly string[] = [
+  '/bin/sh',
+  '-c',
+  `nl=$(printf "\\nx"); nl=\${nl%x}; while IFS= read -r n; do s=; ` +
+    `while [ "$n" -gt 0 ]; do IFS= read -r l || exit 1; s="$s$l$nl"; n=$((n-1)); done; ( eval "$s" ) < /dev/null; done`,
+];
 
 /** Variables that a shell sets itself and lets nobody set. */
 const shellOwned = new Set(['BASHOPTS', 'BASH_VERSINFO', 'EUID', 'PPID', 'SHELLOPTS', 'UID']);
@@ -55,6 +68,7 @@ export function sessionScript(command: SessionCommand, token: string): string {
 function body({ input, env, cwd }: SessionCommand): readonly string[] {
   const enter = [...(cwd === undefined ? [] : [`cd ${shellQuote(cwd)} || exit 127`]), ...exports(env)].join('\n');
   if (input.kind === 'stream') return [`( ${enter}\nexec "$@" )`, 'svc_code=$?', say];
+  if (input.kind === 'text') return [`printf %s ${shellQuote(input.text)} | ( ${enter}\nexec "$@" )`, 'svc_code=$?', say];
   if (input.kind === 'detached') {
     return [
       `( ${ownSession}\n${enter}\ncommand -v "$2" > /dev/null || { echo "$2: not found" >&2; exit 127; } )`,

@@ -1,4 +1,4 @@
-import { unlessAborted } from './ssh-master.ts';
+import { unlessAborted } from '../../shared/unless-aborted.ts';
 
 /** Lets so many in at a time; the others wait in order. */
 export class Semaphore {

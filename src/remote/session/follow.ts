@@ -1,6 +1,6 @@
 import type { Clock } from '../../shared/clock.ts';
 import { SvcError } from '../../shared/errors.ts';
-import type { SshMachine } from './ssh-machine.ts';
+import type { SessionMachine } from './session-machine.ts';
 
 /** Waits until the file reaches to the offset: a `tail` that begins behind a file's end would take its growth for a new file. */
 const script = `while [ ! -e "$1" ] || [ "$(wc -c < "$1")" -lt "$2" ]; do sleep 0.1 2> /dev/null || sleep 1; done
@@ -12,7 +12,7 @@ const pauseMs = 1_000;
 /** How often it is looked whether a slow reader has read enough, ms. */
 const readerPauseMs = 20;
 
-/** Bytes that wait for the reader; then ssh is read no more. */
+/** Bytes that wait for the reader; then no more is fetched. */
 const maxWaitingBytes = 4_194_304;
 
 /** Where the reader is to go on once more was fetched. */
@@ -24,7 +24,7 @@ interface Fetched {
 
 /** The bytes of a growing file of the machine from `offset` on, until the signal aborts. A connection that breaks is made anew, and goes on at the next byte. */
 export async function* followRemoteFile(
-  machine: () => Promise<SshMachine>,
+  machine: () => Promise<SessionMachine>,
   path: string,
   offset: number,
   clock: Clock,
@@ -63,7 +63,7 @@ export async function* followRemoteFile(
 
 /** What fetching needs. */
 interface Fetch {
-  readonly machine: () => Promise<SshMachine>;
+  readonly machine: () => Promise<SessionMachine>;
   readonly path: string;
   readonly offset: number;
   readonly clock: Clock;

@@ -1,6 +1,5 @@
-import type { Readable } from 'node:stream';
 import type { ExecResult } from '../remote.ts';
-import type { SshMachine } from './ssh-machine.ts';
+import type { SessionMachine, SessionRequest } from './session-machine.ts';
 
 /** Bytes kept of each output of a command; a mebibyte. */
 const maxOutputBytes = 1_048_576;
@@ -13,13 +12,13 @@ export interface CapturedRequest {
   readonly argv: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
   readonly cwd?: string | undefined;
-  readonly input?: Buffer | Readable | 'detached' | undefined;
+  readonly input?: SessionRequest['input'] | undefined;
   readonly timeoutMs?: number | undefined;
   readonly signal?: AbortSignal | undefined;
   readonly isRepeatable?: boolean;
   /** Of each output; default: a mebibyte. */
   readonly maxBytes?: number;
-  readonly lane?: 'x' | 'c';
+  readonly lane?: 'command' | 'copy';
 }
 
 /** An ended command with its first output as it came. */
@@ -28,7 +27,7 @@ export interface CapturedResult extends ExecResult {
 }
 
 /** Runs a command on the machine and collects what it says. */
-export async function runCaptured(machine: SshMachine, request: CapturedRequest): Promise<CapturedResult> {
+export async function runCaptured(machine: SessionMachine, request: CapturedRequest): Promise<CapturedResult> {
   const {
     argv,
     env = {},
@@ -38,7 +37,7 @@ export async function runCaptured(machine: SshMachine, request: CapturedRequest)
     signal,
     isRepeatable = false,
     maxBytes = maxOutputBytes,
-    lane = 'x',
+    lane = 'command',
   } = request;
   const stdout = collector(maxBytes);
   const stderr = collector(maxBytes);

@@ -5,6 +5,9 @@ const nothing = Buffer.alloc(0);
 /** Most of what is kept of what a shell says before the command's start, bytes: one may never stop saying it. */
 const maxForeignBytes = 65_536;
 
+/** Longest that is looked at for an exit code, bytes. */
+const maxCodeBytes = 32;
+
 /**
  * One output of a session, from which what is the command's is cut out: after the start mark, before the end mark. What comes before is kept as
  * `foreign`: it is of ssh or of the user's shell.
@@ -56,6 +59,8 @@ export class MarkedOutput {
     // What may be the beginning of the end mark is held back until more is known.
     this.#give(end < 0 ? this.#held.length - prefixLength(this.#held, this.#end) : end);
     if (end < 0) return;
+    // An exit code is short; a shell that is not ours may say anything there, and for ever.
+    this.#held = Buffer.from(this.#held.subarray(0, this.#end.length + maxCodeBytes));
     const code = /^(\d+);\n/.exec(this.#held.subarray(this.#end.length).toString('latin1'))?.[1];
     if (code !== undefined) this.#exitCode = Number(code);
   }

@@ -43,3 +43,9 @@ test('a shell that says more and more before the command is not kept in memory, 
   const { text, output } = read([...chunks, start.subarray(0, 3), start.subarray(3), Buffer.from('hello', 'latin1')]);
   expect([output.isStarted, text]).toEqual([true, 'hello']);
 });
+
+test('a shell that is not ours and says more and more after the end is not read as an exit code, nor kept until there is one', () => {
+  const start = Buffer.from(`${startMark(token)}hello${endMark(token)}`);
+  const { text, output } = read([start, ...Array.from({ length: 50 }, () => Buffer.alloc(1_000, '1')), Buffer.from(';\n')]);
+  expect([text, output.exitCode]).toEqual(['hello', undefined]);
+});

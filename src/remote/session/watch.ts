@@ -1,8 +1,9 @@
 import type { Clock } from '../../shared/clock.ts';
-import type { SshMachine } from './ssh-machine.ts';
+import type { SessionMachine } from './session-machine.ts';
 
-/** Says a line whenever names, sizes or times of a folder's files differ from the look before. The nanoseconds of GNU's `ls` count where it is one. */
-const script = `look() { ls -lAinq --time-style=full-iso -- "$1" 2> /dev/null || ls -lAinq -- "$1" 2> /dev/null; }
+/** Says a line whenever names, sizes or times of a folder's files differ from the look before. Parts of a second count where `ls` tells them. */
+const script = `for svc_ls in '-lAinq --time-style=full-iso' '-lAin --full-time' -lAin; do ls $svc_ls / > /dev/null 2>&1 && break; done
+look() { ls $svc_ls -- "$1" 2> /dev/null; }
 seen=$(look "$1")
 echo
 while sleep 0.2 2> /dev/null || sleep 1; do
@@ -18,7 +19,7 @@ const pauseMs = 1_000;
  * it is called, as something may have changed meanwhile.
  */
 export async function watchRemoteFolder(
-  machine: () => Promise<SshMachine>,
+  machine: () => Promise<SessionMachine>,
   dir: string,
   onChange: () => void,
   clock: Clock,

@@ -1,0 +1,34 @@
+#!/bin/sh
+# Process 1 of the container of a replica's pod: sh -c "$(cat pod-init.sh)" svc BASE_DIR
+#
+# It makes the replica's folder and then only waits: everything else is started in the container from outside. What those processes leave behind is
+# reaped, and when the pod is to end all get SIGTERM; the container ends with the last of them, or when the cluster's patience does. Any POSIX
+# shell will do; all variables begin with svc_.
+
+mkdir -p -- "$1" || { echo "The folder $1 cannot be made: is there no volume at ${1%/*} that user $(id -u) may write to?" >&2; exit 1; }
+
+# Whether any process is left besides this one: zombies are not.
+has_others() {
+  for svc_entry in /proc/[0-9]*; do
+    [ "$svc_entry" != "/proc/$$" ] || continue
+    { read -r svc_stat < "$svc_entry/stat"; } 2> /dev/null || continue
+    set -- ${svc_stat##*) }
+    [ "$1" = Z ] || [ "$1" = X ] || return 0
+  done
+  return 1
+}
+
+end() {
+  trap '' TERM INT
+  # From process 1 that is every other process of the container.
+  [ "$$" != 1 ] || kill -TERM -1 2> /dev/null
+  while [ "$$" = 1 ] && has_others; do sleep 0.1 2> /dev/null || sleep 1; done
+  exit 143
+}
+
+trap end TERM INT
+# A shell that waits for one child also takes in those that it has inherited. The signal must not wait for the end of a sleep, so that waits in the background.
+while :; do
+  sleep 3600 &
+  wait "$!"
+done

@@ -1,0 +1,194 @@
+import { existsSync, mkdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { connect, createServer } from 'node:net';
+import { join } from 'node:path';
+import { Duplex } from 'node:stream';
+import { buffer } from 'node:stream/consumers';
+import { expect, test } from 'vitest';
+import { FakeClock } from '../../../test/support/fake-clock.ts';
+import { localPods } from '../../../test/support/local-pods.ts';
+import { withTempHome } from '../../../test/support/temp-home.ts';
+import { waitFor } from '../../../test/support/wait-for.ts';
+import { homePaths } from '../../shared/paths.ts';
+import type { KubeObject } from '../../kubernetes/kube-api.ts';
+import { ForwardedWays } from './forwarder-server.ts';
+import { forwarderFiles, waySocket } from './way-files.ts';
+
+const recordOfPod = '0123456789';
+
+/** Ways of a cluster whose API gives these streams. */
+async function withWay(
+  open: () => Promise<Duplex>,
+  use: (
+    socket: string,
+    world: {
+      readonly clock: FakeClock;
+      readonly failures: string[];
+      readonly ways: ForwardedWays;
+      readonly pods: Map<string, string>;
+      /** Writes down the way, or forgets it. */
+      readonly record: (isWanted: boolean) => void;
+    },
+  ) => Promise<void>,
+): Promise<void> {
+  await withTempHome(async (home) => {
+    const files = forwarderFiles(homePaths(home, process.getuid?.() ?? 0), 'context');
+    for (const dir of [files.records, files.socketDir]) mkdirSync(dir, { recursive: true });
+    const socket = waySocket(files, recordOfPod, 80);
+    const file = join(files.records, recordOfPod);
+    const record = (isWanted: boolean): void =>
+      isWanted
+        ? writeFileSync(file, JSON.stringify({ pod: { namespace: 'n', name: 'p' }, ways: [{ socket, to: 80 }] }))
+        : rmSync(file, { force: true });
+    record(true);
+    const clock = new FakeClock();
+    const failures: string[] = [];
+    const path = '/api/v1/namespaces/n/pods/p';
+    const pods = new Map([[path, '{}']]);
+    const get = async <T extends KubeObject>(asked: string): Promise<T | undefined> => JSON.parse(pods.get(asked) ?? 'null') ?? undefined;
+    const api = { ...localPods().api, portForward: open, get };
+    const ways = new ForwardedWays({ files, api: () => Promise.resolve(api), clock, onFailure: (_way, message) => failures.push(message) });
+    try {
+      await ways.syncAll();
+      await use(socket, { clock, failures, ways, pods, record });
+    } finally {
+      await ways.close();
+    }
+  });
+}
+
+test('a stream that was refused together with its consent ends the connection, and is told once until one works', () =>
+  withWay(
+    () => {
+      const stream = new Duplex({ read: () => undefined, write: (_chunk, _encoding, done) => done() });
+      stream.on('error', () => undefined);
+      stream.destroy(new Error('connection refused'));
+      return Promise.resolve(stream);
+    },
+    async (socket, { failures }) => {
+      for (let round = 0; round < 3; round += 1) {
+        const client = connect({ path: socket });
+        client.write('GET / HTTP/1.1\r\n\r\n');
+        expect(await buffer(client)).toHaveLength(0);
+      }
+      expect(failures).toEqual(['connection refused']);
+    },
+  ));
+
+test('a client that does not read holds up the sender instead of filling memory', async () => {
+  let given = 0;
+  const stream = new Duplex({
+    read() {
+      given += 65_536;
+      this.push(Buffer.alloc(65_536));
+    },
+    write: (_chunk, _encoding, done) => done(),
+  });
+  await withWay(
+    () => Promise.resolve(stream),
+    async (socket) => {
+      const client = connect({ path: socket });
+      await waitFor('bytes to come', () => client.readableLength > 0);
+      let before = -1;
+      await waitFor(
+        'the sender to stop',
+        () => {
+          const isSame = before === given;
+          before = given;
+          return isSame;
+        },
+        { everyMs: 200 },
+      );
+      expect(given).toBeLessThan(8_000_000);
+      client.destroy();
+      await waitFor('the stream to be given up', () => stream.destroyed);
+    },
+  );
+});
+
+test('what still comes to a client that has no more to send gets through; after two quiet seconds it is given up', async () => {
+  const server = createServer({ allowHalfOpen: true }, (socket) => {
+    socket.on('error', () => undefined);
+    socket.once('data', () => socket.write('answer'));
+  }).listen(0, '127.0.0.1');
+  await waitFor('the server', () => server.listening);
+  const address = server.address();
+  const port = typeof address === 'object' ? (address?.port ?? 0) : 0;
+  const stream = connect({ port, host: '127.0.0.1', allowHalfOpen: true });
+  await withWay(
+    () => Promise.resolve(stream),
+    async (socket, { clock }) => {
+      const client = connect({ path: socket, allowHalfOpen: true });
+      client.end('question');
+      expect(String(await new Promise((resolve) => client.once('data', resolve)))).toBe('answer');
+      await waitFor('time to count', async () => {
+        await clock.advance(2_001);
+        return stream.destroyed;
+      });
+      await waitFor('the client to be parted with', () => client.readableEnded || client.destroyed);
+      client.destroy();
+    },
+  );
+  server.close();
+});
+
+test('a way ends with its pod, whoever forgot to close it', () =>
+  withWay(
+    () => Promise.reject(new Error('nobody connects')),
+    async (socket, { ways, pods }) => {
+      await ways.removeGone();
+      expect({ count: ways.count, isThere: existsSync(socket) }).toEqual({ count: 1, isThere: true });
+      pods.clear();
+      await ways.removeGone();
+      expect({ count: ways.count, isThere: existsSync(socket) }).toEqual({ count: 0, isThere: false });
+      await ways.syncAll();
+      expect(ways.count).toBe(0);
+    },
+  ));
+
+test('two who ask for the same way at once get one, which ends with it', () =>
+  withWay(
+    () => Promise.reject(new Error('nobody connects')),
+    async (socket, { ways, record }) => {
+      record(false);
+      await ways.sync(recordOfPod);
+      record(true);
+      const first = ways.sync(recordOfPod);
+      const { ino } = statSync(socket);
+      await Promise.all([first, ways.sync(recordOfPod), ways.sync(recordOfPod)]);
+      // Another file would be another server's: nobody could reach the first one any more.
+      expect({ count: ways.count, ino: statSync(socket).ino }).toEqual({ count: 1, ino });
+      record(false);
+      await ways.sync(recordOfPod);
+      expect({ count: ways.count, isThere: existsSync(socket) }).toEqual({ count: 0, isThere: false });
+    },
+  ));
+
+test('a failed look at a way is told to who asked, and the next one looks again', () =>
+  withWay(
+    () => Promise.reject(new Error('nobody connects')),
+    async (socket, { ways, record }) => {
+      record(false);
+      await ways.sync(recordOfPod);
+      record(true);
+      // Something that cannot be put away is where the socket belongs.
+      mkdirSync(socket);
+      await expect(ways.sync(recordOfPod)).rejects.toThrow(/directory/);
+      rmSync(socket, { recursive: true });
+      await ways.sync(recordOfPod);
+      expect(ways.count).toBe(1);
+    },
+  ));
+
+test('of a way that was closed nothing is remembered: when it is opened anew its first failure is told', () =>
+  withWay(
+    () => Promise.reject(new Error('connection refused')),
+    async (socket, { failures, ways, record }) => {
+      await buffer(connect({ path: socket }));
+      for (const isWanted of [false, true]) {
+        record(isWanted);
+        await ways.sync(recordOfPod);
+      }
+      await buffer(connect({ path: socket }));
+      expect(failures).toEqual(['connection refused', 'connection refused']);
+    },
+  ));

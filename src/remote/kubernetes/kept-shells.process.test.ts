@@ -1,0 +1,32 @@
+import { expect, test } from 'vitest';
+import { FakeClock } from '../../../test/support/fake-clock.ts';
+import { localPods } from '../../../test/support/local-pods.ts';
+import { waitFor } from '../../../test/support/wait-for.ts';
+import { repeatingBootCommand } from '../session/session-script.ts';
+import { KeptShell, type TextRequest } from './kept-shell.ts';
+import { KeptShells } from './kept-shells.ts';
+
+const request = (script: string): TextRequest => ({
+  argv: ['sh', '-c', script],
+  env: {},
+  text: '',
+  onStdout: () => undefined,
+  onStderr: () => undefined,
+});
+
+test('a shell that is busy when all are closed ends with what it runs', async () => {
+  const { api } = localPods();
+  const clock = new FakeClock();
+  const opened: KeptShell[] = [];
+  const shells = new KeptShells(async () => {
+    const shell = new KeptShell(await api.exec({ namespace: 'n', name: 'p' }, repeatingBootCommand), clock);
+    opened.push(shell);
+    return shell;
+  }, clock);
+  const running = shells.run(request('sleep 0.2; exit 3'));
+  await waitFor('the shell to be busy', () => opened.some(({ isBusy }) => isBusy));
+  shells.close();
+  expect(await running).toMatchObject({ how: 'ended', exitCode: 3 });
+  await waitFor('it to be over', () => opened.every(({ isOver }) => isOver));
+  expect(clock.pendingTimers).toBe(0);
+});

@@ -1,0 +1,95 @@
+import { isIPv4, isIPv6 } from 'node:net';
+
+/** A route of this machine: where it leads to, as bytes of which `bits` count. */
+interface Route {
+  readonly network: readonly number[];
+  readonly bits: number;
+  readonly metric: number;
+  readonly isRefused: boolean;
+}
+
+/** Shorter prefixes are default routes by another name: VPNs halve the world (0.0.0.0/1, 128.0.0.0/1), and leave nothing out. */
+const shortestBits = { v4: 7, v6: 4 };
+
+/** `RTF_REJECT` of Linux: packets are refused right here. `RTF_UP`: it is in force. */
+const refusedFlag = 0x02_00;
+const upFlag = 0x00_01;
+
+/**
+ * Whether a route of this machine other than the default one leads to an address, by the texts of /proc/net/route and /proc/net/ipv6_route. Addresses of
+ * pods and nodes are private: where only the default route leads, some other network's host has the same one, and nothing may be sent to it. Pure.
+ */
+export function hasOwnRoute(address: string, tables: { readonly v4: string; readonly v6: string }): boolean {
+  const isV4 = isIPv4(address);
+  if (!isV4 && !isIPv6(address)) return false;
+  const bytes = isV4 ? address.split('.').map(Number) : ipv6Bytes(address);
+  const routes = isV4 ? parseV4(tables.v4) : parseV6(tables.v6);
+  const [best] = routes.filter((route) => matches(bytes, route)).toSorted((a, b) => b.bits - a.bits || a.metric - b.metric);
+  return best !== undefined && !best.isRefused && best.bits > (isV4 ? shortestBits.v4 : shortestBits.v6);
+}
+
+/** proc(5): interface, destination and gateway in hex, least significant byte first, flags, …, metric, mask. */
+function parseV4(table: string): readonly Route[] {
+  return table
+    .split('\n')
+    .slice(1)
+    .flatMap((line) => {
+      const [, destination = '', , flags = '0', , , metric = '0', mask = ''] = line.trim().split(/\s+/);
+      if (!/^[0-9A-F]{8}$/i.test(destination) || !/^[0-9A-F]{8}$/i.test(mask) || !isUp(flags)) return [];
+      const bits = hexBytes(mask).reduce((sum, byte) => sum + byte.toString(2).replaceAll('0', '').length, 0);
+      return [{ network: hexBytes(destination).toReversed(), bits, metric: Number(metric), isRefused: isRefused(flags) }];
+    });
+}
+
+/** Destination in hex, length of its prefix in hex, source and its length, next hop, metric, counters, flags, interface. */
+function parseV6(table: string): readonly Route[] {
+  return table.split('\n').flatMap((line) => {
+    const [destination = '', bits = '', , , , metric = '0', , , flags = '0'] = line.trim().split(/\s+/);
+    if (!/^[0-9a-f]{32}$/i.test(destination) || !isUp(flags)) return [];
+    return [
+      { network: hexBytes(destination), bits: Number.parseInt(bits, 16), metric: Number.parseInt(metric, 16), isRefused: isRefused(flags) },
+    ];
+  });
+}
+
+function isUp(flags: string): boolean {
+  return (Number.parseInt(flags, 16) & upFlag) !== 0;
+}
+
+function isRefused(flags: string): boolean {
+  return (Number.parseInt(flags, 16) & refusedFlag) !== 0;
+}
+
+function hexBytes(hex: string): readonly number[] {
+  return (hex.match(/../g) ?? []).map((pair) => Number.parseInt(pair, 16));
+}
+
+function matches(address: readonly number[], { network, bits }: Route): boolean {
+  return address.every((byte, index) => {
+    const counted = Math.min(8, Math.max(0, bits - 8 * index));
+    const mask = (0xff << (8 - counted)) & 0xff;
+    return (byte & mask) === ((network[index] ?? 0) & mask);
+  });
+}
+
+/** All sixteen bytes of an IPv6 address. Pure. */
+export function ipv6Bytes(address: string): readonly number[] {
+  const [plain = ''] = address.split('%');
+  // The last two groups may be written as an IPv4 address.
+  const text = plain.replace(/(\d+)\.(\d+)\.(\d+)\.(\d+)$/, (_all, ...parts: readonly string[]) => {
+    const [a = 0, b = 0, c = 0, d = 0] = parts.slice(0, 4).map(Number);
+    return `${((a << 8) | b).toString(16)}:${((c << 8) | d).toString(16)}`;
+  });
+  const [head = '', tail] = text.split('::');
+  const after = tail === undefined ? [] : groupsOf(tail);
+  const before = groupsOf(head);
+  const groups = [...before, ...Array.from({ length: 8 - before.length - after.length }, () => '0'), ...after];
+  return groups.flatMap((group) => {
+    const value = Number.parseInt(group, 16);
+    return [value >> 8, value & 0xff];
+  });
+}
+
+function groupsOf(part: string): readonly string[] {
+  return part === '' ? [] : part.split(':');
+}

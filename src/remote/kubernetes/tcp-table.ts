@@ -1,0 +1,71 @@
+import { isIPv4 } from 'node:net';
+import { ipv6Bytes } from './routes.ts';
+
+/** One line of /proc/net/tcp or tcp6: addresses as bytes, an IPv4 address as the last four after `::ffff:`. */
+interface TcpLine {
+  readonly local: Endpoint;
+  readonly remote: Endpoint;
+  readonly state: string;
+}
+
+interface Endpoint {
+  readonly address: readonly number[];
+  readonly port: number;
+}
+
+/** Established, or ended by one side that has heard nothing of the other's end: the program may close at once a connection that says nothing. */
+const connected = ['01', '04', '05', '08'];
+const listening = '0A';
+
+const mappedPrefix = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff];
+
+/** Whether somebody there accepts connections on the port from elsewhere: not on the loopback address alone. `table`: /proc/net/tcp and tcp6. Pure. */
+export function listensOn(table: string, port: number): boolean {
+  return parseTcp(table).some(({ local, state }) => state === listening && local.port === port && !isLoopback(local.address));
+}
+
+/** Whether a connection is open there that somebody made from `from` to the port `port`. Pure. */
+export function hasConnection(table: string, port: number, from: { readonly address: string; readonly port: number }): boolean {
+  const address = endpointBytes(from.address);
+  return parseTcp(table).some(
+    ({ local, remote, state }) =>
+      connected.includes(state) && local.port === port && remote.port === from.port && isSame(remote.address, address),
+  );
+}
+
+/** proc(5): number, local and remote address as hex in the machine's own byte order, a word at a time, state. */
+function parseTcp(table: string): readonly TcpLine[] {
+  return table.split('\n').flatMap((line) => {
+    const match = /^\s*\d+: ([0-9A-F]+):([0-9A-F]{4}) ([0-9A-F]+):([0-9A-F]{4}) ([0-9A-F]{2}) /i.exec(line);
+    if (match === null) return [];
+    const [, localAddress = '', localPort = '', remoteAddress = '', remotePort = '', state = ''] = match;
+    return [
+      {
+        local: { address: wordBytes(localAddress), port: Number.parseInt(localPort, 16) },
+        remote: { address: wordBytes(remoteAddress), port: Number.parseInt(remotePort, 16) },
+        state: state.toUpperCase(),
+      },
+    ];
+  });
+}
+
+/** All machines that run Kubernetes but for s390x have the least significant byte of a word first. */
+function wordBytes(hex: string): readonly number[] {
+  const bytes = (hex.match(/.{8}/g) ?? []).flatMap((word) =>
+    (word.match(/../g) ?? []).map((pair) => Number.parseInt(pair, 16)).toReversed(),
+  );
+  return bytes.length === 4 ? [...mappedPrefix, ...bytes] : bytes;
+}
+
+function endpointBytes(address: string): readonly number[] {
+  return isIPv4(address) ? [...mappedPrefix, ...address.split('.').map(Number)] : ipv6Bytes(address);
+}
+
+function isLoopback(address: readonly number[]): boolean {
+  const isMapped = isSame(address.slice(0, 12), mappedPrefix);
+  return isMapped ? address[12] === 127 : address.slice(0, 15).every((byte) => byte === 0) && address[15] === 1;
+}
+
+function isSame(a: readonly number[], b: readonly number[]): boolean {
+  return a.length === b.length && a.every((byte, index) => byte === b[index]);
+}
