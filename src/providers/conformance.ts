@@ -1,5 +1,7 @@
 import { deepStrictEqual, notStrictEqual, ok, rejects, strictEqual } from 'node:assert/strict';
 import type { Resources } from '../domain/task.ts';
+import type { Remote } from '../remote/remote.ts';
+import { systemClock } from '../shared/clock.ts';
 import { SvcError } from '../shared/errors.ts';
 import { isMachineId, type MachineId, type MachineSpec, type Offer, type Provider } from './provider.ts';
 
@@ -24,7 +26,7 @@ export interface ProviderCase {
   readonly run: (fixture: ProviderFixture) => Promise<void>;
 }
 
-const spec = (tags: Readonly<Record<string, string>> = {}): MachineSpec => ({
+const spec = (tags: Readonly<Record<string, string>> = {}, nodes = 1): MachineSpec => ({
   tags: { 'svc-service': 'chat', ...tags },
   labels: {},
   ports: [8080],
@@ -32,6 +34,9 @@ const spec = (tags: Readonly<Record<string, string>> = {}): MachineSpec => ({
   diskSizeGb: 10,
   diskTier: undefined,
   imageId: undefined,
+  nodes,
+  volumes: {},
+  placeConfig: {},
   role: 'replica',
 });
 
@@ -47,6 +52,18 @@ async function create(fixture: ProviderFixture, key: string, tags?: Readonly<Rec
   await fixture.untilRunning(id);
   return id;
 }
+
+/** Settles when it is so, or fails; for what places tell in their own time. */
+async function until(isSo: () => boolean, what: string): Promise<void> {
+  for (let attempt = 0; attempt < untilAttempts && !isSo(); attempt += 1) await systemClock.sleep(untilPauseMs);
+  ok(isSo(), what);
+}
+
+/** A file that nobody else writes. */
+const scratchOf = (remote: Remote): string => `${remote.baseDir}/conformance`;
+
+const untilPauseMs = 20;
+const untilAttempts = 500;
 
 async function stateOf(provider: Provider, id: MachineId): Promise<string | undefined> {
   const status = (await provider.inspect([id], {})).get(id);
@@ -218,6 +235,68 @@ export const providerCases: readonly ProviderCase[] = [
       await rejects(fixture.provider.create(offer, spec(), 'key-1', { signal }));
       await rejects(fixture.provider.offers(fixture.resources, { signal }));
       deepStrictEqual(await fixture.provider.list({}, {}), []);
+    },
+  },
+  {
+    name: 'a machine of several nodes is one machine; its nodes are told by rank, and the first is what remote gives',
+    async run(fixture) {
+      const { provider, other } = fixture;
+      if (!provider.capabilities.multiNode) return ok(!('nodes' in provider), 'it has nodes, but says that it has no machines of several');
+      const id = await provider.create(await firstOffer(fixture), spec({}, 2), 'key-1', {});
+      await fixture.untilRunning(id);
+      deepStrictEqual(
+        (await other.list({}, {})).map((machine) => machine.id),
+        [id],
+      );
+      const nodes = (await other.nodes?.(id, {})) ?? [];
+      deepStrictEqual(
+        nodes.map(({ rank }) => rank),
+        [0, 1],
+      );
+      strictEqual(new Set(nodes.map(({ ip }) => ip)).size, 2);
+      const [head, worker] = nodes;
+      if (head === undefined || worker === undefined) throw new Error('not two nodes');
+      await head.remote.writeFile(scratchOf(head.remote), 'head');
+      await worker.remote.writeFile(scratchOf(worker.remote), 'worker');
+      strictEqual(await provider.remote(id).readFile(scratchOf(provider.remote(id))), 'head');
+      strictEqual(await worker.remote.readFile(scratchOf(worker.remote)), 'worker');
+      await provider.destroy(id, {});
+      deepStrictEqual(await other.list({}, {}), []);
+      return rejects(async () => other.nodes?.(id, {}));
+    },
+  },
+  {
+    name: 'who watches is told soon of a machine that the place takes, until he goes',
+    async run(fixture) {
+      const { provider } = fixture;
+      if (provider.watch === undefined) return;
+      const id = await create(fixture, 'key-1');
+      const over = new AbortController();
+      let told = 0;
+      provider.watch(() => (told += 1), over.signal);
+      await fixture.preemptAll();
+      await until(() => told > 0, 'nobody was told of it');
+      ok((await stateOf(provider, id))?.startsWith('gone'));
+      over.abort();
+      await provider.destroy(id, {});
+      // One that was stopped from the beginning is never told.
+      provider.watch(() => ok(false, 'told although its signal had aborted'), over.signal);
+    },
+  },
+  {
+    name: 'what a place says of a machine is a sentence for people, and nothing where there is nothing to say',
+    async run(fixture) {
+      const { provider, other } = fixture;
+      const id = await provider.create(await firstOffer(fixture), spec(), 'key-1', {});
+      const messageOf = async (): Promise<string | undefined> => {
+        const status = (await other.inspect([id], {})).get(id);
+        return status !== undefined && 'message' in status ? status.message : undefined;
+      };
+      ok((await messageOf())?.trim() !== '');
+      await fixture.untilRunning(id);
+      await fixture.preemptAll();
+      ok((await messageOf())?.trim() !== '');
+      await provider.destroy(id, {});
     },
   },
 ];

@@ -10,6 +10,7 @@ const shown: readonly (readonly [kind: RefusalKind, code: ErrorCode])[] = [
   ['price', 'SVC_PRICE'],
   ['permission', 'SVC_DENIED'],
   ['throttled', 'SVC_THROTTLED'],
+  ['setup', 'SVC_REFUSED_THERE'],
   ['unsupported', 'SVC_UNSUPPORTED_THERE'],
 ];
 

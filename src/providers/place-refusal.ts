@@ -9,6 +9,7 @@ const codes: Readonly<Record<RefusalKind, ErrorCode>> = {
   price: 'SVC_PRICE',
   permission: 'SVC_DENIED',
   throttled: 'SVC_THROTTLED',
+  setup: 'SVC_REFUSED_THERE',
   unsupported: 'SVC_UNSUPPORTED_THERE',
 };
 

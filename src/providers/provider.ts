@@ -1,5 +1,5 @@
 import type { BucketPlace } from '../domain/bucket-place.ts';
-import type { Resources } from '../domain/task.ts';
+import type { PlaceConfig, Resources } from '../domain/task.ts';
 import { SvcError } from '../shared/errors.ts';
 import type { Remote } from '../remote/remote.ts';
 
@@ -17,14 +17,29 @@ export interface Provider {
    * machines, however often and from however many processes it is called. Throws `PlaceRefusal` when another offer should be tried.
    */
   create(offer: Offer, spec: MachineSpec, key: string, options: CallOptions): Promise<MachineId>;
+  /**
+   * Asks a place whether it would take such a machine, as far as it can say that beforehand, and makes nothing. Throws the `PlaceRefusal` that `create` would
+   * throw; any other error means that it could not be asked. Absent where only `create` finds out.
+   */
+  rehearse?(offer: Offer, spec: MachineSpec, options: CallOptions): Promise<void>;
   /** One round trip for many machines. Unknown ids come back as `gone`. */
   inspect(ids: readonly MachineId[], options: CallOptions): Promise<ReadonlyMap<MachineId, MachineStatus>>;
   /** Succeeds when the machine is already gone. May return before it is; `inspect` tells when. */
   destroy(id: MachineId, options: CallOptions): Promise<void>;
   /** Every machine whose tags include all the given ones: for the sweep that finds what no record knows. */
   list(tags: Readonly<Record<string, string>>, options: CallOptions): Promise<readonly ListedMachine[]>;
-  /** How to work on a running machine. Cheap; no call is made. */
+  /** How to work on a running machine; on the first of its nodes where it has several. Cheap; no call is made. */
   remote(id: MachineId): Remote;
+  /**
+   * The nodes of a running machine, in the order of their ranks; the first is what `remote` gives. Absent where `capabilities.multiNode` is false: then a
+   * machine is one node.
+   */
+  nodes?(id: MachineId, options: CallOptions): Promise<readonly MachineNode[]>;
+  /**
+   * Calls `onChange` soon after the status of some machine of this home may have changed, until the signal aborts, for places that can tell without being
+   * asked. Whoever is told asks with `inspect`. Absent: they are asked now and then.
+   */
+  watch?(onChange: () => void, signal: AbortSignal): void;
   /**
    * Stops a machine so that it costs no more than its disk, and `start` brings the same one back. Both return when the place accepted and are
    * success when there is nothing to do. SVC_NOT_SUPPORTED where `capabilities.stopResume` is false.
@@ -43,6 +58,14 @@ export interface Provider {
   bucketPlace?(region: string): Promise<BucketPlace | undefined>;
   /** What a controller there needs to use this place; absent, or undefined, where that is nothing: its machine has a role of its own, say. */
   credentials?(target: ControllerTarget, options: CallOptions): Promise<PortableCredentials | undefined>;
+}
+
+/** One of the nodes that make up a machine and start together. */
+export interface MachineNode {
+  readonly rank: number;
+  /** At which the other nodes reach it. */
+  readonly ip: string;
+  readonly remote: Remote;
 }
 
 /** Every call to a place can be cancelled. */
@@ -82,6 +105,8 @@ export interface ControllerTarget {
 export interface OfferOptions extends CallOptions {
   /** Also tell of what the place has and why it does not satisfy: for explanations. */
   readonly explain?: boolean;
+  /** What the task says for places: it may ask for, or allow, other machines than the configuration does. */
+  readonly placeConfig?: PlaceConfig | undefined;
 }
 
 /** Data rather than optional methods, so that the planner can filter and the docs table can be generated. */
@@ -121,6 +146,8 @@ export interface Offer {
   readonly spot: boolean;
   /** US dollars for the machine with the disk that was asked for; 0 for machines one owns. */
   readonly hourlyUsd: number;
+  /** How many nodes of such machines fit there now, for plans; absent where that is not known or has no end. Others may take it meanwhile. */
+  readonly room?: number | undefined;
 }
 
 /** Something a place has that does not do, and why: a clause such as `has 2 vCPUs, 4+ wanted`. */
@@ -133,6 +160,8 @@ export interface RejectedOffer {
 export interface OfferList {
   readonly offers: readonly Offer[];
   readonly whyNone: string | undefined;
+  /** There are none because the region or zone that was asked for is no part of the place, whatever else is asked for. */
+  readonly isMisnamed?: boolean;
   /** What is to be known about the figures, such as that they are old: a sentence. */
   readonly notice?: string | undefined;
   /** With `explain` only. */
@@ -155,6 +184,12 @@ export interface MachineSpec {
   readonly diskTier: Resources['diskTier'];
   /** As the file has it: one for all regions, or by region. */
   readonly imageId: Resources['imageId'];
+  /** How many nodes it is to have, which start together; more than 1 only where `capabilities.multiNode`. */
+  readonly nodes: number;
+  /** Volumes that exist in the place, by the folder where they are to be: `{'/data': 'models'}`. */
+  readonly volumes: Readonly<Record<string, string>>;
+  /** What the task's `config` says for places; each reads its own part. */
+  readonly placeConfig: PlaceConfig;
   /** A replica runs a task; a controller may launch replicas, so it gets what the place has for that (an instance role). */
   readonly role: 'replica' | 'controller';
 }
@@ -164,11 +199,25 @@ export interface MachineSpec {
  * says so with `notice`: `interruption` at about the given time (ms since the epoch), `rebalance` when it has become likely.
  */
 export type MachineStatus =
-  | { readonly state: 'booting' }
+  /**
+   * `message`: why it does not run yet, in the place's own words, where that is worth telling. `detail`, also of what is gone: all that the place says of it,
+   * where `message` is the short of it; for the log.
+   */
+  | { readonly state: 'booting'; readonly message?: string; readonly detail?: string }
   /** `host`: name or address at which others reach its ports, where there is one. */
   | { readonly state: 'running'; readonly notice?: MachineNotice; readonly host?: string }
   | { readonly state: 'stopped' }
-  | { readonly state: 'gone'; readonly reason: 'preempted' | 'deleted' | 'unknown' };
+  /**
+   * `message`: what the place itself says of it, a sentence. `isHopeless`: it never ran, and another one that is asked for in the same words would not
+   * either, as with an image that does not exist.
+   */
+  | {
+      readonly state: 'gone';
+      readonly reason: 'preempted' | 'deleted' | 'unknown';
+      readonly message?: string;
+      readonly detail?: string;
+      readonly isHopeless?: boolean;
+    };
 
 /** What a place says beforehand about a machine it may take. */
 export interface MachineNotice {

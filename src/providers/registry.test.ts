@@ -1,6 +1,8 @@
 import { expect, test } from 'vitest';
 import { FakeClock } from '../../test/support/fake-clock.ts';
 import { defaultConfig } from '../domain/config.ts';
+import { writtenPlace } from '../domain/place-name.ts';
+import { noFence } from '../shared/fence.ts';
 import { homePaths } from '../shared/paths.ts';
 import { seededRandom } from '../shared/random.ts';
 import { openProvider, providerNames } from './registry.ts';
@@ -11,6 +13,7 @@ const context = {
   random: seededRandom(1),
   config: () => Promise.resolve(defaultConfig),
   sshPools: () => Promise.resolve([]),
+  fence: noFence,
 };
 
 test.for(providerNames)('%s opens under its own name', async (name) => {
@@ -20,6 +23,6 @@ test.for(providerNames)('%s opens under its own name', async (name) => {
 test('a name that is none is refused with the names there are', async () => {
   await expect(openProvider('loacl', context)).rejects.toMatchObject({
     code: 'SVC_NO_PLACE',
-    message: `There is no place called 'loacl' (known: ${providerNames.join(', ')}). Did you mean 'local'?`,
+    message: `There is no place called 'loacl' (known: ${providerNames.map(writtenPlace).join(', ')}). Did you mean 'local'?`,
   });
 });

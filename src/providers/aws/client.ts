@@ -47,6 +47,7 @@ import {
 import { GetServiceQuotaCommand, ServiceQuotasClient } from '@aws-sdk/client-service-quotas';
 import { GetParametersCommand, SSMClient } from '@aws-sdk/client-ssm';
 import { GetCallerIdentityCommand, STSClient } from '@aws-sdk/client-sts';
+import type { Fence } from '../../shared/fence.ts';
 
 export type {
   Filter,
@@ -102,16 +103,17 @@ export class AwsClients {
   readonly #iam: (region: string) => IAMClient;
   readonly #quotas: (region: string) => ServiceQuotasClient;
 
-  constructor(profile: string | undefined) {
+  constructor(profile: string | undefined, fence: Fence) {
+    const made = <C extends FencedStack>(make: (region: string) => C) => madeOnce((region) => fencedClient(make(region), fence));
     // What the process read of the user's files before, for other clients, does not count (`ignoreCache` reaches the providers of credentials).
     const common = { retryMode: 'standard', requestHandler: timeouts, ignoreCache: true, ...(profile === undefined ? {} : { profile }) };
-    this.#ec2 = madeOnce((region) => new EC2Client({ ...common, region, maxAttempts: attempts }));
-    this.#ec2Once = madeOnce((region) => new EC2Client({ ...common, region, maxAttempts: 1 }));
-    this.#ssm = madeOnce((region) => new SSMClient({ ...common, region, maxAttempts: attempts }));
+    this.#ec2 = made((region) => new EC2Client({ ...common, region, maxAttempts: attempts }));
+    this.#ec2Once = made((region) => new EC2Client({ ...common, region, maxAttempts: 1 }));
+    this.#ssm = made((region) => new SSMClient({ ...common, region, maxAttempts: attempts }));
     // A person waits for the answer.
-    this.#sts = madeOnce((region) => new STSClient({ ...common, region, maxAttempts: 2 }));
-    this.#quotas = madeOnce((region) => new ServiceQuotasClient({ ...common, region, maxAttempts: 2 }));
-    this.#iam = madeOnce((region) => new IAMClient({ ...common, region, maxAttempts: attempts }));
+    this.#sts = made((region) => new STSClient({ ...common, region, maxAttempts: 2 }));
+    this.#quotas = made((region) => new ServiceQuotasClient({ ...common, region, maxAttempts: 2 }));
+    this.#iam = made((region) => new IAMClient({ ...common, region, maxAttempts: attempts }));
   }
 
   ec2(region: string, signal: AbortSignal | undefined) {
@@ -217,6 +219,28 @@ export class AwsClients {
       deleteRole: (RoleName: string) => client.send(new DeleteRoleCommand({ RoleName }), options),
     };
   }
+}
+
+/** Each attempt of a request is sent only if the fence lets it through. */
+function fencedClient<C extends FencedStack>(client: C, fence: Fence): C {
+  const check =
+    <Args, Output>(next: (args: Args) => Promise<Output>) =>
+    (args: Args): Promise<Output> => {
+      fence.check();
+      return next(args);
+    };
+  client.middlewareStack.add(check, { step: 'deserialize', priority: 'low', name: 'fence' });
+  return client;
+}
+
+/** What of a client of the SDK is needed to look at each of its attempts. */
+interface FencedStack {
+  readonly middlewareStack: {
+    add(
+      check: <Args, Output>(next: (args: Args) => Promise<Output>) => (args: Args) => Promise<Output>,
+      options: { step: 'deserialize'; priority: 'low'; name: string },
+    ): void;
+  };
 }
 
 /** One client for each region, made when it is first asked for. */

@@ -1,3 +1,4 @@
+import { SvcError } from '../../shared/errors.ts';
 import { isMachineId, type MachineId } from '../provider.ts';
 
 /** What the id of a machine says: `REGION/INSTANCE`, or `REGION/INSTANCE/USER` where the user to log in as is not the usual one. */
@@ -23,4 +24,11 @@ export function machineIdOf({ region, instanceId, user }: InstanceRef): MachineI
 export function readMachineId(id: string): InstanceRef | undefined {
   const [, region, instanceId, user = usualUser] = form.exec(id) ?? [];
   return region === undefined || instanceId === undefined ? undefined : { region, instanceId, user };
+}
+
+/** As `readMachineId`, for who needs the machine. Throws SVC_MACHINE_LOST for what is no id of this place. */
+export function existingRef(id: MachineId): InstanceRef {
+  const ref = readMachineId(id);
+  if (ref === undefined) throw new SvcError('SVC_MACHINE_LOST', `'${id}' is no machine of AWS.`);
+  return ref;
 }

@@ -1,4 +1,5 @@
 import { formatJobRecord, type JobRecord, type RecordedProcess } from '../../remote/job-record.ts';
+import type { MemoryKills } from '../../remote/remote.ts';
 import type { CancelTimer, Clock } from '../../shared/clock.ts';
 import type { MachineId, MachineNotice, MachineSpec, Offer } from '../provider.ts';
 
@@ -12,6 +13,8 @@ export interface JobBehaviour {
   readonly exitCode?: number;
   /** From the start of run until its program answers; at once when absent. */
   readonly readyAfterMs?: number;
+  /** What is to be thought of as its own limit of memory has ended so many of its processes. */
+  readonly memoryKills?: MemoryKills;
   /** From SIGTERM until its program ends by itself; at once when absent. */
   readonly stopMs?: number;
 }
@@ -25,7 +28,9 @@ export interface FakeMachineSettings {
   readonly clock: Clock;
   /** Monotonic ms. */
   readonly runsAt: number;
-  readonly behaviour: JobBehaviour;
+  /** Of the jobs on each of its nodes. */
+  readonly behaviourOf: (rank: number) => JobBehaviour;
+  readonly onChange: () => void;
 }
 
 /** The only boot of every fake machine. */
@@ -34,7 +39,7 @@ export const fakeBootId = 'fake-boot';
 const sigkill = 137;
 const sigterm = 143;
 
-/** One machine in memory, with its files and one job at a time. */
+/** One machine in memory, with its files and one job at a time; where it has several nodes, it is the first of them. */
 export class FakeMachine {
   readonly id: MachineId;
   readonly key: string;
@@ -44,27 +49,43 @@ export class FakeMachine {
   readonly host: string;
   readonly files = new Map<string, string>();
   readonly living = new Set<number>();
-  goneReason: 'preempted' | 'deleted' | undefined;
+  readonly rank: number;
+  /** All its nodes, itself among them, by rank. */
+  readonly nodes: readonly FakeMachine[];
+  goneReason: 'preempted' | 'deleted' | 'unknown' | undefined;
+  /** What its place says of it while it boots, or when it is gone. */
+  message: string | undefined;
+  /** Nothing like it would ever run. */
+  isHopeless = false;
   /** What its place says beforehand. */
   notice: MachineNotice | undefined;
   readonly #clock: Clock;
   readonly #runsAt: number;
   readonly #behaviour: JobBehaviour;
+  readonly #onChange: () => void;
   readonly #watchers = new Map<string, Set<() => void>>();
   #cancelTimer: CancelTimer | undefined;
   #nextPid = 100;
   #job: { readonly dir: string; readonly servesAt: number | undefined; record: JobRecord } | undefined;
 
-  constructor(settings: FakeMachineSettings) {
+  constructor(settings: FakeMachineSettings, rank = 0) {
+    this.rank = rank;
     this.id = settings.id;
     this.key = settings.key;
     this.offer = settings.offer;
     this.spec = settings.spec;
     this.tags = settings.spec.tags;
-    this.host = `${settings.id}.fake`;
+    this.host = rank === 0 ? `${settings.id}.fake` : `${settings.id}-${rank}.fake`;
     this.#clock = settings.clock;
     this.#runsAt = settings.runsAt;
-    this.#behaviour = settings.behaviour;
+    this.#behaviour = settings.behaviourOf(rank);
+    this.#onChange = settings.onChange;
+    const others = rank === 0 ? Array.from({ length: settings.spec.nodes - 1 }, (_, index) => new FakeMachine(settings, index + 1)) : [];
+    this.nodes = [this, ...others];
+  }
+
+  get memoryKills(): MemoryKills | undefined {
+    return this.#behaviour.memoryKills;
   }
 
   get isRunning(): boolean {
@@ -76,16 +97,27 @@ export class FakeMachine {
   }
 
   /** It is gone from now on, with everything on it. */
-  end(reason: 'preempted' | 'deleted'): void {
+  end(reason: 'preempted' | 'deleted' | 'unknown', message?: string): void {
+    if (this.goneReason === undefined) this.message = message;
     this.goneReason ??= reason;
     this.#cancelTimer?.();
     this.living.clear();
     this.#watchers.clear();
+    for (const node of this.nodes) if (node !== this) node.end(reason);
+    this.#onChange();
+  }
+
+  /** Says why it does not run yet. */
+  say(message: string): void {
+    this.message = message;
+    this.#onChange();
   }
 
   write(path: string, content: string): void {
     this.files.set(path, content);
     for (const tell of this.#watchers.get(path.slice(0, path.lastIndexOf('/'))) ?? []) tell();
+    const job = this.#job;
+    if (job?.record.phase === 'waiting' && path === `${job.dir}/go`) this.#run(job.dir, job.record);
   }
 
   watch(dir: string, onChange: () => void, signal: AbortSignal): void {
@@ -126,6 +158,12 @@ export class FakeMachine {
   }
 
   #startRun(dir: string, started: Omit<JobRecord, 'phase'>): void {
+    const waits = this.files.get(`${dir}/settings`)?.includes('svc_waits=yes') === true && this.files.has(`${dir}/run.sh`);
+    if (waits && !this.files.has(`${dir}/go`)) this.#record(dir, { ...started, phase: 'waiting' });
+    else this.#run(dir, started);
+  }
+
+  #run(dir: string, started: Omit<JobRecord, 'phase'>): void {
     const { runMs, exitCode = 0, readyAfterMs = 0 } = this.#behaviour;
     this.#record(dir, { ...started, phase: 'run', startedAt: this.#clock.now() }, this.#clock.monotonic() + readyAfterMs);
     if (!this.files.has(`${dir}/run.sh`)) this.#endJob(0, 'run');
@@ -161,6 +199,6 @@ export class FakeMachine {
 const noEnd = { startedAt: undefined, endedAt: undefined, exitCode: undefined, signal: undefined, failedPhase: undefined } as const;
 
 /** The base folder of a fake machine. */
-export function fakeBaseDir(machine: FakeMachine): string {
-  return `/fake/${machine.id}`;
+export function fakeBaseDir({ id, rank }: FakeMachine): string {
+  return rank === 0 ? `/fake/${id}` : `/fake/${id}-${rank}`;
 }

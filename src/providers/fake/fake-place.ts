@@ -25,10 +25,22 @@ export interface FakeConduct {
   answerTo: (offer: Offer) => FakeAnswer;
   /** Told of each call before it has its effect and after it; what it throws, the caller gets. */
   onCall: (when: 'before' | 'after') => void;
+  /** Whether changes are told to those who watch, rather than found by those who ask. */
+  tells: boolean;
   /** How many of the calls, from 0 to 1, are carried out but their reply is lost. */
   lostReplies: number;
-  /** What the jobs of the machine with the given number, counting from 1, do. */
-  jobOf: (machineNumber: number) => JobBehaviour;
+  /** What the jobs of the machine with the given number, counting from 1, do on each of its nodes. */
+  jobOf: (machineNumber: number, rank: number) => JobBehaviour;
+  /** Why a machine does not run, instead of running in time. */
+  bootOf: (machineNumber: number, offer: Offer) => FakeBoot;
+}
+
+/** How a machine boots. Without anything it runs in time. */
+export interface FakeBoot {
+  /** Told while it boots. */
+  readonly message?: string;
+  /** It never runs, and nothing like it does. */
+  readonly hopeless?: string;
 }
 
 /** A place in memory: what there is, whoever looks at it. Several providers may be opened on one. */
@@ -43,11 +55,15 @@ export class FakePlace {
     refuseWith: undefined,
     answerTo: () => ({}),
     onCall: () => undefined,
+    tells: true,
     lostReplies: 0,
     jobOf: () => ({}),
+    bootOf: () => ({}),
   };
   /** Every machine there ever was, also those that are gone: for finding what was made twice or left behind. */
   readonly machines = new Map<MachineId, FakeMachine>();
+  /** Who is told of changes. */
+  readonly watchers = new Set<() => void>();
   /** Owners of whom nothing was to be left. */
   readonly releases: string[] = [];
 
@@ -73,21 +89,31 @@ export class FakePlace {
       spec,
       clock: this.clock,
       runsAt: this.clock.monotonic() + this.conduct.bootMs,
-      behaviour: this.conduct.jobOf(number),
+      behaviourOf: (rank) => this.conduct.jobOf(number, rank),
+      onChange: () => {
+        for (const tell of this.watchers) tell();
+      },
     });
     this.machines.set(id, machine);
+    const { message, hopeless } = this.conduct.bootOf(number, offer);
+    if (message !== undefined) machine.say(message);
+    if (hopeless !== undefined) {
+      machine.isHopeless = true;
+      machine.end('unknown', hopeless);
+    }
     return machine;
   }
 
   /** Takes a machine away, as places do with cheap ones. */
-  preempt(id: MachineId): void {
-    this.machines.get(id)?.end('preempted');
+  preempt(id: MachineId, message?: string): void {
+    this.machines.get(id)?.end('preempted', message);
   }
 
   /** Says that a machine will be taken away, or may be. */
   announce(id: MachineId, notice: MachineNotice): void {
     const machine = this.machines.get(id);
     if (machine !== undefined) machine.notice = notice;
+    for (const tell of this.watchers) tell();
   }
 
   /** Whether a program answers at an address that a machine's remote gave. */

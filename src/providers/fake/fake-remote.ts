@@ -1,4 +1,4 @@
-import type { ExecResult, Remote } from '../../remote/remote.ts';
+import type { ExecResult, MemoryKills, Remote } from '../../remote/remote.ts';
 import type { Clock } from '../../shared/clock.ts';
 import { SvcError } from '../../shared/errors.ts';
 import type { ReplicaAddress } from '../../shared/replica-address.ts';
@@ -80,6 +80,10 @@ export class FakeRemote implements Remote {
 
   forwardSocket(): Promise<string> {
     return Promise.reject(new SvcError('SVC_NOT_SUPPORTED', 'Machines in memory have no sockets.'));
+  }
+
+  memoryKills(): Promise<MemoryKills | undefined> {
+    return Promise.resolve(this.#machine.memoryKills);
   }
 
   #reach(): void {

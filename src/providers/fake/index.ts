@@ -6,6 +6,7 @@ import type {
   CallOptions,
   ListedMachine,
   MachineId,
+  MachineNode,
   MachineSpec,
   MachineStatus,
   Offer,
@@ -19,7 +20,7 @@ import { FakeRemote } from './fake-remote.ts';
 /** A place in memory that can be slow, full, forgetful and unfaithful: for trying what the control loops make of it. */
 export class FakeProvider implements Provider {
   readonly name: string;
-  readonly capabilities = { spot: true, stopResume: false, customImages: false, openPorts: true, multiNode: false, gpus: true };
+  readonly capabilities = { spot: true, stopResume: false, customImages: false, openPorts: true, multiNode: true, gpus: true };
   readonly #place: FakePlace;
 
   constructor(place: FakePlace, name = 'fake') {
@@ -76,6 +77,24 @@ export class FakeProvider implements Provider {
     return new FakeRemote(machine, this.#place.clock);
   }
 
+  async nodes(id: MachineId, options: CallOptions): Promise<readonly MachineNode[]> {
+    return this.#call(options, () => {
+      const machine = this.#place.machines.get(id);
+      if (machine?.isRunning !== true) throw new SvcError('SVC_MACHINE_LOST', `There is no machine ${id}.`);
+      const { clock } = this.#place;
+      return machine.nodes.map((node) => ({ rank: node.rank, ip: `10.0.0.${node.rank + 1}`, remote: new FakeRemote(node, clock) }));
+    });
+  }
+
+  watch(onChange: () => void, signal: AbortSignal): void {
+    if (!this.#place.conduct.tells || signal.aborted) return;
+    const { watchers } = this.#place;
+    // A function of its own for each caller, as two may give the same.
+    const tell = (): void => onChange();
+    watchers.add(tell);
+    signal.addEventListener('abort', () => watchers.delete(tell), { once: true });
+  }
+
   async stop(): Promise<void> {
     throw new SvcError('SVC_NOT_SUPPORTED', 'This place cannot stop machines.');
   }
@@ -91,8 +110,10 @@ export class FakeProvider implements Provider {
   #statusOf(id: MachineId): MachineStatus {
     const machine = this.#place.machines.get(id);
     if (machine === undefined) return { state: 'gone', reason: 'unknown' };
-    if (machine.goneReason !== undefined) return { state: 'gone', reason: machine.goneReason };
-    if (!machine.isRunning) return { state: 'booting' };
+    const { goneReason: reason, message, isHopeless } = machine;
+    const said = message === undefined ? {} : { message };
+    if (reason !== undefined) return { state: 'gone', reason, ...said, ...(isHopeless && { isHopeless }) };
+    if (!machine.isRunning) return { state: 'booting', ...said };
     return { state: 'running', ...(machine.notice !== undefined && { notice: machine.notice }) };
   }
 

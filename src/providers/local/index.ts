@@ -47,10 +47,12 @@ export class LocalProvider implements Provider {
   readonly capabilities = { spot: false, stopResume: false, customImages: false, openPorts: true, multiNode: false, gpus: true };
   readonly #context: ProviderContext;
   readonly #machines: MachineStore;
+  readonly #peers: readonly MachineStore[];
 
   constructor(context: ProviderContext) {
     this.#context = context;
     this.#machines = new MachineStore(context.paths);
+    this.#peers = (context.peerHomes ?? []).map((paths) => new MachineStore(paths));
   }
 
   async check(): Promise<ProviderCheck> {
@@ -71,8 +73,8 @@ export class LocalProvider implements Provider {
     const gpus = await findGpus(clock, settings.gpus);
     options.signal?.throwIfAborted();
     return withMachineLock(this.#machines.lockFile, async () => {
-      if (this.#machines.read(id) !== undefined) return id;
-      const others = this.#machines.list().filter((machine) => !machine.preempted);
+      if (this.#homeOf(id).read(id) !== undefined) return id;
+      const others = this.#all().filter((machine) => !machine.preempted);
       refuseByRegion(settings.regions, offer.region, others);
       refuseWithoutSpace(paths.localDir);
       const record: MachineRecord = {
@@ -95,6 +97,7 @@ export class LocalProvider implements Provider {
         preempted: false,
       };
       options.signal?.throwIfAborted();
+      this.#context.fence.check();
       this.#machines.add(record);
       return id;
     });
@@ -108,21 +111,21 @@ export class LocalProvider implements Provider {
   }
 
   async destroy(id: MachineId, options: CallOptions): Promise<void> {
-    const record = this.#machines.read(id);
-    await tearDown({ files: this.#machines.files(id), record, clock: this.#context.clock, signal: options.signal });
+    const home = this.#homeOf(id);
+    await tearDown({ files: home.files(id), record: home.read(id), clock: this.#context.clock, signal: options.signal });
   }
 
   async list(tags: Readonly<Record<string, string>>, options: CallOptions): Promise<readonly ListedMachine[]> {
     options.signal?.throwIfAborted();
-    return this.#machines
-      .list()
+    return this.#all()
       .filter((machine) => hasTags(machine.tags, tags))
       .map((machine) => ({ id: machine.id, tags: machine.tags }));
   }
 
   remote(id: MachineId): Remote {
-    const record = this.#machines.read(id);
-    const files = this.#machines.files(id);
+    const home = this.#homeOf(id);
+    const record = home.read(id);
+    const files = home.files(id);
     const ownPort = record?.ownPort ?? null;
     return new LocalRemote({
       baseDir: files.base,
@@ -148,13 +151,23 @@ export class LocalProvider implements Provider {
   }
 
   async #inspectOne(id: MachineId, regions: readonly LocalRegion[], { signal }: CallOptions): Promise<MachineStatus> {
-    const record = this.#machines.read(id);
+    const home = this.#homeOf(id);
+    const record = home.read(id);
     if (record === undefined) return { state: 'gone', reason: 'unknown' };
     if (record.preempted) return { state: 'gone', reason: 'preempted' };
     if (regions.find(({ name }) => name === record.region)?.state !== 'lost') return { state: 'running' };
-    await endProcesses({ files: this.#machines.files(id), record, clock: this.#context.clock, signal });
-    this.#machines.replace({ ...record, preempted: true });
+    await endProcesses({ files: home.files(id), record, clock: this.#context.clock, signal });
+    home.replace({ ...record, preempted: true });
     return { state: 'gone', reason: 'preempted' };
+  }
+
+  #all(): readonly MachineRecord[] {
+    return [this.#machines, ...this.#peers].flatMap((home) => home.list());
+  }
+
+  /** The home that has a machine; this one when none has it. */
+  #homeOf(id: MachineId): MachineStore {
+    return this.#peers.find((peer) => peer.read(id) !== undefined) ?? this.#machines;
   }
 
   async #settings(): Promise<LocalConfig> {

@@ -2,6 +2,7 @@ import { mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import type { LocalIsolation } from '../../domain/config.ts';
 import { enterComplaint } from '../../remote/isolation/enter-settings.ts';
+import { findIsolation, kindsFor, type FoundIsolation } from '../../remote/isolation/find-isolation.ts';
 import { isolationKinds, isolationNames, type IsolationKind, type OutboundKind } from '../../remote/isolation/kinds.ts';
 import { runCommand } from '../../remote/run-command.ts';
 import type { Clock } from '../../shared/clock.ts';
@@ -15,13 +16,9 @@ import { writeEnterFiles } from './machine-files.ts';
 import { filesIn } from './machine-record.ts';
 
 /** What is used for new machines, and why nothing better. */
-export interface IsolationChoice {
-  readonly kind: IsolationKind;
-  readonly outbound: OutboundKind;
+export interface IsolationChoice extends FoundIsolation {
   /** Set by the user rather than found best. */
   readonly isForced: boolean;
-  /** Better ones that were tried and failed, with the reason. */
-  readonly refused: readonly (readonly [name: string, why: string])[];
   readonly remedies: readonly string[];
 }
 
@@ -62,50 +59,18 @@ async function choose(context: IsolationContext, wanted: string): Promise<Isolat
   if (wanted !== 'auto' && forced === undefined) {
     throw new SvcError('SVC_ISOLATION', `There is no isolation called '${wanted}' (there are: auto, ${isolationKinds.join(', ')}).`);
   }
-  const refused: (readonly [string, string])[] = [];
-  for (const kind of forced === undefined ? isolationKinds : [forced]) {
-    // To an ordinary user this is no finding.
-    if (kind === 'root' && process.getuid?.() !== 0 && forced === undefined) continue;
-    const why = await whyNot(context, kind);
-    if (why === undefined) {
-      const outbound = await chooseOutbound(context, kind);
-      return {
-        kind,
-        outbound: outbound.kind,
-        isForced: forced !== undefined,
-        refused: [...refused, ...outbound.refused],
-        remedies: remediesFor(kind, outbound.kind),
-      };
-    }
-    refused.push([kind, why]);
-  }
+  const kinds = forced === undefined ? kindsFor({ isRoot: process.getuid?.() === 0 }) : [forced];
+  const found = await findIsolation(kinds, { hasRoute, whyNot: (kind, outbound, argv) => whyNot(context, kind, outbound, argv) });
+  if (forced !== undefined && found.kind !== forced) throw doesNotWork(forced, found);
+  return { ...found, isForced: forced !== undefined, remedies: remediesFor(found.kind, found.outbound) };
+}
+
+function doesNotWork(forced: IsolationKind, { refused }: FoundIsolation): SvcError {
   const [[, why] = []] = refused;
   const remedies = remediesFor('none', 'host');
-  throw new SvcError('SVC_ISOLATION', `The isolation '${wanted}' (${isolationNames[forced ?? 'none']}) does not work here: ${why}`, {
+  return new SvcError('SVC_ISOLATION', `The isolation '${forced}' (${isolationNames[forced]}) does not work here: ${why}`, {
     hint: ['Unset SVC_LOCAL_ISOLATION and local.isolation', ...remedies].join('; or: '),
   });
-}
-
-/** Undefined when a kind works; else why it does not, in a few words. */
-async function whyNot(context: IsolationContext, kind: IsolationKind): Promise<string | undefined> {
-  if (kind === 'none') return undefined;
-  if (process.platform !== 'linux') return `it needs Linux, and this is ${process.platform}`;
-  return tryEntering(context, kind, 'none', ['true']);
-}
-
-async function chooseOutbound(
-  context: IsolationContext,
-  kind: IsolationKind,
-): Promise<{ readonly kind: OutboundKind; readonly refused: IsolationChoice['refused'] }> {
-  if (kind === 'none') return { kind: 'host', refused: [] };
-  if (!hasRoute()) return { kind: 'none', refused: [] };
-  const refused: (readonly [string, string])[] = [];
-  for (const outbound of ['slirp4netns', 'pasta'] as const) {
-    const why = await tryEntering(context, kind, outbound, ['sh', '-c', 'ip -4 route show default | grep -q default']);
-    if (why === undefined) return { kind: outbound, refused };
-    refused.push([outbound, why]);
-  }
-  return { kind: 'proxy', refused };
 }
 
 /** Runs a command, and removes the folder of the try itself when whoever tried was killed meanwhile. */
@@ -118,12 +83,13 @@ trier=
 exit "$code"`;
 
 /** Really enters the isolation and runs a command there. Undefined when it ended with 0, else why not. */
-async function tryEntering(
+async function whyNot(
   context: IsolationContext,
   kind: IsolationKind,
   outbound: OutboundKind,
   argv: readonly string[],
 ): Promise<string | undefined> {
+  if (process.platform !== 'linux') return `it needs Linux, and this is ${process.platform}`;
   const id = `${process.pid.toString(36)}-${randomHex(6)}`;
   const dir = join(context.paths.runtimeDir, `try-${id}`);
   const files = filesIn(dir, dir, id);

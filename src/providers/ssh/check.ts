@@ -1,4 +1,5 @@
 import { describeGpus } from '../../domain/gpus.ts';
+import type { FoundIsolation } from '../../remote/isolation/find-isolation.ts';
 import { isolationNames, outboundNames } from '../../remote/isolation/kinds.ts';
 import type { Clock } from '../../shared/clock.ts';
 import { withLateness } from '../../shared/deadline.ts';
@@ -7,7 +8,7 @@ import type { ProviderCheck } from '../provider.ts';
 import { reasonOf, type Host, type HostState } from './host.ts';
 import { whyUnfit } from './host-facts.ts';
 import { freeShare } from './host-share.ts';
-import { isolationRemedies, type HostIsolation } from './isolation.ts';
+import { isolationRemedies } from './isolation.ts';
 
 /** A check may take so long, ms: what hosts have not said by then is left open. Callers wait for five seconds. */
 const checkMs = 4_000;
@@ -29,7 +30,7 @@ export interface SshCheck {
   readonly ownFile: string;
   /** Whether this home has machines on any host. */
   readonly hasMachines: boolean;
-  readonly isolation: (host: Host, state: HostState) => Promise<HostIsolation>;
+  readonly isolation: (host: Host, state: HostState) => Promise<FoundIsolation>;
   readonly clock: Clock;
   readonly signal: AbortSignal | undefined;
 }

@@ -3,6 +3,7 @@ import type { Remote } from '../../remote/remote.ts';
 import { effectiveConfig } from '../../remote/ssh/effective-config.ts';
 import { withLateness } from '../../shared/deadline.ts';
 import { SvcError, messageOf } from '../../shared/errors.ts';
+import { fenced } from '../../shared/fence.ts';
 import { hasTags } from '../has-tags.ts';
 import { PlaceRefusal } from '../place-refusal.ts';
 import type {
@@ -68,8 +69,8 @@ export class SshProvider implements Provider {
   constructor(context: ProviderContext, open: OpenRemote = openSshRemotes(context.paths, context.clock)) {
     this.#context = context;
     this.#index = new MachineIndex(context.paths);
-    this.#open = open;
-    this.#hosts = new Hosts({ pools: context.sshPools, index: this.#index, open, clock: context.clock });
+    this.#open = (settings) => fenced(open(settings), context.fence, { free: ['localPath', 'close'] });
+    this.#hosts = new Hosts({ pools: context.sshPools, index: this.#index, open: this.#open, clock: context.clock });
     this.#isolation = new IsolationCache(context.paths);
   }
 

@@ -1,6 +1,7 @@
+import type { FoundIsolation } from '../../remote/isolation/find-isolation.ts';
 import type { HomePaths } from '../../shared/paths.ts';
 import type { Host, HostState } from './host.ts';
-import { findIsolation, withNode, type HostIsolation, type UsableIsolation } from './isolation.ts';
+import { findHostIsolation, withNode, type UsableIsolation } from './isolation.ts';
 
 /** Under another boot, or as another user, another isolation may work. */
 interface Found<What> {
@@ -11,7 +12,7 @@ interface Found<What> {
 /** Which isolation each host has: tried once per process, host and boot of the host. */
 export class IsolationCache {
   readonly #paths: HomePaths;
-  readonly #kinds = new WeakMap<Host, Found<HostIsolation>>();
+  readonly #kinds = new WeakMap<Host, Found<FoundIsolation>>();
   readonly #usable = new WeakMap<Host, Found<UsableIsolation>>();
 
   constructor(paths: HomePaths) {
@@ -19,8 +20,8 @@ export class IsolationCache {
   }
 
   /** What works there. Throws only when the host cannot be reached. */
-  kindOn(host: Host, state: HostState): Promise<HostIsolation> {
-    return remember(this.#kinds, host, state, () => findIsolation(host, state.facts));
+  kindOn(host: Host, state: HostState): Promise<FoundIsolation> {
+    return remember(this.#kinds, host, state, () => findHostIsolation(host, state.facts));
   }
 
   /** The same, with everything brought there that it needs; the first time that takes as long as 40 MB take. */

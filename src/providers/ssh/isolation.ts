@@ -1,5 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { enterComplaint, enterConf, insideResolvConf, type EnterSettings } from '../../remote/isolation/enter-settings.ts';
+import { findIsolation, kindsFor, type FoundIsolation } from '../../remote/isolation/find-isolation.ts';
 import type { IsolationKind, OutboundKind } from '../../remote/isolation/kinds.ts';
 import { SvcError } from '../../shared/errors.ts';
 import type { HomePaths } from '../../shared/paths.ts';
@@ -11,16 +12,8 @@ import type { SentFile } from './host-link.ts';
 import { valueOf } from './host-reply.ts';
 import { provideNode } from './node-binary.ts';
 
-/** How machines on a host are kept apart, and why nothing better is used. */
-export interface HostIsolation {
-  readonly kind: IsolationKind;
-  readonly outbound: OutboundKind;
-  /** Better ones that were tried and failed, with the reason. */
-  readonly refused: readonly (readonly [name: string, why: string])[];
-}
-
 /** An isolation, with the Node binary that its machines need. */
-export interface UsableIsolation extends HostIsolation {
+export interface UsableIsolation extends FoundIsolation {
   readonly node: string | undefined;
 }
 
@@ -37,25 +30,23 @@ const neededTools: Readonly<Record<Exclude<IsolationKind, 'none'>, readonly stri
   bwrap: ['bwrap', 'setpriv', 'ip'],
 };
 
-/** The best isolation that works on a host, found by really doing each once. Throws only when the host cannot be reached. */
-export async function findIsolation(host: Host, facts: HostFacts): Promise<HostIsolation> {
-  const refused: (readonly [string, string])[] = [];
-  for (const kind of ['root', 'userns', 'bwrap'] as const) {
-    // To an ordinary user this is no finding.
-    if (kind === 'root' && facts.uid !== 0) continue;
-    const missing = neededTools[kind].filter((tool) => !facts.tools.has(tool));
-    const why = missing.length > 0 ? `it has no ${missing.join(', ')}` : await tryEntering(host, facts, kind, 'none', ['true']);
-    if (why === undefined) {
-      const outbound = await findOutbound(host, facts, kind);
-      return { kind, outbound: outbound.kind, refused: [...refused, ...outbound.refused] };
-    }
-    refused.push([kind, why]);
-  }
-  return { kind: 'none', outbound: 'host', refused };
+/** The best isolation that works on a host. Throws only when the host cannot be reached. */
+export async function findHostIsolation(host: Host, facts: HostFacts): Promise<FoundIsolation> {
+  return findIsolation(kindsFor({ isRoot: facts.uid === 0 }), {
+    hasRoute: () => facts.hasRoute,
+    whyNot: async (kind, outbound, argv) => lacking(facts, kind, outbound) ?? tryEntering(host, facts, kind, outbound, argv),
+  });
+}
+
+/** Why a try is not worth its time; undefined when the tools are there. */
+function lacking({ tools }: HostFacts, kind: Exclude<IsolationKind, 'none'>, outbound: OutboundKind): string | undefined {
+  const missing = neededTools[kind].filter((tool) => !tools.has(tool));
+  if (missing.length > 0) return `it has no ${missing.join(', ')}`;
+  return outbound === 'none' || tools.has(outbound) ? undefined : 'it is not there';
 }
 
 /** The isolation together with the Node binary it needs; without one there is no isolation. */
-export async function withNode(host: Host, facts: HostFacts, isolation: HostIsolation, paths: HomePaths): Promise<UsableIsolation> {
+export async function withNode(host: Host, facts: HostFacts, isolation: FoundIsolation, paths: HomePaths): Promise<UsableIsolation> {
   if (isolation.kind === 'none') return { ...isolation, node: undefined };
   try {
     return { ...isolation, node: await provideNode(host, facts, paths) };
@@ -63,22 +54,6 @@ export async function withNode(host: Host, facts: HostFacts, isolation: HostIsol
     if (!(error instanceof SvcError) || error.code !== 'SVC_HOST_UNFIT') throw error;
     return { kind: 'none', outbound: 'host', refused: [...isolation.refused, [isolation.kind, error.message]], node: undefined };
   }
-}
-
-async function findOutbound(
-  host: Host,
-  facts: HostFacts,
-  kind: IsolationKind,
-): Promise<{ readonly kind: OutboundKind; readonly refused: HostIsolation['refused'] }> {
-  if (!facts.hasRoute) return { kind: 'none', refused: [] };
-  const refused: (readonly [string, string])[] = [];
-  for (const outbound of ['slirp4netns', 'pasta'] as const) {
-    const hasRoute = ['sh', '-c', 'ip -4 route show default | grep -q default'];
-    const why = facts.tools.has(outbound) ? await tryEntering(host, facts, kind, outbound, hasRoute) : 'it is not there';
-    if (why === undefined) return { kind: outbound, refused };
-    refused.push([outbound, why]);
-  }
-  return { kind: 'proxy', refused };
 }
 
 /** Really enters the isolation and runs a command there. Undefined when it ended with 0, else why not. */
@@ -127,7 +102,7 @@ export async function enterFiles(
 }
 
 /** What to do for something better than what was found; empty when nothing is. */
-export function isolationRemedies({ kind }: HostIsolation, facts: HostFacts): readonly string[] {
+export function isolationRemedies({ kind }: FoundIsolation, facts: HostFacts): readonly string[] {
   if (kind !== 'none') return [];
   const remedies: string[] = [];
   if (facts.apparmorRestricts)

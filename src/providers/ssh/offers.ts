@@ -29,7 +29,7 @@ export function sshOffers(resources: Resources, pools: readonly SshPool[], hosts
     const names = pools.map(({ name }) => name);
     const meant = didYouMean(region, names);
     const suggestion = meant === undefined ? '' : ` Did you mean '${meant}'?`;
-    return { offers: [], whyNone: `There is no pool '${region}' (there are: ${names.join(', ')}).${suggestion}` };
+    return { offers: [], whyNone: `There is no pool '${region}' (there are: ${names.join(', ')}).${suggestion}`, isMisnamed: true };
   }
   const asked = hosts.filter(({ pool, host }) => (region === undefined || pool === region) && (zone === undefined || host === zone));
   const judged = asked.map((host) => ({ host, ...judge(resources, host) }));

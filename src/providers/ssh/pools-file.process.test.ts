@@ -11,6 +11,7 @@ import { prepareHome } from '../../shared/prepare-home.ts';
 import { systemRandom } from '../../shared/random.ts';
 import { loadSshPools } from '../../spec/load-ssh-pools.ts';
 import { SshProvider } from './index.ts';
+import { noFence } from '../../shared/fence.ts';
 
 const config = () => Promise.resolve(defaultConfig);
 
@@ -29,7 +30,7 @@ async function withFiles(
     const hosts = new StandInHosts(dir);
     hosts.add('h1');
     const sshPools = () => loadSshPools(paths.sshPools, join(dir, 'sky/ssh_node_pools.yaml'));
-    await use(new SshProvider({ paths, clock: systemClock, random: systemRandom, config, sshPools }, hosts.open), dir);
+    await use(new SshProvider({ paths, clock: systemClock, random: systemRandom, config, sshPools, fence: noFence }, hosts.open), dir);
   });
 }
 

@@ -1,0 +1,162 @@
+import type { Clock } from '../../shared/clock.ts';
+import { withLateness } from '../../shared/deadline.ts';
+import { messageOf, SvcError } from '../../shared/errors.ts';
+import { isObject } from '../../shared/is-object.ts';
+import { parseJson } from '../../shared/parse-json.ts';
+import type { KubeApi } from '../../kubernetes/kube-api.ts';
+import type { ProviderCheck } from '../provider.ts';
+import type { NodeSurvey } from './cluster.ts';
+import type { Clusters } from './clusters.ts';
+import type { NodeFacts } from './node-facts.ts';
+import { versionPath } from '../../kubernetes/paths.ts';
+import { missingRights, rightNames } from './rights.ts';
+import { clusterReadRules, foresightRules, replicaRules } from '../../domain/kubernetes-role.ts';
+
+/** A check may take so long, ms: what clusters have not said by then is left open. Callers wait for ten seconds. */
+const checkMs = 9_000;
+
+interface ContextFinding {
+  readonly isUsable: boolean;
+  readonly text: string;
+  readonly remedies: readonly string[];
+}
+
+/** The contexts as `svc check` shows them. */
+export async function checkKubernetes(
+  clusters: Clusters,
+  hasMachines: boolean,
+  clock: Clock,
+  signal: AbortSignal | undefined,
+): Promise<ProviderCheck> {
+  const off = (summary: string, ...remedies: readonly string[]): ProviderCheck => ({
+    // What we have in clusters that are away is ours still: the place goes on being asked for it.
+    enabled: hasMachines,
+    summary,
+    remedies,
+    details: [],
+    sharedPorts: undefined,
+  });
+  let names: readonly string[];
+  let usable: readonly string[];
+  try {
+    ({ names, usable } = await clusters.known());
+  } catch (error) {
+    if (!(error instanceof SvcError)) throw error;
+    return off(error.message, error.hint);
+  }
+  if (names.length === 0)
+    return off('no kubeconfig with a context', 'To use a cluster, have a kubeconfig for it: docs/clouds/kubernetes.md');
+  const { allowedContexts } = await clusters.config();
+  const missing = Array.isArray(allowedContexts) ? allowedContexts.filter((name) => !names.includes(name)) : [];
+  const forMissing = missing.map(
+    (name) => `kubernetes.allowed_contexts names ${name}, which the kubeconfig does not have (it has ${names.join(', ')}).`,
+  );
+  if (usable.length === 0) {
+    const remedy = 'Choose one with: kubectl config use-context NAME; or list them as kubernetes.allowed_contexts in config.yaml.';
+    return off(`none of the contexts of the kubeconfig may be used (${names.join(', ')})`, ...forMissing, remedy);
+  }
+  const look = (late: Promise<undefined>) => Promise.all(usable.map((name) => checkContext(clusters, name, late, signal)));
+  const findings = await withLateness(clock, checkMs, look, signal);
+  const good = findings.filter(({ isUsable }) => isUsable).length;
+  return {
+    enabled: good > 0 || hasMachines,
+    summary: `${good} of ${usable.length} context${usable.length === 1 ? '' : 's'} can be used`,
+    remedies: [...new Set([...forMissing, ...findings.flatMap(({ remedies }) => remedies)])],
+    details: usable.map((name, index) => [name, findings[index]?.text ?? ''] as const),
+    sharedPorts: undefined,
+  };
+}
+
+async function checkContext(
+  clusters: Clusters,
+  name: string,
+  late: Promise<undefined>,
+  signal: AbortSignal | undefined,
+): Promise<ContextFinding> {
+  try {
+    const finding = await Promise.race([lookAt(clusters, name, signal), late]);
+    return finding ?? { isUsable: false, text: `no answer within ${checkMs / 1_000} s yet`, remedies: [] };
+  } catch (error) {
+    signal?.throwIfAborted();
+    const remedies = error instanceof SvcError ? [`${name}: ${error.hint}`] : [];
+    return { isUsable: false, text: messageOf(error), remedies };
+  }
+}
+
+async function lookAt(clusters: Clusters, name: string, signal: AbortSignal | undefined): Promise<ContextFinding> {
+  const cluster = await clusters.cluster(name);
+  const namespace = await clusters.namespaceOf(name);
+  const [version, survey, missingThere, missingRead] = await Promise.all([
+    versionOf(cluster.api, signal),
+    cluster.survey(signal),
+    missingRights(cluster.api, [...replicaRules, ...foresightRules], namespace, signal),
+    missingRights(cluster.api, clusterReadRules, undefined, signal),
+  ]);
+  const spared = rightNames(foresightRules);
+  const missing = missingThere.filter((right) => !spared.includes(right));
+  const missingForesight = missingThere.filter((right) => spared.includes(right));
+  const roleCommand = `svc check kubernetes --role | kubectl --context ${name} apply -f -`;
+  const remedies = [
+    ...(missing.length === 0
+      ? []
+      : [
+          `${name}: the user may not ${missing.join(', ')} in the namespace ${namespace}; make the role with: ${roleCommand}; then bind it as it says.`,
+        ]),
+    ...(missingForesight.length === 0
+      ? []
+      : [
+          `${name}: the user may not ${missingForesight.join(', ')} in the namespace ${namespace}: a volume that is not there is noticed only by the first replica. The role is shown by: svc check kubernetes --role`,
+        ]),
+    ...(missingRead.length === 0
+      ? []
+      : [
+          `${name}: the user may not ${missingRead.join(', ')} of the cluster: whether there is room, only the scheduler knows, and GPUs are not found. The role is shown by: svc check kubernetes --role`,
+        ]),
+    ...('nodes' in survey ? unlabelled(name, survey.nodes) : []),
+  ];
+  const parts = [version, `namespace ${namespace}`, describeSurvey(survey)];
+  return {
+    isUsable: missing.length === 0,
+    text: [...parts, ...(missing.length === 0 ? [] : ['rights are missing'])].join(', '),
+    remedies,
+  };
+}
+
+async function versionOf(api: KubeApi, signal: AbortSignal | undefined): Promise<string> {
+  const version = parseJson(await api.text(versionPath, { signal }));
+  const said = isObject(version) ? version['gitVersion'] : undefined;
+  return typeof said === 'string' ? `Kubernetes ${said}` : 'Kubernetes of an unknown version';
+}
+
+function describeSurvey(survey: NodeSurvey): string {
+  if ('hidden' in survey) return 'nodes may not be read';
+  const open = survey.nodes.filter(({ closed }) => closed === undefined);
+  const sum = (of: (node: NodeFacts) => number): number => Math.floor(open.reduce((total, node) => total + of(node), 0) * 10) / 10;
+  const counted = open.length === survey.nodes.length ? `${open.length}` : `${open.length} of ${survey.nodes.length}`;
+  const cpus = `${sum(({ free }) => free.cpus)} of ${sum(({ whole }) => whole.cpus)} CPUs`;
+  const memory = `${sum(({ free }) => free.memoryGb)} of ${sum(({ whole }) => whole.memoryGb)} GB free`;
+  return `${counted} node${survey.nodes.length === 1 ? '' : 's'}, ${cpus} and ${memory}, GPUs: ${describeGpus(open)}`;
+}
+
+/** `4 of 8 L4 (GKE labels)`. */
+function describeGpus(nodes: readonly NodeFacts[]): string {
+  const kinds = Map.groupBy(
+    nodes.filter(({ whole }) => whole.gpus > 0),
+    ({ gpu }) => (gpu === undefined ? 'of no known kind' : `${gpu.name} (labels of ${gpu.format.name})`),
+  );
+  const texts = [...kinds].map(([kind, having]) => {
+    const sum = (of: (node: NodeFacts) => number): number => having.reduce((total, node) => total + of(node), 0);
+    return `${sum(({ free }) => free.gpus)} of ${sum(({ whole }) => whole.gpus)} ${kind} free`;
+  });
+  return texts.join(', ') || 'none';
+}
+
+/** Nodes with GPUs of which nobody can say which they are. */
+function unlabelled(name: string, nodes: readonly NodeFacts[]): readonly string[] {
+  const dumb = nodes.filter(({ whole, gpu }) => whole.gpus > 0 && gpu === undefined).map((node) => node.name);
+  if (dumb.length === 0) return [];
+  const shown = dumb.slice(0, 3).join(' ');
+  return [
+    `${name}: nodes with GPUs have no label that tells their kind (${dumb.length}); name it, for instance: kubectl --context ${name} label node ${shown} svc.dev/accelerator=L4`,
+  ];
+}

@@ -1,0 +1,230 @@
+import { expect, test } from 'vitest';
+import { aMachineSpec, anOffer } from '../../../test/support/builders.ts';
+import { defaultConfig, type KubernetesContextConfig } from '../../domain/config.ts';
+import { kubernetesContextConfig } from '../../domain/kubernetes-context.ts';
+import type { MachineSpec, Offer } from '../provider.ts';
+import { anchorManifest, podManifest, provisionTimeoutSeconds, type PodPlan } from './manifest.ts';
+import { machineIdOf, podBase, podNames, readMachineId, tagLabel } from './names.ts';
+import { nodeDemands } from './node-demands.ts';
+import { nodeFacts } from './node-facts.ts';
+
+const plain = kubernetesContextConfig(defaultConfig.kubernetes, 'a');
+const tags = { 'svc-service': 'chat', 'svc-service-key': 'abcd', 'svc-replica': '3', 'svc-key': 'abcd-3' };
+
+function plan(
+  {
+    config = {},
+    offer = {},
+    spec = {},
+  }: { config?: Partial<KubernetesContextConfig>; offer?: Partial<Offer>; spec?: Partial<MachineSpec> } = {},
+  nodes: Parameters<typeof nodeDemands>[2] = [],
+): PodPlan {
+  const whole = { ...plain, ...config };
+  const offered = anOffer({ provider: 'kubernetes', region: 'a', instanceType: '2CPU--4GB', cpus: 2, memoryGb: 4, ...offer });
+  return {
+    config: whole,
+    offer: offered,
+    spec: aMachineSpec({ tags, ports: [8080], ...spec }),
+    demands: nodeDemands(offered, whole, nodes),
+    namespace: 'default',
+    base: 'svc-chat-3-x',
+    name: 'svc-chat-3-x',
+    rank: 0,
+    image: 'python:3',
+    command: ['/bin/sh', '-c', 'wait'],
+    anchor: { name: 'svc-abcd', uid: 'u1' },
+  };
+}
+
+const main = { name: 'main', image: 'python:3', command: ['/bin/sh', '-c', 'wait'] };
+
+test('a plain pod: what it may use, what it is found by, and no key to the cluster', () => {
+  expect(podManifest(plan())).toMatchObject({
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: {
+      name: 'svc-chat-3-x',
+      namespace: 'default',
+      labels: { ...tags, 'svc-machine': 'svc-chat-3-x', 'svc-rank': '0', 'svc-owned-by': 'abcd' },
+      annotations: { 'svc-tags': JSON.stringify(tags), 'svc-nodes': '1', 'svc-provision-timeout': '10' },
+      ownerReferences: [{ apiVersion: 'v1', kind: 'ConfigMap', name: 'svc-abcd', uid: 'u1' }],
+    },
+    spec: {
+      restartPolicy: 'Never',
+      automountServiceAccountToken: false,
+      securityContext: { seccompProfile: { type: 'RuntimeDefault' } },
+      containers: [
+        {
+          ...main,
+          resources: { requests: { cpu: '2000m', memory: '4096Mi' }, limits: { memory: '4096Mi' } },
+          ports: [{ containerPort: 8080, protocol: 'TCP' }],
+          securityContext: { allowPrivilegeEscalation: false },
+          volumeMounts: [{ name: 'svc', mountPath: '/svc' }],
+        },
+      ],
+      volumes: [{ name: 'svc', emptyDir: {} }],
+    },
+  });
+});
+
+test('memory that nobody asked for is no limit', () => {
+  const pod = podManifest(plan({ offer: { instanceType: '1CPU--2GB+' } }));
+  expect(pod).toMatchObject({ spec: { containers: [{ resources: { requests: { cpu: '1000m', memory: '2048Mi' } } }] } });
+  expect(JSON.stringify(pod)).not.toContain('limits');
+});
+
+test('GPUs: their number, nodes with the right label, shared memory, and the usual taint', () => {
+  const nodes = nodeFacts(
+    [
+      {
+        metadata: { name: 'n', uid: 'n', resourceVersion: '1', labels: { 'nvidia.com/gpu.product': 'NVIDIA-L4' } },
+        status: { allocatable: { 'nvidia.com/gpu': '4' } },
+      },
+    ],
+    [],
+  );
+  const pod = podManifest(plan({ offer: { accelerator: { name: 'L4', count: 2 } } }, nodes));
+  expect(pod).toMatchObject({
+    spec: {
+      affinity: {
+        nodeAffinity: {
+          requiredDuringSchedulingIgnoredDuringExecution: {
+            nodeSelectorTerms: [{ matchExpressions: [{ key: 'nvidia.com/gpu.product', operator: 'In', values: ['NVIDIA-L4'] }] }],
+          },
+        },
+      },
+      containers: [{ resources: { requests: { 'nvidia.com/gpu': '2' }, limits: { 'nvidia.com/gpu': '2' } } }],
+      volumes: [{ name: 'svc' }, { name: 'svc-shm', emptyDir: { medium: 'Memory' } }],
+    },
+  });
+  expect(JSON.stringify(pod)).toContain('{"key":"nvidia.com/gpu","operator":"Exists"}');
+});
+
+test('GPUs and spot nodes that an autoscaler is to add are asked for by the labels of its cloud', () => {
+  const { demands } = plan({ config: { autoscaler: 'gke' }, offer: { accelerator: { name: 'A100-80GB', count: 1 } } });
+  expect(demands.gpu?.anyOf).toEqual([{ key: 'cloud.google.com/gke-accelerator', values: ['nvidia-a100-80gb'] }]);
+  const spot = podManifest(plan({ config: { autoscaler: 'karpenter' }, offer: { accelerator: { name: 'L4', count: 1 }, spot: true } }));
+  expect(JSON.stringify(spot)).toContain('"key":"karpenter.k8s.aws/instance-gpu-name","operator":"In","values":["l4"]');
+  expect(JSON.stringify(spot)).toContain('{"key":"karpenter.sh/capacity-type","operator":"Equal","value":"spot"}');
+});
+
+const gkeNode = (labels: Readonly<Record<string, string>>) => ({
+  metadata: { name: 'n', uid: 'n', resourceVersion: '1', labels: { 'cloud.google.com/gke-accelerator': 'nvidia-tesla-a100', ...labels } },
+  status: { allocatable: { 'nvidia.com/gpu': '7' } },
+});
+
+test('on GKE whole GPUs are on nodes without parts, and parts on nodes with such parts', () => {
+  const parted = gkeNode({ 'cloud.google.com/gke-gpu-partition-size': '1g.5gb' });
+  const expressions = (name: string) => {
+    const nodes = nodeFacts([gkeNode({}), parted], []);
+    return JSON.stringify(podManifest(plan({ offer: { accelerator: { name, count: 1 } } }, nodes)));
+  };
+  expect(expressions('A100')).toContain('{"key":"cloud.google.com/gke-gpu-partition-size","operator":"DoesNotExist"}');
+  expect(expressions('A100-MIG-1g.5gb')).toContain('{"key":"cloud.google.com/gke-gpu-partition-size","operator":"In","values":["1g.5gb"]}');
+});
+
+test("GPUs of AMD that no node has yet are asked for under AMD's name", () => {
+  const { demands } = plan({ config: { autoscaler: 'karpenter' }, offer: { accelerator: { name: 'MI300X', count: 1 } } });
+  expect(demands.gpu?.resource).toBe('amd.com/gpu');
+});
+
+test('what the configuration says of pods is in them', () => {
+  const config = {
+    serviceAccount: 'reader',
+    imagePullSecrets: ['registry'],
+    nodeSelector: { pool: 'a' },
+    tolerations: [{ key: 'dedicated', operator: 'Exists' }],
+    labels: { team: 'ml', bad: 'no label!' },
+    annotations: { note: 'hello there' },
+  };
+  expect(podManifest(plan({ config }))).toMatchObject({
+    metadata: { labels: { team: 'ml' }, annotations: { note: 'hello there' } },
+    spec: { serviceAccountName: 'reader', imagePullSecrets: [{ name: 'registry' }], nodeSelector: { pool: 'a' } },
+  });
+});
+
+test('no label of the user or of the configuration makes a pod look like one of the controller', () => {
+  const forged = { 'svc-role': 'balancer', 'svc-serving': 'true', 'svc-owner': 'another' };
+  const { metadata } = podManifest(plan({ config: { labels: { ...forged, team: 'ml' } }, spec: { labels: forged } }));
+  expect(metadata['labels']).toEqual({ ...tags, team: 'ml', 'svc-machine': 'svc-chat-3-x', 'svc-rank': '0', 'svc-owned-by': 'abcd' });
+  expect(metadata).toMatchObject({ annotations: { 'svc-labels': JSON.stringify(forged) } });
+});
+
+test("the user's labels are labels where they can be, and annotations where not; a label never replaces what a pod is found by", () => {
+  const labels = { team: 'ml', note: 'any text, also this', 'no name!': 'x', 'svc-key': 'mine' };
+  const { metadata } = podManifest(plan({ spec: { labels } }));
+  expect(metadata).toMatchObject({
+    labels: { team: 'ml', 'svc-key': 'abcd-3' },
+    annotations: { note: 'any text, also this', 'svc-labels': '{"no name!":"x","svc-key":"mine"}' },
+  });
+});
+
+test('volumes are claims of the namespace', () => {
+  expect(podManifest(plan({ spec: { volumes: { '/data': 'models' } } }))).toMatchObject({
+    spec: {
+      containers: [{ volumeMounts: [{ name: 'svc' }, { name: 'volume-0', mountPath: '/data' }] }],
+      volumes: [{ name: 'svc' }, { name: 'volume-0', persistentVolumeClaim: { claimName: 'models' } }],
+    },
+  });
+});
+
+test('partial pods are merged, that of the task last, and cannot take away what a pod is found by', () => {
+  const pod = podManifest(
+    plan({
+      config: {
+        podConfig: { metadata: { labels: { team: 'ml' } }, spec: { priorityClassName: 'low', securityContext: { runAsUser: 1000 } } },
+      },
+      spec: {
+        placeConfig: {
+          kubernetes: {
+            podConfig: {
+              metadata: null,
+              spec: { priorityClassName: 'high', containers: [{ imagePullPolicy: 'Always' }, { name: 'side', image: 'b' }] },
+            },
+          },
+        },
+      },
+    }),
+  );
+  expect(pod).toMatchObject({
+    metadata: { labels: { 'svc-machine': 'svc-chat-3-x' } },
+    spec: {
+      priorityClassName: 'high',
+      securityContext: { runAsUser: 1000, fsGroup: 1000, seccompProfile: { type: 'RuntimeDefault' } },
+      containers: [{ ...main, imagePullPolicy: 'Always' }, { name: 'side' }],
+    },
+  });
+});
+
+test('tolerations of a partial pod are there once', () => {
+  const pod = podManifest(plan({ config: { podConfig: { spec: { tolerations: [{ key: 'mine', operator: 'Exists' }] } } } }));
+  expect(JSON.stringify(pod).split('"mine"')).toHaveLength(2);
+});
+
+test('the object that all others belong to has what all of an owner have', () => {
+  expect(anchorManifest(plan())).toMatchObject({
+    kind: 'ConfigMap',
+    metadata: { name: 'svc-abcd', labels: { 'svc-service': 'chat', 'svc-service-key': 'abcd', 'svc-owned-by': 'abcd' } },
+  });
+  expect(JSON.stringify(anchorManifest(plan()))).not.toContain('svc-replica');
+  expect(anchorManifest(plan({ spec: { tags: { 'svc-cluster': 'box' } } })).metadata.name).toBe('svc-chat-3-x');
+});
+
+test('how long a pod may wait: what the task says, else the configuration, else by whether nodes can come', () => {
+  const spec = { placeConfig: { kubernetes: { provisionTimeoutSeconds: 5 } } };
+  expect(provisionTimeoutSeconds({ ...plain, provisionTimeoutSeconds: 60 }, spec)).toBe(5);
+  expect(provisionTimeoutSeconds({ ...plain, provisionTimeoutSeconds: 60 }, { placeConfig: {} })).toBe(60);
+  expect(provisionTimeoutSeconds({ ...plain, autoscaler: 'gke' }, { placeConfig: {} })).toBe(600);
+});
+
+test('names of pods are valid whatever a service is called, tell groups apart, and ids are read back', () => {
+  const long = podBase({ 'svc-service': `My_Service.${'x'.repeat(60)}`, 'svc-replica': '12' }, 'k', 16);
+  expect(podNames(long)).toHaveLength(16);
+  for (const name of podNames(long)) expect(name).toMatch(/^[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])$/);
+  expect(podNames(podBase({ 'svc-service': 'chat-x2' }, 'k', 1))).toHaveLength(1);
+  expect(podBase({ 'svc-service': 'a' }, 'k1', 1)).not.toBe(podBase({ 'svc-service': 'a' }, 'k2', 1));
+  const ref = { context: 'arn:aws:eks:us-east-1:1:cluster/prod', namespace: 'default', base: 'svc-a-1' };
+  expect(readMachineId(machineIdOf(ref))).toEqual(ref);
+  expect(readMachineId('0123456789abcdef')).toBeUndefined();
+  expect(tagLabel('a/b')).toMatch(/^x[0-9a-f]{16}$/);
+});

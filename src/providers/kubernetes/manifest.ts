@@ -1,0 +1,217 @@
+import type { KubernetesContextConfig } from '../../domain/config.ts';
+import { mergePod } from '../../domain/merge-pod.ts';
+import { mainContainer, ownVolumes, workFolder } from '../../domain/pod-config.ts';
+import type { KubeDraft } from '../../kubernetes/kube-api.ts';
+import { isObject } from '../../shared/is-object.ts';
+import type { MachineSpec, Offer } from '../provider.ts';
+import { anchorName, isAnnotationName, isLabel, isOwnName, ownAnnotations, ownerOf, ownLabels, sharedTags, tagLabel } from './names.ts';
+import { nodeAffinity, type NodeDemands } from './node-demands.ts';
+import { podTolerations } from './pod-settings.ts';
+import { readSize } from './size.ts';
+
+/** All that a pod is made of. */
+export interface PodPlan {
+  readonly config: KubernetesContextConfig;
+  readonly offer: Offer;
+  readonly spec: MachineSpec;
+  readonly demands: NodeDemands;
+  readonly namespace: string;
+  readonly base: string;
+  /** Its own name, which tells its rank in a group. */
+  readonly name: string;
+  readonly rank: number;
+  readonly image: string;
+  /** Process 1 of its container. */
+  readonly command: readonly string[];
+  /** The object it belongs to, once that is there. */
+  readonly anchor: { readonly name: string; readonly uid: string };
+}
+
+/** Pods are taken from a node that is lost after so long, s, rather than the five minutes that Kubernetes waits. */
+const lostNodeSeconds = 30;
+
+/** The object to which everything else of an owner belongs. It holds nothing. */
+export function anchorManifest(plan: Pick<PodPlan, 'config' | 'spec' | 'namespace' | 'base'>): KubeDraft {
+  const { config, spec, namespace, base } = plan;
+  const owner = ownerOf(spec.tags);
+  return {
+    apiVersion: 'v1',
+    kind: 'ConfigMap',
+    metadata: {
+      name: owner === undefined ? base : anchorName(owner),
+      namespace,
+      labels: { ...validLabels(config.labels), ...tagLabels(sharedTags(spec.tags)), [ownLabels.owned]: tagLabel(owner ?? base) },
+      annotations: config.annotations,
+    },
+  };
+}
+
+/** One pod of a machine, with the partial pods of configuration and task merged in. */
+export function podManifest(plan: PodPlan): KubeDraft {
+  const { config, spec, namespace, name, anchor, base, rank } = plan;
+  const { metadata: patchedMetadata, ...patched } = withPodConfig(plan);
+  const metadata = isObject(patchedMetadata) ? patchedMetadata : {};
+  const { labels, annotations } = metadata;
+  return {
+    ...patched,
+    apiVersion: 'v1',
+    kind: 'Pod',
+    // Whatever is merged in, this is how the pod is found again.
+    metadata: {
+      ...metadata,
+      name,
+      namespace,
+      labels: {
+        ...(isObject(labels) ? labels : {}),
+        ...tagLabels(spec.tags),
+        [ownLabels.machine]: base,
+        [ownLabels.rank]: String(rank),
+        [ownLabels.owned]: tagLabel(ownerOf(spec.tags) ?? base),
+      },
+      annotations: {
+        ...(isObject(annotations) ? annotations : {}),
+        [ownAnnotations.tags]: JSON.stringify(spec.tags),
+        [ownAnnotations.nodes]: String(spec.nodes),
+        [ownAnnotations.patience]: String(provisionTimeoutSeconds(config, spec)),
+      },
+      ownerReferences: [{ apiVersion: 'v1', kind: 'ConfigMap', name: anchor.name, uid: anchor.uid }],
+    },
+  };
+}
+
+/** How long a pod may wait for room, s. */
+export function provisionTimeoutSeconds(config: KubernetesContextConfig, spec: Pick<MachineSpec, 'placeConfig'>): number {
+  const said = spec.placeConfig.kubernetes?.provisionTimeoutSeconds ?? config.provisionTimeoutSeconds;
+  return said ?? (config.autoscaler === undefined ? 10 : 600);
+}
+
+function withPodConfig(plan: PodPlan): Readonly<Record<string, unknown>> {
+  const { config, spec } = plan;
+  const patches = [config.podConfig, spec.placeConfig.kubernetes?.podConfig ?? {}];
+  const pod = patches.reduce((merged, patch) => mergePod(merged, patch), plainPod(plan));
+  const { spec: podSpec } = pod;
+  if (!isObject(podSpec)) return pod;
+  const { securityContext } = podSpec;
+  // Volumes belong to root; who runs as somebody else has to be let in.
+  const { runAsUser, runAsGroup, fsGroup } = isObject(securityContext) ? securityContext : {};
+  if (runAsUser === undefined || runAsUser === null || fsGroup !== undefined) return pod;
+  return {
+    ...pod,
+    spec: { ...podSpec, securityContext: { ...(isObject(securityContext) ? securityContext : {}), fsGroup: runAsGroup ?? runAsUser } },
+  };
+}
+
+function plainPod(plan: PodPlan): Readonly<Record<string, unknown>> {
+  const { config, offer, spec, demands } = plan;
+  const gpus = offer.accelerator?.count ?? 0;
+  const affinity = nodeAffinity(demands);
+  const apart = spread(spec.tags, plan.base);
+  const { labels, annotations } = labelsOf(spec.labels);
+  const volumes = volumesOf(spec, gpus > 0);
+  // `podTolerations` adds those of the patch, which the merge would then bring a second time.
+  const tolerations = podTolerations({ tolerations: config.tolerations, podConfig: {} }, gpus, offer.spot);
+  return {
+    metadata: {
+      labels: { ...validLabels(config.labels), ...labels },
+      annotations: { ...config.annotations, ...annotations },
+    },
+    spec: {
+      restartPolicy: 'Never',
+      // A program gets no key to the cluster unless somebody says which one.
+      ...(config.serviceAccount === undefined ? { automountServiceAccountToken: false } : { serviceAccountName: config.serviceAccount }),
+      enableServiceLinks: false,
+      securityContext: { seccompProfile: { type: 'RuntimeDefault' } },
+      ...(config.imagePullSecrets.length > 0 && { imagePullSecrets: config.imagePullSecrets.map((name) => ({ name })) }),
+      ...(Object.keys(config.nodeSelector).length > 0 && { nodeSelector: config.nodeSelector }),
+      tolerations: [
+        ...['node.kubernetes.io/not-ready', 'node.kubernetes.io/unreachable'].map((key) => ({
+          key,
+          operator: 'Exists',
+          effect: 'NoExecute',
+          tolerationSeconds: lostNodeSeconds,
+        })),
+        ...tolerations,
+      ],
+      affinity: { ...(affinity !== undefined && { nodeAffinity: affinity }), podAntiAffinity: apart },
+      containers: [
+        {
+          name: mainContainer,
+          image: plan.image,
+          command: plan.command,
+          resources: resourcesOf(plan),
+          ...(spec.ports.length > 0 && { ports: spec.ports.map((containerPort) => ({ containerPort, protocol: 'TCP' })) }),
+          securityContext: { allowPrivilegeEscalation: false },
+          volumeMounts: volumes.map(({ name, mountPath }) => ({ name, mountPath })),
+        },
+      ],
+      volumes: volumes.map(({ name, source }) => ({ name, ...source })),
+    },
+  };
+}
+
+/** On different nodes where that can be, so that the loss of one takes as few as possible. */
+function spread(tags: MachineSpec['tags'], base: string): Readonly<Record<string, unknown>> {
+  const service = tags['svc-service-key'];
+  const matchLabels = service === undefined ? { [ownLabels.machine]: base } : { 'svc-service-key': tagLabel(service) };
+  return {
+    preferredDuringSchedulingIgnoredDuringExecution: [
+      { weight: 100, podAffinityTerm: { topologyKey: 'kubernetes.io/hostname', labelSelector: { matchLabels } } },
+    ],
+  };
+}
+
+function resourcesOf({ offer, demands }: PodPlan): Readonly<Record<string, unknown>> {
+  const size = readSize(offer.instanceType) ?? { cpus: offer.cpus, memoryGb: offer.memoryGb, isMemorySoft: true };
+  const memory = `${Math.round(size.memoryGb * 1_024)}Mi`;
+  const gpu = demands.gpu === undefined ? {} : { [demands.gpu.resource]: String(offer.accelerator?.count ?? 0) };
+  return {
+    requests: { cpu: `${Math.round(size.cpus * 1_000)}m`, memory, ...gpu },
+    // CPUs that nobody else uses may be used; more memory than was asked for may not.
+    ...((!size.isMemorySoft || demands.gpu !== undefined) && { limits: { ...(!size.isMemorySoft && { memory }), ...gpu } }),
+  };
+}
+
+interface PodVolume {
+  readonly name: string;
+  readonly mountPath: string;
+  readonly source: Readonly<Record<string, unknown>>;
+}
+
+function volumesOf(spec: MachineSpec, hasGpus: boolean): readonly PodVolume[] {
+  return [
+    { name: ownVolumes.work, mountPath: workFolder, source: { emptyDir: {} } },
+    // Processes that share GPUs talk through it, and the usual 64 MB do not do.
+    ...(hasGpus ? [{ name: ownVolumes.sharedMemory, mountPath: '/dev/shm', source: { emptyDir: { medium: 'Memory' } } }] : []),
+    ...Object.entries(spec.volumes).map(([mountPath, claimName], index) => ({
+      name: `volume-${index}`,
+      mountPath,
+      source: { persistentVolumeClaim: { claimName } },
+    })),
+  ];
+}
+
+function tagLabels(tags: MachineSpec['tags']): Readonly<Record<string, string>> {
+  return Object.fromEntries(Object.entries(tags).map(([name, value]) => [name, tagLabel(value)]));
+}
+
+/** The user's labels: what cannot be a label becomes an annotation, under its own name where that can be one. Names like our own only end up in a list. */
+function labelsOf(given: Readonly<Record<string, string>>): {
+  readonly labels: Readonly<Record<string, string>>;
+  readonly annotations: Readonly<Record<string, string>>;
+} {
+  const labels: Record<string, string> = {};
+  const annotations: Record<string, string> = {};
+  const rest: Record<string, string> = {};
+  for (const [name, value] of Object.entries(given)) {
+    if (isOwnName(name)) rest[name] = value;
+    else if (isLabel(name, value)) labels[name] = value;
+    else if (isAnnotationName(name)) annotations[name] = value;
+    else rest[name] = value;
+  }
+  if (Object.keys(rest).length > 0) annotations['svc-labels'] = JSON.stringify(rest);
+  return { labels, annotations };
+}
+
+function validLabels(labels: Readonly<Record<string, string>>): Readonly<Record<string, string>> {
+  return Object.fromEntries(Object.entries(labels).filter(([name, value]) => isLabel(name, value) && !isOwnName(name)));
+}

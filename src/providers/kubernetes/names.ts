@@ -1,0 +1,118 @@
+import { fingerprint } from '../../shared/fingerprint.ts';
+import { isMachineId, type MachineId, type MachineSpec } from '../provider.ts';
+
+/** A machine: one pod, or a group of them that start together. */
+export interface MachineRef {
+  readonly context: string;
+  readonly namespace: string;
+  /** The name of its pod; of a group, of what its pods' names begin with. */
+  readonly base: string;
+}
+
+/** `<context>/<namespace>/<base>`; only a context may have slashes. */
+export function machineIdOf({ context, namespace, base }: MachineRef): MachineId {
+  const id = `${context}/${namespace}/${base}`;
+  if (!isMachineId(id)) throw new TypeError('a machine has a name');
+  return id;
+}
+
+/** The inverse; undefined for what is no id of ours. */
+export function readMachineId(id: string): MachineRef | undefined {
+  const parts = id.split('/');
+  const base = parts.pop() ?? '';
+  const namespace = parts.pop() ?? '';
+  const context = parts.join('/');
+  return context === '' || !dnsLabel.test(namespace) || !dnsLabel.test(base) ? undefined : { context, namespace, base };
+}
+
+const dnsLabel = /^[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?$/;
+
+/** Characters of a pod's name; leaves room for the rank of one in a group. */
+const longestBase = 57;
+
+/** The name of a machine's pod: tells people what it is for, and is another one for each key. That of a group tells how many pods it has. */
+export function podBase(tags: MachineSpec['tags'], key: string, nodes: number): string {
+  const hash = `${fingerprint(key).slice(0, 10)}${nodes === 1 ? '' : `-x${nodes}`}`;
+  const said = [tags['svc-service'] ?? tags['svc-cluster'] ?? '', tags['svc-replica'] ?? ''].filter((part) => part !== '').join('-');
+  const plain = said
+    .toLowerCase()
+    .replaceAll(/[^a-z0-9]+/g, '-')
+    .slice(0, longestBase - 'svc--'.length - hash.length)
+    .replaceAll(/^-+|-+$/g, '');
+  return plain === '' ? `svc-${hash}` : `svc-${plain}-${hash}`;
+}
+
+/** The names of the pods of a machine, in the order of their ranks: never empty. */
+export function podNames(base: string): readonly string[] {
+  const nodes = Number(/-x(\d+)$/.exec(base)?.[1] ?? 1);
+  return nodes === 1 ? [base] : Array.from({ length: nodes }, (_, rank) => `${base}-${rank}`);
+}
+
+/** The name of the first pod of a machine. */
+export function firstPod(base: string): string {
+  return podNames(base)[0] ?? base;
+}
+
+/** Labels and annotations of our own. */
+export const ownLabels = {
+  /** The base of its machine's name. */
+  machine: 'svc-machine',
+  /** Which node of its machine. */
+  rank: 'svc-rank',
+  /** Whose it is, for `release`: see `ownerOf`. */
+  owned: 'svc-owned-by',
+} as const;
+
+/** The same for annotations. */
+export const ownAnnotations = {
+  /** How many pods make up the machine. */
+  nodes: 'svc-nodes',
+  /** The tags as they were given, as JSON. */
+  tags: 'svc-tags',
+  /** How long it may wait for room, s. */
+  patience: 'svc-provision-timeout',
+} as const;
+
+/** What belongs together and is released together: a service, a controller; or undefined for a machine by itself. */
+export function ownerOf(tags: MachineSpec['tags']): string | undefined {
+  return tags['svc-service-key'];
+}
+
+/** The tags that all of an owner's machines have: without those that tell one replica from another. */
+export function sharedTags(tags: MachineSpec['tags']): MachineSpec['tags'] {
+  const { 'svc-replica': _replica, 'svc-key': _key, ...shared } = tags;
+  return shared;
+}
+
+/**
+ * The name of the object that all others of an owner belong to, so that removing it removes them. A machine by itself has one that is called as it is,
+ * and that goes with it.
+ */
+export function anchorName(owner: string): string {
+  const name = `svc-${owner}`;
+  return dnsLabel.test(name) ? name : `svc-${fingerprint(owner)}`;
+}
+
+const labelValue = /^(?:[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?$/;
+const labelName =
+  /^(?:(?=[a-z0-9.-]{1,253}\/)[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*\/)?[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$/;
+
+/** Whether a name and a value can be a label. */
+export function isLabel(name: string, value: string): boolean {
+  return labelName.test(name) && labelValue.test(value);
+}
+
+/** Whether a name can be that of an annotation. */
+export function isAnnotationName(name: string): boolean {
+  return labelName.test(name);
+}
+
+/** Whether a label is called like those that pods, also of balancers, are chosen by: with one of these a replica could get the requests of all services. */
+export function isOwnName(name: string): boolean {
+  return name.startsWith('svc-');
+}
+
+/** A tag's value as a label: as it is, or a digest of what labels cannot hold. */
+export function tagLabel(value: string): string {
+  return labelValue.test(value) && value !== '' ? value : `x${fingerprint(value)}`;
+}

@@ -1,0 +1,52 @@
+import { expect, test } from 'vitest';
+import { FakeClock } from '../../../test/support/fake-clock.ts';
+import { FakeKubeApi } from '../../../test/support/fake-kube-api.ts';
+import { SvcError } from '../../shared/errors.ts';
+import { seededRandom } from '../../shared/random.ts';
+import { ownLabels } from './names.ts';
+import { PodWatches } from './pod-watches.ts';
+
+const place = { context: 'prod', namespace: 'ns' };
+
+/** Watches of a cluster to which nobody has logged in yet. */
+function someWatches() {
+  const clock = new FakeClock();
+  const api = new FakeKubeApi();
+  api.put('/api/v1/namespaces/ns/pods/p', { metadata: { name: 'p', namespace: 'ns', labels: { [ownLabels.machine]: 'p' } } });
+  const world = { isLoggedIn: false, tries: 0 };
+  const watches = new PodWatches({ clock, random: seededRandom(1) }, async () => {
+    world.tries += 1;
+    if (!world.isLoggedIn) throw new SvcError('SVC_CREDENTIALS', 'The login to prod has expired.');
+    return api;
+  });
+  return { clock, world, watches };
+}
+
+test('a namespace whose cluster could not be opened at first is watched once it can be', async () => {
+  const { clock, world, watches } = someWatches();
+  const listening = new AbortController();
+  watches.listen(() => undefined, listening.signal, [place]);
+  await clock.advance(120_000);
+  expect(watches.pods('prod', 'ns')).toBeUndefined();
+  // Pods and nodes, with pauses that grow to half a minute.
+  expect(world.tries).toBeGreaterThan(8);
+  expect(world.tries).toBeLessThan(40);
+  world.isLoggedIn = true;
+  await clock.advance(31_000);
+  expect(watches.pods('prod', 'ns')?.map(({ metadata }) => metadata.name)).toEqual(['p']);
+  expect(watches.nodes('prod')).toEqual([]);
+  listening.abort();
+});
+
+test('it is not tried any more once nobody listens', async () => {
+  const { clock, world, watches } = someWatches();
+  const listening = new AbortController();
+  watches.listen(() => undefined, listening.signal, [place]);
+  await clock.advance(60_000);
+  listening.abort();
+  await clock.advance(60_000);
+  const before = world.tries;
+  await clock.advance(600_000);
+  expect(world.tries).toBe(before);
+  expect(clock.pendingTimers).toBe(0);
+});
