@@ -1,76 +1,17 @@
 import { expect, test } from 'vitest';
 import { aMachineSpec, anOffer, someResources } from '../../test/support/builders.ts';
-import { FakeClock } from '../../test/support/fake-clock.ts';
 import { statesOf } from '../../test/support/places.ts';
+import { SearchWorld, type Create } from '../../test/support/search-world.ts';
 import { aStubPlace, idOf } from '../../test/support/stub-place.ts';
 import type { RefusalKind, RefusalScope } from '../domain/placement.ts';
 import { PlaceRefusal } from '../providers/place-refusal.ts';
-import type { MachineId, MachineSpec, MachineStatus, Offer, Provider } from '../providers/provider.ts';
+import type { MachineId, Offer, Provider } from '../providers/provider.ts';
 import { SvcError } from '../shared/errors.ts';
-import { askKey, obtainMachine, type GivenMachine, type MachineRequest } from './acquire-machine.ts';
+import { askKey } from './acquire-machine.ts';
 import { PlacementHistory } from './placement-history.ts';
 
 /** Offers at prices that rise, one in each of the named regions. */
 const offersIn = (...regions: readonly string[]): readonly Offer[] => regions.map((region, index) => anOffer({ region, hourlyUsd: index }));
-
-type Create = (offer: Offer, key: string, spec: MachineSpec) => MachineId | Promise<MachineId>;
-
-/** A place in virtual time whose `create` does what the test says. */
-class World {
-  readonly clock = new FakeClock();
-  readonly asked: string[] = [];
-  readonly destroyed: string[] = [];
-  readonly stop = new AbortController();
-  readonly process = new AbortController();
-  states: Readonly<Record<string, MachineStatus>> = {};
-  history = new PlacementHistory();
-  readonly place: Provider;
-  readonly #offers: readonly Offer[];
-
-  constructor(offers: readonly Offer[], create: Create, given: Partial<Provider> = {}) {
-    this.#offers = offers;
-    this.place = aStubPlace({
-      offers: () => Promise.resolve({ offers: this.#offers, whyNone: undefined }),
-      create: async (offer, spec, key) => {
-        this.asked.push(offer.region);
-        return create(offer, key, spec);
-      },
-      inspect: (ids) => Promise.resolve(new Map(ids.map((id) => [id, this.states[id] ?? { state: 'running' }]))),
-      destroy: (id) => Promise.resolve(void this.destroyed.push(id)),
-      ...given,
-    });
-  }
-
-  /** Starts a search; what it notes and gives can be read later. */
-  launch(
-    change: Partial<MachineRequest> = {},
-    found?: GivenMachine,
-  ): { readonly notes: string[]; readonly given: () => string | undefined } {
-    const notes: string[] = [];
-    let result: string | undefined;
-    const request: MachineRequest = {
-      alternatives: { order: 'any', choices: [someResources()] },
-      places: () => Promise.resolve(statesOf(this.place)),
-      history: this.history,
-      occupied: () => [],
-      spec: () => aMachineSpec(),
-      key: 'key',
-      clock: this.clock,
-      step: async (step) => {
-        const where = 'offer' in step ? step.offer.region : `${step.until - this.clock.now()} ms`;
-        notes.push(`${step.type} ${where}`);
-        await Promise.resolve();
-      },
-      background: this.process.signal,
-      ...change,
-    };
-    obtainMachine(request, found, this.stop.signal).then(
-      ({ offer, machineId }) => (result = `${machineId} at ${offer.region}`),
-      (error: unknown) => (result = String(error)),
-    );
-    return { notes, given: () => result };
-  }
-}
 
 const refuse = (kind: RefusalKind, scope: RefusalScope = 'zone'): never => {
   throw new PlaceRefusal(kind, scope, `no: ${kind}.`);
@@ -79,7 +20,9 @@ const refuse = (kind: RefusalKind, scope: RefusalScope = 'zone'): never => {
 const never = (): Promise<MachineId> => new Promise(() => undefined);
 
 test('records each step before it is taken, and goes down the offers by price', async () => {
-  const world = new World(offersIn('cheap', 'dear').toReversed(), ({ region }) => (region === 'cheap' ? refuse('capacity') : idOf('m1')));
+  const world = new SearchWorld(offersIn('cheap', 'dear').toReversed(), ({ region }) =>
+    region === 'cheap' ? refuse('capacity') : idOf('m1'),
+  );
   const { notes, given } = world.launch();
   await world.clock.advance(1_000);
   expect([given(), world.asked]).toEqual(['m1 at dear', ['cheap', 'dear']]);
@@ -87,18 +30,20 @@ test('records each step before it is taken, and goes down the offers by price', 
 });
 
 test('when every place is full it waits and asks again, ever more seldom', async () => {
-  let asked = 0;
-  const world = new World(offersIn('only'), () => {
-    asked += 1;
-    return asked < 4 ? refuse('capacity') : idOf('m1');
+  const askedAt: number[] = [];
+  const world = new SearchWorld(offersIn('only'), () => {
+    askedAt.push(world.clock.now());
+    return askedAt.length < 4 ? refuse('capacity') : idOf('m1');
   });
   const { notes, given } = world.launch();
   await world.clock.advanceUntil(() => given() !== undefined);
-  expect(notes.filter((note) => note.startsWith('waiting'))).toEqual(['waiting 30000 ms', 'waiting 60000 ms', 'waiting 120000 ms']);
+  expect(askedAt.map((at) => at - (askedAt[0] ?? 0))).toEqual([0, 30_000, 90_000, 210_000]);
+  // Each refusal says why and until when: where there is no other place, that is told once.
+  expect(notes.filter((note) => note.startsWith('waiting'))).toEqual([]);
 });
 
 test('launches of one service do not ask a place that refused another of them', async () => {
-  const world = new World(offersIn('full', 'free'), ({ region }) => (region === 'full' ? refuse('capacity') : idOf('m')));
+  const world = new SearchWorld(offersIn('full', 'free'), ({ region }) => (region === 'full' ? refuse('capacity') : idOf('m')));
   world.launch({ key: 'a' });
   await world.clock.advance(1_000);
   world.launch({ key: 'b' });
@@ -108,7 +53,7 @@ test('launches of one service do not ask a place that refused another of them', 
 
 test('a process that starts anew does not ask again what refused the one before it', async () => {
   let saved = new PlacementHistory().memory;
-  const world = new World(offersIn('full', 'free'), ({ region }) => (region === 'full' ? refuse('quota', 'region') : idOf('m')));
+  const world = new SearchWorld(offersIn('full', 'free'), ({ region }) => (region === 'full' ? refuse('quota', 'region') : idOf('m')));
   world.history = new PlacementHistory({ save: (memory) => (saved = memory) });
   world.launch({ key: 'a' });
   await world.clock.advance(1_000);
@@ -120,24 +65,25 @@ test('a process that starts anew does not ask again what refused the one before 
 
 test('launches of the same moment spread over places of equal price', async () => {
   const offers = ['east', 'west', 'north'].map((region) => anOffer({ region }));
-  const world = new World(offers, ({ region }) => idOf(region));
+  const world = new SearchWorld(offers, ({ region }) => idOf(region));
   const launches = ['a', 'b', 'c'].map((key) => world.launch({ key }));
   await world.clock.advance(100);
   expect(new Set(launches.map(({ given }) => given()))).toEqual(new Set(['east at east', 'north at north', 'west at west']));
 });
 
+const slowly = async (world: () => SearchWorld, answer: () => MachineId): Promise<MachineId> => {
+  await world().clock.sleep(2_000);
+  return answer();
+};
+
 test('one launch finds out whether a place gives; the others follow when it does and turn away when it does not', async () => {
-  const slowly = async (world: () => World, answer: () => MachineId): Promise<MachineId> => {
-    await world().clock.sleep(2_000);
-    return answer();
-  };
-  const good: World = new World(offersIn('cheap', 'dear'), () =>
+  const good: SearchWorld = new SearchWorld(offersIn('cheap', 'dear'), () =>
     slowly(
       () => good,
       () => idOf('m'),
     ),
   );
-  const full: World = new World(offersIn('cheap', 'dear'), ({ region }) =>
+  const full: SearchWorld = new SearchWorld(offersIn('cheap', 'dear'), ({ region }) =>
     slowly(
       () => full,
       () => (region === 'cheap' ? refuse('capacity') : idOf('m')),
@@ -156,7 +102,7 @@ test('one launch finds out whether a place gives; the others follow when it does
 });
 
 test('a place that does not answer is not waited for: further ones are asked, and what comes late is given back', async () => {
-  const world: World = new World(offersIn('slow', 'quick'), async ({ region }) => {
+  const world: SearchWorld = new SearchWorld(offersIn('slow', 'quick'), async ({ region }) => {
     await world.clock.sleep(region === 'slow' ? 40_000 : 1_000);
     return idOf(region);
   });
@@ -172,7 +118,7 @@ test('a place that does not answer is not waited for: further ones are asked, an
 test('a place that hangs is given up after minutes and searched for what it may have made', async () => {
   const searched: unknown[] = [];
   const list = (tags: unknown) => Promise.resolve((searched.push(tags), []));
-  const world = new World(offersIn('hangs'), never, { list });
+  const world = new SearchWorld(offersIn('hangs'), never, { list });
   const { notes } = world.launch();
   await world.clock.advance(200_000);
   expect(notes.slice(0, 2)).toEqual(['asking hangs', 'refused hangs']);
@@ -180,7 +126,7 @@ test('a place that hangs is given up after minutes and searched for what it may 
 });
 
 test('a passing fault is tried three times at the same place before the next one is asked', async () => {
-  const world = new World(offersIn('shaky', 'solid'), ({ region }) => {
+  const world = new SearchWorld(offersIn('shaky', 'solid'), ({ region }) => {
     if (region === 'shaky') throw new SvcError('SVC_PLACE_FAILED', 'connection reset');
     return idOf('m1');
   });
@@ -198,7 +144,7 @@ test.for<readonly [string, () => never]>([
     },
   ],
 ])('a place that may not be used does not end the launch while others are left: %s', async ([, fail]) => {
-  const world = new World([anOffer({ region: 'a' }), anOffer({ region: 'b' })], fail);
+  const world = new SearchWorld([anOffer({ region: 'a' }), anOffer({ region: 'b' })], fail);
   const other = aStubPlace({
     name: 'other',
     offers: () => Promise.resolve({ offers: [anOffer({ provider: 'other', region: 'there', hourlyUsd: 9 })], whyNone: undefined }),
@@ -210,12 +156,18 @@ test.for<readonly [string, () => never]>([
   expect([given(), world.asked]).toEqual(['m1 at there', ['a']]);
 });
 
-test('when no place is left it says of each why', async () => {
+test('when no place is left it says of each why, once', async () => {
   const said: string[] = [];
-  const world = new World(offersIn('a'), () => {
+  const world = new SearchWorld(offersIn('a'), () => {
     throw new SvcError('SVC_DENIED', 'ec2:RunInstances is not allowed.');
   });
+  const { notes } = world.launch();
+  await world.clock.advance(100);
+  // It has just been told.
+  expect(notes).toEqual(['asking a', 'refused a']);
+  // Another launch does not even ask.
   world.launch({
+    key: 'other',
     step: async (step) => {
       if (step.type === 'waiting') said.push(...step.reasons);
       await Promise.resolve();
@@ -227,7 +179,7 @@ test('when no place is left it says of each why', async () => {
 
 test('being asked too often is no exhaustion: the place is asked again after a pause, a dearer one only when that does not help', async () => {
   let left = 1;
-  const world = new World(offersIn('cheap', 'dear'), ({ region }) => {
+  const world = new SearchWorld(offersIn('cheap', 'dear'), ({ region }) => {
     left -= 1;
     return region === 'cheap' && left >= 0 ? refuse('throttled', 'place') : idOf('m1');
   });
@@ -235,7 +187,7 @@ test('being asked too often is no exhaustion: the place is asked again after a p
   await world.clock.advance(3_000);
   expect([given(), world.asked]).toEqual(['m1 at cheap', ['cheap', 'cheap']]);
 
-  const always = new World([...offersIn('cheap'), anOffer({ provider: 'stub', region: 'dear', hourlyUsd: 5 })], ({ region }) =>
+  const always = new SearchWorld([...offersIn('cheap'), anOffer({ provider: 'stub', region: 'dear', hourlyUsd: 5 })], ({ region }) =>
     region === 'cheap' ? refuse('throttled', 'whole-region') : idOf('m1'),
   );
   const late = always.launch();
@@ -245,7 +197,7 @@ test('being asked too often is no exhaustion: the place is asked again after a p
 
 test('a machine that does not come up is given back and the next offer is tried, never the same machine again', async () => {
   const keys: string[] = [];
-  const world = new World(offersIn('bad', 'good'), ({ region }, key) => {
+  const world = new SearchWorld(offersIn('bad', 'good'), ({ region }, key) => {
     keys.push(key);
     return idOf(`${region}-${keys.length}`);
   });
@@ -259,7 +211,7 @@ test('a machine that does not come up is given back and the next offer is tried,
 });
 
 test('a machine from before a crash is taken up, and replaced when it does not run', async () => {
-  const world = new World(offersIn('a', 'b'), ({ region }) => idOf(region));
+  const world = new SearchWorld(offersIn('a', 'b'), ({ region }) => idOf(region));
   const found = { provider: world.place, offer: anOffer({ region: 'a' }), machineId: idOf('old'), askedAt: 0 };
   const adopted = world.launch({}, found);
   await world.clock.advance(1_000);
@@ -277,7 +229,7 @@ test('what is wanted of a machine follows from the alternative that it is for', 
   const choices = [someResources({ diskSizeGb: 10 }), someResources({ diskSizeGb: 500 })];
   const sizes: number[] = [];
   const create: Create = (_offer, _key, spec) => (sizes.push(spec.diskSizeGb), idOf('m1'));
-  const world = new World([], create, { offers: offersForLargeDisks });
+  const world = new SearchWorld([], create, { offers: offersForLargeDisks });
   world.launch({
     alternatives: { order: 'ordered', choices },
     spec: ({ alternative }) => aMachineSpec({ diskSizeGb: choices[alternative]?.diskSizeGb ?? 0 }),
@@ -288,7 +240,7 @@ test('what is wanted of a machine follows from the alternative that it is for', 
 
 test('each machine is tagged with the key it was asked for with, one for each kind', async () => {
   const tags: unknown[] = [];
-  const world = new World(offersIn('a', 'b'), ({ region }, key, spec) => {
+  const world = new SearchWorld(offersIn('a', 'b'), ({ region }, key, spec) => {
     tags.push([key, spec.tags['svc-key']]);
     return region === 'a' ? refuse('capacity') : idOf('m1');
   });
@@ -299,7 +251,7 @@ test('each machine is tagged with the key it was asked for with, one for each ki
 });
 
 test('an error that no other place would mend ends the search', async () => {
-  const world = new World(offersIn('a', 'b'), () => {
+  const world = new SearchWorld(offersIn('a', 'b'), () => {
     throw new SvcError('SVC_INVALID_TASK', 'no such image');
   });
   const { given } = world.launch();
@@ -308,7 +260,7 @@ test('an error that no other place would mend ends the search', async () => {
 });
 
 test('a cancelled search ends at once, and what it is given afterwards is given back', async () => {
-  const world: World = new World(offersIn('slow'), async () => {
+  const world: SearchWorld = new SearchWorld(offersIn('slow'), async () => {
     await world.clock.sleep(3_000);
     return idOf('late');
   });
@@ -322,7 +274,7 @@ test('a cancelled search ends at once, and what it is given afterwards is given 
 });
 
 test('with the process everything ends at once, asked or not', async () => {
-  const world = new World(offersIn('slow', 'slower'), never);
+  const world = new SearchWorld(offersIn('slow', 'slower'), never);
   world.launch();
   await world.clock.advance(6_000);
   expect(world.asked).toHaveLength(2);
@@ -340,7 +292,7 @@ test('a place that offers nothing for the moment does not end the search', async
     return Promise.resolve({ offers: [anOffer()], whyNone: undefined });
   };
   const reasons: string[] = [];
-  const world = new World([], () => idOf('m1'), { offers });
+  const world = new SearchWorld([], () => idOf('m1'), { offers });
   const { given } = world.launch({
     step: async (step) => {
       if (step.type === 'waiting') reasons.push(...step.reasons);
@@ -349,4 +301,52 @@ test('a place that offers nothing for the moment does not end the search', async
   });
   await world.clock.advance(16_000);
   expect([given(), reasons]).toEqual(['m1 at here', ['stub: connection reset.']]);
+});
+
+const hopeless = { state: 'gone', reason: 'unknown', message: 'No such image.', isHopeless: true } as const;
+
+test('where a machine can never run, the next place is asked, and when there is none the search ends with the reasons', async () => {
+  const world = new SearchWorld(offersIn('bad', 'good'), ({ region }) => idOf(region));
+  world.states = { bad: hopeless };
+  const { notes, given } = world.launch();
+  await world.clock.advance(2_000);
+  expect([given(), world.destroyed]).toEqual(['good at good', ['bad']]);
+  expect(notes).toEqual(['asking bad', 'given bad', 'lost bad', 'asking good', 'given good']);
+  // It says nothing about other launches: theirs may be of another image.
+  expect(world.history.memory.refusals).toEqual([]);
+
+  world.states = { bad: hopeless, good: hopeless };
+  const second = world.launch({ key: 'second' });
+  await world.clock.advance(2_000);
+  expect(second.given()).toBe(
+    'SvcError: The machine at stub/bad did not start: No such image. The machine at stub/good did not start: No such image.',
+  );
+});
+
+test('where a machine can never run, one of an alternative with another image may', async () => {
+  const alternatives = {
+    order: 'ordered',
+    choices: [someResources({ imageId: 'docker:bad' }), someResources({ imageId: 'docker:good' })],
+  } as const;
+  const capabilities = { ...aStubPlace().capabilities, customImages: true };
+  let made = 0;
+  const world = new SearchWorld(offersIn('only'), () => idOf(`m${(made += 1)}`), { capabilities });
+  world.states = { m1: hopeless };
+  const { given } = world.launch({ alternatives });
+  await world.clock.advance(2_000);
+  expect([given(), world.asked]).toEqual(['m2 at only', ['only', 'only']]);
+});
+
+test('what a booting machine is held up by is noted, and the place can tell of changes', async () => {
+  const watchers: (() => void)[] = [];
+  const watch = (onChange: () => void): void => void watchers.push(onChange);
+  const world = new SearchWorld(offersIn('only'), () => idOf('m'), { watch });
+  world.states = { m: { state: 'booting', message: 'Pulling image.' } };
+  const { notes, given } = world.launch();
+  await world.clock.advance(5_100);
+  expect(notes).toEqual(['asking only', 'given only', 'booting only']);
+  world.states = {};
+  for (const tell of watchers) tell();
+  await world.clock.settle();
+  expect(given()).toBe('m at only');
 });

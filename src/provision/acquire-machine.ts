@@ -3,7 +3,7 @@ import { kindOf, type OccupiedPlace, type PlaceableOffer, type PlacementFacts } 
 import { nextMove, type AskReason } from '../domain/placement/next-move.ts';
 import { rankCandidates } from '../domain/placement/rank.ts';
 import { nextAttemptAt, refusalOf } from '../domain/placement/refusals.ts';
-import type { ResourceAlternatives } from '../domain/task.ts';
+import type { PlaceConfig, ResourceAlternatives } from '../domain/task.ts';
 import type { MachineId, MachineSpec, Offer, Provider } from '../providers/provider.ts';
 import type { Clock } from '../shared/clock.ts';
 import { messageOf, SvcError } from '../shared/errors.ts';
@@ -18,6 +18,10 @@ import type { SearchStep } from './search-steps.ts';
 /** What getting a machine needs. */
 export interface MachineRequest {
   readonly alternatives: ResourceAlternatives;
+  /** How many nodes it is to have; one when absent. */
+  readonly nodes?: number;
+  /** What the task says for places. */
+  readonly placeConfig?: PlaceConfig;
   /** All places as they are now; asked anew in a search that lasts. */
   readonly places: () => Promise<readonly PlaceState[]>;
   readonly history: PlacementHistory;
@@ -38,6 +42,8 @@ export interface MachineRequest {
 export interface GivenMachine {
   readonly provider: Provider;
   readonly offer: PlaceableOffer;
+  /** Index of the alternative of the resources that it is for; unknown for one that a process before this one was given. */
+  readonly alternative?: number;
   readonly machineId: MachineId;
   /** Monotonic ms when it was asked for. */
   readonly askedAt: number;
@@ -51,6 +57,8 @@ const offersAgeMs = 60_000;
 
 /** When no place offers anything, it is looked again after so long, ms. */
 const nothingPauseMs = 15_000;
+
+const bootRemedy = 'Mend what that names in the task; an image is its resources.image_id.';
 
 /** The key for asking one kind of machine: the same kind is asked with the same key again after a crash, and gives no second machine. */
 export function askKey(key: string, offer: Parameters<typeof kindOf>[0], round = 0): string {
@@ -66,23 +74,29 @@ export function askKey(key: string, offer: Parameters<typeof kindOf>[0], round =
  */
 export async function obtainMachine(request: MachineRequest, found: GivenMachine | undefined, signal: AbortSignal): Promise<GivenMachine> {
   const { clock, history } = request;
-  const rounds = new Map<string, number>();
+  const failures: BootFailures = { rounds: new Map(), hopeless: [] };
   let given = found;
   for (;;) {
-    given ??= await acquireMachine(request, rounds, signal);
-    const { provider, offer, machineId, askedAt } = given;
+    given ??= await acquireMachine(request, failures, signal);
+    const { provider, offer, alternative, machineId, askedAt } = given;
+    const onMessage = (message: string): Promise<void> => request.step({ type: 'booting', offer, machineId, message });
+    const onDetail = (detail: string): Promise<void> => request.step({ type: 'detail', offer, machineId, detail });
+    // Without its id, so that the same cause reads the same each time; the step has it.
+    const name = `The machine at ${placeName(offer)}`;
     try {
-      await waitUntilRunning(provider, machineId, clock, signal, bootLimitMs);
+      await waitUntilRunning(provider, machineId, clock, signal, { name, limitMs: bootLimitMs, onMessage, onDetail });
       history.started(offer, clock.monotonic() - askedAt);
       return given;
     } catch (error) {
       signal.throwIfAborted();
-      if (!(error instanceof SvcError) || error.code !== 'SVC_MACHINE_LOST') throw error;
+      if (!isBootFailure(error)) throw error;
       const reason = messageOf(error);
-      // A place whose machines do not come up has none that are of use.
-      history.refused(offer, { kind: 'capacity', scope: 'zone', reason }, clock.now());
       const kind = kindOf(offer);
-      rounds.set(kind, (rounds.get(kind) ?? 0) + 1);
+      failures.rounds.set(kind, (failures.rounds.get(kind) ?? 0) + 1);
+      // What never runs there would not do so the next time either: this search goes elsewhere, or ends.
+      if (error.code === 'SVC_BOOT_FAILED') failures.hopeless.push({ offer, image: imageOf(request, alternative), reason });
+      // A place whose machines do not come up has none that are of use.
+      else history.refused(offer, { kind: 'capacity', scope: 'zone', reason }, clock.now());
       await request.step({ type: 'lost', offer, machineId, reason });
       history.keepBusy(giveBack(provider, { id: machineId }, clock, request.background));
     }
@@ -90,9 +104,25 @@ export async function obtainMachine(request: MachineRequest, found: GivenMachine
   }
 }
 
+/** What came of machines that were given in a search. */
+interface BootFailures {
+  /** How many of each kind were given up: asking with the same key again would only bring back the old one. */
+  readonly rounds: Map<string, number>;
+  /** Regions where machines as they are wanted never run. Without an image, none of the alternatives does. */
+  readonly hopeless: { readonly offer: PlaceableOffer; readonly image: string | undefined; readonly reason: string }[];
+}
+
+function imageOf({ alternatives }: MachineRequest, alternative: number | undefined): string | undefined {
+  return alternative === undefined ? undefined : JSON.stringify(alternatives.choices[alternative]?.imageId ?? null);
+}
+
+function isBootFailure(error: unknown): error is SvcError {
+  return error instanceof SvcError && (error.code === 'SVC_MACHINE_LOST' || error.code === 'SVC_BOOT_FAILED');
+}
+
 /** One search until a place has accepted. */
-async function acquireMachine(request: MachineRequest, rounds: ReadonlyMap<string, number>, signal: AbortSignal): Promise<GivenMachine> {
-  const search = new Search(request, rounds);
+async function acquireMachine(request: MachineRequest, failures: BootFailures, signal: AbortSignal): Promise<GivenMachine> {
+  const search = new Search(request, failures);
   try {
     return await search.run(signal);
   } finally {
@@ -107,8 +137,7 @@ type Outcome = { readonly given: AcceptedMachine } | { readonly error: unknown }
 
 class Search {
   readonly #request: MachineRequest;
-  /** How many machines of each kind were given and given up: asking with the same key again would only bring back the old one. */
-  readonly #rounds: ReadonlyMap<string, number>;
+  readonly #failures: BootFailures;
   readonly #outcomes: Outcome[] = [];
   #places: readonly PlaceState[] = [];
   #candidates: readonly MachineCandidate[] = [];
@@ -117,11 +146,13 @@ class Search {
   #collectedAt = Number.NEGATIVE_INFINITY;
   /** Until when everybody was told to wait, ms since the epoch. */
   #announced = 0;
+  /** What was told as the last refusal. */
+  #told: string | undefined;
   #isOver = false;
 
-  constructor(request: MachineRequest, rounds: ReadonlyMap<string, number>) {
+  constructor(request: MachineRequest, failures: BootFailures) {
     this.#request = request;
-    this.#rounds = rounds;
+    this.#failures = failures;
   }
 
   async run(signal: AbortSignal): Promise<GivenMachine> {
@@ -167,14 +198,26 @@ class Search {
   }
 
   async #collect(signal: AbortSignal): Promise<void> {
-    const { alternatives, clock, places } = this.#request;
+    const { alternatives, nodes, placeConfig, clock, places } = this.#request;
     if (clock.monotonic() - this.#collectedAt < offersAgeMs) return;
     this.#places = await places();
-    const { candidates, reasons } = await surveyOffers(alternatives, this.#places, { clock, signal });
+    const { candidates: found, reasons } = await surveyOffers(alternatives, this.#places, { clock, signal, nodes, placeConfig });
+    const { hopeless } = this.#failures;
+    const candidates = found.filter((candidate) => !this.#isHopeless(candidate));
+    // Nowhere else is there anything to be had, and there it is in vain.
+    if (candidates.length === 0 && hopeless.length > 0)
+      throw new SvcError('SVC_BOOT_FAILED', [...hopeless.map(({ reason }) => reason), ...reasons].join(' '), { hint: bootRemedy });
     this.#candidates = candidates;
     this.#nothing = candidates.length === 0 ? reasons : [];
     // What is not there now may be soon: a place may have failed to answer, or its credentials be renewed.
     this.#collectedAt = candidates.length === 0 ? Number.NEGATIVE_INFINITY : clock.monotonic();
+  }
+
+  #isHopeless({ offer, alternative }: MachineCandidate): boolean {
+    const image = imageOf(this.#request, alternative);
+    return this.#failures.hopeless.some(
+      (one) => one.offer.provider === offer.provider && one.offer.region === offer.region && (one.image ?? image) === image,
+    );
   }
 
   #facts(): PlacementFacts {
@@ -195,10 +238,10 @@ class Search {
       await this.#request.step({ type: 'asking', offer, why, of: this.#candidates.length });
       if (this.#isOver) return;
       const spec = this.#request.spec(candidate);
-      const kindKey = askKey(key, offer, this.#rounds.get(kindOf(offer)));
+      const kindKey = askKey(key, offer, this.#failures.rounds.get(kindOf(offer)));
       const tagged = { ...spec, tags: { ...spec.tags, 'svc-key': kindKey } };
       const answer = await askPlace({ provider, offer, spec: tagged, key: kindKey }, clock, background);
-      await this.#take(answer, { provider, offer, askedAt }, kindKey);
+      await this.#take(answer, { provider, offer, alternative: candidate.alternative, askedAt }, kindKey);
     } catch (error) {
       this.#outcomes.push({ error });
     } finally {
@@ -225,7 +268,9 @@ class Search {
     history.refused(offer, refused, clock.now());
     if (unclear) history.keepBusy(giveBack(provider, { key }, clock, background));
     const until = refusalOf(offer, history.memory.refusals, clock.now())?.until ?? clock.now();
-    if (!this.#isOver) await this.#request.step({ type: 'refused', offer, refused, until });
+    if (this.#isOver) return undefined;
+    await this.#request.step({ type: 'refused', offer, refused, until });
+    this.#told = reasonOf(offer, refused.reason);
     return undefined;
   }
 
@@ -260,12 +305,20 @@ class Search {
       this.#announced = until;
       const refused = offers.flatMap((offer) => {
         const refusal = refusalOf(offer, refusals, now);
-        return refusal === undefined ? [] : [`${placeName(refusal.offer)}: ${refusal.reason}`];
+        return refusal === undefined ? [] : [reasonOf(refusal.offer, refusal.reason)];
       });
-      await this.#request.step({ type: 'waiting', until, reasons: [...new Set([...this.#nothing, ...refused])] });
+      const reasons = [...new Set([...this.#nothing, ...refused])];
+      // The refusal itself has said why, and until when.
+      const isTold = reasons.length === 1 && reasons[0] === this.#told;
+      this.#told = undefined;
+      if (!isTold) await this.#request.step({ type: 'waiting', until, reasons });
     }
     await this.#pause(until - now, signal);
   }
+}
+
+function reasonOf(offer: Parameters<typeof placeName>[0], reason: string): string {
+  return `${placeName(offer)}: ${reason}`;
 }
 
 /** Candidates that only have to be left alone for a moment because they were asked too often, with the monotonic time when that is over. */

@@ -32,6 +32,7 @@ const transientPauseMs = 500;
 const kindOfCode: Partial<Record<ErrorCode, RefusalKind>> = {
   SVC_QUOTA: 'quota',
   SVC_PRICE: 'price',
+  SVC_REFUSED_THERE: 'setup',
   SVC_UNSUPPORTED_THERE: 'unsupported',
 };
 
@@ -57,11 +58,11 @@ export async function askPlace({ provider, offer, spec, key }: Ask, clock: Clock
   }
 }
 
-/** What an error says for good; undefined when it may pass by itself. */
-function refusalFrom(error: unknown): Answer | undefined {
+/** What an error of a place says for good; undefined when it may pass by itself. */
+export function refusalFrom(error: unknown): Extract<Answer, { readonly type: 'refused' | 'failed' }> | undefined {
   const reason = messageOf(error);
-  const refuse = (kind: Refused['kind'], scope: Refused['scope']): Answer => ({
-    type: 'refused',
+  const refuse = (kind: Refused['kind'], scope: Refused['scope']) => ({
+    type: 'refused' as const,
     refused: { kind, scope, reason },
     unclear: false,
   });

@@ -1,10 +1,12 @@
 import { posix } from 'node:path';
 import type { Task } from '../domain/task.ts';
+import type { MachineNode } from '../providers/provider.ts';
 import type { Remote } from '../remote/remote.ts';
 import type { MountedFiles } from './file-mounts.ts';
 import type { FileDelivery, LocalSource } from './files/delivery.ts';
 import { placeFiles } from './place-files.ts';
 import { jobStatus, startJob } from './job.ts';
+import { nodeLabel } from './node-jobs.ts';
 import type { ProvisionLog } from './provision-log.ts';
 
 /** What is to be put on a machine and started there. */
@@ -16,8 +18,8 @@ export interface Bootstrap {
   readonly delivery: FileDelivery;
   readonly jobName: string;
   readonly withSetup: boolean;
-  /** Everything the commands see besides what the machine itself adds; holds secrets. */
-  readonly env: Readonly<Record<string, string>>;
+  /** Everything the commands see on a node besides what the machine itself adds; holds secrets. `nodes` is all of them, by rank. */
+  readonly env: (node: MachineNode, nodes: readonly MachineNode[]) => Readonly<Record<string, string>>;
   readonly log: ProvisionLog;
   /** Whether `run` enters the machine's isolation, so that it has all ports to itself; else it shares the machine's network. */
   readonly isolated: boolean;
@@ -31,10 +33,25 @@ function remoteWorkdir(remote: Remote): string {
 }
 
 /**
- * Puts the files on a machine and starts the task's commands there, detached. Safe to repeat: a job that was started is left alone, and so are
- * its files, in which it may have written; before that the files are made equal again.
+ * Puts the files on the nodes of a machine and starts the task's commands there, detached; with several nodes, `run` begins when whoever watches the
+ * job sees that all are prepared. Safe to repeat: a job that was started is left alone, and so are its files, in which it may have written; before that
+ * the files are made equal again.
  */
-export async function bootstrap(remote: Remote, what: Bootstrap, signal: AbortSignal): Promise<void> {
+export async function bootstrap(nodes: readonly MachineNode[], what: Bootstrap, signal: AbortSignal): Promise<void> {
+  const isGroup = nodes.length > 1;
+  const prepare = (node: MachineNode): Promise<void> => {
+    const log: ProvisionLog = isGroup ? (line) => what.log(`(${nodeLabel(node)}) ${line}`) : what.log;
+    return prepareNode(node.remote, { ...what, log, env: what.env(node, nodes), waits: isGroup }, signal);
+  };
+  await Promise.all(nodes.map(prepare));
+}
+
+interface NodeBootstrap extends Omit<Bootstrap, 'env'> {
+  readonly env: Readonly<Record<string, string>>;
+  readonly waits: boolean;
+}
+
+async function prepareNode(remote: Remote, what: NodeBootstrap, signal: AbortSignal): Promise<void> {
   if ((await jobStatus(remote, what.jobName)).phase !== 'absent') return;
   const workdir = remoteWorkdir(remote);
   await placeFiles(remote, workdir, what, signal);
@@ -46,5 +63,6 @@ export async function bootstrap(remote: Remote, what: Bootstrap, signal: AbortSi
     env: what.env,
     workdir,
     isolated: what.isolated,
+    waits: what.waits,
   });
 }

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { aTask } from '../../test/support/builders.ts';
 import { taskEnvironment } from './environment.ts';
 
-const identity = { owner: 'chat', replicaId: 3, taskId: 'svc-x_chat_3', port: 8080, gpus: 2 };
+const identity = { owner: 'chat', replicaId: 3, taskId: 'svc-x_chat_3', port: 8080, gpus: 2, node: { rank: 0, ips: ['127.0.0.1'] } };
 
 test('every variable of ours is there, with the twin that SkyPilot defines', () => {
   expect(taskEnvironment(aTask(), identity)).toEqual({
@@ -26,12 +26,21 @@ test('every variable of ours is there, with the twin that SkyPilot defines', () 
   });
 });
 
+test('each of several nodes knows its rank and how to reach all of them', () => {
+  const env = taskEnvironment(aTask({ numNodes: 2 }), { ...identity, node: { rank: 1, ips: ['10.0.0.1', '10.0.0.2'] } });
+  for (const name of ['SVC', 'SKYPILOT', 'SKYPILOT_SETUP']) {
+    expect(env[`${name}_NODE_RANK`]).toBe('1');
+    expect(env[`${name}_NODE_IPS`]).toBe('10.0.0.1\n10.0.0.2');
+  }
+  expect([env['SVC_NUM_NODES'], env['SKYPILOT_NUM_NODES']]).toEqual(['2', '2']);
+});
+
 test('secrets win over envs of the same name, and neither can pretend to be ours', () => {
   const env = taskEnvironment(aTask({ envs: { A: 'env', B: 'b', SVC_REPLICA_ID: '99' }, secrets: { A: 'secret' } }), identity);
   expect([env['A'], env['B'], env['SVC_REPLICA_ID']]).toEqual(['secret', 'b', '3']);
 });
 
 test('a single launch has no replica and no port', () => {
-  const env = taskEnvironment(aTask(), { owner: 'box', replicaId: undefined, taskId: 't', port: undefined, gpus: 0 });
+  const env = taskEnvironment(aTask(), { owner: 'box', replicaId: undefined, taskId: 't', port: undefined, gpus: 0, node: identity.node });
   expect(Object.keys(env).filter((name) => /REPLICA/.test(name))).toEqual([]);
 });

@@ -7,8 +7,10 @@ export interface ReplicaIdentity {
   readonly replicaId: number | undefined;
   readonly taskId: string;
   readonly port: number | undefined;
-  /** Accelerators of the machine it is on. */
+  /** Accelerators of the machine it is on; of each of its nodes, where it has several. */
   readonly gpus: number;
+  /** Which of its nodes it is on, and how these reach each other, by rank; a single one reaches itself on its own loopback. */
+  readonly node: { readonly rank: number; readonly ips: readonly string[] };
 }
 
 /**
@@ -17,25 +19,26 @@ export interface ReplicaIdentity {
  */
 export function taskEnvironment(task: Task, identity: ReplicaIdentity): Readonly<Record<string, string>> {
   const gpus = String(identity.gpus);
-  // One node per replica: itself, reachable on its own loopback.
-  const nodeIps = '127.0.0.1';
-  const numNodes = String(task.numNodes);
+  const { rank, ips } = identity.node;
+  const nodeRank = String(rank);
+  const nodeIps = ips.join('\n');
+  const numNodes = String(ips.length);
   return {
     ...task.envs,
     ...task.secrets,
     SVC_NUM_GPUS_PER_NODE: gpus,
-    SVC_NODE_RANK: '0',
+    SVC_NODE_RANK: nodeRank,
     SVC_NODE_IPS: nodeIps,
     SVC_NUM_NODES: numNodes,
     SVC_TASK_ID: identity.taskId,
     SVC_SERVICE_NAME: identity.owner,
     SKYPILOT_NUM_GPUS_PER_NODE: gpus,
-    SKYPILOT_NODE_RANK: '0',
+    SKYPILOT_NODE_RANK: nodeRank,
     SKYPILOT_NODE_IPS: nodeIps,
     SKYPILOT_NUM_NODES: numNodes,
     SKYPILOT_TASK_ID: identity.taskId,
     SKYPILOT_SETUP_NUM_GPUS_PER_NODE: gpus,
-    SKYPILOT_SETUP_NODE_RANK: '0',
+    SKYPILOT_SETUP_NODE_RANK: nodeRank,
     SKYPILOT_SETUP_NODE_IPS: nodeIps,
     ...(identity.port === undefined ? {} : { SVC_REPLICA_PORT: String(identity.port) }),
     ...(identity.replicaId === undefined

@@ -15,7 +15,7 @@ import {
   untilEnded,
   untilFile,
 } from './job-observation.ts';
-import { jobLogPath, jobStatus, startJob, stopJob, watchJob, type JobSpec } from './job.ts';
+import { jobLogPath, jobStatus, letRun, startJob, stopJob, watchJob, type JobSpec } from './job.ts';
 
 /** Two machines of one place, made ready for the suite. */
 export interface JobFixture {
@@ -69,6 +69,24 @@ export const jobCases: readonly JobCase[] = [
         places.every((place, index) => place >= 0 && place > (places[index - 1] ?? -1)),
         log,
       );
+    },
+  },
+  {
+    name: 'a job that waits is prepared and runs when it is let, also when somebody else lets it; it can be stopped before that',
+    async run({ remote, other }) {
+      for (const one of [remote, other]) await startJob(one, job, spec(one, { setup: 'echo > prepared', run: 'echo > ran', waits: true }));
+      for (const one of [remote, other]) {
+        await until(async () => (await jobStatus(one, job)).phase === 'waiting', 'the job to wait');
+        await untilFile(one, 'prepared');
+        strictEqual(await one.readFile(`${one.baseDir}/workdir/ran`), undefined);
+      }
+      await stopJob(other, job, { graceMs: 5_000 });
+      strictEqual((await untilEnded(other)).failedPhase, 'run');
+      await letRun(remote, job);
+      strictEqual((await untilEnded(remote)).exitCode, 0);
+      await letRun(remote, job);
+      await untilFile(remote, 'ran');
+      strictEqual(await other.readFile(`${other.baseDir}/workdir/ran`), undefined);
     },
   },
   {
@@ -305,12 +323,14 @@ export const jobCases: readonly JobCase[] = [
     name: 'programs on two machines listen on the same port, and each answers at its own address',
     isAboutProcesses: true,
     async run({ remote, other, node }) {
-      const server = `require('net').createServer((s) => s.end(process.env.WHO)).listen(process.env.SVC_REPLICA_PORT)`;
+      const server = `require('net').createServer((s) => s.on('error', () => {}).end(process.env.WHO)).listen(process.env.SVC_REPLICA_PORT)`;
       const run = `exec "$NODE" -e "${server}"`;
       const env = { NODE: node, SVC_REPLICA_PORT: '8080' };
       await startJob(remote, job, spec(remote, { run, env: { ...env, WHO: 'one' } }));
       await startJob(other, job, spec(other, { run, env: { ...env, WHO: 'two' } }));
       deepStrictEqual([await answerOf(remote), await answerOf(other)], ['one', 'two']);
+      // The next case may be on the same machines, and have the port free.
+      await Promise.all([remote, other].map((one) => stopJob(one, job, { graceMs: 0 })));
     },
   },
   {

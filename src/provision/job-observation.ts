@@ -82,7 +82,8 @@ export async function answerOf(remote: Remote): Promise<string> {
     try {
       const socket = await dialReplica(await remote.address(8080), { timeoutMs: dialTimeoutMs });
       answer = (await buffer(socket)).toString();
-      return true;
+      // Behind a forward a program that does not listen yet looks like one that says nothing.
+      return answer !== '';
     } catch (error) {
       if (error instanceof DialError) return false;
       throw error;

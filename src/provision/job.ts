@@ -19,12 +19,14 @@ export interface JobSpec {
   readonly workdir: string;
   /** Whether `run` enters the machine's isolation, so that it has all ports to itself; else it shares the machine's network. Default: true. */
   readonly isolated?: boolean;
+  /** Whether `run` waits until `letRun` is called, as jobs of several nodes begin it together. Default: false. */
+  readonly waits?: boolean;
 }
 
 /** How a job is doing. Times are ms since the epoch by the machine's clock. */
 export interface JobStatus {
-  /** `lost`: its processes are gone and nobody wrote how it ended. */
-  readonly phase: 'absent' | 'setup' | 'run' | 'ended' | 'lost';
+  /** `waiting`: prepared, until `letRun` is called; `lost`: its processes are gone and nobody wrote how it ended. */
+  readonly phase: 'absent' | 'setup' | 'waiting' | 'run' | 'ended' | 'lost';
   readonly exitCode: number | undefined;
   /** Such as `SIGKILL`, when a signal ended it. */
   readonly signal: string | undefined;
@@ -73,7 +75,7 @@ export async function startJob(remote: Remote, name: string, spec: JobSpec): Pro
   if ((await remote.readFile(`${dir}/status`)) !== undefined) return;
   const files: readonly (readonly [file: string, content: string])[] = [
     ['runner.sh', await readFile(programFile('src/node/runner.sh'), 'utf8')],
-    ['settings', settingsFile(spec.isolated === false ? [] : remote.enter, spec.workdir)],
+    ['settings', settingsFile(spec.isolated === false ? [] : remote.enter, spec.workdir, spec.waits === true)],
     ['env', environmentFile({ ...defaultEnv, ...spec.env, ...remote.environment })],
     ...(spec.setup === undefined ? [] : [['setup.sh', spec.setup] as const]),
     ...(spec.run === undefined ? [] : [['run.sh', spec.run] as const]),
@@ -82,6 +84,11 @@ export async function startJob(remote: Remote, name: string, spec: JobSpec): Pro
   const started = await remote.exec(['sh', `${dir}/runner.sh`, 'start', dir], { detached: true, cwd: remote.baseDir });
   if (started.exitCode !== 0) throw new SvcError('SVC_INTERNAL', `The job '${name}' could not be started: ${started.stderr.trim()}`);
   await untilRecorded(remote, name, dir);
+}
+
+/** Lets a prepared job that waits run; success when it runs already. */
+export async function letRun(remote: Remote, name: string): Promise<void> {
+  await remote.writeFile(`${dirOf(remote, name)}/go`, '');
 }
 
 /** Nobody may be told that a job runs before it would be found again after a crash. */
@@ -186,8 +193,8 @@ async function hasProcesses(remote: Remote, record: JobRecord): Promise<boolean>
 }
 
 /** What the runner has to know, as shell. */
-function settingsFile(enter: readonly string[], workdir: string): string {
-  return `svc_workdir=${shellQuote(workdir)}\nsvc_enter() { exec setsid ${shellCommand(enter)} "$@"; }\n`;
+function settingsFile(enter: readonly string[], workdir: string, waits: boolean): string {
+  return `svc_workdir=${shellQuote(workdir)}\nsvc_waits=${waits ? 'yes' : ''}\nsvc_enter() { exec setsid ${shellCommand(enter)} "$@"; }\n`;
 }
 
 /** The environment as shell that exports it. */

@@ -23,6 +23,33 @@ test('waits for a booting machine, and tells when it goes away instead', async (
   await expect(waitUntilRunning(lost, idOf('m1'), clock, signal)).rejects.toThrow(
     'Machine m1 of stub went away while booting (preempted).',
   );
+  const evicted = aPlace([{ state: 'gone', reason: 'preempted', message: 'Evicted: low on memory.' }]);
+  await expect(waitUntilRunning(evicted, idOf('m1'), clock, signal)).rejects.toMatchObject({
+    code: 'SVC_MACHINE_LOST',
+    message: 'Machine m1 of stub went away while booting: Evicted: low on memory.',
+  });
+  const unpulled = aPlace([{ state: 'gone', reason: 'unknown', message: 'ErrImagePull: no route to the registry.', isHopeless: false }]);
+  await expect(waitUntilRunning(unpulled, idOf('m1'), clock, signal)).rejects.toMatchObject({
+    code: 'SVC_BOOT_FAILED',
+    message: 'Machine m1 of stub did not start: ErrImagePull: no route to the registry.',
+  });
+});
+
+test('what keeps a machine from running is told shortly and, beside that, at its full length, each once', async () => {
+  const clock = new FakeClock();
+  const why = { message: 'The image a:1 cannot be pulled: not found.', detail: 'ErrImagePull: rpc error: a:1: not found.' } as const;
+  const booting: MachineStatus = { state: 'booting', ...why };
+  const place = aPlace([booting, booting, { state: 'gone', reason: 'unknown', ...why, detail: 'ImagePullBackOff.', isHopeless: true }]);
+  const told: string[] = [];
+  const tell = (text: string): Promise<void> => {
+    told.push(text);
+    return Promise.resolve();
+  };
+  const waiting = waitUntilRunning(place, idOf('m1'), clock, new AbortController().signal, { onMessage: tell, onDetail: tell });
+  const failed = waiting.catch((error: unknown) => String(error));
+  await clock.advance(1_000);
+  expect(await failed).toContain('did not start: The image a:1 cannot be pulled: not found.');
+  expect(told).toEqual([why.detail, why.message, 'ImagePullBackOff.']);
 });
 
 test('a machine is gone when the place says so, and one that stays is an error', async () => {
@@ -38,7 +65,8 @@ test('a machine is gone when the place says so, and one that stays is an error',
 test('a machine that does not come up in time, or cannot be asked about for a minute, counts as lost', async () => {
   const clock = new FakeClock();
   const { signal } = new AbortController();
-  const ended = (place: Provider) => waitUntilRunning(place, idOf('m1'), clock, signal, 600_000).catch((error: unknown) => String(error));
+  const ended = (place: Provider) =>
+    waitUntilRunning(place, idOf('m1'), clock, signal, { limitMs: 600_000 }).catch((error: unknown) => String(error));
   const slow = ended(aStubPlace({ inspect: (ids) => Promise.resolve(new Map(ids.map((id) => [id, { state: 'booting' } as const]))) }));
   const silent = ended(aStubPlace({ inspect: () => new Promise(() => undefined) }));
   const failing = ended(aStubPlace({ inspect: () => Promise.reject(new SvcError('SVC_PLACE_FAILED', 'no route')) }));

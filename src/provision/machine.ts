@@ -2,6 +2,7 @@ import type { MachineId, MachineStatus, Provider } from '../providers/provider.t
 import type { Clock } from '../shared/clock.ts';
 import { withDeadline } from '../shared/deadline.ts';
 import { messageOf, SvcError } from '../shared/errors.ts';
+import { wakeable } from '../shared/wakeable.ts';
 
 const noAnswer = (): Error => new SvcError('SVC_PLACE_FAILED', 'no answer');
 
@@ -11,36 +12,78 @@ const bootPollMs = 500;
 /** A place that cannot be asked about a booting machine for so long, ms, is as good as gone. */
 const silenceLimitMs = 60_000;
 
-/** Settles when the machine runs; throws SVC_MACHINE_LOST when it goes away instead, or does not run within `limitMs`. */
+/** How to wait for a machine. */
+export interface BootOptions {
+  /** What it is called in errors: `Machine ID of PLACE` when absent. */
+  readonly name?: string;
+  readonly limitMs?: number;
+  /** Told what keeps the machine from running, in its place's own words, once for each change. */
+  readonly onMessage?: (message: string) => Promise<void>;
+  /** Told all that the place says of it, where a message is the short of that; once for each change. */
+  readonly onDetail?: (detail: string) => Promise<void>;
+}
+
+/**
+ * Settles when the machine runs; throws SVC_MACHINE_LOST when it goes away instead, or does not run within `limitMs`, and SVC_BOOT_FAILED when its
+ * place says why it did not, or that no machine like it would ever run.
+ */
 export async function waitUntilRunning(
   provider: Provider,
   machineId: MachineId,
   clock: Clock,
   signal: AbortSignal,
-  limitMs = Number.POSITIVE_INFINITY,
+  { name = `Machine ${machineId} of ${provider.name}`, limitMs = Number.POSITIVE_INFINITY, onMessage, onDetail }: BootOptions = {},
 ): Promise<void> {
-  const lost = (what: string): SvcError => new SvcError('SVC_MACHINE_LOST', `Machine ${machineId} of ${provider.name} ${what}.`);
+  const lost = (what: string, code: 'SVC_MACHINE_LOST' | 'SVC_BOOT_FAILED' = 'SVC_MACHINE_LOST'): SvcError =>
+    new SvcError(code, `${name} ${what}.`);
+  const told = wakeable(clock, signal);
+  const over = new AbortController();
+  provider.watch?.(told.wake, AbortSignal.any([signal, over.signal]));
   const startedAt = clock.monotonic();
   let heardAt = startedAt;
-  for (;;) {
-    const left = limitMs - (clock.monotonic() - startedAt);
-    if (left <= 0) throw lost(`did not come up within ${Math.round(limitMs / 60_000)} minutes`);
-    let status: MachineStatus | undefined;
-    try {
-      const ask = (inner: AbortSignal) => provider.inspect([machineId], { signal: inner });
-      const statuses = await withDeadline(clock, Math.min(left, silenceLimitMs), ask, noAnswer, signal);
-      status = statuses.get(machineId) ?? { state: 'gone', reason: 'unknown' };
-      heardAt = clock.monotonic();
-    } catch (error) {
+  let message: string | undefined;
+  let detail: string | undefined;
+  try {
+    for (;;) {
+      const left = limitMs - (clock.monotonic() - startedAt);
+      const last = message === undefined ? '' : ` (${withoutStop(message)})`;
+      if (left <= 0) throw lost(`did not come up within ${Math.round(limitMs / 60_000)} minutes${last}`);
+      let status: MachineStatus | undefined;
+      try {
+        const ask = (inner: AbortSignal) => provider.inspect([machineId], { signal: inner });
+        const statuses = await withDeadline(clock, Math.min(left, silenceLimitMs), ask, noAnswer, signal);
+        status = statuses.get(machineId) ?? { state: 'gone', reason: 'unknown' };
+        heardAt = clock.monotonic();
+      } catch (error) {
+        signal.throwIfAborted();
+        if (clock.monotonic() - heardAt >= silenceLimitMs) throw lost(`cannot be asked about (${messageOf(error)})`);
+      }
+      if (status?.state === 'running') return;
+      if (status !== undefined && 'detail' in status && status.detail !== detail) {
+        ({ detail } = status);
+        if (detail !== undefined) await onDetail?.(detail);
+      }
+      if (status?.state === 'gone') {
+        const { reason, message: why, isHopeless } = status;
+        // A place that says why did not take it back or lose it on the way: another one there would most likely fare the same.
+        if (isHopeless === true || (why !== undefined && reason === 'unknown'))
+          throw lost(`did not start: ${withoutStop(why ?? 'its place does not say why')}`, 'SVC_BOOT_FAILED');
+        throw lost(`went away while booting${why === undefined ? ` (${reason})` : `: ${withoutStop(why)}`}`);
+      }
+      if (status?.state === 'booting' && status.message !== undefined && status.message !== message) {
+        message = status.message;
+        await onMessage?.(message);
+      }
+      await told.pause(bootPollMs);
       signal.throwIfAborted();
-      if (clock.monotonic() - heardAt >= silenceLimitMs) throw lost(`cannot be asked about (${messageOf(error)})`);
     }
-    if (status?.state === 'running') return;
-    if (status?.state === 'gone') throw lost(`went away while booting (${status.reason})`);
-    await clock.sleep(bootPollMs, signal);
-    signal.throwIfAborted();
+  } finally {
+    over.abort();
   }
 }
+
+/** Sentences of others are put into our own, which have a full stop already. */
+const withoutStop = (sentence: string): string => sentence.trim().replace(/\.$/, '');
 
 const gonePollMs = 100;
 

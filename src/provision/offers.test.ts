@@ -90,6 +90,22 @@ test('a place that is not enabled says why, when it is named and when it is the 
   await expect(collect(wanting({ cloud: 'awz' }), places)).rejects.toThrow("(it has aws, stub). Did you mean 'aws'?");
 });
 
+test('where only the name of a place or of its part is wrong, the error is about that', async () => {
+  const whyNone = "There is no Kubernetes context 'nope' (there are: a).";
+  const places = statesOf(
+    aPlace('kubernetes', () => ({ offers: [], whyNone, isMisnamed: true })),
+    nothing('aws', 'It is full.'),
+  );
+  await expect(collect(wanting({ cloud: 'kubernetes', region: 'nope' }), places)).rejects.toMatchObject({
+    code: 'SVC_NO_PLACE',
+    message: `The task names a place that there is not.\n  kubernetes: ${whyNone}`,
+    hint: expect.stringContaining('Correct infra'),
+  });
+  await expect(collect(wanting({ cloud: 'k8' }), places)).rejects.toThrow("(it has k8s, aws). Did you mean 'k8s'?");
+  const choices = [someResources({ cloud: 'kubernetes', region: 'nope' }), someResources({ cloud: 'aws' })];
+  await expect(collect({ order: 'any', choices }, places)).rejects.toThrow('No enabled place has what the task asks for.');
+});
+
 test('where nothing is found, places that could be enabled are named besides', async () => {
   const places = [aDisabledPlace('aws', 'no credentials were found.'), ...statesOf(gives())];
   await expect(collect(wanting(), places)).rejects.toThrow(/\n  stub: .*\n  aws: not enabled: no credentials were found\.$/);
@@ -121,7 +137,21 @@ test('GPUs that nobody has are an error of their own', async () => {
   await expect(collect(wanted, statesOf(nothing('local', 'It has no GPU.')))).rejects.toMatchObject({ code: 'SVC_NO_GPU' });
 });
 
+test('places whose machines have one node each offer none of several, and say so', async () => {
+  const many = aStubPlace({
+    name: 'many',
+    capabilities: { ...aStubPlace().capabilities, multiNode: true },
+    offers: () => Promise.resolve({ offers: [anOffer({ provider: 'many' })], whyNone: undefined }),
+  });
+  const survey = await surveyOffers(wanting(), statesOf(gives(anOffer()), many), { clock, nodes: 2 });
+  expect(survey.candidates.map(({ offer }) => offer.provider)).toEqual(['many']);
+  expect(survey.reasons).toEqual(['stub: its machines have one node each (num_nodes: 2).']);
+  const only = collectOffers(wanting(), statesOf(gives(anOffer())), { clock, nodes: 2 });
+  await expect(only).rejects.toMatchObject({ code: 'SVC_NO_PLACE', message: expect.stringContaining('num_nodes: 2') });
+});
+
 test('an offer in a few words', () => {
+  expect(describeOffer(anOffer(), 2)).toBe('2x(cpus=4, mem=16)');
   expect(describeOffer(anOffer())).toBe('1x(cpus=4, mem=16)');
   expect(describeOffer(anOffer({ accelerator: { name: 'L4', count: 2 }, spot: true }))).toBe('1x(cpus=4, mem=16, L4:2)[spot]');
 });

@@ -1,14 +1,17 @@
 import type { Candidate } from '../domain/placement.ts';
 import { excludedBy } from '../domain/offer-match.ts';
+import { writtenPlace } from '../domain/place-name.ts';
 import { missingAbility } from '../domain/placement/abilities.ts';
-import type { ResourceAlternatives, Resources } from '../domain/task.ts';
+import type { PlaceConfig, ResourceAlternatives, Resources } from '../domain/task.ts';
 import { fallbackPlace } from '../providers/registry.ts';
 import type { Offer, OfferList, Provider } from '../providers/provider.ts';
 import type { Clock } from '../shared/clock.ts';
 import { withDeadline } from '../shared/deadline.ts';
 import { didYouMean } from '../shared/did-you-mean.ts';
 import { messageOf, SvcError } from '../shared/errors.ts';
+import { shortGb } from '../shared/units.ts';
 import type { PlaceState } from './places.ts';
+import { describeUnknown, unknownAccelerators, type AcceleratorSources } from './unknown-accelerators.ts';
 
 /** A machine that could be had, and for which alternative of the task's resources. */
 export type MachineCandidate = Candidate<Offer>;
@@ -27,6 +30,8 @@ export interface OfferSurvey {
   readonly reasons: readonly string[];
   /** What places say about their figures. Sentences, each once. */
   readonly notices: readonly string[];
+  /** Nothing was found, and all that is wrong are the names of places or of their parts, such as a context. */
+  readonly isMisnamed: boolean;
 }
 
 /** What asking for offers needs. */
@@ -35,6 +40,10 @@ export interface OfferQuery {
   readonly signal?: AbortSignal | undefined;
   /** Also collect what the places have and the task rules out. */
   readonly explain?: boolean;
+  /** Of how many nodes a machine is to be; one when absent. */
+  readonly nodes?: number | undefined;
+  /** What the task says for places. */
+  readonly placeConfig?: PlaceConfig | undefined;
 }
 
 /** A list of offers comes from tables or a few calls; a place that takes longer, ms, is left out of this search. */
@@ -57,6 +66,7 @@ export async function surveyOffers(
     rejected: perAlternative.flatMap(({ rejected }) => rejected),
     reasons: [...new Set([...perAlternative.flatMap(({ reasons }) => reasons), ...unasked])],
     notices: [...new Set(perAlternative.flatMap(({ notices }) => notices))],
+    isMisnamed: perAlternative.every(({ isMisnamed }) => isMisnamed),
   };
 }
 
@@ -68,16 +78,32 @@ export async function collectOffers(
   places: readonly PlaceState[],
   query: OfferQuery,
 ): Promise<readonly MachineCandidate[]> {
-  const { candidates, reasons } = await surveyOffers(alternatives, places, query);
-  if (candidates.length === 0) throw nothingOffered(alternatives, reasons);
+  const { candidates, reasons, isMisnamed } = await surveyOffers(alternatives, places, query);
+  if (candidates.length === 0) throw isMisnamed ? misnamed(reasons) : nothingOffered(alternatives, reasons, { places, tables: [] });
   return candidates;
 }
 
-/** The error that says that no place has what a task asks for. */
-export function nothingOffered({ choices }: ResourceAlternatives, reasons: readonly string[]): SvcError {
+/** The error that says that no place has what a task asks for, and whether anybody knows the accelerators that it names. */
+export function nothingOffered({ choices }: ResourceAlternatives, reasons: readonly string[], sources: AcceleratorSources): SvcError {
   const wantsGpu = choices.every((one) => one.accelerator !== undefined || one.acceleratorMemory !== undefined);
-  const lines = reasons.map((reason) => `  ${reason}`).join('\n');
+  const unknown = unknownAccelerators(choices, sources);
+  const isAll = unknown.length > 0 && choices.every(({ accelerator }) => unknown.some(({ name }) => name === accelerator?.name));
+  const sentences = unknown.map(describeUnknown);
+  const lines = [...(isAll ? [] : sentences), ...reasons].map((reason) => `  ${reason}`).join('\n');
+  if (isAll) {
+    return new SvcError('SVC_NO_GPU', `${sentences.join('\n')}\n${lines}`, {
+      hint: 'Correct the name, or see those there are with: svc offers',
+    });
+  }
   return new SvcError(wantsGpu ? 'SVC_NO_GPU' : 'SVC_NO_PLACE', `No enabled place has what the task asks for.\n${lines}`);
+}
+
+/** The error that says that the place which a task names, or the part of it, is none; what is asked for there has nothing to do with it. */
+export function misnamed(reasons: readonly string[]): SvcError {
+  const lines = reasons.map((reason) => `  ${reason}`).join('\n');
+  return new SvcError('SVC_NO_PLACE', `The task names a place that there is not.\n${lines}`, {
+    hint: 'Correct infra in the file; the places and their parts are shown by: svc check',
+  });
 }
 
 /**
@@ -104,17 +130,17 @@ async function surveyAlternative(
     rejected: surveys.flatMap(({ rejected }) => rejected),
     reasons: used.length === 0 ? noPlaceReasons(resources, places) : surveys.flatMap(({ reasons }) => reasons),
     notices: surveys.flatMap(({ notices }) => notices),
+    isMisnamed: used.length === 0 ? resources.cloud !== undefined : surveys.every((survey) => survey.isMisnamed),
   };
 }
 
 function noPlaceReasons({ cloud }: Resources, places: readonly PlaceState[]): readonly string[] {
-  const known = places.map(({ name }) => name).join(', ');
   if (cloud === undefined) return disabledReasons(places);
-  const meant = didYouMean(
-    cloud,
-    places.map(({ name }) => name),
-  );
-  return [`${cloud}: this version has no such place (it has ${known || 'none'}).${meant === undefined ? '' : ` Did you mean '${meant}'?`}`];
+  const names = places.map(({ name }) => name);
+  const written = names.map(writtenPlace);
+  const meant = didYouMean(cloud, [...written, ...names]);
+  const suggestion = meant === undefined ? '' : ` Did you mean '${writtenPlace(meant)}'?`;
+  return [`${cloud}: this version has no such place (it has ${written.join(', ') || 'none'}).${suggestion}`];
 }
 
 function disabledReasons(places: readonly PlaceState[]): readonly string[] {
@@ -137,9 +163,10 @@ async function surveyPlace(
     rejected: [],
     reasons: [`${name}: ${reason}`],
     notices: [],
+    isMisnamed: false,
   });
   if (provider === undefined) return nothing(notEnabled(check.summary));
-  const missing = missingAbility(resources, provider.capabilities);
+  const missing = missingAbility(resources, provider.capabilities, query.nodes);
   if (missing !== undefined) return nothing(`${missing}.`);
   let list: OfferList;
   try {
@@ -154,13 +181,17 @@ async function surveyPlace(
   const rejected = [...excluded, ...(list.rejected ?? []).map(({ offer, why }) => ({ offer, alternative, why }))];
   const notices = list.notice === undefined ? [] : [list.notice];
   const reasons = candidates.length > 0 ? [] : [`${name}: ${list.whyNone ?? whyExcluded(excluded)}`];
-  return { candidates, rejected, reasons, notices };
+  return { candidates, rejected, reasons, notices, isMisnamed: list.isMisnamed === true };
 }
 
-async function askForOffers(provider: Provider, resources: Resources, { clock, signal, explain }: OfferQuery): Promise<OfferList> {
+async function askForOffers(
+  provider: Provider,
+  resources: Resources,
+  { clock, signal, explain, placeConfig }: OfferQuery,
+): Promise<OfferList> {
   const tooLong = (): Error => new SvcError('SVC_PLACE_FAILED', `it did not say within ${offersTimeoutMs / 1_000} s what it offers.`);
   const ask = (inner: AbortSignal): Promise<OfferList> =>
-    provider.offers(resources, { signal: inner, ...(explain === true && { explain }) });
+    provider.offers(resources, { signal: inner, placeConfig, ...(explain === true && { explain }) });
   return withDeadline(clock, offersTimeoutMs, ask, tooLong, signal);
 }
 
@@ -170,8 +201,8 @@ function whyExcluded(excluded: readonly RejectedCandidate[]): string {
   return nearest === undefined ? 'nothing there fits.' : `the cheapest, ${nearest.offer.instanceType}, ${nearest.why}.`;
 }
 
-/** What a machine of an offer is, in a few words for tables. */
-export function describeOffer(offer: Offer): string {
+/** What a machine of so many nodes of an offer is, in a few words for tables. */
+export function describeOffer(offer: Offer, nodes = 1): string {
   const accelerator = offer.accelerator === undefined ? '' : `, ${offer.accelerator.name}:${offer.accelerator.count}`;
-  return `1x(cpus=${offer.cpus}, mem=${Math.round(offer.memoryGb)}${accelerator})${offer.spot ? '[spot]' : ''}`;
+  return `${nodes}x(cpus=${offer.cpus}, mem=${shortGb(offer.memoryGb)}${accelerator})${offer.spot ? '[spot]' : ''}`;
 }

@@ -3,6 +3,7 @@ import type { Provider, ProviderCheck } from '../providers/provider.ts';
 import type { Clock } from '../shared/clock.ts';
 import { withDeadline } from '../shared/deadline.ts';
 import { messageOf, SvcError } from '../shared/errors.ts';
+import { fencedPlace } from './fenced-place.ts';
 
 /** A place as it was found to be: usable, or out for the reason in `check.summary`. */
 export interface PlaceState {
@@ -23,7 +24,7 @@ export interface Places {
 }
 
 /** A check may take so long, ms: a place that cannot say so soon whether it can be used is not waited for. */
-const checkTimeoutMs = 5_000;
+const checkTimeoutMs = 10_000;
 
 /** What a check found holds for so long, ms. */
 const checkAgeMs = 60_000;
@@ -41,7 +42,7 @@ export interface PlaceSource {
 export function createPlaces(context: ProviderContext): Places {
   return placesFrom({
     names: providerNames,
-    open: (name) => openProvider(name, context),
+    open: async (name) => fencedPlace(await openProvider(name, context), context.fence),
     clock: context.clock,
     allowed: async () => (await context.config()).allowedClouds,
   });

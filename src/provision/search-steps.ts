@@ -12,6 +12,10 @@ export type SearchStep =
   | { readonly type: 'asking'; readonly offer: Offer; readonly why: AskReason; readonly of: number }
   | { readonly type: 'refused'; readonly offer: Offer; readonly refused: Refused; readonly until: number }
   | { readonly type: 'given'; readonly offer: Offer; readonly machineId: MachineId }
+  /** What keeps a machine that was given from running yet, as its place says it. */
+  | { readonly type: 'booting'; readonly offer: PlaceableOffer; readonly machineId: MachineId; readonly message: string }
+  /** The same at its full length: for the log, and for nothing else. */
+  | { readonly type: 'detail'; readonly offer: PlaceableOffer; readonly machineId: MachineId; readonly detail: string }
   /** A machine that was given never came up, or went away before it had. */
   | { readonly type: 'lost'; readonly offer: PlaceableOffer; readonly machineId: MachineId; readonly reason: string }
   /** Another place was faster; this one's machine was given back. */
@@ -35,11 +39,15 @@ export function describeStep(step: SearchStep): string {
       return `Asking ${placeName(offer)} for ${offer.instanceType} (${hourlyPrice(offer.hourlyUsd)}): ${of === 1 ? 'there is nothing else' : reasonTexts[why]}.`;
     }
     case 'refused':
-      return `${placeName(step.offer)} refused (${step.refused.kind}): ${step.refused.reason} Not asked again before ${isoTime(step.until)}.`;
+      return `${placeName(step.offer)} refused (${step.refused.kind}): ${asSentence(step.refused.reason)} Not asked again before ${isoTime(step.until)}.`;
     case 'given':
       return `${placeName(step.offer)} gave machine ${step.machineId}.`;
+    case 'booting':
+      return `${placeName(step.offer)}: ${step.message}`;
+    case 'detail':
+      return `${placeName(step.offer)} says of machine ${step.machineId}: ${step.detail}`;
     case 'lost':
-      return `Machine ${step.machineId} at ${placeName(step.offer)} is given up: ${step.reason}`;
+      return `Machine ${step.machineId} is given up. ${step.reason}`;
     case 'surplus':
       return `${placeName(step.offer)} gave machine ${step.machineId} after another place had given one; it was given back.`;
     case 'waiting': {
@@ -48,4 +56,9 @@ export function describeStep(step: SearchStep): string {
       return `No place gives a machine now; asking again at ${isoTime(until)}. ${reasons.slice(0, shownReasons).join(' ')}${more}`;
     }
   }
+}
+
+/** What a place says may end without a full stop: what the server of a cluster answers does. */
+function asSentence(text: string): string {
+  return /[.!?]$/.test(text) ? text : `${text}.`;
 }
