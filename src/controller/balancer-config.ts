@@ -17,6 +17,11 @@ const retryAfterSeconds = 5;
 
 const cpusPerThread = 2;
 
+/** Threads of a balancer where the file does not say how many. */
+export function defaultThreads(cpus: number): number {
+  return Math.max(1, Math.floor(cpus / cpusPerThread));
+}
+
 /** What the balancer of a service is started with. `cpus`: of this machine, for the default number of threads. Pure. */
 export function balancerConfig(service: ServiceRecord, spec: ServiceSpec, files: ServicePaths, cpus: number): BalancerConfig {
   const { loadBalancer, tls } = spec;
@@ -24,7 +29,7 @@ export function balancerConfig(service: ServiceRecord, spec: ServiceSpec, files:
     service: service.name,
     host: service.host,
     port: service.port,
-    threads: loadBalancer.threads ?? Math.max(1, Math.floor(cpus / cpusPerThread)),
+    threads: loadBalancer.threads ?? defaultThreads(cpus),
     policy: spec.loadBalancingPolicy,
     controlSocket: files.balancerSocket,
     lastReplicasFile: files.lastReplicas,

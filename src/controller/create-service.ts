@@ -1,4 +1,5 @@
 import { rm } from 'node:fs/promises';
+import { join } from 'node:path';
 import { generateName, nameProblem } from '../domain/names.ts';
 import type { Task } from '../domain/task.ts';
 import { collectOffers } from '../provision/offers.ts';
@@ -10,11 +11,12 @@ import { randomHex } from '../shared/random-hex.ts';
 import { checkTaskFiles } from '../spec/check-task-files.ts';
 import { checkTlsFiles } from '../spec/check-tls-files.ts';
 import { parseTask } from '../spec/parse-task.ts';
-import { refuseUnsupported } from '../spec/unsupported.ts';
+import { hostedAbilities, refuseUnsupported } from '../spec/unsupported.ts';
 import type { ServiceRecord } from '../store/records.ts';
 import type { DaemonContext } from './daemon-context.ts';
-import { checkMetricsPort, chooseEndpointPort } from './endpoint-port.ts';
+import { checkMetricsPort, chooseEndpointPort, chooseHostedPort } from './endpoint-port.ts';
 import { takeSnapshot } from '../provision/files/snapshot.ts';
+import { serviceFiles } from './service-files.ts';
 import { keepTlsFiles, withUploaded } from './uploads.ts';
 
 /** What `up` was asked for. */
@@ -39,21 +41,14 @@ const attempts = 8;
  * a crash leaves a recorded service with all its files, or a folder without a record, which the daemon removes.
  */
 export async function createService(context: DaemonContext, request: ServiceRequest): Promise<ServiceRecord> {
-  const task = withUploaded(parseTask({ ...request, workdir: request.workdir }), request.upload, context.paths);
-  const { service: spec } = task;
-  if (spec === undefined) {
-    throw new SvcError('SVC_INVALID_TASK', `${request.file} has no 'service' section.`, {
-      hint: "Add a 'service:' section with a readiness_probe, or run it once with: svc launch",
-    });
-  }
-  const problem = request.name === undefined ? undefined : nameProblem(request.name);
-  if (problem !== undefined) throw new SvcError('SVC_BAD_NAME', problem);
+  const task = await readServiceTask(request, context);
   if (request.name !== undefined) await refuseTaken(context, request.name);
-  refuseUnsupported(task, request);
-  await checkTaskFiles(task, request);
-  await checkTlsFiles(task, request, context.clock.now());
   const places = await context.states();
-  const candidates = await collectOffers(task.resources, places, { clock: context.clock });
+  const candidates = await collectOffers(task.resources, places, {
+    clock: context.clock,
+    nodes: task.numNodes,
+    placeConfig: task.placeConfig,
+  });
   const used = places.filter(({ name }) => candidates.some(({ offer }) => offer.provider === name));
   refuseSharedPorts(task, used);
   refuseMountsAnywhere(
@@ -63,16 +58,41 @@ export async function createService(context: DaemonContext, request: ServiceRequ
 
   const key = randomHex(8);
   const files = servicePaths(context.paths, key);
+  const shared = serviceFiles(context.store);
   context.creating.add(key);
   try {
     const { note } = await takeSnapshot(task, files.versionDir(1), context.paths.home);
-    return await addRecords(context, request, await keepTlsFiles(task, request.upload, files.dir), key, note);
+    // A controller on another machine does not have what the user has on this one.
+    const kept = await keepTlsFiles(task, request.upload !== undefined || context.store.isShared, files.dir);
+    for (const name of ['v1', 'tls']) await shared.save(key, name, join(files.dir, name));
+    return await addRecords(context, request, kept, key, note);
   } catch (error) {
+    // What stays, as the database is away, goes when the next controller leads.
+    await shared.remove(key).catch(() => undefined);
     await rm(files.dir, { recursive: true, force: true });
     throw error;
   } finally {
     context.creating.delete(key);
   }
+}
+
+/** The task of a service, when it is one that this controller can act on. */
+export async function readServiceTask(
+  request: ServiceRequest,
+  { paths, clock, host }: Pick<DaemonContext, 'paths' | 'clock' | 'host'>,
+): Promise<Task> {
+  const task = withUploaded(parseTask({ ...request, workdir: request.workdir }), request.upload, paths);
+  if (task.service === undefined) {
+    throw new SvcError('SVC_INVALID_TASK', `${request.file} has no 'service' section.`, {
+      hint: "Add a 'service:' section with a readiness_probe, or run it once with: svc launch",
+    });
+  }
+  const problem = request.name === undefined ? undefined : nameProblem(request.name);
+  if (problem !== undefined) throw new SvcError('SVC_BAD_NAME', problem);
+  refuseUnsupported(task, request, host?.balancers === undefined ? undefined : hostedAbilities);
+  await checkTaskFiles(task, request);
+  await checkTlsFiles(task, request, clock.now());
+  return task;
 }
 
 async function addRecords(
@@ -94,7 +114,8 @@ async function addRecords(
       await checkMetricsPort(metricsPort, taken);
       taken.add(metricsPort);
     }
-    const port = await chooseEndpointPort(host, wished, taken);
+    const isHosted = context.host?.balancers !== undefined;
+    const port = isHosted ? chooseHostedPort(wished, taken) : await chooseEndpointPort(host, wished, taken);
     const name = request.name ?? generateName(context.random);
     const at = clock.now();
     const service: ServiceRecord = {

@@ -21,6 +21,8 @@ export interface DaemonContext {
   readonly serviceLimit: number;
   /** Undefined on the machine one sits at. */
   readonly host: ControllerHost | undefined;
+  /** With which it leads; undefined where controllers have no rivals. */
+  readonly term: number | undefined;
   /** Keys of services that are being put up: their folders are there before their records. */
   readonly creating: Set<string>;
   config(): Promise<Config>;

@@ -63,6 +63,7 @@ export class DaemonWatch implements Loop {
     const services = await store.services.list();
     for (const service of services) await this.#lookAfter(service);
     await this.#processes.removeGone();
+    await this.#processes.tellHosts();
     if (this.#passes % passesPerCleanUp === 0) await removeOldUploads(this.#context.paths, clock.now());
     this.#passes += 1;
     const isNeeded = services.length > 0 || this.#busy > 0 || this.#clusters.size > 0 || (await store.clusters.list()).length > 0;
@@ -82,7 +83,7 @@ export class DaemonWatch implements Loop {
     const { store, clock, log } = this.#context;
     try {
       // By force, and its reconciler cannot do it.
-      if (service.desired === 'down' && service.purge && service.processesFailed) {
+      if (service.desired === 'down' && service.purge && this.#processes.cannotReconcile(service.key)) {
         const message = 'Its records were removed by force; machines of its replicas may still exist.';
         const event = subjectEvent(service, { at: clock.now(), from: service.state, cause: 'down', message });
         await store.services.remove(service.name, service.key, event);

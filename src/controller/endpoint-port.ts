@@ -1,4 +1,5 @@
 import { createServer } from 'node:net';
+import { balancerHostEndpoints } from '../domain/balancer-host.ts';
 import { hasErrno, SvcError } from '../shared/errors.ts';
 
 /** Endpoints get the first free port from here on, as users of this kind of tool know it. */
@@ -21,6 +22,23 @@ export async function checkMetricsPort(port: number, taken: ReadonlySet<number>)
   throw new SvcError('SVC_PORT_BUSY', message, {
     hint: 'Give load_balancer.metrics_port another number, or leave it out: svc serve metrics NAME needs none.',
   });
+}
+
+/**
+ * The same where balancer hosts serve the endpoints: on machines that are not this one, behind a Service that has these ports and no others. That a port is
+ * free there is found when they listen.
+ */
+export function chooseHostedPort(wished: number | undefined, taken: ReadonlySet<number>): number {
+  const { first, last } = balancerHostEndpoints;
+  if (wished !== undefined) {
+    if (taken.has(wished)) throw new SvcError('SVC_PORT_BUSY', `Port ${wished} is the endpoint of another service.`);
+    if (wished >= first && wished <= last) return wished;
+    throw new SvcError('SVC_PORT_BUSY', `Port ${wished} does not lead to the balancers of this controller: ports ${first} to ${last} do.`, {
+      hint: `Choose a port from ${first} to ${last}, or leave it out to get a free one.`,
+    });
+  }
+  for (let port: number = first; port <= last; port += 1) if (!taken.has(port)) return port;
+  throw new SvcError('SVC_PORT_BUSY', `No port from ${first} to ${last}, which lead to the balancers of this controller, is free.`);
 }
 
 /** The asked port when it is free, else SVC_PORT_BUSY; without a wish the first free one that no other service has. */

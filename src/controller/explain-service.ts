@@ -1,6 +1,7 @@
 import type { RouteReply } from '../api/contract.ts';
 import { isAlive } from '../domain/replica-state.ts';
 import { planPlacement } from '../provision/placement-plan.ts';
+import { describeAddress } from '../shared/replica-address.ts';
 import type { EventRecord, ServiceRecord } from '../store/records.ts';
 import type { DaemonContext } from './daemon-context.ts';
 import { eventView } from './views.ts';
@@ -11,11 +12,15 @@ const searchCauses = new Set([
   'launch',
   'place-refused',
   'place-gave',
+  'booting',
   'boot-failed',
   'given-back',
   'waiting-for-capacity',
   'machine-up',
   'provision',
+  'address',
+  'interruption-notice',
+  'interruption',
   'preempted',
   'machine-lost',
 ]);
@@ -38,6 +43,8 @@ export async function explainService(
       ? null
       : await planPlacement({
           alternatives: task.resources,
+          nodes: task.numNodes,
+          placeConfig: task.placeConfig,
           replicas: 1,
           places: await context.states(),
           memory: service.memory.placement,
@@ -53,6 +60,7 @@ export async function explainService(
         id: replica.id,
         status: replica.state,
         reason: replica.reason,
+        reachedBy: replica.address === null ? null : describeAddress(replica.address),
         steps: (found.get(replica.id) ?? []).map(eventView),
       })),
     plan,

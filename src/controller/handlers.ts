@@ -4,10 +4,12 @@ import { apiVersion } from '../api/routes.ts';
 import { finalStates, isAlive } from '../domain/replica-state.ts';
 import { SvcError } from '../shared/errors.ts';
 import { isoTime } from '../shared/clock.ts';
+import { namesOf, notNamed } from '../shared/not-named.ts';
 import { servicePaths } from '../shared/paths.ts';
 import type { ReplicaRecord, ServiceRecord } from '../store/records.ts';
 import type { Change } from '../store/store.ts';
-import { clusterPaths } from './cluster/cluster-paths.ts';
+import { hostedLogs, hostedMetrics } from './balancer-host/host-reports.ts';
+import { clusterPaths, jobLogs } from './cluster/cluster-paths.ts';
 import type { Clusters } from './cluster/clusters.ts';
 import type { DaemonContext } from './daemon-context.ts';
 import { readLogs } from './logs.ts';
@@ -47,7 +49,7 @@ export function createHandlers(deps: HandlerDeps): ApiHandlers {
 
   const found = async (name: string): Promise<ServiceRecord> => {
     const service = await store.services.get(name);
-    if (service === undefined) throw new SvcError('SVC_SERVICE_NOT_FOUND', `There is no service named '${name}'.`);
+    if (service === undefined) throw notNamed('service', name, namesOf(await store.services.list()));
     return service;
   };
   // It may go away between two reads.
@@ -58,7 +60,7 @@ export function createHandlers(deps: HandlerDeps): ApiHandlers {
       service,
       await store.replicas.list(service.name),
       version.task,
-      processes.identities(service.key),
+      { ...processes.identities(service.key), hosted: processes.hosts?.at(service.key) },
       clock.now(),
       context.host?.publicHost,
     );
@@ -168,6 +170,11 @@ export function createHandlers(deps: HandlerDeps): ApiHandlers {
       const service = await found(params.name);
       const files = servicePaths(paths, service.key);
       const gone = async (): Promise<boolean> => (await store.services.get(service.name))?.key !== service.key;
+      if (query.target === 'load-balancer' && processes.hosts !== undefined) {
+        const wish = { tail: query.tail, follow: query.follow };
+        yield* hostedLogs(processes.hosts, service.name, service.key, wish, signal);
+        return;
+      }
       if (query.target !== 'replica') {
         const logs = query.target === 'controller' ? [files.reconcilerLog] : [files.balancerLog, `${files.accessLog}.1`, files.accessLog];
         yield* readLogs({ files: logs, tail: query.tail, follow: query.follow, ended: gone }, clock, signal);
@@ -188,7 +195,10 @@ export function createHandlers(deps: HandlerDeps): ApiHandlers {
     },
     async *serviceMetrics({ params, signal }) {
       const service = await found(params.name);
-      yield await readMetrics(service.name, servicePaths(paths, service.key).metricsSocket, signal);
+      const { hosts } = processes;
+      yield hosts === undefined
+        ? await readMetrics(service.name, servicePaths(paths, service.key).metricsSocket, signal)
+        : await hostedMetrics(hosts, service.name, service.key, signal);
     },
     async listClusters() {
       const all = await store.clusters.list();
@@ -204,16 +214,16 @@ export function createHandlers(deps: HandlerDeps): ApiHandlers {
     },
     async *clusterLogs({ params, query, signal }) {
       const cluster = await store.clusters.get(params.name);
-      if (cluster === undefined) throw new SvcError('SVC_CLUSTER_NOT_FOUND', `There is no cluster named '${params.name}'.`);
+      if (cluster === undefined) throw notNamed('cluster', params.name, namesOf(await store.clusters.list()));
       const jobs = await store.clusters.jobs(cluster.name);
       const id = query.job ?? jobs.at(-1)?.id ?? 1;
-      const files = clusterPaths(paths, cluster.key);
+      const files = jobLogs(clusterPaths(paths, cluster.key), id, { isFirst: id === jobs[0]?.id, isUp: cluster.state !== 'INIT' });
       const ended = async (): Promise<boolean> => {
         const now = await store.clusters.get(cluster.name);
         if (now === undefined || now.key !== cluster.key || now.state === 'FAILED') return true;
         return (await store.clusters.jobs(cluster.name)).find((job) => job.id === id)?.endedAt !== null;
       };
-      yield* readLogs({ files: [files.provisionLog, files.jobLog(id)], tail: query.tail, follow: query.follow, ended }, clock, signal);
+      yield* readLogs({ files, tail: query.tail, follow: query.follow, ended }, clock, signal);
     },
   };
 }

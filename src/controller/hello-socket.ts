@@ -19,6 +19,8 @@ export interface HelloOptions {
   readonly clock: Clock;
   /** Of the code that this process runs; see `shared/code-version.ts`. */
   readonly version: string;
+  /** What it was started with; whoever wants another one renews it. */
+  readonly config?: string;
   readonly onLine: (line: string) => void;
 }
 
@@ -27,7 +29,7 @@ export interface HelloOptions {
  * calls `onLine` for each line they send. The open connection is the sign of life: it breaks the moment the process dies. The caller holds a
  * lock, so a socket file that is there is stale.
  */
-export async function serveHello(path: string, { clock, version, onLine }: HelloOptions): Promise<HelloSocket> {
+export async function serveHello(path: string, { clock, version, config, onLine }: HelloOptions): Promise<HelloSocket> {
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
   rmSync(path, { force: true });
   const sockets = new Set<Socket>();
@@ -37,7 +39,7 @@ export async function serveHello(path: string, { clock, version, onLine }: Hello
     // A peer that goes away is nothing to act on.
     socket.on('error', () => undefined);
     socket.on('data', splitLines(onLine));
-    socket.write(`${JSON.stringify({ type: 'hello', pid: process.pid, version })}\n`);
+    socket.write(`${JSON.stringify({ type: 'hello', pid: process.pid, version, config })}\n`);
   });
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   // Rejects a failed start; a later failure to accept one connection (too many open files) passes.

@@ -47,14 +47,24 @@ export async function untilKept(
   clock: Clock,
   signal: AbortSignal,
 ): Promise<void> {
-  if (remote.localPath(source) !== undefined) return;
+  if (remote.localPath(source) === undefined) await untilTaken(remote, source, () => sizeOf(target), clock, signal);
+}
+
+/** The same for a log of which so many bytes were taken, however they are kept. */
+export async function untilTaken(
+  remote: Pick<Remote, 'exec'>,
+  source: string,
+  taken: () => number,
+  clock: Clock,
+  signal: AbortSignal,
+): Promise<void> {
   const counted = await remote.exec(['wc', '-c', source], { signal, timeoutMs: stillMs }).catch(() => undefined);
   const wanted = counted?.exitCode === 0 ? Number.parseInt(counted.stdout, 10) : 0;
-  let size = sizeOf(target);
+  let size = taken();
   let grewAt = clock.monotonic();
   while (size < wanted && !signal.aborted && clock.monotonic() - grewAt < stillMs) {
     await clock.sleep(growthPollMs, signal);
-    const now = sizeOf(target);
+    const now = taken();
     if (now !== size) grewAt = clock.monotonic();
     size = now;
   }

@@ -14,7 +14,7 @@ export function readHost(path: string): ControllerHost | undefined {
 
 function isControllerHost(value: unknown): value is ControllerHost {
   if (!isObject(value)) return false;
-  const { key, publicHost, addresses, place, whenIdle } = value;
+  const { key, publicHost, addresses, place, whenIdle, balancers } = value;
   return (
     typeof key === 'string' &&
     typeof publicHost === 'string' &&
@@ -24,6 +24,14 @@ function isControllerHost(value: unknown): value is ControllerHost {
     typeof place['provider'] === 'string' &&
     typeof place['region'] === 'string' &&
     typeof place['hourlyUsd'] === 'number' &&
-    (whenIdle === 'power-off' || whenIdle === 'exit')
+    (whenIdle === 'power-off' || whenIdle === 'exit') &&
+    (balancers === undefined || isBalancerHosts(balancers))
   );
+}
+
+function isBalancerHosts(value: unknown): boolean {
+  if (!isObject(value)) return false;
+  const { tokenFile, port, namespace, members } = value;
+  const isFixed = Array.isArray(members) && members.every((member) => typeof member === 'string');
+  return typeof tokenFile === 'string' && typeof port === 'number' && (typeof namespace === 'string' || isFixed);
 }

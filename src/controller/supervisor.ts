@@ -105,6 +105,12 @@ export class Supervisor {
     await this.#ended;
   }
 
+  /** Ends the process at once and starts no other one. */
+  kill(): void {
+    this.#stop.abort();
+    for (const one of [this.identity, this.#silent, ...this.#former]) if (one !== undefined) signalProcess(one, 'SIGKILL');
+  }
+
   /** Ends the process: SIGTERM, after `graceMs` SIGKILL; settles when it is gone. */
   async end(graceMs: number): Promise<void> {
     const known = [this.identity, this.#silent, ...this.#former];

@@ -1,6 +1,6 @@
 import { cp, mkdir, readdir, rm, stat } from 'node:fs/promises';
-import { join } from 'node:path';
-import type { Task } from '../domain/task.ts';
+import { basename, join } from 'node:path';
+import type { ServiceSpec, Task } from '../domain/task.ts';
 import { withUploads } from '../domain/upload-layout.ts';
 import type { HomePaths } from '../shared/paths.ts';
 
@@ -15,15 +15,26 @@ export function withUploaded(task: Task, upload: string | undefined, paths: Home
   return upload === undefined ? task : withUploads(task, join(paths.uploadsDir, upload));
 }
 
-/** Copies the keys of an endpoint that a client brought to the folder of the service, where they stay as long as it does. */
-export async function keepTlsFiles(task: Task, upload: string | undefined, dir: string): Promise<Task> {
+type TlsFiles = NonNullable<ServiceSpec['tls']>;
+
+/** The keys of an endpoint in the folder of its service. */
+const tlsFilesIn = (dir: string): TlsFiles => ({ keyfile: join(dir, 'tls', 'key.pem'), certfile: join(dir, 'tls', 'certificate.pem') });
+
+/** Copies the keys of an endpoint, where they would not stay by themselves, to the folder of the service, which does as long as it. */
+export async function keepTlsFiles(task: Task, isNeeded: boolean, dir: string): Promise<Task> {
   const tls = task.service?.tls;
-  if (upload === undefined || tls === undefined || task.service === undefined) return task;
-  const kept = { keyfile: join(dir, 'tls', 'key.pem'), certfile: join(dir, 'tls', 'certificate.pem') };
+  if (!isNeeded || tls === undefined || task.service === undefined) return task;
+  const kept = tlsFilesIn(dir);
   await mkdir(join(dir, 'tls'), { recursive: true, mode: 0o700 });
   await cp(tls.keyfile, kept.keyfile);
   await cp(tls.certfile, kept.certfile);
   return { ...task, service: { ...task.service, tls: kept } };
+}
+
+/** A service as this controller has it: keys that another controller kept in its own folder of the service are in the one here as well. */
+export function withOwnTlsFiles(spec: ServiceSpec, dir: string): ServiceSpec {
+  const isKept = spec.tls?.keyfile.endsWith(join('/', basename(dir), 'tls', 'key.pem')) === true;
+  return isKept ? { ...spec, tls: tlsFilesIn(dir) } : spec;
 }
 
 /**

@@ -3,6 +3,7 @@ import type { ClusterView, EventView, JobView, ReplicaView, ServiceView } from '
 import { isAlive, isEnded, isFailed } from '../domain/replica-state.ts';
 import type { Task } from '../domain/task.ts';
 import { describeAutoscaling, describeResources } from '../spec/describe.ts';
+import type { HostedAt } from './balancer-host/host-group.ts';
 import { isoTime } from '../shared/clock.ts';
 import type { ProcessIdentity } from '../shared/process-identity.ts';
 import type { ClusterRecord, EventRecord, JobRecord, ReplicaRecord, ServiceRecord } from '../store/records.ts';
@@ -40,6 +41,8 @@ export function replicaView(replica: ReplicaRecord): ReplicaView {
 export interface ServiceProcessIds {
   readonly reconciler: ProcessIdentity | undefined;
   readonly balancer: ProcessIdentity | undefined;
+  /** Where balancer hosts serve its endpoint: how it does at each. */
+  readonly hosted?: readonly HostedAt[] | undefined;
 }
 
 /** A service with its replicas as listings show it. */
@@ -74,8 +77,13 @@ export function serviceView(
     reason: service.reason,
     controllerPid: processes.reconciler?.pid ?? null,
     balancerPid: processes.balancer?.pid ?? null,
+    ...(processes.hosted === undefined ? {} : { balancers: processes.hosted.map(balancerView) }),
     replicas: replicas.map(replicaView),
   };
+}
+
+function balancerView({ member, state }: HostedAt): NonNullable<ServiceView['balancers']>[number] {
+  return { name: member.name, status: state ?? 'unreachable' };
 }
 
 /** All addresses cannot be dialled: shown is one by which others reach this machine, or loopback where it has none. */

@@ -1,9 +1,11 @@
 import { existsSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
-import { stopJob } from '../../provision/job.ts';
+import { placeName } from '../../domain/place-name.ts';
+import { assertMachineId, type Provider } from '../../providers/provider.ts';
 import { obtainMachine, type GivenMachine } from '../../provision/acquire-machine.ts';
 import type { Deployment } from '../../provision/files/deployment.ts';
 import { destroyMachine, giveBack } from '../../provision/machine.ts';
+import { machineNodes, stopNodes } from '../../provision/node-jobs.ts';
 import { PlacementHistory } from '../../provision/placement-history.ts';
 import { fileProvisionLog } from '../../provision/provision-log.ts';
 import { describeStep, type SearchStep } from '../../provision/search-steps.ts';
@@ -13,7 +15,9 @@ import type { ClusterRecord, JobRecord } from '../../store/records.ts';
 import type { Change } from '../../store/store.ts';
 import type { DaemonContext } from '../daemon-context.ts';
 import { clusterDeployment } from '../deployments.ts';
+import { serviceFiles } from '../service-files.ts';
 import { findMachines, isClaimed, offerOf, type FoundMachine } from '../recorded-machines.ts';
+import { lossOf } from '../service/machine-loss.ts';
 import { placeRecord } from '../service/replica-launch.ts';
 import { machineJobName, runClusterJob } from './cluster-job.ts';
 import { clusterPaths } from './cluster-paths.ts';
@@ -23,6 +27,8 @@ const goneTimeoutMs = 300_000;
 const killGraceMs = 10_000;
 const retryMs = 2_000;
 
+const inspectEveryMs = 5_000;
+
 const ended = (job: JobRecord): boolean => job.endedAt !== null;
 
 /** Drives one cluster through its life: gets the machine, runs its jobs, removes the machine. Whatever the records say, it does what is next. */
@@ -31,6 +37,9 @@ export class ClusterDriver {
   #cluster: ClusterRecord;
   readonly #running = new Map<number, Promise<void>>();
   #purge = false;
+  #watched: Provider | undefined;
+  /** When the place is asked next whether the machine is still there, monotonic ms. */
+  #inspectAt = 0;
   #work = new AbortController();
   readonly #deployment: Deployment;
   readonly #history = new PlacementHistory({ random: systemRandom });
@@ -74,7 +83,7 @@ export class ClusterDriver {
 
   async #launch(signal: AbortSignal): Promise<void> {
     const { store, clock, paths } = this.#context;
-    const log = fileProvisionLog(clusterPaths(paths, this.#cluster.key).provisionLog, clock);
+    const log = fileProvisionLog(clusterPaths(paths, this.#cluster.key).launchLog, clock);
     const [first] = await store.clusters.jobs(this.#cluster.name);
     if (first === undefined) return;
     try {
@@ -84,6 +93,8 @@ export class ClusterDriver {
       const { provider, machineId } = await obtainMachine(
         {
           alternatives: resources,
+          nodes: first.task.numNodes,
+          placeConfig: first.task.placeConfig,
           places: () => this.#context.states(),
           history: this.#history,
           occupied: () => [],
@@ -98,6 +109,9 @@ export class ClusterDriver {
             diskSizeGb: resources.choices[alternative]?.diskSizeGb ?? 0,
             diskTier: resources.choices[alternative]?.diskTier,
             imageId: resources.choices[alternative]?.imageId,
+            nodes: first.task.numNodes,
+            volumes: first.task.volumes,
+            placeConfig: first.task.placeConfig,
             role: 'replica',
           }),
           key: this.#cluster.machineKey,
@@ -105,13 +119,13 @@ export class ClusterDriver {
           background: this.#process,
           step: async (step) => {
             log(describeStep(step));
-            await this.#recordStep(step);
+            await this.#recordStep(step, first.task.numNodes);
           },
         },
         found,
         signal,
       );
-      await this.#note({ state: 'UP', machineId }, `Machine ${machineId} of ${provider.name} is up.`);
+      await this.#note({ state: 'UP', machineId, reason: null }, `Machine ${machineId} of ${provider.name} is up.`);
     } catch (error) {
       if (signal.aborted) return;
       log(`Launching failed: ${messageOf(error)}`);
@@ -121,10 +135,8 @@ export class ClusterDriver {
 
   async #startJobs(signal: AbortSignal): Promise<void> {
     const [machine] = await this.#machines(signal);
-    if (machine === undefined) {
-      await this.#note({ state: 'FAILED', reason: 'Its machine is gone.' }, 'Its machine is gone.');
-      return;
-    }
+    const loss = await this.#lossOf(machine, signal);
+    if (machine === undefined || loss !== undefined) return this.#fail(loss ?? 'Its machine is gone.');
     for (const job of await this.#context.store.clusters.jobs(this.#cluster.name)) {
       if (ended(job) || this.#running.has(job.id)) continue;
       // Its files are still being copied.
@@ -135,6 +147,34 @@ export class ClusterDriver {
         .finally(() => this.#running.delete(job.id));
       this.#running.set(job.id, done);
     }
+  }
+
+  /** What its place says of its machine when that is gone; it is asked now and then, and as soon as it tells of changes or has no such machine. */
+  async #lossOf(machine: FoundMachine | undefined, signal: AbortSignal): Promise<string | undefined> {
+    const { clock } = this.#context;
+    const { place, machineId } = this.#cluster;
+    if (place === null || machineId === null) return undefined;
+    const provider = machine?.provider ?? (await this.#context.provider(place.provider));
+    if (this.#watched !== provider) {
+      this.#watched = provider;
+      provider.watch?.(() => (this.#inspectAt = 0), this.#process);
+    }
+    if (machine !== undefined && clock.monotonic() < this.#inspectAt) return undefined;
+    this.#inspectAt = clock.monotonic() + inspectEveryMs;
+    assertMachineId(machineId);
+    const status = (await provider.inspect([machineId], { signal })).get(machineId);
+    const loss = lossOf(status, `Its machine ${machineId} at ${placeName(place)}`);
+    return loss?.type === 'gone' ? loss.reason : undefined;
+  }
+
+  /** Nothing on it goes on: its jobs end as well. */
+  async #fail(reason: string): Promise<void> {
+    this.leave(false);
+    await Promise.all(this.#running.values());
+    const { store, clock } = this.#context;
+    for (const job of await store.clusters.jobs(this.#cluster.name))
+      if (!ended(job)) await store.clusters.updateJob(job, { state: 'FAILED', endedAt: clock.now() });
+    await this.#note({ state: 'FAILED', reason }, reason);
   }
 
   /** True when nothing is left. */
@@ -162,6 +202,7 @@ export class ClusterDriver {
       cause: 'down',
       message: 'Nothing is left of it.',
     });
+    await serviceFiles(store).remove(key);
     await rm(clusterPaths(paths, key).dir, { recursive: true, force: true });
     return true;
   }
@@ -171,10 +212,13 @@ export class ClusterDriver {
     const [machine, ...surplus] = await this.#machines(signal);
     for (const { provider, id } of surplus) await destroyMachine(provider, id, clock, goneTimeoutMs, signal);
     if (machine === undefined) return;
-    const remote = machine.provider.remote(machine.id);
     const living = (await store.clusters.jobs(this.#cluster.name)).filter((job) => !ended(job));
     try {
-      await Promise.all(living.map((job) => stopJob(remote, machineJobName(job.id), { graceMs: killGraceMs, signal })));
+      const stop = async (job: JobRecord): Promise<void> => {
+        const nodes = await machineNodes(machine.provider, machine.id, job.task.numNodes, signal);
+        await stopNodes(nodes, machineJobName(job.id), { graceMs: killGraceMs, signal });
+      };
+      await Promise.all(living.map(stop));
     } catch (error) {
       // A machine that cannot be worked on any more is destroyed all the same.
       log.warn({ err: error, cluster: this.#cluster.name }, 'could not stop its jobs politely');
@@ -202,10 +246,10 @@ export class ClusterDriver {
     return { provider: kept.provider, offer: offerOf(place), machineId: kept.id, askedAt: clock.monotonic() };
   }
 
-  async #recordStep(step: SearchStep): Promise<void> {
-    if (step.type === 'asking') return this.#note({ place: placeRecord(step.offer), machineId: null, reason: null });
-    if (step.type === 'given') return this.#note({ place: placeRecord(step.offer), machineId: step.machineId, reason: null });
-    if (step.type === 'surplus') return undefined;
+  async #recordStep(step: SearchStep, nodes: number): Promise<void> {
+    if (step.type === 'asking') return this.#note({ place: placeRecord(step.offer, nodes), machineId: null, reason: null });
+    if (step.type === 'given') return this.#note({ place: placeRecord(step.offer, nodes), machineId: step.machineId, reason: null });
+    if (step.type === 'surplus' || step.type === 'detail') return undefined;
     return this.#note({ reason: describeStep(step), ...(step.type === 'lost' && { place: null, machineId: null }) });
   }
 

@@ -5,18 +5,25 @@ import { bootstrap } from '../../provision/bootstrap.ts';
 import { taskEnvironment } from '../../provision/environment.ts';
 import { fileMounts } from '../../provision/file-mounts.ts';
 import type { Deployment } from '../../provision/files/deployment.ts';
-import { jobLogPath, watchJob, type JobStatus } from '../../provision/job.ts';
+import type { JobStatus } from '../../provision/job.ts';
+import { machineNodes, stopNodes, watchNodes } from '../../provision/node-jobs.ts';
 import { fileProvisionLog } from '../../provision/provision-log.ts';
-import { messageOf } from '../../shared/errors.ts';
+import { messageOf, SvcError } from '../../shared/errors.ts';
 import type { ClusterRecord, JobRecord } from '../../store/records.ts';
 import type { Change } from '../../store/store.ts';
 import type { DaemonContext } from '../daemon-context.ts';
 import { deliveryTo } from '../deployments.ts';
-import { followLog, linkLog, untilKept } from '../kept-log.ts';
+import { keepJobLog } from '../job-log.ts';
 import { clusterPaths } from './cluster-paths.ts';
 
 /** A job's name on its machine. */
 export const machineJobName = (jobId: number): string => `job-${jobId}`;
+
+/** Pause before a machine that does not answer is worked on again, ms. */
+const silentPauseMs = 2_000;
+
+/** From SIGTERM to SIGKILL on nodes of which another one failed, ms. */
+const nodeGraceMs = 10_000;
 
 /** Runs one job on its cluster's machine to its end, or goes on watching one that an earlier daemon started. */
 export async function runClusterJob(
@@ -29,7 +36,6 @@ export async function runClusterJob(
   signal: AbortSignal,
 ): Promise<void> {
   const files = clusterPaths(context.paths, cluster.key);
-  const remote = provider.remote(machine);
   const name = machineJobName(first.id);
   let job = first;
   const note = async (change: Change<JobRecord>): Promise<void> => {
@@ -39,11 +45,12 @@ export async function runClusterJob(
   const stopFollowing = (): void => over.abort();
   signal.addEventListener('abort', stopFollowing, { once: true });
   try {
-    const log = fileProvisionLog(files.provisionLog, context.clock);
+    const log = fileProvisionLog(files.provisionLog(job.id), context.clock);
     const snapshot = files.snapshot(job.id);
     const workdir = join(snapshot, 'workdir');
+    const nodes = await machineNodes(provider, machine, job.task.numNodes, signal);
     await bootstrap(
-      remote,
+      nodes,
       {
         task: job.task,
         workdir: existsSync(workdir) ? { path: workdir, name: `${name}-workdir` } : undefined,
@@ -51,37 +58,44 @@ export async function runClusterJob(
         delivery: await deliveryTo(deployment, provider, cluster.place?.region),
         jobName: name,
         withSetup: true,
-        env: taskEnvironment(job.task, {
-          owner: cluster.name,
-          replicaId: undefined,
-          taskId: `svc-${cluster.name}-${job.id}`,
-          port: undefined,
-          gpus: cluster.place?.gpus ?? 0,
-        }),
+        env: ({ rank }, all) =>
+          taskEnvironment(job.task, {
+            owner: cluster.name,
+            replicaId: undefined,
+            taskId: `svc-${cluster.name}-${job.id}`,
+            port: undefined,
+            gpus: cluster.place?.gpus ?? 0,
+            node: { rank, ips: all.map(({ ip }) => ip) },
+          }),
         log,
         isolated: false,
         keepExtra: true,
       },
       signal,
     );
-    const source = jobLogPath(remote, name);
-    const target = files.jobLog(job.id);
-    if (!linkLog(remote, source, target))
-      void followLog(remote, source, target, over.signal).catch((error: unknown) =>
-        context.log.warn({ err: error, job: job.id }, 'cannot keep its log'),
-      );
-    for await (const status of watchJob(remote, name, signal)) {
-      linkLog(remote, source, target);
+    const onError = (error: unknown): void => context.log.warn({ err: error, job: job.id }, 'cannot keep its log');
+    const kept = keepJobLog(nodes, name, files.jobLog(job.id), { clock: context.clock, onError }, over.signal);
+    for await (const status of watchNodes(nodes, name, signal, { clock: context.clock, endsWith: 'all' })) {
+      kept.refresh();
       const change = jobChange(status, job, context.clock.now());
-      // Whoever follows the log stops at the recorded end.
-      if (change?.endedAt !== undefined) await untilKept(remote, source, target, context.clock, signal);
+      if (change?.endedAt !== undefined) {
+        // Where it failed on one node, the others would wait for that one for ever.
+        if (nodes.length > 1) await stopNodes(nodes, name, { graceMs: nodeGraceMs, signal });
+        // Whoever follows the log stops at the recorded end.
+        await Promise.all(nodes.map(({ rank }) => kept.untilKept(rank)));
+      }
       if (change !== undefined) await note(change);
       if (job.endedAt !== null) return;
     }
   } catch (error) {
     if (signal.aborted) return;
     context.log.warn({ err: error, cluster: cluster.name, job: job.id }, 'a job could not be run');
-    fileProvisionLog(files.provisionLog, context.clock)(`Job ${job.id} could not be run: ${messageOf(error)}`);
+    if (error instanceof SvcError && error.kind === 'transient') {
+      // A machine that does not answer says nothing about the job: it is started, or followed, again.
+      await context.clock.sleep(silentPauseMs, signal);
+      return;
+    }
+    fileProvisionLog(files.provisionLog(job.id), context.clock)(`Job ${job.id} could not be run: ${messageOf(error)}`);
     await note({ state: 'FAILED', endedAt: context.clock.now() });
   } finally {
     signal.removeEventListener('abort', stopFollowing);
@@ -92,7 +106,7 @@ export async function runClusterJob(
 /** What a look at the machine means for the record; undefined when nothing is new. */
 function jobChange(status: JobStatus, job: JobRecord, now: number): Change<JobRecord> | undefined {
   const { phase, failedPhase, exitCode } = status;
-  if (phase === 'setup') return job.state === 'SETTING_UP' ? undefined : { state: 'SETTING_UP', startedAt: now };
+  if (phase === 'setup' || phase === 'waiting') return job.state === 'SETTING_UP' ? undefined : { state: 'SETTING_UP', startedAt: now };
   if (phase === 'run') return job.state === 'RUNNING' ? undefined : { state: 'RUNNING', startedAt: job.startedAt ?? now };
   if (phase === 'lost') return { state: 'FAILED', endedAt: now };
   if (phase === 'absent') return undefined;

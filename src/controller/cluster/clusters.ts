@@ -1,10 +1,11 @@
 import { existsSync } from 'node:fs';
 import { mkdir, rename, rm } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { dirname, join, relative } from 'node:path';
 import { generateName, nameProblem } from '../../domain/names.ts';
 import { refuseMountsAnywhere } from '../../provision/mounts-anywhere.ts';
 import { collectOffers } from '../../provision/offers.ts';
 import { SvcError } from '../../shared/errors.ts';
+import { namesOf, notNamed } from '../../shared/not-named.ts';
 import { randomHex } from '../../shared/random-hex.ts';
 import { checkTaskFiles } from '../../spec/check-task-files.ts';
 import { parseTask } from '../../spec/parse-task.ts';
@@ -14,6 +15,7 @@ import type { ServiceRequest } from '../create-service.ts';
 import type { DaemonContext } from '../daemon-context.ts';
 import { foldersIn } from '../folders-in.ts';
 import { takeSnapshot } from '../../provision/files/snapshot.ts';
+import { serviceFiles, type ServiceFiles } from '../service-files.ts';
 import { withUploaded } from '../uploads.ts';
 import { ClusterDriver } from './cluster-driver.ts';
 import { clusterPaths } from './cluster-paths.ts';
@@ -28,11 +30,13 @@ export interface LaunchRequest extends Omit<ServiceRequest, 'name' | 'expose' | 
 /** All clusters of this controller: single machines for single tasks. */
 export class Clusters {
   readonly #context: DaemonContext;
+  readonly #files: ServiceFiles;
   readonly #drivers = new Map<string, { readonly driver: ClusterDriver; readonly ended: Promise<void> }>();
   readonly #stop = new AbortController();
 
   constructor(context: DaemonContext) {
     this.#context = context;
+    this.#files = serviceFiles(context.store);
   }
 
   /** Clusters that are being driven. */
@@ -49,6 +53,7 @@ export class Clusters {
       if (!known.has(name)) await rm(join(paths.clustersDir, name), { recursive: true, force: true });
     for (const cluster of clusters) {
       const jobs = await store.clusters.jobs(cluster.name);
+      if (jobs.some(({ endedAt }) => endedAt === null)) await this.#files.restoreAll(cluster.key, clusterPaths(paths, cluster.key).dir);
       for (const job of jobs) {
         const isHalfMade = job.state === 'PENDING' && !existsSync(clusterPaths(paths, cluster.key).snapshot(job.id));
         if (isHalfMade) await store.clusters.updateJob(job, { state: 'FAILED', endedAt: clock.now() });
@@ -93,19 +98,26 @@ export class Clusters {
     await checkTaskFiles(task, request);
     const existing = request.cluster === undefined ? undefined : await store.clusters.get(request.cluster);
     if (existing === undefined && request.mode === 'exec') {
-      throw new SvcError('SVC_CLUSTER_NOT_FOUND', `There is no cluster named '${request.cluster ?? ''}'.`);
+      throw notNamed('cluster', request.cluster ?? '', namesOf(await store.clusters.list()));
     }
     if (existing?.state === 'SHUTTING_DOWN' || existing?.state === 'FAILED') {
       throw new SvcError('SVC_NAME_IN_USE', `Cluster '${existing.name}' is ${existing.state}.`, {
         hint: `Take it down first: svc down ${existing.name}`,
       });
     }
+    if (existing !== undefined) await this.#refuseMoreNodes(existing, task.numNodes);
     const name = request.cluster ?? generateName(this.#context.random);
     const problem = nameProblem(name);
     if (problem !== undefined) throw new SvcError('SVC_BAD_NAME', problem);
     const used =
       existing === undefined
-        ? (await collectOffers(task.resources, await this.#context.states(), { clock })).map(({ offer }) => offer.provider)
+        ? (
+            await collectOffers(task.resources, await this.#context.states(), {
+              clock,
+              nodes: task.numNodes,
+              placeConfig: task.placeConfig,
+            })
+          ).map(({ offer }) => offer.provider)
         : [existing.place?.provider ?? []].flat();
     refuseMountsAnywhere(task, await Promise.all([...new Set(used)].map((place) => this.#context.provider(place))));
     const staging = join(paths.clustersDir, `.new-${randomHex(8)}`);
@@ -123,7 +135,9 @@ export class Clusters {
         exitCode: null,
       });
       // Its folder is the sign that a job may start: the driver waits for it.
-      const target = clusterPaths(paths, cluster.key).snapshot(job.id);
+      const files = clusterPaths(paths, cluster.key);
+      const target = files.snapshot(job.id);
+      await this.#keepFiles(job, staging, { owner: cluster.key, name: relative(files.dir, target) });
       await mkdir(dirname(target), { recursive: true, mode: 0o700 });
       await rename(staging, target);
       await this.resume();
@@ -139,7 +153,7 @@ export class Clusters {
     const { store, clock } = this.#context;
     for (;;) {
       const cluster = await store.clusters.get(name);
-      if (cluster === undefined) throw new SvcError('SVC_CLUSTER_NOT_FOUND', `There is no cluster named '${name}'.`);
+      if (cluster === undefined) throw notNamed('cluster', name, namesOf(await store.clusters.list()));
       const event = {
         at: clock.now(),
         subject: name,
@@ -155,6 +169,27 @@ export class Clusters {
       await this.resume();
       this.#drivers.get(cluster.key)?.driver.leave(purge);
       return;
+    }
+  }
+
+  /** A cluster has as many nodes as its first job wanted. */
+  async #refuseMoreNodes({ name }: ClusterRecord, wanted: number): Promise<void> {
+    const [first] = await this.#context.store.clusters.jobs(name);
+    const nodes = first?.task.numNodes ?? 1;
+    if (wanted <= nodes) return;
+    const count = nodes === 1 ? '1 node' : `${nodes} nodes`;
+    throw new SvcError('SVC_INVALID_TASK', `Cluster '${name}' has ${count}, and the task wants ${wanted} (num_nodes).`, {
+      hint: 'Launch it on a cluster of its own, or write a smaller num_nodes.',
+    });
+  }
+
+  /** A job whose files cannot be kept for other controllers never begins. */
+  async #keepFiles(job: JobRecord, path: string, { owner, name }: { readonly owner: string; readonly name: string }): Promise<void> {
+    try {
+      await this.#files.save(owner, name, path);
+    } catch (error) {
+      await this.#context.store.clusters.updateJob(job, { state: 'FAILED', endedAt: this.#context.clock.now() });
+      throw error;
     }
   }
 

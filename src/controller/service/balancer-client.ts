@@ -1,12 +1,25 @@
 import { connect, type Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
 import type { ReplicasCommand, BalancerReport } from '../../domain/balancer-link.ts';
-import type { Clock } from '../../shared/clock.ts';
+import type { CancelTimer, Clock } from '../../shared/clock.ts';
 import { splitLines } from '../../shared/lines.ts';
 import type { Logger } from '../../shared/log.ts';
 import type { RotationSink } from './rotation.ts';
 
 /** Pause before connecting again after the link broke, ms: a balancer restarts within a few hundred. */
 const reconnectMs = 50;
+
+/** Opens the link; rejects when nobody is there. */
+export type DialBalancer = (signal: AbortSignal) => Promise<Duplex>;
+
+/** What is different for a balancer on another machine. */
+export interface BalancerClientOptions {
+  readonly reconnectMs?: number;
+  /** A link over which nothing came for so long is taken for broken, ms: it reports each second. */
+  readonly silentMs?: number;
+  /** Called after each change of what is known of it. */
+  readonly onNews?: () => void;
+}
 
 /** What the balancer told last. */
 export interface BalancerView {
@@ -29,11 +42,13 @@ export interface BalancerListeners {
 
 /** The reconciler's end of the link to its balancer. Connects again for ever; after each connect the newest set is sent. */
 export class BalancerClient implements RotationSink {
-  readonly #path: string;
+  readonly #dial: DialBalancer;
+  readonly #options: BalancerClientOptions;
   readonly #clock: Clock;
   readonly #log: Logger;
   readonly #listeners: BalancerListeners;
-  #socket: Socket | undefined;
+  #socket: Duplex | undefined;
+  #heardAt = Number.NEGATIVE_INFINITY;
   #newest: ReplicasCommand | undefined;
   #appliedRevision = 0;
   #waiting: { readonly revision: number; readonly resolve: (applied: boolean) => void }[] = [];
@@ -42,8 +57,10 @@ export class BalancerClient implements RotationSink {
   #lastTotal: number | undefined;
   #view: BalancerView = { connected: false, inFlight: {}, queued: 0, reports: 0, hellos: 0 };
 
-  constructor(path: string, clock: Clock, log: Logger, listeners: BalancerListeners) {
-    this.#path = path;
+  /** `to`: the path of its Unix socket, or how else it is reached. */
+  constructor(to: string | DialBalancer, clock: Clock, log: Logger, listeners: BalancerListeners, options: BalancerClientOptions = {}) {
+    this.#dial = typeof to === 'string' ? () => dialUnix(to) : to;
+    this.#options = options;
     this.#clock = clock;
     this.#log = log;
     this.#listeners = listeners;
@@ -53,12 +70,24 @@ export class BalancerClient implements RotationSink {
     return this.#view;
   }
 
+  /** The newest revision of ours that is in force there. */
+  get appliedRevision(): number {
+    return this.#appliedRevision;
+  }
+
+  /** When something last came from it (monotonic ms). */
+  get heardAt(): number {
+    return this.#heardAt;
+  }
+
   /** Keeps the link up until the signal aborts. */
   async run(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
       await this.#connection(signal);
+      this.#appliedRevision = 0;
       this.#view = { ...this.#view, connected: false, inFlight: {}, queued: 0 };
-      await this.#clock.sleep(reconnectMs, signal);
+      this.#options.onNews?.();
+      await this.#clock.sleep(this.#options.reconnectMs ?? reconnectMs, signal);
     }
   }
 
@@ -80,29 +109,43 @@ export class BalancerClient implements RotationSink {
   }
 
   async #connection(signal: AbortSignal): Promise<void> {
-    const socket = connect(this.#path);
+    let socket: Duplex;
+    try {
+      socket = await this.#dial(signal);
+    } catch {
+      // Refused or missing: it is tried again.
+      return;
+    }
     const { promise: closed, resolve: close } = Promise.withResolvers<void>();
-    const abort = (): void => {
+    const cut = (): void => {
       socket.destroy();
     };
-    signal.addEventListener('abort', abort);
-    socket.once('connect', () => {
-      this.#socket = socket;
-      this.#appliedRevision = 0;
-      if (this.#newest !== undefined) this.send(this.#newest);
-    });
+    signal.addEventListener('abort', cut);
+    // A broken link ends in `close`, after which it is tried again.
+    socket.on('error', () => undefined);
+    socket.once('close', close);
+    if (signal.aborted) cut();
+    const cancelSilence = this.#cutWhenSilent(cut);
     socket.on(
       'data',
       splitLines((line) => this.#receive(line)),
     );
-    // Refused, missing and broken links all end in `close`, after which it is tried again.
-    socket.on('error', () => undefined);
-    socket.once('close', () => {
-      this.#socket = undefined;
-      close();
+    this.#socket = socket;
+    this.#appliedRevision = 0;
+    if (this.#newest !== undefined) this.send(this.#newest);
+    if (!socket.destroyed) await closed;
+    this.#socket = undefined;
+    cancelSilence();
+    signal.removeEventListener('abort', cut);
+  }
+
+  #cutWhenSilent(cut: () => void): CancelTimer {
+    const { silentMs } = this.#options;
+    if (silentMs === undefined) return () => undefined;
+    const openedAt = this.#clock.monotonic();
+    return this.#clock.every(silentMs / looksWithinSilence, () => {
+      if (this.#clock.monotonic() - Math.max(openedAt, this.#heardAt) >= silentMs) cut();
     });
-    await closed;
-    signal.removeEventListener('abort', abort);
   }
 
   #receive(line: string): void {
@@ -113,6 +156,12 @@ export class BalancerClient implements RotationSink {
       this.#log.warn({ line: line.slice(0, 200) }, 'the balancer sent a line that is not JSON');
       return;
     }
+    this.#heardAt = this.#clock.monotonic();
+    this.#take(report);
+    this.#options.onNews?.();
+  }
+
+  #take(report: BalancerReport): void {
     switch (report.type) {
       case 'hello':
         // Another start of the balancer means another count of requests, from zero.
@@ -137,4 +186,18 @@ export class BalancerClient implements RotationSink {
         break;
     }
   }
+}
+
+/** How often within the time of silence it is looked whether that is over. */
+const looksWithinSilence = 6;
+
+function dialUnix(path: string): Promise<Socket> {
+  const { promise, resolve, reject } = Promise.withResolvers<Socket>();
+  const socket = connect(path);
+  socket.once('connect', () => {
+    socket.off('error', reject);
+    resolve(socket);
+  });
+  socket.once('error', reject);
+  return promise;
 }

@@ -8,16 +8,26 @@ import { systemRandom } from '../../shared/random.ts';
 import { loadConfig } from '../../spec/load-config.ts';
 import { loadSshPools } from '../../spec/load-ssh-pools.ts';
 import { openStore } from '../../store/open-store.ts';
+import { storeSettings } from '../../store/store-settings.ts';
 import { tryProcessLock } from '../../store/process-lock.ts';
 import { createPlaces } from '../../provision/places.ts';
 import { readHost } from '../read-host.ts';
 import { serveHello } from '../hello-socket.ts';
+import { peerHomes } from '../shared-homes.ts';
+import { keepWhileItChanges, restorePatiently, serviceFiles } from '../service-files.ts';
+import { lostLeaseExitCode } from '../leadership/exit-code.ts';
+import { processFence, watchFence } from '../leadership/fence-file.ts';
+import { termConfig } from '../leadership/term-config.ts';
 import { BalancerClient } from './balancer-client.ts';
+import { openFleet } from './open-fleet.ts';
 import { probeReplica } from './probe-request.ts';
 import { runService } from './run-service.ts';
 
-/** The reconciler process of one service: `node service/main.ts NAME KEY`. Adopts what is there and keeps it as wanted. */
-async function main(name: string, key: string): Promise<void> {
+/**
+ * The reconciler process of one service: `node service/main.ts NAME KEY [TERM]`. Adopts what is there and keeps it as wanted; with a term, for as long as
+ * its controller leads with that one.
+ */
+async function main(name: string, key: string, term: number | undefined): Promise<void> {
   const log = createLogger(`reconciler:${name}`);
   const clock = systemClock;
   const version = codeVersion();
@@ -26,7 +36,12 @@ async function main(name: string, key: string): Promise<void> {
   // Two reconcilers would fight over one service; the loser of a race leaves without a word.
   const lock = tryProcessLock(`${files.dir}/reconciler.lock`);
   if (lock === undefined) return;
-  const store = await openStore({ path: paths.database, clock });
+  const fence = processFence(paths.fence, term, clock);
+  watchFence(fence, clock, (error) => {
+    log.error({ err: error }, 'the reconciler ends at once');
+    process.exit(lostLeaseExitCode);
+  });
+  const store = await openStore({ ...storeSettings(paths, await loadConfig(paths.config)), clock, term });
   const stop = new AbortController();
   process.once('SIGTERM', () => stop.abort());
   process.once('SIGINT', () => stop.abort());
@@ -37,20 +52,38 @@ async function main(name: string, key: string): Promise<void> {
     random: systemRandom,
     config: () => loadConfig(paths.config),
     sshPools: () => loadSshPools(paths.sshPools),
+    fence,
+    peerHomes: await peerHomes(store, paths, false),
   });
-  let linked: Promise<void> = Promise.resolve();
+  const shared = serviceFiles(store);
+  const filesThere = restorePatiently(shared, { owner: key, dir: files.dir }, { clock, log, signal: stop.signal });
+  if (store.isShared)
+    void filesThere.then(() =>
+      keepWhileItChanges(
+        shared,
+        { owner: key, name: 'buckets.json', path: `${files.dir}/buckets.json` },
+        { clock, log, signal: stop.signal },
+      ),
+    );
+  const host = readHost(paths.controllerHost);
+  let linked: Promise<unknown> = Promise.resolve();
   const service = await runService(
     {
       name,
       key,
-      host: readHost(paths.controllerHost),
+      host,
       store,
       clock,
       log,
       files,
+      filesThere,
       places,
       probe: (address, probed, signal) => probeReplica(address, probed, clock, signal),
       openBalancer(listeners) {
+        if (host?.balancers !== undefined) {
+          const deps = { hosts: host.balancers, membersFile: paths.balancerHosts, key, term: term ?? 0, clock, log, signal: stop.signal };
+          return openFleet(deps, listeners);
+        }
         const balancer = new BalancerClient(files.balancerSocket, clock, log, listeners);
         linked = balancer.run(stop.signal);
         return balancer;
@@ -58,7 +91,12 @@ async function main(name: string, key: string): Promise<void> {
     },
     stop,
   );
-  const hello = await serveHello(files.reconcilerSocket, { clock, version, onLine: () => service.wake() });
+  const hello = await serveHello(files.reconcilerSocket, {
+    clock,
+    version,
+    ...(term === undefined ? {} : { config: termConfig(term) }),
+    onLine: () => service.wake(),
+  });
   log.info('reconciling');
   await Promise.all([service.ended, linked]);
   hello.close();
@@ -67,8 +105,8 @@ async function main(name: string, key: string): Promise<void> {
   log.info('ended');
 }
 
-const [, , name, key] = process.argv;
-if (name === undefined || key === undefined) throw new Error('usage: service/main.ts NAME KEY');
-await main(name, key);
+const [, , name, key, term] = process.argv;
+if (name === undefined || key === undefined) throw new Error('usage: service/main.ts NAME KEY [TERM]');
+await main(name, key, term === undefined ? undefined : Number(term));
 // Drivers that were cancelled may still hold timers or sockets. What they could not write any more, the next process finds out anew.
 process.exit(0);

@@ -1,7 +1,8 @@
 import { launchGate, type LaunchGate } from '../../domain/crash-loop.ts';
+import { leaversNow, type LeavingReplica } from '../../domain/leaving.ts';
 import type { OccupiedPlace } from '../../domain/placement.ts';
 import { planReplicas } from '../../domain/plan.ts';
-import { isAlive, isEnded, isFailed } from '../../domain/replica-state.ts';
+import { finalStates, isAlive, isEnded, isFailed } from '../../domain/replica-state.ts';
 import { serviceState } from '../../domain/service-state.ts';
 import type { CancelTimer } from '../../shared/clock.ts';
 import type { Loop } from '../../shared/loop.ts';
@@ -9,7 +10,8 @@ import { randomHex } from '../../shared/random-hex.ts';
 import { countReplicas } from '../../spec/describe.ts';
 import type { ReplicaRecord, ServiceRecord } from '../../store/records.ts';
 import type { BalancerView } from './balancer-client.ts';
-import { removeOrphans, type LostMachine } from './machine-sweep.ts';
+import type { LostMachine } from './machine-sweep.ts';
+import { removeOrphans } from './orphan-sweep.ts';
 import { fleetOf, withCapacity } from './replica-capacity.ts';
 import { ReplicaDriver } from './replica-driver.ts';
 import { ReplicaHandle } from './replica-handle.ts';
@@ -28,6 +30,19 @@ function gateOf({ memory, firstReadyAt }: ServiceRecord, wanted: number, now: nu
   return { ...gate, gaveUp: gate.gaveUp || (memory.gaveUp && firstReadyAt === null) };
 }
 
+/** The newest replica that failed, or is about to have. */
+function lastFailure(replicas: readonly ReplicaRecord[]): ReplicaRecord | undefined {
+  return replicas.findLast(
+    ({ reason, state, endCause }) =>
+      reason !== null && isFailed(state === 'SHUTTING_DOWN' && endCause !== null ? finalStates[endCause] : state),
+  );
+}
+
+function whyGivenUp(service: string, last: ReplicaRecord | undefined): string {
+  const what = 'No replica ever became ready, and no more are launched';
+  return last === undefined ? `${what}.` : `${what} (see: svc serve logs ${service} ${last.id}). Replica ${last.id}: ${last.reason}`;
+}
+
 /** Brings one service to what is wanted of it, pass by pass. */
 export class Reconciler implements Loop {
   readonly name = 'reconcile';
@@ -37,6 +52,10 @@ export class Reconciler implements Loop {
   /** Called once when the service is gone and nothing is left to do. */
   readonly #finished: () => void;
   readonly #drivers = new Map<number, ReplicaDriver>();
+  /** Replicas whose machines their places will take back. */
+  readonly #leaving = new Map<number, Pick<LeavingReplica, 'noticedAt' | 'takenAt'> & { readonly reason: string }>();
+  /** What was asked for last of the removal of the service. */
+  #removal = '';
   readonly #autoscaler: ServiceAutoscaler;
   #cancelWake: CancelTimer = () => undefined;
 
@@ -62,9 +81,19 @@ export class Reconciler implements Loop {
     this.#drivers.get(replicaId)?.probeNow();
   }
 
-  /** The place of a replica says that its machine is gone. */
-  async machineLost({ replicaId, cause, reason }: LostMachine): Promise<void> {
-    await this.#drivers.get(replicaId)?.stop(cause, reason, true);
+  /** The place of a replica says that its machine is gone, or will be: then it serves on until its replacement does. */
+  async machineLost({ replicaId, loss }: LostMachine): Promise<void> {
+    const driver = this.#drivers.get(replicaId);
+    if (driver === undefined) return;
+    if (loss.type === 'gone') {
+      // Before anything is written: requests must not wait for the disk.
+      this.#context.rotation.remove(replicaId);
+      await driver.stop(loss.cause, loss.reason, { killed: true });
+    } else if (!this.#leaving.has(replicaId)) {
+      this.#leaving.set(replicaId, { noticedAt: this.#context.clock.now(), takenAt: loss.at, reason: loss.reason });
+      await driver.handle.note({}, { cause: 'interruption-notice', message: loss.reason });
+      this.#context.wake();
+    }
   }
 
   /** Where living replicas have a machine, for spreading. */
@@ -76,9 +105,10 @@ export class Reconciler implements Loop {
 
   async tick(signal: AbortSignal): Promise<void> {
     const { store, name, key } = this.#context;
+    // In this order: of a replica that is seen to have failed, the service knows the failure.
+    const replicas = await store.replicas.list(name);
     const service = await store.services.get(name);
     if (service === undefined || service.key !== key) return this.#finished();
-    const replicas = await store.replicas.list(name);
     this.#drive(replicas, signal);
     if (service.desired === 'down') await this.#takeDown(service, replicas, signal);
     else await this.#keepUp(service, replicas);
@@ -111,21 +141,45 @@ export class Reconciler implements Loop {
     const task = await this.#context.task(service.version);
     if (task.service === undefined) return;
     const policy = task.service.replicaPolicy;
-    const autoscaler = await this.#autoscaler.decide(service, policy, this.#balancer.view, fleetOf(task, replicas));
+    const staying = this.#staying(replicas);
+    const autoscaler = await this.#autoscaler.decide(service, policy, this.#balancer.view, fleetOf(task, staying));
     const wanted = autoscaler.target === 0 && policy.minReplicas === 0 ? 0 : autoscaler.target + policy.numOverprovision;
     const gate = gateOf(service, wanted, clock.now());
-    const actions = planReplicas(withCapacity(task, replicas), wanted);
+    const actions = planReplicas(withCapacity(task, staying), wanted);
+    let room = gate.atMost - staying.filter(({ state }) => isAlive(state)).length;
     for (const action of actions) {
       if (action.type === 'stop') {
         const reason = `The service is to have ${countReplicas(wanted)}; this one is surplus.`;
         await this.#drivers.get(action.replicaId)?.stop('scale-down', reason);
-      } else if (!gate.gaveUp && gate.notBefore <= clock.now())
+      } else if (room > 0 && !gate.gaveUp && gate.notBefore <= clock.now()) {
+        room -= 1;
         await this.#intendReplica(`The service is to have ${countReplicas(wanted)}.`);
+      }
     }
+    await this.#letLeave(replicas, staying, wanted, task.service.gracefulTerminationSeconds * 1_000);
     if (gate.notBefore > clock.now() && actions.length > 0) this.#wakeAt(gate.notBefore);
-    await this.#report(replicas, wanted, gate.gaveUp);
+    // A failure is counted before the end of its replica is written, which has the reason: that is waited for.
+    const isReasonKnown = lastFailure(replicas) !== undefined || !replicas.some(({ state }) => isAlive(state));
+    await this.#report(replicas, wanted, gate.gaveUp && (service.memory.gaveUp || isReasonKnown));
     if (replicas.filter((replica) => isEnded(replica.state)).length > keptEnded)
       await this.#context.store.replicas.prune(this.#context.name, keptEnded);
+  }
+
+  /** The replicas without those whose machines will be taken back; what is known of machines that are gone is forgotten. */
+  #staying(replicas: readonly ReplicaRecord[]): readonly ReplicaRecord[] {
+    const living = new Set(replicas.flatMap(({ id, state }) => (isAlive(state) ? [id] : [])));
+    for (const id of this.#leaving.keys()) if (!living.has(id)) this.#leaving.delete(id);
+    return replicas.filter(({ id }) => !this.#leaving.has(id));
+  }
+
+  async #letLeave(replicas: readonly ReplicaRecord[], staying: readonly ReplicaRecord[], wanted: number, graceMs: number): Promise<void> {
+    const leaving = replicas.flatMap(({ id, state }) => {
+      const notice = this.#leaving.get(id);
+      return notice === undefined ? [] : [{ id, state, ...notice }];
+    });
+    const ready = staying.filter(({ state }) => state === 'READY').length;
+    for (const id of leaversNow(leaving, ready, wanted, graceMs, this.#context.clock.now()))
+      await this.#drivers.get(id)?.stop('interruption', this.#leaving.get(id)?.reason ?? 'Its machine is taken back by its place.');
   }
 
   #wakeAt(time: number): void {
@@ -176,6 +230,10 @@ export class Reconciler implements Loop {
   }
 
   async #takeDown(service: ServiceRecord, replicas: readonly ReplicaRecord[], signal: AbortSignal): Promise<void> {
+    const removal = `${service.desired} ${service.purge}`;
+    // Who takes a service down does not wait for the next of attempts that are minutes apart.
+    if (this.#removal !== removal) for (const driver of this.#drivers.values()) driver.hurry();
+    this.#removal = removal;
     for (const replica of replicas) {
       // What could not be removed is being tried again all the time.
       if (!isEnded(replica.state) && replica.state !== 'FAILED_CLEANUP')
@@ -213,11 +271,7 @@ export class Reconciler implements Loop {
       gaveUp,
     });
     if (state === service.state && service.memory.initialised && service.memory.gaveUp === gaveUp) return;
-    const last = replicas.findLast((replica) => replica.reason !== null && isFailed(replica.state));
-    const why = gaveUp
-      ? `No replica ever became ready, and no more are launched. Replica ${last?.id ?? '?'}: ${last?.reason ?? 'no reason known'}`
-      : null;
-    const reason = state === 'FAILED' ? why : null;
+    const reason = state === 'FAILED' && gaveUp ? whyGivenUp(name, lastFailure(replicas)) : null;
     const event = {
       at: clock.now(),
       subject: name,

@@ -1,6 +1,7 @@
-import { isEnded, isFailed, type EndCause } from '../../domain/replica-state.ts';
-import { rememberFailure } from '../../domain/crash-loop.ts';
+import { isAlive, isEnded, isFailed, type EndCause } from '../../domain/replica-state.ts';
+import { rememberFailure, type Failure } from '../../domain/crash-loop.ts';
 import { SvcError } from '../../shared/errors.ts';
+import { wakeable, type Wakeable } from '../../shared/wakeable.ts';
 import type { BalancerView } from './balancer-client.ts';
 import { endReplica } from './replica-end.ts';
 import type { ReplicaHandle } from './replica-handle.ts';
@@ -19,6 +20,9 @@ const launchAttempts = 3;
 /** Ends that say nothing about the program. */
 const wantedEnds: readonly EndCause[] = ['scale-down', 'user', 'service-down', 'preempted', 'interruption'];
 
+/** What the guard against crash loops is told of a failure besides its times. */
+type FailureKind = Partial<Pick<Failure, 'killed' | 'neverStarted'>>;
+
 /** Drives one replica through its life: whatever its recorded state, it does what comes next. */
 export class ReplicaDriver {
   readonly handle: ReplicaHandle;
@@ -27,6 +31,8 @@ export class ReplicaDriver {
   #phase = new AbortController();
   #watch: ReplicaWatch | undefined;
   #isEnding = false;
+  #isFailureCounted = false;
+  #removal: Wakeable | undefined;
 
   constructor(context: ServiceContext, handle: ReplicaHandle, balancer: () => BalancerView) {
     this.#context = context;
@@ -55,29 +61,41 @@ export class ReplicaDriver {
     this.#watch?.probeNow();
   }
 
+  /** Tries at once again to remove its machine, when that failed and waits for the next attempt. */
+  hurry(): void {
+    this.#removal?.wake();
+  }
+
   /** Sends the replica on its way out; does nothing when it is already going. */
-  async stop(cause: EndCause, reason: string, killed = false): Promise<void> {
-    const { record } = this.handle;
+  async stop(cause: EndCause, reason: string, how: FailureKind = {}): Promise<void> {
     try {
+      // Before its end is written: whoever sees that a replica is missing knows of its failure, and begins none in vain.
+      await this.#countFailure(cause, how);
       const stopped = await this.handle.happen({ type: 'stop-requested', cause }, { cause, message: reason }, { endCause: cause, reason });
       if (!stopped) return;
+      this.hurry();
     } finally {
       // Also when it was on its way out already: whatever else is still being done with it must end.
       if (!this.#isEnding) this.#phase.abort();
     }
     this.#context.wake();
-    if (!wantedEnds.includes(cause)) {
-      const now = this.#context.clock.now();
-      const failure = {
-        at: now,
-        everReady: record.firstReadyAt !== null,
-        readyMs: record.readySince === null ? 0 : now - record.readySince,
-        killed,
-      };
-      await this.#context.changeService((service) => ({
-        memory: { ...service.memory, failures: rememberFailure(service.memory.failures, failure) },
-      }));
-    }
+  }
+
+  async #countFailure(cause: EndCause, { killed = false, neverStarted = false }: FailureKind): Promise<void> {
+    const { record, state } = this.handle;
+    if (this.#isFailureCounted || wantedEnds.includes(cause) || !isAlive(state)) return;
+    this.#isFailureCounted = true;
+    const now = this.#context.clock.now();
+    const failure = {
+      at: now,
+      everReady: record.firstReadyAt !== null,
+      readyMs: record.readySince === null ? 0 : now - record.readySince,
+      killed,
+      ...(neverStarted && { neverStarted }),
+    };
+    await this.#context.changeService((service) => ({
+      memory: { ...service.memory, failures: rememberFailure(service.memory.failures, failure) },
+    }));
   }
 
   async #step(signal: AbortSignal): Promise<void> {
@@ -85,9 +103,14 @@ export class ReplicaDriver {
     this.#isEnding = state === 'SHUTTING_DOWN' || state === 'FAILED_CLEANUP';
     if (state === 'PENDING' || state === 'PROVISIONING') await this.#launch(signal);
     else if (state === 'STARTING' || state === 'READY' || state === 'NOT_READY') await this.#follow(signal);
-    else if (this.#isEnding) await endReplica(this.#context, this.handle, this.#balancer, signal);
+    else if (this.#isEnding) await this.#end(signal);
     // What is left, such as UNKNOWN, waits for a person: only `stop` moves it on.
     else if (isFailed(state)) await this.#context.clock.sleep(bugPauseMs, signal);
+  }
+
+  async #end(signal: AbortSignal): Promise<void> {
+    this.#removal = wakeable(this.#context.clock, signal);
+    await endReplica(this.#context, this.handle, this.#balancer, signal, this.#removal);
   }
 
   async #launch(signal: AbortSignal): Promise<void> {
@@ -105,7 +128,8 @@ export class ReplicaDriver {
         if (isPassing && attempt < launchAttempts) await this.#context.clock.sleep(bugPauseMs * attempt, signal);
         else {
           const redact = redactor(await this.#context.task(this.handle.record.version));
-          return this.stop('provision', redact(launchFailure(this.handle.record, error)));
+          const neverStarted = error instanceof SvcError && error.code === 'SVC_BOOT_FAILED';
+          return this.stop('provision', redact(launchFailure(this.handle.record, error)), { neverStarted });
         }
       }
     }
@@ -128,6 +152,6 @@ export class ReplicaDriver {
     if (outcome === undefined || signal.aborted) return;
     // Out of rotation before anything else, even before the record: requests must not wait for the disk.
     if (outcome.cause === 'program-failed' || outcome.cause === 'machine-lost') this.#context.rotation.remove(this.handle.id);
-    await this.stop(outcome.cause, outcome.reason, outcome.killed);
+    await this.stop(outcome.cause, outcome.reason, { killed: outcome.killed });
   }
 }

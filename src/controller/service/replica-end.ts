@@ -1,8 +1,10 @@
 import type { EndCause } from '../../domain/replica-state.ts';
-import { jobLogPath, stopJob } from '../../provision/job.ts';
+import { jobLogPath } from '../../provision/job.ts';
 import { destroyMachine } from '../../provision/machine.ts';
+import { machineNodes, stopNodes } from '../../provision/node-jobs.ts';
 import type { Provider } from '../../providers/provider.ts';
 import { messageOf, SvcError } from '../../shared/errors.ts';
+import type { Wakeable } from '../../shared/wakeable.ts';
 import type { BalancerView } from './balancer-client.ts';
 import { linkLog } from '../kept-log.ts';
 import { findMachines, replicaTags } from '../recorded-machines.ts';
@@ -31,12 +33,16 @@ const longestRetryMs = 60_000;
 /** Causes after which nothing of the program is left to finish a request. */
 const deadCauses: readonly EndCause[] = ['program-failed', 'machine-lost', 'preempted', 'provision', 'initial-delay'];
 
-/** Unmark, let in-flight requests end, SIGTERM, SIGKILL, destroy, confirm. Ends when nothing is left, however long that takes. */
+/**
+ * Unmark, let in-flight requests end, SIGTERM, SIGKILL, destroy, confirm. Ends when nothing is left, however long that takes; `hurry` cuts the pauses
+ * between attempts short.
+ */
 export async function endReplica(
   context: ServiceContext,
   handle: ReplicaHandle,
   view: () => BalancerView,
   signal: AbortSignal,
+  hurry: Wakeable,
 ): Promise<void> {
   const cause = handle.record.endCause ?? 'user';
   if (!deadCauses.includes(cause)) await drain(context, handle, view, signal);
@@ -55,7 +61,7 @@ export async function endReplica(
       if (attempt >= attemptsBeforeFailed && !(isSilence && context.clock.monotonic() - beganAt < silenceBeforeFailedMs))
         await handle.happen({ type: 'cleanup-failed' }, { cause: 'cleanup-failed', message }, { reason: message });
       else await handle.note({ reason: message });
-      await context.clock.sleep(Math.min(longestRetryMs, firstRetryMs * 2 ** (attempt - 1)), signal);
+      await hurry.pause(Math.min(longestRetryMs, firstRetryMs * 2 ** (attempt - 1)));
     }
   }
 }
@@ -101,9 +107,11 @@ async function stopPolitely(
   signal: AbortSignal,
 ): Promise<void> {
   try {
-    const remote = provider.remote(id);
-    await stopJob(remote, jobName, { graceMs: killGraceMs, signal });
-    linkLog(remote, jobLogPath(remote, jobName), context.files.jobLog(handle.id));
+    const { numNodes } = await context.task(handle.record.version);
+    const nodes = await machineNodes(provider, id, numNodes, signal);
+    await stopNodes(nodes, jobName, { graceMs: killGraceMs, signal });
+    const [node] = nodes;
+    if (numNodes === 1 && node !== undefined) linkLog(node.remote, jobLogPath(node.remote, jobName), context.files.jobLog(handle.id));
   } catch (error) {
     context.log.warn({ err: error, replica: handle.id }, 'could not stop its program politely');
   }

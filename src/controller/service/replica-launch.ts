@@ -8,12 +8,13 @@ import { bootstrap } from '../../provision/bootstrap.ts';
 import { taskEnvironment } from '../../provision/environment.ts';
 import { fileMounts } from '../../provision/file-mounts.ts';
 import { giveBack } from '../../provision/machine.ts';
+import { replicaMachineSpec } from '../../provision/machine-spec.ts';
+import { machineNodes } from '../../provision/node-jobs.ts';
 import { describeOffer } from '../../provision/offers.ts';
-import { followsPort, servedPorts } from '../../provision/replica-ports.ts';
 import { fileProvisionLog, type ProvisionLog } from '../../provision/provision-log.ts';
 import { describeStep, type SearchStep } from '../../provision/search-steps.ts';
 import { isoTime } from '../../shared/clock.ts';
-import { messageOf } from '../../shared/errors.ts';
+import { messageOf, SvcError } from '../../shared/errors.ts';
 import type { PlaceRecord, ReplicaRecord } from '../../store/records.ts';
 import { missingTarget } from './replica-capacity.ts';
 import { jobName } from './replica-job.ts';
@@ -32,10 +33,11 @@ export async function launchReplica(context: ServiceContext, handle: ReplicaHand
   await handle.note({ machineId });
   const { record } = handle;
   const task = await context.task(record.version);
-  const remote = provider.remote(machineId);
+  const nodes = await machineNodes(provider, machineId, task.numNodes, signal);
+  await context.filesThere;
   const snapshot = context.files.workdirSnapshot(record.version);
   await bootstrap(
-    remote,
+    nodes,
     {
       task,
       workdir: existsSync(snapshot) ? { path: snapshot, name: `v${record.version}-workdir` } : undefined,
@@ -43,13 +45,15 @@ export async function launchReplica(context: ServiceContext, handle: ReplicaHand
       delivery: await deliveryTo(context.deployment, provider, record.place?.region),
       jobName,
       withSetup: true,
-      env: taskEnvironment(task, {
-        owner: context.name,
-        replicaId: record.id,
-        taskId: `svc-${isoTime(record.createdAt).slice(0, 19).replaceAll(':', '-').replace('T', '-')}_${context.name}_${record.id}`,
-        port: task.service?.replicaPort,
-        gpus: record.place?.gpus ?? 0,
-      }),
+      env: ({ rank }, all) =>
+        taskEnvironment(task, {
+          owner: context.name,
+          replicaId: record.id,
+          taskId: `svc-${isoTime(record.createdAt).slice(0, 19).replaceAll(':', '-').replace('T', '-')}_${context.name}_${record.id}`,
+          port: task.service?.replicaPort,
+          gpus: record.place?.gpus ?? 0,
+          node: { rank, ips: all.map(({ ip }) => ip) },
+        }),
       log,
       isolated: true,
       keepExtra: false,
@@ -57,8 +61,11 @@ export async function launchReplica(context: ServiceContext, handle: ReplicaHand
     signal,
   );
   const port = task.service?.replicaPort ?? 0;
-  const message = `Machine ${machineId} at ${placeName(record.place ?? unknownPlace)} is up; the program was told to start.`;
-  await handle.happen({ type: 'machine-up' }, { cause: 'machine-up', message }, { address: await remote.address(port, { signal }) });
+  const what = nodes.length > 1 ? `with its ${nodes.length} nodes is up` : 'is up';
+  const message = `Machine ${machineId} at ${placeName(record.place ?? unknownPlace)} ${what}; the program was told to start.`;
+  // Requests go to the first node, as probes do.
+  const address = await provider.remote(machineId).address(port, { signal });
+  await handle.happen({ type: 'machine-up' }, { cause: 'machine-up', message }, { address, reason: null });
   const untargeted = task.service === undefined ? undefined : missingTarget(task.service, handle.record.place);
   if (untargeted !== undefined) await handle.note({}, { cause: 'no-target', message: untargeted });
 }
@@ -74,6 +81,8 @@ async function machineFor(context: ServiceContext, handle: ReplicaHandle, log: P
   return obtainMachine(
     {
       alternatives: resources,
+      nodes: task.numNodes,
+      placeConfig: task.placeConfig,
       places: () => context.states(),
       history: context.history,
       occupied: () => context.occupied(),
@@ -83,7 +92,7 @@ async function machineFor(context: ServiceContext, handle: ReplicaHandle, log: P
       background: context.background,
       async step(step) {
         log(describeStep(step));
-        await recordStep(handle, step);
+        await recordStep(handle, step, task.numNodes);
       },
     },
     found,
@@ -116,40 +125,41 @@ async function machineFromBefore(
 /** What is wanted of the machine of a replica, as far as the alternative that it is for says. */
 function machineSpec(context: ServiceContext, replicaId: number, task: Task, resources: Resources | undefined): MachineSpec {
   return {
+    ...replicaMachineSpec(task, resources),
     tags: {
       'svc-service': context.name,
       ...replicaTags(context, replicaId),
       ...(context.host !== undefined && { 'svc-owner': context.host.key }),
     },
-    labels: resources?.labels ?? {},
-    ports: servedPorts(task, resources),
-    followsPort: followsPort(task),
     clients: context.host?.addresses ?? [],
-    diskSizeGb: resources?.diskSizeGb ?? 0,
-    diskTier: resources?.diskTier,
-    imageId: resources?.imageId,
-    role: 'replica',
   };
 }
 
 /** Writes a step of the search into the record and the history of the replica. */
-async function recordStep(handle: ReplicaHandle, step: SearchStep): Promise<void> {
+async function recordStep(handle: ReplicaHandle, step: SearchStep, nodes: number): Promise<void> {
   const message = describeStep(step);
   switch (step.type) {
     case 'asking': {
-      const change = { place: placeRecord(step.offer), machineId: null, reason: null };
+      const change = { place: placeRecord(step.offer, nodes), machineId: null, reason: null };
       const started = await handle.happen({ type: 'launch-started' }, { cause: 'launch', message }, change);
       return started ? undefined : handle.note(change, { cause: 'launch', message });
     }
     case 'given':
-      return handle.note({ place: placeRecord(step.offer), machineId: step.machineId, reason: null }, { cause: 'place-gave', message });
+      return handle.note(
+        { place: placeRecord(step.offer, nodes), machineId: step.machineId, reason: null },
+        { cause: 'place-gave', message },
+      );
     case 'refused': {
       const { place } = handle.record;
       const isRecordedPlace = place !== null && kindOf(offerOf(place)) === kindOf(step.offer);
       return handle.note({ reason: message, ...(isRecordedPlace && { place: null }) }, { cause: 'place-refused', message });
     }
+    case 'booting':
+      return handle.note({ reason: message }, { cause: 'booting', message });
+    case 'detail':
+      return undefined;
     case 'lost':
-      return handle.note({ place: null, machineId: null, reason: message }, { cause: 'boot-failed', message });
+      return handle.note({ place: null, machineId: null, reason: step.reason }, { cause: 'boot-failed', message });
     case 'surplus':
       return handle.note({}, { cause: 'given-back', message });
     case 'waiting':
@@ -157,24 +167,26 @@ async function recordStep(handle: ReplicaHandle, step: SearchStep): Promise<void
   }
 }
 
-/** An offer as it is kept with the replica. */
-export function placeRecord(offer: Offer): PlaceRecord {
+/** An offer as it is kept with a replica of so many nodes. */
+export function placeRecord(offer: Offer, nodes: number): PlaceRecord {
   return {
     provider: offer.provider,
     region: offer.region,
     zone: offer.zone ?? null,
     instanceType: offer.instanceType,
-    resources: describeOffer(offer),
+    resources: describeOffer(offer, nodes),
     cpus: offer.cpus,
     gpus: offer.accelerator?.count ?? 0,
     ...(offer.accelerator === undefined ? {} : { accelerator: offer.accelerator.name }),
     spot: offer.spot,
-    hourlyUsd: offer.hourlyUsd,
+    hourlyUsd: offer.hourlyUsd * nodes,
   };
 }
 
-/** A sentence for a launch that failed for good. */
+/** A sentence for a launch that failed for good; without the number of the replica, so that the same cause reads the same each time. */
 export function launchFailure(record: ReplicaRecord, error: unknown): string {
+  // What can be done about it is for the user to do, and its place is named already.
+  if (error instanceof SvcError && error.code === 'SVC_BOOT_FAILED') return `${error.message} ${error.hint}`;
   const where = record.place === null ? '' : ` at ${placeName(record.place)}`;
-  return `Launching replica ${record.id}${where} failed: ${messageOf(error)}`;
+  return `Launching it${where} failed: ${messageOf(error)}`;
 }

@@ -1,15 +1,13 @@
 import { isAlive, type EndCause } from '../../domain/replica-state.ts';
 import { judgeProbe, mayStepAside, nextProbeMs, slowProbeMs } from '../../domain/probe.ts';
-import { assertMachineId, type MachineId, type Provider } from '../../providers/provider.ts';
-import { jobLogPath, watchJob, type JobStatus } from '../../provision/job.ts';
-import { SvcError } from '../../shared/errors.ts';
-import { followLog, lastLines, linkLog, untilKept } from '../kept-log.ts';
-import { jobName } from './replica-job.ts';
+import { assertMachineId } from '../../providers/provider.ts';
 import type { ReplicaHandle } from './replica-handle.ts';
 import { redactor } from './redact.ts';
+import { followProgram, machineFate } from './replica-program.ts';
 import { openWay, type Way } from './replica-way.ts';
 import { rotationMember } from './rotation.ts';
 import type { ServiceContext } from './service-context.ts';
+import { tolerantly } from './tolerantly.ts';
 
 /** What watching can lead to: the replica's end, asked for with a reason. */
 export interface WatchOutcome {
@@ -36,43 +34,15 @@ export function watchReplica(context: ServiceContext, handle: ReplicaHandle, sig
     if (address === null || place === null || machineId === null) {
       return { cause: 'provision', reason: 'Its record has no machine or address.', killed: false };
     }
+    const { service, numNodes } = await context.task(version);
+    if (service === undefined) return undefined;
     const provider = await context.provider(place.provider);
     assertMachineId(machineId);
+    const machine = { provider, place, machineId, numNodes };
     // A place or a machine that does not answer says nothing about the replica: its probes do.
-    const gone = await tolerantly(() => machineFate(provider, machineId, both), context, handle, both);
+    const gone = await tolerantly(() => machineFate(machine, both), context, handle, both);
     if (gone !== undefined) return gone;
-    const remote = provider.remote(machineId);
-    const log = context.files.jobLog(handle.id);
-    const warn = (error: unknown): void => context.log.warn({ err: error, replica: handle.id }, 'cannot keep its log');
-    const source = jobLogPath(remote, jobName);
-    const following = linkLog(remote, source, log) ? undefined : followLog(remote, source, log, both).catch(warn);
-    const { service } = await context.task(version);
-    if (service === undefined) return undefined;
-    const untilJobEnds = async (): Promise<WatchOutcome | undefined> => {
-      for await (const status of watchJob(remote, jobName, both, { clock: context.clock })) {
-        linkLog(remote, source, log);
-        if (status.phase === 'run' && handle.record.startedAt === null) {
-          await handle.note({ startedAt: context.clock.now() }, { cause: 'run-started', message: 'The program was started.' });
-          nap.abort();
-        }
-        if (status.phase === 'setup' || status.phase === 'run') continue;
-        // Without a record of an end it may be the machine that is gone, not the program.
-        const fate = status.phase === 'ended' ? undefined : await machineFate(provider, machineId, both);
-        if (fate !== undefined) return fate;
-        await untilKept(remote, source, log, context.clock, both);
-        return { cause: 'program-failed', ...(await explainEnd(context, handle, status)) };
-      }
-      return undefined;
-    };
-    const jobEnd = async (): Promise<WatchOutcome | undefined> => {
-      while (!both.aborted) {
-        const found = await tolerantly(untilJobEnds, context, handle, both);
-        if (found !== undefined || both.aborted) return found;
-        await context.clock.sleep(silentPauseMs, both);
-      }
-      return undefined;
-    };
-    const way = openWay(handle, address, remote, service.replicaPort);
+    const way = openWay(handle, address, provider.remote(machineId), service.replicaPort);
     const probing = async (): Promise<WatchOutcome | undefined> => {
       while (!both.aborted) {
         const found = await probeOnce(context, handle, way, both);
@@ -83,36 +53,16 @@ export function watchReplica(context: ServiceContext, handle: ReplicaHandle, sig
       }
       return undefined;
     };
+    const program = followProgram(context, handle, machine, () => nap.abort(), both);
     try {
       // Whichever ends first ends the other, which then has nothing to say.
-      const found = await Promise.all([jobEnd().finally(() => over.abort()), probing().finally(() => over.abort())]);
+      const found = await Promise.all([program.finally(() => over.abort()), probing().finally(() => over.abort())]);
       return found.find((one) => one !== undefined);
     } finally {
       over.abort();
-      await following;
     }
   };
   return { probeNow: () => nap.abort(), outcome: outcome() };
-}
-
-/** Pause before a machine that does not answer is asked about its job again, ms. */
-const silentPauseMs = 2_000;
-
-/** What a look at a machine or its place found; nothing when they could not be looked at now. Throws what is no passing failure. */
-async function tolerantly(
-  look: () => Promise<WatchOutcome | undefined>,
-  { log }: ServiceContext,
-  { id }: ReplicaHandle,
-  signal: AbortSignal,
-): Promise<WatchOutcome | undefined> {
-  try {
-    return await look();
-  } catch (error) {
-    if (signal.aborted) return undefined;
-    if (!(error instanceof SvcError) || error.kind !== 'transient') throw error;
-    log.warn({ code: error.code, replica: id }, 'a machine, or its place, does not answer');
-    return undefined;
-  }
 }
 
 /** How long a state waits for the balancer to confirm, ms; a balancer that is being restarted learns the set when it is back. */
@@ -150,7 +100,10 @@ async function probeOnce(context: ServiceContext, handle: ReplicaHandle, way: Wa
     if (handle.state === 'STARTING') await way.settle(signal);
     context.rotation.serve(rotationMember(handle.record, way.address, service));
     await context.rotation.settled(rotationTimeoutMs);
-  } else context.rotation.remove(handle.id);
+  } else {
+    context.rotation.remove(handle.id);
+    await way.repair(context.clock, signal);
+  }
   if (verdict.event !== undefined) {
     const happened = await handle.happen(verdict.event, { cause: verdict.event.type, message: `${answer.detail}.` }, change);
     if (happened && handle.state === 'READY') await rememberReady(context);
@@ -184,30 +137,4 @@ async function rememberReady(context: ServiceContext): Promise<void> {
       ? undefined
       : { firstReadyAt: service.firstReadyAt ?? context.clock.now(), memory: { ...service.memory, gaveUp: false } },
   );
-}
-
-/** Why a machine is gone; undefined while it is there. */
-async function machineFate(provider: Provider, id: MachineId, signal: AbortSignal): Promise<WatchOutcome | undefined> {
-  const status = (await provider.inspect([id], { signal })).get(id);
-  if (status?.state !== 'gone') return undefined;
-  const cause = status.reason === 'preempted' ? 'preempted' : 'machine-lost';
-  return { cause, reason: `Its machine ${id} of ${provider.name} is gone (${status.reason}).`, killed: true };
-}
-
-/** How many lines of the log stand in a reason. */
-const shownLines = 5;
-
-async function explainEnd(
-  context: ServiceContext,
-  handle: ReplicaHandle,
-  status: JobStatus,
-): Promise<Pick<WatchOutcome, 'reason' | 'killed'>> {
-  const redact = redactor(await context.task(handle.record.version));
-  const lines = lastLines(context.files.jobLog(handle.id), 2 * shownLines);
-  const own = lines.filter((line) => !line.startsWith('[svc ')).slice(-shownLines);
-  const tail = own.length === 0 ? ' It wrote no output.' : ` Its last output:\n${own.map((line) => `  ${redact(line)}`).join('\n')}`;
-  if (status.phase !== 'ended') return { reason: `Its processes were lost.${tail}`, killed: true };
-  const what = status.failedPhase === 'setup' ? 'setup' : 'run';
-  const how = status.signal === undefined ? `ended with exit code ${status.exitCode ?? '?'}` : `was ended by ${status.signal}`;
-  return { reason: `Its ${what} ${how}.${tail}`, killed: status.signal === 'SIGKILL' };
 }

@@ -25,14 +25,20 @@ test('each change is pushed as a whole set with a higher revision', () => {
   expect(sent.map(({ revision, epoch }) => [revision, epoch])).toEqual([1, 2, 3, 4].map((revision) => [revision, 'epoch']));
 });
 
-test('what changes nothing is not sent, unless it is announced', () => {
+test('what it begins with is one set, also an empty one', () => {
+  for (const members of [[member(1), member(2)], []]) {
+    const { rotation, sent } = aRotation();
+    rotation.begin(members);
+    expect(sent.map(({ replicas }) => replicas.map(({ id }) => id))).toEqual([members.map(({ id }) => id)]);
+  }
+});
+
+test('what changes nothing is not sent', () => {
   const { rotation, sent } = aRotation();
   rotation.serve(member(1));
   rotation.serve(member(1));
   rotation.remove(9);
   expect(sent).toHaveLength(1);
-  rotation.announce();
-  expect(sent).toHaveLength(2);
 });
 
 test('a replica at another address, or back from draining, is sent anew', () => {

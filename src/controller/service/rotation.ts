@@ -59,8 +59,9 @@ export class Rotation {
     if (this.#replicas.delete(id)) this.#push();
   }
 
-  /** Sends the set even when nothing changed: after a start, when the balancer may know an older one. */
-  announce(): void {
+  /** Gives these new requests, in one set that is sent even when it is empty: after a start the balancer may know another one, or none. */
+  begin(members: readonly RotationMember[]): void {
+    for (const member of members) this.#replicas.set(member.id, { ...member, state: 'serving' });
     this.#push();
   }
 

@@ -14,6 +14,7 @@ import { serviceDeployment } from '../deployments.ts';
 import { adoptReplicas } from './adopt-replicas.ts';
 import type { BalancerListeners, BalancerView } from './balancer-client.ts';
 import { machineLoop } from './machine-sweep.ts';
+import { orphanLoop } from './orphan-sweep.ts';
 import { Reconciler } from './reconciler.ts';
 import { Rotation, type RotationSink } from './rotation.ts';
 import type { ServiceContext } from './service-context.ts';
@@ -32,6 +33,8 @@ export interface ServiceDeps {
   readonly clock: Clock;
   readonly log: Logger;
   readonly files: ServicePaths;
+  /** See `ServiceContext`. */
+  readonly filesThere?: Promise<void>;
   readonly places: Places;
   readonly probe: ServiceContext['probe'];
   /** Spreads what is done after a throttled call. */
@@ -44,7 +47,7 @@ export interface ServiceDeps {
 export interface RunningService {
   /** Makes it look again now. */
   wake(): void;
-  /** Settles when both loops have ended after the stop. */
+  /** Settles when all loops have ended after the stop. */
   readonly ended: Promise<unknown>;
 }
 
@@ -65,6 +68,7 @@ export async function runService(deps: ServiceDeps, stop: AbortController): Prom
     clock,
     log,
     files: deps.files,
+    filesThere: deps.filesThere,
     rotation: new Rotation(balancer, randomHex(8)),
     history: new PlacementHistory({
       memory: (await store.services.get(name))?.memory.placement,
@@ -99,7 +103,12 @@ export async function runService(deps: ServiceDeps, stop: AbortController): Prom
   await adoptReplicas(context, await store.replicas.list(name));
   const onError = (failed: string, error: unknown): void => log.error({ err: error, loop: failed }, 'a pass failed');
   loop = startLoop(reconciler, { clock, onError }, stop.signal);
-  const lost = machineLoop(context, (machine) => reconciler.machineLost(machine));
+  const lost = machineLoop(
+    context,
+    (machine) => reconciler.machineLost(machine),
+    () => machines.wake(),
+  );
   const machines = startLoop(lost, { clock, onError }, stop.signal);
-  return { wake: () => context.wake(), ended: Promise.all([loop.ended, machines.ended]) };
+  const orphans = startLoop(orphanLoop(context), { clock, onError }, stop.signal);
+  return { wake: () => context.wake(), ended: Promise.all([loop.ended, machines.ended, orphans.ended]) };
 }

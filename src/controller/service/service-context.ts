@@ -24,6 +24,8 @@ export interface ServiceContext {
   readonly clock: Clock;
   readonly log: Logger;
   readonly files: ServicePaths;
+  /** Settles when its files are all there, which a controller that took over may have to fetch first. Absent: they are. */
+  readonly filesThere?: Promise<void> | undefined;
   readonly rotation: Rotation;
   readonly history: PlacementHistory;
   /** Its files where machines fetch them. */

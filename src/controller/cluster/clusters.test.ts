@@ -1,0 +1,163 @@
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { pino } from 'pino';
+import { expect, test } from 'vitest';
+import { anOffer } from '../../../test/support/builders.ts';
+import { FakeClock } from '../../../test/support/fake-clock.ts';
+import { placesOf } from '../../../test/support/places.ts';
+import { defaultConfig } from '../../domain/config.ts';
+import { fakeBaseDir } from '../../providers/fake/fake-machine.ts';
+import { FakePlace } from '../../providers/fake/fake-place.ts';
+import { FakeProvider } from '../../providers/fake/index.ts';
+import { homePaths } from '../../shared/paths.ts';
+import { seededRandom } from '../../shared/random.ts';
+import { openStore } from '../../store/open-store.ts';
+import type { ClusterRecord, JobRecord } from '../../store/records.ts';
+import type { Store } from '../../store/store.ts';
+import { clusterPaths, jobLogs } from './cluster-paths.ts';
+import { Clusters, type LaunchRequest } from './clusters.ts';
+
+/** All clusters of a controller over a place in memory, in virtual time. */
+class World {
+  readonly clock = new FakeClock();
+  readonly place = new FakePlace(this.clock, seededRandom(1), [anOffer({ provider: 'fake', hourlyUsd: 1 })]);
+  readonly home: string;
+  readonly store: Store;
+  readonly clusters: Clusters;
+
+  constructor(home: string, store: Store) {
+    this.home = home;
+    this.store = store;
+    this.clusters = new Clusters({
+      paths: homePaths(home, 0),
+      store,
+      clock: this.clock,
+      random: seededRandom(1),
+      log: pino({ level: 'silent' }),
+      startedAt: 0,
+      version: 'test',
+      serviceLimit: 1,
+      host: undefined,
+      term: undefined,
+      creating: new Set(),
+      config: () => Promise.resolve(defaultConfig),
+      ...placesOf(new FakeProvider(this.place)),
+    });
+  }
+
+  launch(source: string, mode: LaunchRequest['mode'] = 'launch'): Promise<unknown> {
+    const file = join(this.home, 'task.yaml');
+    return this.clusters.launch({ source, file, envs: {}, secrets: {}, workdir: undefined, cluster: 'dev', mode });
+  }
+
+  async cluster(): Promise<ClusterRecord | undefined> {
+    return this.store.clusters.get('dev');
+  }
+
+  jobs(): Promise<readonly JobRecord[]> {
+    return this.store.clusters.jobs('dev');
+  }
+
+  /** Lets virtual time pass until all jobs have ended. */
+  async untilEnded(): Promise<readonly JobRecord[]> {
+    for (let round = 0; round < 2_000; round += 1) {
+      const jobs = await this.jobs();
+      if (jobs.length > 0 && jobs.every(({ endedAt }) => endedAt !== null)) return jobs;
+      await this.clock.advance(50);
+      for (let turn = 0; turn < 10; turn += 1) await this.clock.settle();
+    }
+    throw new Error(`jobs did not end: ${JSON.stringify(await this.jobs())}`);
+  }
+
+  /** What a job's logs hold before its own output; a file that is not there yet is empty. */
+  async provisioning(jobId: number, at: { readonly isFirst: boolean; readonly isUp: boolean }): Promise<readonly string[]> {
+    const files = clusterPaths(homePaths(this.home, 0), (await this.cluster())?.key ?? '');
+    return jobLogs(files, jobId, at)
+      .slice(0, -1)
+      .map((path) => (existsSync(path) ? readFileSync(path, 'utf8') : ''));
+  }
+
+  async log(jobId: number): Promise<string> {
+    return readFileSync(clusterPaths(homePaths(this.home, 0), (await this.cluster())?.key ?? '').jobLog(jobId), 'utf8');
+  }
+}
+
+async function withClusters(use: (world: World) => Promise<void>): Promise<void> {
+  const home = mkdtempSync(join(tmpdir(), 'svc-clusters-'));
+  const store = await openStore({ path: join(home, 'state.db'), clock: new FakeClock() });
+  const world = new World(home, store);
+  try {
+    await use(world);
+  } finally {
+    const released = world.clusters.release();
+    await world.clock.advance(1_000);
+    await released;
+    await store.close();
+    rmSync(home, { recursive: true, force: true });
+  }
+}
+
+test('a job of two nodes has ended when it has on both, and a later one may want fewer but not more', async () => {
+  await withClusters(async (world) => {
+    world.place.conduct.jobOf = (_, rank) => ({ runMs: rank === 0 ? 1_000 : 30_000 });
+    await world.launch('num_nodes: 2\nsetup: prepare\nrun: train\n');
+    const beganAt = world.clock.now();
+    const [job] = await world.untilEnded();
+    expect(job).toMatchObject({ state: 'SUCCEEDED', exitCode: 0 });
+    expect(world.clock.now() - beganAt).toBeGreaterThanOrEqual(30_000);
+    const [machine] = world.place.living;
+    expect([machine?.nodes.length, (await world.cluster())?.place?.hourlyUsd]).toEqual([2, 2]);
+
+    await world.launch('run: look\n', 'exec');
+    await world.untilEnded();
+    expect(machine?.nodes.map((node) => node.files.has(`${fakeBaseDir(node)}/jobs/job-2/status`))).toEqual([true, false]);
+    await expect(world.launch('num_nodes: 3\nrun: train\n', 'exec')).rejects.toMatchObject({
+      code: 'SVC_INVALID_TASK',
+      message: "Cluster 'dev' has 2 nodes, and the task wants 3 (num_nodes).",
+    });
+  });
+});
+
+test('a job that fails on one node is ended on the others, and has the output of all', async () => {
+  await withClusters(async (world) => {
+    world.place.conduct.jobOf = (_, rank) => (rank === 1 ? { runMs: 5_000, exitCode: 9 } : {});
+    await world.launch('num_nodes: 2\nrun: train\n');
+    await world.clock.advanceUntil(() => world.place.living[0]?.nodes[1]?.isServing() === true, 60_000, 100);
+    for (const node of world.place.living[0]?.nodes ?? []) node.write(`${fakeBaseDir(node)}/jobs/job-1/job.log`, `I am ${node.rank}\n`);
+    const [job] = await world.untilEnded();
+    expect(job).toMatchObject({ state: 'FAILED', exitCode: 9 });
+    expect(world.place.living[0]?.nodes.some((node) => node.isServing())).toBe(false);
+    expect((await world.log(1)).split('\n').toSorted()).toEqual(['', '(head, rank=0) I am 0', '(worker1, rank=1, ip=10.0.0.2) I am 1']);
+  });
+});
+
+test('a machine that is lost ends its jobs, with what its place said, as soon as that tells', async () => {
+  await withClusters(async (world) => {
+    await world.launch('run: train\n');
+    await world.clock.advanceUntil(() => world.place.living[0]?.isServing() === true, 60_000, 100);
+    const [machine] = world.place.living;
+    if (machine !== undefined) world.place.preempt(machine.id, 'The node is gone');
+    const lostAt = world.clock.now();
+    const [job] = await world.untilEnded();
+    expect([job?.state, world.clock.now() - lostAt < 2_000]).toEqual(['FAILED', true]);
+    expect((await world.cluster())?.reason).toBe('Its machine fake-1 at fake/here is gone: The node is gone.');
+  });
+});
+
+test('how the machine was got is told to the job that launched it and to who waits for it, not to a later one', async () => {
+  await withClusters(async (world) => {
+    world.place.conduct.jobOf = () => ({ runMs: 1_000 });
+    await world.launch('run: train\n');
+    const early = await world.provisioning(2, { isFirst: false, isUp: false });
+    await world.untilEnded();
+    await world.launch('run: look\n', 'exec');
+    await world.untilEnded();
+    expect(early.length).toBe(2);
+    expect(await world.provisioning(1, { isFirst: true, isUp: true })).toEqual([
+      expect.stringContaining('gave machine'),
+      expect.stringContaining('Starting run'),
+    ]);
+    expect(await world.provisioning(2, { isFirst: false, isUp: true })).toEqual([expect.stringMatching(/^\[svc [^\]]*\] Starting run\n$/)]);
+  });
+});

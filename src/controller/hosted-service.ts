@@ -1,0 +1,17 @@
+import { readFile } from 'node:fs/promises';
+import type { HostedService } from '../domain/balancer-host.ts';
+import type { ServiceSpec } from '../domain/task.ts';
+import type { ServicePaths } from '../shared/paths.ts';
+import type { ServiceRecord } from '../store/records.ts';
+import { balancerConfig } from './balancer-config.ts';
+
+/** A service as balancer hosts are to serve it, with the contents of its certificate. Rejects when that cannot be read. */
+export async function hostedService(service: ServiceRecord, spec: ServiceSpec, files: ServicePaths): Promise<HostedService> {
+  const { tls, loadBalancer } = spec;
+  const config = balancerConfig(service, spec, files, 1);
+  return {
+    key: service.key,
+    config: { ...config, threads: loadBalancer.threads ?? null, metricsPort: null, tls: null },
+    tls: tls === undefined ? null : { key: await readFile(tls.keyfile, 'utf8'), cert: await readFile(tls.certfile, 'utf8') },
+  };
+}

@@ -1,0 +1,103 @@
+import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname } from 'node:path';
+import type { CancelTimer, Clock } from '../../shared/clock.ts';
+import { SvcError } from '../../shared/errors.ts';
+import { noFence, type Fence } from '../../shared/fence.ts';
+import { isObject } from '../../shared/is-object.ts';
+import { parseJson } from '../../shared/parse-json.ts';
+import { bootId } from '../../shared/process-identity.ts';
+
+/** Until when the processes of this machine may act for its controller. */
+export interface FenceRecord {
+  readonly term: number;
+  readonly holder: string;
+  /** Of the monotonic clock, which all processes of a machine share, ms. */
+  readonly untilMonotonicMs: number;
+  /** Of the wall clock, which also moves on while the whole machine is suspended, ms. */
+  readonly untilWallMs: number;
+  /** The monotonic clock begins anew with each boot. */
+  readonly bootId: string;
+}
+
+/** Says that this machine leads with a term until the monotonic clock shows `untilMonotonicMs`. It does not wait for the disk: a boot ends it anyway. */
+export function writeFence(path: string, term: number, holder: string, untilMonotonicMs: number, clock: Clock): void {
+  const untilWallMs = clock.now() + untilMonotonicMs - clock.monotonic();
+  const record: FenceRecord = { term, holder, untilMonotonicMs, untilWallMs, bootId: bootId() };
+  const temporary = `${path}.${process.pid}.tmp`;
+  mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+  writeFileSync(temporary, JSON.stringify(record), { mode: 0o600 });
+  renameSync(temporary, path);
+}
+
+/** From now on no process of this machine may act. */
+export function revokeFence(path: string): void {
+  rmSync(path, { force: true });
+}
+
+/** Lets through what a process of the given term does while the file says that this term leads here. */
+export function fileFence(path: string, term: number, clock: Clock): Fence {
+  return {
+    check() {
+      const why = whyNot(readFence(path), term, clock);
+      if (why !== undefined) throw new SvcError('SVC_NOT_LEADER', `This controller does not lead any more: ${why}.`);
+    },
+  };
+}
+
+/** The fence of a process that was started for a term; none where controllers have no rivals. */
+export function processFence(path: string, term: number | undefined, clock: Clock): Fence {
+  return term === undefined ? noFence : fileFence(path, term, clock);
+}
+
+/** Who led last from this home during this boot and did not give it back; whoever has the home now knows that this one is dead. */
+export function formerHolder(path: string): string | undefined {
+  const record = readFence(path);
+  return record?.bootId === bootId() ? record.holder : undefined;
+}
+
+/** How often a process looks whether it may still act, ms. Each call to a place is checked besides. */
+const lookMs = 200;
+
+/** Calls `onLost` once when the fence lets nothing through any more. */
+export function watchFence(fence: Fence, clock: Clock, onLost: (error: unknown) => void): CancelTimer {
+  const cancel = clock.every(lookMs, () => {
+    try {
+      fence.check();
+    } catch (error) {
+      cancel();
+      onLost(error);
+    }
+  });
+  return cancel;
+}
+
+function whyNot(record: FenceRecord | undefined, term: number, clock: Clock): string | undefined {
+  if (record === undefined) return 'its lease was given back, or cannot be read';
+  if (record.term !== term) return `its term ${term} is over, now is term ${record.term}`;
+  if (record.bootId !== bootId()) return 'its lease is of an earlier boot of the machine';
+  if (clock.monotonic() >= record.untilMonotonicMs || clock.now() >= record.untilWallMs) return 'its lease was not renewed in time';
+  return undefined;
+}
+
+function readFence(path: string): FenceRecord | undefined {
+  let text: string;
+  try {
+    text = readFileSync(path, 'utf8');
+  } catch {
+    // Gone, or not to be read for whatever reason: who cannot tell must not act.
+    return undefined;
+  }
+  const value = parseJson(text);
+  return isFenceRecord(value) ? value : undefined;
+}
+
+function isFenceRecord(value: unknown): value is FenceRecord {
+  return (
+    isObject(value) &&
+    typeof value['term'] === 'number' &&
+    typeof value['holder'] === 'string' &&
+    typeof value['untilMonotonicMs'] === 'number' &&
+    typeof value['untilWallMs'] === 'number' &&
+    typeof value['bootId'] === 'string'
+  );
+}

@@ -1,0 +1,150 @@
+import { existsSync, statSync } from 'node:fs';
+import { rename, rm } from 'node:fs/promises';
+import { basename, dirname, join } from 'node:path';
+import { scanTree } from '../provision/files/scan.ts';
+import { randomHex } from '../shared/random-hex.ts';
+import { SvcError } from '../shared/errors.ts';
+import type { Clock } from '../shared/clock.ts';
+import type { Logger } from '../shared/log.ts';
+import { startLoop, type Loop } from '../shared/loop.ts';
+import type { Store } from '../store/store.ts';
+import { isHomeList } from './shared-homes.ts';
+import { packTree, readPackedTree, unpackTree } from './service-files-pack.ts';
+
+/** More than this is not kept, bytes: every controller that takes over has to fetch it. */
+const largest = 1_073_741_824;
+/** Pause before fetching files is tried again, ms. */
+const retryMs = 1_000;
+/** How often it is looked whether a file has changed, ms. */
+const lookMs = 250;
+
+/**
+ * What services and clusters have on the disk of the controller and another controller would need, kept in the database as well where controllers on several
+ * machines share one. Elsewhere all of this does nothing.
+ */
+export interface ServiceFiles {
+  /** Keeps a folder as it is now under a name; to be awaited before whatever needs it is recorded. SVC_NOT_SUPPORTED when it is too big. */
+  save(owner: string, name: string, path: string): Promise<void>;
+  /** Puts one folder to where it belongs, unless it is there; the way to it is made, and a folder is there as a whole or not at all. */
+  restore(owner: string, name: string, path: string): Promise<void>;
+  /** The same for all that is kept of an owner, each below `dir` by its name. */
+  restoreAll(owner: string, dir: string): Promise<void>;
+  /** Forgets all of an owner. */
+  remove(owner: string): Promise<void>;
+}
+
+/** The files of a store. `limit` is for tests. */
+export function serviceFiles(store: Store, limit = largest): ServiceFiles {
+  if (!store.isShared) return nothing;
+  const { files } = store;
+  return {
+    async save(owner, name, path) {
+      if (!existsSync(path)) return;
+      const { entries } = await scanTree(path);
+      const size = entries.reduce((sum, entry) => sum + (entry.kind === 'file' ? entry.size : 0), 0);
+      if (size > limit) throw tooBig(size, limit);
+      const known = new Set(await files.blocks(owner));
+      const tree = await packTree(path, entries, async (sha256, content) => {
+        if (!known.has(sha256)) await files.addBlock(owner, sha256, content);
+        known.add(sha256);
+      });
+      await files.setTree(owner, name, JSON.stringify(tree));
+    },
+
+    async restore(owner, name, path) {
+      if (existsSync(path)) return;
+      const text = (await files.trees(owner)).get(name);
+      if (text === undefined) return;
+      const tree = readPackedTree(text);
+      const temporary = join(dirname(path), `.${basename(path)}.${randomHex(6)}.tmp`);
+      try {
+        await unpackTree(tree, temporary, async (sha256) => {
+          const content = await files.block(owner, sha256);
+          if (content === undefined) throw new SvcError('SVC_STATE_CORRUPT', `The state database lacks a part of ${name} of ${owner}.`);
+          return content;
+        });
+        await rename(temporary, path);
+      } catch (error) {
+        await rm(temporary, { recursive: true, force: true });
+        // Somebody else was faster.
+        if (!existsSync(path)) throw error;
+      }
+    },
+
+    async restoreAll(owner, dir) {
+      for (const name of (await files.trees(owner)).keys()) await this.restore(owner, name, join(dir, name));
+    },
+
+    remove: (owner) => files.remove(owner),
+  };
+}
+
+/** Keeps a small file anew whenever it has changed, until the signal aborts. */
+export function keepWhileItChanges(
+  files: ServiceFiles,
+  { owner, name, path }: { readonly owner: string; readonly name: string; readonly path: string },
+  { clock, log, signal }: { readonly clock: Clock; readonly log: Logger; readonly signal: AbortSignal },
+): Promise<void> {
+  let kept = '';
+  const look: Loop = {
+    name: `keep ${name}`,
+    everyMs: lookMs,
+    async tick() {
+      const now = stampOf(path);
+      if (now === kept) return;
+      await files.save(owner, name, path);
+      kept = now;
+    },
+  };
+  const onError = (loop: string, error: unknown): void =>
+    log.warn({ err: error, loop }, 'a file could not be kept in the database; it is tried again');
+  return startLoop(look, { clock, onError }, signal).ended;
+}
+
+/** Changes with the file; empty while there is none. */
+function stampOf(path: string): string {
+  const stats = statSync(path, { throwIfNoEntry: false });
+  return stats === undefined ? '' : `${stats.ino} ${stats.size} ${stats.mtimeMs}`;
+}
+
+/** Forgets the files of all that is not recorded, as after a crash between the two; for a leader that is not making anything yet. */
+export async function sweepFiles(store: Store): Promise<void> {
+  if (!store.isShared) return;
+  const recorded = [...(await store.services.list()), ...(await store.clusters.list())].map(({ key }) => key);
+  const lost = (await store.files.owners()).filter((owner) => !recorded.includes(owner) && !isHomeList(owner));
+  for (const owner of lost) await store.files.remove(owner);
+}
+
+/** Restores all of an owner, however often that fails: nothing can be launched before. Settles early when the signal aborts. */
+export async function restorePatiently(
+  files: ServiceFiles,
+  { owner, dir }: { readonly owner: string; readonly dir: string },
+  { clock, log, signal }: { readonly clock: Clock; readonly log: Logger; readonly signal: AbortSignal },
+): Promise<void> {
+  while (!signal.aborted) {
+    try {
+      return await files.restoreAll(owner, dir);
+    } catch (error) {
+      log.warn({ err: error }, 'its files could not be fetched from the database; it is tried again');
+      await clock.sleep(retryMs, signal);
+    }
+  }
+}
+
+const nothing: ServiceFiles = {
+  save: async () => undefined,
+  restore: async () => undefined,
+  restoreAll: async () => undefined,
+  remove: async () => undefined,
+};
+
+function tooBig(size: number, limit: number): SvcError {
+  const [has, may] = [size, limit].map((bytes) => Math.ceil(bytes / 1_048_576));
+  return new SvcError(
+    'SVC_NOT_SUPPORTED',
+    `The working directory and the files to mount are ${has} MiB; with a state database at most ${may} MiB can be kept for other controllers.`,
+    {
+      hint: 'Name what replicas do not need in .svcignore, or let `setup` or a mount fetch large files from a bucket.',
+    },
+  );
+}

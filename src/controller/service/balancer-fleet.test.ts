@@ -1,0 +1,284 @@
+import { PassThrough, Duplex } from 'node:stream';
+import fc from 'fast-check';
+import { pino } from 'pino';
+import { expect, test } from 'vitest';
+import { FakeClock } from '../../../test/support/fake-clock.ts';
+import type { BalancerHostMember } from '../../domain/balancer-host.ts';
+import type { ReplicasCommand } from '../../domain/balancer-link.ts';
+import { splitLines } from '../../shared/lines.ts';
+import { BalancerFleet } from './balancer-fleet.ts';
+
+const log = pino({ level: 'silent' });
+
+/** A balancer in memory: takes sets, counts requests, reports. */
+class Balancer {
+  readonly member: BalancerHostMember;
+  /** Nobody answers there. */
+  isDown = false;
+  /** It is connected, but says nothing, as when its machine stands still. */
+  isSilent = false;
+  applied: ReplicasCommand | undefined;
+  total = 0;
+  readonly inFlight = new Map<number, number>();
+  #startedAt = 1;
+  #links: Duplex[] = [];
+
+  constructor(name: string) {
+    this.member = { name, host: name, port: 1 };
+  }
+
+  dial(): Promise<Duplex> {
+    if (this.isDown) return Promise.reject(new Error('ECONNREFUSED'));
+    const [here, there] = [new PassThrough(), new PassThrough()];
+    const link = Duplex.from({ writable: here, readable: there });
+    const end = Duplex.from({ writable: there, readable: here });
+    link.on('error', () => undefined).on('close', () => end.destroy());
+    end.on('error', () => undefined).on('close', () => link.destroy());
+    end.on(
+      'data',
+      splitLines((line) => this.#take(line, end)),
+    );
+    this.#links.push(end);
+    this.#say(end, { type: 'hello', pid: 1, port: 1, startedAt: this.#startedAt });
+    return Promise.resolve(link);
+  }
+
+  /** A client sends a request, which goes to that replica if it may. */
+  request(replica: number): void {
+    if (this.isDown || this.isSilent) return;
+    this.total += 1;
+    if (this.applied?.replicas.some(({ id, state }) => id === replica && state === 'serving') === true)
+      this.inFlight.set(replica, (this.inFlight.get(replica) ?? 0) + 1);
+  }
+
+  finish(replica: number): void {
+    if (!this.isDown && !this.isSilent) this.inFlight.set(replica, Math.max(0, (this.inFlight.get(replica) ?? 0) - 1));
+  }
+
+  report(): void {
+    const inFlight = Object.fromEntries(this.inFlight);
+    for (const link of this.#links)
+      this.#say(link, { type: 'stats', at: 0, requestsTotal: this.total, errorsTotal: 0, inFlight, queued: 0 });
+  }
+
+  /** It dies, with what it had under way; and counts from zero when it is back. */
+  die(): void {
+    this.isDown = true;
+    this.inFlight.clear();
+    this.total = 0;
+    this.#startedAt += 1;
+    this.cut();
+  }
+
+  cut(): void {
+    for (const link of this.#links.splice(0)) link.destroy();
+  }
+
+  #take(line: string, link: Duplex): void {
+    if (this.isSilent) return;
+    const command: ReplicasCommand = JSON.parse(line);
+    this.applied = command;
+    this.#say(link, { type: 'applied', epoch: command.epoch, revision: command.revision });
+  }
+
+  #say(link: Duplex, report: object): void {
+    if (!this.isSilent && !link.destroyed) link.write(`${JSON.stringify(report)}\n`);
+  }
+}
+
+function fleetOf(balancers: readonly Balancer[], clock: FakeClock, heard: number[] = []): BalancerFleet {
+  const dial = (member: BalancerHostMember) => () =>
+    balancers.find((one) => one.member.name === member.name)?.dial() ?? Promise.reject(new Error('nobody'));
+  const fleet = new BalancerFleet({ clock, log, dial }, { arrivals: (count) => void heard.push(count), suspect: () => undefined });
+  fleet.setMembers(balancers.map(({ member }) => member));
+  return fleet;
+}
+
+const set = (revision: number, state: 'serving' | 'draining' = 'serving'): ReplicasCommand => ({
+  type: 'replicas',
+  epoch: 'e',
+  revision,
+  replicas: [{ id: 1, address: { kind: 'tcp', host: 'r', port: 1 }, place: 'p', weight: 1, state }],
+});
+
+async function outcome(clock: FakeClock, work: Promise<boolean>, limitMs: number): Promise<boolean | 'waits'> {
+  let result: boolean | 'waits' = 'waits';
+  const note = async (): Promise<void> => void (result = await work);
+  void note();
+  await clock.advance(limitMs);
+  return result;
+}
+
+/** Time passes while a balancer reports. */
+async function passWith(clock: FakeClock, balancer: Balancer, ms: number): Promise<void> {
+  for (let passed = 0; passed < ms; passed += 250) {
+    await clock.advance(250);
+    balancer.report();
+  }
+}
+
+test('a set is in force when all have it, and one that is gone is waited for no longer than three seconds', async () => {
+  const clock = new FakeClock();
+  const [a, b] = [new Balancer('a'), new Balancer('b')];
+  const fleet = fleetOf([a, b], clock);
+  await clock.advance(100);
+  fleet.send(set(1));
+  expect(await outcome(clock, fleet.applied(1, 5_000), 200)).toBe(true);
+  expect(fleet.view.connected).toBe(true);
+
+  b.isSilent = true;
+  fleet.send(set(2));
+  const applied = fleet.applied(2, 10_000);
+  await passWith(clock, a, 2_500);
+  expect(await outcome(clock, applied, 0)).toBe('waits');
+  await passWith(clock, a, 1_500);
+  expect(await outcome(clock, applied, 0)).toBe(true);
+  expect(fleet.view.connected).toBe(true);
+  fleet.close();
+});
+
+test('a new one gets the newest set at once, and with nobody nothing is in force', async () => {
+  const clock = new FakeClock();
+  const [a, b] = [new Balancer('a'), new Balancer('b')];
+  const dials = new Map([a, b].map((one) => [one.member.name, one]));
+  const fleet = new BalancerFleet(
+    { clock, log, dial: (member) => () => dials.get(member.name)?.dial() ?? Promise.reject(new Error('nobody')) },
+    { arrivals: () => undefined, suspect: () => undefined },
+  );
+  fleet.send(set(1));
+  expect(await outcome(clock, fleet.applied(1, 1_000), 1_100)).toBe(false);
+  expect(fleet.view.connected).toBe(false);
+  fleet.setMembers([a.member]);
+  await clock.advance(100);
+  const { hellos } = fleet.view;
+  fleet.setMembers([a.member, b.member]);
+  await clock.advance(300);
+  expect(b.applied?.revision).toBe(1);
+  expect(fleet.view.hellos).toBeGreaterThan(hellos);
+  fleet.close();
+});
+
+test('requests are counted once, whoever is started again', async () => {
+  const clock = new FakeClock();
+  const heard: number[] = [];
+  const [a, b] = [new Balancer('a'), new Balancer('b')];
+  a.total = 1_000;
+  const fleet = fleetOf([a, b], clock, heard);
+  await clock.advance(100);
+  a.report();
+  b.report();
+  await clock.advance(100);
+  const sum = (): number => heard.reduce((total, count) => total + count, 0);
+  expect(sum()).toBe(0);
+  a.total += 5;
+  b.total += 7;
+  a.report();
+  a.report();
+  b.report();
+  await clock.advance(100);
+  expect(sum()).toBe(12);
+  a.die();
+  await clock.advance(500);
+  a.isDown = false;
+  a.total = 3;
+  await clock.advance(500);
+  a.report();
+  b.report();
+  await clock.advance(100);
+  expect(sum()).toBe(15);
+  expect(heard.every((count) => count >= 0)).toBe(true);
+  b.cut();
+  await clock.advance(500);
+  b.total += 2;
+  b.report();
+  await clock.advance(100);
+  expect(sum()).toBe(17);
+  fleet.close();
+});
+
+/** As `replica-end.ts` waits. */
+class Drain {
+  isFree = false;
+  #asked: { readonly hellos: number; readonly reports: number } | undefined;
+  #isAsking = false;
+  readonly #fleet: BalancerFleet;
+
+  constructor(fleet: BalancerFleet) {
+    this.#fleet = fleet;
+  }
+
+  async #ask(revision: number, hellos: number): Promise<void> {
+    this.#isAsking = true;
+    const isSettled = await this.#fleet.applied(revision, 1_000);
+    this.#isAsking = false;
+    this.#asked = { hellos, reports: this.#fleet.view.reports + (isSettled ? 0 : 1) };
+  }
+
+  look(revision: number): void {
+    const { connected, hellos, reports, inFlight } = this.#fleet.view;
+    if (this.#isAsking || this.isFree || !connected) return;
+    if (hellos !== this.#asked?.hellos) {
+      void this.#ask(revision, hellos);
+    } else if (this.#asked !== undefined && reports > this.#asked.reports && (inFlight['1'] ?? 0) === 0) this.isFree = true;
+  }
+}
+
+test('a replica is free only when no balancer that lives has a request of it', async () => {
+  const event = fc.oneof(
+    { weight: 6, arbitrary: fc.record({ type: fc.constantFrom('request', 'finish', 'report' as const), who: fc.nat(1) }) },
+    { weight: 2, arbitrary: fc.record({ type: fc.constantFrom('cut', 'die', 'back' as const), who: fc.nat(1) }) },
+    { weight: 3, arbitrary: fc.record({ type: fc.constant('time' as const), who: fc.integer({ min: 1, max: 8 }) }) },
+  );
+  await fc.assert(
+    fc.asyncProperty(fc.array(event, { maxLength: 25 }), fc.array(event, { maxLength: 40 }), async (before, after) => {
+      const clock = new FakeClock();
+      const balancers = [new Balancer('a'), new Balancer('b')];
+      const fleet = fleetOf(balancers, clock);
+      const happen = async ({ type, who }: { readonly type: string; readonly who: number }): Promise<void> => {
+        const one = balancers[who % 2];
+        if (type === 'request') one?.request(1);
+        else if (type === 'finish') one?.finish(1);
+        else if (type === 'report') one?.report();
+        else if (type === 'cut') one?.cut();
+        else if (type === 'die') one?.die();
+        else if (type === 'back' && one !== undefined) one.isDown = false;
+        else await clock.advance(who * 100);
+        await clock.settle();
+      };
+      fleet.send(set(1));
+      await clock.advance(300);
+      for (const one of before) await happen(one);
+      fleet.send(set(2, 'draining'));
+      const drain = new Drain(fleet);
+      for (const one of after) {
+        await happen(one);
+        drain.look(2);
+        await clock.settle();
+        if (drain.isFree) break;
+      }
+      const held = balancers.filter(({ isDown }) => !isDown).reduce((sum, { inFlight }) => sum + (inFlight.get(1) ?? 0), 0);
+      expect(drain.isFree && held > 0).toBe(false);
+      fleet.close();
+      await clock.advance(5_000);
+    }),
+    { numRuns: 40 },
+  );
+});
+
+test('a drained replica becomes free soon when nothing is under way', async () => {
+  const clock = new FakeClock();
+  const balancers = [new Balancer('a'), new Balancer('b'), new Balancer('c')];
+  const fleet = fleetOf(balancers, clock);
+  fleet.send(set(1));
+  await clock.advance(300);
+  balancers[2]?.die();
+  fleet.send(set(2, 'draining'));
+  const drain = new Drain(fleet);
+  const took = await clock.advanceUntil(() => {
+    for (const one of balancers) one.report();
+    drain.look(2);
+    return drain.isFree;
+  }, 10_000);
+  expect(took).toBeLessThan(5_000);
+  fleet.close();
+});

@@ -1,0 +1,109 @@
+import { createServer, type Server, type Socket } from 'node:net';
+import { networkInterfaces } from 'node:os';
+import { pipeline } from 'node:stream';
+import type { BalancerReplica, ReplicasCommand } from '../../domain/balancer-link.ts';
+import type { Clock } from '../../shared/clock.ts';
+import { dialReplica } from '../../shared/dial.ts';
+import { messageOf, SvcError } from '../../shared/errors.ts';
+import type { Logger } from '../../shared/log.ts';
+import type { ReplicaAddress } from '../../shared/replica-address.ts';
+
+/** How long a way to a replica may take to open, ms. */
+const dialMs = 5_000;
+
+/** What passing on connections needs. */
+export interface RelayDeps {
+  readonly clock: Clock;
+  readonly log: Logger;
+  /** At which balancers on other machines reach this one. */
+  readonly ownAddress: string;
+}
+
+/** One port of this machine that leads to a replica. */
+interface Relay {
+  readonly server: Server;
+  readonly port: number;
+}
+
+/**
+ * Ways to replicas that only this machine reaches, through a socket of its own, for balancers on other machines: a port here for each, whose connections are
+ * passed on. It is open while the replica is in the set; connections that are there then may end.
+ */
+export class ReplicaRelays {
+  readonly #deps: RelayDeps;
+  readonly #relays = new Map<string, Relay>();
+
+  constructor(deps: RelayDeps) {
+    this.#deps = deps;
+  }
+
+  /** The set as balancers on other machines can use it. */
+  translate(command: ReplicasCommand): ReplicasCommand {
+    const needed = new Set(command.replicas.filter(({ address }) => isOwn(address)).map(({ address }) => JSON.stringify(address)));
+    for (const [key, { server }] of this.#relays) {
+      if (needed.has(key)) continue;
+      this.#relays.delete(key);
+      server.close();
+    }
+    return { ...command, replicas: command.replicas.flatMap((replica) => this.#reachable(replica)) };
+  }
+
+  /** Closes all ports. */
+  close(): void {
+    for (const { server } of this.#relays.values()) server.close();
+    this.#relays.clear();
+  }
+
+  #reachable(replica: BalancerReplica): readonly BalancerReplica[] {
+    const { address } = replica;
+    if (!isOwn(address)) return [replica];
+    try {
+      const { port } = this.#relays.get(JSON.stringify(address)) ?? this.#open(address);
+      return [{ ...replica, address: { kind: 'tcp', host: this.#deps.ownAddress, port } }];
+    } catch (error) {
+      this.#deps.log.error({ err: error, replica: replica.id }, 'balancers on other machines cannot be led to a replica');
+      return [];
+    }
+  }
+
+  #open(address: ReplicaAddress): Relay {
+    const server = createServer({ allowHalfOpen: true }, (socket) => void this.#pass(socket, address));
+    server.on('error', (error) => this.#deps.log.warn({ err: error }, 'a way for balancers on other machines does not listen'));
+    // Without the name of a host it listens at once, on all addresses.
+    server.listen(0);
+    const listening = server.address();
+    if (typeof listening !== 'object' || listening === null)
+      throw new SvcError('SVC_INTERNAL', 'No port is free to lead balancers to a replica.');
+    const relay = { server, port: listening.port };
+    this.#relays.set(JSON.stringify(address), relay);
+    return relay;
+  }
+
+  async #pass(socket: Socket, address: ReplicaAddress): Promise<void> {
+    const { clock, log } = this.#deps;
+    socket.on('error', () => undefined);
+    socket.pause();
+    try {
+      const replica = await dialReplica(address, { timeoutMs: dialMs, clock });
+      replica.on('error', () => undefined);
+      if (socket.destroyed) return void replica.destroy();
+      // An end in one direction is passed on as such; each side reads no faster than the other one does.
+      pipeline(socket, replica, (error) => (error ? replica.destroy() : undefined));
+      pipeline(replica, socket, (error) => (error ? socket.destroy() : undefined));
+    } catch (error) {
+      log.info({ reason: messageOf(error) }, 'a connection of a balancer could not be passed on');
+      socket.resetAndDestroy();
+    }
+  }
+}
+
+/** Whether an address means something on this machine alone. */
+function isOwn(address: ReplicaAddress): boolean {
+  return address.kind !== 'tcp' || address.host.startsWith('127.') || address.host === '::1' || address.host === 'localhost';
+}
+
+/** The first address of this machine at which others may reach it; loopback where there is none. */
+export function ownAddress(): string {
+  const addresses = Object.values(networkInterfaces()).flatMap((list) => list ?? []);
+  return addresses.find(({ internal, family }) => !internal && family === 'IPv4')?.address ?? '127.0.0.1';
+}
