@@ -46,6 +46,10 @@ export const serviceView = z.strictObject({
   reason: z.string().nullable(),
   controllerPid: z.int().nullable().describe("Process of the service's reconciler"),
   balancerPid: z.int().nullable(),
+  balancers: z
+    .array(z.strictObject({ name: z.string(), status: z.enum(['starting', 'listening', 'port-busy', 'failing', 'unreachable']) }))
+    .optional()
+    .describe('Where balancers on other machines serve the endpoint: each of them'),
   replicas: z.array(replicaView),
 });
 
@@ -176,6 +180,7 @@ export const contract = {
           id: z.int(),
           status: z.enum(replicaStates),
           reason: z.string().nullable(),
+          reachedBy: z.string().nullable().describe('How requests get to it, in words; null before it has an address'),
           steps: z.array(eventView).describe('Of the search for its machine, oldest first'),
         }),
       ),

@@ -6,6 +6,7 @@ const plannedOfferView = z.strictObject({
   region: z.string(),
   zone: z.string().nullable(),
   instanceType: z.string(),
+  nodes: z.int().describe('So many such machines make up one replica; prices are of all of them, the rest is of each'),
   cpus: z.number(),
   memoryGb: z.number(),
   accelerators: z.string().nullable().describe('NAME:COUNT'),
@@ -26,4 +27,5 @@ export const planView = z.strictObject({
   hourlyUsd: z.number(),
   monthlyUsd: z.number(),
   notes: z.array(z.string()).readonly(),
+  isMisnamed: z.boolean().optional().describe('There is no offer, as the notes say which names of places, or of their parts, are wrong'),
 });

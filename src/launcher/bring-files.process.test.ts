@@ -2,10 +2,9 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSy
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { aServiceSpec, aTask } from '../../test/support/builders.ts';
+import { aLocalRemote } from '../../test/support/local-remote.ts';
 import { withTempHome } from '../../test/support/temp-home.ts';
 import { withUploads } from '../domain/upload-layout.ts';
-import { LocalRemote } from '../remote/local.ts';
-import { systemClock } from '../shared/clock.ts';
 import { homePaths } from '../shared/paths.ts';
 import { bringFiles } from './bring-files.ts';
 import { controllerHome } from './install.ts';
@@ -25,16 +24,10 @@ test('files of a task are found where the controller looks for them, without wha
       fileMounts: [{ target: 'conf', source: { kind: 'path', path: join(home, 'one.json') } }],
       service: aServiceSpec({ tls: { keyfile: join(home, 'key.pem'), certfile: join(home, 'chain.pem') } }),
     });
-    const remote = new LocalRemote({
-      baseDir: join(home, 'machine'),
-      enter: [],
-      environment: {},
-      address: (port) => ({ kind: 'tcp', host: '127.0.0.1', port }),
-      clock: systemClock,
-    });
+    const remote = aLocalRemote(join(home, 'machine'));
     const paths = homePaths(join(home, 'client'), 0);
     mkdirSync(paths.home);
-    const deps = { paths, signal: new AbortController().signal, onStep: () => undefined };
+    const deps = { paths, signal: new AbortController().signal, onStep: () => undefined, home: controllerHome(remote) };
     const uploads = join(controllerHome(remote), 'uploads');
 
     await bringFiles(remote, task, 'aaaa-1', deps);

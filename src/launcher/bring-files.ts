@@ -6,27 +6,28 @@ import { takeSnapshot } from '../provision/files/snapshot.ts';
 import type { Remote } from '../remote/remote.ts';
 import { shellQuote } from '../remote/shell-quote.ts';
 import type { HomePaths } from '../shared/paths.ts';
-import { controllerHome } from './install.ts';
 
 /** What bringing files needs of this machine. */
 export interface BringDeps {
   readonly paths: HomePaths;
   readonly signal: AbortSignal;
   readonly onStep: (text: string) => void;
+  /** SVC_HOME of the controller, absolute on its machine. */
+  readonly home: string;
 }
 
 /**
  * Copies what a task names to the controller's machine, below the name that the controller is told. It begins with a copy of what the same source
  * brought before (the part of the name before the dash), so that only what changed is sent.
  */
-export async function bringFiles(remote: Remote, task: Task, upload: string, { paths, signal, onStep }: BringDeps): Promise<void> {
+export async function bringFiles(remote: Remote, task: Task, upload: string, { paths, signal, onStep, home }: BringDeps): Promise<void> {
   const staging = join(paths.home, 'cache', `upload-${upload}`);
   try {
     // Taken here as well, so that what ignore files name never leaves this machine.
     await takeSnapshot(task, staging, paths.home);
     for (const { source, target } of uploadsOf(task).filter(({ secret }) => secret)) await copySecret(source, join(staging, target));
     onStep('Bringing the files of the task to the controller');
-    const folder = posix.join(controllerHome(remote), 'uploads');
+    const folder = posix.join(home, 'uploads');
     await remote.exec(['sh', '-c', beginWithLast(folder, upload)], { signal });
     await remote.copyTo(staging, posix.join(folder, upload), { signal });
   } finally {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { anOffer, someResources } from '../../test/support/builders.ts';
+import { aControllerRecord, anOffer, someResources } from '../../test/support/builders.ts';
 import { FakeClock } from '../../test/support/fake-clock.ts';
 import { placesOf } from '../../test/support/places.ts';
 import { FakePlace } from '../providers/fake/fake-place.ts';
@@ -13,18 +13,7 @@ const offer = anOffer({ provider: 'fake', region: 'r1', instanceType: 'small', c
 
 const alternatives = { order: 'any', choices: [someResources({ diskSizeGb: 200, labels: { team: 'ml' } })] } as const;
 
-const fresh: ControllerRecord = {
-  key: 'c0ffee00',
-  place: null,
-  machineId: null,
-  program: null,
-  boot: null,
-  socket: null,
-  publicHost: null,
-  wished: '{}',
-  createdAt: 0,
-  isLeaving: false,
-};
+const fresh = aControllerRecord();
 
 /** A place whose machines can be stopped and started again. */
 class StoppingProvider extends FakeProvider {
@@ -78,7 +67,7 @@ test('a new machine is recorded with its place, opens the ports of endpoints to 
   expect(place.living).toHaveLength(1);
   expect(made?.spec).toMatchObject({ role: 'controller', diskSizeGb: 200, labels: { team: 'ml' }, clients: ['0.0.0.0/0', '::/0'] });
   expect(made?.spec.ports.slice(0, 2)).toEqual([30_001, 30_002]);
-  expect(made?.tags).toMatchObject({ 'svc-controller': 'c0ffee00' });
+  expect(made?.tags).toMatchObject({ 'svc-controller': 'c0ffee' });
 });
 
 test('a machine that was accepted before its answer was recorded is gone on with', async () => {

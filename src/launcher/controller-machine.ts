@@ -93,7 +93,7 @@ async function newMachine(
       key: record.key,
       clock,
       step: async (step) => {
-        onStep(describeStep(step));
+        if (step.type !== 'detail') onStep(describeStep(step));
         if (step.type === 'asking') note({ place: placeOf(step.offer) });
       },
       background: background.signal,
@@ -121,6 +121,9 @@ function machineSpec(key: string, alternatives: ResourceAlternatives, alternativ
     diskSizeGb: resources?.diskSizeGb ?? 0,
     diskTier: resources?.diskTier,
     imageId: resources?.imageId,
+    nodes: 1,
+    volumes: {},
+    placeConfig: {},
     role: 'controller',
   };
 }
@@ -142,7 +145,7 @@ async function running(
     await provider.start(id, { signal });
   }
   if (status.state !== 'running' && status.state !== 'gone') {
-    await waitUntilRunning(provider, id, clock, signal, startLimitMs);
+    await waitUntilRunning(provider, id, clock, signal, { limitMs: startLimitMs });
     status = await look();
   }
   if (status.state === 'running') return status;

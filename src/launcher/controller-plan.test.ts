@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { anOffer, someResources } from '../../test/support/builders.ts';
+import { aControllerRecord, anOffer, someResources } from '../../test/support/builders.ts';
 import { FakeClock } from '../../test/support/fake-clock.ts';
 import { placesOf } from '../../test/support/places.ts';
 import { defaultConfig } from '../domain/config.ts';
@@ -8,7 +8,6 @@ import { FakeProvider } from '../providers/fake/index.ts';
 import type { Offer, PortableCredentials } from '../providers/provider.ts';
 import { seededRandom } from '../shared/random.ts';
 import { planController, planWhileHere } from './controller-plan.ts';
-import type { ControllerRecord } from './controller-record.ts';
 
 const offer = (change: Partial<Offer>): Offer =>
   anOffer({ provider: 'fake', region: 'r1', instanceType: 'small', cpus: 4, memoryGb: 16, hourlyUsd: 0.2, ...change });
@@ -42,8 +41,7 @@ function deps(offers: readonly Offer[] = usual) {
 
 const anywhere = { order: 'any', choices: [someResources()] } as const;
 
-const record: ControllerRecord = {
-  key: 'c0ffee00',
+const record = aControllerRecord({
   place: { provider: 'fake', region: 'r1', zone: null, instanceType: 'big', hourlyUsd: 0.9 },
   machineId: 'fake-1',
   program: 'abc',
@@ -51,9 +49,7 @@ const record: ControllerRecord = {
   socket: '/s',
   publicHost: 'h',
   wished: '{"something":"else"}',
-  createdAt: 0,
-  isLeaving: false,
-};
+});
 
 test('the next controller is the cheapest machine with four vCPUs, and what it would be given is told; nothing is asked for', async () => {
   const world = deps();

@@ -1,3 +1,4 @@
+import type { ControllerPlace } from '../domain/controller-host.ts';
 import type { Config } from '../domain/config.ts';
 import { hoursPerMonth } from '../domain/placement/plan.ts';
 import type { ResourceAlternatives } from '../domain/task.ts';
@@ -37,19 +38,25 @@ export async function planController(
   deps: ControllerPlanDeps,
 ): Promise<ControllerPlan | undefined> {
   if (record !== undefined && record.place !== null) {
-    const { provider, region, zone, instanceType, hourlyUsd } = record.place;
     const isAsWished = wishOf(await deps.config()) === record.wished;
-    return {
-      place: { provider, region, zone, instanceType },
-      hourlyUsd,
-      monthlyUsd: hourlyUsd * hoursPerMonth,
-      isNew: false,
-      given: [],
-      note: isAsWished ? null : 'serve.controller.resources has changed: that holds for the next controller, after: svc controller down',
-    };
+    const note = 'serve.controller.resources has changed: that holds for the next controller, after: svc controller down';
+    return planOfRecorded(record.place, isAsWished ? null : note);
   }
   const choice = await choosePlace(deps, near);
   return choice.kind === 'here' ? undefined : planNew(choice.alternatives, deps);
+}
+
+/** A controller that there is, at the place that is recorded of it. */
+export function planOfRecorded(recorded: ControllerPlace, note: string | null): ControllerPlan {
+  const { provider, region, zone, instanceType, hourlyUsd } = recorded;
+  return {
+    place: { provider, region, zone, instanceType },
+    hourlyUsd,
+    monthlyUsd: hourlyUsd * hoursPerMonth,
+    isNew: false,
+    given: [],
+    note,
+  };
 }
 
 async function planNew(alternatives: ResourceAlternatives, { places, clock, signal }: ControllerPlanDeps): Promise<ControllerPlan> {

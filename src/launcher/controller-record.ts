@@ -25,6 +25,8 @@ export interface ControllerRecord {
   readonly createdAt: number;
   /** It is being taken away: nothing is to be asked of it any more. */
   readonly isLeaving: boolean;
+  /** Of one that survives its node: the cluster and namespace it lives in. Absent where it is one program on one machine. */
+  readonly cluster?: { readonly context: string; readonly namespace: string };
 }
 
 /** The record; undefined when the controller is on this machine, or nowhere. Throws SVC_STATE_CORRUPT when it cannot be read. */
@@ -35,6 +37,18 @@ export function readControllerRecord(path: string): ControllerRecord | undefined
   throw new SvcError('SVC_STATE_CORRUPT', `${path} does not say where the controller is.`, {
     hint: `Restore it from a copy. Without it the machine of the controller must be looked for by its tag 'svc-controller'.`,
   });
+}
+
+/** As `readControllerRecord`, for who needs one. Throws SVC_CONTROLLER_UNREACHABLE when there is none. */
+export function existingControllerRecord(path: string): ControllerRecord {
+  const record = readControllerRecord(path);
+  if (record === undefined) throw new SvcError('SVC_CONTROLLER_UNREACHABLE', 'There is no controller on another machine.');
+  return record;
+}
+
+/** A controller for which nothing was asked of a place yet. */
+export function freshControllerRecord(known: Pick<ControllerRecord, 'key' | 'wished' | 'createdAt'>): ControllerRecord {
+  return { ...known, place: null, machineId: null, program: null, boot: null, socket: null, publicHost: null, isLeaving: false };
 }
 
 /** Writes the record in one step. */
@@ -49,14 +63,15 @@ export function removeControllerRecord(path: string): void {
 
 function isControllerRecord(value: unknown): value is ControllerRecord {
   if (!isObject(value)) return false;
-  const { key, place, machineId, program, boot, socket, publicHost, wished, createdAt, isLeaving } = value;
+  const { key, place, machineId, program, boot, socket, publicHost, wished, createdAt, isLeaving, cluster } = value;
   return (
     typeof key === 'string' &&
     (place === null || (isObject(place) && typeof place['provider'] === 'string' && typeof place['hourlyUsd'] === 'number')) &&
     [machineId, program, boot, socket, publicHost].every(isTextOrNull) &&
     typeof wished === 'string' &&
     typeof createdAt === 'number' &&
-    typeof isLeaving === 'boolean'
+    typeof isLeaving === 'boolean' &&
+    (cluster === undefined || (isObject(cluster) && [cluster['context'], cluster['namespace']].every((name) => typeof name === 'string')))
   );
 }
 

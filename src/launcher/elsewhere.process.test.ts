@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { anOffer, aMachineSpec, someResources } from '../../test/support/builders.ts';
+import { aControllerRecord, aMachineSpec, anOffer, someResources } from '../../test/support/builders.ts';
 import { FakeClock } from '../../test/support/fake-clock.ts';
 import { aDisabledPlace, statesOf } from '../../test/support/places.ts';
 import { withTempHome } from '../../test/support/temp-home.ts';
@@ -13,7 +13,8 @@ import { SvcError } from '../shared/errors.ts';
 import { homePaths } from '../shared/paths.ts';
 import { seededRandom } from '../shared/random.ts';
 import { writeControllerRecord } from './controller-record.ts';
-import { removeElsewhere, type LauncherDeps } from './elsewhere.ts';
+import { removeElsewhere } from './elsewhere.ts';
+import type { LauncherDeps } from './launcher-deps.ts';
 
 const offer = anOffer({ provider: 'fake', region: 'r1', instanceType: 'small', cpus: 4, memoryGb: 16, hourlyUsd: 0.2 });
 
@@ -64,8 +65,7 @@ async function withController(
       states: () => Promise.resolve([...statesOf(rack).map((state) => ({ ...state, name: 'rack' })), aDisabledPlace('cloud', 'expired')]),
     };
     const paths = homePaths(home, 0);
-    writeControllerRecord(paths.controllerRecord, {
-      key: 'c0ffee',
+    const record = aControllerRecord({
       place: { provider: 'rack', region: 'r1', zone: null, instanceType: 'small', hourlyUsd: 0 },
       machineId: 'rack/box/1',
       program: 'p',
@@ -73,9 +73,8 @@ async function withController(
       socket: '/home/u/controller.sock',
       publicHost: 'box',
       wished: JSON.stringify({ order: 'any', choices: [someResources()] }),
-      createdAt: 1,
-      isLeaving: false,
     });
+    writeControllerRecord(paths.controllerRecord, record);
     const deps: LauncherDeps = {
       paths,
       places,

@@ -2,16 +2,20 @@ import { posix } from 'node:path';
 import type { Config } from '../domain/config.ts';
 import { chooseController, type ControllerChoice } from '../domain/controller-placement.ts';
 import type { ResourceAlternatives } from '../domain/task.ts';
-import { assertMachineId, type Provider } from '../providers/provider.ts';
+import { assertMachineId } from '../providers/provider.ts';
 import { destroyMachine } from '../provision/machine.ts';
-import type { Places } from '../provision/places.ts';
 import type { Remote } from '../remote/remote.ts';
-import type { Clock } from '../shared/clock.ts';
 import { SvcError } from '../shared/errors.ts';
-import { homePaths, type HomePaths } from '../shared/paths.ts';
+import { homePaths } from '../shared/paths.ts';
 import { randomHex } from '../shared/random-hex.ts';
 import { controllerMachine, lostMachine, machineStatus, type MachineDeps, type ControllerMachine } from './controller-machine.ts';
-import { readControllerRecord, removeControllerRecord, writeControllerRecord, type ControllerRecord } from './controller-record.ts';
+import {
+  freshControllerRecord,
+  readControllerRecord,
+  removeControllerRecord,
+  writeControllerRecord,
+  type ControllerRecord,
+} from './controller-record.ts';
 import {
   controllerHome,
   forgetAtBoot,
@@ -21,31 +25,14 @@ import {
   startController,
   stopController,
 } from './install.ts';
-import { withLaunchLock } from './launch-lock.ts';
+import { leaving, locked, noteIn, type LauncherDeps } from './launcher-deps.ts';
+import { goneTimeoutMs, releaseWhenFree, removeLeftovers } from './leftovers.ts';
 import { controllerSettings, type ControllerSettings } from './settings.ts';
-
-/** What the controller on another machine is brought up and reached with. */
-export interface LauncherDeps {
-  readonly paths: HomePaths;
-  readonly places: Places;
-  readonly config: () => Promise<Config>;
-  readonly clock: Clock;
-  readonly signal: AbortSignal;
-  /** Called with what is being done, for people. */
-  readonly onStep: (text: string) => void;
-}
 
 /** What a configuration asks for, to find out later whether it has changed. */
 export function wishOf({ serve }: Config): string {
   return JSON.stringify(serve.controller.resources ?? null);
 }
-
-/** How long the place may take to confirm that the machine is gone, ms. */
-const goneTimeoutMs = 600_000;
-
-/** How long a place may hold on to what belonged to machines that are gone, and how often it is asked, ms. */
-const releaseTimeoutMs = 180_000;
-const releasePollMs = 2_000;
 
 /** Where a new controller would be, given the configuration, the places that are enabled, and what the service that needs it asks for. */
 export async function choosePlace(
@@ -166,38 +153,6 @@ async function leaveMachine(remote: Remote, { socket }: ControllerRecord, signal
   if (runtimeDir?.startsWith('/tmp/svc-') === true) await remote.exec(['rm', '-rf', runtimeDir], { signal });
 }
 
-/**
- * Every machine in every place that the controller launched: without it nobody looks after them. A place that cannot be used just now, as a login
- * has expired, is asked as well, and says so: what is there must not be forgotten.
- */
-async function removeLeftovers(key: string, deps: LauncherDeps): Promise<void> {
-  const { places, clock, signal, onStep } = deps;
-  for (const { name } of await places.states()) {
-    const provider = await places.provider(name);
-    const machines = await provider.list({ 'svc-owner': key }, { signal });
-    for (const { id } of machines) {
-      onStep(`Removing machine ${id}`);
-      await destroyMachine(provider, id, clock, goneTimeoutMs, signal);
-    }
-    for (const owner of new Set([...machines.flatMap(({ tags }) => tags['svc-service-key'] ?? []), key]))
-      await releaseWhenFree(provider, owner, deps);
-  }
-}
-
-/** A place may hold on for a while to what a machine that is going away uses. */
-async function releaseWhenFree(provider: Provider, owner: string, { clock, signal }: LauncherDeps): Promise<void> {
-  const deadline = clock.monotonic() + releaseTimeoutMs;
-  for (;;) {
-    try {
-      return await provider.release(owner, { signal });
-    } catch (error) {
-      if (!(error instanceof SvcError) || error.code !== 'SVC_PLACE_FAILED' || clock.monotonic() >= deadline) throw error;
-      await clock.sleep(releasePollMs, signal);
-      signal.throwIfAborted();
-    }
-  }
-}
-
 /** What the controller of a machine is to have, as things are now. */
 async function settingsFor(
   { key }: ControllerRecord,
@@ -209,18 +164,8 @@ async function settingsFor(
 }
 
 async function newRecord(deps: LauncherDeps): Promise<ControllerRecord> {
-  const record: ControllerRecord = {
-    key: randomHex(8),
-    place: null,
-    machineId: null,
-    program: null,
-    boot: null,
-    socket: null,
-    publicHost: null,
-    wished: wishOf(await deps.config()),
-    createdAt: deps.clock.now(),
-    isLeaving: false,
-  };
+  const wished = wishOf(await deps.config());
+  const record = freshControllerRecord({ key: randomHex(8), wished, createdAt: deps.clock.now() });
   writeControllerRecord(deps.paths.controllerRecord, record);
   return record;
 }
@@ -236,27 +181,7 @@ async function wayTo(remote: Remote, { paths, signal }: LauncherDeps): Promise<s
   return remote.forwardSocket(socket, { signal });
 }
 
-const noteIn =
-  ({ paths }: LauncherDeps): MachineDeps['note'] =>
-  (change) => {
-    const record = readControllerRecord(paths.controllerRecord);
-    if (record === undefined) throw new SvcError('SVC_ABORTED', 'The controller was removed meanwhile.');
-    const changed = { ...record, ...change };
-    writeControllerRecord(paths.controllerRecord, changed);
-    return changed;
-  };
-
 function machineDeps(deps: LauncherDeps): MachineDeps {
   const { places, clock, signal, onStep } = deps;
   return { places, clock, signal, onStep, note: noteIn(deps) };
-}
-
-function locked<Result>(deps: LauncherDeps, work: () => Promise<Result>): Promise<Result> {
-  const { paths, clock, signal, onStep } = deps;
-  const onWait = (): void => onStep('Waiting for another command that works on the controller');
-  return withLaunchLock(`${paths.controllerRecord}.lock`, { clock, signal, onWait }, work);
-}
-
-function leaving(): SvcError {
-  return new SvcError('SVC_CONTROLLER_UNREACHABLE', 'The controller is being removed.', { hint: 'Finish that first: svc controller down' });
 }

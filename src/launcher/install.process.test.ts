@@ -1,9 +1,8 @@
 import { existsSync, readFileSync, readlinkSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
+import { aLocalRemote } from '../../test/support/local-remote.ts';
 import { withTempHome } from '../../test/support/temp-home.ts';
-import { LocalRemote } from '../remote/local.ts';
-import { systemClock } from '../shared/clock.ts';
 import { homePaths } from '../shared/paths.ts';
 import { controllerHome, installController, startController, stopController, type Installation } from './install.ts';
 import { waitFor } from '../../test/support/wait-for.ts';
@@ -26,13 +25,7 @@ test(
   async () => {
     await withTempHome(async (home) => {
       const { signal } = new AbortController();
-      const remote = new LocalRemote({
-        baseDir: join(home, 'machine'),
-        enter: [],
-        environment: {},
-        address: (port) => ({ kind: 'tcp', host: '127.0.0.1', port }),
-        clock: systemClock,
-      });
+      const remote = aLocalRemote(join(home, 'machine'));
       const steps: string[] = [];
       const deps = { paths: homePaths(join(home, 'client'), 0), signal, onStep: (text: string) => void steps.push(text) };
       const fingerprint = await installController(remote, what, deps);

@@ -1,0 +1,77 @@
+import { expect, test } from 'vitest';
+import { someResources } from '../../test/support/builders.ts';
+import { defaultConfig, type Config, type ControllerConfig } from '../domain/config.ts';
+import type { Resources } from '../domain/task.ts';
+import { differencesElsewhere, differencesHere } from './controller-differences.ts';
+import type { ControllerRecord } from './controller-record.ts';
+import { wishOf } from './elsewhere.ts';
+
+const configured = (controller: Partial<ControllerConfig>): Config => ({
+  ...defaultConfig,
+  serve: { controller: { ...defaultConfig.serve.controller, ...controller } },
+});
+
+const asking = (...choices: readonly Partial<Resources>[]): Config =>
+  configured({ resources: { order: 'any', choices: choices.map((one) => someResources(one)) } });
+
+const recorded = (config: Config): ControllerRecord => ({
+  key: 'c0ffee',
+  place: { provider: 'aws', region: 'us-east-2', zone: null, instanceType: 'm6i.xlarge', hourlyUsd: 0.192 },
+  machineId: 'us-east-2/i-1',
+  program: 'abc',
+  boot: 'systemd',
+  socket: '/run/controller.sock',
+  publicHost: null,
+  wished: wishOf(config),
+  createdAt: 1,
+  isLeaving: false,
+});
+
+const what = (config: Config, before: Config): readonly string[] =>
+  differencesElsewhere(config, recorded(before)).map((difference) => difference.what);
+
+test('a machine that was asked for as now contradicts nothing', () => {
+  expect(what(asking({ cloud: 'aws' }), asking({ cloud: 'aws' }))).toEqual([]);
+  expect(what(defaultConfig, defaultConfig)).toEqual([]);
+});
+
+test('the fields that changed are named as files write them', () => {
+  const before = asking({ cloud: 'aws', region: 'us-east-1', cpus: { value: 2, atLeast: true } });
+  const now = asking({ cloud: 'aws', region: 'us-east-2', cpus: { value: 8, atLeast: true }, diskSizeGb: 500 });
+  expect(differencesElsewhere(now, recorded(before))).toEqual([
+    {
+      what: 'serve.controller.resources (infra, cpus, disk_size) has changed since the controller got its machine, which stays as it is.',
+      remedy: expect.stringContaining('svc controller down'),
+    },
+  ]);
+});
+
+test('where there were or are several alternatives, or none, only that they changed is said', () => {
+  const text = 'serve.controller.resources has changed since the controller got its machine, which stays as it is.';
+  expect(what(asking({ cloud: 'aws' }, { cloud: 'kubernetes' }), asking({ cloud: 'aws' }))).toEqual([text]);
+  expect(what(asking({ cloud: 'aws' }), defaultConfig)).toEqual([text]);
+});
+
+test('one that does not survive its machine says so where that is asked for, and nothing else', async () => {
+  const lasting = configured({ highAvailability: true });
+  expect(what(lasting, asking({ cloud: 'aws' }))).toEqual([
+    'serve.controller.high_availability is true, and there is a controller on another machine already, which does not survive its machine.',
+  ]);
+  expect(await differencesHere(lasting)).toEqual([
+    {
+      what: 'serve.controller.high_availability is true, and there is a controller on this machine already, which does not survive its machine.',
+      remedy: expect.stringContaining('svc controller stop'),
+    },
+  ]);
+});
+
+test('one on this machine contradicts resources that ask for another one', async () => {
+  expect(await differencesHere(asking({ cloud: 'local' }))).toEqual([]);
+  expect(await differencesHere(defaultConfig)).toEqual([]);
+  expect(await differencesHere(asking({ cloud: 'aws' }))).toEqual([
+    {
+      what: 'serve.controller.resources asks for another machine, and the controller runs on this one.',
+      remedy: expect.stringContaining('svc controller stop'),
+    },
+  ]);
+});

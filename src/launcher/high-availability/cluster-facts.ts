@@ -1,0 +1,108 @@
+import { isObject } from '../../shared/is-object.ts';
+import { parseJson } from '../../shared/parse-json.ts';
+import type { KubeApi, KubeObject } from '../../kubernetes/kube-api.ts';
+import { pathOfAll, pathOfOne } from '../../kubernetes/paths.ts';
+import { SvcError } from '../../shared/errors.ts';
+import type { HighAvailabilityDesign } from './design.ts';
+import { anchorData, haNames } from './names.ts';
+import { tokenKey } from './settings-objects.ts';
+import type { ClusterSite } from './site.ts';
+
+/** What of a ConfigMap or Secret is read. */
+interface DataObject extends KubeObject {
+  readonly data?: Readonly<Record<string, string>>;
+}
+
+/** The Service before the endpoints, as far as it says where they are. */
+export interface EndpointsService extends KubeObject {
+  readonly spec?: { readonly type?: string; readonly clusterIP?: string };
+  readonly status?: { readonly loadBalancer?: { readonly ingress?: readonly { readonly ip?: string; readonly hostname?: string }[] } };
+}
+
+interface NodeObject extends KubeObject {
+  readonly status?: {
+    readonly addresses?: readonly { readonly type: string; readonly address: string }[];
+    readonly conditions?: readonly { readonly type: string; readonly status: string }[];
+  };
+}
+
+/** The object that all others of a controller belong to; undefined where there is no controller. */
+export interface Anchor {
+  readonly uid: string;
+  readonly key: string;
+  /** It is being removed, and everything that belongs to it after it. */
+  readonly isGoing: boolean;
+}
+
+/** Whether a call failed because this user may not make it. */
+export function isDenied(error: unknown): boolean {
+  return error instanceof SvcError && error.code === 'SVC_DENIED';
+}
+
+/** The controller that is there already, whoever brought it up. */
+export async function findAnchor(api: KubeApi, { namespace }: ClusterSite, signal: AbortSignal): Promise<Anchor | undefined> {
+  const found = await api.get<DataObject>(pathOfOne('ConfigMap', namespace, haNames.anchor), { signal });
+  const key = found?.data?.[anchorData.key];
+  if (found === undefined) return undefined;
+  if (key !== undefined && key !== '') return { uid: found.metadata.uid, key, isGoing: found.metadata.deletionTimestamp !== undefined };
+  throw new SvcError('SVC_CONTROLLER_KIND', `The namespace ${namespace} has a ConfigMap ${haNames.anchor} that is none of svc.`, {
+    hint: 'Use another namespace: kubernetes: {namespace: NAME} in config.yaml.',
+  });
+}
+
+/** The token that controller and balancers share already; undefined where there is none. */
+export async function readToken(api: KubeApi, { namespace }: ClusterSite, signal: AbortSignal): Promise<string | undefined> {
+  const found = await api.get<DataObject>(pathOfOne('Secret', namespace, haNames.token), { signal });
+  const coded = found?.data?.[tokenKey];
+  return coded === undefined || coded === '' ? undefined : Buffer.from(coded, 'base64').toString('utf8');
+}
+
+/** What does not change as long as it is the same cluster, and differs between any two; undefined where it may not be read. */
+export async function clusterIdentity(api: KubeApi, signal: AbortSignal): Promise<string | undefined> {
+  try {
+    return (await api.get(pathOfOne('Namespace', undefined, 'kube-system'), { signal }))?.metadata.uid;
+  } catch (error) {
+    if (isDenied(error)) return undefined;
+    throw error;
+  }
+}
+
+/** The version of PodDisruptionBudget to use: the stable one where the cluster has it, which is from 1.21 on. */
+export async function policyVersion(api: KubeApi, signal: AbortSignal): Promise<HighAvailabilityDesign['policyVersion']> {
+  const said = parseJson(await api.text('/apis', { signal }));
+  return policyVersionOf(said);
+}
+
+/** The same, from the list of groups that the cluster gives. */
+export function policyVersionOf(said: unknown): HighAvailabilityDesign['policyVersion'] {
+  const groups = isObject(said) && Array.isArray(said['groups']) ? said['groups'] : [];
+  const policy = groups.find((group) => isObject(group) && group['name'] === 'policy');
+  return JSON.stringify(policy ?? '').includes('"policy/v1"') || policy === undefined ? 'policy/v1' : 'policy/v1beta1';
+}
+
+/** At which name or address the Service is reached from outside; undefined while, or where, it is not. */
+export async function outsideHost(
+  api: KubeApi,
+  { namespace }: ClusterSite,
+  type: HighAvailabilityDesign['endpointService'],
+  signal: AbortSignal,
+): Promise<string | undefined> {
+  if (type === 'ClusterIP') return undefined;
+  if (type === 'NodePort') return nodeAddress(api, signal);
+  const service = await api.get<EndpointsService>(pathOfOne('Service', namespace, haNames.endpoints), { signal });
+  const [ingress] = service?.status?.loadBalancer?.ingress ?? [];
+  return ingress?.ip ?? ingress?.hostname;
+}
+
+/** Of a node that works: one that others reach rather than one that only nodes do. */
+async function nodeAddress(api: KubeApi, signal: AbortSignal): Promise<string | undefined> {
+  try {
+    const { items } = await api.list<NodeObject>(pathOfAll('Node'), { signal });
+    const ready = items.filter(({ status }) => status?.conditions?.some((one) => one.type === 'Ready' && one.status === 'True') === true);
+    const addresses = ready.flatMap(({ status }) => status?.addresses ?? []);
+    return (addresses.find(({ type }) => type === 'ExternalIP') ?? addresses.find(({ type }) => type === 'InternalIP'))?.address;
+  } catch (error) {
+    if (isDenied(error)) return undefined;
+    throw error;
+  }
+}

@@ -1,0 +1,186 @@
+import { execFileSync } from 'node:child_process';
+import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { FakeClock } from '../../../test/support/fake-clock.ts';
+import { FakeKubeApi } from '../../../test/support/fake-kube-api.ts';
+import { anchorPath, applied, clusterGroups, depsIn, leasePath, withCluster } from '../../../test/support/high-availability.ts';
+import { withTempHome } from '../../../test/support/temp-home.ts';
+import type { KubeObject } from '../../kubernetes/kube-api.ts';
+import { SvcError } from '../../shared/errors.ts';
+import { readControllerRecord } from '../controller-record.ts';
+import { ensureInCluster, prepare, removeFromCluster, startInCluster, stopInCluster } from './high-availability.ts';
+import { planInCluster } from './plan.ts';
+import { printedManifests } from './print-manifests.ts';
+import { putFilesScript } from './settings-objects.ts';
+
+test('a controller is brought up with the object first that owns the others, and is recorded', async () => {
+  await withCluster(async (deps, api) => {
+    expect(await ensureInCluster(deps)).toEqual({ context: 'prod', namespace: 'serving' });
+    expect(applied(api)[0]).toBe(anchorPath);
+    const uid = api.objects.get(anchorPath)?.metadata.uid;
+    const deployment = api.objects.get('/apis/apps/v1/namespaces/serving/deployments/svc-controller');
+    expect(deployment?.metadata.ownerReferences).toMatchObject([{ kind: 'ConfigMap', name: 'svc-controller', uid }]);
+    expect(readControllerRecord(deps.paths.controllerRecord)).toMatchObject({
+      cluster: { context: 'prod', namespace: 'serving' },
+      machineId: 'prod/serving/svc-controller',
+      place: { provider: 'kubernetes', instanceType: '1 controller and 2 balancers as pods' },
+    });
+  });
+});
+
+test('of other places it gets what it needs, in a Secret; of this machine it knows nothing', async () => {
+  await withCluster(
+    async (deps) => {
+      const { given } = await prepare({ context: 'prod', namespace: 'serving' }, 'c0ffee', deps);
+      expect(given.given).toEqual(['aws: keys of the profile lab']);
+      expect(given.secrets.environment).toEqual({ AWS_PROFILE: 'lab', SVC_DATABASE: 'postgres://db/svc' });
+      const config = given.secrets.files.find(({ path }) => path === 'config.yaml')?.content;
+      expect(config).toContain('allowed_clouds:\n  - aws\n  - kubernetes\n');
+      expect(given.secrets.files.map(({ path }) => path)).toEqual(['aws/credentials', 'config.yaml']);
+    },
+    { database: 'postgres://db/svc' },
+  );
+});
+
+test('a controller that somebody else brought up is used as it is', async () => {
+  await withCluster(async (deps, api) => {
+    await ensureInCluster(deps);
+    const { key } = readControllerRecord(deps.paths.controllerRecord) ?? {};
+    await withTempHome(async (other) => {
+      api.asked.length = 0;
+      const theirs = depsIn(other, api);
+      expect((await planInCluster(theirs)).isNew).toBe(false);
+      await ensureInCluster(theirs);
+      expect(applied(api)).toEqual([]);
+      expect(readControllerRecord(theirs.paths.controllerRecord)).toMatchObject({ key, machineId: 'prod/serving/svc-controller' });
+    });
+  });
+});
+
+test('the token stays when everything is applied again', async () => {
+  await withCluster(async (deps, api) => {
+    await ensureInCluster(deps);
+    const token = (): unknown => JSON.parse(JSON.stringify(api.objects.get('/api/v1/namespaces/serving/secrets/svc-control-token'))).data;
+    const before = token();
+    await stopInCluster(deps);
+    expect(api.asked.at(-1)).toBe('merge {"spec":{"replicas":0}} /apis/apps/v1/namespaces/serving/deployments/svc-controller');
+    await startInCluster(deps);
+    expect(token()).toEqual(before);
+  });
+});
+
+test('whoever may not give rights in the whole cluster brings one up that sees less', async () => {
+  await withCluster(async (deps, api) => {
+    api.failures.set('apply /apis/rbac.authorization.k8s.io/v1/clusterrole', new SvcError('SVC_DENIED', 'you may not'));
+    await ensureInCluster(deps);
+    expect(applied(api)).toContain('/apis/apps/v1/namespaces/serving/deployments/svc-balancer');
+  });
+});
+
+/** A cloud that has given the Service its address. */
+class FakeCloud extends FakeKubeApi {
+  override async get<T extends KubeObject>(path: string): Promise<T | undefined> {
+    const found = await super.get<T>(path);
+    const status = { loadBalancer: { ingress: [{ ip: '203.0.113.9' }] } };
+    return found !== undefined && path.endsWith('/services/svc-endpoints') ? { ...found, status } : found;
+  }
+}
+
+test('the address of a load balancer is what the controller tells its users', async () => {
+  await withTempHome(async (home) => {
+    const api = new FakeCloud();
+    api.texts.set('/apis', clusterGroups);
+    const deps = depsIn(home, api, { endpointService: 'LoadBalancer' });
+    await ensureInCluster(deps);
+    expect(readControllerRecord(deps.paths.controllerRecord)?.publicHost).toBe('203.0.113.9');
+    expect(JSON.stringify(api.objects.get(anchorPath))).toContain('203.0.113.9');
+  });
+});
+
+test('removing it leaves nothing of it, and forgets it', async () => {
+  await withCluster(async (deps, api) => {
+    await ensureInCluster(deps);
+    api.put(leasePath, { metadata: { name: 'svc-controller', annotations: { 'svc-lease-duration-ms': '6000' } } });
+    await removeFromCluster(deps, false);
+    expect([...api.objects.keys()]).toEqual(['/api/v1/namespaces/kube-system']);
+    expect(existsSync(deps.paths.controllerRecord)).toBe(false);
+  });
+});
+
+/** A cluster where pods end when their node says so, or when they are taken for gone. */
+class LosingCluster extends FakeKubeApi {
+  override async remove(path: string): Promise<boolean> {
+    const pod = '/api/v1/namespaces/serving/pods/svc-balancer-1';
+    const deployment = this.objects.get(path);
+    if (path.endsWith('deployments/svc-balancer') && deployment !== undefined) {
+      const labels = { ...deployment.metadata.labels, 'svc-role': 'balancer' };
+      const metadata = { name: 'svc-balancer-1', labels, deletionTimestamp: 'now' };
+      this.put(pod, { metadata, spec: { nodeName: 'node1' } });
+    }
+    return super.remove(path);
+  }
+}
+
+test('a pod on a node that is lost keeps nobody from removing the controller', async () => {
+  await withTempHome(async (home) => {
+    const api = new LosingCluster();
+    api.texts.set('/apis', clusterGroups);
+    const clock = new FakeClock();
+    const deps = { ...depsIn(home, api), clock };
+    await ensureInCluster(deps);
+    api.put('/api/v1/nodes/node1', { metadata: { name: 'node1' }, status: { conditions: [{ type: 'Ready', status: 'Unknown' }] } });
+    const removing = removeFromCluster(deps, false);
+    const isDone = removing.then(() => true);
+    while (!(await Promise.race([isDone, clock.advance(1_000).then(() => false)])));
+    expect(api.objects.has('/api/v1/namespaces/serving/pods/svc-balancer-1')).toBe(false);
+    expect(readControllerRecord(deps.paths.controllerRecord)).toBeUndefined();
+  });
+});
+
+test('what is printed for repositories is the same each time, has no secrets, and is for the version that answers', async () => {
+  await withCluster(async (deps, api) => {
+    const wish = { context: undefined, withSecrets: false } as const;
+    const printed = await printedManifests(wish, deps);
+    expect(await printedManifests(wish, deps)).toEqual(printed);
+    expect(printed.objects.map(({ kind }) => kind)).not.toContain('Secret');
+    expect(printed.comment.join('\n')).toContain('kubectl -n serving create secret generic svc-control-token');
+    const whole = await printedManifests({ ...wish, withSecrets: true }, deps);
+    expect(whole.objects.filter(({ kind }) => kind === 'Secret')).toHaveLength(3);
+    api.failures.set('', new SvcError('SVC_KUBERNETES', 'it does not answer'));
+    expect((await printedManifests(wish, deps)).comment.join('\n')).toContain('The cluster did not answer');
+  });
+});
+
+test('files come into the home before the controller starts, for its eyes only, and those that it has written itself stay', async () => {
+  await withTempHome(async (home) => {
+    const at = (path: string): string => join(home, path);
+    const script = putFilesScript.replaceAll('/var/lib/svc', at('volume')).replaceAll('/etc/svc', at('etc'));
+    const run = (): string =>
+      execFileSync('sh', ['-c', script], {
+        env: { PATH: process.env['PATH'], KUBERNETES_SERVICE_HOST: 'fd00::1', KUBERNETES_SERVICE_PORT: '443' },
+        encoding: 'utf8',
+      });
+    for (const folder of ['volume', 'etc/files', 'etc/controller']) mkdirSync(at(folder), { recursive: true });
+    writeFileSync(at('etc/controller/host.json'), '{}');
+    writeFileSync(at('etc/controller/kubeconfig'), 'server: https://API-SERVER\n');
+    // Secrets may not be there yet.
+    run();
+    expect(readFileSync(at('volume/home/own-cluster.kubeconfig'), 'utf8')).toBe('server: https://[fd00::1]:443\n');
+
+    writeFileSync(at('etc/files/list'), 'file-0 config.yaml\nonce-1 ssh/id\n');
+    writeFileSync(at('etc/files/file-0'), 'one');
+    writeFileSync(at('etc/files/once-1'), 'given');
+    mkdirSync(at('volume/home/run'));
+    run();
+    expect(statSync(at('volume/home/ssh/id')).mode & 0o777).toBe(0o600);
+    expect(statSync(at('volume/home')).mode & 0o777).toBe(0o700);
+    expect(existsSync(at('volume/home/run'))).toBe(false);
+
+    writeFileSync(at('etc/files/file-0'), 'two');
+    writeFileSync(at('volume/home/ssh/id'), 'its own');
+    run();
+    expect(readFileSync(at('volume/home/config.yaml'), 'utf8')).toBe('two');
+    expect(readFileSync(at('volume/home/ssh/id'), 'utf8')).toBe('its own');
+  });
+});

@@ -1,0 +1,77 @@
+import type { Pod } from '../../kubernetes/pod.ts';
+import type { KubeApi, KubeObject } from '../../kubernetes/kube-api.ts';
+import { pathOfOne } from '../../kubernetes/paths.ts';
+import { parseJson } from '../../shared/parse-json.ts';
+import { isObject } from '../../shared/is-object.ts';
+import type { EndpointsService } from './cluster-facts.ts';
+import { findLeader, isReady, podsOf, troubleOf, type Leader } from './leader.ts';
+import { anchorData, haNames } from './names.ts';
+import type { PodRole } from './object-parts.ts';
+import { readDeployment } from './rollout.ts';
+import type { ClusterSite } from './site.ts';
+
+/** One pod of a controller in a cluster. */
+export interface PodLine {
+  readonly name: string;
+  readonly node: string | null;
+  readonly ready: boolean;
+  /** Why it does not work, in the cluster's words. */
+  readonly trouble: string | null;
+}
+
+/** How a controller in a cluster is. Plain data. */
+export interface ClusterStatus extends ClusterSite {
+  /** `absent`: its objects are not there; `stopped`: on purpose. */
+  readonly state: 'absent' | 'stopped' | 'running';
+  readonly leader: Leader | null;
+  readonly database: 'sqlite' | 'postgresql';
+  readonly controllers: readonly PodLine[];
+  readonly balancers: readonly PodLine[];
+  readonly endpoints: { readonly type: string; readonly host: string | null };
+}
+
+/** Asks the cluster. */
+export async function clusterStatus(site: ClusterSite, api: KubeApi, signal: AbortSignal): Promise<ClusterStatus> {
+  const { namespace } = site;
+  const lines = async (role: PodRole): Promise<readonly PodLine[]> => (await podsOf(api, site, role, signal)).map(lineOf);
+  const [deployment, leader, volume, controllers, balancers, service, anchor] = await Promise.all([
+    readDeployment(api, site, 'controller', signal),
+    findLeader(api, site, signal),
+    api.get(pathOfOne('PersistentVolumeClaim', namespace, haNames.volume), { signal }),
+    lines('controller'),
+    lines('balancer'),
+    api.get<EndpointsService>(pathOfOne('Service', namespace, haNames.endpoints), { signal }),
+    api.get<KubeObject & { readonly data?: Readonly<Record<string, string>> }>(pathOfOne('ConfigMap', namespace, haNames.anchor), {
+      signal,
+    }),
+  ]);
+  const host = parseJson(anchor?.data?.[anchorData.host] ?? 'null');
+  return {
+    ...site,
+    state: deployment === undefined ? 'absent' : deployment.spec?.replicas === 0 ? 'stopped' : 'running',
+    leader: leader ?? null,
+    database: volume === undefined ? 'postgresql' : 'sqlite',
+    controllers,
+    balancers,
+    endpoints: {
+      type: service?.spec?.type ?? 'absent',
+      host: isObject(host) && typeof host['publicHost'] === 'string' ? host['publicHost'] : null,
+    },
+  };
+}
+
+function lineOf(pod: Pod): PodLine {
+  const isGoing = pod.metadata.deletionTimestamp !== undefined;
+  return {
+    name: pod.metadata.name,
+    node: pod.spec?.nodeName ?? null,
+    ready: isReady(pod),
+    trouble: isGoing ? 'it is ending' : (troubleOf(pod)?.text ?? null),
+  };
+}
+
+/** How endpoints are reached from outside of a cluster that has no way to them; undefined where there is one. */
+export function outsideHint({ context, namespace }: ClusterSite, type: string): string | undefined {
+  if (type !== 'ClusterIP') return undefined;
+  return `kubectl --context ${context} -n ${namespace} port-forward service/${haNames.endpoints} PORT`;
+}
