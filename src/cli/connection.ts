@@ -28,6 +28,11 @@ export interface Connection {
    * bring, or it runs on this machine and sees them itself. `source`: what the task was read from. Call `client` before.
    */
   bring(task: Task, source: string, onStep?: OnStep): Promise<string | undefined>;
+  /**
+   * Throws when there can be no controller as the configuration asks for: SVC_CONTROLLER_KIND, SVC_NEEDS_KUBERNETES, SVC_NO_CONTROLLER_IMAGE. Starts
+   * nothing. To be called before anything is planned, or asked of anybody.
+   */
+  checkWish(): Promise<void>;
   /** Where the controller is, or would be when a service is put up; undefined when that is on this machine, as it should. Starts nothing. */
   plan(near: ResourceAlternatives): Promise<ControllerPlan | undefined>;
   /** The controller on another machine, to look after that machine; undefined when there is none. */
@@ -43,23 +48,37 @@ export function createConnection(paths: HomePaths, clock: Clock, signal: AbortSi
   const load = async (): Promise<Elsewhere> => {
     const { checkHome } = await import('../shared/prepare-home.ts');
     checkHome(paths);
+    const { isForCluster } = await import('./controller-kind.ts');
+    if (await isForCluster(paths)) return (await import('./cluster-connection.ts')).openInCluster(paths, clock, signal);
     const { openElsewhere } = await import('./elsewhere-connection.ts');
     return openElsewhere(paths, clock, signal);
+  };
+  /** Whoever is about to have something put up hears first that the controller is not as the configuration says. */
+  const checkKind = async (isHere: () => Promise<boolean>): Promise<void> => {
+    const { checkControllerKind } = await import('./controller-kind.ts');
+    await checkControllerKind(paths, isHere);
   };
   const elsewhere = async (): Promise<Elsewhere | undefined> => (existsSync(paths.controllerRecord) ? load() : undefined);
 
   return {
     async client(onStep = () => undefined, near) {
+      const own = await here();
+      if (near !== undefined) await checkKind(() => own.isInUse());
       const away = await elsewhere();
       if (away !== undefined) return away.client(onStep);
-      const own = await here();
       if (await own.isInUse()) return own.client();
       return (await (await load()).clientIfChosen(onStep, near)) ?? own.client();
     },
     existing: async () => ((await elsewhere()) ?? (await here())).existing(),
     running: async () => ((await elsewhere()) ?? (await here())).running(),
     bring: async (task, source, onStep = () => undefined) => (await elsewhere())?.bring(task, source, onStep),
+    async checkWish() {
+      await checkKind(async () => (await here()).isInUse());
+      const { isForCluster } = await import('./controller-kind.ts');
+      if (await isForCluster(paths)) await (await load()).checkWish();
+    },
     async plan(near) {
+      await checkKind(async () => (await here()).isInUse());
       if (!existsSync(paths.controllerRecord) && (await (await here()).isInUse())) return (await load()).planWhileHere();
       return (await load()).plan(near);
     },

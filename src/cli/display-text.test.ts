@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { displayWidth, oneLine, padTo, safeLines, truncate } from './display-text.ts';
+import { displayWidth, oneLine, padTo, safeLines, truncate, truncateMiddle } from './display-text.ts';
 
 test('escape sequences and control characters of a program do not reach the terminal', () => {
   expect(oneLine('\u001B[31mred\u001B[0m\u0007\r\n  and\tmore\u009B2J')).toBe('red and more');
@@ -34,4 +34,20 @@ test('a text that is cut never takes more columns than it may, and says that it 
 test('padding counts columns, not characters', () => {
   expect(padTo('日本', 6)).toBe('日本  ');
   expect(padTo('longer', 3)).toBe('longer');
+});
+
+const pull =
+  'ErrImagePull: rpc error: code = NotFound desc = failed to pull and unpack image "registry.test/web:1": failed to resolve: registry.test/web:1: not found';
+
+test.for([20, 40, 41, 80])('a text that is cut in its middle keeps what happened and the cause, in %i columns', (width) => {
+  const cut = truncateMiddle(pull, width);
+  expect(displayWidth(cut)).toBe(width);
+  expect(cut).toMatch(/^ErrImage.*….*ound$/);
+});
+
+test('a text that fits is left as it is, and characters of two columns are not cut in half', () => {
+  expect(truncateMiddle(pull, 200)).toBe(pull);
+  const cut = truncateMiddle('日本語日本語日本語日本語', 11);
+  expect(cut).toBe('日本語…本語');
+  expect(displayWidth(cut)).toBeLessThanOrEqual(11);
 });

@@ -50,6 +50,24 @@ export function truncate(text: string, width: number): string {
   return `${kept}…`;
 }
 
+/** Of a text that is too long, how much of the room its beginning gets: what happened; the rest is its end, which mostly says why. */
+const shareOfBeginning = 0.6;
+
+/** The same with the middle cut out: of what programs say of one another, one inside the other, the end is the cause. */
+export function truncateMiddle(text: string, width: number): string {
+  if (displayWidth(text) <= width) return text;
+  const beginning = truncate(text, Math.ceil(width * shareOfBeginning));
+  const room = width - displayWidth(beginning);
+  let end = '';
+  let used = 0;
+  for (const char of Array.from(text).toReversed()) {
+    used += charWidth(char);
+    if (used > room) break;
+    end = char + end;
+  }
+  return beginning + end;
+}
+
 /** Spaces after a text up to `width` columns. */
 export function padTo(text: string, width: number): string {
   return text + ' '.repeat(Math.max(0, width - displayWidth(text)));

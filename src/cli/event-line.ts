@@ -1,7 +1,7 @@
 import type { EventView } from '../api/contract.ts';
 import { wrapText } from './command-text.ts';
-import { oneLine, padTo } from './display-text.ts';
-import { toneOf } from './service-listing.ts';
+import { oneLine, padTo, truncateMiddle } from './display-text.ts';
+import { reasonRows, toneOf } from './service-listing.ts';
 import type { Ui } from './ui.ts';
 
 /** Columns for whom an event is about and for the state it led to: the longest of both that are usual. */
@@ -11,19 +11,19 @@ const stateWidth = 15;
 /** Where further lines of a long message begin: below what the event is about, so that enough room is left for it. */
 const eventIndent = 22;
 
-/** One event as a line: when (UTC), what it is about, the state it led to, and why. */
-export function renderEvent(event: EventView, ui: Pick<Ui, 'paint' | 'outWidth'>): string {
+/** One event as a line: when (UTC), what it is about, the state it led to, and why; `indent` stands before it. */
+export function renderEvent(event: EventView, ui: Pick<Ui, 'paint' | 'outWidth'>, indent = ''): string {
   const subject = padTo(event.replicaId === null ? 'service' : `replica ${event.replicaId}`, subjectWidth);
   const state = event.to === null ? padTo('', stateWidth) : ui.paint(toneOf(event.to), padTo(event.to, stateWidth));
   const at = event.at.slice(0, 19).replace('T', ' ');
-  const line = `${ui.paint('quiet', `${at}Z`)}  ${subject}  ${state}  ${oneLine(event.message)}`;
-  return wrapText(line, ui.outWidth, eventIndent);
+  const line = `${indent}${ui.paint('quiet', `${at}Z`)}  ${subject}  ${state}  ${oneLine(event.message)}`;
+  return wrapText(line, ui.outWidth, indent.length + eventIndent);
 }
 
-/** The same for somebody who watches it happen: without the time, and in at most `width` columns. */
+/** The same for somebody who watches it happen: without the time, in at most `width` columns, and in short. */
 export function renderLiveEvent(event: EventView, width: number): string {
   const subject = padTo(event.replicaId === null ? 'service' : `replica ${event.replicaId}`, subjectWidth);
-  return wrapText(`  ${subject}  ${oneLine(event.message)}`, width, subjectWidth + 4);
+  return wrapText(truncateMiddle(`  ${subject}  ${oneLine(event.message)}`, reasonRows * width), width, subjectWidth + 4);
 }
 
 /** Causes of events that say nothing to somebody who waits for a service: what `up` has said itself, our processes, and what follows from replicas. */

@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs';
 import type { ApiClient } from '../api/client.ts';
 import type { RouteReply } from '../api/contract.ts';
 import type { Clock } from '../shared/clock.ts';
+import { envVar } from '../shared/env.ts';
 import { hasErrno, SvcError } from '../shared/errors.ts';
 import type { HomePaths } from '../shared/paths.ts';
 import type { Connection } from './connection.ts';
@@ -50,12 +51,19 @@ export function createHereConnection(paths: HomePaths, clock: Clock, signal: Abo
 
   const hasLeft = (): boolean => existsSync(paths.database) && !existsSync(paths.idleMark);
 
+  /** Others may have put something into a database that they share with this home: only its controller can tell. */
+  async function isShared(): Promise<boolean> {
+    const { loadConfig } = await import('../spec/load-config.ts');
+    const { database, highAvailability } = (await loadConfig(paths.config)).serve.controller;
+    return !highAvailability && (envVar('SVC_DATABASE') ?? database) !== undefined;
+  }
+
   return {
     client,
     running,
     isInUse: async () => hasLeft() || (await running()) !== undefined,
     // A controller that has ended with nothing left to look after left a mark: there is nothing to start another one for.
-    existing: () => (hasLeft() ? client() : running()),
+    existing: async () => (hasLeft() || (await isShared()) ? client() : running()),
   };
 }
 

@@ -1,5 +1,6 @@
 import { matchesGlob } from 'node:path';
-import { SvcError } from '../shared/errors.ts';
+import type { SvcError } from '../shared/errors.ts';
+import { namesOf, notNamed } from '../shared/not-named.ts';
 
 /** What names and patterns on a command line picked out. */
 export interface Picked<Item> {
@@ -21,12 +22,12 @@ function isPattern(name: string): boolean {
   return /[*?[]/.test(name);
 }
 
-/** For a service that does not exist. */
-export function serviceNotFound(name: string): SvcError {
-  return new SvcError('SVC_SERVICE_NOT_FOUND', `There is no service named '${name}'.`);
+/** For a service that does not exist; `known` are those that do. */
+export function serviceNotFound(name: string, known: readonly { readonly name: string }[] = []): SvcError {
+  return notNamed('service', name, namesOf(known));
 }
 
-/** For a cluster that does not exist. */
-export function clusterNotFound(name: string): SvcError {
-  return new SvcError('SVC_CLUSTER_NOT_FOUND', `There is no cluster named '${name}'.`);
+/** For a cluster that does not exist; `known` are those that do. */
+export function clusterNotFound(name: string, known: readonly { readonly name: string }[] = []): SvcError {
+  return notNamed('cluster', name, namesOf(known));
 }

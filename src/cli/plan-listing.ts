@@ -1,7 +1,9 @@
 import { dollars, hourlyPrice } from '../domain/price.ts';
 import type { ControllerPlan } from '../launcher/controller-plan.ts';
 import type { PlacementPlan, PlannedOffer } from '../provision/placement-plan.ts';
+import { shortGb } from '../shared/units.ts';
 import { oneLine } from './display-text.ts';
+import { ranges } from './number-ranges.ts';
 import { renderTable, type Column } from './table.ts';
 
 /** How a plan is shown. */
@@ -17,9 +19,9 @@ const shownNext = 5;
 const columns: readonly Column<PlannedOffer>[] = [
   { title: 'REPLICA', value: ({ replicas }) => ranges(replicas), cutLast: true },
   { title: 'PLACE', value: placeOf, cutLast: true },
-  { title: 'MACHINE', value: ({ instanceType }) => instanceType, shrinksTo: 14 },
+  { title: 'MACHINE', value: ({ instanceType, nodes }) => (nodes > 1 ? `${nodes}x ${instanceType}` : instanceType), shrinksTo: 14 },
   { title: 'VCPUS', value: ({ cpus }) => String(cpus), dropOrder: 2 },
-  { title: 'MEM(GB)', value: ({ memoryGb }) => String(Math.round(memoryGb)), dropOrder: 1 },
+  { title: 'MEM(GB)', value: ({ memoryGb }) => shortGb(memoryGb), dropOrder: 1 },
   { title: 'GPUS', value: ({ accelerators }) => accelerators ?? '-', dropOrder: 3 },
   { title: 'SPOT', value: ({ spot }) => (spot ? 'yes' : '-'), dropOrder: 4 },
   { title: '$/H', value: ({ hourlyUsd }) => dollars(hourlyUsd) },
@@ -44,8 +46,10 @@ export function renderPlan(plan: PlacementPlan, { all, width }: PlanListing): re
   ];
 }
 
-function renderCost({ replicas, hourlyUsd, monthlyUsd }: PlacementPlan): string {
-  const what = replicas === 1 ? '1 replica' : `${replicas} replicas`;
+/** Of the replicas that have a place. */
+function renderCost({ offers, hourlyUsd, monthlyUsd }: PlacementPlan): string {
+  const placed = offers.reduce((sum, { replicas }) => sum + replicas.length, 0);
+  const what = placed === 1 ? '1 replica' : `${placed} replicas`;
   if (hourlyUsd === 0) return `${what}: free, on machines of your own.`;
   return `${what}: ${hourlyPrice(hourlyUsd)}, ${dollars(monthlyUsd)} $/month (730 hours), without traffic.`;
 }
@@ -53,17 +57,6 @@ function renderCost({ replicas, hourlyUsd, monthlyUsd }: PlacementPlan): string 
 function placeOf({ provider, region, zone }: Pick<PlannedOffer, 'provider' | 'region' | 'zone'>): string {
   // Names of zones mostly begin with that of their region.
   return `${provider}/${zone === null ? region : zone.startsWith(region) ? zone : `${region}/${zone}`}`;
-}
-
-/** `1-3,5` */
-function ranges(numbers: readonly number[]): string {
-  const parts: { from: number; to: number }[] = [];
-  for (const number of numbers) {
-    const last = parts.at(-1);
-    if (last !== undefined && last.to === number - 1) last.to = number;
-    else parts.push({ from: number, to: number });
-  }
-  return parts.map(({ from, to }) => (from === to ? String(from) : `${from}-${to}`)).join(',');
 }
 
 /** Where the controller is or would be, as lines. */

@@ -3,6 +3,7 @@ import { runInProcess } from '../../test/support/cli-world.ts';
 import { aServiceView } from '../../test/support/views.ts';
 import { SvcError } from '../shared/errors.ts';
 import { commands } from './command-table.ts';
+import { otherWords } from './unknown-command.ts';
 
 const groups = ['', 'serve', 'controller'];
 const leaves = commands.filter(({ hidden }) => hidden !== true).map(({ path }) => path.join(' '));
@@ -70,6 +71,28 @@ test.for<readonly [argv: readonly string[], message: string, hint: string]>([
     stderr: `error: ${message}\nhint: ${hint}\ncode: SVC_USAGE\n`,
     calls: [],
   });
+});
+
+test.for(['serve update', 'serve upgrade', 'serve rollback', 'serve scale', 'rollback'])(
+  'svc %s says how a service is changed today, and names no command that is about something else',
+  async (line) => {
+    const { code, stderr } = await runInProcess([...words(line), 'chat']);
+    expect(code).toBe(2);
+    expect(stderr).toContain(
+      'under another name (svc serve up FILE -n NEW), move clients over, and take the old one down: svc serve down NAME\n',
+    );
+    expect(stderr).not.toMatch(/catalog|controller/);
+  },
+);
+
+test('svc update may also have meant the tables of prices', async () => {
+  expect((await runInProcess(['update'])).stderr).toContain(
+    'take the old one down: svc serve down NAME. What is called so is another thing: svc catalog update\n',
+  );
+});
+
+test('what users of other tools type leads to a command that there is', () => {
+  expect(Object.values(otherWords).filter((line) => !leaves.includes(line))).toEqual([]);
 });
 
 test('with --json every error is one JSON document on standard output', async () => {

@@ -46,6 +46,15 @@ test.for([60, 80, 200])('services and replicas in %d columns', (width) => {
   expect(renderServices(services, { ...options, width }).join('\n')).toMatchSnapshot();
 });
 
+const withoutReplicas = (change: Partial<ServiceView>) =>
+  renderServices([aServiceView({ replicas: [], targetReplicas: 3, ...change })], options).join('\n');
+
+test('a service that has just begun shows how many replicas it is to have', () => {
+  expect(withoutReplicas({ status: 'CONTROLLER_INIT' })).toContain(' 0/3 ');
+  expect(withoutReplicas({ status: 'REPLICA_INIT' })).toContain(' 0/3 ');
+  expect(withoutReplicas({ status: 'SHUTTING_DOWN' })).toContain(' 0/0 ');
+});
+
 test('verbose adds policies and requested resources', () => {
   expect(
     renderServices(services, { ...options, verbose: true })
@@ -94,6 +103,19 @@ test('an exposed endpoint is told', () => {
   expect(renderServices([aServiceView({ exposed: true })], options)[2]).toBe('  chat: its endpoint is exposed: other machines reach it');
 });
 
+test('balancers on other machines are told of when one is not well, or all of them on demand', () => {
+  const well = { name: 'svc-balancer-a', status: 'listening' as const };
+  const lost = { name: 'svc-balancer-b', status: 'unreachable' as const };
+  const shown = (balancers: readonly (typeof well | typeof lost)[], verbose: boolean): string =>
+    renderServices([aServiceView({ balancers: [...balancers] })], { ...options, verbose }).join('\n');
+  expect(shown([well, lost], false)).toContain(
+    '  chat: 1 of 2 balancers serve its endpoint: svc-balancer-a listening, svc-balancer-b unreachable',
+  );
+  expect(shown([well], false)).not.toContain('balancers serve');
+  expect(shown([well], true)).toContain('  chat: 1 of 1 balancers serve its endpoint: svc-balancer-a listening');
+  expect(shown([], false)).toContain('  chat: 0 of 0 balancers serve its endpoint');
+});
+
 test.for<readonly [reason: string, short: string]>([
   ['Its machine is gone.', 'Its machine is gone.'],
   ['Its run ended with exit code 3. It wrote no output.', 'Its run ended with exit code 3. It wrote no output.'],
@@ -135,4 +157,25 @@ test.for([
   ['STARTING', 'busy'],
 ] as const)('%s is shown as %s', ([state, tone]) => {
   expect(toneOf(state)).toBe(tone);
+});
+
+test('a reason that is too long loses its middle: its end is the cause', () => {
+  const pull = `The image registry.test/web:1 cannot be fetched: ${'failed to do what another one failed to do: '.repeat(10)}not found`;
+  const lines = renderServices([aServiceView({ replicas: [aReplicaView({ reason: pull })] })], { ...options, width: 80 });
+  const shown = lines.slice(lines.findIndex((line) => line.includes('chat 1: '))).join('\n');
+  expect(shown.split('\n').length).toBeLessThanOrEqual(4);
+  expect(shown).toMatch(/^ {2}chat 1: The image registry\.test\/web:1 cannot be fetched: [^]*…[^]*: not found$/);
+});
+
+test('what several replicas of a service say alike is said once, unless all is asked for', () => {
+  const replicas = [1, 2, 3, 5].map((id) => aReplicaView({ id, reason: 'It is broken.' }));
+  const other = aReplicaView({ id: 4, reason: 'It is another matter.' });
+  const listed = [
+    aServiceView({ replicas: [...replicas.slice(0, 3), other, ...replicas.slice(3)] }),
+    aServiceView({ name: 'embed', replicas: [aReplicaView({ id: 1, reason: 'It is broken.' })] }),
+  ];
+  const reasons = (verbose: boolean): readonly string[] =>
+    renderServices(listed, { ...options, verbose }).filter((line) => /^ {2}(?:chat|embed) [\d,-]+: /.test(line));
+  expect(reasons(false)).toEqual(['  chat 1-3,5: It is broken.', '  chat 4: It is another matter.', '  embed 1: It is broken.']);
+  expect(reasons(true)).toHaveLength(6);
 });

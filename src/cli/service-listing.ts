@@ -1,8 +1,9 @@
 import type { ReplicaView, ServiceView } from '../api/contract.ts';
 import { failedStates } from '../domain/replica-state.ts';
 import { wrapText } from './command-text.ts';
-import { oneLine, safeLines, truncate } from './display-text.ts';
+import { oneLine, safeLines, truncateMiddle } from './display-text.ts';
 import { formatAge, formatDuration, formatPrice } from './format-time.ts';
+import { ranges } from './number-ranges.ts';
 import { renderTable, type Column } from './table.ts';
 import type { Tone } from './ui.ts';
 
@@ -27,12 +28,16 @@ export function renderServices(services: readonly ServiceView[], options: Listin
   const { lines, hidden } = pickReplicas(services, options.verbose);
   return [
     ...renderTable(serviceColumns(services, options), services, options.width),
-    ...services.flatMap((service) => [...exposedLine(service), ...reasonLines(service.name, service.reason, options)]),
+    ...services.flatMap((service) => [
+      ...exposedLine(service),
+      ...balancersLine(service, options),
+      ...reasonLines(service.name, service.reason, options),
+    ]),
     '',
     options.paint('strong', 'Service Replicas'),
     ...(lines.length === 0 ? ['No replicas yet.'] : renderTable(replicaColumns(lines, options), lines, options.width)),
     ...(hidden === 0 ? [] : [`... ${hidden} more; --verbose shows all`]),
-    ...lines.flatMap(({ service, id, reason }) => reasonLines(`${service} ${id}`, reason, options)),
+    ...replicaReasons(lines, options),
   ];
 }
 
@@ -40,16 +45,35 @@ function exposedLine({ name, exposed }: ServiceView): readonly string[] {
   return exposed ? [`  ${name}: its endpoint is exposed: other machines reach it`] : [];
 }
 
+/** Balancers on other machines, where one is not well or all of it is asked for. */
+function balancersLine({ name, balancers }: ServiceView, { verbose }: ListingOptions): readonly string[] {
+  if (balancers === undefined) return [];
+  const well = balancers.filter(({ status }) => status === 'listening').length;
+  if (well === balancers.length && well > 0 && !verbose) return [];
+  const each = balancers.map((one) => `${one.name} ${one.status}`).join(', ');
+  return [`  ${name}: ${well} of ${balancers.length} balancers serve its endpoint${each === '' ? '' : `: ${each}`}`];
+}
+
 /** Lines of the terminal that a reason may take unless all of it is asked for. */
-const reasonRows = 3;
+export const reasonRows = 3;
 
 /** Why something is not well: in short, with what a program said last, or as a whole. */
 function reasonLines(label: string, reason: string | null, { verbose, width, paint }: ListingOptions): readonly string[] {
   if (reason === null) return [];
   const lines = verbose
     ? safeLines(`  ${label}: ${reason}`).map((line, index) => (index === 0 ? line : `    ${line}`))
-    : [truncate(`  ${label}: ${shortReason(reason)}`, reasonRows * width)];
+    : [truncateMiddle(`  ${label}: ${shortReason(reason)}`, reasonRows * width)];
   return lines.flatMap((line) => wrapText(line, width, 4).split('\n')).map((line) => paint('quiet', line));
+}
+
+/** Reasons of replicas; in short, several of one service that say the same say it once. */
+function replicaReasons(rows: readonly ReplicaRow[], options: ListingOptions): readonly string[] {
+  const keyOf = ({ service, id, reason }: ReplicaRow): string =>
+    JSON.stringify([service, options.verbose || reason === null ? id : shortReason(reason)]);
+  return [...Map.groupBy(rows, keyOf).values()].flatMap((alike) => {
+    const ids = ranges(alike.map(({ id }) => id));
+    return alike.slice(0, 1).flatMap(({ service, reason }) => reasonLines(`${service} ${ids}`, reason, options));
+  });
 }
 
 /** The first line of a reason, which says what happened, and the last line that the program wrote, which often says why. */
@@ -80,13 +104,19 @@ function pickReplicas(services: readonly ServiceView[], all: boolean): { readonl
 
 const versions = ({ activeVersions }: ServiceView): string => activeVersions.join(',');
 
+/** How many there are; before the first ones are recorded, how many there are to be: a service that begins is not one without replicas. */
+function replicasMeant({ status, replicas, replicasTotal, targetReplicas }: ServiceView): number {
+  const begins = replicas.length === 0 && (status === 'CONTROLLER_INIT' || status === 'REPLICA_INIT');
+  return begins ? targetReplicas : replicasTotal;
+}
+
 function serviceColumns(services: readonly ServiceView[], options: ListingOptions): readonly Column<ServiceView>[] {
   const columns: readonly Column<ServiceView>[] = [
     { title: 'NAME', value: ({ name }) => name, shrinksTo: 16, cutLast: true },
     { title: 'VERSION', value: versions, dropOrder: isConstant(services, versions) ? 1 : 3 },
     { title: 'UPTIME', value: ({ uptimeSeconds }) => (uptimeSeconds === null ? '-' : formatDuration(uptimeSeconds)), dropOrder: 2 },
     { title: 'STATUS', value: ({ status }) => status, paint: (cell, { status }) => options.paint(toneOf(status), cell) },
-    { title: 'REPLICAS', value: ({ replicasReady, replicasTotal }) => `${replicasReady}/${replicasTotal}` },
+    { title: 'REPLICAS', value: (service) => `${service.replicasReady}/${replicasMeant(service)}` },
     { title: 'ENDPOINT', value: ({ endpoint }) => endpoint },
   ];
   if (!options.verbose) return columns;

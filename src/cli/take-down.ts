@@ -19,7 +19,7 @@ export interface Removable {
   /** The command that lists them, and the one that forgets NAME. */
   readonly listCommand: string;
   readonly purgeCommand: string;
-  readonly notFound: (name: string) => SvcError;
+  readonly notFound: (name: string, known: readonly Leaving[]) => SvcError;
   readonly list: () => Promise<readonly Leaving[]>;
   readonly terminate: (name: string) => Promise<unknown>;
 }
@@ -30,8 +30,9 @@ export async function takeDown(args: TakeDownArgs, kind: Removable, context: Com
   if (args.all === args.names.length > 0) {
     throw new SvcError('SVC_USAGE', `Give either names of ${kind.noun}s or --all.`, { hint: `Run: ${kind.listCommand}` });
   }
-  const { found, missing } = pickByName(await kind.list(), args.names);
-  if (missing[0] !== undefined) throw kind.notFound(missing[0]);
+  const all = await kind.list();
+  const { found, missing } = pickByName(all, args.names);
+  if (missing[0] !== undefined) throw kind.notFound(missing[0], all);
   const names = found.map(({ name }) => name);
   if (names.length === 0) ui.say(`No ${kind.noun} to take down.`);
   else {

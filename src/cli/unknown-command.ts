@@ -3,7 +3,7 @@ import { SvcError } from '../shared/errors.ts';
 import type { Command, CommandGroup } from './command.ts';
 
 /** What users of other tools type, and what it is here. */
-const otherWords: Readonly<Record<string, string>> = {
+export const otherWords: Readonly<Record<string, string>> = {
   ps: 'status',
   ls: 'status',
   list: 'status',
@@ -19,6 +19,14 @@ const otherWords: Readonly<Record<string, string>> = {
   ssh: 'exec',
 };
 
+/** What changes a service that runs elsewhere, and nothing does here yet. */
+const changingWords: readonly string[] = ['update', 'rollback', 'rollout', 'apply', 'edit', 'scale', 'replace'];
+
+/** What does the same today. */
+const changingHint =
+  'A service that runs cannot be changed yet: an up of the same name is refused. Put the changed file up beside it under another name (svc serve up FILE -n NEW), ' +
+  'move clients over, and take the old one down: svc serve down NAME';
+
 interface CommandTable {
   readonly commands: readonly Command[];
   readonly groups: readonly CommandGroup[];
@@ -30,6 +38,12 @@ export function unknownCommand(group: readonly string[], word: string, table: Co
   const paths = table.commands.filter(({ hidden }) => hidden !== true).map(({ path }) => path);
   const inGroup = paths.filter((path) => path.length === group.length + 1 && group.every((part, index) => path[index] === part));
   const here = [...inGroup.map((path) => path.at(-1) ?? ''), ...(group.length === 0 ? table.groups.map(({ name }) => name) : [])];
+  // A command of the same name that is about something else would mislead.
+  if (changesService(group, word)) {
+    const other = paths.find((path) => group.length === 0 && path.at(-1) === word)?.join(' ');
+    const also = other === undefined ? '' : `. What is called so is another thing: svc ${other}`;
+    return new SvcError('SVC_USAGE', `Unknown command '${word}'.`, { hint: `${changingHint}${also}` });
+  }
   const command = sameElsewhere(group, word, here, paths);
   const similar = didYouMean(word, here);
   const hint =
@@ -37,6 +51,10 @@ export function unknownCommand(group: readonly string[], word: string, table: Co
       ? `Did you mean: svc ${command}; all commands: ${help}`
       : `${similar === undefined ? '' : `Did you mean '${similar}'? `}Run: ${help}`;
   return new SvcError('SVC_USAGE', `Unknown command '${word}'.`, { hint });
+}
+
+function changesService([group]: readonly string[], word: string): boolean {
+  return group === 'serve' ? [...changingWords, 'upgrade'].includes(word) : group === undefined && changingWords.includes(word);
 }
 
 /** A command of another group that is called so, or one that means the same: it says more than a word that is written alike. */

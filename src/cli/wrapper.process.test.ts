@@ -1,6 +1,17 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { chmodSync, cpSync, existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { withTempHome } from '../../test/support/temp-home.ts';
@@ -116,6 +127,21 @@ test('a newer lock file is installed, and packages for development stay where th
     checkout.pull();
     expect((await checkout.run()).code).toBe(0);
     expect(checkout.installs().at(-1)).toContain(' ci --include=dev ');
+  });
+});
+
+test('packages of another folder, linked to from here, are left alone', async () => {
+  await withCheckout(async (checkout) => {
+    await checkout.run();
+    renameSync(join(checkout.root, 'node_modules'), join(checkout.tools, 'node_modules'));
+    symlinkSync(join(checkout.tools, 'node_modules'), join(checkout.root, 'node_modules'));
+    expect((await checkout.run()).code).toBe(0);
+    checkout.pull();
+    expect(await checkout.run()).toMatchObject({
+      code: 69,
+      stderr: expect.stringContaining('is a link to the packages of another folder'),
+    });
+    expect(checkout.installs()).toHaveLength(1);
   });
 });
 

@@ -43,6 +43,24 @@ test('status tells where the controller is and what that costs', async () => {
   expect((await runInProcess(['status'], { routes, tty: true, width: 120 })).stdout).toMatch(/svc-controller .* aws\/us-east-2 .* \$0\.19/);
 });
 
+test('status of clusters that are named shows only these, and tells which was probably meant', async () => {
+  const routes: FakeRoutes = {
+    health: () => aHealthReply(),
+    listClusters: () => ({ clusters: [aClusterView({ name: 'dev' }), aClusterView({ name: 'box' })] }),
+  };
+  const one = await runInProcess(['status', 'box'], { routes });
+  expect([one.code, one.stdout.includes('box'), one.stdout.includes('dev')]).toEqual([0, true, false]);
+  const json: { readonly clusters: readonly { readonly name: string }[] } = JSON.parse(
+    (await runInProcess(['status', 'd*', '--json'], { routes })).stdout,
+  );
+  expect(json.clusters.map(({ name }) => name)).toEqual(['dev']);
+  const controller = await runInProcess(['status', 'svc-controller'], { routes });
+  expect([controller.stdout.includes('svc-controller'), controller.stdout.includes('dev')]).toEqual([true, false]);
+  const wrong = await runInProcess(['status', 'dev', 'boxx'], { routes });
+  expect([wrong.code, wrong.stdout.includes('dev')]).toEqual([3, true]);
+  expect(wrong.stderr).toContain("There is no cluster named 'boxx'.\nhint: Did you mean 'box'?");
+});
+
 test('status without a controller starts none', async () => {
   expect(await runInProcess(['status'])).toMatchObject({
     code: 0,
@@ -92,8 +110,13 @@ test('exec runs a command as the words it is, and follows it', async () => {
 test('exec wants a file or a command', async () => {
   expect(await runInProcess(['exec', 'dev'], { routes: {} })).toMatchObject({ code: 2 });
   expect(await runInProcess(['exec', 'dev', 'task.yaml', '--', 'true'], { routes: {} })).toMatchObject({ code: 2 });
-  const { stderr } = await runInProcess(['exec', 'dev', 'nvidia-smi -L'], { routes: {} });
+  const routes = { listClusters: () => ({ clusters: [aClusterView({ name: 'dev' })] }) };
+  const { stderr } = await runInProcess(['exec', 'dev', 'nvidia-smi -L'], { routes });
   expect(stderr).toContain("For a command: svc exec dev -- 'nvidia-smi -L'");
+  const wrong = await runInProcess(['exec', 'dve', 'echo hi'], { routes });
+  expect(wrong.code).toBe(3);
+  expect(wrong.stderr).toContain("error: There is no cluster named 'dve'.\nhint: Did you mean 'dev'? Run: svc status\n");
+  expect((await runInProcess(['exec', 'dve', 'echo hi'])).stderr).toContain("There is no cluster named 'dve'.");
 });
 
 test('exec --detach and --json return at once', async () => {

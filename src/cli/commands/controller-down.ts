@@ -2,6 +2,7 @@ import { describePlace } from '../../domain/controller-host.ts';
 import { messageOf, SvcError } from '../../shared/errors.ts';
 import type { CommandContext } from '../context.ts';
 import type { Elsewhere } from '../elsewhere-connection.ts';
+import { refuseWithServices } from '../refuse-with-services.ts';
 
 interface DownArgs {
   readonly yes: boolean;
@@ -20,10 +21,11 @@ export async function controllerDown(args: DownArgs, { connection, ui }: Command
   }
   if (!args.purge && record.machineId !== null) await refuseWhileNeeded(elsewhere);
   const where = record.place === null ? '' : ` at ${describePlace(record.place)}`;
+  const { cluster } = record;
+  const inCluster = cluster === undefined ? undefined : `the controller and its balancers from ${cluster.context}/${cluster.namespace}`;
   const more = args.purge ? ' and every machine it launched' : '';
-  if (!(await ui.confirm(`Give back the machine of the controller${where}${more}?`, args.yes))) {
-    throw new SvcError('SVC_ABORTED', 'Nothing was given back.');
-  }
+  const question = inCluster === undefined ? `Give back the machine of the controller${where}${more}?` : `Remove ${inCluster}${more}?`;
+  if (!(await ui.confirm(question, args.yes))) throw new SvcError('SVC_ABORTED', 'Nothing was given back.');
   const progress = ui.progress();
   let left: string | undefined;
   try {
@@ -38,13 +40,18 @@ export async function controllerDown(args: DownArgs, { connection, ui }: Command
       'If its host comes back, the controller there goes on with its services: end it there, and remove its folder below ~/.svc/machines.',
     );
   }
-  ui.say(`The machine of the controller${where} was given back.`);
+  ui.say(cluster === undefined ? `The machine of the controller${where} was given back.` : `Removed ${inCluster}.`);
 }
 
 /** A machine that is stopped had nothing to do any more when it was stopped. One that cannot be asked may have services. */
 async function refuseWhileNeeded(elsewhere: Elsewhere): Promise<void> {
   const status = await elsewhere.machine();
-  if (status?.state === 'stopped') return;
+  if (status?.state === 'stopped') {
+    if (elsewhere.inCluster === undefined) return;
+    throw new SvcError('SVC_CONTROLLER_UNREACHABLE', 'The controller is stopped, so whether it still has services cannot be asked.', {
+      hint: 'Start it first: svc controller start. To remove it with everything it launched: svc controller down --purge',
+    });
+  }
   const api = await elsewhere.running().catch((error: unknown) => {
     throw new SvcError('SVC_CONTROLLER_UNREACHABLE', `Whether the controller still has services cannot be asked: ${messageOf(error)}`, {
       hint: 'Try again. To remove it with everything it launched: svc controller down --purge',
@@ -52,11 +59,5 @@ async function refuseWhileNeeded(elsewhere: Elsewhere): Promise<void> {
   });
   // It is there and was never furnished, or was stopped by hand with nothing left: there is nobody to ask, and nothing to keep.
   if (api === undefined) return;
-  const services = (await api.call('listServices')).services.map(({ name }) => name);
-  const clusters = (await api.call('listClusters')).clusters.map(({ name }) => name);
-  const names = [...services, ...clusters];
-  if (names.length === 0) return;
-  throw new SvcError('SVC_CONTROLLER_BUSY', `The controller still looks after: ${names.join(', ')}.`, {
-    hint: 'Take them down first: svc serve down --all; svc down --all',
-  });
+  await refuseWithServices(api);
 }

@@ -33,10 +33,12 @@ function anElsewhere(machine: MachineStatus, routes: FakeRoutes | undefined) {
     existing: async () => api,
     running: async () => api,
     bring: async () => undefined,
+    checkWish: async () => undefined,
     plan: async () => undefined,
     planWhileHere: async () => undefined,
     record: () => record,
     machine: async () => machine,
+    differences: async () => [],
     upgrade: async () => {
       done.push('upgrade');
       return { isNew: true };

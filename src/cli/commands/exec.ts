@@ -23,16 +23,18 @@ export async function exec(args: ExecArgs, context: CommandContext): Promise<num
     args.file === undefined
       ? // JSON is YAML, so no value can break out of its place.
         await readTaskText(JSON.stringify({ run: shellLine(args.command) }), args, context)
-      : await readTaskFile(args.file, args, context).catch((error: unknown) => {
-          throw commandMeant(error, args.cluster, args.file ?? '');
+      : await readTaskFile(args.file, args, context).catch(async (error: unknown) => {
+          throw await commandMeant(error, args.cluster, args.file ?? '', context);
         });
   if ((await context.connection.existing()) === undefined) throw clusterNotFound(args.cluster);
   return submitJob({ ...task, mode: 'exec', cluster: args.cluster }, args, context);
 }
 
-/** Who comes from SkyPilot gives a command where a file stands here. */
-function commandMeant(error: unknown, cluster: string, word: string): unknown {
+/** Who comes from SkyPilot gives a command where a file stands here. That the cluster does not exist is told first: it is wrong however that is meant. */
+async function commandMeant(error: unknown, cluster: string, word: string, { connection }: CommandContext): Promise<unknown> {
   if (!(error instanceof SvcError) || error.code !== 'SVC_FILE_NOT_FOUND') return error;
+  const { clusters } = (await (await connection.existing())?.call('listClusters')) ?? { clusters: [] };
+  if (!clusters.some(({ name }) => name === cluster)) return clusterNotFound(cluster, clusters);
   return new SvcError(error.code, error.message, {
     hint: `Check the path. For a command: svc exec ${cluster} -- ${quoteWord(word)}`,
     cause: error,

@@ -14,8 +14,9 @@ interface LogsArgs {
 export async function logs(args: LogsArgs, context: CommandContext): Promise<number> {
   const { ui, connection, signal } = context;
   const api = await connection.existing();
-  const cluster = (await api?.call('listClusters'))?.clusters.find(({ name }) => name === args.cluster);
-  if (api === undefined || cluster === undefined) throw clusterNotFound(args.cluster);
+  const clusters = (await api?.call('listClusters'))?.clusters ?? [];
+  const cluster = clusters.find(({ name }) => name === args.cluster);
+  if (api === undefined || cluster === undefined) throw clusterNotFound(args.cluster, clusters);
   const job = args.job === undefined ? cluster.jobs.at(-1)?.id : parseId(args.job, 'job');
   const follow = args.follow ?? true;
   const query = { follow, ...(job !== undefined && { job }), ...(args.tail !== undefined && { tail: args.tail }) };

@@ -5,6 +5,7 @@ import type { ProviderName } from '../../providers/registry.ts';
 import { SvcError } from '../../shared/errors.ts';
 import { systemRandom } from '../../shared/random.ts';
 import type { CommandContext } from '../context.ts';
+import { noFence } from '../../shared/fence.ts';
 
 interface OffersArgs {
   readonly gpu: string | undefined;
@@ -92,6 +93,7 @@ async function offersOfPlaces(
       random: systemRandom,
       config: async () => loadConfig(paths.config),
       sshPools: async () => loadSshPools(paths.sshPools),
+      fence: noFence,
     });
     for (const offer of (await provider.offers(resources, { signal })).offers) {
       const { region, instanceType, cpus, memoryGb, accelerator, spot, hourlyUsd } = offer;

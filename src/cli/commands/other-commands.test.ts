@@ -27,7 +27,13 @@ test('controller status tells by its exit code whether it runs', async () => {
 
 test('controller status as JSON says the same', async () => {
   const off = await runInProcess(['controller', 'status', '--json']);
-  expect(JSON.parse(off.stdout)).toEqual({ running: false, log: '/home/ann/.svc/controller.log', controller: null, machine: null });
+  expect(JSON.parse(off.stdout)).toEqual({
+    running: false,
+    log: '/home/ann/.svc/controller.log',
+    controller: null,
+    machine: null,
+    differences: [],
+  });
 });
 
 test('stopping a controller that does not run is done', async () => {
@@ -100,4 +106,15 @@ test('files, places and shells are offered', async () => {
   expect(await offered(['serve', 'up', '--workdir', ''])).toEqual([':folders']);
   expect(await offered(['check', ''])).toEqual([...providerNames.map((name) => `${name}\t`), ':none']);
   expect(await offered(['completion', 'z'])).toEqual(['zsh\t', ':none']);
+});
+
+test('check prints the role for a cluster under both names of the place, and has none for others', async () => {
+  const { code, stdout } = await runInProcess(['check', 'k8s', '--role']);
+  expect(code).toBe(0);
+  expect(stdout).toContain('kind: Role\n');
+  expect(stdout).toBe((await runInProcess(['check', 'kubernetes', '--role'])).stdout);
+  const aws = await runInProcess(['check', 'aws', '--role']);
+  expect(aws.code).toBe(2);
+  expect(aws.stderr).toContain('There is no role to print for aws.');
+  expect((await runInProcess(['check', 'k8s/prod', 'ssh', '--role'])).stderr).toContain('There is no role to print for ssh.');
 });

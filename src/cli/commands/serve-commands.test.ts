@@ -51,7 +51,11 @@ test('status of a name that nothing has shows the others and fails', async () =>
   const { code, stdout, stderr } = await runInProcess(['serve', 'status', 'chat', 'caht'], { routes: listing });
   expect(code).toBe(3);
   expect(stdout).toContain('http://127.0.0.1:30001');
-  expect(stderr).toContain("There is no service named 'caht'.");
+  expect(stderr).toContain("There is no service named 'caht'.\nhint: Did you mean 'chat'?");
+  const down = await runInProcess(['serve', 'down', 'caht', '-y'], { routes: listing });
+  expect(down.stderr).toContain("There is no service named 'caht'.\nhint: Did you mean 'chat'?");
+  const endpoint = await runInProcess(['serve', 'status', '--endpoint', 'caht'], { routes: listing });
+  expect(endpoint.stderr).toContain("Did you mean 'chat'?");
 });
 
 test.for(['--endpoint chat', 'chat --endpoint'])('status %s prints the endpoint alone', async (words) => {
@@ -261,6 +265,13 @@ test('one log at a time, of a replica that can exist', async () => {
     code: 3,
     stderr: expect.stringContaining('SVC_REPLICA_NOT_FOUND'),
   });
+});
+
+test('explaining a replica that is not there names the service to look at', async () => {
+  const routes: FakeRoutes = { explainService: () => ({ service: 'chat', replicas: [], plan: null }) };
+  const { code, stderr } = await runInProcess(['serve', 'explain', 'chat', '9'], { routes });
+  expect(code).toBe(3);
+  expect(stderr).toMatch(/Run: \S*svc serve status chat\n/);
 });
 
 test('terminate-replica asks, then tells what follows', async () => {

@@ -1,6 +1,8 @@
 import type { RouteReply } from '../../api/contract.ts';
 import { SvcError } from '../../shared/errors.ts';
+import { wrapText } from '../command-text.ts';
 import type { CommandContext } from '../context.ts';
+import { oneLine } from '../display-text.ts';
 import { renderEvent } from '../event-line.ts';
 import { serviceNotFound } from '../name-patterns.ts';
 import { parseId } from '../parse-id.ts';
@@ -25,15 +27,19 @@ export async function serveExplain({ name, id, all, json }: ExplainArgs, context
   const query = { all, ...(wanted !== undefined && { id: wanted }) };
   const reply = await api.call('explainService', { params: { name }, query, timeoutMs: explainTimeoutMs });
   if (wanted !== undefined && reply.replicas.length === 0)
-    throw new SvcError('SVC_REPLICA_NOT_FOUND', `Service '${name}' has no replica ${wanted}.`);
+    throw new SvcError('SVC_REPLICA_NOT_FOUND', `Service '${name}' has no replica ${wanted}.`, {
+      hint: `Run: svc serve status ${name}`,
+    });
   if (json) ui.json(reply);
   else for (const line of render(reply, all, context)) ui.print(line);
 }
 
 function render({ replicas, plan }: RouteReply<'explainService'>, all: boolean, { ui }: CommandContext): readonly string[] {
-  const searches = replicas.flatMap(({ id, status, steps }) => [
+  const searches = replicas.flatMap(({ id, status, reason, reachedBy, steps }) => [
     ui.paint('strong', `Replica ${id} (${status})`),
-    ...steps.map((step) => `  ${renderEvent(step, ui)}`),
+    ...(reachedBy === null ? [] : [wrapText(`  Requests reach it by: ${oneLine(reachedBy)}`, ui.outWidth)]),
+    ...(reason === null ? [] : [wrapText(`  ${oneLine(reason)}`, ui.outWidth)]),
+    ...steps.map((step) => renderEvent(step, ui, '  ')),
     '',
   ]);
   if (plan === null) return searches;

@@ -13,12 +13,13 @@ interface PlanArgs extends TaskArgs {
 export async function servePlan(args: PlanArgs, context: CommandContext): Promise<void> {
   const { ui, connection } = context;
   const { task } = await readServiceFile(args.file, args, context);
+  await connection.checkWish();
   const plan = await planService(task, args.all, context);
   const lines = renderPlan(plan, { all: args.all, width: ui.outWidth });
   // What was looked at explains why there is nothing to choose from.
-  if (!args.all) await refuseEmpty(plan, task);
+  if (!args.all) await refuseEmpty(plan, task, context);
   if (!args.json) for (const line of lines) ui.print(line);
-  await refuseEmpty(plan, task);
+  await refuseEmpty(plan, task, context);
   const controller = await connection.plan(task.resources);
   if (args.json) ui.json({ ...plan, controller: controller ?? null });
   if (!args.json && controller !== undefined) for (const line of renderController(controller)) ui.print(ui.asTyped(line));

@@ -26,10 +26,11 @@ export async function serveStatus(args: StatusArgs, context: CommandContext): Pr
   };
   if (args.watch) await watch(async () => render(pickByName(await listServices(context), args.names).found), context);
   else {
-    const { found, missing } = pickByName(await listServices(context), args.names);
+    const services = await listServices(context);
+    const { found, missing } = pickByName(services, args.names);
     // What exists is shown even when something else does not.
     if (found.length > 0 || missing.length === 0) for (const line of render(found)) ui.print(line);
-    if (missing[0] !== undefined) throw serviceNotFound(missing[0]);
+    if (missing[0] !== undefined) throw serviceNotFound(missing[0], services);
   }
 }
 
@@ -39,8 +40,9 @@ async function endpointOf(args: StatusArgs, context: CommandContext): Promise<st
   if (name === undefined || names.length > 1) {
     throw new SvcError('SVC_USAGE', 'One service is needed to print its endpoint.', { hint: 'Run: svc serve status --endpoint NAME' });
   }
-  const service = (await listServices(context)).find((each) => each.name === name);
-  if (service === undefined) throw serviceNotFound(name);
+  const services = await listServices(context);
+  const service = services.find((each) => each.name === name);
+  if (service === undefined) throw serviceNotFound(name, services);
   return service.endpoint;
 }
 

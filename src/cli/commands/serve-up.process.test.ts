@@ -9,6 +9,8 @@ import { placesOf } from '../../../test/support/places.ts';
 import { aStubPlace } from '../../../test/support/stub-place.ts';
 import { withTempHome } from '../../../test/support/temp-home.ts';
 import { aReplicaView, aServiceView, anEventView } from '../../../test/support/views.ts';
+import { PlaceRefusal } from '../../providers/place-refusal.ts';
+import type { MachineSpec } from '../../providers/provider.ts';
 import { SvcError } from '../../shared/errors.ts';
 
 const file = `
@@ -313,7 +315,8 @@ test.for<readonly [name: string, content: string, args: readonly string[], code:
     'SVC_BAD_CERTIFICATE',
     2,
   ],
-  ['what is not there yet', `${file}num_nodes: 2\n`, [], 'SVC_NOT_SUPPORTED', 2],
+  ['what is not there yet', `${file}file_mounts: {/out: {name: results, store: s3, mode: MOUNT}}\n`, [], 'SVC_NOT_SUPPORTED', 2],
+  ['several nodes where machines have one', `${file}num_nodes: 2\n`, [], 'SVC_NO_PLACE', 6],
 ])('%s is refused before a controller is started', async ([, content, args, code, exit]) => {
   const result = await up(args, {}, content);
   expect({ code: result.code, stdout: result.stdout }).toEqual({ code: exit, stdout: '' });
@@ -348,4 +351,47 @@ test('launch sends the task, follows it and ends with its result', async () => {
     });
     expect(calls[0]?.input).toMatchObject({ body: { mode: 'launch', cluster: 'dev', file: join(cwd, 'task.yaml') } });
   });
+});
+
+/** A cluster that costs nothing, as one place of several. */
+const cluster = (region: string, refusal: PlaceRefusal | undefined) => ({
+  offers: [anOffer({ provider: 'kubernetes', region, hourlyUsd: 0 })],
+  refusal,
+});
+
+test('a pod that its cluster would refuse is told of before anything is put up, with what to do', async () => {
+  const said = 'The cluster prod refuses a pod of 1CPU--2GB+: no PriorityClass with name nope was found';
+  const { offers, refusal } = cluster('prod', new PlaceRefusal('setup', 'region', said, { hint: 'Mend it there.' }));
+  const shown: MachineSpec[] = [];
+  const place = aStubPlace({
+    name: 'kubernetes',
+    offers: async () => ({ offers, whyNone: undefined }),
+    rehearse: async (_, spec) => {
+      shown.push(spec);
+      if (refusal !== undefined) throw refusal;
+    },
+  });
+  const result = await up([], { routes: comingUp(), places: placesOf(place) });
+  expect(result.calls).toEqual([]);
+  expect(result.stderr).toContain('No place takes a replica of this task.');
+  expect(result.stderr).toContain(`kubernetes/prod: ${said}. Mend it there.`);
+  expect(result.stderr).toContain('SVC_REFUSED_THERE');
+  expect(shown).toMatchObject([{ ports: [8080], role: 'replica', nodes: 1 }]);
+});
+
+test('a cluster that refuses is left out, and told of, when another place takes the replicas', async () => {
+  const [prod, other] = [
+    cluster('prod', new PlaceRefusal('quota', 'region', 'The cluster prod refuses: exceeded quota: few')),
+    cluster('other', undefined),
+  ];
+  const place = aStubPlace({
+    name: 'kubernetes',
+    offers: async () => ({ offers: [...prod.offers, ...other.offers], whyNone: undefined }),
+    rehearse: async ({ region }) => {
+      if (region === 'prod' && prod.refusal !== undefined) throw prod.refusal;
+    },
+  });
+  const result = await up([], { routes: comingUp(), places: placesOf(place) });
+  expect(result.code).toBe(0);
+  expect(result.stderr).toMatch(/Not at kubernetes\/prod: refused until .*: The cluster prod refuses: exceeded quota: few/);
 });

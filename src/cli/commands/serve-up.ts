@@ -4,6 +4,7 @@ import type { Task } from '../../domain/task.ts';
 import { SvcError } from '../../shared/errors.ts';
 import { checkName } from '../check-name.ts';
 import type { CommandContext } from '../context.ts';
+import { oneLine } from '../display-text.ts';
 import { followUntilReady } from '../follow-service.ts';
 import { readServiceFile, type ServiceFile, type TaskArgs } from '../task-source.ts';
 import { renderController, renderPlan } from '../plan-listing.ts';
@@ -31,6 +32,7 @@ export async function serveUp(args: UpArgs, context: CommandContext): Promise<vo
   const { ui } = context;
   if (args.name !== undefined) checkName(args.name);
   const { task, body, summary } = await readServiceFile(args.file, args, context);
+  await context.connection.checkWish();
   if (!(await agreesToCost(task, args.yes, context))) throw new SvcError('SVC_ABORTED', 'Nothing was put up.');
 
   const created = await create(args, { task, body }, context);
@@ -56,14 +58,19 @@ export async function serveUp(args: UpArgs, context: CommandContext): Promise<vo
 async function agreesToCost(task: Task, yes: boolean, context: CommandContext): Promise<boolean> {
   const { ui, connection } = context;
   const plan = await planService(task, false, context);
-  await refuseEmpty(plan, task);
+  await refuseEmpty(plan, task, context);
   const controller = await connection.plan(task.resources);
   const added = plan.hourlyUsd + (controller?.isNew === true ? controller.hourlyUsd : 0);
   // What leaves this machine, or does not become as it was asked for, is told also when it costs nothing.
   if (controller !== undefined && (added > 0 || controller.isNew || controller.note !== null)) {
     for (const line of renderController(controller)) ui.say(line);
   }
-  if (added === 0) return true;
+  if (added === 0) {
+    // What was chosen costs nothing; that a place before it was left out is told all the same.
+    for (const { provider, region, verdict, why } of plan.offers)
+      if (verdict === 'refused') ui.say(`Not at ${provider}/${region}: ${oneLine(why)}`);
+    return true;
+  }
   for (const line of renderPlan(plan, { all: false, width: ui.sayWidth })) ui.quote(line);
   return ui.confirm(`Put it up for about ${hourlyPrice(added)}?`, yes, true);
 }

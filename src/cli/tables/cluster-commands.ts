@@ -7,7 +7,9 @@ const detach = { kind: 'flag', short: 'd', summary: 'do not follow the output of
 const status = defineCommand({
   path: ['status'],
   summary: 'Show clusters, the controller among them, and services',
-  arguments: {},
+  arguments: {
+    names: { kind: 'many', label: 'CLUSTER', completes: 'cluster', summary: 'only these clusters; patterns such as test-* as well' },
+  },
   options: {
     refresh: {
       kind: 'flag',
@@ -16,7 +18,7 @@ const status = defineCommand({
     },
     json,
   },
-  examples: ['svc status', 'svc status --json'],
+  examples: ['svc status', 'svc status dev', 'svc status --json'],
   run: async (args, context) => (await import('../commands/status.ts')).status(args, context),
 });
 

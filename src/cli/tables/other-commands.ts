@@ -41,7 +41,7 @@ const restart = defineCommand({
 const controllerStatus = defineCommand({
   path: ['controller', 'status'],
   summary: 'Show whether the controller runs, and where its log is',
-  description: 'Exits with 3 when it does not run.',
+  description: 'Also where it contradicts config.yaml, and what to do about that. Exits with 3 when it does not run.',
   arguments: {},
   options: { json },
   examples: ['svc controller status'],
@@ -76,12 +76,39 @@ const controllerDown = defineCommand({
   run: async (args, context) => (await import('../commands/controller-down.ts')).controllerDown(args, context),
 });
 
+const manifests = defineCommand({
+  path: ['controller', 'manifests'],
+  summary: 'Print the objects of a controller that survives its node, for Kubernetes',
+  description:
+    'For who keeps what runs in a cluster in a repository; svc serve up makes the same by itself where serve.controller.high_availability is true. The same configuration gives the same text. Secrets are left out unless they are asked for.',
+  arguments: {},
+  options: {
+    context: { kind: 'value', label: 'CONTEXT', summary: 'of the kubeconfig; by default the one that the configuration leads to' },
+    output: { kind: 'value', short: 'o', label: 'FOLDER', completes: 'folder', summary: 'write one file per object there' },
+    withSecrets: { kind: 'flag', summary: 'with the Secrets: whoever reads them can act as the controller' },
+    json,
+  },
+  examples: [
+    'svc controller manifests',
+    'svc controller manifests --context prod -o deploy',
+    'svc controller manifests --with-secrets | kubectl apply --server-side -f -',
+  ],
+  run: async (args, context) => (await import('../commands/controller-manifests.ts')).controllerManifests(args, context),
+});
+
 const check = defineCommand({
   path: ['check'],
   summary: 'Show where replicas can run, and what to do where they cannot',
-  arguments: { place: { kind: 'optional', label: 'PLACE', completes: 'place', summary: 'one place only' } },
-  options: { json },
-  examples: ['svc check', 'svc check local --json'],
+  arguments: {
+    places: {
+      kind: 'many',
+      label: 'PLACE',
+      completes: 'place',
+      summary: 'only these, or parts of them: k8s, k8s/CONTEXT, ssh/POOL, ssh/HOST, aws/REGION',
+    },
+  },
+  options: { json, role: { kind: 'flag', summary: 'print what svc needs on a Kubernetes cluster, for: kubectl apply -f -' } },
+  examples: ['svc check', 'svc check k8s/prod ssh/lab', 'svc check local --json', 'svc check kubernetes --role'],
   run: async (args, context) => (await import('../commands/check.ts')).check(args, context),
 });
 
@@ -171,6 +198,7 @@ export const otherCommands: readonly Command[] = [
   controllerStatus,
   upgrade,
   controllerDown,
+  manifests,
   check,
   offers,
   showGpus,

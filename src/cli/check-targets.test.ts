@@ -1,0 +1,94 @@
+import { expect, test } from 'vitest';
+import { defaultConfig, type Config, type LocalRegion } from '../domain/config.ts';
+import type { SshPool } from '../domain/ssh-pool.ts';
+import { namespaceOf, narrowTo, readCheckTargets, type CheckSettings } from './check-targets.ts';
+
+const aHost = (host: string) => ({
+  host,
+  user: undefined,
+  port: undefined,
+  identityFile: undefined,
+  proxyJump: undefined,
+  hourlyUsd: 0,
+});
+const sshPools: readonly SshPool[] = [
+  { name: 'lab', file: '/pools', hosts: [aHost('10.0.0.1'), aHost('10.0.0.2')] },
+  { name: 'rack', file: '/pools', hosts: [aHost('10.0.1.1')] },
+];
+const config: Config = {
+  ...defaultConfig,
+  kubernetes: { ...defaultConfig.kubernetes, namespace: 'serving', contexts: { prod: { namespace: 'team' } } },
+};
+const settings: CheckSettings = { config, sshPools };
+const contexts = ['prod', 'arn:aws:eks:us-east-1:1:cluster/mine'];
+
+/** What a place finds when only this is asked for. */
+const narrowed = (word: string, names: readonly string[] = contexts, from: CheckSettings = settings): CheckSettings => {
+  const [target = { place: '', parts: [] }] = readCheckTargets([word]);
+  return narrowTo(target, from, names);
+};
+
+test.for([
+  [['k8s'], [{ place: 'kubernetes', parts: [] }]],
+  [
+    ['K8S/prod', 'aws'],
+    [
+      { place: 'kubernetes', parts: ['prod'] },
+      { place: 'aws', parts: [] },
+    ],
+  ],
+  [
+    ['ssh/lab', 'local', 'ssh/rack', 'ssh/lab'],
+    [
+      { place: 'ssh', parts: ['lab', 'rack'] },
+      { place: 'local', parts: [] },
+    ],
+  ],
+  [['k8s/prod', 'kubernetes'], [{ place: 'kubernetes', parts: [] }]],
+  [['kubernetes', 'k8s/prod'], [{ place: 'kubernetes', parts: [] }]],
+  [['k8s/arn:aws:eks:us-east-1:1:cluster/mine'], [{ place: 'kubernetes', parts: ['arn:aws:eks:us-east-1:1:cluster/mine'] }]],
+] as const)('%j', ([words, targets]) => {
+  expect(readCheckTargets(words)).toEqual(targets);
+});
+
+test('a context that is named is the only one that is looked at, also one that is not the current one', () => {
+  expect(narrowed('k8s/prod').config.kubernetes).toEqual({ ...config.kubernetes, allowedContexts: ['prod'] });
+  expect(narrowed('k8s').config).toBe(config);
+});
+
+test.for(['ssh/rack', 'ssh/10.0.1.1', 'ssh/rack/10.0.1.1'])('%s finds the one host of its pool', (word) => {
+  expect(narrowed(word).sshPools).toEqual([sshPools[1]]);
+});
+
+test('regions that are named are the only ones', () => {
+  expect(narrowed('aws/us-east-2', ['us-east-1', 'us-east-2']).config.aws.regions).toEqual(['us-east-2']);
+  const regions = ['one', 'two'].map((name): LocalRegion => ({ name, state: 'up', refuseWith: 'capacity', maxMachines: undefined }));
+  const several = { ...settings, config: { ...config, local: { ...config.local, regions } } };
+  expect(narrowed('local/two', [], several).config.local.regions.map(({ name }) => name)).toEqual(['two']);
+});
+
+test.for([
+  ['k8s/prd', "The place 'kubernetes' has no context 'prd' (known: prod, arn:aws:eks:us-east-1:1:cluster/mine).", 'kubernetes/prod'],
+  ['ssh/lba', "The place 'ssh' has no pool or host 'lba' (known: lab, lab/10.0.0.1, lab/10.0.0.2, rack, rack/10.0.1.1).", 'ssh/lab'],
+  ['local/locl', "The place 'local' has no region 'locl' (known: local).", 'local/local'],
+] as const)('%s is refused with what there is', ([word, message, meant]) => {
+  expect(() => narrowed(word)).toThrow(
+    expect.objectContaining({ code: 'SVC_NO_PLACE', message, hint: expect.stringContaining(`'${meant}'?`) }),
+  );
+});
+
+test('where contexts are limited, one of the others is not there', () => {
+  const limited = { ...settings, config: { ...config, kubernetes: { ...config.kubernetes, allowedContexts: ['prod'] } } };
+  expect(() => narrowed('k8s/dev', ['prod', 'dev'], limited)).toThrow(
+    "The place 'kubernetes' has no context 'dev' that kubernetes.allowed_contexts allows (known: prod).",
+  );
+});
+
+test('where there is no part at all, that is said', () => {
+  expect(() => narrowed('k8s/prod', [])).toThrow("The place 'kubernetes' has no context 'prod' (there is none).");
+});
+
+test('the namespace of a role is that of the context that is named', () => {
+  expect(namespaceOf({ place: 'kubernetes', parts: ['prod'] }, config)).toBe('team');
+  expect(namespaceOf({ place: 'kubernetes', parts: [] }, config)).toBe('serving');
+});

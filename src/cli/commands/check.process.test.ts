@@ -1,0 +1,53 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, expect, test, vi } from 'vitest';
+import { runInProcess } from '../../../test/support/cli-world.ts';
+import { withTempHome } from '../../../test/support/temp-home.ts';
+
+afterEach(() => {
+  vi.unstubAllEnvs();
+});
+
+/** `svc check` in a home whose kubeconfig has two contexts, of which neither says who we are: nobody is asked. */
+async function check(...words: readonly string[]) {
+  return withTempHome(async (home) => {
+    const kubeconfig = {
+      apiVersion: 'v1',
+      kind: 'Config',
+      'current-context': 'east',
+      clusters: [{ name: 'nowhere', cluster: { server: 'https://127.0.0.1:1' } }],
+      contexts: ['east', 'west'].map((name) => ({ name, context: { cluster: 'nowhere', user: 'ann' } })),
+    };
+    writeFileSync(join(home, 'kubeconfig'), JSON.stringify(kubeconfig));
+    vi.stubEnv('KUBECONFIG', join(home, 'kubeconfig'));
+    return runInProcess(['check', ...words], { home });
+  });
+}
+
+test('a context that is named is looked at alone, although another one is the current one', async () => {
+  const { code, stdout } = await check('k8s/west');
+  expect(code).toBe(0);
+  expect(stdout).toContain('kubernetes: disabled. 0 of 1 context can be used\n  west  ');
+  expect(stdout).not.toMatch(/east|local|aws/);
+});
+
+test('several places are looked at in the order they are named, as JSON too', async () => {
+  const { code, stdout } = await check('local', 'k8s/east', 'k8s/west', '--json');
+  expect(code).toBe(0);
+  const { places }: { readonly places: readonly { readonly name: string; readonly summary: string }[] } = JSON.parse(stdout);
+  expect(places.map(({ name }) => name)).toEqual(['local', 'kubernetes']);
+  expect(places[1]?.summary).toBe('0 of 2 contexts can be used');
+});
+
+test.for([
+  ['k8s/south', "has no context 'south' (known: east, west)"],
+  ['aws/us-east-22', "has no region 'us-east-22' (known: "],
+  ['ssh/lab', "has no pool or host 'lab' (there is none)"],
+  ['nowhere/x', "no place called 'nowhere' (known: aws, k8s, ssh, local)"],
+  ['k8/east', "no place called 'k8' (known: aws, k8s, ssh, local). Did you mean 'k8s'?"],
+  ['kubernets', "Did you mean 'k8s'?"],
+] as const)('%s is refused with the names there are, and nothing is looked at', async ([word, message]) => {
+  const { code, stdout, stderr } = await check('local', word);
+  expect({ code, stdout }).toEqual({ code: 6, stdout: '' });
+  expect(stderr).toContain(message);
+});

@@ -1,0 +1,46 @@
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { clusterOpener } from '../../launcher/high-availability/open-cluster.ts';
+import { printedManifests } from '../../launcher/high-availability/print-manifests.ts';
+import { systemRandom } from '../../shared/random.ts';
+import { loadConfig } from '../../spec/load-config.ts';
+import { printYaml } from '../../spec/print-yaml.ts';
+import type { CommandContext } from '../context.ts';
+
+interface ManifestArgs {
+  readonly context: string | undefined;
+  readonly output: string | undefined;
+  readonly withSecrets: boolean;
+  readonly json: boolean;
+}
+
+/** `svc controller manifests`: what `svc serve up` would make in the cluster, as text. Nothing is changed there. */
+export async function controllerManifests(args: ManifestArgs, context: CommandContext): Promise<void> {
+  const { ui, paths, clock, signal, cwd } = context;
+  const deps = {
+    paths,
+    places: await context.places(),
+    config: () => loadConfig(paths.config),
+    clock,
+    signal,
+    onStep: () => undefined,
+    openApi: clusterOpener(clock, systemRandom),
+  };
+  const { objects, comment } = await printedManifests(args, deps);
+  if (args.output === undefined) {
+    if (args.json) ui.json({ objects });
+    else ui.print(printYaml(objects, comment).trimEnd());
+    return;
+  }
+  const folder = resolve(cwd, args.output);
+  mkdirSync(folder, { recursive: true });
+  const files = objects.map((object, index) => {
+    const name = `${String(index + 1).padStart(2, '0')}-${object.kind.toLowerCase()}-${object.metadata.name}.yaml`;
+    // Those with secrets are for nobody else's eyes.
+    writeFileSync(join(folder, name), printYaml([object]), { mode: object.kind === 'Secret' ? 0o600 : 0o644 });
+    return name;
+  });
+  if (args.json) return ui.json({ folder, files });
+  for (const line of comment) ui.say(line);
+  ui.say(`Wrote ${files.length} objects to ${folder}. To make them: kubectl apply --server-side -f ${folder}`);
+}
