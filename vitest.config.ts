@@ -1,7 +1,7 @@
 import { defineConfig } from 'vitest/config';
 
 const processTests = [
-  'src/{balancer,buckets,catalog,providers,remote,controller,store,api,cli,launcher,provision,node,shared,spec}/**/*.process.test.ts',
+  'src/{balancer,buckets,catalog,kubernetes,providers,remote,controller,store,api,cli,launcher,provision,node,shared,spec}/**/*.process.test.ts',
   'test/architecture/**/*.test.ts',
   'test/fuzz/**/*.test.ts',
 ];
@@ -83,6 +83,20 @@ export default defineConfig({
           maxWorkers: 1,
           fileParallelism: false,
           sequence: { groupOrder: 4 },
+        },
+      },
+      {
+        // Real clusters, made by test/testbed/kubernetes: with nodes as root only. What they are made from is built before, once.
+        test: {
+          name: 'kubernetes',
+          include: ['test/kubernetes/**/*.test.ts'],
+          globalSetup: ['test/testbed/kubernetes/prepare.ts'],
+          pool: 'forks',
+          testTimeout: 180_000,
+          hookTimeout: 120_000,
+          maxWorkers: 1,
+          fileParallelism: false,
+          sequence: { groupOrder: 7 },
         },
       },
       {

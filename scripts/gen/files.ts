@@ -1,3 +1,4 @@
+import { roleYaml } from '../../src/domain/kubernetes-role.ts';
 import { configSection } from '../../src/spec/schema/config.ts';
 import { sshPoolsSection } from '../../src/spec/schema/ssh-pools.ts';
 import { taskSection } from '../../src/spec/schema/task.ts';
@@ -30,5 +31,6 @@ export const generatedFiles: readonly GeneratedFile[] = [
   { path: 'docs/reference/metrics.md', render: renderMetricsPage },
   { path: 'docs/reference/api.md', render: renderApiDocs },
   { path: 'docs/reference/cli.md', render: renderCliPage },
+  { path: 'docs/reference/kubernetes-role.yaml', render: () => roleYaml() },
   { path: 'schemas/openapi.json', render: renderOpenApi },
 ];

@@ -5,12 +5,10 @@ import { AwsProvider } from '../../src/providers/aws/index.ts';
 import { readMachineId } from '../../src/providers/aws/machine-id.ts';
 import { PlaceRefusal } from '../../src/providers/place-refusal.ts';
 import type { MachineId, MachineSpec, Offer } from '../../src/providers/provider.ts';
-import { systemClock } from '../../src/shared/clock.ts';
-import { homePaths, type HomePaths } from '../../src/shared/paths.ts';
-import { prepareHome } from '../../src/shared/prepare-home.ts';
-import { systemRandom } from '../../src/shared/random.ts';
+import type { HomePaths } from '../../src/shared/paths.ts';
 import { startFakeAws, type FakeAws, type FakeAwsOptions } from '../fakes/aws/fake-aws.ts';
 import { aMachineSpec, someResources } from './builders.ts';
+import { aProviderContext } from './provider-context.ts';
 import { withTempHome } from './temp-home.ts';
 import { waitFor } from './wait-for.ts';
 
@@ -65,16 +63,8 @@ export async function withAwsPlace(
   try {
     await withEnv(aws.env, () =>
       withTempHome(async (home) => {
-        const paths = homePaths(home, process.getuid?.() ?? 0);
-        prepareHome(paths);
         let config = { ...defaultConfig, aws: { ...defaultConfig.aws, ...given } };
-        const context = {
-          paths,
-          clock: systemClock,
-          random: systemRandom,
-          config: () => Promise.resolve(config),
-          sshPools: () => Promise.resolve([]),
-        };
+        const context = aProviderContext(home, { config: () => Promise.resolve(config) });
         const open = (): AwsProvider => new AwsProvider(context, { isReady: () => Promise.resolve(true) });
         const provider = open();
         const offer = async (resources: Partial<Resources> = {}): Promise<Offer> => {
@@ -85,7 +75,7 @@ export async function withAwsPlace(
         };
         await use({
           aws,
-          paths,
+          paths: context.paths,
           provider,
           open,
           openReal: () => new AwsProvider(context),

@@ -1,5 +1,6 @@
 import type { Resources, ServiceSpec, Task } from '../../src/domain/task.ts';
 import type { PlaceableOffer } from '../../src/domain/placement.ts';
+import { freshControllerRecord, type ControllerRecord } from '../../src/launcher/controller-record.ts';
 import type { MachineSpec, Offer } from '../../src/providers/provider.ts';
 import type { ReplicaRecord, ServiceRecord, VersionRecord } from '../../src/store/records.ts';
 
@@ -57,6 +58,9 @@ export function aMachineSpec(change: Partial<MachineSpec> = {}): MachineSpec {
     diskSizeGb: 1,
     diskTier: undefined,
     imageId: undefined,
+    nodes: 1,
+    volumes: {},
+    placeConfig: {},
     role: 'replica',
     ...change,
   };
@@ -127,6 +131,8 @@ export function aTask(change: Partial<Task> = {}): Task {
     setup: undefined,
     run: 'exec python3 -m http.server 8080',
     service: aServiceSpec(),
+    volumes: {},
+    placeConfig: {},
     otherFields: [],
     ...change,
   };
@@ -185,4 +191,9 @@ export function aReplica(change: Partial<ReplicaRecord> = {}): ReplicaRecord {
     revision: 1,
     ...change,
   };
+}
+
+/** A controller elsewhere for which nothing was asked yet. */
+export function aControllerRecord(change: Partial<ControllerRecord> = {}): ControllerRecord {
+  return { ...freshControllerRecord({ key: 'c0ffee', wished: '{}', createdAt: 1 }), ...change };
 }

@@ -103,6 +103,7 @@ function fakeConnection(api: ApiClient | undefined, elsewhere: Elsewhere | undef
     existing: async () => api,
     running: async () => api,
     bring: async (task, source, onStep = () => undefined) => elsewhere?.bring(task, source, onStep),
+    checkWish: async () => elsewhere?.checkWish(),
     plan: async (near) => elsewhere?.plan(near),
     elsewhere: async () => elsewhere,
   };

@@ -75,7 +75,7 @@ function createSvc(home: string, defaults: CallOptions): Svc {
       return full;
     },
     async end() {
-      if ((await services()).length > 0) await ok(['serve', 'down', '--all', '--yes']);
+      if ((await services()).length > 0) await ok(['serve', 'down', '--all', '--yes'], { timeoutMs: 120_000 });
       await waitFor('all services to be gone', async () => (await services()).length === 0, { describe: services });
       await ok(['controller', 'stop']);
       await expectNoLeaks(home);

@@ -11,10 +11,15 @@ export function spread(ascending: readonly number[]): string {
     .join(', ');
 }
 
+/** Says a line in the report of the test. */
+export function report(text: string): void {
+  process.stdout.write(`${text}\n`);
+}
+
 /** Prints what was measured, for people to judge: times depend on the machine, so tests do not. */
 export function printFigures(what: string, figures: Readonly<Record<string, string | number>>): void {
   const parts = Object.entries(figures).map(([name, value]) => `${name}: ${typeof value === 'number' ? round(value) : value}`);
-  process.stdout.write(`[figures] ${what}: ${parts.join('; ')}\n`);
+  report(`[figures] ${what}: ${parts.join('; ')}`);
 }
 
 const round = (value: number): string => (Number.isInteger(value) ? String(value) : value.toFixed(2));

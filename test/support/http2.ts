@@ -10,8 +10,7 @@ import {
   type SecureClientSessionOptions,
   type ServerOptions,
 } from 'node:http2';
-import type { FakeReplica } from './raw-http.ts';
-import type { Socket } from 'node:net';
+import { watchConnections, type FakeReplica } from './raw-http.ts';
 
 /** A response over HTTP/2, and how its stream ended. */
 export interface Http2Response {
@@ -132,14 +131,7 @@ export type OnHttp2Stream = (stream: ServerHttp2Stream, headers: IncomingHttpHea
 export async function http2Replica(onStream: OnHttp2Stream, options: ServerOptions = {}): Promise<Http2Replica> {
   const server = createServer(options);
   const sessions = new Set<ServerHttp2Session>();
-  const connections = new Set<Socket>();
-  let accepted = 0;
-  server.on('connection', (socket: Socket) => {
-    accepted += 1;
-    connections.add(socket);
-    socket.on('error', () => undefined);
-    socket.on('close', () => connections.delete(socket));
-  });
+  const { connections, accepted } = watchConnections(server);
   server.on('session', (session) => {
     sessions.add(session);
     session.on('error', () => undefined);
@@ -163,7 +155,7 @@ export async function http2Replica(onStream: OnHttp2Stream, options: ServerOptio
   return {
     port: typeof address === 'object' && address !== null ? address.port : 0,
     connections,
-    accepted: () => accepted,
+    accepted,
     sessions,
     close,
   };

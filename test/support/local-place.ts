@@ -2,12 +2,10 @@ import { defaultConfig, type LocalConfig } from '../../src/domain/config.ts';
 import { openProvider } from '../../src/providers/registry.ts';
 import type { MachineId, Provider } from '../../src/providers/provider.ts';
 import type { Remote } from '../../src/remote/remote.ts';
-import { systemClock } from '../../src/shared/clock.ts';
-import { homePaths, type HomePaths } from '../../src/shared/paths.ts';
-import { prepareHome } from '../../src/shared/prepare-home.ts';
-import { systemRandom } from '../../src/shared/random.ts';
+import type { HomePaths } from '../../src/shared/paths.ts';
 import { aMachineSpec, someResources } from './builders.ts';
 import { expectNoLeaks, killProcessesOf } from './leaks.ts';
+import { aProviderContext } from './provider-context.ts';
 import { withTempHome } from './temp-home.ts';
 
 /** This computer as a place, in a home of its own. */
@@ -24,21 +22,13 @@ export interface LocalPlace {
 /** Runs `use` with a local place; afterwards every machine is destroyed, and nothing of any may be left. */
 export async function withLocalPlace(local: Partial<LocalConfig>, use: (place: LocalPlace) => Promise<void>): Promise<void> {
   await withTempHome(async (home) => {
-    const paths = homePaths(home, process.getuid?.() ?? 0);
-    prepareHome(paths);
     let config = { ...defaultConfig, local: { ...defaultConfig.local, ...local } };
-    const open = (): Promise<Provider> =>
-      openProvider('local', {
-        paths,
-        clock: systemClock,
-        random: systemRandom,
-        config: () => Promise.resolve(config),
-        sshPools: () => Promise.resolve([]),
-      });
+    const context = aProviderContext(home, { config: () => Promise.resolve(config) });
+    const open = (): Promise<Provider> => openProvider('local', context);
     const provider = await open();
     try {
       await use({
-        paths,
+        paths: context.paths,
         provider,
         open,
         configure: (change) => (config = { ...config, local: { ...config.local, ...change } }),

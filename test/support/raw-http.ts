@@ -72,7 +72,8 @@ export interface FakeReplica {
   readonly close: () => Promise<void>;
 }
 
-async function listen(server: Server | HttpServer): Promise<FakeReplica> {
+/** Knows the connections of a server, those that are open and how many there ever were. */
+export function watchConnections(server: Server | HttpServer): Pick<FakeReplica, 'connections' | 'accepted'> {
   const connections = new Set<Socket>();
   let accepted = 0;
   server.on('connection', (socket: Socket) => {
@@ -81,6 +82,11 @@ async function listen(server: Server | HttpServer): Promise<FakeReplica> {
     socket.on('error', () => undefined);
     socket.on('close', () => connections.delete(socket));
   });
+  return { connections, accepted: () => accepted };
+}
+
+async function listen(server: Server | HttpServer): Promise<FakeReplica> {
+  const { connections, accepted } = watchConnections(server);
   await new Promise<void>((resolve) => {
     server.listen(0, '127.0.0.1', () => resolve());
   });
@@ -93,7 +99,7 @@ async function listen(server: Server | HttpServer): Promise<FakeReplica> {
     for (const socket of connections) socket.destroy();
     await closed;
   };
-  return { port, connections, accepted: () => accepted, close };
+  return { port, connections, accepted, close };
 }
 
 /** A replica on `node:http`. */

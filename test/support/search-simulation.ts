@@ -1,7 +1,7 @@
 import type { RefusalKind, RefusalScope } from '../../src/domain/placement.ts';
 import { covers } from '../../src/domain/placement/refusals.ts';
 import { PlaceRefusal } from '../../src/providers/place-refusal.ts';
-import type { MachineId, Offer } from '../../src/providers/provider.ts';
+import type { MachineId, Offer, Provider } from '../../src/providers/provider.ts';
 import { obtainMachine } from '../../src/provision/acquire-machine.ts';
 import { PlacementHistory } from '../../src/provision/placement-history.ts';
 import { seededRandom, type Random } from '../../src/shared/random.ts';
@@ -61,78 +61,93 @@ const refusals: readonly (readonly [RefusalKind, RefusalScope])[] = [
   ['unsupported', 'zone'],
 ];
 
+/** A place that has these kinds of machines, and what became of them. */
+class MarketPlace {
+  readonly living = new Map<MachineId, { readonly kind: KindOfMachine; readonly runsAt: number }>();
+  asks = 0;
+  surplus = 0;
+  readonly provider: Provider;
+  readonly #kinds: readonly KindOfMachine[];
+  readonly #clock: FakeClock;
+  #machines = 0;
+
+  constructor(kinds: readonly KindOfMachine[], clock: FakeClock) {
+    this.#kinds = kinds;
+    this.#clock = clock;
+    this.provider = aStubPlace({
+      name: 'cloud',
+      offers: () => Promise.resolve({ offers: kinds.map(({ offer }) => offer), whyNone: undefined }),
+      create: (offer, _spec, _key, { signal }) => this.#create(offer, signal),
+      inspect: (ids) => Promise.resolve(new Map(ids.map((id) => [id, { state: this.#isRunning(id) ? 'running' : 'booting' } as const]))),
+      destroy: (id) => Promise.resolve(this.#destroy(id)),
+    });
+  }
+
+  async #create(offer: Offer, signal: AbortSignal | undefined): Promise<MachineId> {
+    this.asks += 1;
+    const kind = this.#kinds.find((one) => one.offer === offer);
+    if (kind === undefined) throw new Error('an offer that is none');
+    await this.#clock.sleep(kind.answerMs, signal);
+    if (kind.refusal !== undefined) throw new PlaceRefusal(kind.refusal.kind, kind.refusal.scope, 'refused.');
+    if (kind.room === 0) throw new PlaceRefusal('capacity', 'zone', 'no more.');
+    kind.room -= 1;
+    this.#machines += 1;
+    const id = idOf(`m${this.#machines}`);
+    this.living.set(id, { kind, runsAt: this.#clock.monotonic() + kind.bootMs });
+    return id;
+  }
+
+  #isRunning(id: MachineId): boolean {
+    return (this.living.get(id)?.runsAt ?? 0) <= this.#clock.monotonic();
+  }
+
+  #destroy(id: MachineId): void {
+    const machine = this.living.get(id);
+    if (machine !== undefined) machine.kind.room += 1;
+    this.living.delete(id);
+    this.surplus += 1;
+  }
+}
+
 /** Lets all replicas of a service search at once. */
 export async function simulateSearch(market: Market): Promise<SearchResult> {
   const random = seededRandom(market.seed);
   const kinds = makeKinds(market, random);
   const clock = new FakeClock();
-  const living = new Map<MachineId, { readonly kind: KindOfMachine; readonly runsAt: number }>();
-  let [asks, machines, surplus] = [0, 0, 0];
   const oracleMs = oracle(kinds, market.replicas);
   const oracleUsd = cheapest(kinds, market.replicas);
-  const place = aStubPlace({
-    name: 'cloud',
-    offers: () => Promise.resolve({ offers: kinds.map(({ offer }) => offer), whyNone: undefined }),
-    async create(offer, _spec, _key, { signal }) {
-      asks += 1;
-      const kind = kinds.find((one) => one.offer === offer);
-      if (kind === undefined) throw new Error('an offer that is none');
-      await clock.sleep(kind.answerMs, signal);
-      if (kind.refusal !== undefined) throw new PlaceRefusal(kind.refusal.kind, kind.refusal.scope, 'refused.');
-      if (kind.room === 0) throw new PlaceRefusal('capacity', 'zone', 'no more.');
-      kind.room -= 1;
-      machines += 1;
-      const id = idOf(`m${machines}`);
-      living.set(id, { kind, runsAt: clock.monotonic() + kind.bootMs });
-      return id;
-    },
-    inspect: (ids) =>
-      Promise.resolve(
-        new Map(ids.map((id) => [id, { state: (living.get(id)?.runsAt ?? 0) <= clock.monotonic() ? 'running' : 'booting' } as const])),
-      ),
-    destroy(id) {
-      const machine = living.get(id);
-      if (machine !== undefined) machine.kind.room += 1;
-      living.delete(id);
-      surplus += 1;
-      return Promise.resolve();
-    },
-  });
+  const place = new MarketPlace(kinds, clock);
   const history = new PlacementHistory({ random });
   const stop = new AbortController();
   const startedAt = clock.monotonic();
   const given: MachineId[] = [];
   let lastAt = startedAt;
+  const wish = {
+    alternatives: { order: 'any', choices: [someResources()] },
+    places: () => Promise.resolve(statesOf(place.provider)),
+    history,
+    occupied: () => [],
+    spec: () => aMachineSpec(),
+    clock,
+    step: () => Promise.resolve(),
+    background: stop.signal,
+  } as const;
   const launch = async (replica: number): Promise<void> => {
-    const { machineId } = await obtainMachine(
-      {
-        alternatives: { order: 'any', choices: [someResources()] },
-        places: () => Promise.resolve(statesOf(place)),
-        history,
-        occupied: () => [],
-        spec: () => aMachineSpec(),
-        key: `replica-${replica}`,
-        clock,
-        step: () => Promise.resolve(),
-        background: stop.signal,
-      },
-      undefined,
-      stop.signal,
-    );
+    const { machineId } = await obtainMachine({ ...wish, key: `replica-${replica}` }, undefined, stop.signal);
     given.push(machineId);
     lastAt = clock.monotonic();
   };
   for (let replica = 1; replica <= market.replicas; replica += 1) void launch(replica);
   await clock.advanceUntil(() => given.length === market.replicas && !history.isBusy, 7_200_000, 1_000);
   stop.abort();
-  const paidUsd = given.reduce((sum, id) => sum + (living.get(id)?.kind.offer.hourlyUsd ?? 0), 0);
+  const paidUsd = given.reduce((sum, id) => sum + (place.living.get(id)?.kind.offer.hourlyUsd ?? 0), 0);
   return {
     tookMs: lastAt - startedAt + programMs,
     oracleMs: oracleMs + programMs,
-    asks,
-    surplus,
+    asks: place.asks,
+    surplus: place.surplus,
     priceRatio: paidUsd / oracleUsd,
-    leaked: living.size - new Set(given).size,
+    leaked: place.living.size - new Set(given).size,
   };
 }
 

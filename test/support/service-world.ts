@@ -6,11 +6,11 @@ import { anOffer, aService, aServiceSpec, aTask, aVersion } from './builders.ts'
 import { FakeClock } from './fake-clock.ts';
 import { placesOf } from './places.ts';
 import type { ControllerHost } from '../../src/domain/controller-host.ts';
-import type { ReplicaPolicy } from '../../src/domain/task.ts';
+import type { ReplicaPolicy, Task } from '../../src/domain/task.ts';
 import { FakePlace } from '../../src/providers/fake/fake-place.ts';
 import { FakeProvider } from '../../src/providers/fake/index.ts';
 import type { Offer } from '../../src/providers/provider.ts';
-import { homePaths, servicePaths } from '../../src/shared/paths.ts';
+import { homePaths, servicePaths, type ServicePaths } from '../../src/shared/paths.ts';
 import { seededRandom } from '../../src/shared/random.ts';
 import { openStore } from '../../src/store/open-store.ts';
 import type { ReplicaRecord } from '../../src/store/records.ts';
@@ -36,11 +36,11 @@ function untilDead(store: Store, killed: AbortSignal): Store {
     });
   const { services, replicas, events, clusters } = store;
   return {
+    ...store,
     services: guarded(services),
     replicas: guarded(replicas),
     events: guarded(events),
     clusters: guarded(clusters),
-    close: () => store.close(),
   };
 }
 
@@ -49,18 +49,20 @@ export class World {
   readonly clock = new FakeClock();
   readonly place: FakePlace;
   readonly store: Store;
+  /** Every set that a balancer was sent: the ids of its replicas. */
+  readonly sets: (readonly number[])[] = [];
   /** What the balancer says; otherwise it is there and has nothing to do. */
   balancer: Partial<BalancerView> = {};
   /** The machine the control runs on, where that was chosen for it. */
   host: ControllerHost | undefined;
-  readonly #home: string;
+  readonly files: ServicePaths;
   #stop = new AbortController();
   #listeners: BalancerListeners | undefined;
 
   constructor(store: Store, home: string, seed: number, clock: FakeClock, offers: readonly Offer[]) {
     this.clock = clock;
     this.store = store;
-    this.#home = home;
+    this.files = servicePaths(homePaths(home, 0), '0a1b2c3d');
     this.place = new FakePlace(clock, seededRandom(seed), offers);
   }
 
@@ -76,7 +78,7 @@ export class World {
         store: untilDead(this.store, this.#stop.signal),
         clock: this.clock,
         log: pino({ level: 'silent' }),
-        files: servicePaths(homePaths(this.#home, 0), '0a1b2c3d'),
+        files: this.files,
         places: placesOf(provider),
         probe: async (address) => ({ passed: address.kind === 'tcp' && this.place.isServing(address.host), detail: '/ answered 503' }),
         openBalancer: (listeners) => {
@@ -84,7 +86,7 @@ export class World {
           let reports = 0;
           const said = (): Partial<BalancerView> => this.balancer;
           return {
-            send: () => undefined,
+            send: ({ replicas }) => void this.sets.push(replicas.map(({ id }) => id)),
             applied: async () => true,
             get view() {
               reports += 1;
@@ -118,6 +120,12 @@ export class World {
     return this.#stop.signal.aborted;
   }
 
+  /** The history of a replica: causes and messages. */
+  async told(replicaId: number): Promise<readonly (readonly [cause: string, message: string])[]> {
+    const events = await this.store.events.list({ subject: 'chat' });
+    return events.filter((event) => event.replicaId === replicaId).map(({ cause, message }) => [cause, message]);
+  }
+
   arrivals(count: number): void {
     this.#listeners?.arrivals(count, this.balancer.queued ?? 0);
   }
@@ -148,13 +156,14 @@ export async function withWorld(
   policy: Partial<ReplicaPolicy> = {},
   seed = 1,
   offers: readonly Offer[] = [offer],
+  change: Partial<Task> = {},
 ): Promise<void> {
   const home = mkdtempSync(join(tmpdir(), 'svc-sim-'));
   const clock = new FakeClock();
   const store = await openStore({ path: join(home, 'state.db'), clock });
   try {
     const spec = aServiceSpec();
-    const task = aTask({ service: { ...spec, replicaPolicy: { ...spec.replicaPolicy, ...policy } } });
+    const task = aTask({ service: { ...spec, replicaPolicy: { ...spec.replicaPolicy, ...policy } }, ...change });
     const event = { at: 0, subject: 'chat', subjectKey: '0a1b2c3d', replicaId: null, from: null, to: null, cause: 'up', message: '' };
     await store.services.add(aService({ revision: 0 }), aVersion({ task }), event, 1);
     const world = new World(store, home, seed, clock, offers);

@@ -1,9 +1,9 @@
 import { spawn, spawnSync, type ChildProcess } from 'node:child_process';
 import { copyFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { userInfo } from 'node:os';
 import { join } from 'node:path';
 import type { SshHost } from '../../src/domain/ssh-pool.ts';
+import { freePort } from './free-port.ts';
 import { waitFor } from './wait-for.ts';
 
 /** Where Debian and most others have it; it is not in an ordinary user's PATH. */
@@ -32,14 +32,6 @@ export interface LoopbackHostOptions {
   readonly config?: readonly string[];
   /** Commands of the host's own, by name: shell scripts. */
   readonly programs?: Readonly<Record<string, string>>;
-}
-
-async function freePort(address: string): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, address, resolve));
-  const bound = server.address();
-  await new Promise((resolve) => server.close(resolve));
-  return typeof bound === 'object' && bound !== null ? bound.port : 0;
 }
 
 function keygen(path: string): void {

@@ -1,16 +1,14 @@
 import { globSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { defaultConfig } from '../../src/domain/config.ts';
 import type { SshHost, SshPool } from '../../src/domain/ssh-pool.ts';
 import type { Resources } from '../../src/domain/task.ts';
 import type { MachineId, MachineSpec, OfferList, Provider } from '../../src/providers/provider.ts';
 import { SshProvider } from '../../src/providers/ssh/index.ts';
 import type { OpenRemote } from '../../src/providers/ssh/remotes.ts';
 import { systemClock, type Clock } from '../../src/shared/clock.ts';
-import { homePaths, type HomePaths } from '../../src/shared/paths.ts';
-import { prepareHome } from '../../src/shared/prepare-home.ts';
-import { systemRandom } from '../../src/shared/random.ts';
+import type { HomePaths } from '../../src/shared/paths.ts';
 import { aMachineSpec, someResources } from './builders.ts';
+import { aProviderContext } from './provider-context.ts';
 
 /** A home with one pool `lab`, and the place `ssh` as it sees it. */
 export interface SshPlace {
@@ -34,14 +32,11 @@ export interface SshPlaceSettings {
   readonly clock?: Clock;
 }
 
-const config = () => Promise.resolve(defaultConfig);
-
 /** Opens the place; nothing is asked of any host yet. */
 export function openSshPlace({ home, hosts, open: openRemote, clock = systemClock }: SshPlaceSettings): SshPlace {
-  const paths = homePaths(home, process.getuid?.() ?? 0);
-  prepareHome(paths);
+  const context = aProviderContext(home, { clock, sshPools: () => Promise.resolve(pools) });
+  const { paths } = context;
   let pools: readonly SshPool[] = [{ name: 'lab', file: paths.sshPools, hosts }];
-  const context = { paths, clock, random: systemRandom, config, sshPools: () => Promise.resolve(pools) };
   const open = (): Provider => new SshProvider(context, openRemote);
   const provider = open();
   const offers = (resources: Partial<Resources> = {}): Promise<OfferList> => provider.offers(someResources(resources), {});

@@ -1,5 +1,6 @@
 import { writeSync } from 'node:fs';
 import { systemClock } from '../../src/shared/clock.ts';
+import { envVar } from '../../src/shared/env.ts';
 import { SvcError } from '../../src/shared/errors.ts';
 import { openStore } from '../../src/store/open-store.ts';
 import type { Store } from '../../src/store/store.ts';
@@ -10,6 +11,7 @@ import { anEvent } from './stores.ts';
  * A process that writes to a store as fast as it can, for tests that run several at once:
  *   store-hammer.ts PATH WORKER compete TIMES   adds services, changes and replicas; prints what it achieved as JSON
  *   store-hammer.ts PATH WORKER count           counts up a service's version for ever; prints each number once it is saved
+ * With SVC_DATABASE in its environment it uses that instead of the file PATH.
  */
 export interface HammerReport {
   /** Codes of what refused each service that could not be added. */
@@ -60,7 +62,7 @@ async function addReplica(store: Store): Promise<number> {
   }
 }
 
-const store = await openStore({ path, clock: systemClock });
+const store = await openStore({ path, database: envVar('SVC_DATABASE'), clock: systemClock });
 if (mode === 'count') {
   for (;;) writeSync(1, `${await changeService(store, 'changed')}\n`);
 }

@@ -1,20 +1,24 @@
 import { join } from 'node:path';
 import { systemClock } from '../../src/shared/clock.ts';
-import { openStore } from '../../src/store/open-store.ts';
+import { openStore, type StoreOptions } from '../../src/store/open-store.ts';
 import type { NewEvent } from '../../src/store/records.ts';
 import type { Store } from '../../src/store/store.ts';
+import { newSchema, whyNoPostgres } from './postgres.ts';
 import { withTempHome } from './temp-home.ts';
 
 /** A database that the store's tests run over. */
 export interface StoreDriver {
   readonly name: string;
-  /** Opens the one store below a folder; more than once for several connections to the same data. */
-  open(home: string): Promise<Store>;
+  /** Why its tests cannot run on this machine. */
+  readonly missing: string | undefined;
+  /** A new, empty database, in this folder or elsewhere: what `openStore` is given to open it, in as many processes as a test likes. */
+  make(home: string): Promise<Pick<StoreOptions, 'path' | 'database'>>;
 }
 
 /** Every database: all of them pass the same tests. */
 export const storeDrivers: readonly StoreDriver[] = [
-  { name: 'sqlite', open: (home) => openStore({ path: join(home, 'state.db'), clock: systemClock }) },
+  { name: 'sqlite', missing: undefined, make: async (home) => ({ path: join(home, 'state.db') }) },
+  { name: 'postgres', missing: whyNoPostgres(), make: async (home) => ({ path: join(home, 'unused.db'), database: await newSchema() }) },
 ];
 
 /** Runs `use` with an empty store and removes it afterwards. `reopen` gives another connection to the same data. */
@@ -23,9 +27,10 @@ export async function withStore<Result>(
   use: (store: Store, reopen: () => Promise<Store>) => Promise<Result>,
 ): Promise<Result> {
   return withTempHome(async (home) => {
+    const options = await driver.make(home);
     const open: Store[] = [];
     const reopen = async (): Promise<Store> => {
-      const store = await driver.open(home);
+      const store = await openStore({ ...options, clock: systemClock });
       open.push(store);
       return store;
     };

@@ -32,43 +32,40 @@ hidden=(root home tmp var/tmp work mnt media srv opt usr/local/bin/node usr/bin/
 
 die() { echo "hosts.sh: $*" >&2; exit 1; }
 
-# Field 22 of /proc/PID/stat: with it a pid names one process.
-start_of() { local stat; stat=$(cat "/proc/$1/stat" 2>/dev/null) || return 1; stat=${stat##*) }; set -- $stat; [ "$1" != Z ] && echo "${20}"; }
-note_process() { echo "$1 $(start_of "$1")" > "$2"; }
-# Prints the pid noted in file $1 if that very process lives.
-noted() { local pid start; [ -f "$1" ] && read -r pid start < "$1" && [ "$(start_of "$pid")" = "$start" ] && echo "$pid"; }
+. "$here/../machines.sh"
 
 network() { basename "$dir"; }
 bridge_name() { echo "svch$(network)"; }
 host_dir() { [[ $1 =~ ^[a-z0-9][a-z0-9-]{0,40}$ ]] || die "a machine cannot be called $1"; echo "$dir/hosts/$1"; }
 existing() { local host; host=$(host_dir "$1"); [ -d "$host" ] || die "there is no machine $1"; echo "$host"; }
-in_network() { nsenter --net="/proc/$1/ns/net" "${@:2}"; }
 port_of() { local last=${1#*.*.}; echo "v$(network)-${last/./-}"; }
-mac_of() { local IFS=.; printf '02:00:%02x:%02x:%02x:%02x' $1; }
 
 # Folders of the control groups of machine $1: the newer kind for standing still, whichever has it for limits.
-group_root() { awk '$3 == "cgroup2" { print $2; exit }' /proc/mounts; }
-group() { echo "$(group_root)/svc-hosts-$(network)-$1"; }
+group() { echo "$(unified)/svc-hosts-$(network)-$1"; }
 limit_group() { # CONTROLLER NAME
-  if grep -qw "$1" "$(group_root)/cgroup.controllers" 2>/dev/null; then
-    echo "+$1" > "$(group_root)/cgroup.subtree_control" 2>/dev/null || true
+  if grep -qw "$1" "$(unified)/cgroup.controllers" 2>/dev/null; then
+    echo "+$1" > "$(unified)/cgroup.subtree_control" 2>/dev/null || true
     group "$2"
   else echo "/sys/fs/cgroup/$1/svc-hosts-$(network)-$2"; fi
 }
 
-cmd_claim() {
+lock_all() {
   mkdir -p "$all"
   exec 9> "$all/lock"
   flock 9
+}
+
+cmd_claim() {
+  lock_all
   sweep > /dev/null
   local n
   for ((n = first_network; n <= last_network; n++)); do
     [ -d "$all/$n" ] && continue
-    [ -z "$(ip route show root "10.$n.0.0/16")$(ip route show match "10.$n.0.0/16" | grep -v '^default')" ] || continue
+    is_free_range "$n" || continue
     dir=$all/$n
     mkdir -p "$dir/hosts"
     note_process "$1" "$dir/owner"
-    ip route replace unreachable "10.$n.0.0/16" metric 4000000
+    take_range "$n"
     # Unset at once by --make-private: mounts of machines are theirs alone.
     mkdir -p "$dir/disk"
     mount -t tmpfs -o mode=755,size=8g svc-hosts "$dir/disk"
@@ -165,12 +162,7 @@ start() {
   ) > "$host/console" 2>&1 < /dev/null 9>&- &
   local outer=$! init= tries
   disown
-  for ((tries = 0; tries < 500; tries++)); do
-    init=$(cat "/proc/$outer/task/$outer/children" 2>/dev/null) || true
-    init=${init%% *}
-    [ -n "$init" ] && break
-    sleep 0.01
-  done
+  init=$(child_of "$outer")
   [ -n "$init" ] || die "$name did not start: $(tail -3 "$host/console")"
   note_process "$init" "$host/init"
   plug
@@ -340,12 +332,7 @@ cmd_down() {
 }
 cmd_pause() { existing "$1" > /dev/null; freeze "$1" 1; }
 cmd_resume() { [ ! -e "$(group "$1")/cgroup.freeze" ] || freeze "$1" 0; }
-freeze() {
-  local tries
-  echo "$2" > "$(group "$1")/cgroup.freeze"
-  for ((tries = 0; tries < 500; tries++)); do grep -q "^frozen $2" "$(group "$1")/cgroup.events" && return; sleep 0.01; done
-  die "$1 does not stand still"
-}
+freeze() { freeze_group "$(group "$1")" "$2" || die "$1 does not stand still"; }
 # A port in this state (0, disabled; 3, forwarding) takes and gives nothing, while its link stays up.
 cmd_cut() { bridge link set dev "$(port_of "$(cat "$(existing "$1")/ip")")" state 0; }
 cmd_heal() { bridge link set dev "$(port_of "$(cat "$(existing "$1")/ip")")" state 3; }
@@ -378,20 +365,13 @@ cmd_exec() {
 cmd_key() { echo "$dir/key"; }
 
 cmd_release() {
-  local host n=$(network) tries
+  local host
   [ -d "$dir/hosts" ] || return 0
   for host in "$dir"/hosts/*/; do [ ! -d "$host" ] || cmd_down "$(basename "$host")"; done
   umount -l "$dir/disk" 2>/dev/null || true
-  # The refusing route is there all along, and takes over here. It goes when nobody here sends to the network any more.
   ip link del "$(bridge_name)" 2>/dev/null || true
-  ss -K dst "10.$n.0.0/16" > /dev/null 2>&1 || true
-  for ((tries = 0; tries < 50; tries++)); do
-    if [ -z "$(ss -Htn state all exclude time-wait dst "10.$n.0.0/16" 2>/dev/null)" ]; then
-      ip route del unreachable "10.$n.0.0/16" metric 4000000 2>/dev/null || true
-      break
-    fi
-    sleep 0.1
-  done
+  # Whatever still sends there goes on being refused.
+  give_range "$(network)" || true
   rm -rf --one-file-system "$dir"
 }
 sweep() {
@@ -403,8 +383,7 @@ sweep() {
 }
 cmd_sweep() {
   [ -d "$all" ] || return 0
-  exec 9> "$all/lock"
-  flock 9
+  lock_all
   sweep
 }
 

@@ -1,5 +1,5 @@
-import { execFileSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
+import { whyNoNamespaces } from '../namespaces.ts';
 
 /** Programs of the testbed and of what is tested, and the Debian package of each. */
 const programs: Readonly<Record<string, string>> = {
@@ -22,10 +22,5 @@ function findReason(): string | undefined {
   if (process.getuid?.() !== 0) return 'only root can make them';
   const missing = Object.entries(programs).filter(([path]) => !existsSync(path));
   if (missing.length > 0) return `not installed: ${missing.map(([, name]) => name).join(' ')}`;
-  try {
-    execFileSync('unshare', ['--net', '--mount', '--pid', '--fork', 'ip', 'link', 'add', 'test', 'type', 'bridge'], { stdio: 'pipe' });
-    return undefined;
-  } catch (error) {
-    return `this kernel or container does not allow namespaces and bridges: ${error instanceof Error ? error.message.split('\n')[0] : String(error)}`;
-  }
+  return whyNoNamespaces();
 }

@@ -1,0 +1,11 @@
+import { messageOf, SvcError } from '../../src/shared/errors.ts';
+
+/** The expected failure that a promise ends with; fails when it ends otherwise. */
+export async function failureOf(promise: Promise<unknown>): Promise<SvcError> {
+  const error: unknown = await promise.then(
+    () => new Error('it did not fail'),
+    (failure: unknown) => failure,
+  );
+  if (!(error instanceof SvcError)) throw new Error(`not an SvcError: ${messageOf(error)}`, { cause: error });
+  return error;
+}

@@ -1,0 +1,44 @@
+import { defaultConfig, type KubernetesConfig } from '../../src/domain/config.ts';
+import { kubeContexts, openKubeApi } from '../../src/kubernetes/contexts.ts';
+import { KubernetesProvider } from '../../src/providers/kubernetes/index.ts';
+import { clusterReadRules, foresightRules, replicaRules } from '../../src/domain/kubernetes-role.ts';
+import { systemClock } from '../../src/shared/clock.ts';
+import { noFence } from '../../src/shared/fence.ts';
+import { homePaths } from '../../src/shared/paths.ts';
+import { systemRandom } from '../../src/shared/random.ts';
+import { busyboxImage, type TestCluster } from './kubernetes.ts';
+
+/** How a test opens clusters as a place. */
+export interface KubernetesPlaceOptions {
+  /** Files, the first of which names the current context. */
+  readonly kubeconfigs: readonly string[];
+  readonly home: string;
+  readonly config?: Partial<KubernetesConfig>;
+}
+
+/** Clusters as a process would open them whose kubeconfig has those contexts. Replicas have busybox, and wait 2 s for room. */
+export function openKubernetesPlace({ kubeconfigs, home, config = {} }: KubernetesPlaceOptions): KubernetesProvider {
+  const kubernetes: KubernetesConfig = { ...defaultConfig.kubernetes, image: busyboxImage, provisionTimeoutSeconds: 2, ...config };
+  const context = {
+    paths: homePaths(home, 0),
+    clock: systemClock,
+    random: systemRandom,
+    config: () => Promise.resolve({ ...defaultConfig, kubernetes }),
+    sshPools: () => Promise.resolve([]),
+    fence: noFence,
+  };
+  const source = { files: kubeconfigs, pod: undefined };
+  return new KubernetesProvider(context, {
+    contexts: () => kubeContexts(source),
+    open: (name) => Promise.resolve().then(() => openKubeApi(name, { ...context, source })),
+  });
+}
+
+/** A user with exactly the roles that the project writes, in a namespace; gives a kubeconfig. */
+export function addReplicaUser(cluster: TestCluster, namespace = 'default', withClusterRole = true): Promise<string> {
+  return cluster.addUser(`svc-${namespace}`, {
+    namespace,
+    rules: [...replicaRules, ...foresightRules],
+    ...(withClusterRole && { clusterRules: clusterReadRules }),
+  });
+}

@@ -1,0 +1,39 @@
+import { describe } from 'vitest';
+import { whyNoKubernetes, type ClusterKind } from '../testbed/kubernetes/needs.ts';
+import { prepareTestbed } from '../testbed/kubernetes/prepare.ts';
+import { startCluster, type ClusterOptions, type TestCluster } from '../testbed/kubernetes/test-cluster.ts';
+
+export type { AuditEvent } from '../testbed/kubernetes/audit-log.ts';
+export { imageOfFolder, type ImageSettings } from '../testbed/kubernetes/image-folder.ts';
+export { whyNoKubernetes } from '../testbed/kubernetes/needs.ts';
+export type { RoleRule, UserRules } from '../testbed/kubernetes/objects.ts';
+export type { PodView } from '../testbed/kubernetes/cluster-api.ts';
+export type { ClusterOptions, TestCluster } from '../testbed/kubernetes/test-cluster.ts';
+
+/** An image with bash, Python and Node that all nodes have; no registry is asked for it. */
+export const debianImage = 'svc-test/debian:1';
+/** A small image that all nodes have: a shell, and `/serve.sh`, which answers over HTTP at $PORT (8080) with the pod's name. */
+export const busyboxImage = 'svc-test/busybox:1';
+
+/** Starts a cluster: about 5 s, and 5 more with nodes. To be released. */
+export async function startKubernetes(options: ClusterOptions = {}): Promise<TestCluster> {
+  return startCluster(await prepareTestbed(), options);
+}
+
+/** Runs `use` with a cluster and releases it, whatever happened. */
+export async function withKubernetes<Result>(options: ClusterOptions, use: (cluster: TestCluster) => Promise<Result>): Promise<Result> {
+  const cluster = await startKubernetes(options);
+  try {
+    return await use(cluster);
+  } finally {
+    await cluster.release();
+  }
+}
+
+/** Tests that need clusters of that kind. Left out, by name and with the reason, where there can be none. */
+export function describeKubernetes(kind: ClusterKind, name: string, tests: () => void): void {
+  const reason = whyNoKubernetes(kind);
+  describe.skipIf(reason !== undefined)(`${name}${reason === undefined ? '' : ` (left out: ${reason})`}`, () => {
+    tests();
+  });
+}

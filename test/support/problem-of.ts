@@ -1,0 +1,9 @@
+/** What a call throws; fails when it throws nothing. */
+export function problemOf(call: () => unknown): unknown {
+  try {
+    call();
+  } catch (error) {
+    return error;
+  }
+  throw new Error('nothing was thrown');
+}

@@ -1,0 +1,54 @@
+/** Who called what, by the API server's own record. */
+export interface AuditEvent {
+  readonly user: string;
+  readonly userAgent: string;
+  /** Addresses it came from. */
+  readonly sourceIps: readonly string[];
+  readonly verb: string;
+  /** With its query. */
+  readonly uri: string;
+  readonly resource: string | undefined;
+  readonly namespace: string | undefined;
+  readonly name: string | undefined;
+  /** Of the answer. */
+  readonly code: number | undefined;
+  /** ms since 1970: when the request came. */
+  readonly at: number;
+}
+
+interface AuditLine {
+  readonly user: { readonly username: string };
+  readonly userAgent?: string;
+  readonly sourceIPs?: readonly string[];
+  readonly verb: string;
+  readonly requestURI: string;
+  readonly objectRef?: { readonly resource?: string; readonly subresource?: string; readonly namespace?: string; readonly name?: string };
+  readonly responseStatus?: { readonly code?: number };
+  readonly requestReceivedTimestamp: string;
+}
+
+/** Reads an audit log. A last line that is being written is left out. */
+export function parseAuditLog(text: string): readonly AuditEvent[] {
+  return text
+    .slice(0, text.lastIndexOf('\n') + 1)
+    .split('\n')
+    .filter((line) => line !== '')
+    .map((line) => eventOf(JSON.parse(line)))
+    .toSorted((a, b) => a.at - b.at);
+}
+
+function eventOf(line: AuditLine): AuditEvent {
+  const { resource, subresource, namespace, name } = line.objectRef ?? {};
+  return {
+    user: line.user.username,
+    userAgent: line.userAgent ?? '',
+    sourceIps: line.sourceIPs ?? [],
+    verb: line.verb,
+    uri: line.requestURI,
+    resource: subresource === undefined ? resource : `${resource}/${subresource}`,
+    namespace,
+    name,
+    code: line.responseStatus?.code,
+    at: Date.parse(line.requestReceivedTimestamp),
+  };
+}

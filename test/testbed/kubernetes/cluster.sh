@@ -1,0 +1,119 @@
+#!/bin/bash
+# Kubernetes clusters for tests: a real control plane and real nodes with real pods, all on this machine.
+#
+#   cluster.sh claim PID nodes|api        takes what a cluster needs for as long as process PID lives; prints its folder, for SVC_CLUSTER below
+#   cluster.sh start [OPTION...]          starts the control plane; returns when the API answers and its controllers work
+#        --without-beta-apis  --audit  --node-grace SECONDS (10: without a word from a node until it is not ready)
+#        --eviction SECONDS (5: how long pods stay on such a node)
+#   cluster.sh node N                     makes node N, with an empty disk; needs root. Ready a few seconds later
+#   cluster.sh kill-node N                power cut: its processes are gone, and what is sent to it vanishes
+#   cluster.sh pause-node|resume-node N   all its processes stand still
+#   cluster.sh cut-node|heal-node N       its cable is pulled: it goes on, but nobody hears of it
+#   cluster.sh exec-node N COMMAND...     runs a command in its namespaces
+#   cluster.sh stop-api|start-api         the API server is killed, or started again; pause-api|resume-api: it stands still
+#   cluster.sh routes on|off              whether this machine has routes to pods, services and load balancers
+#   cluster.sh certificate NAME GROUP     a kubeconfig of a user; prints its file
+#   cluster.sh load TAR                   gives an image to all nodes, also to those that come later
+#   cluster.sh leaks                      how many packets for the cluster were about to leave this machine (and were dropped)
+#   cluster.sh release                    everything is gone
+#   cluster.sh sweep                      releases what was claimed by processes that are gone
+#
+# `nodes` takes a network 10.N.0.0/16 that nothing here uses (10.N.0.x nodes, 10.N.16.0/20 pods, 10.N.128.0/18 services, 10.N.192.0/20 load
+# balancers). First it gets a route that refuses everything, last it loses it: whatever happens between, no packet for it leaves this machine.
+# `api` has no nodes, needs no root, and is reached at a loopback address.
+#
+# SVC_TESTBED_CACHE is the folder for all that is large; SVC_TESTBED_BIN has the programs of Kubernetes (see build.sh) and SVC_TESTBED_IMAGES what
+# nodes' disks begin with (see images.sh).
+set -euo pipefail
+export LC_ALL=C PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
+here=$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")
+uid=$(id -u)
+cache=${SVC_TESTBED_CACHE:-$HOME/.cache/svc-testbed}
+# Where all clusters of this user are known, whichever cache they use.
+if [ "$uid" = 0 ]; then all=/run/svc-kubernetes; else all=/tmp/svc-kubernetes-$uid; fi
+dir=${SVC_CLUSTER:-}
+bin=${SVC_TESTBED_BIN:-}
+first_network=150 last_network=179
+max_nodes=9
+
+. "$here/processes.sh"
+. "$here/keys.sh"
+. "$here/control-plane.sh"
+. "$here/network.sh"
+. "$here/nodes.sh"
+
+die() { echo "cluster.sh: $*" >&2; exit 1; }
+number() { basename "$dir"; }
+# A cluster with nodes has a network; its control plane is this machine's end of the bridge.
+has_network() { [ -e "$dir/network" ]; }
+api_address() { if has_network; then echo "10.$(number).0.1"; else loopback; fi; }
+# Of this cluster alone: what only the control plane itself uses is there. Users differ in the second byte.
+loopback() { echo "127.$((77 + uid % 100)).$(number).1"; }
+
+lock_all() {
+  mkdir -p -m 0700 "$all"
+  exec 9> "$all/lock"
+  flock 9
+}
+
+cmd_claim() {
+  local owner=$1 kind=$2 n
+  lock_all
+  sweep > /dev/null
+  case $kind in nodes) n=$first_network ;; api) n=1 ;; *) die "claim: $kind?" ;; esac
+  for (( ; n <= last_network; n++)); do
+    [ ! -L "$all/$n" ] || continue
+    [ "$kind" = nodes ] || [ "$n" -lt "$first_network" ] || break
+    dir=$cache/clusters/$n
+    if [ "$kind" = nodes ]; then
+      is_free_range "$n" || continue
+    else
+      [ -z "$(ss -Hltn src "$(loopback)")" ] || continue
+    fi
+    rm -rf --one-file-system "$dir"
+    mkdir -p "$dir"/{pids,log,pki,images}
+    chmod 0700 "$dir"
+    note_process "$owner" "$dir/owner"
+    ln -s "$dir" "$all/$n"
+    [ "$kind" = api ] || make_network
+    # Whoever made it may be killed: then nobody else would end it.
+    start_process guard "$here/guard.sh" "$dir" "$here/cluster.sh"
+    echo "$dir"
+    return
+  done
+  die "all numbers are taken: see $all"
+}
+
+cmd_release() {
+  [ -d "$dir" ] || return 0
+  if has_network; then kill_all_nodes; fi
+  # The guard may be who calls this.
+  end_processes
+  [ ! -f "$dir/etcd-data" ] || rm -rf --one-file-system "$(cat "$dir/etcd-data")"
+  if has_network; then remove_network; fi
+  rm -f "$all/$(number)"
+  rm -rf --one-file-system "$dir"
+  restore_kernel
+}
+
+sweep() {
+  local one
+  for one in "$all"/[0-9]*; do
+    [ -L "$one" ] || continue
+    if [ ! -d "$one" ]; then rm -f "$one"; continue; fi
+    [ -z "$(noted "$one/owner" || true)" ] || continue
+    # Its guard may be at it as well.
+    (dir=$(readlink "$one") && cmd_release) || true
+  done
+}
+cmd_sweep() {
+  [ -d "$all" ] || return 0
+  lock_all
+  sweep
+}
+
+command=${1:-}
+[[ $(type -t "cmd_${command//-/_}") == function ]] || { sed -n '2,/^set -e/p' "${BASH_SOURCE[0]}" | sed '$d; s/^# \{0,1\}//'; exit 2; }
+shift
+case $command in claim | sweep) ;; *) [ -d "$dir" ] || die 'set SVC_CLUSTER to what claim printed' ;; esac
+"cmd_${command//-/_}" "$@"

@@ -1,0 +1,7 @@
+#!/bin/bash
+# guard.sh FOLDER SCRIPT: releases the cluster in FOLDER when the process that it is for is gone. A test run that was killed cleans up nothing itself.
+here=$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")
+. "$here/processes.sh"
+while noted "$1/owner" > /dev/null; do sleep 1; done
+[ -d "$1" ] || exit 0
+SVC_CLUSTER=$1 exec "$2" release

@@ -1,0 +1,52 @@
+# What machines with sshds and nodes of clusters have in common: processes that are known, a network that leads nowhere else, control groups.
+
+# Field 22 of /proc/PID/stat: with it a pid names one process.
+start_of() { local stat; stat=$(cat "/proc/$1/stat" 2>/dev/null) || return 1; stat=${stat##*) }; set -- $stat; [ "$1" != Z ] && echo "${20}"; }
+note_process() { echo "$1 $(start_of "$1")" > "$2"; }
+# Prints the pid noted in file $1 if that very process lives.
+noted() { local pid start; [ -f "$1" ] && read -r pid start < "$1" && [ "$(start_of "$pid")" = "$start" ] && echo "$pid"; }
+
+# Prints the child of process $1 as soon as there is one; nothing when there is none for five seconds.
+child_of() {
+  local child tries
+  for ((tries = 0; tries < 500; tries++)); do
+    child=$(cat "/proc/$1/task/$1/children" 2>/dev/null) || true
+    child=${child%% *}
+    if [ -n "$child" ]; then echo "$child"; return; fi
+    sleep 0.01
+  done
+}
+
+in_network() { nsenter --net="/proc/$1/ns/net" "${@:2}"; }
+mac_of() { local IFS=.; printf '02:00:%02x:%02x:%02x:%02x' $1; }
+
+# Whether nothing here uses 10.N.0.0/16.
+is_free_range() { [ -z "$(ip route show root "10.$1.0.0/16")$(ip route show match "10.$1.0.0/16" | grep -v '^default')" ]; }
+# First of all, and last when everything ends: nothing of the range takes the default route.
+take_range() { ip route replace unreachable "10.$1.0.0/16" metric 4000000; }
+# The refusing route is there all along, and takes over here. It goes when nobody here sends to the network any more; fails when somebody still does.
+give_range() {
+  local tries
+  ss -K dst "10.$1.0.0/16" > /dev/null 2>&1 || true
+  for ((tries = 0; tries < 50; tries++)); do
+    if [ -z "$(ss -Htn state all exclude time-wait dst "10.$1.0.0/16" 2>/dev/null)" ]; then
+      ip route del unreachable "10.$1.0.0/16" metric 4000000 2>/dev/null || true
+      return 0
+    fi
+    sleep 0.1
+  done
+  return 1
+}
+
+# Where control groups of the newer kind are, whichever kind has the controllers.
+unified() { awk '$3 == "cgroup2" { print $2; exit }' /proc/mounts; }
+# freeze_group FOLDER 1|0: all processes of a group stand still, or go on; fails when they do not.
+freeze_group() {
+  local tries
+  echo "$2" > "$1/cgroup.freeze" || return 1
+  for ((tries = 0; tries < 500; tries++)); do
+    if grep -q "^frozen $2" "$1/cgroup.events"; then return 0; fi
+    sleep 0.01
+  done
+  return 1
+}
