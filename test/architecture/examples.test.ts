@@ -20,7 +20,7 @@ const parseExample = (file: string): Task => {
 
 test('there are the promised examples', () => {
   const names = files.map((file) => file.split('/')[1]);
-  expect(names).toEqual(['auth', 'autoscaling', 'grpc', 'hello', 'openai-like', 'ssh', 'tgi', 'tls', 'vllm']);
+  expect(names).toEqual(['auth', 'autoscaling', 'grpc', 'hello', 'kubernetes', 'openai-like', 'ssh', 'tgi', 'tls', 'vllm']);
 });
 
 test.for(files)('%s parses, begins with the schema line, and has a README that puts it up', (file) => {

@@ -1,8 +1,9 @@
 import { expect, test } from 'vitest';
 import type { ReplicaView } from '../../src/api/contract.ts';
 import { tally, Traffic } from '../support/traffic.ts';
+import { report } from '../support/figures.ts';
 import { waitFor } from '../support/wait-for.ts';
-import { configure, describeCloud, instanceOf, nothingLeft, regions, report, webFiles, withCloud, type CloudWorld } from './cloud-world.ts';
+import { configure, describeCloud, instanceOf, nothingLeft, regions, webFiles, withCloud, type CloudWorld } from './cloud-world.ts';
 
 /** AWS gives two minutes; a machine is found, furnished and ready well within this, ms. */
 const noticeMs = 60_000;

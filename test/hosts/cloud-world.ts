@@ -4,6 +4,7 @@ import { describe, expect } from 'vitest';
 import type { ReplicaView } from '../../src/api/contract.ts';
 import { startFakeAws, type FakeAws, type FakeAwsOptions } from '../fakes/aws/fake-aws.ts';
 import { withSvc, type Svc } from '../support/e2e.ts';
+import { writeWebService } from '../support/web-service.ts';
 import { InstanceHost } from '../testbed/hosts/instance-host.ts';
 import { whyNoTestHosts } from '../testbed/hosts/needs.ts';
 import { withTestHosts, type TestHost, type TestHosts } from '../testbed/hosts/test-hosts.ts';
@@ -49,30 +50,9 @@ export function configure(svc: Svc, text: string): void {
   writeFileSync(join(svc.home, 'config.yaml'), text);
 }
 
-const server = `
-import http.server, os, time
-page = open('page.txt').read()
-class Handler(http.server.BaseHTTPRequestHandler):
-    protocol_version = 'HTTP/1.1'
-    def do_GET(self):
-        time.sleep(0.05)
-        body = (page + os.environ['SVC_REPLICA_ID']).encode()
-        self.send_response(200)
-        self.send_header('content-length', str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-    def log_message(self, *args): pass
-class Server(http.server.ThreadingHTTPServer):
-    request_queue_size = 128
-Server(('', int(os.environ['SVC_REPLICA_PORT'])), Handler).serve_forever()
-`;
-
-/** Writes a service whose replicas answer with \`replica ID\`, after 50 ms and from a file of its working directory; gives the path of its file. */
+/** Writes a service whose replicas answer with `replica ID`, after 50 ms and from a file of its working directory; gives the path of its file. */
 export function webFiles(svc: Svc, replicas: number, resources: readonly string[], service: readonly string[] = []): string {
-  svc.file('web/server.py', server);
-  svc.file('web/page.txt', 'replica ');
-  const lines = ['service:', '  readiness_probe: /', `  replicas: ${replicas}`, ...service, 'resources:', '  ports: 8080', ...resources];
-  return svc.file('web/service.yaml', [...lines, 'workdir: .', 'run: exec python3 server.py', ''].join('\n'));
+  return writeWebService(svc, { replicas, resources, service, answerMs: 50 });
 }
 
 /** Fails when anything is left in the account, down to the bodies of objects. */
@@ -87,9 +67,4 @@ export function instanceOf({ instances, aws }: CloudWorld, replica: ReplicaView)
   const host = found === undefined ? undefined : instances.machines.get(found.id);
   if (found === undefined || host === undefined) throw new Error(`no instance is replica ${replica.id} at ${replica.endpoint}`);
   return { id: found.id, host };
-}
-
-/** Says a figure in the report of the test. */
-export function report(text: string): void {
-  process.stdout.write(`${text}\n`);
 }

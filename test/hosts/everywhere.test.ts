@@ -3,11 +3,12 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import type { ReplicaView, ServiceView } from '../../src/api/contract.ts';
 import { killProcessesOf } from '../support/leaks.ts';
+import { report } from '../support/figures.ts';
 import { waitFor } from '../support/wait-for.ts';
 import type { TestHost } from '../testbed/hosts/test-hosts.ts';
-import { configure, describeCloud, instanceOf, nothingLeft, regions, report, webFiles, withCloud, type CloudWorld } from './cloud-world.ts';
+import { configure, describeCloud, instanceOf, nothingLeft, regions, webFiles, withCloud, type CloudWorld } from './cloud-world.ts';
 import { leftOn } from './host-leftovers.ts';
-import { Requests, type Figures } from './requests.ts';
+import { Requests, type Figures } from '../support/requests.ts';
 
 /** Longer than the minute for which a host is cut off, seconds. */
 const failingSeconds = 75;

@@ -15,9 +15,9 @@ const port = 8080;
 /** Long enough for a connection over a line that loses much, or one that has to be given up first. */
 const patience = { timeoutMs: 90_000 };
 
-/** A server that says `hello` to who connects, on loopback only unless told otherwise. */
+/** A server that says `hello` to who connects, on loopback only unless told otherwise; who only looks whether it is there may hang up before it is said. */
 async function serve(remote: Remote, address = '127.0.0.1'): Promise<void> {
-  const program = `require('net').createServer((s) => s.end('hello')).listen(${port}, '${address}')`;
+  const program = `require('net').createServer((s) => s.on('error', () => {}).end('hello')).listen(${port}, '${address}')`;
   await remote.exec(['/usr/local/bin/node', '-e', program], { detached: true });
 }
 

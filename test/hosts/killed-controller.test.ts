@@ -2,8 +2,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { seededRandom, type Random } from '../../src/shared/random.ts';
 import { daemonOf, killHard, reconcilersOf } from '../support/processes.ts';
+import { report } from '../support/figures.ts';
 import { waitFor } from '../support/wait-for.ts';
-import { configure, describeCloud, nothingLeft, report, webFiles, withCloud, type CloudWorld } from './cloud-world.ts';
+import { configure, describeCloud, nothingLeft, webFiles, withCloud, type CloudWorld } from './cloud-world.ts';
 
 /** So often is the service put up and taken down, with the controller killed five times each. */
 const lives = 4;

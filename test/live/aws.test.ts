@@ -4,10 +4,8 @@ import { destroyMachine, waitUntilRunning } from '../../src/provision/machine.ts
 import { openProvider } from '../../src/providers/registry.ts';
 import type { MachineStatus, Provider } from '../../src/providers/provider.ts';
 import { systemClock } from '../../src/shared/clock.ts';
-import { homePaths } from '../../src/shared/paths.ts';
-import { prepareHome } from '../../src/shared/prepare-home.ts';
-import { systemRandom } from '../../src/shared/random.ts';
 import { aMachineSpec, someResources } from '../support/builders.ts';
+import { aProviderContext } from '../support/provider-context.ts';
 import { withTempHome } from '../support/temp-home.ts';
 import { waitFor } from '../support/wait-for.ts';
 
@@ -26,15 +24,8 @@ test('a small machine of the real AWS comes, is worked on, stops, starts and goe
   }
   const region = process.env['LIVE_AWS_REGION'] ?? 'us-east-1';
   await withTempHome(async (home) => {
-    const paths = homePaths(home, process.getuid?.() ?? 0);
-    prepareHome(paths);
-    const provider = await openProvider('aws', {
-      paths,
-      clock: systemClock,
-      random: systemRandom,
-      config: () => Promise.resolve({ ...defaultConfig, aws: { ...defaultConfig.aws, regions: [region] } }),
-      sshPools: () => Promise.resolve([]),
-    });
+    const config = { ...defaultConfig, aws: { ...defaultConfig.aws, regions: [region] } };
+    const provider = await openProvider('aws', aProviderContext(home, { config: () => Promise.resolve(config) }));
     const signal = AbortSignal.timeout(limitMs);
     try {
       expect(await useMachine(provider, region, signal)).toMatchObject({ state: 'gone' });

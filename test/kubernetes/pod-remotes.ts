@@ -1,0 +1,105 @@
+import { rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { onTestFinished, vi } from 'vitest';
+import type { KubernetesReach } from '../../src/domain/config.ts';
+import { openKubeApi } from '../../src/kubernetes/contexts.ts';
+import type { KubeApi } from '../../src/kubernetes/kube-api.ts';
+import { workFolder } from '../../src/domain/pod-config.ts';
+import { KubernetesRemote, podCommand } from '../../src/remote/kubernetes/index.ts';
+import { systemClock } from '../../src/shared/clock.ts';
+import { noFence } from '../../src/shared/fence.ts';
+import { homePaths, type HomePaths } from '../../src/shared/paths.ts';
+import { prepareHome } from '../../src/shared/prepare-home.ts';
+import { systemRandom } from '../../src/shared/random.ts';
+import { debianImage, type TestCluster } from '../support/kubernetes.ts';
+import { killProcessesOf } from '../support/leaks.ts';
+import { makeTempHome } from '../support/temp-home.ts';
+
+/** What a pod is to be like. */
+export interface PodOptions {
+  readonly image?: string;
+  /** Another user than root, nothing but the volume to write to, no privileges. */
+  readonly isTight?: boolean;
+  readonly memory?: string;
+}
+
+let pods = 0;
+
+/** Starts a pod as a replica's is; it goes when the test ends. Gives its name. */
+export async function startPod(cluster: TestCluster, { image = debianImage, isTight = false, memory }: PodOptions = {}): Promise<string> {
+  pods += 1;
+  const name = `svc-pod-${process.pid}-${pods}`;
+  const container = {
+    name: 'main',
+    image,
+    command: podCommand(),
+    volumeMounts: [{ name: 'svc', mountPath: workFolder }],
+    ...(memory === undefined ? {} : { resources: { limits: { memory } } }),
+    ...(isTight
+      ? { securityContext: { readOnlyRootFilesystem: true, allowPrivilegeEscalation: false, capabilities: { drop: ['ALL'] } } }
+      : {}),
+  };
+  await cluster.apply({
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: { name, namespace: 'default', labels: { 'svc-key': name, 'svc-rank': '0' } },
+    spec: {
+      restartPolicy: 'Never',
+      terminationGracePeriodSeconds: 1,
+      volumes: [{ name: 'svc', emptyDir: {} }],
+      containers: [container],
+      ...(isTight ? { securityContext: { runAsUser: 1_000, runAsGroup: 1_000, fsGroup: 1_000 } } : {}),
+    },
+  });
+  onTestFinished(async () => void (await cluster.kubectl('delete', 'pod', name, '--wait=false', '--ignore-not-found')));
+  await cluster.kubectl('wait', '--for=condition=Ready', `pod/${name}`, '--timeout=60s');
+  return name;
+}
+
+/** The cluster as the program sees it. */
+export function apiOf(cluster: TestCluster): KubeApi {
+  const source = { files: [cluster.kubeconfig], pod: undefined };
+  return openKubeApi(cluster.context, { fence: noFence, clock: systemClock, random: systemRandom, source });
+}
+
+/** A home of its own, in which forwarders know the cluster; everything of it ends with the test. */
+export function aHome(cluster: TestCluster): HomePaths {
+  const home = makeTempHome();
+  const paths = homePaths(join(home, 'svc'), process.getuid?.() ?? 0);
+  prepareHome(paths);
+  vi.stubEnv('KUBECONFIG', cluster.kubeconfig);
+  onTestFinished(async () => {
+    vi.unstubAllEnvs();
+    await killProcessesOf(paths.home);
+    rmSync(home, { recursive: true, force: true });
+  });
+  return paths;
+}
+
+/** How a pod is worked on. */
+export interface RemoteOptions {
+  readonly paths: HomePaths;
+  readonly reach?: KubernetesReach;
+  readonly api?: KubeApi;
+  readonly environment?: Readonly<Record<string, string>>;
+}
+
+/** A pod that is worked on as the program does. */
+export function openPod(
+  cluster: TestCluster,
+  name: string,
+  { paths, reach = 'auto', api, environment = {} }: RemoteOptions,
+): KubernetesRemote {
+  const own = api ?? apiOf(cluster);
+  const remote = new KubernetesRemote({
+    api: () => Promise.resolve(own),
+    context: cluster.context,
+    pod: { namespace: 'default', name },
+    environment,
+    reach,
+    paths,
+    clock: systemClock,
+  });
+  onTestFinished(() => remote.close());
+  return remote;
+}
