@@ -120,7 +120,8 @@ export class Balancer {
     const isNew = inherited === undefined && config.port !== 0;
     const release = isNew ? await claimPort(config.port) : () => undefined;
     if (isNew) await checkPortIsFree(config.host, config.port);
-    const first = { type: 'replicas', number: this.#setNumber, replicas: this.#place(last ?? []) } as const;
+    const isKnown = last !== undefined && last !== 'none';
+    const first = { type: 'replicas', number: this.#setNumber, replicas: this.#place(isKnown ? last : []), isKnown } as const;
     const maxConnections = connectionLimit(config.maxConnections, openFilesLimit(), config.threads);
     this.#threads = new Threads(
       {
@@ -146,7 +147,7 @@ export class Balancer {
     clock.every(statsEveryMs, () => this.#reportStats());
     clock.every(lookEveryMs, () => this.#lookForSilent());
     const { service, host, threads } = config;
-    logger.info({ service, host, port: this.#port, threads, maxConnections, replicas: last?.length ?? 0 }, 'Listening');
+    logger.info({ service, host, port: this.#port, threads, maxConnections, replicas: this.#placed.length }, 'Listening');
     return this.#port;
   }
 
@@ -199,7 +200,7 @@ export class Balancer {
     const placed = this.#place(replicas);
     if (placed.length < replicas.length) this.#deps.logger.error({ replicas: replicas.length, used: placed.length }, 'Too many replicas');
     this.#pending = [...this.#pending, { number: this.#setNumber, command, since: this.#deps.clock.monotonic(), tell }];
-    this.#threads?.apply({ type: 'replicas', number: this.#setNumber, replicas: placed });
+    this.#threads?.apply({ type: 'replicas', number: this.#setNumber, replicas: placed, isKnown: true });
     this.#predecessors.send(command);
     if (this.#handOver !== 'left') this.#save(replicas);
     // Should no thread live at this moment, nobody will confirm it.

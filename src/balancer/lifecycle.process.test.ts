@@ -35,24 +35,32 @@ test('killed and started again, it serves the last replica set at the same port 
   });
 });
 
-test('a damaged replica set is reported and waited for', async () => {
-  await withReplicas([named('a')], async (a) => {
-    if (a === undefined) return;
-    await withTempHome(async (dir) => {
-      const config = balancerConfig(dir);
-      writeFileSync(config.lastReplicasFile, '[{"id":1,"addr');
-      const balancer = await RunningBalancer.start(config);
-      try {
-        expect((await fetch(balancer.url)).status).toBe(503);
-        expect(balancer.output).toContain('cannot be read');
-        await balancer.link.setReplicas([aBalancerReplica(a.port)]);
-        expect([...(await answers(balancer))]).toEqual(['a']);
-      } finally {
-        await balancer.stop();
+for (const [name, file] of [
+  ['a damaged replica set is reported', '[{"id":1,"addr'],
+  ['one that has not heard of replicas yet knows of no lack', undefined],
+] as const) {
+  test(`${name}: requests wait for the first set, and are answered by it, or told at once that it is empty`, async () => {
+    await withReplicas([named('a')], async (a) => {
+      if (a === undefined) return;
+      for (const replicas of [[aBalancerReplica(a.port)], []]) {
+        await withTempHome(async (dir) => {
+          const config = balancerConfig(dir, { queue: { maxRequests: 10, maxBytes: 1_000, timeoutMs: 20_000, fromZero: false } });
+          if (file !== undefined) writeFileSync(config.lastReplicasFile, file);
+          const balancer = await RunningBalancer.start(config);
+          try {
+            expect(balancer.output.includes('cannot be read')).toBe(file !== undefined);
+            const asked = fetch(balancer.url);
+            await waitFor('it to wait', () => balancer.link.lastStats?.queued === 1);
+            await balancer.link.setReplicas(replicas);
+            expect((await asked).status).toBe(replicas.length > 0 ? 200 : 503);
+          } finally {
+            await balancer.stop();
+          }
+        });
       }
     });
   });
-});
+}
 
 test('a busy port ends it with code 4 and one clear line', async () => {
   await withReplicas([named('a')], async (a) => {

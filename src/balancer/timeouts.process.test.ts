@@ -29,7 +29,7 @@ async function withFakeTime(use: (port: number, clock: FakeClock, connections: R
         maxConnections: 100,
         suspect: () => undefined,
       });
-      plane.apply([{ ...aBalancerReplica(replica.port), slot: 0 }]);
+      plane.apply({ replicas: [{ ...aBalancerReplica(replica.port), slot: 0 }], isKnown: true });
       const { port } = await plane.listen([{ port: 0 }]);
       try {
         await use(port, clock, replica.connections);

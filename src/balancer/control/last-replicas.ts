@@ -13,13 +13,13 @@ export class LastReplicas {
     this.#path = path;
   }
 
-  /** Empty when there is no file yet; undefined when it cannot be understood. */
-  load(): readonly BalancerReplica[] | undefined {
+  /** `none` when there is no file yet; undefined when it cannot be understood. */
+  load(): readonly BalancerReplica[] | 'none' | undefined {
     let text: string;
     try {
       text = readFileSync(this.#path, 'utf8');
     } catch (error) {
-      if (hasErrno(error, 'ENOENT')) return [];
+      if (hasErrno(error, 'ENOENT')) return 'none';
       return undefined;
     }
     try {

@@ -47,8 +47,26 @@ function aRoom(changes: Partial<RequestQueueLimits> = {}) {
 }
 
 test('a service that never had a replica lets nobody wait, unless it wakes up for requests', () => {
-  expect(aRoom().aGuest('a').enter()).toBe('hopeless');
-  expect(aRoom({ fromZero: true }).aGuest('a').enter()).toBeUndefined();
+  for (const [fromZero, said] of [
+    [false, 'hopeless'],
+    [true, undefined],
+  ] as const) {
+    const { room, aGuest } = aRoom({ fromZero });
+    room.replicasChanged(0);
+    expect(aGuest('a').enter()).toBe(said);
+  }
+});
+
+test('until it is known which replicas there are requests wait; when it turns out that there is none they are told at once', () => {
+  for (const [serving, said] of [
+    [1, 'a goes on'],
+    [0, 'a gives up'],
+  ] as const) {
+    const { room, aGuest, ...rest } = aRoom();
+    expect(aGuest('a').enter()).toBeUndefined();
+    room.replicasChanged(serving);
+    expect(rest.said).toEqual([said]);
+  }
 });
 
 test('when the last replica goes, requests wait for the next one, in order', () => {

@@ -58,6 +58,8 @@ export class WaitingRoom implements Timed {
   #bytes = 0;
   #window = 0;
   #servedAt = Number.NEGATIVE_INFINITY;
+  /** Somebody has said which replicas there are; until then nobody knows that there is no hope. */
+  #isTold = false;
   #serving = 0;
   /** Somebody came while no replica served, and not all of those who wait since have been let through. */
   #isHeld = false;
@@ -83,7 +85,7 @@ export class WaitingRoom implements Timed {
     const { limits, tally, deadlines } = this.#options;
     const { now } = deadlines;
     const isReturning = this.#released.delete(waiting);
-    const isHopeful = this.#serving > 0 || limits.fromZero || now - this.#servedAt < recentlyMs;
+    const isHopeful = !this.#isTold || this.#serving > 0 || limits.fromZero || now - this.#servedAt < recentlyMs;
     waiting.giveUpAt ??= now + limits.timeoutMs;
     if (waiting.giveUpAt <= now) return isReturning ? 'late' : 'hopeless';
     if (!isHopeful) return 'hopeless';
@@ -116,22 +118,21 @@ export class WaitingRoom implements Timed {
     this.#letThrough();
   }
 
-  /** A new set of replicas is in force, of which so many serve. */
+  /** A new set of replicas is in force, of which so many serve. When the first one shows that there is no hope, those who wait are told at once. */
   replicasChanged(serving: number): void {
+    const isVain = !this.#isTold && serving === 0 && !this.#options.limits.fromZero;
+    this.#isTold = true;
     if (this.#serving > 0 && serving === 0) this.#servedAt = this.#options.deadlines.now;
     if (this.#serving === 0) this.#window = 0;
     this.#serving = serving;
     this.#window = Math.max(this.#window, this.#firstWindow);
+    if (isVain) this.#giveUp(() => true);
     this.#letThrough();
   }
 
   onDeadline(): void {
     const { now } = this.#options.deadlines;
-    for (const waiting of [...this.#returned.keys(), ...this.#waiting.keys()]) {
-      if ((waiting.giveUpAt ?? now) > now) continue;
-      this.#remove(waiting);
-      waiting.giveUp();
-    }
+    this.#giveUp(({ giveUpAt = now }) => giveUpAt <= now);
     this.#window = this.size === 0 ? this.#firstWindow : this.#window + this.#firstWindow;
     this.#letThrough();
     this.deadlineAt = this.size === 0 ? Number.POSITIVE_INFINITY : now + lookEveryMs;
@@ -139,6 +140,14 @@ export class WaitingRoom implements Timed {
 
   get #firstWindow(): number {
     return Math.ceil((firstWindow * this.#serving) / this.#options.threads);
+  }
+
+  #giveUp(isOver: (waiting: Waiting) => boolean): void {
+    for (const waiting of [...this.#returned.keys(), ...this.#waiting.keys()]) {
+      if (!isOver(waiting)) continue;
+      this.#remove(waiting);
+      waiting.giveUp();
+    }
   }
 
   /** Those who find nothing enter again, and are not asked again in the same turn. */

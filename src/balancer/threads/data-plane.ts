@@ -15,7 +15,7 @@ import { sampleThread } from '../metrics/thread-sampler.ts';
 import { PausedClients } from '../transport/paused-clients.ts';
 import { createPolicy } from '../policy/registry.ts';
 import { SharedQueueTally } from '../board/queue-tally.ts';
-import type { PlacedReplica } from '../replicas/replica.ts';
+import type { SetOrder } from './thread-messages.ts';
 import { ReplicaSet } from '../replicas/replica-set.ts';
 import { createRequestIds } from '../exchange/request-ids.ts';
 import { RetryBudget } from '../exchange/retry-budget.ts';
@@ -94,9 +94,9 @@ export class DataPlane {
   }
 
   /** Puts a set of replicas in force. */
-  apply(replicas: readonly PlacedReplica[]): void {
+  apply({ replicas, isKnown }: Pick<SetOrder, 'replicas' | 'isKnown'>): void {
     this.#replicas.apply(replicas);
-    this.#waitingRoom.replicasChanged(this.#replicas.serving);
+    if (isKnown) this.#waitingRoom.replicasChanged(this.#replicas.serving);
   }
 
   /** Accepts from now on. See `Listener.listen`. */

@@ -12,6 +12,8 @@ export interface SetOrder {
   readonly type: 'replicas';
   readonly number: number;
   readonly replicas: readonly PlacedReplica[];
+  /** Whether these are all there are, as far as anybody has said; false in a process that has neither a record of them nor a word. */
+  readonly isKnown: boolean;
 }
 
 /** With what a thread is started. */

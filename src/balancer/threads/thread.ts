@@ -32,7 +32,7 @@ const plane = new DataPlane({
 
 async function obey(order: ThreadOrder): Promise<void> {
   if (order.type === 'replicas') {
-    plane.apply(order.replicas);
+    plane.apply(order);
     tell({ type: 'applied', number: order.number });
     return;
   }
@@ -41,7 +41,7 @@ async function obey(order: ThreadOrder): Promise<void> {
 }
 
 port.on('message', (order: ThreadOrder) => void obey(order));
-plane.apply(setup.replicas.replicas);
+plane.apply(setup.replicas);
 try {
   tell({ type: 'listening', ...(await plane.listen(setup.listening)) });
 } catch (error) {

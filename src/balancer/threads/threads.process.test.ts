@@ -9,7 +9,7 @@ import { Board } from '../board/board.ts';
 import { createMetricsMemory } from '../metrics/row-layout.ts';
 import { Threads } from './threads.ts';
 
-const set = (number: number) => ({ type: 'replicas', number, replicas: [] }) as const;
+const set = (number: number) => ({ type: 'replicas', number, replicas: [], isKnown: true }) as const;
 
 test('a thread that dies is replaced, what it counted is taken back, and the others go on', async () => {
   const board = Board.create(2);
