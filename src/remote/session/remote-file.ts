@@ -1,5 +1,6 @@
 import { SvcError } from '../../shared/errors.ts';
 import { randomHex } from '../../shared/random-hex.ts';
+import type { ExecResult } from '../remote.ts';
 import { runCaptured } from './captured.ts';
 import type { SessionMachine } from './session-machine.ts';
 import { workError } from './work-error.ts';
@@ -10,10 +11,15 @@ const maxFileBytes = 268_435_456;
 /** Exit code for a file that is not there; one that no tool used here gives. */
 const notThere = 44;
 
-/** A file that vanishes while it is read (a process that ended, below /proc) is one that is not there. */
-const readScript = `cat < "$1" && exit 0
-[ ! -e "$1" ] || exit 1
-exit ${notThere}`;
+/**
+ * What decides is whether the file is there, not the words of a shell, which each has its own. Opening one that is not there says when that is only
+ * as a folder may not be searched. A file may be made at any moment, and one that vanishes while it is read (a process that ended, below /proc) is one
+ * that is not there.
+ */
+const readScript = `[ -e "$1" ] || true < "$1" || exit ${notThere}
+cat < "$1" && exit 0
+[ -e "$1" ] || exit ${notThere}
+exit 1`;
 
 /** What was cut off on its way must not take the old file's place, so that the length is looked at first. */
 const writeScript = `umask 077
@@ -29,9 +35,9 @@ export async function readRemoteFile(machine: SessionMachine, path: string): Pro
   throw workError(machine, `The file ${path} could not be read`, result.stderr);
 }
 
-/** Whether a file could not be read as it was not there; one that is made at that moment is not there when it is opened, and is a moment later. Pure. */
-export function isAbsent({ exitCode, stderr }: { readonly exitCode: number; readonly stderr: string }): boolean {
-  return !stderr.includes('ermission denied') && (exitCode === notThere || /No such file/.test(stderr));
+/** Whether a file could not be read as it was not there, and not as it may not be looked for. */
+function isAbsent({ exitCode, stderr }: ExecResult): boolean {
+  return exitCode === notThere && !stderr.includes('ermission denied');
 }
 
 /** Puts a file in place in one step, with the folders above it. */

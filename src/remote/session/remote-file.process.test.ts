@@ -1,0 +1,68 @@
+import { spawnSync } from 'node:child_process';
+import { chmodSync, existsSync, mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { withTempHome } from '../../../test/support/temp-home.ts';
+import { SvcError } from '../../shared/errors.ts';
+import { readRemoteFile } from './remote-file.ts';
+import type { SessionMachine } from './session-machine.ts';
+
+/** A machine that runs each command here by this shell; `env` is added to its environment. */
+function machineWith(shell: readonly string[], env: Readonly<Record<string, string>> = {}): SessionMachine {
+  return {
+    name: 'here',
+    host: 'here',
+    async session({ argv, onStdout, onStderr }) {
+      const [program = '', ...args] = [...shell, ...argv.slice(1)];
+      const { status, stdout, stderr } = spawnSync(program, args, { env: { ...process.env, LC_ALL: 'C', ...env } });
+      onStdout(stdout);
+      // Shells have words of their own; those of BusyBox are in small letters.
+      onStderr(Buffer.from(stderr.toString().toLowerCase()));
+      return { exitCode: status ?? undefined, how: 'ended', isStarted: true, said: '' };
+    },
+    lost: (what) => new SvcError('SVC_PLACE_FAILED', what),
+  };
+}
+
+const shells = [['sh'], ['bash'], ['busybox', 'sh']].filter(([program = '']) => spawnSync(program, ['-c', 'true']).error === undefined);
+
+describe.each(shells.map((shell) => ({ name: shell.join(' '), shell })))('$name', ({ shell }) => {
+  test('a file is read, one that is not there is told from one that cannot be read', async () => {
+    await withTempHome(async (dir) => {
+      writeFileSync(join(dir, 'file'), 'content');
+      const machine = machineWith(shell);
+      expect(await readRemoteFile(machine, join(dir, 'file'))).toBe('content');
+      expect(await readRemoteFile(machine, join(dir, 'nothing'))).toBeUndefined();
+      expect(await readRemoteFile(machine, join(dir, 'no-folder/nothing'))).toBeUndefined();
+      await expect(readRemoteFile(machine, dir)).rejects.toMatchObject({ message: expect.stringContaining('could not be read') });
+    });
+  });
+
+  test.skipIf(process.getuid?.() === 0)('a folder that may not be searched is no absent file', async () => {
+    await withTempHome(async (dir) => {
+      mkdirSync(join(dir, 'closed'));
+      chmodSync(join(dir, 'closed'), 0);
+      const read = readRemoteFile(machineWith(shell), join(dir, 'closed/file'));
+      await expect(read).rejects.toMatchObject({ message: expect.stringContaining('ermission denied') });
+    });
+  });
+});
+
+/** Bash calls this before each command of a script: before the one of this number it makes or removes the file. */
+const meddle = (number: number, file: string, change: string): string =>
+  `n=0; trap '[ $((n += 1)) -ne ${number} ] || { ${change} "${file}"; : > "${file}.changed"; }' DEBUG`;
+
+describe.each([
+  { what: 'made', change: 'echo content >', isThereBefore: false },
+  { what: 'removed', change: 'rm', isThereBefore: true },
+])('a file that is $what', ({ change, isThereBefore }) => {
+  test.each([1, 2, 3])('before step %i of a look at it is there or is not', async (step) => {
+    await withTempHome(async (dir) => {
+      const file = join(dir, 'file');
+      writeFileSync(join(dir, 'meddle'), meddle(step, file, change));
+      if (isThereBefore) writeFileSync(file, 'content\n');
+      expect(['content\n', undefined]).toContain(await readRemoteFile(machineWith(['bash'], { BASH_ENV: join(dir, 'meddle') }), file));
+      expect(existsSync(`${file}.changed`)).toBe(true);
+    });
+  });
+});
