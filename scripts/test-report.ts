@@ -26,21 +26,25 @@ interface TestResult {
 const mostLines = 6;
 const mostCharacters = 300;
 
-/** Names the tests of a suite that failed, with the beginning of why, and those that were skipped; a line each, and lines of their own for the reasons. */
+/**
+ * Names the tests of a suite that failed, with the beginning of why, and those that were skipped and are not among `passed`; a line each, and lines of
+ * their own for the reasons.
+ */
 export function tellTests(
   suite: string,
   { testResults }: TestReport,
+  passed: ReadonlySet<string>,
 ): { readonly failed: readonly string[]; readonly skipped: readonly string[] } {
   const failed: string[] = [];
   const skipped: string[] = [];
   for (const { name, status, message, assertionResults } of testResults) {
     const file = `${suite}: ${fromRoot(name)}`;
     for (const test of assertionResults) {
-      const line = `${file} > ${test.fullName}`;
+      const line = `${suite}: ${testName(name, test)}`;
       if (test.status === 'failed') failed.push(line, ...beginningOf(test.failureMessages?.[0] ?? ''));
       // Its process crashed.
       else if (test.status === 'pending') failed.push(line, '    did not come to its end');
-      else if (test.status !== 'passed') skipped.push(line);
+      else if (test.status !== 'passed' && !passed.has(testName(name, test))) skipped.push(line);
     }
     // Such as an import that is missing, or a hook that threw.
     const isBroken = status === 'failed' && assertionResults.every((test) => test.status !== 'failed');
@@ -48,6 +52,15 @@ export function tellTests(
   }
   return { failed, skipped };
 }
+
+/** Names the tests that passed: what one user or suite has to skip, another one runs. */
+export function passedTests({ testResults }: TestReport): readonly string[] {
+  return testResults.flatMap(({ name, assertionResults }) =>
+    assertionResults.filter(({ status }) => status === 'passed').map((test) => testName(name, test)),
+  );
+}
+
+const testName = (file: string, { fullName }: TestResult): string => `${fromRoot(file)} > ${fullName}`;
 
 /** Checkouts lie anywhere, and their paths say nothing. */
 const fromRoot = (path: string): string => path.replace(/^.*?\/(?=(?:src|test|bench)\/)/, '');
@@ -71,7 +84,9 @@ function readReport(path: string): TestReport {
 
 /** `node scripts/test-report.ts REPORT...`: each report is named after its suite. Says what did not pass, for the end of a long log. */
 if (import.meta.main) {
-  const all = process.argv.slice(2).map((path) => tellTests(basename(path, '.json'), readReport(path)));
+  const reports = process.argv.slice(2).map((path) => ({ suite: basename(path, '.json'), report: readReport(path) }));
+  const passed = new Set(reports.flatMap(({ report }) => passedTests(report)));
+  const all = reports.map(({ suite, report }) => tellTests(suite, report, passed));
   for (const [title, lines] of [
     ['Skipped', all.flatMap(({ skipped }) => skipped)],
     ['Failed', all.flatMap(({ failed }) => failed)],

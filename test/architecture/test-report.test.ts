@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest';
-import { tellTests } from '../../scripts/test-report.ts';
+import { passedTests, tellTests } from '../../scripts/test-report.ts';
 
 const long = Array.from({ length: 20 }, (_, line) => `line ${line}`).join('\n');
 
 test('tests that failed are named with the beginning of why, without the stack; skipped ones are named', () => {
   const passed = { fullName: 'one that passed', status: 'passed', failureMessages: [] };
-  const told = tellTests('checks', {
+  const report = {
     testResults: [
       {
         name: '/tmp/tmp.1/svc/src/shared/a.test.ts',
@@ -22,8 +22,8 @@ test('tests that failed are named with the beginning of why, without the stack; 
       { name: '/w/test/e2e/b.test.ts', status: 'failed', message: 'Cannot find module', assertionResults: [] },
       { name: '/w/test/e2e/c.test.ts', status: 'passed', message: '', assertionResults: [passed] },
     ],
-  });
-  expect(told).toEqual({
+  };
+  expect(tellTests('checks', report, new Set())).toEqual({
     failed: [
       'checks: src/shared/a.test.ts > group one that failed',
       '    Error: no',
@@ -37,4 +37,20 @@ test('tests that failed are named with the beginning of why, without the stack; 
     ],
     skipped: ['checks: src/shared/a.test.ts > left out'],
   });
+});
+
+/** A file with one test. */
+const file = (path: string, status: string) => ({
+  name: path,
+  status: 'passed',
+  message: '',
+  assertionResults: [{ fullName: 'one', status }],
+});
+
+test('what was skipped in one suite and passed in another is no skipped test', () => {
+  const name = 'src/spec/a.process.test.ts';
+  const asRoot = { testResults: [file(`/w/${name}`, 'skipped')] };
+  const asUser = { testResults: [file(`/tmp/tmp.1/svc/${name}`, 'passed')] };
+  expect(tellTests('checks', asRoot, new Set(passedTests(asUser))).skipped).toEqual([]);
+  expect(tellTests('checks', asRoot, new Set(passedTests(asRoot))).skipped).toEqual([`checks: ${name} > one`]);
 });
