@@ -14,7 +14,11 @@ function machineWith(shell: readonly string[], env: Readonly<Record<string, stri
     host: 'here',
     async session({ argv, onStdout, onStderr }) {
       const [program = '', ...args] = [...shell, ...argv.slice(1)];
-      const { status, stdout, stderr } = spawnSync(program, args, { env: { ...process.env, LC_ALL: 'C', ...env } });
+      // Bash does not look at BASH_ENV when its input is a socket, as it is by default.
+      const { status, stdout, stderr } = spawnSync(program, args, {
+        env: { ...process.env, LC_ALL: 'C', ...env },
+        stdio: ['ignore', 'pipe', 'pipe'],
+      });
       onStdout(stdout);
       // Shells have words of their own; those of BusyBox are in small letters.
       onStderr(Buffer.from(stderr.toString().toLowerCase()));
