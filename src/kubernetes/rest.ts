@@ -75,25 +75,11 @@ export class KubeRest {
   }
 
   async create<T extends KubeObject>(path: string, object: KubeDraft, options: KubeCallOptions = {}): Promise<T | undefined> {
-    const asked = {
-      verb: 'create',
-      method: 'POST',
-      path: withQuery(path, { fieldManager }),
-      body: json(object),
-      repeat: 'if-not-done',
-    } as const;
-    return await orUndefined([409], this.#object<T>(asked, options), 'AlreadyExists');
+    return await orUndefined([409], this.#object<T>(writing('create', path, object), options), 'AlreadyExists');
   }
 
   async replace<T extends KubeObject>(path: string, object: T, options: KubeCallOptions = {}): Promise<T | undefined> {
-    const asked = {
-      verb: 'update',
-      method: 'PUT',
-      path: withQuery(path, { fieldManager }),
-      body: json(object),
-      repeat: 'if-not-done',
-    } as const;
-    return await orUndefined([404, 409], this.#object<T>(asked, options));
+    return await orUndefined([404, 409], this.#object<T>(writing('update', path, object), options));
   }
 
   async merge<T extends KubeObject>(path: string, change: unknown, options: KubeTrialOptions = {}): Promise<T | undefined> {
@@ -268,6 +254,12 @@ export function selectionQuery({ labels = {}, labelSelector, fieldSelector }: Ku
 
 function trialQuery({ dryRun = false }: KubeTrialOptions): Readonly<Record<string, string>> {
   return dryRun ? { dryRun: 'All' } : {};
+}
+
+/** A whole object that is made or put in the place of another. */
+function writing(verb: 'create' | 'update', path: string, object: KubeDraft | KubeObject): Asked {
+  const method = verb === 'create' ? 'POST' : 'PUT';
+  return { verb, method, path: withQuery(path, { fieldManager }), body: json(object), repeat: 'if-not-done' };
 }
 
 function json(value: unknown): { readonly type: string; readonly text: string } {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { someResources } from '../../test/support/builders.ts';
+import { aControllerRecord, someResources } from '../../test/support/builders.ts';
 import { defaultConfig, type Config, type ControllerConfig } from '../domain/config.ts';
 import type { Resources } from '../domain/task.ts';
 import { differencesElsewhere, differencesHere } from './controller-differences.ts';
@@ -14,18 +14,15 @@ const configured = (controller: Partial<ControllerConfig>): Config => ({
 const asking = (...choices: readonly Partial<Resources>[]): Config =>
   configured({ resources: { order: 'any', choices: choices.map((one) => someResources(one)) } });
 
-const recorded = (config: Config): ControllerRecord => ({
-  key: 'c0ffee',
-  place: { provider: 'aws', region: 'us-east-2', zone: null, instanceType: 'm6i.xlarge', hourlyUsd: 0.192 },
-  machineId: 'us-east-2/i-1',
-  program: 'abc',
-  boot: 'systemd',
-  socket: '/run/controller.sock',
-  publicHost: null,
-  wished: wishOf(config),
-  createdAt: 1,
-  isLeaving: false,
-});
+const recorded = (config: Config): ControllerRecord =>
+  aControllerRecord({
+    place: { provider: 'aws', region: 'us-east-2', zone: null, instanceType: 'm6i.xlarge', hourlyUsd: 0.192 },
+    machineId: 'us-east-2/i-1',
+    program: 'abc',
+    boot: 'systemd',
+    socket: '/run/controller.sock',
+    wished: wishOf(config),
+  });
 
 const what = (config: Config, before: Config): readonly string[] =>
   differencesElsewhere(config, recorded(before)).map((difference) => difference.what);

@@ -6,6 +6,7 @@ import type { HighAvailabilityDesign, HighAvailabilitySecrets } from '../../src/
 import type { HighAvailabilityDeps } from '../../src/launcher/high-availability/high-availability.ts';
 import { systemClock } from '../../src/shared/clock.ts';
 import { homePaths } from '../../src/shared/paths.ts';
+import { aControllerRecord } from './builders.ts';
 import { FakeKubeApi } from './fake-kube-api.ts';
 import { placesOf } from './places.ts';
 import { aStubPlace } from './stub-place.ts';
@@ -94,21 +95,8 @@ export function depsIn(home: string, api: FakeKubeApi, controller: Partial<Contr
 }
 
 /** What it knows of its controller before anything was made. */
-export function aRecord(deps: HighAvailabilityDeps): ControllerRecord {
-  return {
-    key: 'c0ffee',
-    place: null,
-    machineId: null,
-    program: null,
-    boot: null,
-    socket: null,
-    publicHost: null,
-    wished: 'null',
-    createdAt: deps.clock.now(),
-    isLeaving: false,
-    cluster: { context: 'prod', namespace: 'serving' },
-  };
-}
+export const aClustersRecord = (change: Partial<ControllerRecord> = {}): ControllerRecord =>
+  aControllerRecord({ cluster: { context: 'prod', namespace: 'serving' }, ...change });
 
 /** Paths of two of the objects. */
 export const leasePath = '/apis/coordination.k8s.io/v1/namespaces/serving/leases/svc-controller';

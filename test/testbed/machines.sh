@@ -50,3 +50,16 @@ freeze_group() {
   done
   return 1
 }
+
+# run_command VARIABLE NAMES COMMAND ARGUMENT...: runs the calling script's function cmd_COMMAND. Without such a one it prints how the script is used, as its
+# first comment says. Commands work on the folder that VARIABLE names, but for those of NAMES.
+run_command() {
+  local variable=$1 free=" $2 " command=${3:-}
+  local function=cmd_${command//-/_}
+  if [[ $(type -t "$function") != function ]]; then
+    sed -n '2,/^set -e/p' "${BASH_SOURCE[1]}" | sed '$d; s/^# \{0,1\}//'
+    exit 2
+  fi
+  if [[ "$free" != *" $command "* ]] && [ ! -d "${!variable:-}" ]; then die "set $variable to what claim printed"; fi
+  "$function" "${@:4}"
+}

@@ -1,25 +1,21 @@
 import { expect, test } from 'vitest';
 import { aHealth } from '../../../test/support/api.ts';
+import { aControllerRecord } from '../../../test/support/builders.ts';
 import { runInProcess } from '../../../test/support/cli-world.ts';
 import { fakeClient, type FakeRoutes } from '../../../test/support/fake-client.ts';
 import { aServiceView } from '../../../test/support/views.ts';
-import type { ControllerRecord } from '../../launcher/controller-record.ts';
 import type { MachineStatus } from '../../providers/provider.ts';
 import { SvcError } from '../../shared/errors.ts';
 import type { Elsewhere } from '../elsewhere-connection.ts';
 
-const record: ControllerRecord = {
-  key: 'c0ffee',
+const record = aControllerRecord({
   place: { provider: 'aws', region: 'us-east-2', zone: null, instanceType: 'm6i.xlarge', hourlyUsd: 0.192 },
   machineId: 'us-east-2/i-1',
   program: 'abc',
   boot: 'systemd',
   socket: '/home/ubuntu/controller.sock',
   publicHost: '203.0.113.7',
-  wished: '{}',
-  createdAt: 1,
-  isLeaving: false,
-};
+});
 
 const idle: FakeRoutes = { listServices: () => ({ services: [] }), listClusters: () => ({ clusters: [] }), health: () => aHealth };
 

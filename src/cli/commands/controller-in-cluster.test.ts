@@ -2,6 +2,7 @@ import { expect, test } from 'vitest';
 import { aHealth } from '../../../test/support/api.ts';
 import { runInProcess } from '../../../test/support/cli-world.ts';
 import { fakeClient, type FakeRoutes } from '../../../test/support/fake-client.ts';
+import { aClustersRecord } from '../../../test/support/high-availability.ts';
 import { placesOf } from '../../../test/support/places.ts';
 import { aServiceView } from '../../../test/support/views.ts';
 import type { ClusterStatus } from '../../launcher/high-availability/status.ts';
@@ -46,19 +47,12 @@ function inCluster(routes: FakeRoutes, state: ClusterStatus['state'] = 'running'
     checkWish: async () => undefined,
     plan: async () => undefined,
     planWhileHere: async () => undefined,
-    record: () => ({
-      key: 'c0ffee',
-      place: { provider: 'kubernetes', region: 'prod', zone: null, instanceType: '2 controllers and 1 balancer as pods', hourlyUsd: 0 },
-      machineId: 'prod/serving/svc-controller',
-      program: 'svc-controller',
-      boot: null,
-      socket: null,
-      publicHost: null,
-      wished: 'null',
-      createdAt: 1,
-      isLeaving: false,
-      cluster: { context: 'prod', namespace: 'serving' },
-    }),
+    record: () =>
+      aClustersRecord({
+        place: { provider: 'kubernetes', region: 'prod', zone: null, instanceType: '2 controllers and 1 balancer as pods', hourlyUsd: 0 },
+        machineId: 'prod/serving/svc-controller',
+        program: 'svc-controller',
+      }),
     machine: async () => ({ state: now === 'absent' ? 'booting' : now }),
     differences: async () => [],
     upgrade: async () => {

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
+import { aControllerRecord } from '../../../test/support/builders.ts';
 import { problemOf } from '../../../test/support/problem-of.ts';
 import { defaultConfig, type Config } from '../../domain/config.ts';
-import type { ControllerRecord } from '../controller-record.ts';
 import { refuseOtherKind, type ExistingController } from './kind.ts';
 
 const configured = (highAvailability: boolean): Config => ({
@@ -9,19 +9,8 @@ const configured = (highAvailability: boolean): Config => ({
   serve: { controller: { ...defaultConfig.serve.controller, highAvailability } },
 });
 
-const machine: ControllerRecord = {
-  key: 'c0ffee',
-  place: null,
-  machineId: null,
-  program: null,
-  boot: null,
-  socket: null,
-  publicHost: null,
-  wished: 'null',
-  createdAt: 1,
-  isLeaving: false,
-};
-const inCluster: ControllerRecord = { ...machine, cluster: { context: 'prod', namespace: 'serving' } };
+const machine = aControllerRecord();
+const inCluster = aControllerRecord({ cluster: { context: 'prod', namespace: 'serving' } });
 
 /** The check as a function to be called. */
 const refuse = (existing: ExistingController, isWanted: boolean) => (): void => refuseOtherKind(existing, configured(isWanted));

@@ -1,7 +1,15 @@
 import { expect, test } from 'vitest';
 import { FakeClock } from '../../../test/support/fake-clock.ts';
 import { FakeKubeApi } from '../../../test/support/fake-kube-api.ts';
-import { anchorPath, applied, aRecord, clusterGroups, depsIn, leasePath, withCluster } from '../../../test/support/high-availability.ts';
+import {
+  anchorPath,
+  applied,
+  aClustersRecord,
+  clusterGroups,
+  depsIn,
+  leasePath,
+  withCluster,
+} from '../../../test/support/high-availability.ts';
 import { withTempHome } from '../../../test/support/temp-home.ts';
 import type { KubeDraft, KubeObject } from '../../kubernetes/kube-api.ts';
 import { SvcError } from '../../shared/errors.ts';
@@ -29,7 +37,7 @@ test.each(namespacedObjects)('%s of somebody else is neither taken over nor touc
     await withCluster(async (deps, api) => {
       api.put(path, { metadata: { name: path.split('/').at(-1), labels }, ...fields });
       // As it would be called where nothing tells of another controller.
-      writeControllerRecord(deps.paths.controllerRecord, aRecord(deps));
+      writeControllerRecord(deps.paths.controllerRecord, aClustersRecord());
       await expect(ensureInCluster(deps)).rejects.toMatchObject({
         code: 'SVC_CONTROLLER_KIND',
         message: `The namespace serving has objects of these names that are not of this controller: ${name}.`,
@@ -85,7 +93,7 @@ test('removed is the very object that was looked at', async () => {
     const api = new SwappingCluster();
     api.texts.set('/apis', clusterGroups);
     const deps = depsIn(home, api);
-    writeControllerRecord(deps.paths.controllerRecord, aRecord(deps));
+    writeControllerRecord(deps.paths.controllerRecord, aClustersRecord());
     const path = '/api/v1/namespaces/serving/services/svc-endpoints';
     api.put(path, { metadata: { name: 'svc-endpoints', labels: { 'svc-controller': 'c0ffee' } } });
     await removeFromCluster(deps, false);
@@ -146,7 +154,7 @@ test('when the anchor is removed while the controller comes up, it is made again
     await healInCluster(deps);
     expect(api.objects.get(deployment)?.metadata.ownerReferences).toMatchObject([{ uid: api.objects.get(anchorPath)?.metadata.uid }]);
 
-    writeControllerRecord(deps.paths.controllerRecord, { ...aRecord(deps), isLeaving: true });
+    writeControllerRecord(deps.paths.controllerRecord, aClustersRecord({ isLeaving: true }));
     api.objects.clear();
     await expect(healInCluster(deps)).rejects.toMatchObject({ code: 'SVC_CONTROLLER_UNREACHABLE' });
     expect([...api.objects]).toEqual([]);

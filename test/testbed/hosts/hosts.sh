@@ -387,8 +387,4 @@ cmd_sweep() {
   sweep
 }
 
-command=${1:-}
-[[ $(type -t "cmd_$command") == function ]] || { sed -n '2,/^set -e/p' "${BASH_SOURCE[0]}" | sed '$d; s/^# \{0,1\}//'; exit 2; }
-shift
-case $command in claim | sweep | init) ;; *) [ -d "$dir" ] || die 'set SVC_HOSTS to what claim printed' ;; esac
-"cmd_$command" "$@"
+run_command SVC_HOSTS 'claim sweep init' "$@"

@@ -112,8 +112,4 @@ cmd_sweep() {
   sweep
 }
 
-command=${1:-}
-[[ $(type -t "cmd_${command//-/_}") == function ]] || { sed -n '2,/^set -e/p' "${BASH_SOURCE[0]}" | sed '$d; s/^# \{0,1\}//'; exit 2; }
-shift
-case $command in claim | sweep) ;; *) [ -d "$dir" ] || die 'set SVC_CLUSTER to what claim printed' ;; esac
-"cmd_${command//-/_}" "$@"
+run_command SVC_CLUSTER 'claim sweep' "$@"
