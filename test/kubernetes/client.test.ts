@@ -3,14 +3,13 @@ import { once } from 'node:events';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { buffer, text } from 'node:stream/consumers';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { openKubeApi } from '../../src/kubernetes/contexts.ts';
 import type { KubeApi, KubeObject } from '../../src/kubernetes/kube-api.ts';
 import { kubeStatusOf } from '../../src/kubernetes/kube-errors.ts';
 import { kubernetesLease } from '../../src/kubernetes/lease.ts';
 import { WatchedList } from '../../src/kubernetes/watched-list.ts';
 import { systemClock } from '../../src/shared/clock.ts';
-import { noFence } from '../../src/shared/fence.ts';
 import { systemRandom } from '../../src/shared/random.ts';
+import { openClusterApi } from '../support/kubernetes-place.ts';
 import { busyboxImage, describeKubernetes, startKubernetes, type TestCluster } from '../support/kubernetes.ts';
 import { waitFor } from '../support/wait-for.ts';
 
@@ -24,18 +23,13 @@ function aConfigMap(name: string, data: Readonly<Record<string, string>> = {}, l
   return { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name, namespace: 'default', labels }, data };
 }
 
-function open(cluster: TestCluster, kubeconfig = cluster.kubeconfig): KubeApi {
-  const source = { files: [kubeconfig], pod: undefined };
-  return openKubeApi(cluster.context, { fence: noFence, clock: systemClock, random: systemRandom, source });
-}
-
 describeKubernetes('api', 'requests to a real API server', () => {
   let cluster: TestCluster;
   let api: KubeApi;
 
   beforeAll(async () => {
     cluster = await startKubernetes();
-    api = open(cluster);
+    api = openClusterApi(cluster);
   });
 
   afterAll(async () => {
@@ -82,12 +76,11 @@ describeKubernetes('api', 'requests to a real API server', () => {
     const invalid: unknown = await api.apply('/api/v1/namespaces/default/pods/p', pod).catch((error: unknown) => error);
     expect(invalid).toMatchObject({ code: 'SVC_KUBERNETES', message: expect.stringContaining('spec.containers: Required value') });
     expect(kubeStatusOf(invalid)).toMatchObject({ code: 422, reason: 'Invalid' });
-    const reader = open(
+    const reader = openClusterApi(
       cluster,
       await cluster.addUser('reader', { namespace: 'team', rules: [{ apiGroups: [''], resources: ['pods'], verbs: ['list'] }] }),
     );
     expect(reader.namespace).toBe('team');
-    await waitFor('the role', () => reader.list('/api/v1/namespaces/team/pods').catch(() => false));
     await expect(reader.list('/api/v1/namespaces/default/pods')).rejects.toMatchObject({
       code: 'SVC_DENIED',
       message: expect.stringMatching(/^The cluster test refuses to list pods in namespace default: .*"reader" cannot list resource "pods"/),
@@ -99,8 +92,8 @@ describeKubernetes('api', 'requests to a real API server', () => {
     const kubeconfig = await cluster.addServiceAccount('robot', {
       rules: [{ apiGroups: [''], resources: ['configmaps'], verbs: ['list'] }],
     });
-    const robot = open(cluster, kubeconfig);
-    await waitFor('the role', () => robot.list(configMaps).catch(() => false));
+    const robot = openClusterApi(cluster, kubeconfig);
+    await expect(robot.list(configMaps)).resolves.toBeDefined();
     writeFileSync(kubeconfig, readFileSync(kubeconfig, 'utf8').replace(/(token"?: *"?)[\w.-]+/, '$1nonsense'));
     await expect(robot.list(configMaps)).rejects.toMatchObject({ code: 'SVC_CREDENTIALS' });
   });
@@ -108,7 +101,7 @@ describeKubernetes('api', 'requests to a real API server', () => {
   test('of two candidates only one gets a lease, and terms grow even when it is deleted', async () => {
     const { signal } = new AbortController();
     const a = kubernetesLease(api, 'default', 'leader', systemClock);
-    const b = kubernetesLease(open(cluster), 'default', 'leader', systemClock);
+    const b = kubernetesLease(openClusterApi(cluster), 'default', 'leader', systemClock);
     const [none] = await Promise.all([a.read(signal), b.read(signal)]);
     const [first, second] = await Promise.all([a.write(none, 'a', 8_000, signal), b.write(none, 'b', 8_000, signal)]);
     expect([first, second].filter((view) => view !== undefined)).toHaveLength(1);
@@ -205,7 +198,7 @@ describeKubernetes('nodes', 'commands and ports of real pods', () => {
 
   beforeAll(async () => {
     cluster = await startKubernetes({ nodes: 1 });
-    api = open(cluster);
+    api = openClusterApi(cluster);
     const container = { name: 'main', image: busyboxImage, command: ['/serve.sh'] };
     await api.apply('/api/v1/namespaces/default/pods/web', {
       apiVersion: 'v1',
@@ -252,7 +245,7 @@ describeKubernetes('nodes', 'commands and ports of real pods', () => {
   });
 
   test('input that a command does not read stops the writer', async () => {
-    const process = await api.exec(pod, ['sh', '-c', 'sleep 3; wc -c'], { stdin: true });
+    const process = await api.exec(pod, ['sh', '-c', 'until [ -e /tmp/read ]; do sleep 0.1; done; wc -c'], { stdin: true });
     process.stdio.resume();
     const ended = once(process.stdio, 'drain');
     let isTaken = false;
@@ -260,6 +253,9 @@ describeKubernetes('nodes', 'commands and ports of real pods', () => {
     const version = await api.text('/version');
     expect(version).toContain('gitVersion');
     expect(isTaken).toBe(false);
+    const start = await api.exec(pod, ['touch', '/tmp/read']);
+    start.stdio.resume();
+    expect((await start.ended).exitCode).toBe(0);
     await ended;
     expect(isTaken).toBe(true);
     process.close();

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { expect } from 'vitest';
 import { debianImage, startKubernetes, type ClusterOptions, type TestCluster } from '../support/kubernetes.ts';
 import { withSvc, type Svc } from '../support/e2e.ts';
+import { waitFor } from '../support/wait-for.ts';
 import { writeWebService } from '../support/web-service.ts';
 
 /** Clusters, and a home whose places they are. */
@@ -47,7 +48,7 @@ interface Listed {
 }
 
 /** What of ours is in a cluster, in any namespace and of any kind, but for what the cluster itself remembers of the past (its events). */
-export async function objectsOfOurs(cluster: TestCluster): Promise<readonly string[]> {
+async function objectsOfOurs(cluster: TestCluster): Promise<readonly string[]> {
   const kinds = (await cluster.kubectl('api-resources', '--verbs=list', '-o', 'name'))
     .trim()
     .split('\n')
@@ -66,10 +67,18 @@ export async function objectsOfOurs(cluster: TestCluster): Promise<readonly stri
   return found.flat();
 }
 
-/** Fails when anything of ours is left in a cluster, or a packet for one was about to leave this computer. */
-export async function nothingLeft(clusters: readonly TestCluster[]): Promise<void> {
+/**
+ * Fails when anything of ours stays in a cluster, or a packet for one was about to leave this computer. What goes with its owner is removed by the cluster, a
+ * while after the owner. `isOurs`: which of what is called like ours is.
+ */
+export async function nothingLeft(clusters: readonly TestCluster[], isOurs: (object: string) => boolean = () => true): Promise<void> {
   for (const cluster of clusters) {
-    expect(await objectsOfOurs(cluster)).toEqual([]);
+    let left: readonly string[] = [];
+    const isGone = async (): Promise<boolean> => {
+      left = (await objectsOfOurs(cluster)).filter(isOurs);
+      return left.length === 0;
+    };
+    await waitFor('nothing to be left', isGone, { timeoutMs: 60_000, everyMs: 1_000, describe: () => left });
     expect(await cluster.leakedPackets()).toBe(0);
   }
 }

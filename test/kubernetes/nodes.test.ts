@@ -45,17 +45,6 @@ async function untilState(svc: Svc, name: string, is: (service: ServiceView) => 
   return waitFor(what, look, { timeoutMs: 120_000, everyMs: 200, describe: () => last });
 }
 
-async function allGone(svc: Svc, clusters: readonly TestCluster[]): Promise<void> {
-  await svc.end();
-  const isClean = (): Promise<boolean> =>
-    nothingLeft(clusters).then(
-      () => true,
-      () => false,
-    );
-  await waitFor('everything to be gone', isClean, { timeoutMs: 30_000 }).catch(() => undefined);
-  await nothingLeft(clusters);
-}
-
 describeKubernetes('nodes', 'several nodes', () => {
   test('make up one replica, which is replaced as a whole when one of its pods is deleted', { timeout: 300_000 }, async () => {
     await withClusters([{ name: 'a', nodes: 2 }], async ({ svc, clusters }) => {
@@ -100,7 +89,8 @@ describeKubernetes('nodes', 'several nodes', () => {
       report(`a new pair ready after ${((Date.now() - at) / 1_000).toFixed(1)} s`);
       expect(replaced.replicas.find(({ id }) => id === 1)?.reason).toMatch(/is gone|rank/);
       await waitFor('both old pods to be gone', async () => (await podsOf(cluster, 'svc-pair-1-')).length === 0, { timeoutMs: 60_000 });
-      await allGone(svc, clusters);
+      await svc.end();
+      await nothingLeft(clusters);
     });
   });
 
@@ -150,7 +140,8 @@ describeKubernetes('nodes', 'several nodes', () => {
           /killed for want of memory \(limit (250|256) MB\)|OOMKilled/,
         );
         report(starved.replicas[0]?.reason ?? '');
-        await allGone(svc, clusters);
+        await svc.end();
+        await nothingLeft(clusters);
       });
     },
   );

@@ -2,15 +2,13 @@ import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { onTestFinished, vi } from 'vitest';
 import type { KubernetesReach } from '../../src/domain/config.ts';
-import { openKubeApi } from '../../src/kubernetes/contexts.ts';
 import type { KubeApi } from '../../src/kubernetes/kube-api.ts';
 import { workFolder } from '../../src/domain/pod-config.ts';
 import { KubernetesRemote, podCommand } from '../../src/remote/kubernetes/index.ts';
 import { systemClock } from '../../src/shared/clock.ts';
-import { noFence } from '../../src/shared/fence.ts';
 import { homePaths, type HomePaths } from '../../src/shared/paths.ts';
 import { prepareHome } from '../../src/shared/prepare-home.ts';
-import { systemRandom } from '../../src/shared/random.ts';
+import { openClusterApi } from '../support/kubernetes-place.ts';
 import { debianImage, type TestCluster } from '../support/kubernetes.ts';
 import { killProcessesOf } from '../support/leaks.ts';
 import { makeTempHome } from '../support/temp-home.ts';
@@ -56,12 +54,6 @@ export async function startPod(cluster: TestCluster, { image = debianImage, isTi
   return name;
 }
 
-/** The cluster as the program sees it. */
-export function apiOf(cluster: TestCluster): KubeApi {
-  const source = { files: [cluster.kubeconfig], pod: undefined };
-  return openKubeApi(cluster.context, { fence: noFence, clock: systemClock, random: systemRandom, source });
-}
-
 /** A home of its own, in which forwarders know the cluster; everything of it ends with the test. */
 export function aHome(cluster: TestCluster): HomePaths {
   const home = makeTempHome();
@@ -90,7 +82,7 @@ export function openPod(
   name: string,
   { paths, reach = 'auto', api, environment = {} }: RemoteOptions,
 ): KubernetesRemote {
-  const own = api ?? apiOf(cluster);
+  const own = api ?? openClusterApi(cluster);
   const remote = new KubernetesRemote({
     api: () => Promise.resolve(own),
     context: cluster.context,

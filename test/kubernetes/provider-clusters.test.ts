@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import type { KubernetesProvider } from '../../src/providers/kubernetes/index.ts';
 import type { MachineId } from '../../src/providers/provider.ts';
 import { aMachineSpec } from '../support/builders.ts';
 import { addReplicaUser, openKubernetesPlace } from '../support/kubernetes-place.ts';
@@ -59,18 +60,14 @@ describeKubernetes('api', 'two clusters as one place', () => {
     await withKubernetes({}, async (cluster) => {
       const kubeconfig = await addReplicaUser(cluster);
       await withTempHome(async (home) => {
-        const place = openKubernetesPlace({
-          kubeconfigs: [kubeconfig],
-          home,
-          config: { autoscaler: 'generic', provisionTimeoutSeconds: 3 },
-        });
-        const creating = create(place);
-        await waitFor('the pod', async () => (await cluster.pods('default')).length === 1);
-        await cluster.addFakeNode('new');
-        const id = await creating;
+        const withPatience = (provisionTimeoutSeconds: number): KubernetesProvider =>
+          openKubernetesPlace({ kubeconfigs: [kubeconfig], home, config: { autoscaler: 'generic', provisionTimeoutSeconds } });
+        const place = withPatience(120);
+        const newNode = waitFor('the pod', async () => (await cluster.pods('default')).length === 1).then(() => cluster.addFakeNode('new'));
+        const [id] = await Promise.all([create(place), newNode]);
         expect(await statusOf(place, id)).toMatchObject({ state: 'booting' });
         await cluster.kubectl('cordon', 'new');
-        await expect(create(place, {}, 'k2')).rejects.toMatchObject({
+        await expect(create(withPatience(10), {}, 'k2')).rejects.toMatchObject({
           refusal: 'capacity',
           message: expect.stringContaining('unschedulable'),
         });

@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { existsSync, rmSync, statSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { request } from 'node:http';
@@ -5,10 +6,11 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { KubernetesRemote } from '../../src/remote/kubernetes/index.ts';
 import type { HomePaths } from '../../src/shared/paths.ts';
 import type { ReplicaAddress } from '../../src/shared/replica-address.ts';
+import { openClusterApi } from '../support/kubernetes-place.ts';
 import { describeKubernetes, startKubernetes, type TestCluster } from '../support/kubernetes.ts';
 import { processesOf } from '../support/leaks.ts';
 import { waitFor } from '../support/wait-for.ts';
-import { aHome, apiOf, openPod, startPod } from './pod-remotes.ts';
+import { aHome, openPod, startPod } from './pod-remotes.ts';
 
 const port = 8080;
 
@@ -78,13 +80,14 @@ describeKubernetes('nodes', 'ways to the port of a pod', () => {
     const name = await startPod(cluster);
     const remote = openPod(cluster, name, { paths: aHome(cluster) });
     await serve(remote);
-    const { podIP } = (await apiOf(cluster).get<never>(`/api/v1/namespaces/default/pods/${name}`))?.['status'] ?? { podIP: '' };
-    const api = { ...apiOf(cluster) };
+    const { podIP } = (await openClusterApi(cluster).get<never>(`/api/v1/namespaces/default/pods/${name}`))?.['status'] ?? { podIP: '' };
+    const api = { ...openClusterApi(cluster) };
     // The pod's address is another host's here: this computer's own, where somebody listens on that very port.
     const other = createServer((socket) => socket.end()).listen(port, cluster.ownIp);
+    await once(other, 'listening');
     try {
       api.get = async (...args) => {
-        const found = await apiOf(cluster).get(...args);
+        const found = await openClusterApi(cluster).get(...args);
         return found === undefined ? undefined : JSON.parse(JSON.stringify(found).replaceAll(`"${podIP}"`, `"${cluster.ownIp}"`));
       };
       const way = await openPod(cluster, name, { paths: aHome(cluster), api }).address(port);
@@ -140,7 +143,8 @@ describeKubernetes('nodes', 'ways to the port of a pod', () => {
     if (way.kind !== 'forward') throw new Error('not forwarded');
     expect(statSync(way.path).mode & 0o777).toBe(0o600);
     const [first] = forwarders(paths);
-    process.kill(first ?? 0, 'SIGKILL');
+    if (first === undefined) throw new Error('no forwarder');
+    process.kill(first, 'SIGKILL');
     // Whoever works on the pod notices.
     await waitFor(
       'another forwarder',

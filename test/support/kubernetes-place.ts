@@ -1,5 +1,6 @@
 import { defaultConfig, type KubernetesConfig } from '../../src/domain/config.ts';
 import { kubeContexts, openKubeApi } from '../../src/kubernetes/contexts.ts';
+import type { KubeApi } from '../../src/kubernetes/kube-api.ts';
 import { KubernetesProvider } from '../../src/providers/kubernetes/index.ts';
 import { clusterReadRules, foresightRules, replicaRules } from '../../src/domain/kubernetes-role.ts';
 import { systemClock } from '../../src/shared/clock.ts';
@@ -16,9 +17,9 @@ export interface KubernetesPlaceOptions {
   readonly config?: Partial<KubernetesConfig>;
 }
 
-/** Clusters as a process would open them whose kubeconfig has those contexts. Replicas have busybox, and wait 2 s for room. */
+/** Clusters as a process would open them whose kubeconfig has those contexts. Replicas have busybox. */
 export function openKubernetesPlace({ kubeconfigs, home, config = {} }: KubernetesPlaceOptions): KubernetesProvider {
-  const kubernetes: KubernetesConfig = { ...defaultConfig.kubernetes, image: busyboxImage, provisionTimeoutSeconds: 2, ...config };
+  const kubernetes: KubernetesConfig = { ...defaultConfig.kubernetes, image: busyboxImage, ...config };
   const context = {
     paths: homePaths(home, 0),
     clock: systemClock,
@@ -32,6 +33,12 @@ export function openKubernetesPlace({ kubeconfigs, home, config = {} }: Kubernet
     contexts: () => kubeContexts(source),
     open: (name) => Promise.resolve().then(() => openKubeApi(name, { ...context, source })),
   });
+}
+
+/** The API of a cluster as the program sees it, for the user of a kubeconfig; by default somebody who may do everything. */
+export function openClusterApi(cluster: TestCluster, kubeconfig = cluster.kubeconfig): KubeApi {
+  const source = { files: [kubeconfig], pod: undefined };
+  return openKubeApi(cluster.context, { fence: noFence, clock: systemClock, random: systemRandom, source });
 }
 
 /** A user with exactly the roles that the project writes, in a namespace; gives a kubeconfig. */

@@ -5,7 +5,7 @@ import { promisify } from 'node:util';
 import { waitFor } from '../../support/wait-for.ts';
 import { parseAuditLog, type AuditEvent } from './audit-log.ts';
 import { clusterRequest, kubeconfigText, loginOf, type ClusterLogin } from './cluster-request.ts';
-import { claimObject, fakeNode, roleObjects, volumeObjects, type FakeNode, type UserRules } from './objects.ts';
+import { accessReview, claimObject, fakeNode, roleObjects, volumeObjects, type FakeNode, type UserRules } from './objects.ts';
 
 const run = promisify(execFile);
 
@@ -169,6 +169,7 @@ export class ClusterApi {
     const { namespace = 'default' } = rules;
     await this.apply(...roleObjects(name, rules, { kind: 'User', name, apiGroup: 'rbac.authorization.k8s.io' }));
     await this.#call('certificate', name, 'svc-test');
+    await this.#untilInForce(name, rules);
     return this.#writeKubeconfig(name, certificateOf(loginOf(this.dir, this.server, name)), namespace);
   }
 
@@ -178,6 +179,7 @@ export class ClusterApi {
     const account = { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name, namespace } };
     await this.apply(...roleObjects(name, rules, { kind: 'ServiceAccount', name, namespace }), account);
     const token = await waitFor(`the token of ${name}`, () => this.#tokenOf(namespace, name));
+    await this.#untilInForce(`system:serviceaccount:${namespace}:${name}`, rules);
     return this.#writeKubeconfig(name, { token }, namespace);
   }
 
@@ -185,6 +187,17 @@ export class ClusterApi {
   auditLog(): readonly AuditEvent[] {
     const file = `${this.dir}/log/audit`;
     return existsSync(file) ? parseAuditLog(readFileSync(file, 'utf8')) : [];
+  }
+
+  /** The API server hears of roles and who has them only after they were made, and until then refuses everything. */
+  async #untilInForce(user: string, { namespace = 'default', rules = [], clusterRules = [] }: UserRules): Promise<void> {
+    const reviews = [...rules.map((rule) => accessReview(user, rule, namespace)), ...clusterRules.map((rule) => accessReview(user, rule))];
+    for (const review of reviews) {
+      const path = '/apis/authorization.k8s.io/v1/subjectaccessreviews';
+      const isAllowed = async (): Promise<boolean> =>
+        (await this.request<{ readonly status: { readonly allowed: boolean } }>('POST', path, review)).status.allowed;
+      await waitFor(`the role of ${user}`, isAllowed);
+    }
   }
 
   async #tokenOf(namespace: string, account: string): Promise<string | undefined> {

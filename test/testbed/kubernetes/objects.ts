@@ -48,6 +48,13 @@ export function roleObjects(
   ];
 }
 
+/** Asks whether a user may do the first thing that a rule allows, in a namespace or, without one, everywhere. */
+export function accessReview(user: string, { apiGroups, resources, verbs, resourceNames }: RoleRule, namespace?: string): object {
+  const [resource, subresource] = resources[0]?.split('/') ?? [];
+  const resourceAttributes = { namespace, verb: verbs[0], group: apiGroups[0], resource, subresource, name: resourceNames?.[0] };
+  return { apiVersion: 'authorization.k8s.io/v1', kind: 'SubjectAccessReview', spec: { user, resourceAttributes } };
+}
+
 /** A node that is only an object: what creates it, its status, and the taints it is to have afterwards. */
 export function fakeNode(name: string, { cpus = 8, memoryGb = 32, gpus = 0, labels = {}, taints = [] }: FakeNode) {
   const capacity = {
