@@ -7,6 +7,7 @@ import { chooseImage } from './image.ts';
 import type { PodPlan } from './manifest.ts';
 import type { MachineRef } from './names.ts';
 import { nodeDemands } from './node-demands.ts';
+import { forTask } from './pod-settings.ts';
 
 /** What making a machine needs, or trying out whether it would be made. */
 export interface Creation {
@@ -34,7 +35,7 @@ export async function planMachine({ cluster, config, offer, spec, ref, command, 
     config,
     offer,
     spec,
-    demands: nodeDemands(offer, config, survey !== undefined && 'nodes' in survey ? survey.nodes : undefined),
+    demands: nodeDemands(offer, forTask(config, spec.placeConfig), survey !== undefined && 'nodes' in survey ? survey.nodes : undefined),
     namespace: ref.namespace,
     base: ref.base,
     image: image.image,

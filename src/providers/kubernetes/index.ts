@@ -32,7 +32,8 @@ import { removeMachine, removeOwned } from './destroy.ts';
 import { listMachines } from './list.ts';
 import { MachineStates } from './machine-states.ts';
 import { firstPod, machineIdOf, ownerOf, podBase, podNames, readMachineId, sharedTags, type MachineRef } from './names.ts';
-import { forTask, kubernetesOffers, type OfferingCluster } from './offers.ts';
+import { kubernetesOffers, type OfferingCluster } from './offers.ts';
+import { forTask } from './pod-settings.ts';
 import { Rehearsals } from './rehearsals.ts';
 import { Whereabouts } from './whereabouts.ts';
 
@@ -79,7 +80,7 @@ export class KubernetesProvider implements Provider {
     const asked = known.usable.filter((name) => resources.region === undefined || resources.region === name);
     const clusters = await Promise.all(asked.map((name) => this.#offering(name, signal)));
     signal?.throwIfAborted();
-    const ofTask = clusters.map((cluster) => forTask(cluster, placeConfig));
+    const ofTask = clusters.map((cluster) => ({ ...cluster, config: forTask(cluster.config, placeConfig) }));
     return kubernetesOffers(resources, known, ofTask, explain);
   }
 

@@ -113,6 +113,34 @@ const gkeNode = (labels: Readonly<Record<string, string>>) => ({
   status: { allocatable: { 'nvidia.com/gpu': '7' } },
 });
 
+test('a partial pod that says itself on which nodes it may be chooses among those with the right GPUs', () => {
+  const zones = [{ matchExpressions: [{ key: 'zone', operator: 'In', values: ['a'] }] }, { matchFields: [{ key: 'metadata.name' }] }];
+  const required = { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms: zones } };
+  const podConfig = { spec: { affinity: { nodeAffinity: required } } };
+  const ofTask = { kubernetes: { podConfig } };
+  const gpu = { key: 'cloud.google.com/gke-accelerator', operator: 'In', values: ['nvidia-l4'] };
+  const whole = { key: 'cloud.google.com/gke-gpu-partition-size', operator: 'DoesNotExist' };
+  const accelerator = { name: 'L4', count: 1 };
+  for (const wish of [{ config: { autoscaler: 'gke', podConfig } }, { config: { autoscaler: 'gke' }, spec: { placeConfig: ofTask } }]) {
+    expect(podManifest(plan({ ...wish, offer: { accelerator } }))['spec']).toMatchObject({
+      affinity: {
+        nodeAffinity: {
+          requiredDuringSchedulingIgnoredDuringExecution: {
+            nodeSelectorTerms: [
+              { matchExpressions: [gpu, whole, { key: 'zone' }] },
+              { matchExpressions: [gpu, whole], matchFields: [{ key: 'metadata.name' }] },
+            ],
+          },
+        },
+      },
+    });
+  }
+  // Nor can it be taken away.
+  const without = podManifest(plan({ config: { autoscaler: 'gke', podConfig: { spec: { affinity: null } } }, offer: { accelerator } }));
+  expect(JSON.stringify(without)).toContain(JSON.stringify([gpu, whole]));
+  expect(podManifest(plan({ config: { podConfig } }))['spec']).toMatchObject({ affinity: { nodeAffinity: required } });
+});
+
 test('on GKE whole GPUs are on nodes without parts, and parts on nodes with such parts', () => {
   const parted = gkeNode({ 'cloud.google.com/gke-gpu-partition-size': '1g.5gb' });
   const expressions = (name: string) => {

@@ -5,7 +5,7 @@ import type { KubeDraft } from '../../kubernetes/kube-api.ts';
 import { isObject } from '../../shared/is-object.ts';
 import type { MachineSpec, Offer } from '../provider.ts';
 import { anchorName, isAnnotationName, isLabel, isOwnName, ownAnnotations, ownerOf, ownLabels, sharedTags, tagLabel } from './names.ts';
-import { nodeAffinity, type NodeDemands } from './node-demands.ts';
+import { inEach, nodePreferences, nodeTerms, type NodeDemands, type NodeTerm } from './node-demands.ts';
 import { podTolerations } from './pod-settings.ts';
 import { readSize } from './size.ts';
 
@@ -86,30 +86,49 @@ export function provisionTimeoutSeconds(config: KubernetesContextConfig, spec: P
 }
 
 function withPodConfig(plan: PodPlan): Readonly<Record<string, unknown>> {
-  const { config, spec } = plan;
+  const { config, spec, demands } = plan;
   const patches = [config.podConfig, spec.placeConfig.kubernetes?.podConfig ?? {}];
   const pod = patches.reduce((merged, patch) => mergePod(merged, patch), plainPod(plan));
   const { spec: podSpec } = pod;
   if (!isObject(podSpec)) return pod;
-  const { securityContext } = podSpec;
-  // Volumes belong to root; who runs as somebody else has to be let in.
-  const { runAsUser, runAsGroup, fsGroup } = isObject(securityContext) ? securityContext : {};
-  if (runAsUser === undefined || runAsUser === null || fsGroup !== undefined) return pod;
-  return {
-    ...pod,
-    spec: { ...podSpec, securityContext: { ...(isObject(securityContext) ? securityContext : {}), fsGroup: runAsGroup ?? runAsUser } },
-  };
+  return { ...pod, spec: withOwnGroup(onNodes(podSpec, nodeTerms(demands))) };
+}
+
+/** Whatever is merged in chooses among the nodes that were offered: its own affinity would let a pod onto another kind of GPU. */
+function onNodes(podSpec: PodPart, terms: readonly NodeTerm[]): PodPart {
+  if (terms.length === 0) return podSpec;
+  const affinity = partOf(podSpec, 'affinity');
+  const nodeAffinity = partOf(affinity, 'nodeAffinity');
+  const field = 'requiredDuringSchedulingIgnoredDuringExecution';
+  const { nodeSelectorTerms: given } = partOf(nodeAffinity, field);
+  const required = { nodeSelectorTerms: inEach(terms, Array.isArray(given) ? given : []) };
+  return { ...podSpec, affinity: { ...affinity, nodeAffinity: { ...nodeAffinity, [field]: required } } };
+}
+
+/** Volumes belong to root; who runs as somebody else has to be let in. */
+function withOwnGroup(podSpec: PodPart): PodPart {
+  const securityContext = partOf(podSpec, 'securityContext');
+  const { runAsUser, runAsGroup, fsGroup } = securityContext;
+  if (runAsUser === undefined || runAsUser === null || fsGroup !== undefined) return podSpec;
+  return { ...podSpec, securityContext: { ...securityContext, fsGroup: runAsGroup ?? runAsUser } };
+}
+
+type PodPart = Readonly<Record<string, unknown>>;
+
+function partOf(part: PodPart, field: string): PodPart {
+  const inner = part[field];
+  return isObject(inner) ? inner : {};
 }
 
 function plainPod(plan: PodPlan): Readonly<Record<string, unknown>> {
   const { config, offer, spec, demands } = plan;
   const gpus = offer.accelerator?.count ?? 0;
-  const affinity = nodeAffinity(demands);
+  const preferences = nodePreferences(demands);
   const apart = spread(spec.tags, plan.base);
   const { labels, annotations } = labelsOf(spec.labels);
   const volumes = volumesOf(spec, gpus > 0);
   // `podTolerations` adds those of the patch, which the merge would then bring a second time.
-  const tolerations = podTolerations({ tolerations: config.tolerations, podConfig: {} }, gpus, offer.spot);
+  const tolerations = podTolerations({ ...config, podConfig: {} }, gpus, offer.spot);
   return {
     metadata: {
       labels: { ...validLabels(config.labels), ...labels },
@@ -132,7 +151,10 @@ function plainPod(plan: PodPlan): Readonly<Record<string, unknown>> {
         })),
         ...tolerations,
       ],
-      affinity: { ...(affinity !== undefined && { nodeAffinity: affinity }), podAntiAffinity: apart },
+      affinity: {
+        ...(preferences !== undefined && { nodeAffinity: { preferredDuringSchedulingIgnoredDuringExecution: preferences } }),
+        podAntiAffinity: apart,
+      },
       containers: [
         {
           name: mainContainer,

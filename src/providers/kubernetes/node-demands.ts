@@ -1,7 +1,7 @@
 import { acceleratorManufacturer, canonicalAccelerator, isSameAccelerator } from '../../domain/accelerators.ts';
 import type { KubernetesContextConfig } from '../../domain/config.ts';
 import type { Offer } from '../provider.ts';
-import { gkeLabels, gpuLabelFormats, spotLabels, type GpuResource } from './gpu-labels.ts';
+import { gkeLabels, gpuLabelFormats, labelsFor, spotLabels, type GpuKind, type GpuResource } from './gpu-labels.ts';
 import type { NodeFacts } from './node-facts.ts';
 import { configuredSelector } from './pod-settings.ts';
 
@@ -11,10 +11,18 @@ export interface LabelDemand {
   readonly values: readonly string[];
 }
 
+/** The same for GPUs, of which there may be several kinds by one value. */
+interface GpuLabelDemand extends LabelDemand {
+  /** Tells these kinds apart. */
+  readonly memory?: LabelDemand | undefined;
+  /** What tells that a node with that value has another kind nevertheless, such as parts of such GPUs. */
+  readonly except?: readonly LabelDemand[];
+}
+
 /** By what GPUs are counted, and what tells that they are of the right kind. */
 export interface GpuDemand {
   readonly resource: GpuResource;
-  readonly anyOf: readonly LabelDemand[];
+  readonly anyOf: readonly GpuLabelDemand[];
   /** The size of the parts on GKE; undefined: whole GPUs. */
   readonly gkePartition?: string | undefined;
 }
@@ -47,13 +55,35 @@ function gpuDemand(offer: Offer, config: KubernetesContextConfig, nodes: readonl
   const matching = (nodes ?? []).filter(({ gpu }) => gpu !== undefined && isSameAccelerator(gpu.name, accelerator.name));
   const resource = matching.find((node) => node.gpuResource !== undefined)?.gpuResource ?? usualResource(accelerator.name);
   const gkePartition = matching.find(({ gpu }) => gpu?.gkePartition !== undefined)?.gpu?.gkePartition;
-  const byKey = new Map<string, Set<string>>();
-  for (const { gpu } of matching) if (gpu !== undefined) byKey.set(gpu.format.key, (byKey.get(gpu.format.key) ?? new Set()).add(gpu.value));
-  if (byKey.size > 0)
-    return { resource, anyOf: [...byKey].map(([key, values]) => ({ key, values: [...values].toSorted() })), gkePartition };
+  const seen = seenLabels(matching.flatMap(({ gpu }) => gpu ?? []));
+  const others = (nodes ?? []).filter(({ gpu }) => gpu !== undefined && !isSameAccelerator(gpu.name, accelerator.name));
+  if (seen.length > 0) return { resource, anyOf: seen.map((one) => ({ ...one, except: exceptions(one, others) })), gkePartition };
   const selector = configuredSelector(config);
   if (gpuLabelFormats.some(({ key }) => selector[key] !== undefined)) return { resource, anyOf: [] };
   return { resource, anyOf: unseenLabels(accelerator.name, config.autoscaler) };
+}
+
+/** The labels by which nodes that there are tell of GPUs. */
+function seenLabels(kinds: readonly GpuKind[]): readonly GpuLabelDemand[] {
+  const byKeys = Map.groupBy(kinds, ({ format, memoryLabel }) => `${format.key} ${memoryLabel?.key ?? ''}`);
+  return [...byKeys.values()].flatMap(([first, ...others]): readonly GpuLabelDemand[] => {
+    if (first === undefined) return [];
+    const valuesOf = (value: (kind: GpuKind) => string | undefined): readonly string[] =>
+      [...new Set([first, ...others].flatMap((kind) => value(kind) ?? []))].toSorted();
+    const { format, memoryLabel } = first;
+    const memory = memoryLabel && { key: memoryLabel.key, values: valuesOf((kind) => kind.memoryLabel?.value) };
+    return [{ key: format.key, values: valuesOf(({ value }) => value), memory }];
+  });
+}
+
+/** By what nodes with other GPUs that have a label too are told from those that are wanted. */
+function exceptions({ key, values }: LabelDemand, others: readonly NodeFacts[]): readonly LabelDemand[] {
+  const alike = others.filter(({ labels, gpu }) => values.includes(labels[key] ?? '') && gpu?.format.key !== key);
+  const byKey = Map.groupBy(
+    alike.flatMap(({ gpu }) => gpu ?? []),
+    ({ format }) => format.key,
+  );
+  return [...byKey].map(([other, kinds]) => ({ key: other, values: [...new Set(kinds.map(({ value }) => value))].toSorted() }));
 }
 
 /** What no node tells of yet is counted under its maker's name. */
@@ -62,41 +92,57 @@ function usualResource(accelerator: string): GpuResource {
 }
 
 /** The labels that nodes will have which do not exist yet: those of the autoscaler's cloud, else of every one whose values are known. */
-function unseenLabels(name: string, autoscaler: string | undefined): readonly LabelDemand[] {
+function unseenLabels(name: string, autoscaler: string | undefined): readonly GpuLabelDemand[] {
   const canonical = canonicalAccelerator(name) ?? name;
-  const known = gpuLabelFormats.flatMap(({ name: format, key, labelFor }) => {
-    const value = labelFor?.(canonical);
-    return value === undefined ? [] : [{ format: format.toLowerCase(), key, values: [value] }];
+  const known = gpuLabelFormats.flatMap((format) => {
+    const labels = labelsFor(format, canonical);
+    return labels === undefined ? [] : [{ by: format.name.toLowerCase(), demand: { key: format.key, ...labels } }];
   });
-  const own = known.filter(({ format }) => format === autoscaler?.toLowerCase());
-  return (own.length > 0 ? own : known).map(({ key, values }) => ({ key, values }));
+  const own = known.filter(({ by }) => by === autoscaler?.toLowerCase());
+  return (own.length > 0 ? own : known).map(({ demand }) => demand);
 }
 
-const expression = ({ key, values }: LabelDemand): Readonly<Record<string, unknown>> => ({ key, operator: 'In', values });
+/** Part of a pod's affinity, as Kubernetes writes it. */
+type Expression = Readonly<Record<string, unknown>>;
+
+/** All of which a node has to satisfy, as Kubernetes writes it. */
+export interface NodeTerm {
+  readonly matchExpressions?: readonly unknown[];
+}
+
+const expression = ({ key, values }: LabelDemand, operator: 'In' | 'NotIn' = 'In'): Expression => ({ key, operator, values });
 
 /** GKE's label for a kind of GPU is on nodes with whole ones and on nodes with parts. */
-function gkePart({ key }: LabelDemand, partition: string | undefined): readonly Readonly<Record<string, unknown>>[] {
+function gkePart({ key }: LabelDemand, partition: string | undefined): readonly Expression[] {
   if (key !== gkeLabels.accelerator) return [];
   if (partition === undefined) return [{ key: gkeLabels.partition, operator: 'DoesNotExist' }];
   return [expression({ key: gkeLabels.partition, values: [partition] })];
 }
 
-/** As the affinity of a pod; undefined where any node does. */
-export function nodeAffinity({ gpu, spot, avoided }: NodeDemands): Readonly<Record<string, unknown>> | undefined {
-  const gpus = (gpu?.anyOf ?? []).map((one) => [expression(one), ...gkePart(one, gpu?.gkePartition)]);
-  const terms =
-    gpus.length > 0 && spot.length > 0
-      ? gpus.flatMap((one) => spot.map((other) => [...one, expression(other)]))
-      : [...gpus, ...spot.map((one) => [expression(one)])];
-  if (terms.length === 0 && avoided.length === 0) return undefined;
-  return {
-    ...(terms.length > 0 && {
-      requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms: terms.map((matchExpressions) => ({ matchExpressions })) },
-    }),
-    ...(avoided.length > 0 && {
-      preferredDuringSchedulingIgnoredDuringExecution: [
-        { weight: 100, preference: { matchExpressions: avoided.map(({ key, values }) => ({ key, operator: 'NotIn', values })) } },
-      ],
-    }),
-  };
+/** Terms of which a node has to satisfy one; empty where any node does. */
+export function nodeTerms({ gpu, spot }: NodeDemands): readonly NodeTerm[] {
+  const gpus = (gpu?.anyOf ?? []).map((one) => [
+    expression(one),
+    ...(one.memory === undefined ? [] : [expression(one.memory)]),
+    ...(one.except ?? []).map((other) => expression(other, 'NotIn')),
+    ...gkePart(one, gpu?.gkePartition),
+  ]);
+  return inEach(
+    gpus.map((matchExpressions) => ({ matchExpressions })),
+    spot.map((one) => ({ matchExpressions: [expression(one)] })),
+  );
+}
+
+/** Terms that are satisfied where one of each is; none says nothing. */
+export function inEach(some: readonly NodeTerm[], others: readonly NodeTerm[]): readonly NodeTerm[] {
+  if (some.length === 0 || others.length === 0) return [...some, ...others];
+  return some.flatMap((one) =>
+    others.map((other) => ({ ...one, ...other, matchExpressions: [...(one.matchExpressions ?? []), ...(other.matchExpressions ?? [])] })),
+  );
+}
+
+/** Which nodes are the last choice; undefined where none is. */
+export function nodePreferences({ avoided }: NodeDemands): readonly Expression[] | undefined {
+  if (avoided.length === 0) return undefined;
+  return [{ weight: 100, preference: { matchExpressions: avoided.map((one) => expression(one, 'NotIn')) } }];
 }

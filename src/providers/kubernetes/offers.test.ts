@@ -8,7 +8,8 @@ import { countedNode, countedPod } from './counted.ts';
 import { nodeFacts, podLoad } from './node-facts.ts';
 import type { Pod } from '../../kubernetes/pod.ts';
 import type { Node } from './objects.ts';
-import { forTask, kubernetesOffers, type OfferingCluster } from './offers.ts';
+import { kubernetesOffers, type OfferingCluster } from './offers.ts';
+import { forTask } from './pod-settings.ts';
 
 const plain = kubernetesContextConfig(defaultConfig.kubernetes, 'a');
 
@@ -129,11 +130,14 @@ test('taints that the configuration or a partial pod tolerates are none, and pre
 test('the pod_config of a task opens nodes to its pods, and keeps them to some', () => {
   const tainted = node('n1', { labels: { disk: 'ssd' }, spec: { taints: [{ key: 'dedicated', value: 'ml', effect: 'NoSchedule' }] } });
   const offersWith = (spec: Readonly<Record<string, unknown>>, config: Partial<KubernetesContextConfig> = {}) =>
-    ask({}, forTask(cluster([tainted], [], config), { kubernetes: { podConfig: { spec } } })).offers;
+    ask({}, cluster([tainted], [], forTask({ ...plain, ...config }, { kubernetes: { podConfig: { spec } } }))).offers;
   const tolerations = [{ key: 'dedicated', operator: 'Exists' }];
-  expect(ask({}, forTask(cluster([tainted]), {})).offers).toEqual([]);
+  expect(ask({}, cluster([tainted], [], forTask(plain, {}))).offers).toEqual([]);
   expect(offersWith({ tolerations })).toHaveLength(1);
   expect(offersWith({ tolerations, nodeSelector: { disk: 'hdd' } })).toEqual([]);
+  // Taken away as it is from the pod.
+  expect(offersWith({ tolerations, nodeSelector: null }, { nodeSelector: { disk: 'hdd' } })).toHaveLength(1);
+  expect(offersWith({ tolerations: null }, { tolerations })).toEqual([]);
   // What the configuration allows holds as well, and its selector gives way.
   expect(
     offersWith({ nodeSelector: { disk: 'ssd' } }, { podConfig: { spec: { tolerations, nodeSelector: { disk: 'hdd' } } } }),

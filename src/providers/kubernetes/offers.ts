@@ -2,13 +2,13 @@ import { canonicalAccelerator } from '../../domain/accelerators.ts';
 import type { KubernetesContextConfig } from '../../domain/config.ts';
 import { wantedGpuCount } from '../../domain/gpus.ts';
 import { whyNot } from '../../domain/offer-match.ts';
-import { mergePod } from '../../domain/merge-pod.ts';
-import type { Amount, PlaceConfig, Resources } from '../../domain/task.ts';
+import type { Amount, Resources } from '../../domain/task.ts';
 import { didYouMean } from '../../shared/did-you-mean.ts';
 import type { Offer, OfferList, RejectedOffer } from '../provider.ts';
 import { gpuLabelFormats, type GpuKind } from './gpu-labels.ts';
 import { chooseImage } from './image.ts';
 import { untolerated, type NodeFacts } from './node-facts.ts';
+import type { Toleration } from './objects.ts';
 import { podPrice } from '../../domain/pod-price.ts';
 import { configuredSelector, podTolerations } from './pod-settings.ts';
 import { readSize, sizeName, wantedSize, type PodSize } from './size.ts';
@@ -33,13 +33,6 @@ export interface KnownContexts {
 const shownNodes = 5;
 /** Nodes that are told of where all is explained. */
 const explainedNodes = 100;
-
-/** As a task sees it: its own `pod_config` decides as well which nodes its pods may be put on. */
-export function forTask(cluster: OfferingCluster, placeConfig: PlaceConfig | undefined): OfferingCluster {
-  const own = placeConfig?.kubernetes?.podConfig;
-  if (own === undefined) return cluster;
-  return { ...cluster, config: { ...cluster.config, podConfig: mergePod(cluster.config.podConfig, own) } };
-}
 
 /** What pods could be had, cheapest first, or why none. */
 export function kubernetesOffers(
@@ -99,7 +92,11 @@ function judgeCluster(resources: Resources, { context, config, state }: Offering
   const size = wantedSize(resources);
   const isHidden = 'hidden' in state;
   const kinds = isHidden ? hiddenKinds(resources, config) : undefined;
-  const looks = 'nodes' in state ? state.nodes.map((node) => lookAt(resources, config, size, node)) : [];
+  const allowed: AllowedNodes = {
+    selector: Object.entries(configuredSelector(config)),
+    tolerations: podTolerations(config, wantedGpuCount(resources), resources.useSpot),
+  };
+  const looks = 'nodes' in state ? state.nodes.map((node) => lookAt(resources, allowed, size, node)) : [];
   const found = kinds ?? kindsOf(resources, config, looks);
   const hasEnd = !isHidden && config.autoscaler === undefined;
   const judged = found
@@ -160,9 +157,15 @@ interface NodeLook {
   readonly isRightKind: boolean;
 }
 
-function lookAt(resources: Resources, config: KubernetesContextConfig, size: PodSize, node: NodeFacts): NodeLook {
+/** Which nodes pods may be put on, once for all nodes. */
+interface AllowedNodes {
+  readonly selector: readonly (readonly [key: string, value: string])[];
+  readonly tolerations: readonly Toleration[];
+}
+
+function lookAt(resources: Resources, allowed: AllowedNodes, size: PodSize, node: NodeFacts): NodeLook {
   const wrongKind = whyWrongGpus(resources, node);
-  const why = wrongKind ?? whyNotThere(resources, config, node) ?? whyNoRoom(size, wantedGpuCount(resources), node);
+  const why = wrongKind ?? whyNotThere(resources, allowed, node) ?? whyNoRoom(size, wantedGpuCount(resources), node);
   return { node, why, isRightKind: wrongKind === undefined };
 }
 
@@ -184,12 +187,12 @@ function whyWrongGpus(resources: Resources, { gpu, whole }: NodeFacts): string |
   return whole.gpus < count ? `has ${whole.gpus}x ${gpu.name}, ${count} wanted` : undefined;
 }
 
-function whyNotThere(resources: Resources, config: KubernetesContextConfig, node: NodeFacts): string | undefined {
+function whyNotThere({ useSpot }: Resources, { selector, tolerations }: AllowedNodes, node: NodeFacts): string | undefined {
   if (node.closed !== undefined) return node.closed;
-  if (resources.useSpot && !node.isSpot) return 'is no spot node';
-  const missing = Object.entries(configuredSelector(config)).find(([key, value]) => node.labels[key] !== value);
+  if (useSpot && !node.isSpot) return 'is no spot node';
+  const missing = selector.find(([key, value]) => node.labels[key] !== value);
   if (missing !== undefined) return `lacks the label ${missing[0]}=${missing[1]} of node_selector`;
-  const taint = untolerated(node.taints, podTolerations(config, wantedGpuCount(resources), resources.useSpot));
+  const taint = untolerated(node.taints, tolerations);
   if (taint === undefined) return undefined;
   const value = taint.value === undefined || taint.value === '' ? '' : `=${taint.value}`;
   return `has the taint ${taint.key}${value}:${taint.effect}, which pods do not tolerate`;
