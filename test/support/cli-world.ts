@@ -3,6 +3,7 @@ import type { ApiClient } from '../../src/api/client.ts';
 import type { Connection } from '../../src/cli/connection.ts';
 import type { Elsewhere } from '../../src/cli/elsewhere-connection.ts';
 import { runCli } from '../../src/cli/run-cli.ts';
+import type { Clock } from '../../src/shared/clock.ts';
 import { homePaths } from '../../src/shared/paths.ts';
 import type { Places } from '../../src/provision/places.ts';
 import { anOffer } from './builders.ts';
@@ -52,7 +53,7 @@ export interface CliOptions {
   readonly cwd?: string;
   /** A folder that is there, for commands that read from SVC_HOME. */
   readonly home?: string;
-  readonly clock?: FakeClock;
+  readonly clock?: Clock;
   /** Aborted by the test for Ctrl-C. */
   readonly interrupt?: AbortController;
 }

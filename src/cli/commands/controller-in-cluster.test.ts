@@ -133,6 +133,15 @@ test('the status of one that is stopped says how to start it', async () => {
   expect(JSON.parse(json.stdout)).toMatchObject({ running: false, cluster: { state: 'stopped', leader: { pod: 'svc-controller-a' } } });
 });
 
+test('started, it says where it is and how to read its log: a file in a pod is nothing that a person opens', async () => {
+  const { elsewhere } = inCluster(idle);
+  const { code, stderr } = await runInProcess(['controller', 'start'], { elsewhere, routes: idle });
+  expect({ code, stderr }).toEqual({
+    code: 0,
+    stderr: 'The controller runs in prod/serving. To read its log: kubectl --context prod -n serving logs svc-controller-a\n',
+  });
+});
+
 test('it is stopped by taking its pods away, unless there are services that are not to go on without it', async () => {
   const refused = inCluster(busy);
   const { code, stderr } = await runInProcess(['controller', 'stop'], { elsewhere: refused.elsewhere, routes: busy });

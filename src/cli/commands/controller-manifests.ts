@@ -2,6 +2,7 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { clusterOpener } from '../../launcher/high-availability/open-cluster.ts';
 import { printedManifests } from '../../launcher/high-availability/print-manifests.ts';
+import { chooseSite } from '../../launcher/high-availability/site.ts';
 import { systemRandom } from '../../shared/random.ts';
 import { loadConfig } from '../../spec/load-config.ts';
 import { printYaml } from '../../spec/print-yaml.ts';
@@ -42,5 +43,7 @@ export async function controllerManifests(args: ManifestArgs, context: CommandCo
   });
   if (args.json) return ui.json({ folder, files });
   for (const line of comment) ui.say(line);
-  ui.say(`Wrote ${files.length} objects to ${folder}. To make them: kubectl apply --server-side -f ${folder}`);
+  // Not in whatever context kubectl is at.
+  const { context: cluster } = chooseSite(await deps.config(), args.context);
+  ui.say(`Wrote ${files.length} objects to ${folder}. To make them: kubectl --context ${cluster} apply --server-side -f ${folder}`);
 }

@@ -1,3 +1,4 @@
+import { logCommand } from '../cluster-status-listing.ts';
 import type { CommandContext } from '../context.ts';
 
 interface StartArgs {
@@ -8,6 +9,8 @@ interface StartArgs {
 export async function controllerStart(args: StartArgs, { connection, ui }: CommandContext): Promise<void> {
   const api = await connection.client();
   const health = await api.call('health');
-  if (args.json) ui.json(health);
-  else ui.say(`The controller runs as process ${health.pid}. Its log is ${health.log}`);
+  if (args.json) return ui.json(health);
+  const cluster = await (await connection.elsewhere())?.inCluster?.status();
+  if (cluster === undefined) return ui.say(`The controller runs as process ${health.pid}. Its log is ${health.log}`);
+  return ui.say(`The controller runs in ${cluster.context}/${cluster.namespace}. To read its log: ${logCommand(cluster)}`);
 }

@@ -14,7 +14,8 @@ const start = defineCommand({
 const stop = defineCommand({
   path: ['controller', 'stop'],
   summary: 'Stop the controller',
-  description: 'It is refused while there are services, unless they are to go on without it: --keep-services.',
+  description:
+    'It is refused while there are services, unless they are to go on without it: --keep-services. In a cluster its balancers and objects stay.',
   arguments: {},
   options: {
     keepServices: {
@@ -52,7 +53,7 @@ const upgrade = defineCommand({
   path: ['controller', 'upgrade'],
   summary: 'Bring the program of this version to the machine of the controller',
   description:
-    'Also its configuration as it is here now. Services go on, and no request is lost. A controller on this machine needs it not: the first command of a newer version replaces it.',
+    'Also its configuration as it is here now. In a cluster it applies config.yaml with the image that is named there. Services go on, and no request is lost. A controller on this machine needs it not: the first command of a newer version replaces it.',
   arguments: {},
   options: { json },
   examples: ['svc controller upgrade'],
@@ -62,7 +63,7 @@ const upgrade = defineCommand({
 const controllerDown = defineCommand({
   path: ['controller', 'down'],
   summary: 'Give back the machine of the controller',
-  description: 'It is refused while there are services.',
+  description: 'Of one in a cluster: remove its objects there. It is refused while there are services.',
   arguments: {},
   options: {
     yes,

@@ -1,0 +1,36 @@
+import { readdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, expect, test, vi } from 'vitest';
+import { runInProcess } from '../../../test/support/cli-world.ts';
+import { withTempHome } from '../../../test/support/temp-home.ts';
+import { systemClock } from '../../shared/clock.ts';
+
+afterEach(() => {
+  vi.unstubAllEnvs();
+});
+
+test('objects that are written to a folder come with the command that makes them in their own cluster', async () => {
+  await withTempHome(async (home) => {
+    const kubeconfig = {
+      apiVersion: 'v1',
+      kind: 'Config',
+      'current-context': 'east',
+      clusters: [{ name: 'nowhere', cluster: { server: 'https://127.0.0.1:1' } }],
+      contexts: ['east', 'west'].map((name) => ({ name, context: { cluster: 'nowhere', user: 'ann' } })),
+      users: [{ name: 'ann', user: { token: 'a-token' } }],
+    };
+    writeFileSync(join(home, 'kubeconfig'), JSON.stringify(kubeconfig));
+    writeFileSync(join(home, 'config.yaml'), 'serve: {controller: {high_availability: true, image: "svc:1"}}\n');
+    vi.stubEnv('KUBECONFIG', join(home, 'kubeconfig'));
+    const folder = join(home, 'deploy');
+    const words = ['controller', 'manifests', '--context', 'west', '-o', folder];
+    const { code, stderr } = await runInProcess(words, { home, clock: systemClock });
+    const { length } = readdirSync(folder);
+    expect({ code, stderr }).toEqual({
+      code: 0,
+      stderr: expect.stringContaining(
+        `Wrote ${length} objects to ${folder}. To make them: kubectl --context west apply --server-side -f ${folder}\n`,
+      ),
+    });
+  });
+});
