@@ -3,8 +3,10 @@ import { FakeClock } from '../../../test/support/fake-clock.ts';
 import { FakeKubeApi } from '../../../test/support/fake-kube-api.ts';
 import type { KubeObject } from '../../kubernetes/kube-api.ts';
 import { seededRandom } from '../../shared/random.ts';
+import type { Pod } from '../../kubernetes/pod.ts';
 import { Cluster } from './cluster.ts';
-import { PodWatches } from './pod-watches.ts';
+import { ownLabels } from './names.ts';
+import { byMachine, PodWatches } from './pod-watches.ts';
 
 /** Lists are answered when the test says so. */
 class SlowApi extends FakeKubeApi {
@@ -35,4 +37,33 @@ test('who gives up a look at the nodes does not end it for others who wait for t
   api.open();
   expect(await second).toMatchObject({ nodes: [{ name: 'n1' }] });
   expect(api.asked).toEqual(['list /api/v1/nodes', 'list /api/v1/pods']);
+});
+
+/** A pod that runs on a node, as watches tell of it. */
+function aPod(name: string, machine: string, nodeName: string): Pod {
+  const metadata = { name, uid: name, resourceVersion: '1', namespace: 'ns', labels: { [ownLabels.machine]: machine } };
+  return { metadata, spec: { nodeName }, status: { phase: 'Running', containerStatuses: [{ name: 'main', state: { running: {} } }] } };
+}
+
+/** A cluster whose watches have told of some pods, and of no nodes. */
+function watchedCluster(pods: readonly Pod[]) {
+  const api = new FakeKubeApi();
+  for (const node of ['n1', 'n2']) api.put(`/api/v1/nodes/${node}`, { status: { conditions: [{ type: 'Ready', status: 'True' }] } });
+  const watches = { pods: () => byMachine(pods), nodes: () => undefined };
+  return { api, cluster: new Cluster(api, new FakeClock(), watches) };
+}
+
+const refOf = (base: string) => ({ context: 'prod', namespace: 'ns', base });
+
+test('of a group of which not all pods were told of yet none counts as gone', async () => {
+  const pods = [0, 1].map((rank) => aPod(`g-x2-${rank}`, 'g-x2', 'n1'));
+  const { api, cluster } = watchedCluster(pods.slice(0, 1));
+  for (const pod of pods) api.put(`/api/v1/namespaces/ns/pods/${pod.metadata.name}`, pod);
+  expect((await cluster.statuses([refOf('g-x2')], undefined)).get('g-x2')?.status).toEqual({ state: 'running' });
+});
+
+test('who asks about one machine hears of no other, and no other node is asked for', async () => {
+  const { api, cluster } = watchedCluster([aPod('a', 'a', 'n1'), aPod('b', 'b', 'n2')]);
+  expect([...(await cluster.statuses([refOf('a')], undefined)).keys()]).toEqual(['a']);
+  expect(api.asked).toEqual(['get /api/v1/nodes/n1']);
 });

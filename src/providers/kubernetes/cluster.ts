@@ -12,7 +12,7 @@ import type { Pod } from '../../kubernetes/pod.ts';
 import type { ClusterEvent, Node } from './objects.ts';
 import { pathOfAll } from '../../kubernetes/paths.ts';
 import { isWaitingForRoom, machineStatus, wantsEvents, type PodSight } from './pod-status.ts';
-import type { PodWatches } from './pod-watches.ts';
+import { byMachine, type PodsByMachine, type PodWatches } from './pod-watches.ts';
 
 /** Nodes and what is free of them; `hidden` where the user may not read them. */
 export type NodeSurvey = { readonly nodes: readonly NodeFacts[] } | { readonly hidden: true };
@@ -44,12 +44,12 @@ export class Cluster {
   readonly context: string;
   readonly api: KubeApi;
   readonly #clock: Clock;
-  readonly #watches: PodWatches;
+  readonly #watches: Pick<PodWatches, 'pods' | 'nodes'>;
   readonly #health: NodeHealth;
   #survey: { readonly at: number; readonly result: Promise<NodeSurvey> } | undefined;
   readonly #events = new Map<string, { readonly at: number; readonly events: readonly ClusterEvent[] }>();
 
-  constructor(api: KubeApi, clock: Clock, watches: PodWatches) {
+  constructor(api: KubeApi, clock: Clock, watches: Pick<PodWatches, 'pods' | 'nodes'>) {
     this.context = api.context;
     this.api = api;
     this.#clock = clock;
@@ -77,7 +77,7 @@ export class Cluster {
   }
 
   /** The pods of machines of one namespace, by the bases of their names. */
-  async pods(namespace: string, bases: readonly string[], signal: AbortSignal | undefined): Promise<ReadonlyMap<string, readonly Pod[]>> {
+  async pods(namespace: string, bases: readonly string[], signal: AbortSignal | undefined): Promise<PodsByMachine> {
     const labelSelector = bases.length <= namedAtOnce ? `${ownLabels.machine} in (${bases.join(',')})` : ownLabels.machine;
     const { items } = await this.api.list<Pod>(pathOfAll('Pod', namespace), { labelSelector, signal });
     return byMachine(items);
@@ -88,8 +88,8 @@ export class Cluster {
     const [{ namespace } = { namespace: '' }] = refs;
     const bases = refs.map(({ base }) => base);
     const watched = this.#watches.pods(this.context, namespace);
-    const known = new Map(watched === undefined ? [] : byMachine(watched));
-    // What is not there may be too new to have been told of.
+    const known = new Map(bases.flatMap((base) => (isWhole(base, watched?.get(base)) ? [[base, watched?.get(base) ?? []] as const] : [])));
+    // What is not there, or not all of it, may be too new to have been told of.
     const unknown = bases.filter((base) => !known.has(base));
     if (unknown.length > 0) for (const [base, pods] of await this.pods(namespace, unknown, signal)) known.set(base, pods);
     const losses = await this.#losses([...known.values()].flat(), signal);
@@ -198,8 +198,8 @@ function patienceOf(pods: readonly Pod[]): number | undefined {
   return Number.isFinite(seconds) ? seconds : undefined;
 }
 
-function byMachine(pods: readonly Pod[]): ReadonlyMap<string, readonly Pod[]> {
-  return Map.groupBy(pods, ({ metadata }) => metadata.labels?.[ownLabels.machine] ?? '');
+function isWhole(base: string, pods: readonly Pod[] = []): boolean {
+  return pods.length === podNames(base).length;
 }
 
 function timeOf({ lastTimestamp, eventTime, metadata }: ClusterEvent): string {

@@ -36,21 +36,20 @@ export class NodeHealth {
     this.#clock = clock;
   }
 
-  /** The lost ones of some nodes; undefined where the user may not read nodes. `watched` are all nodes, where they are watched; otherwise the cluster is asked. */
+  /** The lost ones of some nodes; undefined where the user may not read nodes. `watched` are all nodes by name, where they are watched; otherwise the cluster is asked. */
   async losses(
     api: KubeApi,
     names: ReadonlySet<string>,
-    watched: readonly Node[] | undefined,
+    watched: ReadonlyMap<string, Node> | undefined,
     signal: AbortSignal | undefined,
   ): Promise<ReadonlyMap<string, NodeLoss> | undefined> {
     const now = this.#clock.monotonic();
     if (watched === undefined && this.#deniedAt !== undefined && now - this.#deniedAt < deniedMs) return undefined;
     const losses = new Map<string, NodeLoss>();
-    const byName = watched === undefined ? undefined : new Map(watched.map((node) => [node.metadata.name, node]));
     try {
       await Promise.all(
         [...names].map(async (name) => {
-          const node = byName === undefined ? await this.#ask(api, name, signal) : byName.get(name);
+          const node = watched === undefined ? await this.#ask(api, name, signal) : watched.get(name);
           const loss = this.#judge(name, node);
           if (loss !== undefined) losses.set(name, loss);
         }),

@@ -26,12 +26,36 @@ interface Where {
   readonly namespace: string;
 }
 
-/** One watched collection. */
-interface Watched<T extends KubeObject> {
+/** One watched collection, in the order in which it is asked for. */
+interface Watched<T extends KubeObject, Index> {
   list: WatchedList<T> | undefined;
+  readonly order: (items: readonly T[]) => Index;
+  /** What `order` made of it since the last change: many machines are asked about one by one. */
+  ordered: Index | undefined;
   /** Whether its API server is away. */
   isAway: boolean;
 }
+
+/** What is to be watched. */
+interface ToWatch<T extends KubeObject, Index> {
+  readonly context: string;
+  readonly path: string;
+  readonly selection: { readonly labelSelector?: string };
+  readonly signal: AbortSignal;
+  readonly order: (items: readonly T[]) => Index;
+  readonly keep?: (object: T) => T;
+}
+
+/** Pods by the machine that they are of. */
+export type PodsByMachine = ReadonlyMap<string, readonly Pod[]>;
+type NodesByName = ReadonlyMap<string, Node>;
+
+/** Puts pods to the machines that they are of. */
+export function byMachine(pods: readonly Pod[]): PodsByMachine {
+  return Map.groupBy(pods, ({ metadata }) => metadata.labels?.[ownLabels.machine] ?? '');
+}
+
+const byName = (nodes: readonly Node[]): NodesByName => new Map(nodes.map((node) => [node.metadata.name, node]));
 
 /**
  * Our pods, and the nodes, kept up by watching while somebody listens: in every namespace where this home has made something. What is known so is told
@@ -41,8 +65,8 @@ export class PodWatches {
   readonly #deps: { readonly clock: Clock; readonly random: Random };
   readonly #api: (context: string) => Promise<KubeApi>;
   readonly #listeners = new Set<() => void>();
-  readonly #pods = new Map<string, Watched<Pod>>();
-  readonly #nodes = new Map<string, Watched<Node>>();
+  readonly #pods = new Map<string, Watched<Pod, PodsByMachine>>();
+  readonly #nodes = new Map<string, Watched<Node, NodesByName>>();
   #running: AbortController | undefined;
   #lingering: CancelTimer | undefined;
 
@@ -68,35 +92,34 @@ export class PodWatches {
     if (this.#running === undefined) return;
     const { signal } = this.#running;
     const key = `${context}/${namespace}`;
-    if (!this.#pods.has(key))
-      this.#pods.set(key, this.#watch<Pod>(context, pathOfAll('Pod', namespace), { labelSelector: ownLabels.machine }, signal));
-    if (!this.#nodes.has(context)) this.#nodes.set(context, this.#watch<Node>(context, pathOfAll('Node'), {}, signal, countedNode));
+    if (!this.#pods.has(key)) {
+      const selection = { labelSelector: ownLabels.machine };
+      this.#pods.set(key, this.#watch({ context, path: pathOfAll('Pod', namespace), selection, signal, order: byMachine }));
+    }
+    if (!this.#nodes.has(context))
+      this.#nodes.set(context, this.#watch({ context, path: pathOfAll('Node'), selection: {}, signal, order: byName, keep: countedNode }));
   }
 
   /** Our pods in a namespace; undefined where they are not watched, or that cannot be relied on now. */
-  pods(context: string, namespace: string): readonly Pod[] | undefined {
+  pods(context: string, namespace: string): PodsByMachine | undefined {
     return this.#known(this.#pods.get(`${context}/${namespace}`));
   }
 
   /** All nodes of a context; undefined as with `pods`. */
-  nodes(context: string): readonly Node[] | undefined {
+  nodes(context: string): NodesByName | undefined {
     return this.#known(this.#nodes.get(context));
   }
 
-  #known<T extends KubeObject>(watched: Watched<T> | undefined): readonly T[] | undefined {
+  #known<T extends KubeObject, Index>(watched: Watched<T, Index> | undefined): Index | undefined {
     if (watched?.list === undefined || watched.isAway || !watched.list.isSynced) return undefined;
     const heardAt = watched.list.heardAt ?? Number.NEGATIVE_INFINITY;
-    return this.#deps.clock.monotonic() - heardAt < confirmedMs ? watched.list.items : undefined;
+    if (this.#deps.clock.monotonic() - heardAt >= confirmedMs) return undefined;
+    watched.ordered ??= watched.order(watched.list.items);
+    return watched.ordered;
   }
 
-  #watch<T extends KubeObject>(
-    context: string,
-    path: string,
-    selection: { readonly labelSelector?: string },
-    signal: AbortSignal,
-    keep?: (object: T) => T,
-  ): Watched<T> {
-    const watched: Watched<T> = { list: undefined, isAway: false };
+  #watch<T extends KubeObject, Index>({ context, path, selection, signal, order, keep }: ToWatch<T, Index>): Watched<T, Index> {
+    const watched: Watched<T, Index> = { list: undefined, order, ordered: undefined, isAway: false };
     const begin = async (): Promise<void> => {
       const api = await this.#api(context);
       if (!(await mayList(api, path, selection, signal))) return;
@@ -111,7 +134,10 @@ export class PodWatches {
           this.#tell();
         },
       });
-      watched.list.onChange((changes) => this.#onChange(path, changes));
+      watched.list.onChange((changes) => {
+        watched.ordered = undefined;
+        this.#onChange(path, changes);
+      });
     };
     this.#untilBegun(begin, signal);
     return watched;
