@@ -45,9 +45,14 @@ export async function watchOnce<T extends KubeObject>(
     if (signal.aborted) return { how: 'aborted' };
     if (kubeStatusOf(error)?.code === 410) return { how: 'expired', reason: messageOf(error) };
     // Only a leader may act on what a watch says.
-    if (error instanceof SvcError && error.code === 'SVC_NOT_LEADER') throw error;
+    if (isNotLeader(error)) throw error;
     return { how: 'failed', reason: messageOf(error) };
   }
+}
+
+/** Whether the fence let nothing through: trying again changes nothing. */
+export function isNotLeader(error: unknown): boolean {
+  return error instanceof SvcError && error.code === 'SVC_NOT_LEADER';
 }
 
 function readEvents<T extends KubeObject>(

@@ -225,6 +225,25 @@ test('a server that knows no version for long is not asked without a pause', asy
   server.abort.abort();
 });
 
+test('a server that ends each watch at once is trouble, and not asked without a pause; one that does so once is not', async () => {
+  const server = new ScriptedCollection();
+  server.lists = [{ items: [], resourceVersion: '5' }];
+  server.watches = Array.from({ length: 1_000 }, () => ({ how: 'ended' }));
+  server.start();
+  await server.clock.advance(60_000);
+  expect(server.asked.length).toBeLessThan(50);
+  expect(server.trouble).toEqual(['watches end as soon as they begin']);
+  server.abort.abort();
+
+  const once = new ScriptedCollection();
+  once.lists = server.lists;
+  once.watches = [{ how: 'ended' }];
+  once.start();
+  await once.clock.advance(60_000);
+  expect({ asked: once.asked, trouble: once.trouble }).toEqual({ asked: ['list', 'watch 5', 'watch 5'], trouble: [] });
+  once.abort.abort();
+});
+
 test('a list without a version is tried again', async () => {
   const server = new ScriptedCollection();
   server.lists = [

@@ -1,7 +1,8 @@
 import type { CancelTimer, Clock } from '../shared/clock.ts';
-import { messageOf, SvcError } from '../shared/errors.ts';
+import { messageOf } from '../shared/errors.ts';
 import type { Random } from '../shared/random.ts';
 import type { KubeApi, KubeEvent, KubeObject, KubeSelection, KubeWatchEnd } from './kube-api.ts';
+import { isNotLeader } from './watch-stream.ts';
 
 /** What a collection is to be kept with. */
 export interface WatchedListDeps<T extends KubeObject = KubeObject> {
@@ -26,8 +27,12 @@ const firstPauseMs = 100;
 const longestPauseMs = 5_000;
 /** Failures in a row after which the collection is listed anew: the server may have been set up again, with versions that mean something else. */
 const failuresBeforeList = 2;
-/** A watch that was not refused for that long holds, even when nothing happens in the cluster. */
+/**
+ * A watch that was not refused for that long holds, even when nothing happens in the cluster. One that ends sooner without a word is no ordinary end: a
+ * server or a proxy that ends each at once would be asked without a pause.
+ */
 const settledMs = 2_000;
+const tooShort: KubeWatchEnd = { how: 'failed', reason: 'watches end as soon as they begin' };
 
 /**
  * A collection as the API server has it, kept up for ever: listed once, then watched from there. After an outage what happened meanwhile is told as
@@ -102,10 +107,7 @@ export class WatchedList<T extends KubeObject> {
   }
 
   async #goOnAfter({ how, reason }: KubeWatchEnd): Promise<void> {
-    if (how === 'ended') {
-      this.#isBack();
-      return;
-    }
+    if (how === 'ended') return;
     if (how === 'expired') {
       this.#version = '';
       // A server that answers each list with a version that it does not know the next moment is not asked without end.
@@ -165,17 +167,27 @@ export class WatchedList<T extends KubeObject> {
   async #watch(): Promise<KubeWatchEnd> {
     const { api, clock, signal } = this.#deps;
     let cancel: CancelTimer | undefined;
+    let holds = false;
+    const goesWell = (): void => {
+      holds = true;
+      this.#isBack();
+    };
     try {
       const end = await api.watch<T>(this.#path, {
         resourceVersion: this.#version,
         selection: this.#selection,
         signal,
         onOpen: () => {
-          cancel = clock.after(settledMs, () => this.#isBack());
+          cancel = clock.after(settledMs, goesWell);
         },
-        onEvent: (event) => this.#onEvent(event),
+        onEvent: (event) => {
+          goesWell();
+          this.#onEvent(event);
+        },
       });
-      if (end.how === 'ended') this.#heard();
+      if (end.how !== 'ended') return end;
+      if (!holds) return tooShort;
+      this.#heard();
       return end;
     } finally {
       cancel?.();
@@ -185,7 +197,6 @@ export class WatchedList<T extends KubeObject> {
   #onEvent({ type, object }: KubeEvent<T>): void {
     if (object.metadata.resourceVersion !== '') this.#version = object.metadata.resourceVersion;
     this.#heard();
-    this.#isBack();
     if (type === 'BOOKMARK') return;
     if (type === 'DELETED') this.#delete(keyOf(object));
     else this.#set(this.#deps.keep?.(object) ?? object);
@@ -233,8 +244,4 @@ export class WatchedList<T extends KubeObject> {
 
 function keyOf({ metadata }: KubeObject): string {
   return `${metadata.namespace ?? ''}/${metadata.name}`;
-}
-
-function isNotLeader(error: unknown): boolean {
-  return error instanceof SvcError && error.code === 'SVC_NOT_LEADER';
 }
