@@ -63,7 +63,7 @@ export async function openChannels(
     const opened = await connect(access, deps, act, protocols, listener, signal);
     if (!('refusal' in opened)) return opened;
     if (opened.refusal.code !== 'SVC_CREDENTIALS' || attempt > 0) throw opened.refusal;
-    deps.login.refused();
+    deps.login.refused(access);
   }
 }
 
@@ -208,6 +208,7 @@ class OpenChannels implements ChannelSocket {
   }
 
   close(): void {
+    if (this.#socket.readyState === WebSocket.CLOSED) return;
     this.#socket.close(1000);
     // Not paused, or the server's farewell would not be seen; one that does not say it is not waited for.
     this.#socket.resume();

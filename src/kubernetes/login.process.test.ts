@@ -1,5 +1,5 @@
 import { chmodSync, existsSync, readFileSync, utimesSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:http';
+import { createServer, type ServerResponse } from 'node:http';
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import { beforeEach, expect, test } from 'vitest';
@@ -61,6 +61,26 @@ test('a token that the server does not accept any more is asked for anew, by req
   const process = await api.exec({ namespace: 'default', name: 'p' }, ['true']);
   expect((await process.ended).exitCode).toBeUndefined();
   expect(server.seen.at(-1)?.headers.authorization).toBe('Bearer t4');
+});
+
+test('requests of one moment share a login, and a token that all of them are refused with is asked for anew once', async () => {
+  const asked = join(server.folder, 'asked');
+  const user = aPlugin(`sleep 0.2; echo x >> ${asked}\necho '{"kind":"ExecCredential","status":{"token":"t'$(wc -l < ${asked})'"}}'`);
+  const refused: ServerResponse[] = [];
+  let last: ServerResponse | undefined;
+  server.answer((request, response) => {
+    if (request.headers.authorization !== 'Bearer t1') return sendJson(response, anObject('one', '1'));
+    // The last one is told only once the others have logged in anew.
+    if (refused.length < 4) refused.push(response);
+    else last = response;
+    if (last !== undefined) for (const one of refused) sendStatus(one, 401, 'Unauthorized');
+  });
+  const api = server.open({ user });
+  const all = Array.from({ length: 5 }, () => api.get(path));
+  await waitFor('the others to be answered', () => server.seen.length === 9);
+  if (last !== undefined) sendStatus(last, 401, 'Unauthorized');
+  expect((await Promise.all(all)).map((one) => one?.metadata.name)).toEqual(Array(5).fill('one'));
+  expect(readFileSync(asked, 'utf8')).toBe('x\nx\n');
 });
 
 test('a login that is refused twice is told, without the token', async () => {

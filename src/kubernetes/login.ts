@@ -7,6 +7,7 @@ import { withDeadline } from '../shared/deadline.ts';
 import { messageOf, SvcError } from '../shared/errors.ts';
 import { fingerprint } from '../shared/fingerprint.ts';
 import { isObject } from '../shared/is-object.ts';
+import { unlessAborted } from '../shared/unless-aborted.ts';
 import { kubeconfigStamp, type KubeCluster, type KubeconfigPart } from './kubeconfig.ts';
 
 /** How to reach an API server as a user, for one request. Holds secrets: never shown. */
@@ -27,8 +28,8 @@ export interface KubeAccess {
 export interface KubeLogin {
   /** What to send now. Throws SVC_CREDENTIALS. */
   access(signal?: AbortSignal): Promise<KubeAccess>;
-  /** The server did not accept what it was sent: it is all asked for anew. */
-  refused(): void;
+  /** The server did not accept this: it is all asked for anew, unless that was done since. */
+  refused(access: KubeAccess): void;
   /** Connections that are open may be dead: the next requests open new ones. */
   forgetConnections(): void;
 }
@@ -46,6 +47,9 @@ const idleSocketMs = 30_000;
 export function kubeLogin(files: readonly string[], read: () => KubeCluster, clock: Clock): KubeLogin {
   let current: { readonly stamp: string; readonly cluster: KubeCluster; readonly library: KubeConfig } | undefined;
   let kept: { readonly key: string; readonly agent: HttpAgent } | undefined;
+  let underWay: Promise<LoggedIn> | undefined;
+  /** What came of the login that counts now. */
+  let given = new WeakSet<KubeAccess>();
 
   const load = async (): Promise<NonNullable<typeof current>> => {
     const stamp = kubeconfigStamp(files);
@@ -59,6 +63,21 @@ export function kubeLogin(files: readonly string[], read: () => KubeCluster, clo
     return current;
   };
 
+  const logIn = async (): Promise<LoggedIn> => {
+    const { cluster, library } = await load();
+    return { cluster, options: await loginOptions(library, cluster, clock) };
+  };
+
+  /** One for all who need it at a moment: it may start a program, which takes a second of work, or ask a server. */
+  const sharedLogIn = (): Promise<LoggedIn> => {
+    if (underWay !== undefined) return underWay;
+    const own = logIn().finally(() => {
+      if (underWay === own) underWay = undefined;
+    });
+    underWay = own;
+    return own;
+  };
+
   const agentOf = (cluster: KubeCluster, tls: ConnectionOptions, proxy: HttpAgent | undefined): HttpAgent => {
     const key = fingerprint(JSON.stringify([cluster.server, tls, proxy !== undefined]));
     if (kept?.key === key) return kept.agent;
@@ -69,11 +88,11 @@ export function kubeLogin(files: readonly string[], read: () => KubeCluster, clo
 
   return {
     async access(signal) {
-      const { cluster, library } = await load();
-      const options = await loginOptions(library, cluster, clock, signal);
+      const ours = given;
+      const { cluster, options } = await unlessAborted(sharedLogIn(), signal);
       const tls = tlsOf(options, cluster);
       const proxy = cluster.proxied && options.agent instanceof HttpAgent ? options.agent : undefined;
-      return {
+      const access = {
         server: new URL(cluster.server),
         headers: headersOf(options, cluster),
         auth: typeof options.auth === 'string' ? options.auth : undefined,
@@ -81,9 +100,14 @@ export function kubeLogin(files: readonly string[], read: () => KubeCluster, clo
         agent: agentOf(cluster, tls, proxy),
         upgradeAgent: proxy,
       };
+      ours.add(access);
+      return access;
     },
-    refused() {
+    refused(access) {
+      if (!given.has(access)) return;
+      given = new WeakSet();
       current = undefined;
+      underWay = undefined;
     },
     forgetConnections() {
       closeIdle(kept?.agent);
@@ -96,19 +120,19 @@ export function kubeLogin(files: readonly string[], read: () => KubeCluster, clo
 
 const late = (): Error => new Error(`no answer within ${loginTimeoutMs / 1_000} s`);
 
+/** A login, as the library tells it. */
+interface LoggedIn {
+  readonly cluster: KubeCluster;
+  readonly options: RequestOptions;
+}
+
 /** What the library makes of a user, whom it may have to log in first. Throws SVC_CREDENTIALS. */
-async function loginOptions(
-  library: KubeConfig,
-  cluster: KubeCluster,
-  clock: Clock,
-  signal: AbortSignal | undefined,
-): Promise<RequestOptions> {
+async function loginOptions(library: KubeConfig, cluster: KubeCluster, clock: Clock): Promise<RequestOptions> {
   const options: RequestOptions = {};
   try {
-    await withDeadline(clock, loginTimeoutMs, () => library.applyToHTTPSOptions(options), late, signal);
+    await withDeadline(clock, loginTimeoutMs, () => library.applyToHTTPSOptions(options), late);
     return options;
   } catch (error) {
-    if (signal?.aborted === true) throw error;
     throw loginError(cluster, error);
   }
 }

@@ -27,7 +27,7 @@ import {
   type KubeAct,
   type KubeStatus,
 } from './kube-errors.ts';
-import type { KubeLogin } from './login.ts';
+import type { KubeAccess, KubeLogin } from './login.ts';
 
 /** What requests to one cluster need. */
 export interface RestDeps {
@@ -117,12 +117,15 @@ export class KubeRest {
    * says.
    */
   async open(asked: KubeRequest & { readonly verb: string }, options: KubeCallOptions): Promise<IncomingMessage> {
+    const { login } = this.#deps;
     const act = this.#act(asked);
     let wasRefused = false;
     for (let attempt = 0; ; attempt += 1) {
+      let access: KubeAccess;
       let response: IncomingMessage;
       try {
-        response = await exchange(await this.#deps.login.access(options.signal), asked, this.#exchangeDeps(options));
+        access = await login.access(options.signal);
+        response = await exchange(access, asked, this.#exchangeDeps(options));
       } catch (error) {
         if (error instanceof UnansweredError && error.tooLate) this.forgetConnections();
         throw this.#known(act, error);
@@ -131,7 +134,7 @@ export class KubeRest {
       const error = statusError(act, await this.#status(response, options, act));
       if (response.statusCode === 401 && !wasRefused) {
         wasRefused = true;
-        this.#deps.login.refused();
+        login.refused(access);
         continue;
       }
       const pauseMs = retryAfterMs(response);
@@ -184,7 +187,7 @@ export class KubeRest {
         error = statusError(act, status);
         if (code === 401 && !wasRefused) {
           wasRefused = true;
-          login.refused();
+          login.refused(access);
           continue;
         }
         mayRepeat &&= code === 429 || (asked.repeat === 'always' && code >= 500 && !isAgainstSchema(status)) || isRace(asked, status);

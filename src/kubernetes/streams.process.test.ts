@@ -144,6 +144,16 @@ test('closing cuts the connection', async () => {
   await waitFor('the server to see it', () => isClosed);
 });
 
+test('a command that has ended leaves no timer, however often it is closed', async () => {
+  const clock = new FakeClock();
+  server.onSocket = (socket) => send(socket, 3, success);
+  const process = await server.open({ clock }).exec(pod, ['true']);
+  expect(await outputOf(process)).toEqual(['', '', { exitCode: 0, message: undefined }]);
+  await waitFor('the connection to be closed', () => server.connectionCount === 0 && clock.pendingTimers === 0);
+  process.close();
+  expect(clock.pendingTimers).toBe(0);
+});
+
 test('output that nobody reads stops the server rather than fill the memory', async () => {
   const total = 64 * mebibyte;
   let other: WebSocket | undefined;
