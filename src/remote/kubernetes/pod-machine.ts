@@ -1,4 +1,5 @@
 import type { KubeApi, PodProcess, PodRef } from '../../kubernetes/kube-api.ts';
+import { kubeStatusOf } from '../../kubernetes/kube-errors.ts';
 import type { Clock } from '../../shared/clock.ts';
 import { SvcError } from '../../shared/errors.ts';
 import { runSession, type SessionCarrier } from '../session/run-session.ts';
@@ -16,8 +17,14 @@ const copiesAtOnce = 2;
 /** Sessions of this process that are being opened at a time, of all pods of a cluster: hundreds of replicas may be adopted at one moment. */
 const openingsAtOnce = 16;
 
-/** How often an API server that does not answer is asked for a session, and the pause before each time but the first, ms. */
+/** How often an API server that does not answer, or is busy, is asked for a session, and the pause before each time but the first, ms. */
 const openPausesMs = [0, 250, 1_000];
+
+/**
+ * What container runtimes say of a shell that is not there. They have an exit code for it at best, which others have for other things; and files of
+ * their own are missing for a moment while a container begins or ends.
+ */
+const noShell = /\/bin\/sh\b.*(?:not found|no such file or directory)/i;
 
 /** What a machine in a pod is made from. */
 export interface PodMachineSettings {
@@ -87,7 +94,7 @@ export class PodMachine implements SessionMachine {
   #checked(end: SessionEnd): SessionEnd {
     const { how, isStarted, said } = end;
     if (how === 'ended' || (how === 'timed-out' && isStarted)) return end;
-    if (!isStarted && /executable file not found|no such file or directory/i.test(said))
+    if (!isStarted && noShell.test(said))
       throw new SvcError('SVC_HOST_UNFIT', `The image of ${this.name} has no /bin/sh.`, {
         hint: 'Use an image with a shell, setsid and tar.',
       });
@@ -105,12 +112,18 @@ export class PodMachine implements SessionMachine {
       try {
         return await this.#openings.run(async () => (await api()).exec(pod, command, { stdin: true, signal }), signal);
       } catch (error) {
-        if (!(error instanceof SvcError) || error.kind !== 'transient') throw error;
+        if (!mayPass(error)) throw error;
         failure = error;
       }
     }
     throw failure;
   }
+}
+
+/** Whether the same may be answered otherwise in a moment: not when the API server itself says that there is no such pod, or nothing to do there. */
+function mayPass(error: unknown): boolean {
+  const code = kubeStatusOf(error)?.code ?? 500;
+  return error instanceof SvcError && error.kind === 'transient' && (code >= 500 || code === 429);
 }
 
 function carrierOf(command: PodProcess): SessionCarrier {
