@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
-import { connect, createServer } from 'node:net';
-import { join } from 'node:path';
-import { Duplex } from 'node:stream';
+import { connect, createServer, type Socket } from 'node:net';
+import { dirname, join } from 'node:path';
+import { Duplex, PassThrough } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
 import { expect, test } from 'vitest';
 import { FakeClock } from '../../../test/support/fake-clock.ts';
@@ -9,9 +9,9 @@ import { localPods } from '../../../test/support/local-pods.ts';
 import { withTempHome } from '../../../test/support/temp-home.ts';
 import { waitFor } from '../../../test/support/wait-for.ts';
 import { homePaths } from '../../shared/paths.ts';
-import type { KubeObject } from '../../kubernetes/kube-api.ts';
+import type { KubeApi, KubeObject } from '../../kubernetes/kube-api.ts';
 import { ForwardedWays } from './forwarder-server.ts';
-import { forwarderFiles, waySocket } from './way-files.ts';
+import { forwarderFiles, waySocket, type WayEnd } from './way-files.ts';
 
 const recordOfPod = '0123456789';
 
@@ -25,31 +25,46 @@ async function withWay(
       readonly failures: string[];
       readonly ways: ForwardedWays;
       readonly pods: Map<string, string>;
-      /** Writes down the way, or forgets it. */
-      readonly record: (isWanted: boolean) => void;
+      /** From now on questions are counted, and answered once they are released. */
+      readonly holdGets: () => { readonly asked: () => number; readonly release: () => void };
+      /** Writes down the way, between others if there are any, or forgets it. */
+      readonly record: (isWanted: boolean, around?: readonly string[]) => void;
     },
   ) => Promise<void>,
+  { to = 80, exec }: { readonly to?: WayEnd; readonly exec?: KubeApi['exec'] } = {},
 ): Promise<void> {
   await withTempHome(async (home) => {
     const files = forwarderFiles(homePaths(home, process.getuid?.() ?? 0), 'context');
     for (const dir of [files.records, files.socketDir]) mkdirSync(dir, { recursive: true });
-    const socket = waySocket(files, recordOfPod, 80);
+    const socket = waySocket(files, recordOfPod, to);
     const file = join(files.records, recordOfPod);
-    const record = (isWanted: boolean): void =>
-      isWanted
-        ? writeFileSync(file, JSON.stringify({ pod: { namespace: 'n', name: 'p' }, ways: [{ socket, to: 80 }] }))
-        : rmSync(file, { force: true });
+    const record = (isWanted: boolean, [before, after]: readonly string[] = []): void => {
+      const sockets = [before, socket, after].filter((one) => one !== undefined);
+      if (!isWanted) rmSync(file, { force: true });
+      else writeFileSync(file, JSON.stringify({ pod: { namespace: 'n', name: 'p' }, ways: sockets.map((one) => ({ socket: one, to })) }));
+    };
     record(true);
     const clock = new FakeClock();
     const failures: string[] = [];
     const path = '/api/v1/namespaces/n/pods/p';
     const pods = new Map([[path, '{}']]);
-    const get = async <T extends KubeObject>(asked: string): Promise<T | undefined> => JSON.parse(pods.get(asked) ?? 'null') ?? undefined;
-    const api = { ...localPods().api, portForward: open, get };
+    let gets = 0;
+    let held = Promise.resolve();
+    const get = async <T extends KubeObject>(asked: string): Promise<T | undefined> => {
+      gets += 1;
+      await held;
+      return JSON.parse(pods.get(asked) ?? 'null') ?? undefined;
+    };
+    const holdGets = (): { readonly asked: () => number; readonly release: () => void } => {
+      const { promise, resolve: release } = Promise.withResolvers<void>();
+      held = promise;
+      return { asked: () => gets, release };
+    };
+    const api = { ...localPods().api, ...(exec === undefined ? {} : { exec }), portForward: open, get };
     const ways = new ForwardedWays({ files, api: () => Promise.resolve(api), clock, onFailure: (_way, message) => failures.push(message) });
     try {
       await ways.syncAll();
-      await use(socket, { clock, failures, ways, pods, record });
+      await use(socket, { clock, failures, ways, pods, holdGets, record });
     } finally {
       await ways.close();
     }
@@ -131,6 +146,76 @@ test('what still comes to a client that has no more to send gets through; after 
   server.close();
 });
 
+/** Commands in a pod that send back what they get, and end as connections to a cluster do. */
+function echoes(): { readonly exec: KubeApi['exec']; readonly open: Set<Duplex>; readonly fail: () => void } {
+  const open = new Set<Duplex>();
+  let failing = false;
+  const exec: KubeApi['exec'] = async () => {
+    const { promise: ended, resolve } = Promise.withResolvers<{
+      readonly exitCode: number | undefined;
+      readonly message: string | undefined;
+    }>();
+    const stdio = new PassThrough({
+      allowHalfOpen: false,
+      // Told in the very moment in which it is given up, as by `KubeApi.exec`.
+      destroy: (error, done) => {
+        resolve({ exitCode: undefined, message: 'the connection was closed here' });
+        done(error);
+      },
+    });
+    open.add(stdio);
+    stdio.once('close', () => open.delete(stdio));
+    if (failing) {
+      resolve({ exitCode: 1, message: 'exit code 1' });
+      stdio.end();
+    }
+    return { stdio, stderr: new PassThrough(), canCloseInput: false, ended, holdProcess: () => undefined, close: () => stdio.destroy() };
+  };
+  return { exec, open, fail: () => (failing = true) };
+}
+
+test('that a client leaves is no failure of a way to a socket, and that its relay ends is', async () => {
+  const { exec, open, fail } = echoes();
+  await withWay(
+    () => Promise.reject(new Error('nobody forwards')),
+    async (socket, { clock, failures }) => {
+      for (const leave of [(client: Socket) => client.destroy(), (client: Socket) => client.end()]) {
+        const client = connect({ path: socket, allowHalfOpen: true });
+        client.write('hello');
+        expect(String(await new Promise((resolve) => client.once('data', resolve)))).toBe('hello');
+        expect(open.size).toBe(1);
+        leave(client);
+        await waitFor('the relay to be ended', async () => {
+          await clock.advance(2_001);
+          return open.size === 0;
+        });
+        client.destroy();
+      }
+      expect(failures).toEqual([]);
+      fail();
+      expect(await buffer(connect({ path: socket }))).toHaveLength(0);
+      expect(failures).toEqual(['exit code 1']);
+    },
+    { to: '/run/pod.sock', exec },
+  );
+});
+
+test('a look for pods that are gone does not begin while the last one is under way', () =>
+  withWay(
+    () => Promise.reject(new Error('nobody connects')),
+    async (_socket, { ways, holdGets }) => {
+      const { asked, release } = holdGets();
+      const first = ways.removeGone();
+      await waitFor('it to be asked', () => asked() === 1);
+      await ways.removeGone();
+      expect(asked()).toBe(1);
+      release();
+      await first;
+      await ways.removeGone();
+      expect(asked()).toBe(2);
+    },
+  ));
+
 test('a way ends with its pod, whoever forgot to close it', () =>
   withWay(
     () => Promise.reject(new Error('nobody connects')),
@@ -176,6 +261,22 @@ test('a failed look at a way is told to who asked, and the next one looks again'
       rmSync(socket, { recursive: true });
       await ways.sync(recordOfPod);
       expect(ways.count).toBe(1);
+    },
+  ));
+
+test('a way that cannot be listened on takes no other one with it', () =>
+  withWay(
+    () => Promise.reject(new Error('nobody connects')),
+    async (socket, { ways, failures, record }) => {
+      record(false);
+      await ways.syncAll();
+      const others = [join(dirname(socket), 'before'), join(dirname(socket), 'after')];
+      mkdirSync(socket);
+      record(true, others);
+      await ways.syncAll();
+      expect({ count: ways.count, failures }).toEqual({ count: 2, failures: [expect.stringMatching(/directory/)] });
+      expect(others.every((other) => existsSync(other))).toBe(true);
+      rmSync(socket, { recursive: true });
     },
   ));
 

@@ -15,7 +15,7 @@ export interface ForwardedWaysDeps {
   readonly files: ForwarderFiles;
   readonly api: () => Promise<KubeApi>;
   readonly clock: Clock;
-  /** Told of the first connection of a way that fails after one that did not. */
+  /** Told of a way that cannot be listened on, and of the first connection of one that fails after one that did not. */
   readonly onFailure: (way: PodWay, message: string) => void;
 }
 
@@ -47,6 +47,7 @@ export class ForwardedWays {
   #usedAt: number;
   /** Which record is asked for next, counted in the order of their ways. */
   #nextAsked = 0;
+  #isAsking = false;
 
   constructor(deps: ForwardedWaysDeps) {
     this.#deps = deps;
@@ -67,9 +68,11 @@ export class ForwardedWays {
     this.#usedAt = this.#deps.clock.monotonic();
   }
 
-  /** Listens on what the records say, and on nothing else; what listens already goes on. */
+  /** Listens on what the records say, and on nothing else; what listens already goes on. What cannot be listened on is told, and takes nothing else with it. */
   async syncAll(): Promise<void> {
-    for (const record of new Set([...listRecords(this.#deps.files), ...this.#open.keys()])) await this.sync(record);
+    for (const record of new Set([...listRecords(this.#deps.files), ...this.#open.keys()])) {
+      await this.sync(record).catch(() => undefined);
+    }
   }
 
   /** The same for one pod. Those of one pod wait for each other. */
@@ -96,22 +99,40 @@ export class ForwardedWays {
       // A file that somebody removed is made anew.
       if (isWanted && existsSync(socket)) continue;
       open.delete(socket);
-      await closeServer(server, socket);
+      closeServer(server, socket);
     }
     if (wanted === undefined) {
       this.#open.delete(record);
       return;
     }
+    const failures: unknown[] = [];
     for (const way of wanted.ways) {
-      if (!open.has(way.socket)) open.set(way.socket, { way, server: await this.#listen(wanted.pod, way) });
+      if (open.has(way.socket)) continue;
+      try {
+        open.set(way.socket, { way, server: await this.#listen(wanted.pod, way) });
+      } catch (error) {
+        this.#deps.onFailure(way, messageOf(error));
+        failures.push(error);
+      }
     }
+    if (failures.length > 0) throw failures[0];
   }
 
   /**
    * Forgets the ways to pods that the cluster does not have any more: who gave them back may have died before it could say so, or have looked for a
-   * way at that moment. Asks for a few at each call, in turn.
+   * way at that moment. Asks for a few at each call, in turn; a call while another one is under way asks for none.
    */
   async removeGone(): Promise<void> {
+    if (this.#isAsking) return;
+    this.#isAsking = true;
+    try {
+      await this.#removeSomeGone();
+    } finally {
+      this.#isAsking = false;
+    }
+  }
+
+  async #removeSomeGone(): Promise<void> {
     const api = await this.#deps.api();
     const records = [...this.#open.keys()];
     const first = this.#nextAsked < records.length ? this.#nextAsked : 0;
@@ -130,7 +151,7 @@ export class ForwardedWays {
     const all = [...this.#open.values()].flatMap((ways) => [...ways.values()]);
     this.#open.clear();
     for (const connection of this.#connections) connection.destroy();
-    for (const { way, server } of all) await closeServer(server, way.socket);
+    for (const { way, server } of all) closeServer(server, way.socket);
   }
 
   #listen(pod: PodRef, way: PodWay): Promise<Server> {
@@ -178,13 +199,14 @@ export class ForwardedWays {
     const relay = await api.exec(pod, relayCommand(to), { stdin: true, signal });
     let said = '';
     relay.stderr.on('data', (chunk: Buffer) => (said = (said + chunk.toString('utf8')).slice(-1_000)));
-    void this.#watchRelay(state, relay, () => said.trim());
+    void this.#watchRelay(state, relay, () => said.trim(), signal);
     return relay.stdio;
   }
 
-  async #watchRelay(state: WayState, { ended }: PodProcess, said: () => string): Promise<void> {
+  async #watchRelay(state: WayState, { ended }: PodProcess, said: () => string, gone: AbortSignal): Promise<void> {
     const { exitCode, message } = await ended;
-    if (exitCode === 0) return;
+    // When the client leaves, the relay is ended from here.
+    if (exitCode === 0 || gone.aborted) return;
     const words = said();
     this.#failed(state, new Error(words === '' ? (message ?? 'the connection was lost') : words));
   }
@@ -202,10 +224,8 @@ function endUnanswered(client: Socket): void {
   client.end();
 }
 
-function closeServer(server: Server, socket: string): Promise<void> {
+/** Connections that are open go on. */
+function closeServer(server: Server, socket: string): void {
   rmSync(socket, { force: true });
-  return new Promise((resolve) => {
-    server.close();
-    resolve();
-  });
+  server.close();
 }

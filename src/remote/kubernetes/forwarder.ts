@@ -41,7 +41,7 @@ const ways = new ForwardedWays({
   // Not before it is needed: the context may be missing from the kubeconfig for a while.
   api: async () => (api ??= openKubeApi(context, { fence: noFence, clock: systemClock, random: systemRandom })),
   clock: systemClock,
-  onFailure: ({ to }, message) => log.warn({ to }, `a connection failed: ${message}`),
+  onFailure: ({ to }, message) => log.warn({ to }, `a way failed: ${message}`),
 });
 
 process.umask(0o077);

@@ -13,10 +13,7 @@ export function joinStreams(client: Socket, stream: Duplex, clock: Clock): void 
   let cancelQuiet: CancelTimer | undefined;
   const awaitQuiet = (): void => {
     cancelQuiet?.();
-    cancelQuiet = clock.after(quietMs, () => {
-      stream.destroy();
-      client.destroy();
-    });
+    cancelQuiet = clock.after(quietMs, () => client.destroy());
   };
   client.once('end', () => {
     awaitQuiet();
