@@ -32,6 +32,9 @@ cat > "$2" && [ "$(wc -c < "$2")" -eq "$4" ] && chmod "$3" "$2" || exit 1
 touch -d "@$5" "$2" 2> /dev/null || touch -d "@\${5%.*}" "$2" || exit 1
 mv -f -- "$2" "$1"`;
 
+/** For an exit code of a tar that ended by a signal; its own go up to 2. */
+const killed = 3;
+
 /** Makes a folder of the machine equal to one of ours with what every system has: its files are listed, and only what differs is sent, as a tar stream. */
 export async function copyFolderByTar(
   machine: SessionMachine,
@@ -60,7 +63,8 @@ export async function copyFolderByTar(
   const archive = tar.stdout.pipe(new PassThrough());
   const ended = new Promise<number>((resolve, reject) => {
     tar.once('error', reject);
-    tar.once('close', (code) => resolve(code ?? 1));
+    // Killed, it leaves an archive that ends early, perhaps between two files.
+    tar.once('close', (code) => resolve(code ?? killed));
   });
   // Looked at below, when the other side has ended.
   ended.catch(() => undefined);
