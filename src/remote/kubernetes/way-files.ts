@@ -1,7 +1,7 @@
-import { createHash } from 'node:crypto';
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import type { PodRef } from '../../kubernetes/kube-api.ts';
+import { fingerprint } from '../../shared/fingerprint.ts';
 import { isObject } from '../../shared/is-object.ts';
 import { readJsonFile } from '../../shared/parse-json.ts';
 import type { HomePaths } from '../../shared/paths.ts';
@@ -80,5 +80,5 @@ function isWay(value: unknown): value is PodWay {
 
 /** Ten hex digits: 40 bits tell the pods of one home apart. */
 function digest(value: unknown): string {
-  return createHash('sha256').update(JSON.stringify(value)).digest('hex').slice(0, 10);
+  return fingerprint(JSON.stringify(value)).slice(0, 10);
 }

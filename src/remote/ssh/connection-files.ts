@@ -1,5 +1,5 @@
-import { createHash } from 'node:crypto';
 import { join } from 'node:path';
+import { fingerprint } from '../../shared/fingerprint.ts';
 import type { HomePaths } from '../../shared/paths.ts';
 import type { SshTarget } from './ssh-target.ts';
 
@@ -52,5 +52,5 @@ export interface WayFiles {
 
 /** Ten hex digits: 40 bits tell the machines of one home apart. */
 function digest(value: unknown): string {
-  return createHash('sha256').update(JSON.stringify(value)).digest('hex').slice(0, 10);
+  return fingerprint(JSON.stringify(value)).slice(0, 10);
 }
