@@ -8,7 +8,7 @@ import type { Remote } from '../../src/remote/remote.ts';
 import { dialReplica } from '../../src/shared/dial.ts';
 import { waitFor } from '../support/wait-for.ts';
 import type { TestHost } from '../testbed/hosts/test-hosts.ts';
-import { describeHosts, nodeBinary, openRemote, remoteAt, sshProcessesOf, withHome, withRemote } from './support.ts';
+import { describeHosts, nodeBinary, openRemote, remoteAt, signalSsh, sshProcessesOf, withHome, withRemote } from './support.ts';
 
 const port = 8080;
 
@@ -54,10 +54,10 @@ describeHosts('SSH connections that break', (hostOf) => {
       })();
       await waitFor('some lines', () => text().includes('line 20\n'), patience);
       await host.cut();
-      for (const pid of sshProcessesOf(paths.home)) process.kill(pid, 'SIGKILL');
+      signalSsh(paths.home);
       await host.heal();
       await waitFor('more lines', () => text().includes('line 100\n'), patience);
-      for (const pid of sshProcessesOf(paths.home)) process.kill(pid, 'SIGKILL');
+      signalSsh(paths.home);
       await waitFor('the last line', () => text().includes('line 400\n'), patience);
       stop.abort();
       await following;
@@ -74,8 +74,8 @@ describeHosts('SSH connections that break', (hostOf) => {
     await withRemote(host, async (remote, paths) => {
       const file = `${remote.baseDir}/beats`;
       await remote.exec(['sh', '-c', 'while :; do echo beat >> "$1"; sleep 0.1; done', 'sh', file], { detached: true });
-      for (const pid of sshProcessesOf(paths.home)) process.kill(pid, 'SIGKILL');
-      await host.exec('sh', '-c', 'pkill -f "^sshd: ubuntu" || true');
+      signalSsh(paths.home);
+      await host.exec('sh', '-c', 'pkill -f "^sshd(-session)?: ubuntu" || true');
       const size = async (): Promise<number> => ((await remote.readFile(file)) ?? '').length;
       const before = await waitFor('a beat', async () => (await size()) || undefined, patience);
       await waitFor('another beat', async () => (await size()) > before, patience);
@@ -94,7 +94,7 @@ describeHosts('SSH connections that break', (hostOf) => {
         const address = await remote.address(port);
         if (address.kind !== 'forward') throw new Error(`a forward, not ${address.kind}`);
         expect(statSync(address.path).mode & 0o777).toBe(0o600);
-        for (const pid of sshProcessesOf(paths.home)) process.kill(pid, 'SIGKILL');
+        signalSsh(paths.home);
         await waitFor('an answer again', async () => (await answerAt(address.path)) === 'hello', patience);
         expect(await remote.address(port)).toEqual(address);
 
@@ -115,7 +115,7 @@ describeHosts('SSH connections that break', (hostOf) => {
       const { stdout } = await promisify(execFile)(nodeBinary, args);
       const { path } = JSON.parse(stdout);
       await waitFor('an answer', async () => (await answerAt(path)) === 'hello', patience);
-      for (const pid of sshProcessesOf(paths.home)) process.kill(pid, 'SIGKILL');
+      signalSsh(paths.home);
       expect(await answerAt(path)).toBe('');
       await remote.exec(['true']);
       await waitFor('an answer again', async () => (await answerAt(path)) === 'hello', patience);
@@ -173,7 +173,7 @@ describeHosts('SSH connections that break', (hostOf) => {
     const host = await hostOf('main', { node: nodeBinary });
     await withRemote(host, async (remote, paths) => {
       await remote.exec(['true']);
-      for (const pid of sshProcessesOf(paths.home)) process.kill(pid, 'SIGSTOP');
+      signalSsh(paths.home, 'SIGSTOP');
       await expect(remote.exec(['true'])).rejects.toMatchObject({ code: 'SVC_SSH' });
       expect((await remote.exec(['echo', 'again'])).stdout).toBe('again\n');
     });

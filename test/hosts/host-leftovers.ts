@@ -11,7 +11,7 @@ export async function leftOn(host: TestHost): Promise<readonly string[]> {
     `find /tmp /var/tmp /dev/shm -mindepth 1 | sed 's/^/file /'`,
     `find /run -mindepth 1 -maxdepth 3 -user ${user} | sed 's/^/file /'`,
     // A login that ends just now is none of ours.
-    `ps -u ${user} -o args= | grep -v '^sshd: ' | sed 's/^/process /'`,
+    `ps -u ${user} -o args= | grep -vE '^sshd(-session)?: ' | sed 's/^/process /'`,
     `crontab -u ${user} -l 2>/dev/null | sed 's/^/cron /'`,
   ];
   const lines = (await host.exec('sh', '-c', `${script.join('; ')}; true`)).split('\n');

@@ -12,7 +12,7 @@ import { openSshPlace, type SshPlace } from '../support/ssh-place.ts';
 import { withTempHome } from '../support/temp-home.ts';
 import { waitFor } from '../support/wait-for.ts';
 import type { HostOptions, TestHost } from '../testbed/hosts/test-hosts.ts';
-import { describeHosts, sshProcessesOf } from './support.ts';
+import { describeHosts, signalSsh } from './support.ts';
 
 function entryOf(host: TestHost): SshHost {
   const { identityFile } = host.target();
@@ -27,7 +27,7 @@ async function withPlace(hosts: readonly TestHost[], use: (place: SshPlace) => P
       await use(place);
       for (const { id } of await place.open().list({}, {})) await place.provider.destroy(id, {});
     } finally {
-      for (const pid of sshProcessesOf(dir)) process.kill(pid, 'SIGKILL');
+      signalSsh(dir);
     }
   });
 }
@@ -138,7 +138,7 @@ describeHosts('hosts of the user, over SSH', (hostOf) => {
       expect((await place.offers()).offers).toHaveLength(3);
       await full.exec('sh', '-c', `dd if=/dev/zero of=/home/${full.user}/fill bs=1M count=280 2>/dev/null || true`);
       await rekeyed.rekey();
-      for (const pid of sshProcessesOf(join(place.paths.home, '..'))) process.kill(pid, 'SIGKILL');
+      signalSsh(join(place.paths.home, '..'));
       let fresh = place.open();
       // Its sshd is started anew, which takes a moment.
       const { enabled, details, remedies } = await waitFor('the findings', async () => {

@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe } from 'vitest';
 import { endSshConnections, SshRemote, type SshAddressSettings, type SshTarget } from '../../src/remote/ssh/index.ts';
 import { systemClock } from '../../src/shared/clock.ts';
 import { homePaths, type HomePaths } from '../../src/shared/paths.ts';
+import { signalAll } from '../support/signal-all.ts';
 import { withTempHome } from '../support/temp-home.ts';
 import { whyNoTestHosts } from '../testbed/hosts/needs.ts';
 import { claimTestHosts, type HostOptions, type TestHost, type TestHosts } from '../testbed/hosts/test-hosts.ts';
@@ -76,7 +77,8 @@ export async function withHome<Result>(host: TestHost, use: (paths: HomePaths) =
       return await use(paths);
     } finally {
       await endSshConnections(host.target(), paths, systemClock);
-      endHolders(home);
+      // Connections to targets that a test changed are not found by the host's own.
+      signalSsh(home);
     }
   });
 }
@@ -101,13 +103,7 @@ export function sshProcessesOf(home: string): readonly number[] {
   }
 }
 
-/** Connections to targets that a test changed are not found by the host's own. */
-function endHolders(home: string): void {
-  for (const pid of sshProcessesOf(home)) {
-    try {
-      process.kill(pid, 'SIGKILL');
-    } catch {
-      // It ended meanwhile.
-    }
-  }
+/** Sends a signal to the ssh processes of this machine that name the home: the end of one is soon that of those that use its connection. */
+export function signalSsh(home: string, signal: 'SIGKILL' | 'SIGSTOP' = 'SIGKILL'): void {
+  signalAll(sshProcessesOf(home), signal);
 }

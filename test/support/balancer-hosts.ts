@@ -8,6 +8,7 @@ import type { HostAccess } from '../../src/controller/balancer-host/host-link.ts
 import { systemClock } from '../../src/shared/clock.ts';
 import { programEntry } from '../../src/shared/program-files.ts';
 import { balancerConfig } from './balancer.ts';
+import { signalAll } from './signal-all.ts';
 
 /** What a service of a test is served as. */
 export function aHostedService(port: number, change: Partial<HostedService> = {}): HostedService {
@@ -67,13 +68,8 @@ export class RunningHost {
 
   /** With everything that it started, as when its machine is lost. */
   signal(signal: NodeJS.Signals, children: readonly number[] = []): void {
-    for (const pid of [this.#child?.pid, ...children]) {
-      try {
-        if (pid !== undefined) process.kill(pid, signal);
-      } catch {
-        // It has ended.
-      }
-    }
+    const own = this.#child?.pid;
+    signalAll(own === undefined ? children : [own, ...children], signal);
   }
 
   get exited(): Promise<unknown> {

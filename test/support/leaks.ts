@@ -1,6 +1,7 @@
 import { globSync, readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { homePaths } from '../../src/shared/paths.ts';
+import { signalAll } from './signal-all.ts';
 import { waitFor } from './wait-for.ts';
 
 /** A process that belongs to a home folder. */
@@ -63,13 +64,10 @@ export async function killProcessesOf(home: string): Promise<void> {
   for (let round = 0; round < 100; round += 1) {
     const found = processesOf(home);
     if (found.length === 0) return;
-    for (const { pid } of found) {
-      try {
-        process.kill(pid, 'SIGKILL');
-      } catch {
-        // Ended by itself in between.
-      }
-    }
+    signalAll(
+      found.map(({ pid }) => pid),
+      'SIGKILL',
+    );
     await sleep(50);
   }
   throw new Error(`processes of ${home} survive SIGKILL: ${JSON.stringify(processesOf(home))}`);

@@ -1,5 +1,6 @@
 import { globSync, readFileSync } from 'node:fs';
 import { processesOf, type OwnedProcess } from './leaks.ts';
+import { signalAll } from './signal-all.ts';
 
 /** Processes of a home whose command line matches, oldest first. */
 function findProcesses(home: string, command: RegExp): readonly OwnedProcess[] {
@@ -10,13 +11,10 @@ function findProcesses(home: string, command: RegExp): readonly OwnedProcess[] {
 
 /** Kills processes the hard way; gives back how many there were. */
 export function killHard(processes: readonly OwnedProcess[]): number {
-  for (const { pid } of processes) {
-    try {
-      process.kill(pid, 'SIGKILL');
-    } catch {
-      // Ended by itself, or with one that was killed before it.
-    }
-  }
+  signalAll(
+    processes.map(({ pid }) => pid),
+    'SIGKILL',
+  );
   return processes.length;
 }
 

@@ -4,6 +4,7 @@ import { userInfo } from 'node:os';
 import { join } from 'node:path';
 import type { SshHost } from '../../src/domain/ssh-pool.ts';
 import { freePort } from './free-port.ts';
+import { signalAll } from './signal-all.ts';
 import { waitFor } from './wait-for.ts';
 
 /** Where Debian and most others have it; it is not in an ordinary user's PATH. */
@@ -99,7 +100,7 @@ export async function startLoopbackHost(dir: string, address: string, options: L
       if (running === undefined) return;
       const ended = new Promise((resolve) => running.once('exit', resolve));
       // Connections are processes of their own.
-      for (const pid of children()) process.kill(pid, 'SIGKILL');
+      signalAll(children(), 'SIGKILL');
       running.kill('SIGKILL');
       await ended;
       sshd = undefined;
