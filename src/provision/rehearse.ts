@@ -6,6 +6,7 @@ import type { MachineSpec, Provider } from '../providers/provider.ts';
 import type { Clock } from '../shared/clock.ts';
 import { withDeadline } from '../shared/deadline.ts';
 import { messageOf, SvcError } from '../shared/errors.ts';
+import { asSentence } from '../shared/sentence.ts';
 import { refusalFrom } from './ask-place.ts';
 import type { MachineCandidate } from './offers.ts';
 
@@ -76,9 +77,4 @@ async function show(candidate: MachineCandidate, { providerOf, spec, clock, sign
     if (answer?.type !== 'refused') return { note: `it is not known whether it takes this: ${said}` };
     return { note: error instanceof SvcError ? `${said} ${error.hint}` : said, refused: answer.refused };
   }
-}
-
-/** What the server of a cluster answers ends without a full stop. */
-function asSentence(text: string): string {
-  return /[.!?]$/.test(text) ? text : `${text}.`;
 }

@@ -5,6 +5,7 @@ import { hourlyPrice } from '../domain/price.ts';
 import type { Refused } from '../domain/placement/refusals.ts';
 import type { MachineId, Offer } from '../providers/provider.ts';
 import { isoTime } from '../shared/clock.ts';
+import { asSentence } from '../shared/sentence.ts';
 
 /** One step of the search for a machine, as it is recorded. */
 export type SearchStep =
@@ -56,9 +57,4 @@ export function describeStep(step: SearchStep): string {
       return `No place gives a machine now; asking again at ${isoTime(until)}. ${reasons.slice(0, shownReasons).join(' ')}${more}`;
     }
   }
-}
-
-/** What a place says may end without a full stop: what the server of a cluster answers does. */
-function asSentence(text: string): string {
-  return /[.!?]$/.test(text) ? text : `${text}.`;
 }

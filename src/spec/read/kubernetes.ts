@@ -1,5 +1,5 @@
 import { defaultConfig, type KubernetesConfig, type KubernetesContextConfig } from '../../domain/config.ts';
-import { podConfigProblems } from '../../domain/pod-config.ts';
+import { podConfigProblems, workFolder } from '../../domain/pod-config.ts';
 import type { PlaceConfig, Task } from '../../domain/task.ts';
 import type { Report } from '../report.ts';
 import type { KubernetesContextFields, KubernetesFields } from '../schema/kubernetes.ts';
@@ -83,7 +83,8 @@ export function readVolumes(fields: TaskFields['volumes'], report: Report): Task
     const folder = key.replace(/\/+$/, '');
     if (!folder.startsWith('/') || folder.split('/').includes('..'))
       report.atKey(path, 'the folder of a volume must be an absolute path', 'Write for instance: volumes: {/data: NAME}');
-    else if (folder === '/svc' || folder.startsWith('/svc/')) report.atKey(path, "/svc is where svc keeps a replica's files");
+    else if (folder === workFolder || folder.startsWith(`${workFolder}/`))
+      report.atKey(path, `${workFolder} is where svc keeps a replica's files`);
     else if (volumes[folder] !== undefined) report.atKey(path, 'two volumes have this folder');
     volumes[folder] = name;
   }
