@@ -201,15 +201,16 @@ export interface MachineSpec {
 export type MachineStatus =
   /**
    * `message`: why it does not run yet, in the place's own words, where that is worth telling. `detail`, also of what is gone: all that the place says of it,
-   * where `message` is the short of it; for the log.
+   * where `message` is the short of it; for the log. `isQueued`: it waits for room, which its place ends by itself when that takes too long.
    */
-  | { readonly state: 'booting'; readonly message?: string; readonly detail?: string }
+  | { readonly state: 'booting'; readonly message?: string; readonly detail?: string; readonly isQueued?: boolean }
   /** `host`: name or address at which others reach its ports, where there is one. */
   | { readonly state: 'running'; readonly notice?: MachineNotice; readonly host?: string }
   | { readonly state: 'stopped' }
   /**
    * `message`: what the place itself says of it, a sentence. `isHopeless`: it never ran, and another one that is asked for in the same words would not
-   * either, as with an image that does not exist.
+   * either, as with an image that does not exist. `mayPass`: what `message` tells is about the place at that time, such as a want of room, and nothing about
+   * what was asked for.
    */
   | {
       readonly state: 'gone';
@@ -217,6 +218,7 @@ export type MachineStatus =
       readonly message?: string;
       readonly detail?: string;
       readonly isHopeless?: boolean;
+      readonly mayPass?: boolean;
     };
 
 /** What a place says beforehand about a machine it may take. */

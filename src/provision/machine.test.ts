@@ -35,6 +35,30 @@ test('waits for a booting machine, and tells when it goes away instead', async (
   });
 });
 
+test('a place that had no room for long, or lost a node, says nothing against the machine that was asked for', async () => {
+  const full = aPlace([{ state: 'gone', reason: 'unknown', message: 'No node within 600 s: 0/1 nodes are available.', mayPass: true }]);
+  await expect(waitUntilRunning(full, idOf('m1'), new FakeClock(), new AbortController().signal)).rejects.toMatchObject({
+    code: 'SVC_MACHINE_LOST',
+    message: 'Machine m1 of stub went away while booting: No node within 600 s: 0/1 nodes are available.',
+  });
+});
+
+test('how long a machine waits for room is for its place to say, and booting is counted from then on', async () => {
+  const clock = new FakeClock();
+  let isQueued = true;
+  const inspect: Provider['inspect'] = (ids) => Promise.resolve(new Map(ids.map((id) => [id, { state: 'booting', isQueued } as const])));
+  const ended: string[] = [];
+  const waiting = waitUntilRunning(aStubPlace({ inspect }), idOf('m1'), clock, new AbortController().signal, { limitMs: 600_000 });
+  void waiting.catch((error: unknown) => ended.push(String(error)));
+  await clock.advance(1_200_000);
+  expect(ended).toEqual([]);
+  isQueued = false;
+  await clock.advance(599_000);
+  expect(ended).toEqual([]);
+  await clock.advance(2_000);
+  expect(ended).toEqual(['SvcError: Machine m1 of stub did not come up within 10 minutes.']);
+});
+
 test('what keeps a machine from running is told shortly and, beside that, at its full length, each once', async () => {
   const clock = new FakeClock();
   const why = { message: 'The image a:1 cannot be pulled: not found.', detail: 'ErrImagePull: rpc error: a:1: not found.' } as const;

@@ -24,7 +24,7 @@ export interface BootOptions {
 }
 
 /**
- * Settles when the machine runs; throws SVC_MACHINE_LOST when it goes away instead, or does not run within `limitMs`, and SVC_BOOT_FAILED when its
+ * Settles when the machine runs; throws SVC_MACHINE_LOST when it goes away instead, or does not run within `limitMs` of having room, and SVC_BOOT_FAILED when its
  * place says why it did not, or that no machine like it would ever run.
  */
 export async function waitUntilRunning(
@@ -39,7 +39,7 @@ export async function waitUntilRunning(
   const told = wakeable(clock, signal);
   const over = new AbortController();
   provider.watch?.(told.wake, AbortSignal.any([signal, over.signal]));
-  const startedAt = clock.monotonic();
+  let startedAt = clock.monotonic();
   let heardAt = startedAt;
   let message: string | undefined;
   let detail: string | undefined;
@@ -64,12 +64,14 @@ export async function waitUntilRunning(
         if (detail !== undefined) await onDetail?.(detail);
       }
       if (status?.state === 'gone') {
-        const { reason, message: why, isHopeless } = status;
+        const { reason, message: why, isHopeless, mayPass } = status;
         // A place that says why did not take it back or lose it on the way: another one there would most likely fare the same.
-        if (isHopeless === true || (why !== undefined && reason === 'unknown'))
+        if (isHopeless === true || (why !== undefined && reason === 'unknown' && mayPass !== true))
           throw lost(`did not start: ${withoutStop(why ?? 'its place does not say why')}`, 'SVC_BOOT_FAILED');
         throw lost(`went away while booting${why === undefined ? ` (${reason})` : `: ${withoutStop(why)}`}`);
       }
+      // How long it may wait for room is for its place to say: it boots from then on.
+      if (status?.state === 'booting' && status.isQueued === true) startedAt = heardAt;
       if (status?.state === 'booting' && status.message !== undefined && status.message !== message) {
         message = status.message;
         await onMessage?.(message);

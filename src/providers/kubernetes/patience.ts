@@ -20,10 +20,11 @@ export class Patience {
     const now = this.#clock.monotonic();
     const since = this.#waitingSince.get(id) ?? now;
     this.#waitingSince.set(id, since);
-    if (now - since < patienceSeconds * 1_000) return status;
+    if (now - since < patienceSeconds * 1_000) return { ...status, isQueued: true };
     return {
       state: 'gone',
       reason: 'unknown',
+      mayPass: true,
       message: `No node within ${patienceSeconds} s: ${status.message ?? 'its cluster does not say why.'}`,
     };
   }

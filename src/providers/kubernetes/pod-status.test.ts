@@ -150,6 +150,7 @@ test('a pod that its node evicted, or that was shut down with it, was taken', ()
     state: 'gone',
     reason: 'unknown',
     message: 'OutOfcpu: Node has not enough.',
+    mayPass: true,
   });
 });
 
@@ -205,7 +206,7 @@ test('a machine waits for room when one of its pods does, also one that is held 
 
 test('a pod whose node is lost is gone, whatever it said last', () => {
   const loss = { message: 'The node n1 is not ready (NodeStatusUnknown: Kubelet stopped posting node status).', isTaken: false };
-  expect(seen(running, [], loss)).toEqual({ state: 'gone', reason: 'unknown', message: loss.message });
+  expect(seen(running, [], loss)).toEqual({ state: 'gone', reason: 'unknown', message: loss.message, mayPass: true });
   expect(seen(running, [], { ...loss, isTaken: true })).toMatchObject({ reason: 'preempted' });
 });
 

@@ -1,6 +1,7 @@
 import { mainContainer } from '../../domain/pod-config.ts';
 import { isDefiniteAnswer } from '../../kubernetes/image-pull.ts';
 import { podTrouble, troubleText, type PodTrouble } from '../../kubernetes/pod-trouble.ts';
+import { asSentence } from '../../shared/sentence.ts';
 import type { MachineStatus } from '../provider.ts';
 import { hasEnded, type ContainerEnd, type Pod } from '../../kubernetes/pod.ts';
 import type { ClusterEvent } from './objects.ts';
@@ -48,10 +49,9 @@ export function podStatus(sight: PodSight): MachineStatus {
   }
   if (main?.state?.terminated !== undefined) return ended(pod, events);
   if (lostNode !== undefined) return lost(lostNode);
-  if (status.phase === 'Unknown')
-    return { state: 'gone', reason: 'unknown', message: sentence('Its node does not say how it is', status.message) };
+  if (status.phase === 'Unknown') return lost({ message: sentence('Its node does not say how it is', status.message), isTaken: false });
   if (sight.areNodesHidden && isCutOff(pod))
-    return { state: 'gone', reason: 'unknown', message: 'Its node does not answer: the cluster has marked the pod as not ready.' };
+    return lost({ message: 'Its node does not answer: the cluster has marked the pod as not ready.', isTaken: false });
   if (status.phase === 'Running' && main?.state?.running !== undefined) return { state: 'running' };
   return waiting(pod, events);
 }
@@ -75,7 +75,7 @@ export function wantsEvents(pod: Pod | undefined): boolean {
 }
 
 function lost({ message, isTaken }: NonNullable<PodSight['lostNode']>): Gone {
-  return { state: 'gone', reason: isTaken ? 'preempted' : 'unknown', message };
+  return { state: 'gone', reason: isTaken ? 'preempted' : 'unknown', message, mayPass: true };
 }
 
 /** Reasons of a pod that say that its place took it. */
@@ -140,7 +140,10 @@ function ended(pod: Pod, events: readonly ClusterEvent[]): Gone {
     failed.find(({ name }) => name === mainContainer);
   if (worst !== undefined && reason === undefined)
     return { state: 'gone', reason: 'unknown', message: endText(worst.name, worst.end, pod) };
-  if (reason !== undefined) return { state: 'gone', reason: 'unknown', message: sentence(reason, message) };
+  // Nothing of it was ever begun: its node did not take it, as one that has less room than the scheduler thought.
+  const wasRefused = initContainerStatuses.length + containerStatuses.length === 0;
+  if (reason !== undefined)
+    return { state: 'gone', reason: 'unknown', message: sentence(reason, message), ...(wasRefused && { mayPass: true }) };
   return explained('unknown', events, undefined);
 }
 
@@ -198,6 +201,5 @@ function pulling(trouble: PodTrouble, events: readonly ClusterEvent[]): MachineS
 /** `Reason: what is said of it.` */
 function sentence(reason: string, message?: string): string {
   const said = message?.trim().replaceAll(/\s+/g, ' ') ?? '';
-  const text = said === '' ? reason : `${reason}: ${said}`;
-  return /[.!?]$/.test(text) ? text : `${text}.`;
+  return asSentence(said === '' ? reason : `${reason}: ${said}`);
 }
