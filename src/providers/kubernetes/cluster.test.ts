@@ -67,3 +67,28 @@ test('who asks about one machine hears of no other, and no other node is asked f
   expect([...(await cluster.statuses([refOf('a')], undefined)).keys()]).toEqual(['a']);
   expect(api.asked).toEqual(['get /api/v1/nodes/n1']);
 });
+
+test('what events say of many pods that boot is asked for by turns, and of a few all the time', async () => {
+  const clock = new FakeClock();
+  const api = new FakeKubeApi();
+  const lists = async (count: number): Promise<number> => {
+    const conditions = [{ type: 'PodScheduled', status: 'True' }];
+    const pods = Array.from({ length: count }, (_, index) => ({
+      ...aPod(`p${index}`, `p${index}`, 'n1'),
+      status: { phase: 'Pending', conditions },
+    }));
+    api.put('/api/v1/nodes/n1', { status: { conditions: [{ type: 'Ready', status: 'True' }] } });
+    const cluster = new Cluster(api, clock, { pods: () => byMachine(pods), nodes: () => undefined });
+    api.asked.length = 0;
+    for (let second = 0; second < 20; second += 2) {
+      await cluster.statuses(
+        pods.map(({ metadata }) => refOf(metadata.name)),
+        undefined,
+      );
+      await clock.advance(2_000);
+    }
+    return api.asked.filter((one) => one.endsWith('/events')).length;
+  };
+  expect(await lists(3)).toBe(3 * 10);
+  expect(await lists(200)).toBe(200 * 2);
+});

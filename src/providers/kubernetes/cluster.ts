@@ -32,6 +32,8 @@ export interface MachineSight {
 const surveyMs = 2_000;
 /** What events said of a pod holds for so long, ms: a machine that boots is looked at twice a second. */
 const eventsMs = 1_500;
+/** Of many pods that boot, one is asked about each so many ms: an API server goes through all events of a namespace to find those of one. */
+const eventsApartMs = 50;
 /** Of pods that nobody asks about any more they are forgotten after so long, ms. */
 const keptEventsMs = 60_000;
 /** A pod that goes is told of by an event that may come a little after. */
@@ -142,7 +144,9 @@ export class Cluster {
     const id = `${namespace}/${name}`;
     const now = this.#clock.monotonic();
     const known = this.#events.get(id);
-    if (known !== undefined && now - known.at < eventsMs) return known.events;
+    const isGoing = pod === undefined || pod.metadata.deletionTimestamp !== undefined;
+    const holdsMs = isGoing ? eventsMs : Math.max(eventsMs, this.#events.size * eventsApartMs);
+    if (known !== undefined && now - known.at < holdsMs) return known.events;
     const ask = async (): Promise<readonly ClusterEvent[]> => {
       try {
         const { items } = await this.api.list<ClusterEvent>(pathOfAll('Event', namespace), {
@@ -159,8 +163,7 @@ export class Cluster {
       }
     };
     let events = await ask();
-    const isGoing = pod?.metadata.deletionTimestamp !== undefined;
-    if (isGoing && known === undefined && events.every(({ reason }) => reason === 'Killing' || reason === 'Started')) {
+    if (pod !== undefined && isGoing && known === undefined && events.every(({ reason }) => reason === 'Killing' || reason === 'Started')) {
       await this.#clock.sleep(eventDelayMs, signal);
       events = await ask();
     }
