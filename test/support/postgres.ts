@@ -123,10 +123,12 @@ class OwnPostgres implements PostgresServer {
     const server = spawn(command, args, { cwd: this.dir, stdio: ['ignore', 'ignore', 'pipe'] });
     this.#process = server;
     server.stderr.on('data', (chunk: Buffer) => (this.#log = `${this.#log}${chunk.toString()}`.slice(-10_000)));
-    await waitFor('PostgreSQL to answer', async () => (await this.run('select 1', 'postgres').catch(() => [])).length > 0, {
-      everyMs: 20,
-      describe: () => this.#log,
-    });
+    const answers = async (): Promise<boolean> => {
+      // Another program may have the port, and would never answer.
+      if (server.exitCode !== null) throw new Error(`PostgreSQL ended: ${this.#log}`);
+      return (await this.run('select 1', 'postgres').catch(() => [])).length > 0;
+    };
+    await waitFor('PostgreSQL to answer', answers, { everyMs: 20, describe: () => this.#log });
   }
 
   async stop(mode: 'fast' | 'immediate' = 'fast'): Promise<void> {
