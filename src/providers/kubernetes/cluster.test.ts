@@ -92,3 +92,12 @@ test('what events say of many pods that boot is asked for by turns, and of a few
   expect(await lists(3)).toBe(3 * 10);
   expect(await lists(200)).toBe(200 * 2);
 });
+
+test('a node of which no watch has told yet is no lost one; one that the cluster does not have is', async () => {
+  const watches = { pods: () => byMachine([aPod('a', 'a', 'new'), aPod('b', 'b', 'gone')]), nodes: () => new Map() };
+  const api = new FakeKubeApi();
+  api.put('/api/v1/nodes/new', { status: { conditions: [{ type: 'Ready', status: 'True' }] } });
+  const statuses = await new Cluster(api, new FakeClock(), watches).statuses([refOf('a'), refOf('b')], undefined);
+  expect(statuses.get('a')?.status).toEqual({ state: 'running' });
+  expect(statuses.get('b')?.status).toMatchObject({ state: 'gone', message: 'The node gone is no longer in the cluster.' });
+});

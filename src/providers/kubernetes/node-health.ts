@@ -36,7 +36,7 @@ export class NodeHealth {
     this.#clock = clock;
   }
 
-  /** The lost ones of some nodes; undefined where the user may not read nodes. `watched` are all nodes by name, where they are watched; otherwise the cluster is asked. */
+  /** The lost ones of some nodes; undefined where the user may not read nodes. `watched` are all nodes by name, where they are watched; of others the cluster is asked. */
   async losses(
     api: KubeApi,
     names: ReadonlySet<string>,
@@ -49,7 +49,8 @@ export class NodeHealth {
     try {
       await Promise.all(
         [...names].map(async (name) => {
-          const node = watched === undefined ? await this.#ask(api, name, signal) : watched.get(name);
+          // One that is not among them may be too new to have been told of.
+          const node = watched?.get(name) ?? (await this.#ask(api, name, signal));
           const loss = this.#judge(name, node);
           if (loss !== undefined) losses.set(name, loss);
         }),
