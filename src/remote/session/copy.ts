@@ -4,7 +4,7 @@ import type { CopyToOptions } from '../remote.ts';
 import { runCaptured } from './captured.ts';
 import type { SessionMachine } from './session-machine.ts';
 import { copyFileByCat, copyFolderByTar } from './tar-copy.ts';
-import { workError } from './work-error.ts';
+import { plainWords, workError } from './work-error.ts';
 
 /** Makes room: what stands in a folder's place goes, and a folder is there to copy into. */
 const prepareFolder = `[ ! -L "$1" ] || rm -f -- "$1"
@@ -38,7 +38,7 @@ export async function copyToMachine(
   signal?.throwIfAborted();
   const isFolder = (await lstat(localDir)).isDirectory();
   const argv = ['sh', '-c', preparation(isFolder, options.isShared === true), 'sh', remoteDir, dirname(remoteDir)];
-  const { exitCode, stderr } = await runCaptured(machine, { argv, signal, isRepeatable: true, lane: 'copy' });
+  const { exitCode, stderr } = await runCaptured(machine, { argv, env: plainWords, signal, isRepeatable: true, lane: 'copy' });
   if (exitCode !== 0) throw workError(machine, `The folder ${remoteDir} could not be made`, stderr);
   if (await byOther(isFolder)) return;
   if (isFolder) await copyFolderByTar(machine, localDir, remoteDir, options);

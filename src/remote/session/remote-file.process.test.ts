@@ -1,10 +1,10 @@
 import { spawnSync } from 'node:child_process';
 import { chmodSync, existsSync, mkdirSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { delimiter, join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { withTempHome } from '../../../test/support/temp-home.ts';
 import { SvcError } from '../../shared/errors.ts';
-import { readRemoteFile } from './remote-file.ts';
+import { readRemoteFile, writeRemoteFile } from './remote-file.ts';
 import type { SessionMachine } from './session-machine.ts';
 
 /** A machine that runs each command here by this shell; `env` is added to its environment. */
@@ -12,11 +12,11 @@ function machineWith(shell: readonly string[], env: Readonly<Record<string, stri
   return {
     name: 'here',
     host: 'here',
-    async session({ argv, onStdout, onStderr }) {
+    async session({ argv, env: wanted, onStdout, onStderr }) {
       const [program = '', ...args] = [...shell, ...argv.slice(1)];
       // Bash does not look at BASH_ENV when its input is a socket, as it is by default.
       const { status, stdout, stderr } = spawnSync(program, args, {
-        env: { ...process.env, LC_ALL: 'C', ...env },
+        env: { ...process.env, LC_ALL: 'C', ...env, ...wanted },
         stdio: ['ignore', 'pipe', 'pipe'],
       });
       onStdout(stdout);
@@ -49,6 +49,18 @@ describe.each(shells.map((shell) => ({ name: shell.join(' '), shell })))('$name'
       const read = readRemoteFile(machineWith(shell), join(dir, 'closed/file'));
       await expect(read).rejects.toMatchObject({ message: expect.stringContaining('ermission denied') });
     });
+  });
+});
+
+test('a machine that speaks another language is understood', async () => {
+  await withTempHome(async (dir) => {
+    writeFileSync(
+      join(dir, 'cat'),
+      `#!/bin/sh\n[ "$LANGUAGE" = en ] && echo 'cat: write error: No space left on device' >&2 || echo 'cat: Schreibfehler: Auf dem Gerät ist kein Speicherplatz mehr verfügbar' >&2\nexit 1\n`,
+      { mode: 0o755 },
+    );
+    const machine = machineWith(['sh'], { LANGUAGE: 'de', PATH: `${dir}${delimiter}${process.env['PATH']}` });
+    await expect(writeRemoteFile(machine, join(dir, 'file'), 'content', 0o600)).rejects.toMatchObject({ code: 'SVC_NO_SPACE' });
   });
 });
 

@@ -3,7 +3,7 @@ import { randomHex } from '../../shared/random-hex.ts';
 import type { ExecResult } from '../remote.ts';
 import { runCaptured } from './captured.ts';
 import type { SessionMachine } from './session-machine.ts';
-import { workError } from './work-error.ts';
+import { plainWords, workError } from './work-error.ts';
 
 /** Small files are read whole; nothing that is read so is near this. */
 const maxFileBytes = 268_435_456;
@@ -29,7 +29,8 @@ cat > "$2" && [ "$(wc -c < "$2")" -eq "$4" ] && chmod "$3" "$2" && mv -f -- "$2"
 
 /** The file's content, or undefined when it is not there. */
 export async function readRemoteFile(machine: SessionMachine, path: string): Promise<string | undefined> {
-  const result = await runCaptured(machine, { argv: ['sh', '-c', readScript, 'sh', path], isRepeatable: true, maxBytes: maxFileBytes });
+  const argv = ['sh', '-c', readScript, 'sh', path];
+  const result = await runCaptured(machine, { argv, env: plainWords, isRepeatable: true, maxBytes: maxFileBytes });
   if (result.exitCode === 0) return result.stdout;
   if (isAbsent(result)) return undefined;
   throw workError(machine, `The file ${path} could not be read`, result.stderr);
@@ -46,6 +47,6 @@ export async function writeRemoteFile(machine: SessionMachine, path: string, con
   const input = Buffer.from(content, 'utf8');
   const temporary = `${path}.${randomHex(12)}.new`;
   const argv = ['sh', '-c', writeScript, 'sh', path, temporary, mode.toString(8), String(input.length)];
-  const { exitCode, stderr } = await runCaptured(machine, { argv, input, isRepeatable: true });
+  const { exitCode, stderr } = await runCaptured(machine, { argv, env: plainWords, input, isRepeatable: true });
   if (exitCode !== 0) throw workError(machine, `The file ${path} could not be written`, stderr);
 }

@@ -7,7 +7,7 @@ import type { CopyToOptions } from '../remote.ts';
 import { runCaptured } from './captured.ts';
 import type { SessionMachine } from './session-machine.ts';
 import { listLocalTree, parseRemoteTree, planCopy, remoteTreeFormat } from './tree-difference.ts';
-import { workError } from './work-error.ts';
+import { plainWords, workError } from './work-error.ts';
 
 /** A listing of a million files. */
 const maxListingBytes = 268_435_456;
@@ -44,7 +44,7 @@ export async function copyFolderByTar(
 ): Promise<void> {
   const work = async (script: string, input?: Buffer | Readable): Promise<{ readonly bytes: Buffer; readonly exitCode: number }> => {
     const argv = ['sh', '-c', script, 'sh', to];
-    const result = await runCaptured(machine, { argv, input, signal, lane: 'copy', maxBytes: maxListingBytes });
+    const result = await runCaptured(machine, { argv, env: plainWords, input, signal, lane: 'copy', maxBytes: maxListingBytes });
     if (result.exitCode !== 0 && script !== listScript) throw workError(machine, `Files could not be copied to ${to}`, result.stderr);
     return result;
   };
@@ -90,6 +90,7 @@ export async function copyFileByCat(machine: SessionMachine, from: string, to: s
   try {
     const { exitCode, stderr } = await runCaptured(machine, {
       argv,
+      env: plainWords,
       input: size === 0 ? Buffer.alloc(0) : { stream: source, bytes: size },
       signal,
       lane: 'copy',

@@ -6,7 +6,7 @@ import type { SshMachine } from './ssh-machine.ts';
 import { clientOptions } from './ssh-master.ts';
 import { killGroup } from './ssh-process.ts';
 import { sshEnvironment } from './ssh-target.ts';
-import { workError } from '../session/work-error.ts';
+import { isAboutSpace, workError } from '../session/work-error.ts';
 
 /** Exit codes of rsync(1). Files that vanish while they are copied are no error. */
 const success = [0, 24];
@@ -56,7 +56,7 @@ export async function rsyncTo(
   }, signal);
   if (exitCode === undefined) return false;
   if (success.includes(exitCode)) return true;
-  if (/No space left on device|Disk quota exceeded/.test(said)) throw workError(machine, `Files could not be copied to ${to}`, said);
+  if (isAboutSpace(said)) throw workError(machine, `Files could not be copied to ${to}`, said);
   if (unusable.includes(exitCode)) return false;
   if (brokenConnection.includes(exitCode)) {
     // Also what the machine's shell says of a command that it does not have.
