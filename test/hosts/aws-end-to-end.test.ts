@@ -74,7 +74,7 @@ describeCloud('AWS, end to end', () => {
       const { endpoint, replicas } = await svc.ready('web', 4, 120_000);
       for (const one of replicas) report(`${one.region}: ready ${seconds(one.createdAt, one.readyAt)} s after it was wanted`);
       expect(replicas.map(({ region }) => String(region)).toSorted()).toEqual(['us-east-1', 'us-east-2', 'us-east-2', 'us-west-2']);
-      expect(replicas.map((one) => instanceOf(world, one).host.ip)).toHaveLength(4);
+      expect(new Set(replicas.map((one) => instanceOf(world, one).host.ip)).size).toBe(4);
       expect(await svc.ok(['serve', 'explain', 'web'])).toMatch(/us-east-1.*InsufficientInstanceCapacity|us-east-1 refused/);
       lift();
 

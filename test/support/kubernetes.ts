@@ -3,10 +3,7 @@ import { whyNoKubernetes, type ClusterKind } from '../testbed/kubernetes/needs.t
 import { prepareTestbed } from '../testbed/kubernetes/prepare.ts';
 import { startCluster, type ClusterOptions, type TestCluster } from '../testbed/kubernetes/test-cluster.ts';
 
-export type { AuditEvent } from '../testbed/kubernetes/audit-log.ts';
-export { imageOfFolder, type ImageSettings } from '../testbed/kubernetes/image-folder.ts';
-export { whyNoKubernetes } from '../testbed/kubernetes/needs.ts';
-export type { RoleRule, UserRules } from '../testbed/kubernetes/objects.ts';
+export { imageOfFolder } from '../testbed/kubernetes/image-folder.ts';
 export type { PodView } from '../testbed/kubernetes/cluster-api.ts';
 export type { ClusterOptions, TestCluster } from '../testbed/kubernetes/test-cluster.ts';
 

@@ -93,11 +93,6 @@ export class ClusterApi {
     }));
   }
 
-  /** Pods that are assigned to a node. */
-  async podsOn(node: number): Promise<readonly PodView[]> {
-    return (await this.pods()).filter((pod) => pod.node === this.nodeName(node));
-  }
-
   /** As it is called in the API. Nodes count from 1. */
   nodeName(node: number): string {
     return `node${node}`;

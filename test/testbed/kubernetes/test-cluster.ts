@@ -76,11 +76,6 @@ export class TestCluster extends ClusterApi {
     await this.#call('heal-node', String(node));
   }
 
-  /** Runs a command on a node as root, not over the network. */
-  execOnNode(node: number, ...argv: readonly string[]): Promise<string> {
-    return this.#call('exec-node', String(node), ...argv);
-  }
-
   /** The API server is killed: connections to it end, new ones are refused. Everything else goes on. */
   async stopApiServer(): Promise<void> {
     await this.#call('stop-api');
