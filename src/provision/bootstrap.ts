@@ -39,11 +39,15 @@ function remoteWorkdir(remote: Remote): string {
  */
 export async function bootstrap(nodes: readonly MachineNode[], what: Bootstrap, signal: AbortSignal): Promise<void> {
   const isGroup = nodes.length > 1;
+  const failed = new AbortController();
+  const both = AbortSignal.any([signal, failed.signal]);
   const prepare = (node: MachineNode): Promise<void> => {
     const log: ProvisionLog = isGroup ? (line) => what.log(`(${nodeLabel(node)}) ${line}`) : what.log;
-    return prepareNode(node.remote, { ...what, log, env: what.env(node, nodes), waits: isGroup }, signal);
+    return prepareNode(node.remote, { ...what, log, env: what.env(node, nodes), waits: isGroup }, both);
   };
-  await Promise.all(nodes.map(prepare));
+  // Nothing goes on for a group that failed: whoever tries again would have two at the same files.
+  await Promise.allSettled(nodes.map((node) => prepare(node).catch((error: unknown) => failed.abort(error))));
+  failed.signal.throwIfAborted();
 }
 
 interface NodeBootstrap extends Omit<Bootstrap, 'env'> {

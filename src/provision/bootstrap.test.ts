@@ -1,0 +1,58 @@
+import { expect, test } from 'vitest';
+import { aMachineSpec, anOffer, aTask } from '../../test/support/builders.ts';
+import { FakeClock } from '../../test/support/fake-clock.ts';
+import { idOf } from '../../test/support/stub-place.ts';
+import { FakeMachine } from '../providers/fake/fake-machine.ts';
+import { FakeRemote } from '../providers/fake/fake-remote.ts';
+import type { ExecResult, ExecOptions } from '../remote/remote.ts';
+import { bootstrap } from './bootstrap.ts';
+
+const clock = new FakeClock();
+
+function aMachine(): FakeMachine {
+  const settings = { id: idOf('m1'), key: 'k', offer: anOffer(), spec: aMachineSpec(), clock, runsAt: 0 };
+  return new FakeMachine({ ...settings, behaviourOf: () => ({}), onChange: () => undefined });
+}
+
+/** A node on which each command does what the test says. */
+class CommandedRemote extends FakeRemote {
+  readonly #command: (signal: AbortSignal | undefined) => Promise<ExecResult>;
+
+  constructor(command: (signal: AbortSignal | undefined) => Promise<ExecResult>) {
+    super(aMachine(), clock);
+    this.#command = command;
+  }
+
+  override exec(_argv: readonly string[], options: ExecOptions = {}): Promise<ExecResult> {
+    return this.#command(options.signal);
+  }
+}
+
+test('when a node of a group cannot be prepared nothing goes on at the others, and its reason is told', async () => {
+  let ended = 0;
+  const slow = new CommandedRemote(
+    (signal) =>
+      new Promise((_resolve, reject) => {
+        signal?.addEventListener('abort', () => {
+          ended += 1;
+          reject(new Error('cut off'));
+        });
+      }),
+  );
+  const full = new CommandedRemote(() => Promise.reject(new Error('the disk is full')));
+  const nodes = [slow, full].map((remote, rank) => ({ rank, ip: `10.0.0.${rank}`, remote }));
+  const what = {
+    task: aTask({ run: 'true' }),
+    workdir: undefined,
+    mounts: [],
+    delivery: { publish: () => Promise.resolve(undefined), fetchable: () => Promise.reject(new Error('nothing is fetched')) },
+    jobName: 'replica',
+    withSetup: false,
+    env: () => ({}),
+    log: () => undefined,
+    isolated: false,
+    keepExtra: false,
+  };
+  await expect(bootstrap(nodes, what, new AbortController().signal)).rejects.toThrow('the disk is full');
+  expect(ended).toBe(1);
+});
