@@ -3,6 +3,7 @@ import type { ControllerHost } from '../domain/controller-host.ts';
 import type { Provider } from '../providers/provider.ts';
 import type { PlaceState } from '../provision/places.ts';
 import type { Clock } from '../shared/clock.ts';
+import type { Fence } from '../shared/fence.ts';
 import type { Logger } from '../shared/log.ts';
 import type { HomePaths } from '../shared/paths.ts';
 import type { Random } from '../shared/random.ts';
@@ -23,6 +24,8 @@ export interface DaemonContext {
   readonly host: ControllerHost | undefined;
   /** With which it leads; undefined where controllers have no rivals. */
   readonly term: number | undefined;
+  /** Lets calls to places through while it leads. */
+  readonly fence: Fence;
   /** Keys of services that are being put up: their folders are there before their records. */
   readonly creating: Set<string>;
   config(): Promise<Config>;

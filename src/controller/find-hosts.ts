@@ -1,4 +1,3 @@
-import type { Fence } from '../shared/fence.ts';
 import { findMembers } from './balancer-host/find-members.ts';
 import { HostGroup } from './balancer-host/host-group.ts';
 import { writeMembers } from './balancer-host/members-file.ts';
@@ -6,11 +5,7 @@ import { readSharedKey } from './balancer-host/shared-key.ts';
 import type { DaemonContext } from './daemon-context.ts';
 
 /** Where endpoints are served, when that is not on this machine. The reconcilers find them by a file. */
-export function findHosts(
-  { host, paths, clock, random, log, term = 0 }: DaemonContext,
-  fence: Fence,
-  signal: AbortSignal,
-): HostGroup | undefined {
+export function findHosts({ host, paths, clock, random, log, fence, term = 0 }: DaemonContext, signal: AbortSignal): HostGroup | undefined {
   if (host?.balancers === undefined) return undefined;
   const hosts = new HostGroup({ key: readSharedKey(host.balancers.tokenFile), term, clock }, log);
   signal.addEventListener('abort', () => hosts.close(), { once: true });

@@ -83,7 +83,7 @@ function obeySignals(life: DaemonLife, log: Logger): void {
 /** Looks after all services and answers commands until this daemon is to end, and puts everything away. Tells whether nothing needs it any more. */
 async function serve(context: DaemonContext, lead: Lead, life: DaemonLife, idleMinutes: number | undefined): Promise<boolean> {
   const { paths, store, clock, log, term } = context;
-  const processes = new ServiceProcesses(context, findHosts(context, lead.fence, life.signal));
+  const processes = new ServiceProcesses(context, findHosts(context, life.signal));
   lead.whenOver(() => processes.killReconcilers());
   const clusters = new Clusters(context);
   const watch = new DaemonWatch(context, processes, clusters, idleMinutes, () => life.end());

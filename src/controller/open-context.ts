@@ -46,6 +46,7 @@ export async function openContext({ paths, state, log, term, fence }: ContextOpt
     serviceLimit: configuredLimit() ?? serviceLimit(availableParallelism(), totalmem() / gib),
     host,
     term,
+    fence,
     creating: new Set(),
     ...createPlaces({ ...shared, sshPools: () => loadSshPools(paths.sshPools), fence, peerHomes: peers }),
   };

@@ -1,4 +1,4 @@
-import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
 import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
@@ -6,14 +6,11 @@ import { aService, aVersion } from '../../test/support/builders.ts';
 import { closeSharedPostgres, newSchema, whyNoPostgres } from '../../test/support/postgres.ts';
 import { anEvent } from '../../test/support/stores.ts';
 import { withTempHome } from '../../test/support/temp-home.ts';
-import { waitFor } from '../../test/support/wait-for.ts';
-import { readTree } from '../../test/support/trees.ts';
-import { writeFileAtomic } from '../shared/atomic-file.ts';
+import { readTree, writeTree } from '../../test/support/trees.ts';
 import { systemClock } from '../shared/clock.ts';
-import { createLogger } from '../shared/log.ts';
 import { openStore } from '../store/open-store.ts';
 import type { Store } from '../store/store.ts';
-import { keepWhileItChanges, serviceFiles, sweepFiles } from './service-files.ts';
+import { serviceFiles, sweepFiles } from './service-files.ts';
 
 const missing = whyNoPostgres();
 
@@ -100,27 +97,20 @@ describe.skipIf(missing !== undefined)(`files of services in PostgreSQL${missing
     });
   });
 
-  test('a file that changes is kept as it is now', async () => {
+  test('a file that changes elsewhere takes the place of the one that is here, and is not among what never changes', async () => {
     await withShared(async (store, home) => {
-      const path = join(home, 'buckets.json');
-      const stop = new AbortController();
-      const ended = keepWhileItChanges(
-        serviceFiles(store),
-        { owner: 'key', name: 'buckets.json', path },
-        { clock: systemClock, log: createLogger('test'), signal: stop.signal },
-      );
+      const files = serviceFiles(store);
+      const [there, here] = [join(home, 'there', 'buckets.json'), join(home, 'here', 'buckets.json')];
       for (const text of ['one', 'two']) {
-        writeFileAtomic(path, text);
-        const to = join(home, text);
-        await waitFor(text, async () => {
-          rmSync(to, { force: true });
-          await serviceFiles(store).restore('key', 'buckets.json', to);
-          return existsSync(to) && readFileSync(to, 'utf8') === text;
-        });
+        writeTree(join(home, 'there'), { 'buckets.json': text });
+        await files.save('key', 'buckets.json', there);
+        await files.renew('key', 'buckets.json', here);
+        expect(readFileSync(here, 'utf8')).toBe(text);
       }
-      stop.abort();
-      await ended;
-      expect([...(await store.files.trees('key')).keys()]).toEqual(['buckets.json']);
+      await files.renew('other', 'buckets.json', here);
+      expect(readFileSync(here, 'utf8')).toBe('two');
+      await files.restoreAll('key', join(home, 'elsewhere'));
+      expect(existsSync(join(home, 'elsewhere'))).toBe(false);
     });
   });
 

@@ -1,4 +1,4 @@
-import { existsSync, statSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { rename, rm } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { scanTree } from '../provision/files/scan.ts';
@@ -6,7 +6,6 @@ import { randomHex } from '../shared/random-hex.ts';
 import { SvcError } from '../shared/errors.ts';
 import type { Clock } from '../shared/clock.ts';
 import type { Logger } from '../shared/log.ts';
-import { startLoop, type Loop } from '../shared/loop.ts';
 import type { Store } from '../store/store.ts';
 import { isHomeList } from './shared-homes.ts';
 import { packTree, readPackedTree, unpackTree } from './service-files-pack.ts';
@@ -15,8 +14,9 @@ import { packTree, readPackedTree, unpackTree } from './service-files-pack.ts';
 const largest = 1_073_741_824;
 /** Pause before fetching files is tried again, ms. */
 const retryMs = 1_000;
-/** How often it is looked whether a file has changed, ms. */
-const lookMs = 250;
+
+/** The file that remembers the buckets of a service or a cluster. Unlike all else that is kept, it changes: whoever relies on it fetches it by itself. */
+export const bucketsRecord = 'buckets.json';
 
 /**
  * What services and clusters have on the disk of the controller and another controller would need, kept in the database as well where controllers on several
@@ -27,7 +27,9 @@ export interface ServiceFiles {
   save(owner: string, name: string, path: string): Promise<void>;
   /** Puts one folder to where it belongs, unless it is there; the way to it is made, and a folder is there as a whole or not at all. */
   restore(owner: string, name: string, path: string): Promise<void>;
-  /** The same for all that is kept of an owner, each below `dir` by its name. */
+  /** The same for what may have changed elsewhere: it takes the place of what is there. */
+  renew(owner: string, name: string, path: string): Promise<void>;
+  /** Restores all that never changes of what is kept of an owner, each below `dir` by its name. */
   restoreAll(owner: string, dir: string): Promise<void>;
   /** Forgets all of an owner. */
   remove(owner: string): Promise<void>;
@@ -37,6 +39,30 @@ export interface ServiceFiles {
 export function serviceFiles(store: Store, limit = largest): ServiceFiles {
   if (!store.isShared) return nothing;
   const { files } = store;
+  const bring = async (owner: string, name: string, path: string, text: string | undefined): Promise<void> => {
+    if (text === undefined) return;
+    const tree = readPackedTree(text);
+    const temporary = join(dirname(path), `.${basename(path)}.${randomHex(6)}.tmp`);
+    try {
+      await unpackTree(tree, temporary, async (sha256) => {
+        const content = await files.block(owner, sha256);
+        if (content === undefined) throw new SvcError('SVC_STATE_CORRUPT', `The state database lacks a part of ${name} of ${owner}.`);
+        return content;
+      });
+      await rename(temporary, path);
+    } catch (error) {
+      await rm(temporary, { recursive: true, force: true });
+      throw error;
+    }
+  };
+  const bringMissing = async (owner: string, name: string, path: string, text: string | undefined): Promise<void> => {
+    try {
+      await bring(owner, name, path, text);
+    } catch (error) {
+      // Somebody else was faster.
+      if (!existsSync(path)) throw error;
+    }
+  };
   return {
     async save(owner, name, path) {
       if (!existsSync(path)) return;
@@ -52,59 +78,22 @@ export function serviceFiles(store: Store, limit = largest): ServiceFiles {
     },
 
     async restore(owner, name, path) {
-      if (existsSync(path)) return;
-      const text = (await files.trees(owner)).get(name);
-      if (text === undefined) return;
-      const tree = readPackedTree(text);
-      const temporary = join(dirname(path), `.${basename(path)}.${randomHex(6)}.tmp`);
-      try {
-        await unpackTree(tree, temporary, async (sha256) => {
-          const content = await files.block(owner, sha256);
-          if (content === undefined) throw new SvcError('SVC_STATE_CORRUPT', `The state database lacks a part of ${name} of ${owner}.`);
-          return content;
-        });
-        await rename(temporary, path);
-      } catch (error) {
-        await rm(temporary, { recursive: true, force: true });
-        // Somebody else was faster.
-        if (!existsSync(path)) throw error;
-      }
+      if (!existsSync(path)) await bringMissing(owner, name, path, await files.tree(owner, name));
+    },
+
+    async renew(owner, name, path) {
+      await bring(owner, name, path, await files.tree(owner, name));
     },
 
     async restoreAll(owner, dir) {
-      for (const name of (await files.trees(owner)).keys()) await this.restore(owner, name, join(dir, name));
+      for (const [name, text] of await files.trees(owner)) {
+        const path = join(dir, name);
+        if (name !== bucketsRecord && !existsSync(path)) await bringMissing(owner, name, path, text);
+      }
     },
 
     remove: (owner) => files.remove(owner),
   };
-}
-
-/** Keeps a small file anew whenever it has changed, until the signal aborts. */
-export function keepWhileItChanges(
-  files: ServiceFiles,
-  { owner, name, path }: { readonly owner: string; readonly name: string; readonly path: string },
-  { clock, log, signal }: { readonly clock: Clock; readonly log: Logger; readonly signal: AbortSignal },
-): Promise<void> {
-  let kept = '';
-  const look: Loop = {
-    name: `keep ${name}`,
-    everyMs: lookMs,
-    async tick() {
-      const now = stampOf(path);
-      if (now === kept) return;
-      await files.save(owner, name, path);
-      kept = now;
-    },
-  };
-  const onError = (loop: string, error: unknown): void =>
-    log.warn({ err: error, loop }, 'a file could not be kept in the database; it is tried again');
-  return startLoop(look, { clock, onError }, signal).ended;
-}
-
-/** Changes with the file; empty while there is none. */
-function stampOf(path: string): string {
-  const stats = statSync(path, { throwIfNoEntry: false });
-  return stats === undefined ? '' : `${stats.ino} ${stats.size} ${stats.mtimeMs}`;
 }
 
 /** Forgets the files of all that is not recorded, as after a crash between the two; for a leader that is not making anything yet. */
@@ -134,6 +123,7 @@ export async function restorePatiently(
 const nothing: ServiceFiles = {
   save: async () => undefined,
   restore: async () => undefined,
+  renew: async () => undefined,
   restoreAll: async () => undefined,
   remove: async () => undefined,
 };

@@ -208,7 +208,7 @@ export class ServiceProcesses {
 
   /** Of a service that was dropped by force. While one is left, the folder that names it stays, and the next daemon tries again. */
   async #removeBuckets(key: string): Promise<boolean> {
-    const deployment = serviceDeployment(servicePaths(this.#context.paths, key).dir, { name: key, key, clock: this.#context.clock });
+    const deployment = serviceDeployment(servicePaths(this.#context.paths, key).dir, { ...this.#context, name: key, key });
     const late = new AbortController();
     const cancel = this.#context.clock.after(bucketsTimeoutMs, () => late.abort());
     try {

@@ -16,6 +16,11 @@ export function fileRepository(driver: Driver): FileRepository {
       return new Map(rows.map(({ name, manifest }) => [name, manifest]));
     },
 
+    async tree(owner, name) {
+      const query = db.selectFrom('file_trees').select('manifest').where('owner', '=', owner).where('name', '=', name);
+      return (await query.executeTakeFirst())?.manifest;
+    },
+
     async blocks(owner) {
       const rows = await db.selectFrom('file_blocks').select('sha256').where('owner', '=', owner).execute();
       return new Set(rows.map(({ sha256 }) => sha256));

@@ -83,6 +83,8 @@ export interface FileRepository {
   owners(): Promise<readonly string[]>;
   /** Manifests by their names. */
   trees(owner: string): Promise<ReadonlyMap<string, string>>;
+  /** One manifest. */
+  tree(owner: string, name: string): Promise<string | undefined>;
   /** Which blocks are here, by the SHA-256 of their content. */
   blocks(owner: string): Promise<ReadonlySet<string>>;
   block(owner: string, sha256: string): Promise<Uint8Array | undefined>;

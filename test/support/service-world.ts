@@ -10,6 +10,7 @@ import type { ReplicaPolicy, Task } from '../../src/domain/task.ts';
 import { FakePlace } from '../../src/providers/fake/fake-place.ts';
 import { FakeProvider } from '../../src/providers/fake/index.ts';
 import type { Offer } from '../../src/providers/provider.ts';
+import { noFence } from '../../src/shared/fence.ts';
 import { homePaths, servicePaths, type ServicePaths } from '../../src/shared/paths.ts';
 import { seededRandom } from '../../src/shared/random.ts';
 import { openStore } from '../../src/store/open-store.ts';
@@ -56,6 +57,8 @@ export class World {
   /** The machine the control runs on, where that was chosen for it. */
   host: ControllerHost | undefined;
   readonly files: ServicePaths;
+  /** When the files of the service are all there; they are, unless a test says otherwise. */
+  filesThere: Promise<void> | undefined;
   #stop = new AbortController();
   #listeners: BalancerListeners | undefined;
 
@@ -79,6 +82,8 @@ export class World {
         clock: this.clock,
         log: pino({ level: 'silent' }),
         files: this.files,
+        filesThere: this.filesThere,
+        fence: noFence,
         places: placesOf(provider),
         probe: async (address) => ({ passed: address.kind === 'tcp' && this.place.isServing(address.host), detail: '/ answered 503' }),
         openBalancer: (listeners) => {

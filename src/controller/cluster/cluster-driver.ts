@@ -3,7 +3,6 @@ import { rm } from 'node:fs/promises';
 import { placeName } from '../../domain/place-name.ts';
 import { assertMachineId, type Provider } from '../../providers/provider.ts';
 import { obtainMachine, type GivenMachine } from '../../provision/acquire-machine.ts';
-import type { Deployment } from '../../provision/files/deployment.ts';
 import { destroyMachine, giveBack } from '../../provision/machine.ts';
 import { machineNodes, stopNodes } from '../../provision/node-jobs.ts';
 import { PlacementHistory } from '../../provision/placement-history.ts';
@@ -14,7 +13,7 @@ import { systemRandom } from '../../shared/random.ts';
 import type { ClusterRecord, JobRecord } from '../../store/records.ts';
 import type { Change } from '../../store/store.ts';
 import type { DaemonContext } from '../daemon-context.ts';
-import { clusterDeployment } from '../deployments.ts';
+import { clusterDeployment, type PublishedFiles } from '../deployments.ts';
 import { serviceFiles } from '../service-files.ts';
 import { findMachines, isClaimed, offerOf, type FoundMachine } from '../recorded-machines.ts';
 import { lossOf } from '../service/machine-loss.ts';
@@ -41,7 +40,7 @@ export class ClusterDriver {
   /** When the place is asked next whether the machine is still there, monotonic ms. */
   #inspectAt = 0;
   #work = new AbortController();
-  readonly #deployment: Deployment;
+  readonly #deployment: PublishedFiles;
   readonly #history = new PlacementHistory({ random: systemRandom });
   /** Aborts with the process, at the latest. */
   #process = AbortSignal.abort();
@@ -49,7 +48,7 @@ export class ClusterDriver {
   constructor(context: DaemonContext, cluster: ClusterRecord) {
     this.#context = context;
     this.#cluster = cluster;
-    this.#deployment = clusterDeployment(clusterPaths(context.paths, cluster.key).dir, { ...cluster, clock: context.clock });
+    this.#deployment = clusterDeployment(clusterPaths(context.paths, cluster.key).dir, { ...context, ...cluster });
   }
 
   /** Settles when the cluster is gone or the signal aborted. */

@@ -4,7 +4,6 @@ import type { Provider, MachineId } from '../../providers/provider.ts';
 import { bootstrap } from '../../provision/bootstrap.ts';
 import { taskEnvironment } from '../../provision/environment.ts';
 import { fileMounts } from '../../provision/file-mounts.ts';
-import type { Deployment } from '../../provision/files/deployment.ts';
 import type { JobStatus } from '../../provision/job.ts';
 import { machineNodes, stopNodes, watchNodes } from '../../provision/node-jobs.ts';
 import { fileProvisionLog } from '../../provision/provision-log.ts';
@@ -12,7 +11,7 @@ import { messageOf, SvcError } from '../../shared/errors.ts';
 import type { ClusterRecord, JobRecord } from '../../store/records.ts';
 import type { Change } from '../../store/store.ts';
 import type { DaemonContext } from '../daemon-context.ts';
-import { deliveryTo } from '../deployments.ts';
+import type { PublishedFiles } from '../deployments.ts';
 import { keepJobLog } from '../job-log.ts';
 import { clusterPaths } from './cluster-paths.ts';
 
@@ -32,7 +31,7 @@ export async function runClusterJob(
   first: JobRecord,
   provider: Provider,
   machine: MachineId,
-  deployment: Deployment,
+  deployment: PublishedFiles,
   signal: AbortSignal,
 ): Promise<void> {
   const files = clusterPaths(context.paths, cluster.key);
@@ -55,7 +54,7 @@ export async function runClusterJob(
         task: job.task,
         workdir: existsSync(workdir) ? { path: workdir, name: `${name}-workdir` } : undefined,
         mounts: fileMounts(job.task, join(snapshot, 'mounts'), name),
-        delivery: await deliveryTo(deployment, provider, cluster.place?.region),
+        delivery: await deployment.delivery(provider, cluster.place?.region),
         jobName: name,
         withSetup: true,
         env: ({ rank }, all) =>

@@ -1,20 +1,23 @@
-import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pino } from 'pino';
 import { expect, test } from 'vitest';
-import { anOffer } from '../../../test/support/builders.ts';
+import { anOffer, aTask } from '../../../test/support/builders.ts';
 import { FakeClock } from '../../../test/support/fake-clock.ts';
 import { placesOf } from '../../../test/support/places.ts';
+import { anEvent } from '../../../test/support/stores.ts';
 import { defaultConfig } from '../../domain/config.ts';
 import { fakeBaseDir } from '../../providers/fake/fake-machine.ts';
 import { FakePlace } from '../../providers/fake/fake-place.ts';
 import { FakeProvider } from '../../providers/fake/index.ts';
+import { noFence } from '../../shared/fence.ts';
 import { homePaths } from '../../shared/paths.ts';
 import { seededRandom } from '../../shared/random.ts';
 import { openStore } from '../../store/open-store.ts';
 import type { ClusterRecord, JobRecord } from '../../store/records.ts';
 import type { Store } from '../../store/store.ts';
+import { serviceFiles } from '../service-files.ts';
 import { clusterPaths, jobLogs } from './cluster-paths.ts';
 import { Clusters, type LaunchRequest } from './clusters.ts';
 
@@ -40,6 +43,7 @@ class World {
       serviceLimit: 1,
       host: undefined,
       term: undefined,
+      fence: noFence,
       creating: new Set(),
       config: () => Promise.resolve(defaultConfig),
       ...placesOf(new FakeProvider(this.place)),
@@ -159,5 +163,27 @@ test('how the machine was got is told to the job that launched it and to who wai
       expect.stringContaining('Starting run'),
     ]);
     expect(await world.provisioning(2, { isFirst: false, isUp: true })).toEqual([expect.stringMatching(/^\[svc [^\]]*\] Starting run\n$/)]);
+  });
+});
+
+test('files that are damaged end the job that needs them, and all other clusters are driven on', async () => {
+  await withClusters(async (world) => {
+    const next = new World(world.home, { ...world.store, isShared: true });
+    const cluster = { state: 'INIT', machineId: null, place: null, createdAt: 0, reason: null, revision: 0 } as const;
+    const job = { state: 'PENDING', createdAt: 0, startedAt: null, endedAt: null, exitCode: null } as const;
+    for (const name of ['damaged', 'whole']) {
+      await world.store.clusters.add({ ...cluster, name, key: name, machineKey: name }, anEvent());
+      await world.store.clusters.addJob({ ...job, cluster: name, task: aTask() });
+      mkdirSync(join(world.home, 'kept', name), { recursive: true });
+      await serviceFiles(next.store).save(name, 'jobs/1', join(world.home, 'kept', name));
+    }
+    await world.store.files.setTree('damaged', 'jobs/1', '{');
+    await next.clusters.recover();
+    const released = next.clusters.release();
+    const states = ['damaged', 'whole'].map(async (name) => (await world.store.clusters.jobs(name)).map(({ state }) => state));
+    expect(await Promise.all(states)).toEqual([['FAILED'], ['PENDING']]);
+    expect(existsSync(clusterPaths(homePaths(world.home, 0), 'whole').snapshot(1))).toBe(true);
+    await next.clock.advance(5_000);
+    await released;
   });
 });

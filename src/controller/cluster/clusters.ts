@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 import { mkdir, rename, rm } from 'node:fs/promises';
-import { dirname, join, relative } from 'node:path';
+import { dirname, join } from 'node:path';
 import { generateName, nameProblem } from '../../domain/names.ts';
 import { refuseMountsAnywhere } from '../../provision/mounts-anywhere.ts';
 import { collectOffers } from '../../provision/offers.ts';
@@ -26,6 +26,9 @@ export interface LaunchRequest extends Omit<ServiceRequest, 'name' | 'expose' | 
   readonly cluster?: string | undefined;
   readonly mode: 'launch' | 'exec';
 }
+
+/** Under which name the files of a job are kept. */
+const keptName = ({ id }: Pick<JobRecord, 'id'>): string => `jobs/${id}`;
 
 /** All clusters of this controller: single machines for single tasks. */
 export class Clusters {
@@ -53,8 +56,9 @@ export class Clusters {
       if (!known.has(name)) await rm(join(paths.clustersDir, name), { recursive: true, force: true });
     for (const cluster of clusters) {
       const jobs = await store.clusters.jobs(cluster.name);
-      if (jobs.some(({ endedAt }) => endedAt === null)) await this.#files.restoreAll(cluster.key, clusterPaths(paths, cluster.key).dir);
       for (const job of jobs) {
+        if (job.endedAt !== null) continue;
+        await this.#restoreFiles(cluster, job);
         const isHalfMade = job.state === 'PENDING' && !existsSync(clusterPaths(paths, cluster.key).snapshot(job.id));
         if (isHalfMade) await store.clusters.updateJob(job, { state: 'FAILED', endedAt: clock.now() });
       }
@@ -135,9 +139,8 @@ export class Clusters {
         exitCode: null,
       });
       // Its folder is the sign that a job may start: the driver waits for it.
-      const files = clusterPaths(paths, cluster.key);
-      const target = files.snapshot(job.id);
-      await this.#keepFiles(job, staging, { owner: cluster.key, name: relative(files.dir, target) });
+      const target = clusterPaths(paths, cluster.key).snapshot(job.id);
+      await this.#keepFiles(cluster, job, staging);
       await mkdir(dirname(target), { recursive: true, mode: 0o700 });
       await rename(staging, target);
       await this.resume();
@@ -184,12 +187,22 @@ export class Clusters {
   }
 
   /** A job whose files cannot be kept for other controllers never begins. */
-  async #keepFiles(job: JobRecord, path: string, { owner, name }: { readonly owner: string; readonly name: string }): Promise<void> {
+  async #keepFiles({ key }: ClusterRecord, job: JobRecord, path: string): Promise<void> {
     try {
-      await this.#files.save(owner, name, path);
+      await this.#files.save(key, keptName(job), path);
     } catch (error) {
       await this.#context.store.clusters.updateJob(job, { state: 'FAILED', endedAt: this.#context.clock.now() });
       throw error;
+    }
+  }
+
+  /** One whose files are damaged has none. That is no reason to leave all others alone. */
+  async #restoreFiles({ name, key }: ClusterRecord, job: JobRecord): Promise<void> {
+    try {
+      await this.#files.restore(key, keptName(job), clusterPaths(this.#context.paths, key).snapshot(job.id));
+    } catch (error) {
+      if (!(error instanceof SvcError) || error.code !== 'SVC_STATE_CORRUPT') throw error;
+      this.#context.log.error({ err: error, cluster: name, job: job.id }, 'the files of a job cannot be restored');
     }
   }
 

@@ -14,7 +14,7 @@ import { createPlaces } from '../../provision/places.ts';
 import { readHost } from '../read-host.ts';
 import { serveHello } from '../hello-socket.ts';
 import { peerHomes } from '../shared-homes.ts';
-import { keepWhileItChanges, restorePatiently, serviceFiles } from '../service-files.ts';
+import { restorePatiently, serviceFiles } from '../service-files.ts';
 import { lostLeaseExitCode } from '../leadership/exit-code.ts';
 import { processFence, watchFence } from '../leadership/fence-file.ts';
 import { termConfig } from '../leadership/term-config.ts';
@@ -55,16 +55,7 @@ async function main(name: string, key: string, term: number | undefined): Promis
     fence,
     peerHomes: await peerHomes(store, paths, false),
   });
-  const shared = serviceFiles(store);
-  const filesThere = restorePatiently(shared, { owner: key, dir: files.dir }, { clock, log, signal: stop.signal });
-  if (store.isShared)
-    void filesThere.then(() =>
-      keepWhileItChanges(
-        shared,
-        { owner: key, name: 'buckets.json', path: `${files.dir}/buckets.json` },
-        { clock, log, signal: stop.signal },
-      ),
-    );
+  const filesThere = restorePatiently(serviceFiles(store), { owner: key, dir: files.dir }, { clock, log, signal: stop.signal });
   const host = readHost(paths.controllerHost);
   let linked: Promise<unknown> = Promise.resolve();
   const service = await runService(
@@ -77,6 +68,7 @@ async function main(name: string, key: string, term: number | undefined): Promis
       log,
       files,
       filesThere,
+      fence,
       places,
       probe: (address, probed, signal) => probeReplica(address, probed, clock, signal),
       openBalancer(listeners) {

@@ -15,11 +15,11 @@ import { fileProvisionLog, type ProvisionLog } from '../../provision/provision-l
 import { describeStep, type SearchStep } from '../../provision/search-steps.ts';
 import { isoTime } from '../../shared/clock.ts';
 import { messageOf, SvcError } from '../../shared/errors.ts';
+import { unlessAborted } from '../../shared/unless-aborted.ts';
 import type { PlaceRecord, ReplicaRecord } from '../../store/records.ts';
 import { missingTarget } from './replica-capacity.ts';
 import { jobName } from './replica-job.ts';
 import type { ReplicaHandle } from './replica-handle.ts';
-import { deliveryTo } from '../deployments.ts';
 import { findMachines, isClaimed, offerOf, replicaTags } from '../recorded-machines.ts';
 import type { ServiceContext } from './service-context.ts';
 
@@ -34,7 +34,7 @@ export async function launchReplica(context: ServiceContext, handle: ReplicaHand
   const { record } = handle;
   const task = await context.task(record.version);
   const nodes = await machineNodes(provider, machineId, task.numNodes, signal);
-  await context.filesThere;
+  await unlessAborted(context.filesThere ?? Promise.resolve(), signal);
   const snapshot = context.files.workdirSnapshot(record.version);
   await bootstrap(
     nodes,
@@ -42,7 +42,7 @@ export async function launchReplica(context: ServiceContext, handle: ReplicaHand
       task,
       workdir: existsSync(snapshot) ? { path: snapshot, name: `v${record.version}-workdir` } : undefined,
       mounts: fileMounts(task, context.files.mountSnapshot(record.version), `v${record.version}`),
-      delivery: await deliveryTo(context.deployment, provider, record.place?.region),
+      delivery: await context.deployment.delivery(provider, record.place?.region),
       jobName,
       withSetup: true,
       env: ({ rank }, all) =>

@@ -3,6 +3,7 @@ import type { Task } from '../../domain/task.ts';
 import { PlacementHistory } from '../../provision/placement-history.ts';
 import type { Clock } from '../../shared/clock.ts';
 import { SvcError } from '../../shared/errors.ts';
+import type { Fence } from '../../shared/fence.ts';
 import type { Logger } from '../../shared/log.ts';
 import { startLoop, type RunningLoop } from '../../shared/loop.ts';
 import type { ServicePaths } from '../../shared/paths.ts';
@@ -34,7 +35,9 @@ export interface ServiceDeps {
   readonly log: Logger;
   readonly files: ServicePaths;
   /** See `ServiceContext`. */
-  readonly filesThere?: Promise<void>;
+  readonly filesThere?: Promise<void> | undefined;
+  /** Lets calls through while the controller leads. */
+  readonly fence: Fence;
   readonly places: Places;
   readonly probe: ServiceContext['probe'];
   /** Spreads what is done after a throttled call. */

@@ -2,7 +2,6 @@ import type { ControllerHost } from '../../domain/controller-host.ts';
 import type { Task } from '../../domain/task.ts';
 import type { Provider } from '../../providers/provider.ts';
 import type { OccupiedPlace } from '../../domain/placement.ts';
-import type { Deployment } from '../../provision/files/deployment.ts';
 import type { PlacementHistory } from '../../provision/placement-history.ts';
 import type { PlaceState } from '../../provision/places.ts';
 import type { Clock } from '../../shared/clock.ts';
@@ -11,6 +10,7 @@ import type { ServicePaths } from '../../shared/paths.ts';
 import type { ReplicaAddress } from '../../shared/replica-address.ts';
 import type { ServiceRecord } from '../../store/records.ts';
 import type { Store } from '../../store/store.ts';
+import type { PublishedFiles } from '../deployments.ts';
 import type { ProbeAnswer, ProbedService } from './probe-request.ts';
 import type { Rotation } from './rotation.ts';
 
@@ -29,7 +29,7 @@ export interface ServiceContext {
   readonly rotation: Rotation;
   readonly history: PlacementHistory;
   /** Its files where machines fetch them. */
-  readonly deployment: Deployment;
+  readonly deployment: PublishedFiles;
   /** Aborts when the control of the service ends, as with its process. */
   readonly background: AbortSignal;
   /** All enabled places. */
