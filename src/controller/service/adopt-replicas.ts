@@ -1,3 +1,4 @@
+import { withDeadline } from '../../shared/deadline.ts';
 import type { ReplicaRecord } from '../../store/records.ts';
 import { jobStatus } from '../../provision/job.ts';
 import { machineNodes } from '../../provision/node-jobs.ts';
@@ -9,6 +10,7 @@ import type { ServiceContext } from './service-context.ts';
 
 /** How long a place may take to say whether a replica lives, ms; one that cannot be asked goes on serving while it is being looked at. */
 const askMs = 2_000;
+const noAnswer = (): Error => new Error(`no answer within ${askMs / 1_000} s`);
 
 /**
  * After a restart: what was ready goes on serving from the first set on, as a balancer may be new and know nothing; what died meanwhile is taken out as soon
@@ -32,23 +34,23 @@ async function look(context: ServiceContext, replica: ReplicaRecord): Promise<vo
   await new ReplicaHandle(context, replica).happen({ type: 'probe-failed' }, { cause: 'found-dead', message });
 }
 
-async function mayLive(context: ServiceContext, { id, version, place, machineId }: ReplicaRecord): Promise<boolean> {
-  if (place === null) return false;
-  const tooLong = new AbortController();
-  const cancel = context.clock.after(askMs, () => tooLong.abort());
+async function mayLive(context: ServiceContext, replica: ReplicaRecord): Promise<boolean> {
   try {
-    const provider = await context.provider(place.provider);
-    const machines = await provider.list(replicaTags(context, id), { signal: tooLong.signal });
-    const machine = machines.find((one) => one.id === machineId);
-    if (machine === undefined) return false;
-    const { numNodes } = await context.task(version);
-    const nodes = await machineNodes(provider, machine.id, numNodes, tooLong.signal);
-    const statuses = await Promise.all(nodes.map(({ remote }) => jobStatus(remote, jobName)));
-    return statuses.every(({ phase }) => phase === 'run');
+    return await withDeadline(context.clock, askMs, (signal) => isRunning(context, replica, signal), noAnswer, context.background);
   } catch (error) {
     context.log.warn({ err: error }, 'a place could not be asked about a replica');
     return true;
-  } finally {
-    cancel();
   }
+}
+
+async function isRunning(context: ServiceContext, { id, version, place, machineId }: ReplicaRecord, signal: AbortSignal): Promise<boolean> {
+  if (place === null) return false;
+  const provider = await context.provider(place.provider);
+  const machines = await provider.list(replicaTags(context, id), { signal });
+  const machine = machines.find((one) => one.id === machineId);
+  if (machine === undefined) return false;
+  const { numNodes } = await context.task(version);
+  const nodes = await machineNodes(provider, machine.id, numNodes, signal);
+  const statuses = await Promise.all(nodes.map(({ remote }) => jobStatus(remote, jobName)));
+  return statuses.every(({ phase }) => phase === 'run');
 }

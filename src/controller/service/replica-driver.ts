@@ -68,16 +68,13 @@ export class ReplicaDriver {
 
   /** Sends the replica on its way out; does nothing when it is already going. */
   async stop(cause: EndCause, reason: string, how: FailureKind = {}): Promise<void> {
-    try {
-      // Before its end is written: whoever sees that a replica is missing knows of its failure, and begins none in vain.
-      await this.#countFailure(cause, how);
-      const stopped = await this.handle.happen({ type: 'stop-requested', cause }, { cause, message: reason }, { endCause: cause, reason });
-      if (!stopped) return;
-      this.hurry();
-    } finally {
-      // Also when it was on its way out already: whatever else is still being done with it must end.
-      if (!this.#isEnding) this.#phase.abort();
-    }
+    // Before its end is written: whoever sees that a replica is missing knows of its failure, and begins none in vain.
+    await this.#countFailure(cause, how);
+    const stopped = await this.handle.happen({ type: 'stop-requested', cause }, { cause, message: reason }, { endCause: cause, reason });
+    // Also when it was on its way out already: whatever else is still being done with it must end. Not when that could not be written: it is tried again.
+    if (!this.#isEnding) this.#phase.abort();
+    if (!stopped) return;
+    this.hurry();
     this.#context.wake();
   }
 
@@ -93,9 +90,14 @@ export class ReplicaDriver {
       killed,
       ...(neverStarted && { neverStarted }),
     };
-    await this.#context.changeService((service) => ({
-      memory: { ...service.memory, failures: rememberFailure(service.memory.failures, failure) },
-    }));
+    try {
+      await this.#context.changeService((service) => ({
+        memory: { ...service.memory, failures: rememberFailure(service.memory.failures, failure) },
+      }));
+    } catch (error) {
+      this.#isFailureCounted = false;
+      throw error;
+    }
   }
 
   async #step(signal: AbortSignal): Promise<void> {

@@ -1,5 +1,7 @@
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { withWorld, type World } from '../../../test/support/service-world.ts';
+import { FakeRemote } from '../../providers/fake/fake-remote.ts';
+import { SvcError } from '../../shared/errors.ts';
 import { seededRandom } from '../../shared/random.ts';
 
 const living = (world: World): number => world.place.living.length;
@@ -218,6 +220,50 @@ test('after a restart all that were ready are in the first set, and what died me
     },
     { minReplicas: 3 },
   );
+});
+
+test('after a restart a machine that hangs does not keep the service from being looked after', async () => {
+  await withWorld(async (world) => {
+    await world.untilReady(2);
+    await world.crash();
+    const hanging = vi.spyOn(FakeRemote.prototype, 'readFile').mockReturnValue(new Promise(() => undefined));
+    try {
+      await world.start();
+      expect(world.sets.at(-1)).toEqual([1, 2]);
+    } finally {
+      hanging.mockRestore();
+    }
+  });
+});
+
+test('a failure is counted once, also when the database was away at first', async () => {
+  await withWorld(async (world) => {
+    await world.untilReady(2);
+    const { services } = world.store;
+    const update = services.update.bind(services);
+    services.update = () => Promise.reject(new SvcError('SVC_DATABASE', 'The state database does not answer.'));
+    world.place.living[0]?.killProgram();
+    await world.clock.advance(3_000);
+    services.update = update;
+    await world.clock.advance(10_000);
+    await world.untilReady(2);
+    expect((await services.get('chat'))?.memory.failures).toHaveLength(1);
+  });
+});
+
+test('a service is taken down also while its files cannot be fetched', async () => {
+  await withWorld(async (world) => {
+    await world.crash();
+    world.filesThere = new Promise(() => undefined);
+    await world.start();
+    await world.clock.advance(10_000);
+    expect(await world.states()).toEqual(['1 PROVISIONING', '2 PROVISIONING']);
+    const service = await world.store.services.get('chat');
+    if (service === undefined) throw new Error('no service');
+    await world.store.services.update(service, { desired: 'down' });
+    await world.clock.advance(60_000);
+    expect([await world.store.services.get('chat'), living(world)]).toEqual([undefined, 0]);
+  });
 });
 
 test('what places made beside machines is released with the last of them', async () => {
