@@ -67,9 +67,11 @@ export async function createService(context: DaemonContext, request: ServiceRequ
     for (const name of ['v1', 'tls']) await shared.save(key, name, join(files.dir, name));
     return await addRecords(context, request, kept, key, note);
   } catch (error) {
-    // What stays, as the database is away, goes when the next controller leads.
-    await shared.remove(key).catch(() => undefined);
-    await rm(files.dir, { recursive: true, force: true });
+    // A database that went away may have recorded it all the same. Where it has not, the daemon finds the folder, and removes it and what is kept.
+    if (!(error instanceof SvcError) || error.code !== 'SVC_DATABASE') {
+      await shared.remove(key).catch(() => undefined);
+      await rm(files.dir, { recursive: true, force: true });
+    }
     throw error;
   } finally {
     context.creating.delete(key);
