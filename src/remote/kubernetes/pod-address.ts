@@ -66,8 +66,11 @@ async function foundAddress(port: number, deps: PodAddressDeps): Promise<Replica
 
 async function foundNodePort(pod: PodObject, host: string, port: number, deps: PodAddressDeps): Promise<ReplicaAddress | undefined> {
   const { api, connectionsInPod, clock, signal } = deps;
+  const path = servicePath(deps.pod, port);
+  let isNew: boolean;
   let nodePort: number | undefined;
   try {
+    isNew = (await api.get(path, { signal })) === undefined;
     nodePort = await applyNodePort(api, pod, port, signal);
   } catch (error) {
     // It may be forbidden, or there may be no port left: then there is still the forward.
@@ -75,15 +78,16 @@ async function foundNodePort(pod: PodObject, host: string, port: number, deps: P
     throw error;
   }
   if (nodePort === undefined) return undefined;
-  const deadline = clock.monotonic() + nodePortMs;
+  // A way that is mended is one that the nodes have known: who waited for it once more would have no time left for the forward.
+  const deadline = clock.monotonic() + (isNew ? nodePortMs : 0);
   for (;;) {
     signal?.throwIfAborted();
     if (await leadsToPod({ host, port: nodePort, podPort: port }, { connectionsInPod, clock }))
       return { kind: 'tcp', host, port: nodePort, by: 'node port' };
-    if (clock.monotonic() > deadline) break;
+    if (clock.monotonic() >= deadline) break;
     await clock.sleep(nodePortPauseMs, signal);
   }
-  await api.remove(servicePath(deps.pod, port), { signal });
+  await api.remove(path, { signal });
   return undefined;
 }
 
