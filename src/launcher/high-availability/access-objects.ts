@@ -18,7 +18,7 @@ export function accessObjects(design: HighAvailabilityDesign): readonly KubeDraf
 /** A lease cannot be made by name; everything else is about that one. */
 const leaseRules: readonly AccessRule[] = [
   { apiGroups: ['coordination.k8s.io'], resources: ['leases'], verbs: ['create'] },
-  { apiGroups: ['coordination.k8s.io'], resources: ['leases'], resourceNames: [haNames.lease], verbs: ['get', 'update', 'patch'] },
+  { apiGroups: ['coordination.k8s.io'], resources: ['leases'], resourceNames: [haNames.lease], verbs: ['get', 'update'] },
 ];
 
 /** Balancers find each other, and take the silent ones out of the Service. */
