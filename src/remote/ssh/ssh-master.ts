@@ -61,10 +61,16 @@ export class SshMaster {
     return inode === undefined ? undefined : `${holder.pid}.${holder.startTicks}.${inode}`;
   }
 
-  /** Ends a connection whose holder does not answer any more, so that the next call makes a new one. */
-  async endIfHung(): Promise<void> {
-    const { exitCode } = await this.ask(['-O', 'check']);
+  /** Whether its holder answers. One that hangs is ended, so that the next call makes a new one. */
+  async answers(signal?: AbortSignal): Promise<boolean> {
+    const { exitCode } = await this.ask(['-O', 'check'], signal);
     if (exitCode === undefined) this.#kill();
+    return exitCode === 0;
+  }
+
+  /** Ends a connection whose holder hangs. */
+  async endIfHung(): Promise<void> {
+    await this.answers();
   }
 
   /** Ends the connection with everything that uses it. */

@@ -6,6 +6,7 @@ import { readJsonFile } from '../../shared/parse-json.ts';
 import type { WayFiles } from './connection-files.ts';
 import { connectError } from './ssh-errors.ts';
 import type { SshMachine } from './ssh-machine.ts';
+import type { SshMaster } from './ssh-master.ts';
 
 /** A socket file here and what it leads to on the machine: `localhost:PORT` or the path of a socket. */
 interface Way {
@@ -26,8 +27,19 @@ const lookMs = 1_000;
 /** So many looks between two questions to the process that holds the connection; they also keep it from ending as idle. */
 const looksBetweenQuestions = 30;
 
+/** How many connections in a row may end while ways are added to them. */
+const addAttempts = 3;
+
 /** Longest pause between attempts to reach a machine that is away, in looks. */
 const longestPause = 10;
+
+/** What of a machine the ways to it need. */
+export interface WayMachine extends Pick<SshMachine, 'files' | 'target'> {
+  master(lane: 'f'): WayMaster;
+}
+
+/** What of the connection for forwards they need. */
+export type WayMaster = Pick<SshMaster, 'answers' | 'ask' | 'endIfHung' | 'ensure' | 'incarnation'>;
 
 /**
  * The ways to one machine's ports: socket files here, held open by the ssh of the machine's connection for forwards. The files' names never change.
@@ -36,7 +48,7 @@ const longestPause = 10;
  */
 export class SshWays {
   readonly #files: WayFiles;
-  readonly #machine: () => Promise<SshMachine>;
+  readonly #machine: () => Promise<WayMachine>;
   readonly #clock: Clock;
   #keeper: CancelTimer | undefined;
   #isBusy = false;
@@ -44,7 +56,7 @@ export class SshWays {
   #failures = 0;
   #pause = 0;
 
-  constructor(files: WayFiles, machine: () => Promise<SshMachine>, clock: Clock) {
+  constructor(files: WayFiles, machine: () => Promise<WayMachine>, clock: Clock) {
     this.#files = files;
     this.#machine = machine;
     this.#clock = clock;
@@ -113,9 +125,20 @@ export class SshWays {
     return undefined;
   }
 
+  /** Who tries again finds a connection that ended in the midst of it (its machine was started anew) made anew, or learns why it cannot be. */
   async #add(signal?: AbortSignal): Promise<void> {
-    const { machine, master } = await this.#forwards();
-    await master.ensure(signal);
+    for (let left = addAttempts - 1; ; left -= 1) {
+      const { machine, master } = await this.#forwards();
+      await master.ensure(signal);
+      try {
+        return await this.#addTo(machine, master, signal);
+      } catch (error) {
+        if (left === 0 || (await master.answers(signal))) throw error;
+      }
+    }
+  }
+
+  async #addTo(machine: WayMachine, master: WayMaster, signal: AbortSignal | undefined): Promise<void> {
     const incarnation = master.incarnation();
     const record = this.#read() ?? nothing;
     if (isGood(record, incarnation)) return;
@@ -131,7 +154,7 @@ export class SshWays {
     this.#write({ ways, addedTo: ways.length === record.ways.length ? (incarnation ?? '') : '' });
   }
 
-  async #forwards(): Promise<{ readonly machine: SshMachine; readonly master: ReturnType<SshMachine['master']> }> {
+  async #forwards(): Promise<{ readonly machine: WayMachine; readonly master: WayMaster }> {
     const machine = await this.#machine();
     return { machine, master: machine.master('f') };
   }
@@ -170,7 +193,7 @@ function quotedPath(path: string): string {
 const allWays = new Map<string, SshWays>();
 
 /** The ways of one machine: the same for all its remotes in this process. */
-export function sshWays(files: WayFiles, machine: () => Promise<SshMachine>, clock: Clock): SshWays {
+export function sshWays(files: WayFiles, machine: () => Promise<WayMachine>, clock: Clock): SshWays {
   const known = allWays.get(files.record);
   if (known !== undefined) return known;
   const ways = new SshWays(files, machine, clock);
