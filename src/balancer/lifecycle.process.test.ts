@@ -203,6 +203,29 @@ test('SIGTERM: no new connection, the request under way ends, then it exits with
   });
 });
 
+test('a request that meets SIGTERM on its way over an idle connection is answered, and is the last one there', async () => {
+  await withReplicas([named('a')], async (replica) => {
+    if (replica === undefined) return;
+    await withBalancer([aBalancerReplica(replica.port)], async (balancer) => {
+      const request = 'GET / HTTP/1.1\r\nHost: h\r\n\r\n';
+      const client = new RawClient(balancer.port).send(request);
+      await client.until(/\r\n\r\na$/);
+      balancer.signal('SIGTERM');
+      // It has taken notice: nobody listens any more.
+      await waitFor('the end of listening', () =>
+        fetch(balancer.url).then(
+          () => false,
+          () => true,
+        ),
+      );
+      client.send(request);
+      await client.until(/200 OK[^]*\r\n\r\na[^]*200 OK[^]*connection: close[^]*\r\n\r\na$/i);
+      await client.closed();
+      expect(await balancer.exited).toBe(0);
+    });
+  });
+});
+
 test('replicas behind a Unix socket are served, refused ports included', async () => {
   await withReplicas([named('a')], async (replica) => {
     if (replica === undefined) return;
