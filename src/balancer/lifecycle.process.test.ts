@@ -226,6 +226,38 @@ test('a request that meets SIGTERM on its way over an idle connection is answere
   });
 });
 
+test('a client that was told before SIGTERM that its connection stays may send one more request over it', async () => {
+  const held: (() => void)[] = [];
+  const slow = httpReplica((_, response) => {
+    response.write('begun ');
+    held.push(() => response.end('and ended'));
+  });
+  await withReplicas([slow], async (replica) => {
+    if (replica === undefined) return;
+    await withBalancer([aBalancerReplica(replica.port)], async (balancer) => {
+      const request = 'GET / HTTP/1.1\r\nHost: h\r\n\r\n';
+      const client = new RawClient(balancer.port).send(request);
+      await client.until(/begun/);
+      balancer.signal('SIGTERM');
+      await waitFor('the end of listening', () =>
+        fetch(balancer.url).then(
+          () => false,
+          () => true,
+        ),
+      );
+      held[0]?.();
+      await client.until(/and ended\r\n0\r\n\r\n$/);
+      client.send(request);
+      await waitFor('the second request', () => held.length === 2);
+      held[1]?.();
+      await client.until(/0\r\n\r\nHTTP\/1.1 200 OK[^]*connection: close[^]*and ended[^]*0\r\n\r\n$/i);
+      await client.closed();
+      client.destroy();
+      expect(await balancer.exited).toBe(0);
+    });
+  });
+});
+
 test('replicas behind a Unix socket are served, refused ports included', async () => {
   await withReplicas([named('a')], async (replica) => {
     if (replica === undefined) return;

@@ -22,6 +22,11 @@ import type { Transport, TransportUser } from '../transport/transport.ts';
 const headTimeoutMs = 10_000;
 /** A reply that tells a client to stop sending is lost when the connection is closed before the client has read it. */
 const lingerMs = 2_000;
+/**
+ * How long a connection is open for one more request when the process is to end: who sends requests all the time sends one within it and is told with its
+ * response, and anybody else's hardly meets the end of the connection.
+ */
+export const lastRequestMs = 2_000;
 /** Of further requests sent before the answer to the current one; the client waits beyond it. */
 const maxPipelinedBytes = 65_536;
 
@@ -44,6 +49,7 @@ export class ClientConnection implements RequestSink, ExchangeClient, Http1Reply
   #isConsuming = false;
   /** The connection carries plain bytes: it was upgraded. */
   #isTunnel = false;
+  #isLeaving = false;
 
   constructor(socket: Socket, context: BalancerContext, onClosed: (connection: ClientConnection) => void) {
     this.#context = context;
@@ -59,9 +65,10 @@ export class ClientConnection implements RequestSink, ExchangeClient, Http1Reply
     this.#transport.start(this);
   }
 
-  /** The process is ending: an idle connection goes now, a busy one after its response. */
+  /** Closed at once, an idle connection could be closed under a request that is on its way. */
   drain(): void {
-    if (this.#exchange === undefined && this.#state === 'open' && !this.#parser.isInHead) this.#closeAfterReply();
+    this.#isLeaving = true;
+    if (this.#exchange === undefined && this.#state === 'open' && !this.#parser.isInHead) this.#waitForRequest();
   }
 
   /** Closes it at once; a WebSocket client is told that it may connect again, where a frame can be put in. */
@@ -117,7 +124,7 @@ export class ClientConnection implements RequestSink, ExchangeClient, Http1Reply
     if (this.#state !== 'open') return;
     if (!isPersistent) this.#closeAfterReply();
     else {
-      this.deadlineAt = this.#context.deadlines.in(this.#context.config.keepAliveTimeoutMs);
+      this.#waitForRequest();
       if (!this.#isConsuming) this.#goOn();
     }
   }
@@ -135,6 +142,11 @@ export class ClientConnection implements RequestSink, ExchangeClient, Http1Reply
     if (!this.#transport.isPaused) return;
     this.#context.pausedClients.delete(this.#transport);
     this.#transport.resume();
+  }
+
+  #waitForRequest(): void {
+    const { deadlines, config } = this.#context;
+    this.deadlineAt = deadlines.in(this.#isLeaving ? Math.min(lastRequestMs, config.keepAliveTimeoutMs) : config.keepAliveTimeoutMs);
   }
 
   // ---- Http1ReplyOwner

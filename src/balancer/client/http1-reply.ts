@@ -13,7 +13,7 @@ import { brokenEventStream } from '../exchange/own-responses.ts';
 export interface Http1ReplyOwner {
   /** Whether the request was read to its end. */
   readonly isRequestRead: boolean;
-  /** Whether the connection takes no further request. */
+  /** Whether no request is to follow a response that begins now. */
   readonly isDraining: boolean;
   /** The response is a 101: from now on the connection carries plain bytes. */
   switchProtocols(): void;
@@ -45,9 +45,9 @@ export class Http1Reply implements Reply {
     this.#boundary.reset();
   }
 
-  /** Whether another request may follow on the connection, once the response was written. */
+  /** Whether another request may follow on the connection, once the response was written: what the client was told, who may have sent it already. */
   get isPersistent(): boolean {
-    return this.#isPersistent && this.#owner.isRequestRead && !this.#owner.isDraining;
+    return this.#isPersistent && this.#owner.isRequestRead;
   }
 
   interim(head: ResponseHead): void {
@@ -86,8 +86,9 @@ export class Http1Reply implements Reply {
   own(response: OwnResponse, requestId: string): void {
     this.#writer.clear();
     // After an error of ours nobody knows what state the connection is in.
-    this.#isPersistent = this.#request?.isPersistent === true && this.#owner.isRequestRead && response.status !== 500;
-    this.#writer.text(writeOwnResponse(response, this.#request, requestId, this.isPersistent));
+    const mayGoOn = this.#owner.isRequestRead && !this.#owner.isDraining && response.status !== 500;
+    this.#isPersistent = mayGoOn && this.#request?.isPersistent === true;
+    this.#writer.text(writeOwnResponse(response, this.#request, requestId, this.#isPersistent));
   }
 
   /** Says what can be said of the break; the end of the connection says the rest. */

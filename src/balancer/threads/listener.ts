@@ -8,7 +8,7 @@ import type { Listening } from './thread-messages.ts';
 
 /** A connection of a client, whatever protocol it speaks. */
 export interface ServedConnection {
-  /** The process is ending and has waited long enough: closes it when it is idle; a busy one goes after its response. */
+  /** The process is ending: the next response is the last one, and a connection on which nothing is asked for is closed soon. */
   drain(): void;
   /** Another process has taken over: says so where the protocol has a way to (HTTP/2), without breaking anything off. */
   leave?(): void;
@@ -23,9 +23,6 @@ export type ServeSocket = (socket: Socket, onClosed: (connection: ServedConnecti
 
 /** Connections beyond the limit that are told so at once; what is beyond these is reset. */
 const maxTurnedAway = 64;
-
-/** How long an idle connection may be used once more when the process is to end, ms. */
-const idlePatienceMs = 2_000;
 
 /** What a listener needs besides the context. */
 export interface ListenerOptions {
@@ -59,16 +56,11 @@ export class Listener {
     return { port: this.#sockets[0]?.port ?? 0, fds: this.#sockets.flatMap(({ fd }) => fd ?? []) };
   }
 
-  /**
-   * Takes no more connections and lets requests under way end; after `graceMs` they are cut. Idle connections get `idlePatienceMs` for a last request,
-   * see `leave`: who sends requests all the time sends one within it, and for anybody else the end of the connection hardly meets one.
-   */
+  /** Takes no more connections and lets requests under way end; after `graceMs` they are cut. */
   async drain(graceMs: number): Promise<void> {
-    const patienceMs = Math.min(idlePatienceMs, graceMs);
-    this.#sayGoodbye();
-    if (await this.#isEmptyWithin(patienceMs)) return;
+    this.#stopAccepting();
     for (const connection of this.#connections) connection.drain();
-    await this.#cutAfter(graceMs - patienceMs);
+    await this.#emptied(graceMs);
   }
 
   /**
@@ -76,13 +68,9 @@ export class Listener {
    * could be closed under a request that is on its way.
    */
   async leave(graceMs: number): Promise<void> {
-    this.#sayGoodbye();
-    await this.#cutAfter(graceMs);
-  }
-
-  #sayGoodbye(): void {
     this.#stopAccepting();
     for (const connection of this.#connections) connection.leave?.();
+    await this.#emptied(graceMs);
   }
 
   #stopAccepting(): void {
@@ -91,21 +79,15 @@ export class Listener {
     this.#sockets = [];
   }
 
-  async #cutAfter(graceMs: number): Promise<void> {
-    if (await this.#isEmptyWithin(graceMs)) return;
-    for (const connection of this.#connections) connection.destroy();
-  }
-
-  /** Whether all connections are closed, as soon as they are. */
-  async #isEmptyWithin(ms: number): Promise<boolean> {
-    if (this.#connections.size === 0) return true;
+  async #emptied(graceMs: number): Promise<void> {
+    if (this.#connections.size === 0) return;
     const empty = new Promise<void>((resolve) => {
       this.#onEmpty = resolve;
     });
     const stop = new AbortController();
-    await Promise.race([empty, this.#context.clock.sleep(ms, stop.signal)]);
+    await Promise.race([empty, this.#context.clock.sleep(graceMs, stop.signal)]);
     stop.abort();
-    return this.#connections.size === 0;
+    for (const connection of this.#connections) connection.destroy();
   }
 
   #accept(socket: Socket): void {

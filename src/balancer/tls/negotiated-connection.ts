@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net';
 import { recordUnread } from '../exchange/arrival.ts';
 import type { BalancerContext } from '../exchange/balancer-context.ts';
-import { ClientConnection } from '../client/client-connection.ts';
+import { ClientConnection, lastRequestMs } from '../client/client-connection.ts';
 import type { Timed } from '../transport/deadlines.ts';
 import { Http2Connection } from '../http2/http2-connection.ts';
 import { forwardedClient } from '../client/forwarded-client.ts';
@@ -27,7 +27,7 @@ export class NegotiatedConnection implements ServedConnection, Timed {
   /** Once it is known what the client speaks. */
   #served: ServedConnection | undefined;
   #isHandshaking = false;
-  #isLeaving = false;
+  #goodbye: 'drain' | 'leave' | undefined;
 
   /** `tls`: undefined when the endpoint has none. */
   constructor(socket: Socket, context: BalancerContext, tls: TlsTerminator | undefined, onClosed: (connection: ServedConnection) => void) {
@@ -45,14 +45,14 @@ export class NegotiatedConnection implements ServedConnection, Timed {
   }
 
   drain(): void {
-    this.#isLeaving = true;
-    if (this.#served !== undefined) this.#served.drain();
-    // A request may be on its way behind the handshake; before that, nothing is.
-    else if (!this.#isHandshaking) this.destroy();
+    this.#goodbye = 'drain';
+    // Behind a handshake there is a request.
+    if (!this.#isHandshaking) this.deadlineAt = Math.min(this.deadlineAt, this.#context.deadlines.in(lastRequestMs));
+    this.#served?.drain();
   }
 
   leave(): void {
-    this.#isLeaving = true;
+    this.#goodbye = 'leave';
     this.#served?.leave?.();
   }
 
@@ -95,7 +95,7 @@ export class NegotiatedConnection implements ServedConnection, Timed {
     this.#release();
     const onClosed = (): void => this.#onClosed(this);
     this.#served = isHttp2 ? new Http2Connection(socket, this.#context, onClosed) : new ClientConnection(socket, this.#context, onClosed);
-    if (this.#isLeaving) this.#served.leave?.();
+    if (this.#goodbye !== undefined) this.#served[this.#goodbye]?.();
   }
 
   #release(): void {
