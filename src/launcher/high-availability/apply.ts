@@ -10,7 +10,7 @@ import { haNames } from './names.ts';
 import { ownedBy } from './object-parts.ts';
 import { isMarked, isOfWholeCluster, lookAt, refuseForeign } from './ownership.ts';
 import { anchorObject } from './settings-objects.ts';
-import type { ClusterSite } from './site.ts';
+import { kubectlAt, type ClusterSite } from './site.ts';
 
 /** A cloud gives a load balancer its address within so long, ms; endpoints have their name inside the cluster until then. */
 const addressTimeoutMs = 180_000;
@@ -79,9 +79,9 @@ async function missingOf(objects: readonly KubeDraft[], owner: OwnerReference, {
   });
 }
 
-function keepsGoing({ namespace }: HighAvailabilityDesign, missing: readonly string[]): SvcError {
+function keepsGoing(site: HighAvailabilityDesign, missing: readonly string[]): SvcError {
   return new SvcError('SVC_CONTROLLER_START', `Objects of the controller are removed again and again: ${missing.join(', ')}.`, {
-    hint: `Find out who removes them (kubectl -n ${namespace} get events), and run the command again.`,
+    hint: `Find out who removes them (${kubectlAt(site)} get events), and run the command again.`,
   });
 }
 

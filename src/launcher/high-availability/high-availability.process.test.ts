@@ -144,7 +144,7 @@ test('what is printed for repositories is the same each time, has no secrets, an
     const printed = await printedManifests(wish, deps);
     expect(await printedManifests(wish, deps)).toEqual(printed);
     expect(printed.objects.map(({ kind }) => kind)).not.toContain('Secret');
-    expect(printed.comment.join('\n')).toContain('kubectl -n serving create secret generic svc-control-token');
+    expect(printed.comment.join('\n')).toContain('kubectl --context prod -n serving create secret generic svc-control-token');
     const whole = await printedManifests({ ...wish, withSecrets: true }, deps);
     expect(whole.objects.filter(({ kind }) => kind === 'Secret')).toHaveLength(3);
     api.failures.set('', new SvcError('SVC_KUBERNETES', 'it does not answer'));

@@ -7,6 +7,7 @@ import { isDenied } from './cluster-facts.ts';
 import type { HighAvailabilityDesign, HighAvailabilitySecrets } from './design.ts';
 import { manifests } from './manifests.ts';
 import { haNames, ownedLabel } from './names.ts';
+import { kubectlAt } from './site.ts';
 
 /** An object as it is named, whether it is there or not. */
 export type NamedObject = Pick<KubeDraft, 'apiVersion' | 'kind' | 'metadata'>;
@@ -58,7 +59,7 @@ export async function refuseForeign(
   const [first] = foreign;
   if (first === undefined) return;
   const names = foreign.map(({ kind, metadata }) => `${kind} ${metadata.name}`).join(', ');
-  const label = `kubectl -n ${namespace} label ${first.kind.toLowerCase()} ${first.metadata.name} ${ownedLabel}=${key}`;
+  const label = `${kubectlAt(design)} label ${first.kind.toLowerCase()} ${first.metadata.name} ${ownedLabel}=${key}`;
   throw new SvcError(
     'SVC_CONTROLLER_KIND',
     `The namespace ${namespace} has objects of these names that are not of this controller: ${names}.`,

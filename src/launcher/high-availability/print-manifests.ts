@@ -1,5 +1,6 @@
 import type { KubeDraft } from '../../kubernetes/kube-api.ts';
 import { kubeContexts } from '../../kubernetes/contexts.ts';
+import { quoteWord } from '../../remote/shell-quote.ts';
 import { SvcError } from '../../shared/errors.ts';
 import { randomHex } from '../../shared/random-hex.ts';
 import { knownOfCluster } from './apply.ts';
@@ -9,7 +10,7 @@ import { derivedKey, keyFor, type HighAvailabilityDeps } from './high-availabili
 import { manifests } from './manifests.ts';
 import { haNames, ownedLabel } from './names.ts';
 import { gatherSecrets } from './secrets-of.ts';
-import { chooseSite } from './site.ts';
+import { chooseSite, kubectlAt, type ClusterSite } from './site.ts';
 
 /** What is to be printed. */
 export interface ManifestWish {
@@ -59,13 +60,14 @@ export async function printedManifests(wish: ManifestWish, deps: HighAvailabilit
     comment: [
       `A controller of svc that survives its node, for the context ${site.context}: docs/high-availability.md.`,
       ...(hasAnswered ? [] : ['The cluster did not answer: these are for one of Kubernetes 1.21 or later.']),
-      ...(wish.withSecrets ? ['This has secrets: whoever reads it can act as the controller.'] : withoutSecrets(site.namespace, known.key)),
+      ...(wish.withSecrets ? ['This has secrets: whoever reads it can act as the controller.'] : withoutSecrets(site, known.key)),
     ],
   };
 }
 
-function withoutSecrets(namespace: string, key: string): readonly string[] {
-  const secret = `kubectl -n ${namespace} create secret generic ${haNames.token} --from-literal=token="$(openssl rand -hex 32)"`;
+function withoutSecrets(site: ClusterSite, key: string): readonly string[] {
+  const context = quoteWord(site.context);
+  const secret = `${kubectlAt(site)} create secret generic ${haNames.token} --from-literal=token="$(openssl rand -hex 32)"`;
   return [
     '',
     'Three Secrets are not here, as they do not belong into a repository. Pods wait until there is the first one:',
@@ -73,9 +75,9 @@ function withoutSecrets(namespace: string, key: string): readonly string[] {
     `  ${haNames.environment}: variables of the controller, such as SVC_DATABASE`,
     `  ${haNames.files}: its configuration and what it needs to use other places than this cluster`,
     'With these objects printed as well, they are made, or made anew with the same token:',
-    '  svc controller manifests --with-secrets | kubectl apply --server-side -f -',
+    `  svc controller manifests --context ${context} --with-secrets | kubectl --context ${context} apply --server-side -f -`,
     "The first one by hand, with the label without which it is taken for somebody else's:",
     `  ${secret}`,
-    `  kubectl -n ${namespace} label secret ${haNames.token} ${ownedLabel}=${key}`,
+    `  ${kubectlAt(site)} label secret ${haNames.token} ${ownedLabel}=${key}`,
   ];
 }

@@ -5,7 +5,7 @@ import type { ClusterDeps } from './cluster-deps.ts';
 import { podsOf, troubleOf } from './leader.ts';
 import { haNames } from './names.ts';
 import type { PodRole } from './object-parts.ts';
-import type { ClusterSite } from './site.ts';
+import { kubectlAt, type ClusterSite } from './site.ts';
 
 /** What of a Deployment is read. */
 export interface DeploymentObject extends KubeObject {
@@ -106,8 +106,9 @@ export class TroubleWatch {
   }
 }
 
-function startError(text: string, { context, namespace }: ClusterSite): SvcError {
+function startError(text: string, site: ClusterSite): SvcError {
+  const { context, namespace } = site;
   return new SvcError('SVC_CONTROLLER_START', `The controller in ${context}/${namespace} does not come up. ${text}`, {
-    hint: `Mend the cause and run the command again; it goes on where it stopped. To see more: kubectl --context ${context} -n ${namespace} get pods,events. To remove it: svc controller down`,
+    hint: `Mend the cause and run the command again; it goes on where it stopped. To see more: ${kubectlAt(site)} get pods,events. To remove it: svc controller down`,
   });
 }

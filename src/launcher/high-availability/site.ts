@@ -2,12 +2,18 @@ import type { Config } from '../../domain/config.ts';
 import { kubernetesContextConfig, usableContexts } from '../../domain/kubernetes-context.ts';
 import { kubeContexts, type KubeContexts } from '../../kubernetes/contexts.ts';
 import type { Places } from '../../provision/places.ts';
+import { quoteWord } from '../../remote/shell-quote.ts';
 import { SvcError } from '../../shared/errors.ts';
 
 /** Where in which cluster a controller is. */
 export interface ClusterSite {
   readonly context: string;
   readonly namespace: string;
+}
+
+/** The beginning of a command that somebody else is to run on it: their kubectl may be at another cluster. */
+export function kubectlAt({ context, namespace }: ClusterSite): string {
+  return `kubectl --context ${quoteWord(context)} -n ${namespace}`;
 }
 
 const place = 'kubernetes';

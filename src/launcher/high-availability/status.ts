@@ -8,7 +8,7 @@ import { findLeader, isReady, podsOf, troubleOf, type Leader } from './leader.ts
 import { anchorData, haNames } from './names.ts';
 import type { PodRole } from './object-parts.ts';
 import { readDeployment } from './rollout.ts';
-import type { ClusterSite } from './site.ts';
+import { kubectlAt, type ClusterSite } from './site.ts';
 
 /** One pod of a controller in a cluster. */
 export interface PodLine {
@@ -71,7 +71,7 @@ function lineOf(pod: Pod): PodLine {
 }
 
 /** How endpoints are reached from outside of a cluster that has no way to them; undefined where there is one. */
-export function outsideHint({ context, namespace }: ClusterSite, type: string): string | undefined {
+export function outsideHint(site: ClusterSite, type: string): string | undefined {
   if (type !== 'ClusterIP') return undefined;
-  return `kubectl --context ${context} -n ${namespace} port-forward service/${haNames.endpoints} PORT`;
+  return `${kubectlAt(site)} port-forward service/${haNames.endpoints} PORT`;
 }
