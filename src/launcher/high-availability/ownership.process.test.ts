@@ -58,7 +58,9 @@ test('what was made by hand for the controller is its own once it has the label 
     api.put(path, { metadata: { name: 'svc-control-token' }, data });
     const refusal: unknown = await ensureInCluster(deps).catch((error: unknown) => error);
     const [, key] =
-      /kubectl --context prod -n serving label secret svc-control-token svc-controller=(\w+)/.exec(refusal instanceof SvcError ? (refusal.hint ?? '') : '') ?? [];
+      /kubectl --context prod -n serving label secret svc-control-token svc-controller=(\w+)/.exec(
+        refusal instanceof SvcError ? (refusal.hint ?? '') : '',
+      ) ?? [];
     api.put(path, { metadata: { name: 'svc-control-token', labels: { 'svc-controller': key } }, data });
     await ensureInCluster(deps);
     expect(api.objects.get(path)).toMatchObject({ data });
