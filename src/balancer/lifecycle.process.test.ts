@@ -1,5 +1,5 @@
 import { statSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:net';
+import { connect, createServer } from 'node:net';
 import { expect, test } from 'vitest';
 import { aBalancerReplica, balancerConfig, ControlLink, RunningBalancer, runToExit, withBalancer } from '../../test/support/balancer.ts';
 import { forwarder } from '../../test/support/forwarder.ts';
@@ -203,6 +203,16 @@ test('SIGTERM: no new connection, the request under way ends, then it exits with
   });
 });
 
+const refuses = (port: number): Promise<boolean> =>
+  new Promise((resolve) => {
+    const socket = connect(port, '127.0.0.1');
+    socket.on('error', () => resolve(true));
+    socket.on('connect', () => {
+      socket.destroy();
+      resolve(false);
+    });
+  });
+
 test('a request that meets SIGTERM on its way over an idle connection is answered, and is the last one there', async () => {
   await withReplicas([named('a')], async (replica) => {
     if (replica === undefined) return;
@@ -212,12 +222,7 @@ test('a request that meets SIGTERM on its way over an idle connection is answere
       await client.until(/\r\n\r\na$/);
       balancer.signal('SIGTERM');
       // It has taken notice: nobody listens any more.
-      await waitFor('the end of listening', () =>
-        fetch(balancer.url).then(
-          () => false,
-          () => true,
-        ),
-      );
+      await waitFor('the end of listening', () => refuses(balancer.port));
       client.send(request);
       await client.until(/200 OK[^]*\r\n\r\na[^]*200 OK[^]*connection: close[^]*\r\n\r\na$/i);
       await client.closed();
@@ -239,12 +244,7 @@ test('a client that was told before SIGTERM that its connection stays may send o
       const client = new RawClient(balancer.port).send(request);
       await client.until(/begun/);
       balancer.signal('SIGTERM');
-      await waitFor('the end of listening', () =>
-        fetch(balancer.url).then(
-          () => false,
-          () => true,
-        ),
-      );
+      await waitFor('the end of listening', () => refuses(balancer.port));
       held[0]?.();
       await client.until(/and ended\r\n0\r\n\r\n$/);
       client.send(request);
