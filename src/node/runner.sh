@@ -203,8 +203,13 @@ ask() {
   svc_taker=
   [ ! -e term ] || read -r svc_taker < term
   [ "$svc_asked" != "$svc_program/$svc_taker" ] || return 0
+  if is_alive "$svc_taker"; then
+    kill -s TERM "${svc_taker%% *}"
+  else
+    # One that has just begun has no session yet: it is asked when it has.
+    signal_session TERM "${svc_program%% *}" || return 0
+  fi
   svc_asked="$svc_program/$svc_taker"
-  if is_alive "$svc_taker"; then kill -s TERM "${svc_taker%% *}"; else signal_session TERM "${svc_program%% *}"; fi
 }
 
 force() {
