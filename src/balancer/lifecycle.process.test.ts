@@ -9,6 +9,16 @@ import { waitFor } from '../../test/support/wait-for.ts';
 
 const named = (name: string): Promise<FakeReplica> => httpReplica((_, response) => response.end(name));
 
+/** One that begins each response at once, and ends it when the function that it keeps for it is called. */
+function slowReplica(): { readonly held: readonly (() => void)[]; readonly replica: Promise<FakeReplica> } {
+  const held: (() => void)[] = [];
+  const replica = httpReplica((_, response) => {
+    response.write('begun ');
+    held.push(() => response.end('and ended'));
+  });
+  return { held, replica };
+}
+
 const answers = async (balancer: RunningBalancer, count = 10): Promise<ReadonlySet<string>> => {
   const seen = new Set<string>();
   for (let turn = 0; turn < count; turn += 1) seen.add(await (await fetch(balancer.url)).text());
@@ -178,11 +188,7 @@ test('a replica that comes back at another address is another replica', async ()
 });
 
 test('SIGTERM: no new connection, the request under way ends, then it exits with 0', async () => {
-  const held: (() => void)[] = [];
-  const slow = httpReplica((_, response) => {
-    response.write('begun ');
-    held.push(() => response.end('and ended'));
-  });
+  const { held, replica: slow } = slowReplica();
   await withReplicas([slow], async (replica) => {
     if (replica === undefined) return;
     await withBalancer([aBalancerReplica(replica.port)], async (balancer) => {
@@ -232,11 +238,7 @@ test('a request that meets SIGTERM on its way over an idle connection is answere
 });
 
 test('a client that was told before SIGTERM that its connection stays may send one more request over it', async () => {
-  const held: (() => void)[] = [];
-  const slow = httpReplica((_, response) => {
-    response.write('begun ');
-    held.push(() => response.end('and ended'));
-  });
+  const { held, replica: slow } = slowReplica();
   await withReplicas([slow], async (replica) => {
     if (replica === undefined) return;
     await withBalancer([aBalancerReplica(replica.port)], async (balancer) => {
