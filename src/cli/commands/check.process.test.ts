@@ -1,8 +1,7 @@
-import { writeFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { afterEach, expect, test, vi } from 'vitest';
 import { runInProcess } from '../../../test/support/cli-world.ts';
 import { withTempHome } from '../../../test/support/temp-home.ts';
+import { writeTwoContexts } from '../../../test/support/two-contexts.ts';
 
 afterEach(() => {
   vi.unstubAllEnvs();
@@ -11,15 +10,7 @@ afterEach(() => {
 /** `svc check` in a home whose kubeconfig has two contexts, of which neither says who we are: nobody is asked. */
 async function check(...words: readonly string[]) {
   return withTempHome(async (home) => {
-    const kubeconfig = {
-      apiVersion: 'v1',
-      kind: 'Config',
-      'current-context': 'east',
-      clusters: [{ name: 'nowhere', cluster: { server: 'https://127.0.0.1:1' } }],
-      contexts: ['east', 'west'].map((name) => ({ name, context: { cluster: 'nowhere', user: 'ann' } })),
-    };
-    writeFileSync(join(home, 'kubeconfig'), JSON.stringify(kubeconfig));
-    vi.stubEnv('KUBECONFIG', join(home, 'kubeconfig'));
+    vi.stubEnv('KUBECONFIG', writeTwoContexts(home));
     return runInProcess(['check', ...words], { home });
   });
 }

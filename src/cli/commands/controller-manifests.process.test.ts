@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { afterEach, expect, test, vi } from 'vitest';
 import { runInProcess } from '../../../test/support/cli-world.ts';
 import { withTempHome } from '../../../test/support/temp-home.ts';
+import { writeTwoContexts } from '../../../test/support/two-contexts.ts';
 import { systemClock } from '../../shared/clock.ts';
 
 afterEach(() => {
@@ -11,17 +12,9 @@ afterEach(() => {
 
 test('objects that are written to a folder come with the command that makes them in their own cluster', async () => {
   await withTempHome(async (home) => {
-    const kubeconfig = {
-      apiVersion: 'v1',
-      kind: 'Config',
-      'current-context': 'east',
-      clusters: [{ name: 'nowhere', cluster: { server: 'https://127.0.0.1:1' } }],
-      contexts: ['east', 'west'].map((name) => ({ name, context: { cluster: 'nowhere', user: 'ann' } })),
-      users: [{ name: 'ann', user: { token: 'a-token' } }],
-    };
-    writeFileSync(join(home, 'kubeconfig'), JSON.stringify(kubeconfig));
+    const kubeconfig = writeTwoContexts(home, [{ name: 'ann', user: { token: 'a-token' } }]);
     writeFileSync(join(home, 'config.yaml'), 'serve: {controller: {high_availability: true, image: "svc:1"}}\n');
-    vi.stubEnv('KUBECONFIG', join(home, 'kubeconfig'));
+    vi.stubEnv('KUBECONFIG', kubeconfig);
     const folder = join(home, 'deploy');
     const words = ['controller', 'manifests', '--context', 'west', '-o', folder];
     const { code, stderr } = await runInProcess(words, { home, clock: systemClock });
