@@ -184,11 +184,18 @@ has_others() {
   return 1
 }
 
+# Passes SIGTERM on, once, as soon as the command is there to hear it.
 on_term() {
-  svc_interrupted=1
-  [ -z "$svc_stopping" ] || return 0
-  svc_stopping=1
+  svc_interrupted=1 svc_stopping=1
+  [ -z "$svc_asked" ] && ! is_beginning || return 0
+  svc_asked=1
   kill -s TERM -- -1 2>/dev/null
+}
+
+# Whether the command has no session of its own yet: its process is a copy of this shell then, which would take note of a signal and forget it.
+is_beginning() {
+  [ -n "$svc_child" ] || return 0
+  look_at "$svc_child" && [ "$svc_session" != "$svc_child" ]
 }
 
 # Namespaces made by unshare have nothing but the host's mounts; bubblewrap's have a /proc, loopback and a /tmp already.
@@ -207,7 +214,7 @@ furnish() {
 inside() {
   svc_way_in=$1 svc_boot=$2
   shift 2
-  svc_stopping=
+  svc_stopping= svc_asked= svc_child=
   # Before anybody is told whom to ask.
   trap on_term TERM
   svc_drop='setpriv --inh-caps=-all --ambient-caps=-all --no-new-privs'
@@ -234,8 +241,12 @@ inside() {
     [ "$svc_outbound$svc_way_in" != proxyyes ] || await_relay
     [ ! -e "$svc_here/resolv.conf" ] || mount --bind "$svc_here/resolv.conf" /etc/resolv.conf 2>/dev/null
   fi
+  # Asked to stop before there was anything to stop.
+  [ -z "$svc_stopping" ] || exit 143
   $svc_drop setsid "$@" 9>&- &
   svc_child=$!
+  while is_beginning; do sleep 0.01 2>/dev/null || sleep 1; done
+  [ -z "$svc_stopping" ] || on_term
   svc_code=
   while :; do
     svc_interrupted=

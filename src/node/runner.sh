@@ -198,12 +198,23 @@ read_record() {
   done < status
 }
 
+# Whether process $1 has said that it wants SIGTERM: the first process of a namespace that has not never hears of it (pid_namespaces(7)). SIGTERM is the
+# fifteenth bit of SigCgt (proc(5)); where the system does not tell, it has.
+catches_term() {
+  while read -r svc_name svc_value; do
+    [ "$svc_name" = SigCgt: ] || continue
+    case $svc_value in *[4-7c-f]???) return 0 ;; *) return 1 ;; esac
+  done 2>/dev/null < "/proc/$1/status"
+  return 0
+}
+
 # SIGTERM, once: to the process that takes it for all where the isolation named one, else to the session of the phase.
 ask() {
   svc_taker=
   [ ! -e term ] || read -r svc_taker < term
   [ "$svc_asked" != "$svc_program/$svc_taker" ] || return 0
   if is_alive "$svc_taker"; then
+    catches_term "${svc_taker%% *}" || return 0
     kill -s TERM "${svc_taker%% *}"
   else
     # One that has just begun has no session yet: it is asked when it has.
