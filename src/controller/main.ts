@@ -102,6 +102,8 @@ async function serve(context: DaemonContext, lead: Lead, life: DaemonLife, idleM
   const { isIdle } = watch;
   if (isIdle) writeFileAtomic(paths.idleMark, '');
   await api.close();
+  // A service that went in the last moment has nobody else who would end its processes.
+  await processes.removeGone().catch((error: unknown) => onError(watch.name, error));
   await Promise.all([processes.release(), clusters.release(), lead.left]);
   await store.close();
   return isIdle;

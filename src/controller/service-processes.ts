@@ -184,7 +184,17 @@ export class ServiceProcesses {
     // The folders first: one that is made later is recorded, or about to be, by the time the records are read.
     const found = [...this.#all.keys(), ...foldersIn(paths.servicesDir)];
     const living = new Set((await store.services.list()).map((service) => service.key));
-    for (const key of new Set(found)) if (!living.has(key) && !creating.has(key) && !this.#kept.has(key)) await this.#remove(key);
+    const gone = [...new Set(found)].filter((key) => !living.has(key) && !creating.has(key) && !this.#kept.has(key));
+    await Promise.all(gone.map((key) => this.#removeOrLater(key)));
+  }
+
+  /** What is wrong with one must not keep the others; the next look tries again. */
+  async #removeOrLater(key: string): Promise<void> {
+    try {
+      await this.#remove(key);
+    } catch (error) {
+      this.#context.log.error({ err: error, key }, 'a service that is gone could not be cleared away');
+    }
   }
 
   async #remove(key: string): Promise<void> {

@@ -1,3 +1,4 @@
+import { Agent, get } from 'node:http';
 import { networkInterfaces } from 'node:os';
 import { expect, test } from 'vitest';
 import { withSvc } from '../support/e2e.ts';
@@ -44,6 +45,29 @@ test('only this machine reaches the endpoint, unless it is exposed', async () =>
       expected,
     );
     await svc.end();
+  });
+});
+
+/** A request whose connection stays open afterwards. */
+function askAndStay(endpoint: string, agent: Agent): Promise<number | undefined> {
+  return new Promise((resolve, reject) => {
+    const request = get(endpoint, { agent }, (response) => response.resume().once('end', () => resolve(response.statusCode)));
+    request.once('error', reject);
+  });
+}
+
+test('a controller that is stopped while services go leaves no process of theirs behind', async () => {
+  await withSvc(async (svc) => {
+    const agent = new Agent({ keepAlive: true });
+    const names = ['one', 'two', 'three'];
+    try {
+      for (const name of names) await svc.ok(['serve', 'up', hello, '-n', name]);
+      // Clients that stay connected hold a balancer up for a moment.
+      for (const name of names) expect(await askAndStay((await svc.ready(name, 1)).endpoint, agent)).toBe(200);
+      await svc.end();
+    } finally {
+      agent.destroy();
+    }
   });
 });
 
