@@ -13,7 +13,10 @@ export interface Remote {
   readonly environment: Readonly<Record<string, string>>;
   /** Runs a command to its end; never throws for a non-zero exit. Arguments are a vector: no shell sees them. */
   exec(argv: readonly string[], options?: ExecOptions): Promise<ExecResult>;
-  /** Makes `remoteDir` (absolute on the machine) equal to `localDir`: new and changed files come, others go unless they are to be kept. */
+  /**
+   * Makes `remoteDir` (absolute on the machine) equal to `localDir`: new and changed files come, others go unless they are to be kept. On a machine whose
+   * tools cannot list what it has (busybox) all files come each time.
+   */
   copyTo(localDir: string, remoteDir: string, options?: CopyToOptions): Promise<void>;
   /** Writes one small file in one step with the given mode (default 0600): scripts, environment with secrets. */
   writeFile(remotePath: string, content: string, mode?: number): Promise<void>;
