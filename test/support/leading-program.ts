@@ -7,7 +7,9 @@ import { messageOf } from '../../src/shared/errors.ts';
 
 /**
  * A controller that does nothing but lead: `node leading-program.ts NAME DATABASE FENCE PORT`. Once it leads it tells a place on that port its name and term, over
- * one connection and as often as it can, each time behind the fence. SIGTERM makes it give the lease back and end.
+ * one connection and as often as it can, each time behind the fence. SIGTERM makes it give the lease back and end. SIGUSR2 makes it stop as by SIGSTOP, but
+ * never between a look at the fence and the call behind it: that call is on its way, and nothing holds it back.
+ * Prints `NAME stands by` once another one has been seen to lead, and `NAME leads with term TERM`.
  */
 
 const [, , name = '', path = '', fencePath = '', port = ''] = process.argv;
@@ -16,10 +18,17 @@ const end = (why: string): never => {
   process.exit(lostLeaseExitCode);
 };
 const candidacy = new Candidacy({ kubernetes: undefined, state: { path, database: undefined } }, fencePath, systemClock, {
-  otherLeads: () => undefined,
+  otherLeads: standBy,
   lost: end,
 });
+let standsBy = false;
+function standBy(): void {
+  if (!standsBy) process.stdout.write(`${name} stands by\n`);
+  standsBy = true;
+}
 let isLeaving = false;
+let isToStop = false;
+process.on('SIGUSR2', () => (isToStop = true));
 process.once('SIGTERM', () => {
   isLeaving = true;
   void candidacy.release().then(() => process.exit(0));
@@ -38,6 +47,10 @@ for (;;) {
     place.write(`${name} ${term}\n`);
   } catch {
     // The watch ends the process.
+  }
+  if (isToStop) {
+    isToStop = false;
+    process.kill(process.pid, 'SIGSTOP');
   }
   await systemClock.sleep(5);
 }

@@ -1,12 +1,17 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:net';
+import { DatabaseSync } from 'node:sqlite';
 import { fileURLToPath } from 'node:url';
 import { afterEach, expect, test } from 'vitest';
 import { FakeClock } from '../../../test/support/fake-clock.ts';
 import { withTempHome } from '../../../test/support/temp-home.ts';
 import { waitFor } from '../../../test/support/wait-for.ts';
+import { leaseReleaseMs, type LeaseView } from '../../domain/leadership.ts';
+import { systemClock } from '../../shared/clock.ts';
 import { splitLines } from '../../shared/lines.ts';
+import { openStore } from '../../store/open-store.ts';
 import { Candidacy } from './candidacy.ts';
 import { lostLeaseExitCode } from './exit-code.ts';
 
@@ -36,19 +41,66 @@ async function recordingPlace(): Promise<{ readonly port: number; readonly calls
   return { port: typeof address === 'object' && address !== null ? address.port : 0, calls };
 }
 
-function lead(name: string, home: string, port: number): ChildProcess {
-  const child = spawn(process.execPath, [program, name, `${home}/state.db`, `${home}/${name}.json`, String(port)], { stdio: 'inherit' });
+interface Contender {
+  readonly child: ChildProcess;
+  readonly said: readonly string[];
+}
+
+function lead(name: string, home: string, port: number): Contender {
+  const args = [program, name, `${home}/state.db`, `${home}/${name}.json`, String(port)];
+  const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'] });
   children.push(child);
-  return child;
+  const said: string[] = [];
+  child.stdout.on(
+    'data',
+    splitLines((line) => said.push(line)),
+  );
+  return { child, said };
+}
+
+/** Whether everything of a process stands still, and none of it in the middle of a write, which would keep all others from writing for ever. */
+function isPaused(pid: number, home: string): boolean {
+  const stat = readFileSync(`/proc/${pid}/stat`, 'latin1');
+  if (stat.slice(stat.lastIndexOf(')') + 2, stat.lastIndexOf(')') + 3) !== 'T') return false;
+  // Those that go on give the lock back within this time.
+  const database = new DatabaseSync(`${home}/state.db`, { timeout: 500 });
+  try {
+    database.exec('begin immediate; rollback');
+    return true;
+  } catch {
+    return false;
+  } finally {
+    database.close();
+  }
+}
+
+async function readLease(home: string): Promise<LeaseView> {
+  const store = await openStore({ path: `${home}/state.db`, clock: systemClock });
+  try {
+    return await store.leadership.read();
+  } finally {
+    await store.close();
+  }
+}
+
+/** Stops a leader. */
+async function pause({ pid = 0 }: ChildProcess, home: string): Promise<void> {
+  process.kill(pid, 'SIGUSR2');
+  await waitFor('the leader to stand still', () => {
+    if (isPaused(pid, home)) return true;
+    process.kill(pid, 'SIGCONT');
+    process.kill(pid, 'SIGUSR2');
+    return false;
+  });
 }
 
 test('a leader that is stopped for longer than its lease calls no place when it goes on, and ends', { timeout: 60_000 }, () =>
   withTempHome(async (home) => {
     const { port, calls } = await recordingPlace();
-    const first = lead('first', home, port);
+    const first = lead('first', home, port).child;
     await waitFor('the first one to lead', () => calls.length > 20);
     lead('second', home, port);
-    first.kill('SIGSTOP');
+    await pause(first, home);
 
     await waitFor('the second one to lead', () => calls.includes('second 2'));
     const since = calls.indexOf('second 2');
@@ -65,16 +117,19 @@ test('a leader that is stopped for longer than its lease calls no place when it 
 test('one that is told to end makes room at once, and one that is killed in time', { timeout: 60_000 }, () =>
   withTempHome(async (home) => {
     const { port, calls } = await recordingPlace();
-    const first = lead('first', home, port);
+    const first = lead('first', home, port).child;
     await waitFor('the first one to lead', () => calls.length > 0);
-    const second = lead('second', home, port);
-    lead('third', home, port);
-    await waitFor('the others to stand by', () => calls.length > 400);
+    const others = [lead('second', home, port), lead('third', home, port)] as const;
+    await waitFor('the others to stand by', () => others.every(({ said }) => said.some((line) => line.endsWith('stands by'))));
+    const former = await readLease(home);
     const ended = once(first, 'exit');
     first.kill('SIGTERM');
     expect(await ended).toEqual([0, null]);
-    const next = await waitFor('another one to lead', () => calls.find((call) => call.endsWith(' 2')), { timeoutMs: 5_000, everyMs: 5 });
-    (next.startsWith('second') ? second : children[2])?.kill('SIGKILL');
+    // Nobody has to wait until the lease has run out: it was given back, or another one has it by now.
+    const { holder, durationMs } = await readLease(home);
+    expect(holder === former.holder ? durationMs : leaseReleaseMs).toBe(leaseReleaseMs);
+    const next = await waitFor('another one to lead', () => calls.find((call) => call.endsWith(' 2')), { everyMs: 5 });
+    others[next.startsWith('second') ? 0 : 1].child.kill('SIGKILL');
     await waitFor('the last one to lead', () => calls.some((call) => call.endsWith(' 3')));
   }),
 );
