@@ -4,7 +4,8 @@ import { hasErrno, SvcError } from '../shared/errors.ts';
 
 /** Endpoints get the first free port from here on, as users of this kind of tool know it. */
 export const firstEndpointPort = 30_001;
-const lastEndpointPort = 32_767;
+/** The last one: those behind it are given to connections that this machine makes. */
+export const lastEndpointPort = 32_767;
 
 /** Whether a listener could be opened there now. */
 export async function isPortFree(host: string, port: number): Promise<boolean> {
