@@ -2,7 +2,7 @@ import { chmodSync, existsSync, readFileSync, utimesSync, writeFileSync } from '
 import { createServer, type ServerResponse } from 'node:http';
 import { connect } from 'node:net';
 import { join } from 'node:path';
-import { beforeEach, expect, test } from 'vitest';
+import { beforeEach, expect, onTestFinished, test } from 'vitest';
 import { failureOf } from '../../test/support/failure-of.ts';
 import { FakeClock } from '../../test/support/fake-clock.ts';
 import { anObject, ScriptedApiServer, sendJson, sendStatus } from '../../test/support/scripted-api-server.ts';
@@ -119,14 +119,14 @@ test('a plugin that is not installed is named', async () => {
 
 test('a plugin that never answers is given up', async () => {
   const clock = new FakeClock();
-  const result = failureOf(server.open({ user: aPlugin(`echo $$ > ${join(server.folder, 'pid')}; exec sleep 30`), clock }).get(path));
-  const pid = await waitFor(
-    'the plugin',
-    () => existsSync(join(server.folder, 'pid')) && Number(readFileSync(join(server.folder, 'pid'), 'utf8')),
-  );
+  const pidFile = join(server.folder, 'pid');
+  const result = failureOf(server.open({ user: aPlugin(`echo $$ > ${pidFile}; exec sleep 3600`), clock }).get(path));
+  // The file is there before the number is in it.
+  const written = (): string | undefined => (existsSync(pidFile) ? /^(\d+)\n$/.exec(readFileSync(pidFile, 'utf8'))?.[1] : undefined);
+  const pid = Number(await waitFor('the plugin', written));
+  onTestFinished(() => void process.kill(pid));
   await clock.advance(61_000);
   expect((await result).message).toContain('no answer within 60 s');
-  process.kill(pid);
 });
 
 test('a file that holds a token is read, whatever is around it', async () => {

@@ -1,4 +1,4 @@
-import { beforeEach, expect, test } from 'vitest';
+import { beforeEach, expect, test, vi } from 'vitest';
 import { failureOf } from '../../test/support/failure-of.ts';
 import { FakeClock } from '../../test/support/fake-clock.ts';
 import { anObject, ScriptedApiServer, sendJson, sendStatus } from '../../test/support/scripted-api-server.ts';
@@ -124,8 +124,9 @@ test.each([429, 500, 503])('a read that is answered with %i is repeated, after t
     else sendJson(response, anObject('one', '4'));
   });
   const clock = new FakeClock();
+  const pauses = vi.spyOn(clock, 'sleep');
   const result = server.open({ clock }).get(path);
-  await waitFor('the pause', () => server.seen.length === 1 && clock.pendingTimers === 1);
+  await waitFor('the pause', () => pauses.mock.calls.length === 1);
   await clock.advance(1_900);
   expect(server.seen).toHaveLength(1);
   await clock.advance(200);
@@ -173,7 +174,6 @@ test('a server that is away is told of, whatever was to be done', async () => {
   const error = await failureOf(api.create(collection, draft));
   expect(error.code).toBe('SVC_KUBERNETES');
   expect(error.message).toMatch(/^The API server of test does not answer \(to create configmaps in namespace default\): .*ECONNREFUSED/);
-  await server.listen(0);
 });
 
 test('a server that takes a request and says nothing is given up', async () => {

@@ -1,5 +1,5 @@
 import type { ServerResponse } from 'node:http';
-import { beforeEach, expect, test } from 'vitest';
+import { beforeEach, expect, test, vi } from 'vitest';
 import { FakeClock } from '../../test/support/fake-clock.ts';
 import { anObject, aStatus, ScriptedApiServer, sendStatus } from '../../test/support/scripted-api-server.ts';
 import { waitFor } from '../../test/support/wait-for.ts';
@@ -122,12 +122,10 @@ test('a refusal is told with its words', async () => {
 });
 
 test('a server that is away is told of', async () => {
-  const { url } = server;
   await server.stop();
   const end = await watch().end;
   expect(end.how).toBe('failed');
   expect(end.reason).toContain('ECONNREFUSED');
-  await server.listen(Number(new URL(url).port));
 });
 
 test('a watch ends with its signal, and its connection with it', async () => {
@@ -167,8 +165,9 @@ test.each([429, 503])('a server that is too busy for a watch (%i) is asked again
     response.end(event('ADDED', 'a', '6'));
   });
   const clock = new FakeClock();
+  const pauses = vi.spyOn(clock, 'sleep');
   const { events, end } = watch({ clock });
-  await waitFor('the pause', () => server.seen.length === 1 && clock.pendingTimers === 1);
+  await waitFor('the pause', () => pauses.mock.calls.length === 1);
   await clock.advance(1_900);
   expect(server.seen).toHaveLength(1);
   await clock.advance(200);
