@@ -8,8 +8,8 @@ import type { HomePaths } from '../shared/paths.ts';
 import { prepareHome } from '../shared/prepare-home.ts';
 import { programEntry } from '../shared/program-files.ts';
 
-/** How long a controller may take until it answers, ms. */
-const startTimeoutMs = 15_000;
+/** How long a controller may take until it answers, ms: it may wait 20 s for one that is leaving, and brings up the processes of services first. */
+const startTimeoutMs = 60_000;
 const pollMs = 25;
 
 /** Lines of its log that are shown when it does not start. */
@@ -27,8 +27,8 @@ export interface DaemonDeps<Health> {
 
 /**
  * What the controller of this home says of itself, after starting it when none runs. Any number of processes may do this at once: of the
- * controllers they start one stays, the others end with exit code 0. Throws what the controller left behind as the error that ended it, and
- * SVC_CONTROLLER_START, with the end of its log, when it could not say.
+ * controllers they start one stays, the others end with exit code 0; should that one end before it has answered, another one is started. Throws
+ * what the controller left behind as the error that ended it, and SVC_CONTROLLER_START, with the end of its log, when it could not say.
  */
 export async function ensureController<Health>(paths: HomePaths, deps: DaemonDeps<Health>): Promise<Health> {
   const running = await deps.probe();
@@ -36,16 +36,25 @@ export async function ensureController<Health>(paths: HomePaths, deps: DaemonDep
   prepareHome(paths);
   rmSync(paths.startError, { force: true });
   const logStart = sizeOf(paths.controllerLog);
-  const child = startDaemon(paths, deps.entry ?? programEntry('controller/main'));
   let failure: string | undefined;
-  child.once('error', (error) => (failure = `it could not be run: ${messageOf(error)}`));
-  child.once('exit', (code, signal) => {
-    if (code !== 0) failure = `it ended with ${code === null ? String(signal) : `exit code ${code}`}`;
-  });
+  let hasLeft = false;
+  const start = (): void => {
+    hasLeft = false;
+    const child = startDaemon(paths, deps.entry ?? programEntry('controller/main'));
+    child.once('error', (error) => (failure = `it could not be run: ${messageOf(error)}`));
+    child.once('exit', (code, signal) => {
+      if (code === 0) hasLeft = true;
+      else failure = `it ended with ${code === null ? String(signal) : `exit code ${code}`}`;
+    });
+  };
+  start();
   const deadline = deps.clock.monotonic() + startTimeoutMs;
   for (;;) {
+    const hadLeft = hasLeft;
     const health = await deps.probe();
     if (health !== undefined) return health;
+    // The one that it left the place to is gone, too: it was killed, say.
+    if (hadLeft) start();
     if (deps.clock.monotonic() >= deadline) failure ??= `it did not answer within ${startTimeoutMs / 1_000} s`;
     if (failure !== undefined) throw startError(paths, failure, logStart);
     await deps.clock.sleep(pollMs, deps.signal);
