@@ -27,8 +27,10 @@ export async function listenOnUnixSocket(server: Server, path: string): Promise<
       resolve();
     });
   });
+  let made: Stats;
   try {
     chmodSync(own, 0o600);
+    made = statSync(own);
     await claim(own, path);
   } catch (error) {
     server.close();
@@ -36,12 +38,16 @@ export async function listenOnUnixSocket(server: Server, path: string): Promise<
   } finally {
     rmSync(own, { force: true });
   }
-  const { ino } = statSync(path);
   return {
     remove() {
-      if (statOrNothing(path)?.ino === ino) rmSync(path, { force: true });
+      if (isSame(statOrNothing(path), made)) rmSync(path, { force: true });
     },
   };
+}
+
+/** Whether two looks saw one file. Its number alone does not tell: that of a file that was removed is given to the next one. */
+function isSame(one: Stats | undefined, other: Stats): boolean {
+  return one?.ino === other.ino && one.mtimeMs === other.mtimeMs;
 }
 
 async function claim(own: string, path: string): Promise<void> {
@@ -56,12 +62,12 @@ async function claim(own: string, path: string): Promise<void> {
     if (seen === undefined) continue;
     if (!seen.isSocket()) throw new SvcError('SVC_HOME_UNUSABLE', `${path} is in the way: it is not a socket.`, { hint: 'Move it away.' });
     if (await isAnswered(path)) throw runningAlready(path);
-    removeDead(path, seen.ino);
+    removeDead(path, seen);
   }
 }
 
 /** Takes the file away under another name first: had another server just put its own there, it gets it back. */
-function removeDead(path: string, ino: number): void {
+function removeDead(path: string, dead: Stats): void {
   const aside = besides(path);
   try {
     renameSync(path, aside);
@@ -69,7 +75,7 @@ function removeDead(path: string, ino: number): void {
     if (hasErrno(error, 'ENOENT')) return;
     throw error;
   }
-  const rival = statSync(aside).ino !== ino;
+  const rival = !isSame(statSync(aside), dead);
   if (rival) linkSync(aside, path);
   rmSync(aside);
   if (rival) throw runningAlready(path);
