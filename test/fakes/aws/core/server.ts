@@ -37,6 +37,8 @@ export class AwsServer {
     // The SDK asks leave for large bodies; what is refused is refused before the body comes.
     this.#server.on('checkContinue', (request, response) => void this.#answer(request, response));
     this.#server.requestTimeout = 0;
+    // Else a connection ends after five idle seconds, perhaps with a request on its way, which a client that tries once takes for a failure.
+    this.#server.keepAliveTimeout = 0;
   }
 
   /** Resolves with the port. */
