@@ -1,7 +1,10 @@
 import { execFileSync } from 'node:child_process';
-import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
+import { chmodSync, mkdtempSync } from 'node:fs';
+import { rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { hasErrno } from '../../src/shared/errors.ts';
 
 /** A fresh, empty folder of mode 0700 for SVC_HOME; short, as Unix sockets below it must be. */
 export function makeTempHome(): string {
@@ -16,16 +19,32 @@ export async function withTempHome<Result>(use: (home: string) => Promise<Result
   try {
     return await use(home);
   } finally {
-    removeTempHome(home);
+    await removeTempHome(home);
   }
 }
 
 /** A test that failed half way may leave folders that even their owner may not change: its own error must come through. */
-function removeTempHome(home: string): void {
+async function removeTempHome(home: string): Promise<void> {
   try {
-    rmSync(home, { recursive: true, force: true, maxRetries: 5, retryDelay: 100 });
+    await removeFolder(home);
   } catch {
     execFileSync('chmod', ['-R', 'u+rwX', home]);
-    rmSync(home, { recursive: true, force: true, maxRetries: 5, retryDelay: 100 });
+    await removeFolder(home);
+  }
+}
+
+/**
+ * Removes a folder in which a process that was killed may write for a moment more: it is tried again for 5 s while it is not empty after all. Not
+ * left to the options of `rm`: those of `rmSync` wait for whole seconds or not at all, and `rm` tries again in each folder within (Node.js 24.21).
+ */
+async function removeFolder(path: string): Promise<void> {
+  const deadline = performance.now() + 5_000;
+  for (;;) {
+    try {
+      return await rm(path, { recursive: true, force: true });
+    } catch (error) {
+      if (!hasErrno(error, 'ENOTEMPTY', 'EBUSY') || performance.now() > deadline) throw error;
+      await sleep(100);
+    }
   }
 }
