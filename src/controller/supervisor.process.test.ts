@@ -21,44 +21,64 @@ interface Followed {
   readonly story: Story;
 }
 
+/** Which program is supervised, and how; what is started is of the version `starts`. */
+interface Wish {
+  readonly starts: string;
+  readonly wants: string;
+  readonly config?: string;
+  readonly renewal?: Supervised['renewal'];
+  readonly clock?: Clock;
+  /** Called when one has ended, before anything follows from it. */
+  readonly onEnd?: () => void;
+}
+
 interface World {
-  /** Supervises the program; what it starts is of the given version. */
-  readonly supervise: (
-    change: { readonly starts: string; readonly wants: string; readonly config?: string; readonly renewal?: Supervised['renewal'] },
-    clock?: Clock,
-  ) => Promise<Followed>;
+  /** Begins to supervise the program. */
+  readonly begin: (wish: Wish) => Followed;
+  /** The same, and waits until it is there. */
+  readonly supervise: (wish: Wish) => Promise<Followed>;
 }
 
 /** Everything that was started is ended, whatever becomes of the test. */
 async function withSupervisors(use: (world: World) => Promise<void>): Promise<void> {
   await withTempHome(async (home) => {
     const all: Followed[] = [];
+    const printed = (): string => readFileSync(join(home, 'program.log'), 'utf8');
+    const begin = ({ starts, wants, config, renewal = 'restart', clock = systemClock, onEnd = () => undefined }: Wish): Followed => {
+      const socketPath = join(home, 'p.sock');
+      const story: Story = { ups: [], ends: [] };
+      const supervisor = new Supervisor(
+        {
+          name: 'program',
+          argv: [program, socketPath, starts, ...(config === undefined ? [] : [config])],
+          socketPath,
+          logFile: join(home, 'program.log'),
+          known: null,
+          wanted: { version: wants, config: 'new' },
+          renewal,
+        },
+        {
+          clock,
+          log: pino({ level: 'silent' }),
+          isWanted: async () => true,
+          onUp: (identity) => story.ups.push(identity),
+          onDown(_failing, how) {
+            story.ends.push(how);
+            onEnd();
+          },
+        },
+      );
+      const followed = { supervisor, story };
+      all.push(followed);
+      return followed;
+    };
     try {
       await use({
-        async supervise({ starts, wants, config, renewal = 'restart' }, clock = systemClock) {
-          const socketPath = join(home, 'p.sock');
-          const story: Story = { ups: [], ends: [] };
-          const supervisor = new Supervisor(
-            {
-              name: 'program',
-              argv: [program, socketPath, starts, ...(config === undefined ? [] : [config])],
-              socketPath,
-              logFile: join(home, 'program.log'),
-              known: null,
-              wanted: { version: wants, config: 'new' },
-              renewal,
-            },
-            {
-              clock,
-              log: pino({ level: 'silent' }),
-              isWanted: async () => true,
-              onUp: (identity) => story.ups.push(identity),
-              onDown: (_failing, how) => story.ends.push(how),
-            },
-          );
-          all.push({ supervisor, story });
-          await waitFor('the program', () => story.ups.length > 0, { describe: () => readFileSync(join(home, 'program.log'), 'utf8') });
-          return { supervisor, story };
+        begin,
+        async supervise(wish) {
+          const followed = begin(wish);
+          await waitFor('the program', () => followed.story.ups.length > 0, { describe: printed });
+          return followed;
         },
       });
     } finally {
@@ -132,6 +152,16 @@ test('a process that a predecessor left is taken over as it is', async () => {
   });
 });
 
+test('one that is still being looked for when its supervision ends is ended as well', async () => {
+  await withSupervisors(async ({ supervise, begin }) => {
+    const before = await supervise({ starts: 'new', wants: 'new' });
+    await before.supervisor.release();
+    const { story, supervisor } = begin({ starts: 'never', wants: 'new' });
+    await supervisor.end(10_000);
+    expect([story.ups, before.story.ups.filter(isAlive)]).toEqual([[], []]);
+  });
+});
+
 test('an old one that can be restarted is, and nobody is told of a death', async () => {
   await withSupervisors(async ({ supervise }) => {
     const before = await supervise({ starts: 'old', wants: 'old' });
@@ -178,12 +208,12 @@ test('what was started here is never taken for old, whatever it says: it could n
 test('a process that is stopped is found to hang, killed and replaced', async () => {
   await withSupervisors(async ({ supervise }) => {
     const clock = new PacedClock();
-    const { story } = await supervise({ starts: 'new', wants: 'new' }, clock);
+    // What is started next has all the time that it needs.
+    const { story } = await supervise({ starts: 'new', wants: 'new', clock, onEnd: () => clock.go(1) });
     const [first] = story.ups;
     process.kill(first?.pid ?? 0, 'SIGSTOP');
     clock.go(20);
     await waitFor('its end', () => story.ends.length > 0);
-    clock.go(1);
     await waitFor('another', () => story.ups.some(({ pid }) => pid !== first?.pid));
     expect(story.ends).toEqual(['hung']);
     expect(first === undefined || isAlive(first)).toBe(false);

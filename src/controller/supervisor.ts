@@ -49,6 +49,8 @@ const failingAfterDeaths = 6;
 /** How long a process may take until it says hello, ms. */
 const helloTimeoutMs = 15_000;
 const pollMs = 20;
+/** How long one that nobody knew of may take to say hello before everything is ended, ms. */
+const lastLookMs = 2_000;
 /** How long a process may take to start its successor before it is asked again, ms. */
 const handOverMs = 60_000;
 /** How long a process that is to be restarted may finish what it has, ms. */
@@ -115,9 +117,18 @@ export class Supervisor {
   async end(graceMs: number): Promise<void> {
     const known = [this.identity, this.#silent, ...this.#former];
     await this.release();
+    const { clock } = this.#deps;
     // One more may have been started while it was being let go of.
     const all = new Set([...known, this.#silent].filter((one) => one !== undefined));
-    await Promise.all([...all].map((one) => endProcess(one, graceMs, this.#deps.clock)));
+    const endOther = async (): Promise<void> => {
+      // It was just being looked for, or has just taken the place of the one that is known: then only its socket tells of it.
+      const found = await greet(this.#what.socketPath, { clock, timeoutMs: lastLookMs });
+      found?.socket.destroy();
+      // Asked twice, a process does not finish what it has.
+      if (found !== undefined && ![...all].some((one) => sameProcess(one, found.identity)))
+        await endProcess(found.identity, graceMs, clock);
+    };
+    await Promise.all([endOther(), ...[...all].map((one) => endProcess(one, graceMs, clock))]);
   }
 
   async #run(): Promise<void> {
