@@ -51,6 +51,8 @@ export class ServiceProcesses {
   /** Services whose processes are just being started: two callers must not start them twice. */
   readonly #starting = new Map<string, Promise<void>>();
   readonly #failing = new Map<string, Set<Kind>>();
+  /** Settles, for each service, when what was last to be recorded of its processes is. */
+  readonly #noted = new Map<string, Promise<void>>();
   /** Keys of services that are gone, but for buckets that could not be removed. */
   readonly #kept = new Set<string>();
   readonly #hosts: HostGroup | undefined;
@@ -212,6 +214,7 @@ export class ServiceProcesses {
     }
     this.#all.delete(key);
     this.#failing.delete(key);
+    this.#noted.delete(key);
     this.#endpoints?.forget(key);
     this.#specs.delete(key);
   }
@@ -262,9 +265,11 @@ export class ServiceProcesses {
       if (isFailing) failing.add(kind);
       else if (identity !== null) failing.delete(kind);
       const processesFailed = failing.size > 0 || this.#endpoints?.isFailing(service.key) === true;
-      void this.#note(service, kind, processesFailed, identity, end).catch((error: unknown) =>
-        log.error({ err: error, service: service.name }, 'cannot note a process'),
-      );
+      // In the order in which it happened: a death that is written late must not be the last word on a process that is up again.
+      const noted = (this.#noted.get(service.key) ?? Promise.resolve())
+        .then(() => this.#note(service, kind, processesFailed, identity, end))
+        .catch((error: unknown) => log.error({ err: error, service: service.name }, 'cannot note a process'));
+      this.#noted.set(service.key, noted);
     };
     const isWanted = async (): Promise<boolean> => (await this.#context.store.services.get(service.name))?.key === service.key;
     return new Supervisor(
