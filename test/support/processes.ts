@@ -5,8 +5,30 @@ import { signalAll } from './signal-all.ts';
 /** Processes of a home whose command line matches, oldest first. */
 function findProcesses(home: string, command: RegExp): readonly OwnedProcess[] {
   return processesOf(home)
-    .filter((one) => command.test(one.command))
+    .filter((one) => command.test(one.command) && !isJustForked(one.pid))
     .toSorted((a, b) => a.pid - b.pid);
+}
+
+/**
+ * Whether a process has been forked and has not begun its own program yet: until then it looks in all like its parent, down to where its arguments are in
+ * memory, which differs between any two programs that were begun.
+ */
+function isJustForked(pid: number): boolean {
+  const own = readStat(pid);
+  const parent = readStat(own.parent);
+  return own.argumentsAt !== 0n && own.argumentsAt === parent.argumentsAt;
+}
+
+/** The parent of a process and the address of its arguments; zeros for one that is gone, or of which the system does not tell. */
+function readStat(pid: number): { readonly parent: number; readonly argumentsAt: bigint } {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, 'latin1');
+    // The fields 4 and 48 (proc(5)), counted after the command's name in parentheses, which is the second.
+    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+    return { parent: Number(fields[1]), argumentsAt: BigInt(fields[45] ?? 0) };
+  } catch {
+    return { parent: 0, argumentsAt: 0n };
+  }
 }
 
 /** Kills processes the hard way; gives back how many there were. */
