@@ -168,6 +168,21 @@ test.for(['of a process that died', 'that is older than five minutes'])('a lock 
   });
 });
 
+test('of several that find the lock of a process that died one installs: none takes away the lock that another one has by then', async () => {
+  await withCheckout(async (checkout) => {
+    mkdirSync(checkout.lock);
+    writeFileSync(join(checkout.lock, 'pid'), String(2 ** 22 + 1));
+    // All have looked at it before the first one acts, and the others act when that one has begun to install.
+    checkout.tool('cat', '/usr/bin/cat "$@"; sleep 0.3');
+    checkout.tool('rm', `mkdir "${checkout.tools}/first" 2>/dev/null || sleep 0.3; exec /usr/bin/rm "$@"`);
+    checkout.npm(`sleep 1; ${checkout.installing()}`);
+    const results = await Promise.all([1, 2, 3].map(() => checkout.run()));
+    expect(results.map(({ code }) => code)).toEqual([0, 0, 0]);
+    expect(checkout.installs()).toHaveLength(1);
+    expect([checkout.lock, `${checkout.lock}.break`].map(existsSync)).toEqual([false, false]);
+  });
+});
+
 test('a failed installation is told, and tried again by the next run', async () => {
   await withCheckout(async (checkout) => {
     checkout.npm('echo network is down >&2; exit 1');
