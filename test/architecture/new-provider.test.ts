@@ -35,19 +35,22 @@ test('a new place has its modules, a test, a page, and a row before the hosts of
   expect(registry).toContain("import('./nimbus/index.ts')).NimbusProvider(context)");
 });
 
-test('it has the right types', () => {
+/** Each runs a whole tool, ten seconds of a busy machine: several times that where it is slow as well. */
+const long = { timeout: 120_000 };
+
+test('it has the right types', long, () => {
   const project = { extends: './tsconfig.json', include: [], files: [...made, 'src/providers/registry.ts'] };
   writeFileSync(join(root, 'tsconfig.nimbus.json'), JSON.stringify(project));
   expect(() => run('tsc', '--noEmit', '--project', 'tsconfig.nimbus.json')).not.toThrow();
 });
 
-test('it is written as everything else is', () => {
+test('it is written as everything else is', long, () => {
   const files = [...made, 'src/providers/registry.ts'];
   expect(() => run('oxfmt', '--check', ...files)).not.toThrow();
   expect(() => run('oxlint', '--type-aware', '--deny-warnings', ...files)).not.toThrow();
 });
 
-test('its own tests pass: every case of the conformance suite over a fake, and that it says that it is not written', () => {
+test('its own tests pass: every case of the conformance suite over a fake, and that it says that it is not written', long, () => {
   const config = {
     test: { include: ['src/providers/nimbus/*.test.ts', 'src/providers/registry.test.ts'], pool: 'forks', maxWorkers: 1 },
   };
