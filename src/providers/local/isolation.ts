@@ -1,4 +1,4 @@
-import { mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { mkdirSync, readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import type { LocalIsolation } from '../../domain/config.ts';
 import { enterComplaint } from '../../remote/isolation/enter-settings.ts';
@@ -14,6 +14,7 @@ import { randomHex } from '../../shared/random-hex.ts';
 import { remediesFor } from './isolation-remedies.ts';
 import { writeEnterFiles } from './machine-files.ts';
 import { filesIn } from './machine-record.ts';
+import { readIfThere } from './read-if-there.ts';
 
 /** What is used for new machines, and why nothing better. */
 export interface IsolationChoice extends FoundIsolation {
@@ -120,15 +121,6 @@ function removeAbandonedTries(runtimeDir: string): void {
     const pid = /^try-([0-9a-z]+)-/.exec(name)?.[1];
     if (pid !== undefined && identifyProcess(Number.parseInt(pid, 36)) === undefined)
       rmSync(join(runtimeDir, name), { recursive: true, force: true });
-  }
-}
-
-function readIfThere(path: string): string {
-  try {
-    return readFileSync(path, 'utf8');
-  } catch {
-    // It was never written.
-    return '';
   }
 }
 

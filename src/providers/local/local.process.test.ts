@@ -134,10 +134,29 @@ test('destroying ends daemons that setup left outside of the namespaces, and rem
   });
 });
 
+test('a machine without isolation is removed when its processes have ended, not when they have begun to', async () => {
+  await withLocalPlace({ isolation: 'none' }, async (place) => {
+    const { id, remote } = await place.machine('a');
+    // A name without a file: it is free again when the kernel has closed what the process had open, which it does after it took back its memory. That takes
+    // a while where there is much of it, as with a model.
+    const held = `\0${place.paths.home}`;
+    const program = `const memory = Buffer.alloc(400_000_000, 1); require('net').createServer().listen(String.fromCharCode(0) + process.env.HELD, () => console.log('holds', memory.length))`;
+    const env = { NODE: process.execPath, HELD: held.slice(1) };
+    await startJob(remote, 'main', { run: `exec "$NODE" -e "${program}"`, env, workdir: remote.baseDir });
+    await waitFor('the program', async () => (await remote.readFile(jobLogPath(remote, 'main')))?.includes('holds 4'));
+    await place.provider.destroy(id, {});
+    const server = createServer();
+    const taken = await new Promise((resolve) => server.once('error', resolve).listen(held, () => resolve(undefined)));
+    server.close();
+    expect(taken).toBeUndefined();
+  });
+});
+
 test('a machine whose folder is only half there is removed all the same', async () => {
   await withLocalPlace({}, async (place) => {
     const running = await place.machine('running');
     await startJob(running.remote, 'main', { run: 'exec sleep 300', env: {}, workdir: running.remote.baseDir });
+    await waitFor('its beginning', async () => (await jobStatus(running.remote, 'main')).phase === 'run');
     const half = await place.machine('half');
     const files = machineFiles(place.paths, half.id);
     rmSync(files.record);

@@ -1,5 +1,6 @@
+import { readdirSync } from 'node:fs';
 import { readdir, readFile } from 'node:fs/promises';
-import { identifyProcess, signalProcess, type ProcessIdentity } from '../../shared/process-identity.ts';
+import { identifyProcess, sameProcess, signalProcess, type ProcessIdentity } from '../../shared/process-identity.ts';
 
 /** Processes whose environment is read at a time. */
 const readsAtOnce = 32;
@@ -29,8 +30,8 @@ async function withVariable(pid: number, variable: string): Promise<ProcessIdent
 }
 
 /**
- * Ends every process that carries the variable: all are stopped until no new one shows up, so that none can fork away, then killed. Returns those
- * that still live because the kernel has not ended them yet; call again.
+ * Ends every process that carries the variable: all are stopped until no new one shows up, so that none can fork away, then killed. Returns whom it
+ * met: the kernel takes its time to end them, and one that got away, or may not be signalled, is met again by the next call.
  */
 export async function killProcessesWith(variable: string): Promise<readonly ProcessIdentity[]> {
   const stopped = new Map<number, ProcessIdentity>();
@@ -43,7 +44,25 @@ export async function killProcessesWith(variable: string): Promise<readonly Proc
     }
   }
   for (const identity of stopped.values()) signalIfAllowed(identity, 'SIGKILL');
-  return stopped.size === 0 ? [] : processesWith(variable);
+  return [...stopped.values()];
+}
+
+/**
+ * Whether anything is left of a process that was killed. Its first thread may be over, and look like a zombie, before the others are: until then what
+ * it had open stays so.
+ */
+export function isLeft(identity: ProcessIdentity): boolean {
+  const now = identifyProcess(identity.pid);
+  return now === undefined ? threadsOf(identity.pid) > 1 : sameProcess(now, identity);
+}
+
+function threadsOf(pid: number): number {
+  try {
+    return readdirSync(`/proc/${pid}/task`).length;
+  } catch {
+    // It has been waited for.
+    return 0;
+  }
 }
 
 /** A process that became another user's (through sudo) cannot be signalled; it is found again, and then reported. */

@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Clock } from '../../shared/clock.ts';
@@ -6,7 +6,8 @@ import { hasErrno, SvcError } from '../../shared/errors.ts';
 import { signalProcess, type ProcessIdentity } from '../../shared/process-identity.ts';
 import { cookieVariable } from '../machine-environment.ts';
 import type { MachineFiles, MachineRecord } from './machine-record.ts';
-import { killProcessesWith } from './marked-processes.ts';
+import { isLeft, killProcessesWith } from './marked-processes.ts';
+import { readIfThere } from './read-if-there.ts';
 import { removeTree } from './remove-tree.ts';
 
 /** How long the kernel may take to end killed processes; those in the middle of disk access take longest. */
@@ -48,11 +49,14 @@ export async function tearDown(teardown: Teardown): Promise<void> {
 /** Ends everything that runs on a machine. The namespaces' first processes go first: with them the kernel ends all others inside. */
 export async function endProcesses({ files, record, clock, signal }: Teardown): Promise<void> {
   const deadline = clock.monotonic() + endTimeoutMs;
+  let left: readonly ProcessIdentity[] = [];
   for (let round = 0; ; round += 1) {
     signal?.throwIfAborted();
     for (const identity of firstProcesses(files.dir)) signalProcess(identity, 'SIGKILL');
-    const left = record === undefined ? [] : await killProcessesWith(`${cookieVariable}=${record.cookie}`);
-    if (left.length === 0 && firstProcesses(files.dir).every((identity) => !signalProcess(identity, 'SIGKILL'))) return;
+    const killed = record === undefined ? [] : await killProcessesWith(`${cookieVariable}=${record.cookie}`);
+    // One that is ending has no environment any more while it gives its memory back, but its ports and GPUs still.
+    left = [...left, ...killed].filter(isLeft);
+    if (killed.length + left.length === 0 && firstProcesses(files.dir).every((identity) => !signalProcess(identity, 'SIGKILL'))) return;
     if (clock.monotonic() >= deadline) {
       const pids = left.map(({ pid }) => pid).join(', ');
       throw new SvcError('SVC_MACHINE_LOST', `Processes of the local machine ${record?.id} cannot be ended: ${pids}.`, {
@@ -75,7 +79,8 @@ function firstProcesses(dir: string): readonly ProcessIdentity[] {
   return names
     .filter((name) => name.startsWith('init.'))
     .flatMap((name) => {
-      const match = /^(\d+) (\d+) (\S*)$/.exec(readFileSync(join(dir, name), 'utf8').trim());
+      // Another process may be removing the same machine.
+      const match = /^(\d+) (\d+) (\S*)$/.exec(readIfThere(join(dir, name)).trim());
       return match === null ? [] : [{ pid: Number(match[1]), startTicks: Number(match[2]), bootId: match[3] ?? '' }];
     });
 }
