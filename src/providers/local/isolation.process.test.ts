@@ -66,8 +66,10 @@ test('a try whose process is killed meanwhile leaves nothing', async () => {
   await withTempHome(async (home) => {
     const bin = join(home, 'bin');
     onlyCommands(bin, 'sh', 'mkfifo', 'rm', 'sleep');
-    // In the place of the program that makes namespaces: it kills who tries.
-    writeFileSync(join(bin, 'unshare'), '#!/bin/sh\nkill -9 "$TRIER"\nsleep 0.3\nexit 1\n', { mode: 0o755 });
+    // In the place of the program that makes namespaces: it kills who tries, and ends after it.
+    writeFileSync(join(bin, 'unshare'), '#!/bin/sh\nkill -9 "$TRIER"\nwhile [ -d "/proc/$TRIER" ]; do sleep 0.02; done\nexit 1\n', {
+      mode: 0o755,
+    });
     const paths = homePaths(home, 0);
     const script = `process.env.TRIER = String(process.pid);
       const { chooseIsolation } = await import(${JSON.stringify(import.meta.resolve('./isolation.ts'))});
