@@ -238,6 +238,7 @@ test('a host that is cut off has lost nothing for minutes; then its machines cou
       if (host === undefined || other === undefined) throw new Error('no host');
       const id = await create('a');
       await serve(provider.remote(id), { PORT: '80' });
+      await waitFor('its beginning', async () => (await jobStatus(provider.remote(id), 'main')).phase === 'run');
       host.isAway = true;
       const state = async (): Promise<unknown> => (await provider.inspect([id], {})).get(id);
       for (let second = 0; second < 170; second += 10) {
