@@ -3,7 +3,6 @@ import { copyFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from
 import { userInfo } from 'node:os';
 import { join } from 'node:path';
 import type { SshHost } from '../../src/domain/ssh-pool.ts';
-import { freePort } from './free-port.ts';
 import { signalAll } from './signal-all.ts';
 import { waitFor } from './wait-for.ts';
 
@@ -40,8 +39,21 @@ function keygen(path: string): void {
   if (status !== 0) throw new Error(stderr);
 }
 
-/** Starts a host in a folder of its own. `address`: one of 127.0.0.0/8. */
-export async function startLoopbackHost(dir: string, address: string, options: LoopbackHostOptions = {}): Promise<LoopbackHost> {
+let started = 0;
+
+/**
+ * An address of 127.0.0.0/8 that is this process's alone, and another port for each of its hosts, below those that the system gives away. A port that
+ * was only found free could be somebody else's before sshd has it, or while the host is stopped.
+ */
+function ownAddress(): { readonly address: string; readonly port: number } {
+  // Pids have 22 bits.
+  const bytes = [128 + (process.pid >> 16), (process.pid >> 8) & 0xff, process.pid & 0xff];
+  started += 1;
+  return { address: ['127', ...bytes].join('.'), port: 2_200 + started };
+}
+
+/** Starts a host in a folder of its own. */
+export async function startLoopbackHost(dir: string, options: LoopbackHostOptions = {}): Promise<LoopbackHost> {
   const home = join(dir, 'home');
   const bin = join(dir, 'bin');
   mkdirSync(home, { recursive: true, mode: 0o700 });
@@ -58,7 +70,7 @@ export async function startLoopbackHost(dir: string, address: string, options: L
   for (const [name, script] of Object.entries(options.programs ?? {}))
     writeFileSync(join(bin, name), `#!/bin/sh\n${script}\n`, { mode: 0o755 });
   const path = options.tools === undefined ? `${bin}:/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin` : bin;
-  const port = await freePort(address);
+  const { address, port } = ownAddress();
   const config = join(dir, 'sshd_config');
   const lines = [
     `ListenAddress ${address}:${port}`,

@@ -19,7 +19,7 @@ test.skipIf(whyNoSshHosts !== undefined).for(cases)(
   'where others have something, copying by %s adds to it and takes nothing',
   async ([, given]) => {
     await withTempHome(async (dir) => {
-      const host = await startLoopbackHost(join(dir, 'h'), '127.0.0.1', given === undefined ? {} : { tools: given });
+      const host = await startLoopbackHost(join(dir, 'h'), given === undefined ? {} : { tools: given });
       const paths = homePaths(join(dir, 'svc'), process.getuid?.() ?? 0);
       prepareHome(paths);
       const { host: address, port = 22, user = '', identityFile = '' } = host.entry;
