@@ -121,10 +121,11 @@ export async function refusalOf(creating: Promise<unknown>): Promise<string> {
   return error instanceof PlaceRefusal ? `${error.refusal} ${error.scope}` : String(error);
 }
 
-/** Everything goes: machines first, then what was beside them. */
-export async function endAwsPlace({ provider, aws }: AwsPlace, owner: string): Promise<void> {
+/** Everything goes: machines first, then what was beside them. `pass` lets time pass where only a test moves that. */
+export async function endAwsPlace({ provider, aws }: AwsPlace, owner: string, pass?: () => Promise<void>): Promise<void> {
   for (const { id } of await provider.list({}, {})) await provider.destroy(id, {});
   await waitFor('everything to be released', async () => {
+    await pass?.();
     try {
       await provider.release(owner, {});
       return true;

@@ -12,6 +12,7 @@ import {
 } from '../../../test/support/aws-place.ts';
 import type { MachineHost } from '../../../test/fakes/aws/machine-host.ts';
 import { aMachineSpec, someResources } from '../../../test/support/builders.ts';
+import { FakeClock } from '../../../test/support/fake-clock.ts';
 import { waitFor } from '../../../test/support/wait-for.ts';
 import type { MachineId, MachineSpec } from '../provider.ts';
 import { impliedActions, userPolicy } from './iam-policy.ts';
@@ -85,8 +86,10 @@ function rulesOf({ aws }: AwsPlace): readonly string[] {
 }
 
 test('spot machines are one-time, announce their end, and are preempted then', async () => {
-  await withAwsPlace({ timing: { noticeMs: 600 } }, async (place) => {
+  const clock = new FakeClock();
+  await withAwsPlace({ clock }, async (place) => {
     const id = await place.create('k1', {}, { useSpot: true });
+    await clock.advance(100);
     await place.untilState(id, 'running');
     expect(place.aws.control.spotRequests).toHaveLength(1);
     place.aws.control.interrupt(instanceIdOf(id));
@@ -95,9 +98,10 @@ test('spot machines are one-time, announce their end, and are preempted then', a
       return status?.state === 'running' && status.notice;
     });
     expect(notice).toMatchObject({ kind: 'interruption' });
+    await clock.advance(120_000);
     await waitFor('the machine to be taken', async () => (await place.provider.inspect([id], {})).get(id)?.state === 'gone');
     expect((await place.provider.inspect([id], {})).get(id)).toEqual({ state: 'gone', reason: 'preempted' });
-    await end(place, 'k1');
+    await end(place, 'k1', () => clock.advance(100));
   });
 });
 
@@ -286,20 +290,19 @@ test('another home neither sees nor removes what this one has', async () => {
 });
 
 test('release waits for machines that are going away and takes nothing of other owners', async () => {
-  await withAwsPlace({ timing: { shuttingDownMs: [500, 600] } }, async (place) => {
+  const clock = new FakeClock();
+  await withAwsPlace({ clock }, async (place) => {
     const [a] = [
       await place.create('a', { tags: { 'svc-service-key': 'one', 'svc-key': 'a' } }),
       await place.create('b', { tags: { 'svc-service-key': 'two', 'svc-key': 'b' } }),
     ];
     await place.provider.destroy(a, {});
     await expect(place.provider.release('one', {})).rejects.toMatchObject({ code: 'SVC_PLACE_FAILED', kind: 'transient' });
-    await waitFor('the group to be removed', async () => {
-      await place.provider.release('one', {}).catch(() => undefined);
-      return place.aws.control.groups.length === 1;
-    });
-    expect(place.aws.control.groups[0]?.name).toBe('svc-two');
+    await clock.advance(100);
+    await place.provider.release('one', {});
+    expect(place.aws.control.groups.map(({ name }) => name)).toEqual(['svc-two']);
     expect(place.aws.control.keyPairs).toHaveLength(1);
-    await end(place, 'two');
+    await end(place, 'two', () => clock.advance(100));
   });
 });
 
