@@ -130,6 +130,17 @@ test('faults with a probability are the same for the same seed', async () => {
   expect([runs[0] === runs[1], runs[0] === runs[2]]).toEqual([true, false]);
 });
 
+test('faults that come only so often in a row let through whoever asks once more', async () => {
+  await withFakeAws({}, async (aws, { ec2 }) => {
+    aws.conduct.refuse({ action: 'DescribeInstances', inARow: 2 }, 'Unavailable');
+    const outcomes: string[] = [];
+    for (let count = 0; count < 6; count += 1) outcomes.push(await outcomeOf(ec2.send(new DescribeInstancesCommand({}))));
+    const refused = 'Unavailable 503';
+    expect(outcomes).toEqual([refused, refused, 'ok', refused, refused, 'ok']);
+    expect(await outcomeOf(ec2.send(new DescribeRegionsCommand({})))).toBe('ok');
+  });
+});
+
 test('calls are recorded with what a policy must allow for them', async () => {
   await withFakeAws({}, async (aws, { ec2, sts }) => {
     await sts.send(new GetCallerIdentityCommand({}));

@@ -22,6 +22,8 @@ export interface When extends Partial<Circumstances> {
   readonly probability?: number;
   /** How often it happens before it is over; without end unless given. */
   readonly times?: number;
+  /** How often it happens to an action of a region one after the other: whoever asks once more than that gets through. Without end unless given. */
+  readonly inARow?: number;
 }
 
 /** What happens to a call: nothing is done (`error`, `reset`), or it is done late (`delay`) or without a reply (`lose-reply`). */
@@ -35,6 +37,8 @@ interface Rule {
   readonly when: When;
   readonly fault: Fault;
   left: number;
+  /** How often it happened without a break, by region and action. */
+  readonly streaks: Map<string, number>;
 }
 
 interface RateLimit {
@@ -64,7 +68,7 @@ export class Conduct {
 
   /** Lets calls fail or go wrong from now on; the function that is returned ends it. */
   add(when: When, fault: Fault): () => void {
-    const rule: Rule = { when, fault, left: when.times ?? Number.POSITIVE_INFINITY };
+    const rule: Rule = { when, fault, left: when.times ?? Number.POSITIVE_INFINITY, streaks: new Map() };
     this.#rules.add(rule);
     return () => void this.#rules.delete(rule);
   }
@@ -124,14 +128,18 @@ export class Conduct {
 
   #happens(rule: Rule, call: Circumstances): boolean {
     if (rule.left <= 0 || !agrees(rule.when, call)) return false;
-    if (rule.when.probability !== undefined && this.#random() >= rule.when.probability) return false;
-    rule.left -= 1;
-    return true;
+    const { probability, inARow = Number.POSITIVE_INFINITY } = rule.when;
+    const name = nameOf(call);
+    const streak = rule.streaks.get(name) ?? 0;
+    const happens = (probability === undefined || this.#random() < probability) && streak < inARow;
+    rule.streaks.set(name, happens ? streak + 1 : 0);
+    if (happens) rule.left -= 1;
+    return happens;
   }
 
   #exceeds(limit: RateLimit, call: Circumstances): boolean {
     if (!agrees(limit.when, call)) return false;
-    const name = `${call.service} ${call.action} ${call.region}`;
+    const name = nameOf(call);
     const now = this.#clock.monotonic();
     const bucket = limit.buckets.get(name) ?? { tokens: limit.burst, at: now };
     bucket.tokens = Math.min(limit.burst, bucket.tokens + ((now - bucket.at) / 1_000) * limit.perSecond);
@@ -141,6 +149,10 @@ export class Conduct {
     bucket.tokens -= 1;
     return false;
   }
+}
+
+function nameOf({ service, action, region }: Circumstances): string {
+  return `${service} ${action} ${region}`;
 }
 
 function isOfPlacement(when: When): boolean {
