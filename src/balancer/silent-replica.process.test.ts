@@ -1,7 +1,8 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { aBalancerReplica, withBalancer } from '../../test/support/balancer.ts';
 import { openLoad } from '../../test/support/load.ts';
-import { httpReplica, withReplicas, type FakeReplica } from '../../test/support/raw-http.ts';
+import { httpReplica, RawClient, withReplicas, type FakeReplica } from '../../test/support/raw-http.ts';
 import { waitFor } from '../../test/support/wait-for.ts';
 
 const steady = (): Promise<FakeReplica> => httpReplica((_, response) => setTimeout(() => response.end('ok'), 20));
@@ -61,6 +62,28 @@ test('requests that wait at a replica found to hang are answered by another one,
         expect(left.length).toBe(atHanging.length);
         await balancer.link.idle();
       },
+    );
+  });
+});
+
+test('what came while the balancer itself stood still has all of its time: its replica did not answer because nobody had asked it', async () => {
+  const slow = httpReplica((_, response) => setTimeout(() => response.end('ok'), 800));
+  await withReplicas([slow], async (replica) => {
+    await withBalancer(
+      [aBalancerReplica(replica?.port ?? 0)],
+      async (balancer) => {
+        const request = 'GET / HTTP/1.1\r\nHost: h\r\n\r\n';
+        const client = new RawClient(balancer.port).send(request);
+        await client.until(/ok$/);
+        client.received = '';
+        balancer.signal('SIGSTOP');
+        client.send(request);
+        await sleep(3_300);
+        balancer.signal('SIGCONT');
+        expect(await client.until(/^HTTP\/1\.1 (\d+)/)).toMatchObject({ 1: '200' });
+        client.destroy();
+      },
+      { firstByteTimeoutMs: 3_000 },
     );
   });
 });

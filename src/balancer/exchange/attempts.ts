@@ -33,7 +33,7 @@ export class Attempts {
   /** Chooses a replica for the next attempt and counts it there; undefined when there is none, or no retry left in the budget, at this moment. */
   pick(): Choice | undefined {
     const { retryBudget, deadlines, replicas } = this.#context;
-    if (this.#needsBudget && !retryBudget.spend(deadlines.now)) return undefined;
+    if (this.#needsBudget && !retryBudget.spend(deadlines.machineNow)) return undefined;
     this.#needsBudget = false;
     const choice = replicas.pick(this.#excluded);
     if (choice === undefined) return undefined;
@@ -72,7 +72,7 @@ export class Attempts {
   leaves(replica: Replica, upload: Upload): boolean {
     const { retryBudget, deadlines, metrics } = this.#context;
     if (!replica.isStalled || this.#decide({ how: 'lost', wasReused: false }, upload) !== 'elsewhere') return false;
-    if (!retryBudget.spend(deadlines.now)) return false;
+    if (!retryBudget.spend(deadlines.machineNow)) return false;
     const why: RetryReason = 'stalled';
     noteFailedTry(this.#record, why);
     metrics.retry(why);

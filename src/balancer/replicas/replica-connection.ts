@@ -96,7 +96,7 @@ export class ReplicaConnection implements ReplicaStream, TransportUser, Timed {
     this.#user = undefined;
     this.#isAnswering = false;
     this.served += 1;
-    this.idleSince = this.#owner.deadlines.now;
+    this.idleSince = this.#owner.deadlines.machineNow;
     this.deadlineAt = this.#owner.deadlines.in(idleMs);
     if (this.#transport.isPaused) this.#transport.resume();
   }

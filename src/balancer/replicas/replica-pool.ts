@@ -52,12 +52,13 @@ export class ReplicaPool implements ReplicaConnectionOwner {
   /** The connection that was idle for the shortest time. `mayRunTwice`: what is sent over it does no harm when it has to be sent again. */
   take(mayRunTwice: boolean): ReplicaConnection | undefined {
     if (mayRunTwice) return this.#idle.pop();
-    const { now } = this.deadlines;
+    const { machineNow } = this.deadlines;
     const [oldest] = this.#idle;
     const newest = this.#idle.at(-1);
     if (oldest === undefined || newest === undefined) return undefined;
-    this.#trust.noteAlive(now, now - oldest.idleSince);
-    return this.#trust.allows(now - newest.idleSince) ? this.#idle.pop() : undefined;
+    this.#trust.noteAlive(machineNow, machineNow - oldest.idleSince);
+    // By the clock itself: when this process has just stood still, the replica may have closed what the last sweep knows as used a moment ago.
+    return this.#trust.allows(this.#services.clock.monotonic() - newest.idleSince) ? this.#idle.pop() : undefined;
   }
 
   /** Opens a new connection; `done` comes later. */
@@ -87,7 +88,8 @@ export class ReplicaPool implements ReplicaConnectionOwner {
   }
 
   closedWhileIdle(connection: ReplicaConnection): void {
-    this.#trust.noteClosed(this.deadlines.now, this.deadlines.now - connection.idleSince);
+    const { machineNow } = this.deadlines;
+    this.#trust.noteClosed(machineNow, machineNow - connection.idleSince);
   }
 
   crashed(error: unknown): void {

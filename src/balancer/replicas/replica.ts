@@ -155,6 +155,6 @@ export class Replica implements Candidate {
   }
 
   get #tick(): number {
-    return tickOf(this.#services.deadlines.now);
+    return tickOf(this.#services.deadlines.machineNow);
   }
 }

@@ -34,8 +34,9 @@ test('what was forgotten is not called', async () => {
   expect(fired()).toBe(0);
 });
 
-test('after the process stood still its peers get one more round', async () => {
-  let sweep: (() => void) | undefined;
+/** Deadlines whose sweeps come when a test says so. */
+function swept() {
+  let sweep = (): void => undefined;
   let now = 0;
   const deadlines = new Deadlines({
     now: () => now,
@@ -47,11 +48,47 @@ test('after the process stood still its peers get one more round', async () => {
       return () => undefined;
     },
   });
+  return {
+    deadlines,
+    stand: (ms: number): void => {
+      now += ms;
+    },
+    run: (ms: number): void => {
+      for (const end = now + ms; now < end;) {
+        now += 100;
+        sweep();
+      }
+    },
+  };
+}
+
+test('time in which the process stood still does not count', () => {
+  const { deadlines, stand, run } = swept();
   const { fired } = watch(deadlines, 1_000);
-  now = 5_000;
-  sweep?.();
+  stand(5_000);
+  run(800);
   expect(fired()).toBe(0);
-  now = 5_100;
-  sweep?.();
+  run(400);
+  expect(fired()).toBe(1);
+  expect(deadlines.machineNow).toBe(6_200);
+});
+
+test('what is begun right after the process stood still, before any sweep, has all of its time', () => {
+  const { deadlines, stand, run } = swept();
+  stand(5_000);
+  const { fired } = watch(deadlines, 1_000);
+  run(1_000);
+  expect(fired()).toBe(0);
+  run(400);
+  expect(fired()).toBe(1);
+});
+
+test('sweeps that come a little late are no standing still: time goes on as the clock says', () => {
+  const { deadlines, stand, run } = swept();
+  const { fired } = watch(deadlines, 1_000);
+  for (let turn = 0; turn < 6; turn += 1) {
+    stand(100);
+    run(100);
+  }
   expect(fired()).toBe(1);
 });
