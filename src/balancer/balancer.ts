@@ -79,6 +79,8 @@ export class Balancer {
   /** `starting`: a successor is coming up. `left`: it serves, and we finish what we have. */
   #handOver: 'none' | 'starting' | 'left' = 'none';
   #following: Following | undefined;
+  /** The process is to end: it takes no successor. */
+  readonly #stopping = new AbortController();
   readonly #ended = Promise.withResolvers<void>();
 
   constructor(loaded: LoadedConfig, deps: BalancerDeps) {
@@ -153,6 +155,8 @@ export class Balancer {
 
   /** Takes no more requests, lets those under way end for `graceMs` at most, and writes out what waits. */
   async stop(graceMs: number): Promise<void> {
+    // A successor that is coming up is known to nobody but us: it would be left behind.
+    this.#stopping.abort();
     this.#metrics.close();
     await this.#threads?.stop(graceMs);
     this.#reportStats();
@@ -240,11 +244,12 @@ export class Balancer {
   async #startHandOver(): Promise<void> {
     const { clock, logger, configPath } = this.#deps;
     const fds = this.#threads?.fds ?? [];
-    if (this.#handOver !== 'none' || this.#threads === undefined) return;
+    if (this.#handOver !== 'none' || this.#threads === undefined || this.#stopping.signal.aborted) return;
     this.#handOver = 'starting';
     try {
       if (fds.length === 0) throw new Error('No thread serves at this moment.');
-      const pid = await startSuccessor({ configPath, fds, predecessors: this.#predecessors.count + 1 }, clock, successorMs);
+      const predecessors = this.#predecessors.count + 1;
+      const pid = await startSuccessor({ configPath, fds, predecessors }, clock, successorMs, this.#stopping.signal);
       logger.info({ successor: pid }, 'Another process serves from now on; connections that are open may end');
     } catch (error) {
       this.#handOver = 'none';

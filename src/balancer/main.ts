@@ -4,7 +4,7 @@ import { hasErrno, messageOf, SvcError } from '../shared/errors.ts';
 import { createLogger } from '../shared/log.ts';
 import { Balancer } from './balancer.ts';
 import { readConfigFile } from './control/config-file.ts';
-import { readInherited, type Inherited } from './hand-over/successor.ts';
+import { endWithPredecessor, readInherited, type Inherited } from './hand-over/successor.ts';
 import { loadTls } from './tls/tls-terminator.ts';
 
 /** How long requests under way may take after SIGTERM. */
@@ -13,10 +13,18 @@ const graceMs = 30_000;
 const logger = createLogger('balancer');
 
 async function main(configPath: string, inherited: Inherited | undefined): Promise<void> {
+  if (inherited !== undefined) endWithPredecessor();
   const loaded = readConfigFile(configPath);
   // Each thread reads the files for itself: what they would all fail at is said once, and ends the process.
   if (loaded.config.tls !== null) loadTls(loaded.config.tls);
   const balancer = new Balancer(loaded, { configPath, clock: systemClock, logger });
+  // Before it begins: it serves a moment before it has said so.
+  const stop = (): void => {
+    logger.info('Stopping: requests under way may end');
+    void balancer.stop(graceMs).finally(() => process.exit(0));
+  };
+  process.once('SIGTERM', stop);
+  process.once('SIGINT', stop);
   try {
     await balancer.start(inherited);
   } catch (error) {
@@ -25,12 +33,6 @@ async function main(configPath: string, inherited: Inherited | undefined): Promi
     process.exit(exitCodes.conflict);
   }
   void balancer.ended.then(() => process.exit(0));
-  const stop = (): void => {
-    logger.info('Stopping: requests under way may end');
-    void balancer.stop(graceMs).finally(() => process.exit(0));
-  };
-  process.once('SIGTERM', stop);
-  process.once('SIGINT', stop);
 }
 
 process.on('uncaughtException', (error) => {

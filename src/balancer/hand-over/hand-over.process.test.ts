@@ -1,4 +1,6 @@
-import { writeFileSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { closeSync, constants, openSync, rmSync, writeFileSync, writeSync } from 'node:fs';
+import { connect } from 'node:net';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { aBalancerReplica, balancerConfig, ControlLink, RunningBalancer } from '../../../test/support/balancer.ts';
@@ -56,9 +58,63 @@ class Line {
 
   async stop(): Promise<void> {
     this.link.close();
-    for (const pid of this.pids.slice(1)) if (isAlive(pid)) process.kill(pid, 'SIGKILL');
+    // Also one that came up without our knowing, when a test failed in the middle of a hand-over.
+    const last = new ControlLink(this.first.config.controlSocket);
+    const hello = await waitFor('the last of them', () => last.isClosed || last.of('hello')[0], { everyMs: 5 });
+    last.close();
+    const pids = new Set([...this.pids.slice(1), ...(hello === true ? [] : [hello.pid])]);
+    for (const pid of pids) if (pid !== this.first.pid && isAlive(pid)) process.kill(pid, 'SIGKILL');
     await this.first.stop();
   }
+
+  /** Begins a hand-over whose successor gets no further than to its config, and resolves when it is there. */
+  async beginHandOver(): Promise<HeldSuccessor> {
+    const { config } = this.first;
+    const path = join(config.controlSocket, '..', 'balancer.json');
+    rmSync(path);
+    execFileSync('mkfifo', [path]);
+    this.link.send('{"type":"hand-over"}');
+    const pipe = await waitFor('the successor to read its config', () => openForReader(path), { everyMs: 5 });
+    return {
+      isThere() {
+        const second = openForReader(path);
+        if (second !== undefined) closeSync(second);
+        return second !== undefined;
+      },
+      goOn: () => {
+        writeSync(pipe, JSON.stringify({ ...config, port: this.port }));
+        closeSync(pipe);
+      },
+    };
+  }
+}
+
+/** A process that reads its config from a pipe. */
+interface HeldSuccessor {
+  isThere(): boolean;
+  /** Gives it the config. */
+  goOn(): void;
+}
+
+/** Opens a pipe for writing, once somebody has opened it for reading. */
+function openForReader(path: string): number | undefined {
+  try {
+    return openSync(path, constants.O_WRONLY | constants.O_NONBLOCK);
+  } catch {
+    // ENXIO: nobody has.
+    return undefined;
+  }
+}
+
+function isRefused(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect(port, '127.0.0.1');
+    socket.on('error', () => resolve(true));
+    socket.on('connect', () => {
+      socket.destroy();
+      resolve(false);
+    });
+  });
 }
 
 function isAlive(pid: number): boolean {
@@ -175,4 +231,24 @@ test('with fewer and with more threads than before, every socket is served', asy
     },
     { threads: 2 },
   );
+});
+
+test('a process that is ended while its successor comes up leaves none behind', async () => {
+  await withLine(async (line) => {
+    const successor = await line.beginHandOver();
+    line.first.signal('SIGTERM');
+    expect(await line.first.exited).toBe(0);
+    await waitFor('the successor to be gone', () => !successor.isThere());
+  });
+});
+
+test('a successor whose predecessor was killed before it served ends, as nobody knows of it', async () => {
+  await withLine(async (line) => {
+    const successor = await line.beginHandOver();
+    line.first.signal('SIGKILL');
+    await line.first.exited;
+    expect(successor.isThere()).toBe(true);
+    successor.goOn();
+    await waitFor('the sockets that it inherited to be closed', () => isRefused(line.port));
+  });
 });

@@ -1,5 +1,6 @@
 import { spawn } from 'node:child_process';
 import type { Clock } from '../../shared/clock.ts';
+import { exitCodes } from '../../shared/error-codes.ts';
 import { programEntry } from '../../shared/program-files.ts';
 
 /** Descriptors 0 to 2 are the standard ones. */
@@ -23,18 +24,28 @@ export interface Inherited {
 /**
  * Starts the process that is to take our place, in a session of its own. The listening sockets are the same ones in both processes, so connections
  * that nobody has accepted yet are lost by neither's end. Resolves with its process id when it serves; rejects when it ends before, or does not
- * serve after `timeoutMs`, in which case it is killed.
+ * serve after `timeoutMs` or until `signal` aborts, in which cases it is killed.
  */
-export function startSuccessor(inheritance: Inheritance, clock: Clock, timeoutMs: number): Promise<number> {
+export function startSuccessor(inheritance: Inheritance, clock: Clock, timeoutMs: number, signal: AbortSignal): Promise<number> {
   const { configPath, fds, predecessors } = inheritance;
   const argv = [...process.execArgv, programEntry('balancer/main'), configPath, String(fds.length), String(predecessors)];
   const child = spawn(process.execPath, argv, { detached: true, stdio: ['ignore', 'inherit', 'inherit', ...fds, 'ipc'] });
   return new Promise((resolve, reject) => {
-    const cancel = clock.after(timeoutMs, () => {
+    const giveUp = (why: string): void => {
       child.kill('SIGKILL');
-      reject(new Error(`It does not serve after ${timeoutMs / 1_000} s.`));
+      reject(new Error(why));
+    };
+    const onAbort = (): void => giveUp('This process is to end.');
+    signal.addEventListener('abort', onAbort, { once: true });
+    const cancelTimer = clock.after(timeoutMs, () => giveUp(`It does not serve after ${timeoutMs / 1_000} s.`));
+    const cancel = (): void => {
+      cancelTimer();
+      signal.removeEventListener('abort', onAbort);
+    };
+    child.once('error', (error) => {
+      cancel();
+      reject(error);
     });
-    child.once('error', reject);
     child.once('exit', (code, signal) => {
       cancel();
       reject(new Error(`It ended with ${code === null ? (signal ?? 'a signal') : `code ${code}`}.`));
@@ -54,8 +65,21 @@ export function readInherited(sockets: string | undefined, predecessors: string 
   return { fds: Array.from({ length: Number(sockets) }, (_, index) => firstInherited + index), predecessors: Number(predecessors) };
 }
 
+// oxlint-disable-next-line unicorn/no-process-exit -- the end of a process that nobody knows of
+const endUnknown = (): void => process.exit(exitCodes.conflict);
+
+/**
+ * Ends this process when its predecessor ends before it was told that we serve: nobody would know of us then and ever end us, and whoever needs a
+ * balancer starts one.
+ */
+export function endWithPredecessor(): void {
+  if (process.connected) process.once('disconnect', endUnknown);
+  else endUnknown();
+}
+
 /** Tells our predecessor that we serve. */
 export function tellPredecessor(): void {
+  process.off('disconnect', endUnknown);
   if (!process.connected) return;
   process.send?.('serving', undefined, undefined, () => {
     // It may have cut the link already.
