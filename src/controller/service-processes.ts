@@ -183,10 +183,11 @@ export class ServiceProcesses {
   /** Ends the processes of services that are gone, and removes their files; also of those that only an earlier daemon knew. */
   async removeGone(): Promise<void> {
     const { paths, store, creating } = this.#context;
-    // The folders first: one that is made later is recorded, or about to be, by the time the records are read.
-    const found = [...this.#all.keys(), ...foldersIn(paths.servicesDir)];
+    // First the folders, without those of services that are being put up: any other is recorded by the time the records are read, if it ever is. One that is
+    // being put up now may be recorded while they are read, and not be among them.
+    const found = [...this.#all.keys(), ...foldersIn(paths.servicesDir)].filter((key) => !creating.has(key));
     const living = new Set((await store.services.list()).map((service) => service.key));
-    const gone = [...new Set(found)].filter((key) => !living.has(key) && !creating.has(key) && !this.#kept.has(key));
+    const gone = [...new Set(found)].filter((key) => !living.has(key) && !this.#kept.has(key));
     await Promise.all(gone.map((key) => this.#removeOrLater(key)));
   }
 
