@@ -99,9 +99,12 @@ async function serve(context: DaemonContext, lead: Lead, life: DaemonLife, idleM
   await startLoop(watch, { clock, onError }, life.signal).ended;
 
   log.info('the controller stops; services that exist go on');
-  const { isIdle } = watch;
-  if (isIdle) writeFileAtomic(paths.idleMark, '');
+  // Whoever looks from now on need not start another one.
+  if (watch.isIdle) writeFileAtomic(paths.idleMark, '');
   await api.close();
+  const { isIdle } = watch;
+  // A call that came in the last moment has put something up.
+  if (!isIdle) rmSync(paths.idleMark, { force: true });
   // A service that went in the last moment has nobody else who would end its processes.
   await processes.removeGone().catch((error: unknown) => onError(watch.name, error));
   await Promise.all([processes.release(), clusters.release(), lead.left]);
