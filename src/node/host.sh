@@ -196,17 +196,28 @@ kill_first_processes() {
   return "$svc_any"
 }
 
-# Sets svc_marked to the processes that carry the machine's cookie.
+# Sets svc_marked to the processes that carry the machine's cookie, each as PID:TICKS.
 find_marked() {
   svc_marked=
   [ -s "$1/cookie" ] || return 0
   for svc_entry in $(grep -lzFx -f "$1/cookie" /proc/[0-9]*/environ 2>/dev/null); do
     svc_entry=${svc_entry#/proc/} svc_entry=${svc_entry%/environ}
-    look_at "$svc_entry" && svc_marked="$svc_marked $svc_entry"
+    look_at "$svc_entry" && svc_marked="$svc_marked $svc_entry:$svc_ticks"
   done
 }
 
-# Ends every process that carries the cookie: all are stopped until no new one shows up, so that none can fork away, then killed.
+# Whether anything is left of process $1, PID:TICKS. Its first thread may be over, and look like a zombie, before the others are.
+is_left() {
+  if look_at "${1%:*}"; then
+    [ "$svc_ticks" = "${1#*:}" ]
+    return
+  fi
+  set -- "/proc/${1%:*}/task"/*
+  [ "$#" -gt 1 ]
+}
+
+# Ends every process that carries the cookie: all are stopped until no new one shows up, so that none can fork away, then killed. Sets svc_alive to those
+# that are left, also of former calls: one that is ending has no environment any more while the kernel takes its memory back, but its ports and GPUs still.
 kill_marked() {
   svc_known=' '
   while :; do
@@ -215,18 +226,27 @@ kill_marked() {
     for svc_entry in $svc_marked; do
       case $svc_known in *" $svc_entry "*) continue ;; esac
       svc_known="$svc_known$svc_entry " svc_new=1
-      kill -s STOP "$svc_entry" 2>/dev/null
+      kill -s STOP "${svc_entry%:*}" 2>/dev/null
     done
     [ -n "$svc_new" ] || break
   done
-  for svc_entry in $svc_known; do kill -s KILL "$svc_entry" 2>/dev/null; done
+  for svc_entry in $svc_known; do kill -s KILL "${svc_entry%:*}" 2>/dev/null; done
   find_marked "$1"
-  [ -n "$svc_marked" ]
+  for svc_entry in $svc_alive $svc_known; do
+    case "$svc_marked " in *" $svc_entry "*) continue ;; esac
+    ! is_left "$svc_entry" || svc_marked="$svc_marked $svc_entry"
+  done
+  svc_alive=$svc_marked
+  [ -n "$svc_alive" ]
+}
+
+pids_alive() {
+  for svc_entry in $svc_alive; do printf ' %s' "${svc_entry%:*}"; done
 }
 
 # Fails when processes are left after $2 seconds.
 end_processes() {
-  svc_rounds=0
+  svc_rounds=0 svc_alive=
   while :; do
     svc_left=1
     kill_first_processes "$1" && svc_left=0
@@ -261,7 +281,7 @@ destroy() {
   fi
   # From now on nothing more is started in it. Where the disk is too full for that, what is being started finds its scripts gone.
   true > "$svc_machine/destroying"
-  end_processes "$svc_machine" "$2" || fail "processes cannot be ended:$svc_marked"
+  end_processes "$svc_machine" "$2" || fail "processes cannot be ended:$(pids_alive)"
   unmount_below "$svc_machine" || fail "a file system is mounted below $svc_machine and cannot be unmounted: $(mounts_below "$svc_machine" | head -n 1)"
   # The record and the cookie, by which its processes are found, go last.
   for svc_entry in "$svc_machine"/* "$svc_machine"/.[!.]* "$svc_machine"/..?*; do
@@ -269,7 +289,7 @@ destroy() {
     # Programs make folders that even their owner may not change.
     rm -rf "$svc_entry" 2>/dev/null || { chmod -R u+rwx "$svc_entry" && rm -rf "$svc_entry"; } 2>/dev/null
   done
-  end_processes "$svc_machine" "$2" || fail "processes cannot be ended:$svc_marked"
+  end_processes "$svc_machine" "$2" || fail "processes cannot be ended:$(pids_alive)"
   rm -f "$svc_home/run/$1.sock" "$svc_home/run/$1.sock.new" "$svc_home/run/$1.out"
   mv "$svc_machine" "$svc_dir/.gone-$1-$$" 2>/dev/null && rm -rf "$svc_dir/.gone-$1-$$"
   sweep

@@ -1,4 +1,5 @@
 import { existsSync, globSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { aMachineSpec, someResources } from '../../../test/support/builders.ts';
@@ -173,6 +174,24 @@ test('a host that cannot isolate gives the port to the first, and another one to
     expect(Number(ownPort)).toBeGreaterThanOrEqual(20_000);
     await serve(second, { SVC_REPLICA_PORT: '18080' });
     expect(await echoes(second, 18_080, 'here')).toBe('here');
+  });
+});
+
+test('a machine without isolation is removed when its processes have ended, not when they have begun to', async () => {
+  await withHosts([{ tools: plainTools }], async ({ provider, create, hosts: [host] }) => {
+    const id = await create('a', {}, { ports: [18_081] });
+    const remote = provider.remote(id);
+    // As with the place `local`: free again when the kernel has closed what the process had open, after it took back its memory.
+    const name = `\0${host?.home}`;
+    const program = `const memory = Buffer.alloc(400_000_000, 1); require('net').createServer().listen(String.fromCharCode(0) + process.env.HELD, () => console.log('holds', memory.length))`;
+    const env = { NODE: process.execPath, HELD: name.slice(1) };
+    await startJob(remote, 'main', { run: `exec "$NODE" -e "${program}"`, env, workdir: `${remote.baseDir}/workdir` });
+    await waitFor('the program', async () => (await remote.readFile(jobLogPath(remote, 'main')))?.includes('holds 4'));
+    await provider.destroy(id, {});
+    const server = createServer();
+    const taken = await new Promise((resolve) => server.once('error', resolve).listen(name, () => resolve(undefined)));
+    server.close();
+    expect(taken).toBeUndefined();
   });
 });
 
