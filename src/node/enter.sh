@@ -73,7 +73,8 @@ open_outbound() {
 note_first() {
   look_at "$1" || return 1
   printf '%s %s %s\n' "$1" "$svc_ticks" "$svc_boot" > "$svc_here/init.$1"
-  [ -z "${SVC_TERM_FILE-}" ] || printf '%s %s\n' "$1" "$svc_ticks" > "$SVC_TERM_FILE"
+  # In one step: half of it would look like a process that has ended.
+  [ -z "${SVC_TERM_FILE-}" ] || { printf '%s %s\n' "$1" "$svc_ticks" > "$SVC_TERM_FILE.new" && mv -f "$SVC_TERM_FILE.new" "$SVC_TERM_FILE"; }
   [ "$svc_outbound" = none ] || printf '%s\n' "$1" >&9
 }
 
@@ -147,7 +148,7 @@ open_way_in() {
 }
 
 serve_way_in() {
-  # SIGTERM is for the program: the way in stays open until the program has ended.
+  # SIGTERM is for the program: the way in stays open until the program has ended. The forwarder sees to that itself.
   trap '' TERM
   # Nor are options for it.
   unset NODE_OPTIONS NODE_EXTRA_CA_CERTS
@@ -189,7 +190,8 @@ on_term() {
   svc_interrupted=1 svc_stopping=1
   [ -z "$svc_asked" ] && ! is_beginning || return 0
   svc_asked=1
-  kill -s TERM -- -1 2>/dev/null
+  # The one way to say it that dash, bash and busybox have in common.
+  kill -TERM -1 2>/dev/null
 }
 
 # Whether the command has no session of its own yet: its process is a copy of this shell then, which would take note of a signal and forget it.

@@ -52,6 +52,10 @@ function welcome(client) {
   client.once('data', (bytes) => answerHandshake(client, bytes));
 }
 
+// SIGTERM comes to every process inside and is for the program, which may be finishing its answers: they go through here. Node takes no heed of a parent
+// that ignores it.
+process.on('SIGTERM', () => undefined);
+
 // The socket is for its owner alone, and replaces that of a forwarder before in one step.
 process.umask(0o177);
 const temporary = `${socketPath}.new`;

@@ -5,7 +5,7 @@
 #   runner.sh phase DIR PHASE      becomes the commands of one phase
 #   runner.sh stop DIR GRACE_MS    asks the job to end, waits, then makes it end
 #
-# DIR holds: settings (shell: svc_workdir, svc_waits, svc_enter), env (shell: exports), setup.sh and run.sh (each may be missing), and go, which is
+# DIR holds: settings (shell: svc_workdir, svc_waits, svc_isolated, svc_enter), env (shell: exports), setup.sh and run.sh (each may be missing), and go, which is
 # put there once all nodes of a job may run. Written here: job.log, status (the record, replaced in one step), token.* (marks of the processes of a
 # phase), term (who takes SIGTERM for all), stopping.
 #
@@ -72,10 +72,22 @@ signal_session() {
   return "$svc_any"
 }
 
-# Ends every process that carries the mark in file $1: all are stopped until no new one shows up, so that none can fork away, then killed.
+# Whether a process is just becoming another program: for a moment it has no environment that could be read. Kernel threads and zombies never have one,
+# and no memory either (proc(5): its size is field 23, the end of the environment in it field 51).
+is_any_becoming() {
+  for svc_entry in $(grep -Lz '' /proc/[0-9]*/environ 2>/dev/null); do
+    { read -r svc_stat < "${svc_entry%environ}stat"; } 2>/dev/null || continue
+    set -- ${svc_stat##*) }
+    [ "${21}" = 0 ] || [ "${49}" != 0 ] || return 0
+  done
+  return 1
+}
+
+# Ends every process that carries the mark in file $1: all are stopped until no new one shows up, so that none can fork away, then killed. One that was
+# just becoming another program at one look shows its mark at the next, or that it still is.
 kill_marked() {
   [ -e "$1" ] || return 0
-  svc_rounds=0
+  svc_rounds=0 svc_clean=
   while [ "$svc_rounds" -lt 50 ]; do
     svc_marked=
     svc_known=' '
@@ -91,9 +103,15 @@ kill_marked() {
       [ -n "$svc_new" ] || break
       svc_marked=1
     done
-    [ -n "$svc_marked" ] || return 0
-    for svc_entry in $svc_known; do kill -s KILL "$svc_entry" 2>/dev/null; done
     svc_rounds=$((svc_rounds + 1))
+    if [ -n "$svc_marked" ] || is_any_becoming; then
+      svc_clean=
+    else
+      [ -z "$svc_clean" ] || return 0
+      svc_clean=1
+      continue
+    fi
+    for svc_entry in $svc_known; do kill -s KILL "$svc_entry" 2>/dev/null; done
     sleep 0.02 2>/dev/null || sleep 1
   done
 }
@@ -188,14 +206,16 @@ phase() {
 }
 
 read_record() {
-  svc_phase= svc_runner= svc_program=
+  svc_phase= svc_runner= svc_program= svc_boot= svc_taker=
   while IFS='=' read -r svc_name svc_value; do
     case $svc_name in
       phase) svc_phase=$svc_value ;;
+      boot) svc_boot=$svc_value ;;
       runner) svc_runner=$svc_value ;;
       program) svc_program=$svc_value ;;
     esac
   done < status
+  [ ! -e term ] || read -r svc_taker < term
 }
 
 # Whether process $1 has said that it wants SIGTERM: the first process of a namespace that has not never hears of it (pid_namespaces(7)). SIGTERM is the
@@ -208,48 +228,57 @@ catches_term() {
   return 0
 }
 
-# SIGTERM, once: to the process that takes it for all where the isolation named one, else to the session of the phase.
+# SIGTERM, once: in an isolation to the process there that takes it for all, else to the session of the phase.
 ask() {
-  svc_taker=
-  [ ! -e term ] || read -r svc_taker < term
   [ "$svc_asked" != "$svc_program/$svc_taker" ] || return 0
-  if is_alive "$svc_taker"; then
-    catches_term "${svc_taker%% *}" || return 0
+  if [ "$svc_phase$svc_isolated" = runyes ]; then
+    # Not to what makes the isolation: a program that begins at this moment would end with it unasked, or go on without it and never be asked.
+    is_alive "$svc_taker" && catches_term "${svc_taker%% *}" || return 0
     kill -s TERM "${svc_taker%% *}"
   else
     # One that has just begun has no session yet: it is asked when it has.
-    signal_session TERM "${svc_program%% *}" || return 0
+    is_alive "$svc_program" && signal_session TERM "${svc_program%% *}" || return 0
   fi
   svc_asked="$svc_program/$svc_taker"
 }
 
+# Whether there was a program whose session may still have processes. A pid that another process has by now was given away: so was the session's.
+had_program() {
+  [ -n "$svc_program" ] && { ! look_at "${svc_program%% *}" || [ "$svc_ticks" = "${svc_program##* }" ]; }
+}
+
 force() {
-  svc_taker=
-  [ ! -e term ] || read -r svc_taker < term
   is_alive "$svc_taker" && kill -s KILL "${svc_taker%% *}"
   is_alive "$svc_program" && kill -s KILL "${svc_program%% *}"
-  [ -z "$svc_program" ] || signal_session KILL "${svc_program%% *}"
+  ! had_program || signal_session KILL "${svc_program%% *}"
   kill_marked token.setup
   kill_marked token.run
+}
+
+# Sets svc_uptime, ms: unlike the clock it is never put right.
+look_at_uptime() {
+  read -r svc_uptime svc_idle < /proc/uptime
+  svc_parts=${svc_uptime#*.}
+  svc_uptime=$((${svc_uptime%.*} * 1000 + ${svc_parts#0} * 10))
 }
 
 stop() {
   cd "$svc_dir" 2>/dev/null && [ -e status ] || exit 0
   : > stopping
-  svc_asked=
-  look_at_clock
-  svc_deadline=$((svc_now + $1))
+  svc_asked= svc_isolated= svc_this_boot=
+  . ./settings
+  { read -r svc_this_boot < /proc/sys/kernel/random/boot_id; } 2>/dev/null
+  look_at_uptime
+  svc_deadline=$((svc_uptime + $1))
   while :; do
     read_record
     [ "$svc_phase" != ended ] || exit 0
-    look_at_clock
-    if [ "$svc_now" -ge "$svc_deadline" ]; then
-      force
-    elif is_alive "$svc_program"; then
-      ask
-    fi
+    # Nothing is left of it, and its pids are others' now.
+    [ "$svc_boot" = "$svc_this_boot" ] || exit 0
+    look_at_uptime
+    if [ "$svc_uptime" -ge "$svc_deadline" ]; then force; else ask; fi
     # Nobody is left to write how it ended.
-    is_alive "$svc_runner" || is_alive "$svc_program" || { force && exit 0; }
+    is_alive "$svc_runner" || is_alive "$svc_program" || is_alive "$svc_taker" || { force && exit 0; }
     sleep 0.05 2>/dev/null || sleep 1
   done
 }

@@ -192,9 +192,18 @@ async function hasProcesses(remote: Remote, record: JobRecord): Promise<boolean>
   return boot?.trim() === record.bootId && (runner || program);
 }
 
+/** As the shell asks: whether there is anything. */
+const yesOrNothing = (isSo: boolean): string => (isSo ? 'yes' : '');
+
 /** What the runner has to know, as shell. */
 function settingsFile(enter: readonly string[], workdir: string, waits: boolean): string {
-  return `svc_workdir=${shellQuote(workdir)}\nsvc_waits=${waits ? 'yes' : ''}\nsvc_enter() { exec setsid ${shellCommand(enter)} "$@"; }\n`;
+  return [
+    `svc_workdir=${shellQuote(workdir)}`,
+    `svc_waits=${yesOrNothing(waits)}`,
+    `svc_isolated=${yesOrNothing(enter.length > 0)}`,
+    `svc_enter() { exec setsid ${shellCommand(enter)} "$@"; }`,
+    '',
+  ].join('\n');
 }
 
 /** The environment as shell that exports it. */
