@@ -26,6 +26,8 @@ const clock = systemClock;
 
 /** The process of a balancer host: serves what the leading controller tells it to, and goes on with that while there is none. */
 async function main(): Promise<void> {
+  // From the beginning: asked while it comes up, it must not die with its balancers at work.
+  const end = told();
   const settings = hostSettings();
   const key = readSharedKey(settings.tokenFile);
   const paths = homePaths(svcHome(), getuid?.() ?? 0);
@@ -45,7 +47,7 @@ async function main(): Promise<void> {
     peers = await watchPeers(port, () => ({ isReady: isReady(), isInformed: services.isInformed, isEnding }), stop.signal);
   log.info({ port }, 'the balancer host is there');
 
-  await told();
+  await end;
   log.info('the balancer host ends: requests under way may end');
   isEnding = true;
   await peers?.change();
