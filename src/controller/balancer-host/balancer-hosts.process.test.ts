@@ -1,14 +1,16 @@
 import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
-import { createServer, get, type Server } from 'node:http';
+import { createServer, get, type Server, type ServerResponse } from 'node:http';
+import { connect } from 'node:net';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { pino } from 'pino';
-import { afterEach, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { aBalancerReplica, ControlLink } from '../../../test/support/balancer.ts';
 import { aHostedService, hostAccess, RunningHost } from '../../../test/support/balancer-hosts.ts';
-import { freePort } from '../../../test/support/free-port.ts';
 import { selfSigned } from '../../../test/support/certificate.ts';
-import { balancersOf, killHard } from '../../../test/support/processes.ts';
+import { killProcessesOf } from '../../../test/support/leaks.ts';
+import { ownPort } from '../../../test/support/own-port.ts';
+import { balancersOf } from '../../../test/support/processes.ts';
 import { withTempHome } from '../../../test/support/temp-home.ts';
 import { waitFor } from '../../../test/support/wait-for.ts';
 import { systemClock } from '../../shared/clock.ts';
@@ -24,13 +26,18 @@ const log = pino({ level: 'silent' });
 const hosts: RunningHost[] = [];
 const ends: (() => void)[] = [];
 
-afterEach(() => {
-  for (const end of ends.splice(0)) end();
-  for (const host of hosts.splice(0)) {
-    host.signal('SIGKILL');
-    killHard(balancersOf(host.home));
-  }
-});
+/** Runs `use` with a folder for hosts; whatever becomes of it, nothing that was started there goes on, or writes into it while it is removed. */
+async function withHosts(use: (dir: string) => Promise<void>): Promise<void> {
+  await withTempHome(async (dir) => {
+    try {
+      await use(dir);
+    } finally {
+      for (const end of ends.splice(0)) end();
+      hosts.splice(0);
+      await killProcessesOf(dir);
+    }
+  });
+}
 
 function startHost(dir: string, last: number, port: number): RunningHost {
   const host = new RunningHost(dir, last, port);
@@ -49,9 +56,9 @@ async function replica(id: number): Promise<number> {
   return typeof address === 'object' && address !== null ? address.port : 0;
 }
 
-function ask(host: string, port: number, path = '/'): Promise<string> {
+function ask(host: string, port: number, path = '/', timeout = 5_000): Promise<string> {
   return new Promise((resolve) => {
-    const request = get({ host, port, path, agent: false, timeout: 5_000 }, (response) => {
+    const request = get({ host, port, path, agent: false, timeout }, (response) => {
       let text = '';
       response.setEncoding('utf8').on('data', (piece: string) => (text += piece));
       response.on('end', () => resolve(`${response.statusCode} ${text}`));
@@ -60,6 +67,16 @@ function ask(host: string, port: number, path = '/'): Promise<string> {
     request.on('timeout', () => request.destroy(new Error('timeout')));
     request.on('error', (error) => resolve(error.message));
   });
+}
+
+/** Whether a connection is accepted there. */
+async function isListening(host: string, port: number): Promise<boolean> {
+  const socket = connect({ host, port });
+  const { promise, resolve } = Promise.withResolvers<boolean>();
+  socket.once('connect', () => resolve(true)).once('error', () => resolve(false));
+  const answer = await promise;
+  socket.destroy();
+  return answer;
 }
 
 function group(dir: string, term = 1): HostGroup {
@@ -83,8 +100,8 @@ const listening = (made: HostGroup, count: number): Promise<boolean> =>
   waitFor('endpoints to listen', () => made.at('k1').filter(({ state }) => state === 'listening').length === count);
 
 test('two hosts serve one endpoint, and one that dies costs no request at the other one', { timeout: 60_000 }, () =>
-  withTempHome(async (dir) => {
-    const [control, port] = [await freePort('0.0.0.0'), await freePort('0.0.0.0')];
+  withHosts(async (dir) => {
+    const [control, port] = [await ownPort('0.0.0.0'), await ownPort('0.0.0.0')];
     const [first, second] = [startHost(dir, 2, control), startHost(dir, 3, control)];
     await waitFor('the hosts', async () => (await answersProbe(first.member, systemClock)) && answersProbe(second.member, systemClock));
     expect(await ask('127.0.0.2', control, '/readyz')).toBe('503 not ready\n');
@@ -133,24 +150,27 @@ test('two hosts serve one endpoint, and one that dies costs no request at the ot
 );
 
 test('a host knows the replicas once each of its balancers has heard of them, be there any or not', { timeout: 60_000 }, () =>
-  withTempHome(async (dir) => {
+  withHosts(async (dir) => {
     const paths = homePaths(dir, process.getuid?.() ?? 0);
     prepareHome(paths);
     const services = new HostedServices({ paths, address: '127.0.0.1', clock: systemClock, log }, () => undefined);
-    services.apply([aHostedService(await freePort('127.0.0.1'))]);
-    await waitFor('its balancer to listen', () => services.isReady);
-    expect(services.isInformed).toBe(false);
-    const link = new ControlLink(servicePaths(paths, 'k1').balancerSocket);
-    await link.setReplicas([]);
-    expect(services.isInformed).toBe(true);
-    link.close();
-    await services.end();
+    services.apply([aHostedService(await ownPort())]);
+    try {
+      await waitFor('its balancer to listen', () => services.isReady);
+      expect(services.isInformed).toBe(false);
+      const link = new ControlLink(servicePaths(paths, 'k1').balancerSocket);
+      await link.setReplicas([]);
+      expect(services.isInformed).toBe(true);
+      link.close();
+    } finally {
+      await services.end();
+    }
   }),
 );
 
 test('what is served no more, or differently, is put away, and keys are for the host alone', { timeout: 60_000 }, () =>
-  withTempHome(async (dir) => {
-    const [control, port] = [await freePort('0.0.0.0'), await freePort('0.0.0.0')];
+  withHosts(async (dir) => {
+    const [control, port] = [await ownPort('0.0.0.0'), await ownPort('0.0.0.0')];
     const host = startHost(dir, 2, control);
     const told = group(dir);
     const { key, cert } = selfSigned();
@@ -176,8 +196,8 @@ test('what is served no more, or differently, is put away, and keys are for the 
 );
 
 test('without the token nobody is heard, and who led before is not heard any more', { timeout: 60_000 }, () =>
-  withTempHome(async (dir) => {
-    const [control, port] = [await freePort('0.0.0.0'), await freePort('0.0.0.0')];
+  withHosts(async (dir) => {
+    const [control, port] = [await ownPort('0.0.0.0'), await ownPort('0.0.0.0')];
     const { member } = startHost(dir, 2, control);
     await waitFor('the host', () => answersProbe(member, systemClock));
     await expect(openHostLink(member, { key: Buffer.alloc(32), term: 9, clock: systemClock })).rejects.toMatchObject({
@@ -207,8 +227,8 @@ async function wholeText(stream: AsyncIterable<Buffer>): Promise<string> {
 }
 
 test('its metrics and logs can be read, and what it is asked wrongly is said', { timeout: 60_000 }, () =>
-  withTempHome(async (dir) => {
-    const [control, port] = [await freePort('0.0.0.0'), await freePort('0.0.0.0')];
+  withHosts(async (dir) => {
+    const [control, port] = [await ownPort('0.0.0.0'), await ownPort('0.0.0.0')];
     const { member, home } = startHost(dir, 2, control);
     const told = group(dir);
     told.serve([aHostedService(port)]);
@@ -222,25 +242,28 @@ test('its metrics and logs can be read, and what it is asked wrongly is said', {
 );
 
 test('a host that is told to end lets requests end and accepts no more', { timeout: 60_000 }, () =>
-  withTempHome(async (dir) => {
-    const [control, port] = [await freePort('0.0.0.0'), await freePort('0.0.0.0')];
+  withHosts(async (dir) => {
+    const [control, port] = [await ownPort('0.0.0.0'), await ownPort('0.0.0.0')];
     const host = startHost(dir, 2, control);
     const told = group(dir);
     told.serve([aHostedService(port)]);
     await listening(told, 1);
-    const slow = createServer((_, response) => void systemClock.after(700, () => response.end('late')));
+    const held: ServerResponse[] = [];
+    const slow = createServer((_, response) => void held.push(response));
     slow.listen(0, '127.0.0.1');
     await once(slow, 'listening');
-    ends.push(() => slow.close());
+    ends.push(() => (slow.closeAllConnections(), slow.close()));
     const address = slow.address();
     const balancers = fleet(dir);
     const replicas = [aBalancerReplica(typeof address === 'object' && address !== null ? address.port : 0)];
     balancers.send({ type: 'replicas', epoch: 'e', revision: 1, replicas });
     await balancers.applied(1, 10_000);
-    const answer = ask('127.0.0.2', port);
-    await waitFor('the request to be under way', () => balancers.view.inFlight['1'] === 1);
+    const answer = ask('127.0.0.2', port, '/', 60_000);
+    await waitFor('the request to be under way', () => held.length === 1);
     const exited = host.exited;
     host.signal('SIGTERM');
+    await waitFor('the end of listening', async () => !(await isListening('127.0.0.2', port)));
+    for (const response of held) response.end('late');
     expect(await answer).toBe('200 late');
     expect(await exited).toEqual([0, null]);
     expect(balancersOf(host.home)).toEqual([]);
