@@ -3,8 +3,11 @@ import { createServer as createHttpServer, request, type IncomingMessage } from 
 import { connect, createServer, type AddressInfo, type Server, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { buffer, text } from 'node:stream/consumers';
+import { promisify } from 'node:util';
 import { afterEach, beforeEach, expect, test } from 'vitest';
+import { freePort } from '../../test/support/free-port.ts';
 import { makeTempHome } from '../../test/support/temp-home.ts';
+import { waitFor } from '../../test/support/wait-for.ts';
 import { rmSync } from 'node:fs';
 import { createEgress, isForbiddenAddress, type ResolvedAddress } from './egress.ts';
 
@@ -108,15 +111,35 @@ test.for(['127.0.0.1', 'localhost', '[::1]', '169.254.169.254', '[::ffff:127.0.0
 
 test('what cannot be reached, or is no proxy request, is told', async () => {
   await startPermissive();
-  const closed = createServer();
-  const port = await listen(closed, 0);
-  await new Promise((resolve) => closed.close(resolve));
-  expect((await tunnel(`127.0.0.1:${port}`)).head).toMatch(/^HTTP\/1\.1 502 /);
+  expect((await tunnel(`127.0.0.1:${await freePort()}`)).head).toMatch(/^HTTP\/1\.1 502 /);
   expect((await tunnel('unknown.example:443')).head).toMatch(/^HTTP\/1\.1 502 /);
   expect((await tunnel('no-port')).head).toMatch(/^HTTP\/1\.1 403 /);
   const asked = request({ socketPath, path: '/relative', agent: false }).end();
   const [answer] = await once(asked, 'response');
   expect([answer.statusCode, await text(answer)]).toEqual([403, 'svc: This is a proxy: ask for http://HOST/PATH.\n']);
+});
+
+test('nothing is asked for a client that left while the name was looked up', async () => {
+  const looked = Promise.withResolvers<void>();
+  const found = Promise.withResolvers<readonly ResolvedAddress[]>();
+  const resolve = (host: string): Promise<readonly ResolvedAddress[]> => {
+    if (host !== 'slow.example') return resolveNamed(host);
+    looked.resolve();
+    return found.promise;
+  };
+  const egress = createEgress({ resolve, isForbidden: () => false });
+  await listen(egress, socketPath);
+  let connections = 0;
+  const upstream = createHttpServer((_asked, reply) => void reply.end()).on('connection', () => (connections += 1));
+  const port = await listen(upstream, 0);
+  const client = connect(socketPath);
+  client.write(`POST http://slow.example:${port}/left HTTP/1.1\r\nhost: slow.example\r\ncontent-length: 5\r\n\r\n`);
+  await looked.promise;
+  client.destroy();
+  await waitFor('the proxy to see it gone', () => promisify(egress.getConnections.bind(egress))().then((count) => count === 0));
+  found.resolve([{ address: '127.0.0.1', family: 4 }]);
+  await get(`http://named.example:${port}/later`);
+  expect(connections).toBe(1);
 });
 
 test('an upstream that goes away in the middle ends the client', async () => {

@@ -85,6 +85,7 @@ async function tunnel(asked: IncomingMessage, client: Duplex, head: Buffer, opti
   if (target === null) throw new Refusal('CONNECT needs HOST:PORT.');
   const [, host = '', port] = target;
   const find = await vetted(host, options);
+  if (client.destroyed) return;
   const upstream = connect({ host, port: Number(port), lookup: find, autoSelectFamily: true, allowHalfOpen: true, noDelay: true });
   await new Promise<void>((resolve, reject) => {
     client.once('close', () => upstream.destroy());
@@ -106,6 +107,8 @@ async function relayRequest(asked: IncomingMessage, reply: ServerResponse, optio
   if (!URL.canParse(asked.url ?? '') || !asked.url?.startsWith('http://')) throw new Refusal('This is a proxy: ask for http://HOST/PATH.');
   const url = new URL(asked.url);
   const find = await vetted(url.hostname, options);
+  // Left while the name was looked up: its end would not be told again, and nobody would end the request.
+  if (reply.closed) return;
   await new Promise<void>((resolve, reject) => {
     const upstream = request(url, { method: asked.method, headers: endToEnd(asked.headers), lookup: find, agent: false });
     upstream.once('error', reject);

@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, expect, test } from 'vitest';
+import { freePort } from '../../test/support/free-port.ts';
 import { makeTempHome } from '../../test/support/temp-home.ts';
 import { waitFor } from '../../test/support/wait-for.ts';
 
@@ -71,11 +72,8 @@ test('what follows the port goes to the program, also when it comes in pieces or
 });
 
 test('nobody listening is told as that', async () => {
-  const port = await listen(() => undefined);
-  const [server] = servers.splice(0);
-  await new Promise((resolve) => server?.close(resolve));
   const socket = connect({ path: socketPath });
-  socket.write(`${port}\n`);
+  socket.write(`${await freePort()}\n`);
   expect(await text(socket)).toBe('ERR ECONNREFUSED\n');
 });
 

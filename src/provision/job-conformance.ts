@@ -14,6 +14,7 @@ import {
   untilCount,
   untilEnded,
   untilFile,
+  untilRunning,
 } from './job-observation.ts';
 import { jobLogPath, jobStatus, letRun, startJob, stopJob, watchJob, type JobSpec } from './job.ts';
 
@@ -37,6 +38,9 @@ const spec = (remote: Remote, change: Partial<JobSpec>): JobSpec => ({ env: {}, 
 
 /** A number that nothing else on the machine has among its arguments, as one for `sleep`. */
 const aMark = (): string => String(randomInt(1_000_000_000, 2_000_000_000));
+
+/** Shell that lasts until the file says that the phase was told. */
+const untilSeen = (phase: string): string => `while [ ! -e saw-${phase} ]; do sleep 0.1; done`;
 
 /** Jobs on machines: order, records, logs, signals, and that nothing outlives its end. Each case gets machines of its own. */
 export const jobCases: readonly JobCase[] = [
@@ -156,9 +160,13 @@ export const jobCases: readonly JobCase[] = [
     async run({ remote }) {
       const phases: string[] = [];
       const watching = (async () => {
-        for await (const { phase } of watchJob(remote, job, new AbortController().signal)) phases.push(phase);
+        for await (const { phase } of watchJob(remote, job, new AbortController().signal)) {
+          phases.push(phase);
+          // Each phase lasts until it was told.
+          if (phase === 'setup' || phase === 'run') await remote.writeFile(`${remote.baseDir}/workdir/saw-${phase}`, '');
+        }
       })();
-      await startJob(remote, job, spec(remote, { setup: 'sleep 0.5', run: 'sleep 0.5' }));
+      await startJob(remote, job, spec(remote, { setup: untilSeen('setup'), run: untilSeen('run') }));
       await watching;
       deepStrictEqual(
         phases.filter((phase) => phase !== 'absent'),
@@ -282,7 +290,7 @@ export const jobCases: readonly JobCase[] = [
     async run({ remote }) {
       const mark = aMark();
       await startJob(remote, job, spec(remote, { run: `exec sleep ${mark}` }));
-      await untilCount(remote, mark, 1);
+      await untilRunning(remote, mark);
       await killRecorded(remote, 'runner');
       strictEqual((await jobStatus(remote, job)).phase, 'run');
       await stopJob(remote, job, { graceMs: 5_000 });
@@ -297,7 +305,7 @@ export const jobCases: readonly JobCase[] = [
       const mark = aMark();
       await startJob(remote, job, spec(remote, { run: `exec sleep ${mark}` }));
       const ended = untilEnded(remote);
-      await untilCount(remote, mark, 1);
+      await untilRunning(remote, mark);
       await killRecorded(remote, 'runner');
       await killRecorded(remote, 'program');
       strictEqual((await ended).phase, 'lost');

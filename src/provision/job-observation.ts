@@ -4,7 +4,7 @@ import { jobDir, parseJobRecord } from '../remote/job-record.ts';
 import type { Remote } from '../remote/remote.ts';
 import { systemClock } from '../shared/clock.ts';
 import { DialError, dialReplica } from '../shared/dial.ts';
-import { watchJob, type JobStatus } from './job.ts';
+import { jobStatus, watchJob, type JobStatus } from './job.ts';
 
 /** The name of the one job of each case of the conformance suite. */
 export const job = 'main';
@@ -50,6 +50,12 @@ export async function untilCount(remote: Remote, mark: string, count: number): P
   let pids: readonly number[] = [];
   await until(async () => (pids = await processesNaming(remote, mark)).length === count, `${count} processes; there are ${pids.length}`);
   return pids;
+}
+
+/** Settles when the one process naming `mark` runs and the record says so: a program may begin a moment before that is written. */
+export async function untilRunning(remote: Remote, mark: string): Promise<void> {
+  await untilCount(remote, mark, 1);
+  await until(async () => (await jobStatus(remote, job)).phase === 'run', 'the record to say that it runs');
 }
 
 /** Kills a process that the job's record names. */

@@ -1,6 +1,9 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { FakeClock } from '../../../test/support/fake-clock.ts';
 import { localPods } from '../../../test/support/local-pods.ts';
+import { withTempHome } from '../../../test/support/temp-home.ts';
 import { waitFor } from '../../../test/support/wait-for.ts';
 import { repeatingBootCommand } from '../session/session-script.ts';
 import { KeptShell, type TextRequest } from './kept-shell.ts';
@@ -23,10 +26,13 @@ test('a shell that is busy when all are closed ends with what it runs', async ()
     opened.push(shell);
     return shell;
   }, clock);
-  const running = shells.run(request('sleep 0.2; exit 3'));
-  await waitFor('the shell to be busy', () => opened.some(({ isBusy }) => isBusy));
-  shells.close();
-  expect(await running).toMatchObject({ how: 'ended', exitCode: 3 });
-  await waitFor('it to be over', () => opened.every(({ isOver }) => isOver));
-  expect(clock.pendingTimers).toBe(0);
+  await withTempHome(async (dir) => {
+    const running = shells.run(request(`while [ ! -e '${dir}/go' ]; do sleep 0.02; done; exit 3`));
+    await waitFor('the shell to be busy', () => opened.some(({ isBusy }) => isBusy));
+    shells.close();
+    writeFileSync(join(dir, 'go'), '');
+    expect(await running).toMatchObject({ how: 'ended', exitCode: 3 });
+    await waitFor('it to be over', () => opened.every(({ isOver }) => isOver));
+    expect(clock.pendingTimers).toBe(0);
+  });
 });
