@@ -49,7 +49,7 @@ test('leaves out what ignore files name, in mounts as well, and keeps links that
   });
 });
 
-test('copies 20,000 small files', async () => {
+test('copies 20,000 small files', { timeout: 240_000 }, async () => {
   await withTempHome(async (home) => {
     const work = join(home, 'work');
     for (let folder = 0; folder < 200; folder += 1) {
