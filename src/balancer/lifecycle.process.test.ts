@@ -1,9 +1,9 @@
 import { statSync, writeFileSync } from 'node:fs';
-import { connect, createServer } from 'node:net';
+import { createServer } from 'node:net';
 import { expect, test } from 'vitest';
 import { aBalancerReplica, balancerConfig, ControlLink, RunningBalancer, runToExit, withBalancer } from '../../test/support/balancer.ts';
 import { forwarder } from '../../test/support/forwarder.ts';
-import { httpReplica, RawClient, rawReplica, withReplicas, type FakeReplica } from '../../test/support/raw-http.ts';
+import { httpReplica, RawClient, refusingPort, withReplicas, type FakeReplica } from '../../test/support/raw-http.ts';
 import { withTempHome } from '../../test/support/temp-home.ts';
 import { waitFor } from '../../test/support/wait-for.ts';
 
@@ -209,57 +209,6 @@ test('SIGTERM: no new connection, the request under way ends, then it exits with
   });
 });
 
-const refuses = (port: number): Promise<boolean> =>
-  new Promise((resolve) => {
-    const socket = connect(port, '127.0.0.1');
-    socket.on('error', () => resolve(true));
-    socket.on('connect', () => {
-      socket.destroy();
-      resolve(false);
-    });
-  });
-
-test('a request that meets SIGTERM on its way over an idle connection is answered, and is the last one there', async () => {
-  await withReplicas([named('a')], async (replica) => {
-    if (replica === undefined) return;
-    await withBalancer([aBalancerReplica(replica.port)], async (balancer) => {
-      const request = 'GET / HTTP/1.1\r\nHost: h\r\n\r\n';
-      const client = new RawClient(balancer.port).send(request);
-      await client.until(/\r\n\r\na$/);
-      balancer.signal('SIGTERM');
-      // It has taken notice: nobody listens any more.
-      await waitFor('the end of listening', () => refuses(balancer.port));
-      client.send(request);
-      await client.until(/200 OK[^]*\r\n\r\na[^]*200 OK[^]*connection: close[^]*\r\n\r\na$/i);
-      await client.closed();
-      expect(await balancer.exited).toBe(0);
-    });
-  });
-});
-
-test('a client that was told before SIGTERM that its connection stays may send one more request over it', async () => {
-  const { held, replica: slow } = slowReplica();
-  await withReplicas([slow], async (replica) => {
-    if (replica === undefined) return;
-    await withBalancer([aBalancerReplica(replica.port)], async (balancer) => {
-      const request = 'GET / HTTP/1.1\r\nHost: h\r\n\r\n';
-      const client = new RawClient(balancer.port).send(request);
-      await client.until(/begun/);
-      balancer.signal('SIGTERM');
-      await waitFor('the end of listening', () => refuses(balancer.port));
-      held[0]?.();
-      await client.until(/and ended\r\n0\r\n\r\n$/);
-      client.send(request);
-      await waitFor('the second request', () => held.length === 2);
-      held[1]?.();
-      await client.until(/0\r\n\r\nHTTP\/1.1 200 OK[^]*connection: close[^]*and ended[^]*0\r\n\r\n$/i);
-      await client.closed();
-      client.destroy();
-      expect(await balancer.exited).toBe(0);
-    });
-  });
-});
-
 test('replicas behind a Unix socket are served, refused ports included', async () => {
   await withReplicas([named('a')], async (replica) => {
     if (replica === undefined) return;
@@ -268,10 +217,8 @@ test('replicas behind a Unix socket are served, refused ports included', async (
       const server = await forwarder(path);
       try {
         const at = (port: number, id: number) => aBalancerReplica(0, id, { address: { kind: 'unix', path, port } });
-        const dead = await rawReplica(() => undefined);
-        await dead.close();
         await withBalancer(
-          [at(dead.port, 1), at(replica.port, 2)],
+          [at(await refusingPort(), 1), at(replica.port, 2)],
           async (balancer) => {
             for (let turn = 0; turn < 10; turn += 1) {
               const reply = await fetch(balancer.url, { method: 'POST', body: 'x' });

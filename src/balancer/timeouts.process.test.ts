@@ -1,3 +1,4 @@
+import type { RequestListener } from 'node:http';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { seededRandom } from '../shared/random.ts';
@@ -13,9 +14,14 @@ import { createMetricsMemory, metricsRow } from './metrics/row-layout.ts';
 
 const get = 'GET / HTTP/1.1\r\nHost: h\r\n\r\n';
 
-/** A data plane in this process, whose time moves by hand, before a replica that answers at once. */
-async function withFakeTime(use: (port: number, clock: FakeClock, connections: ReadonlySet<unknown>) => Promise<void>): Promise<void> {
-  await withReplicas([httpReplica((_, response) => response.end('ok'))], async (replica) => {
+const atOnce: RequestListener = (_, response) => response.end('ok');
+
+/** A data plane in this process, whose time moves by hand, before a replica. */
+async function withFakeTime(
+  use: (port: number, clock: FakeClock, connections: ReadonlySet<unknown>, plane: DataPlane) => Promise<void>,
+  answer = atOnce,
+): Promise<void> {
+  await withReplicas([httpReplica(answer)], async (replica) => {
     if (replica === undefined) return;
     await withTempHome(async (dir) => {
       const clock = new FakeClock();
@@ -32,9 +38,10 @@ async function withFakeTime(use: (port: number, clock: FakeClock, connections: R
       plane.apply({ replicas: [{ ...aBalancerReplica(replica.port), slot: 0 }], isKnown: true });
       const { port } = await plane.listen([{ port: 0 }]);
       try {
-        await use(port, clock, replica.connections);
+        await use(port, clock, replica.connections, plane);
       } finally {
-        await plane.stop(0);
+        // Its grace is over only when time moves, and connections are open when a test fails early.
+        await Promise.all([plane.stop(0), clock.advance(1)]);
       }
     });
   });
@@ -51,16 +58,23 @@ async function pass(clock: FakeClock, ms: number): Promise<void> {
   await settle();
 }
 
+/** How many seconds pass until it is so: a few more than it takes when the kernel is slow with what is under way. */
+async function secondsUntil(clock: FakeClock, isSo: () => boolean): Promise<number> {
+  for (let second = 1; second <= 15; second += 1) {
+    await pass(clock, 1_000);
+    if (isSo()) return second;
+  }
+  return expect.unreachable('not within 15 s');
+}
+
 test('a head that is not there after 10 s gets 408, however often a byte of it comes', async () => {
   await withFakeTime(async (port, clock) => {
     const client = new RawClient(port).send('GET / HTTP/1.1\r\nHost');
-    await settle();
-    for (let second = 0; second < 9; second += 1) {
-      await pass(clock, 1_000);
-      client.send('x');
-    }
-    expect(client.received).toBe('');
-    await pass(clock, 1_500);
+    const seconds = await secondsUntil(clock, () => {
+      if (client.received === '') client.send('x');
+      return client.received !== '';
+    });
+    expect(seconds).toBeGreaterThanOrEqual(10);
     await client.until(/^HTTP\/1\.1 408 Request Timeout\r\n[^]*"code":"request_timeout"/);
     client.destroy();
   });
@@ -69,10 +83,8 @@ test('a head that is not there after 10 s gets 408, however often a byte of it c
 test('a connection on which nothing came is closed without a word', async () => {
   await withFakeTime(async (port, clock) => {
     const client = new RawClient(port);
-    await waitFor('the connection', () => !client.socket.connecting);
-    await settle();
-    await pass(clock, 11_000);
-    await client.closed();
+    const seconds = await secondsUntil(clock, () => client.ended !== undefined);
+    expect(seconds).toBeGreaterThanOrEqual(10);
     expect(client.received).toBe('');
     client.destroy();
   });
@@ -90,5 +102,73 @@ test('an idle connection is kept for 75 s, and one to a replica for the time tha
     await pass(clock, 2_000);
     await client.closed();
     client.destroy();
+  });
+});
+
+/** Tells the plane to end and lets it take notice; gives what tells whether it has come to its end. */
+async function ending(plane: DataPlane): Promise<() => boolean> {
+  let isOver = false;
+  const end = async (): Promise<void> => {
+    await plane.stop(30_000);
+    isOver = true;
+  };
+  void end();
+  await settle();
+  return () => isOver;
+}
+
+test('a request that meets the end of the balancer on its way over an idle connection is answered, and is the last one there', async () => {
+  await withFakeTime(async (port, clock, _, plane) => {
+    const client = new RawClient(port).send(get);
+    await client.until(/ok$/);
+    const isOver = await ending(plane);
+    await pass(clock, 1_900);
+    expect([client.ended, isOver()]).toEqual([undefined, false]);
+    client.send(get);
+    await client.until(/200 OK[^]*ok[^]*200 OK[^]*connection: close[^]*ok$/i);
+    await client.closed();
+    client.destroy();
+    await waitFor('the end', isOver);
+  });
+});
+
+test('a client that was told before the balancer ends that its connection stays may send one more request over it', async () => {
+  const held: (() => void)[] = [];
+  await withFakeTime(
+    async (port, clock, _, plane) => {
+      const client = new RawClient(port).send(get);
+      await client.until(/begun/);
+      const isOver = await ending(plane);
+      await pass(clock, 5_000);
+      held[0]?.();
+      await client.until(/ended\r\n0\r\n\r\n$/);
+      await pass(clock, 1_900);
+      expect([client.ended, isOver()]).toEqual([undefined, false]);
+      client.send(get);
+      await waitFor('the second request', () => held.length === 2);
+      held[1]?.();
+      await client.until(/0\r\n\r\nHTTP\/1.1 200 OK[^]*connection: close[^]*ended\r\n0\r\n\r\n$/i);
+      await client.closed();
+      client.destroy();
+      await waitFor('the end', isOver);
+    },
+    (_, response) => {
+      response.write('begun ');
+      held.push(() => response.end('ended'));
+    },
+  );
+});
+
+test('a connection on which nothing more is asked is closed 2 s after the balancer was told to end', async () => {
+  await withFakeTime(async (port, clock, _, plane) => {
+    const clients = [new RawClient(port).send(get), new RawClient(port).send(get)];
+    for (const client of clients) await client.until(/ok$/);
+    const isOver = await ending(plane);
+    await pass(clock, 2_500);
+    for (const client of clients) {
+      expect(await client.closed()).toMatch(/\r\n\r\nok$/);
+      client.destroy();
+    }
+    await waitFor('the end', isOver);
   });
 });
