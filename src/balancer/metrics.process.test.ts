@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { request } from 'node:http';
 import { expect, test } from 'vitest';
 import { aBalancerReplica, withBalancer, type RunningBalancer } from '../../test/support/balancer.ts';
-import { httpReplica, rawExchange, withReplicas } from '../../test/support/raw-http.ts';
+import { httpReplica, rawExchange, refusingPort, withReplicas } from '../../test/support/raw-http.ts';
 import { waitFor } from '../../test/support/wait-for.ts';
 import { rejectIndexOf } from './metrics/label-values.ts';
 
@@ -72,8 +72,7 @@ test('what clients and replicas did is in the metrics, over all threads together
 test('a replica that refuses is in the counts of failed connects and retries, and in the log of the request that was tried again', async () => {
   await withReplicas([httpReplica((_, response) => response.end('ok'))], async (replica) => {
     if (replica === undefined) return;
-    // The port of the first is one on which nothing listens.
-    const replicas = [aBalancerReplica(1, 1, { place: 'aws/us-east-2' }), aBalancerReplica(replica.port, 2)];
+    const replicas = [aBalancerReplica(await refusingPort(), 1, { place: 'aws/us-east-2' }), aBalancerReplica(replica.port, 2)];
     await withBalancer(replicas, async (balancer) => {
       const trace = '4bf92f3577b34da6a3ce929d0e0e4736';
       const fields = `${close}traceparent: 00-${trace}-00f067aa0ba902b7-01\r\n`;

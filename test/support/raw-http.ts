@@ -131,11 +131,18 @@ export function scriptedReplica(answer: string, after: (socket: Socket) => void 
   });
 }
 
-/** A port that refuses connections: it was free a moment ago. */
-export async function refusingPort(): Promise<number> {
-  const { port, close } = await rawReplica(() => undefined);
-  await close();
-  return port;
+/** tcpmux, which nobody serves. Not a port that was free a moment ago: the system gives it to whichever process next asks for any free one. */
+const unusedPort = 1;
+
+/** A port that refuses connections, for as long as a test goes on. */
+export function refusingPort(): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const probe = connect({ host: '127.0.0.1', port: unusedPort }, () => {
+      probe.destroy();
+      reject(new Error(`somebody listens at port ${unusedPort}`));
+    });
+    probe.on('error', () => resolve(unusedPort));
+  });
 }
 
 /** Runs `use` with replicas that are closed afterwards, whatever happened. */
