@@ -24,9 +24,9 @@ export interface Inherited {
 /**
  * Starts the process that is to take our place, in a session of its own. The listening sockets are the same ones in both processes, so connections
  * that nobody has accepted yet are lost by neither's end. Resolves with its process id when it serves; rejects when it ends before, or does not
- * serve after `timeoutMs` or until `signal` aborts, in which cases it is killed.
+ * serve after `timeoutMs` or until `stopping` aborts, in which cases it is killed.
  */
-export function startSuccessor(inheritance: Inheritance, clock: Clock, timeoutMs: number, signal: AbortSignal): Promise<number> {
+export function startSuccessor(inheritance: Inheritance, clock: Clock, timeoutMs: number, stopping: AbortSignal): Promise<number> {
   const { configPath, fds, predecessors } = inheritance;
   const argv = [...process.execArgv, programEntry('balancer/main'), configPath, String(fds.length), String(predecessors)];
   const child = spawn(process.execPath, argv, { detached: true, stdio: ['ignore', 'inherit', 'inherit', ...fds, 'ipc'] });
@@ -36,11 +36,11 @@ export function startSuccessor(inheritance: Inheritance, clock: Clock, timeoutMs
       reject(new Error(why));
     };
     const onAbort = (): void => giveUp('This process is to end.');
-    signal.addEventListener('abort', onAbort, { once: true });
+    stopping.addEventListener('abort', onAbort, { once: true });
     const cancelTimer = clock.after(timeoutMs, () => giveUp(`It does not serve after ${timeoutMs / 1_000} s.`));
     const cancel = (): void => {
       cancelTimer();
-      signal.removeEventListener('abort', onAbort);
+      stopping.removeEventListener('abort', onAbort);
     };
     child.once('error', (error) => {
       cancel();

@@ -36,7 +36,7 @@ test('what was forgotten is not called', async () => {
 
 /** Deadlines whose sweeps come when a test says so. */
 function swept() {
-  let sweep = (): void => undefined;
+  let sweep: (() => void) | undefined;
   let now = 0;
   const deadlines = new Deadlines({
     now: () => now,
@@ -56,7 +56,7 @@ function swept() {
     run: (ms: number): void => {
       for (const end = now + ms; now < end;) {
         now += 100;
-        sweep();
+        sweep?.();
       }
     },
   };
