@@ -3,14 +3,17 @@ import { expect, test } from 'vitest';
 import type { RunningBalancer } from '../support/balancer.ts';
 import { idHeader, machineTime, type Behaviour } from '../support/faulty-replica/behaviour.ts';
 import type { FaultyReplica } from '../support/faulty-replica/faulty-replica.ts';
-import { printFigures, spread } from '../support/figures.ts';
+import { printFigures, quantile, spread } from '../support/figures.ts';
 import { RawClient } from '../support/raw-http.ts';
 import { waitFor } from '../support/wait-for.ts';
 import { countsAtZero, withFaultyService } from './support.ts';
 
 const times = 20;
 /** 200 ms is promised; the rest is for a machine that is busy. */
-const latestMs = 1_000;
+const usuallyMs = 1_000;
+/** When a process stands still at the wrong moment; without a sign of the client's leaving, a replica is free after `idleTimeoutMs` at the earliest. */
+const latestMs = 10_000;
+const idleTimeoutMs = 60_000;
 
 const get = (id: string): string => `GET / HTTP/1.1\r\nHost: h\r\n${idHeader}: ${id}\r\n\r\n`;
 const upload = (id: string): string => `POST / HTTP/1.1\r\nHost: h\r\n${idHeader}: ${id}\r\nContent-Length: 100000000\r\n\r\n`;
@@ -36,28 +39,33 @@ const phases: readonly (readonly [name: string, behaviour: Behaviour, enter: (cl
 ];
 
 test.each(phases)('a client that leaves when %s is gone for the replica at once', async (name, behaviour, enter) => {
-  await withFaultyService([behaviour], async (balancer, [replica]) => {
-    const leftAt = new Map<string, number>();
-    for (let turn = 0; turn < times; turn += 1) await leaveOnce(balancer, `t${turn}`);
+  await withFaultyService(
+    [behaviour],
+    async (balancer, [replica]) => {
+      const leftAt = new Map<string, number>();
+      for (let turn = 0; turn < times; turn += 1) await leaveOnce(balancer, `t${turn}`);
 
-    async function leaveOnce({ port }: RunningBalancer, id: string): Promise<void> {
-      const client = new RawClient(port);
-      await enter(client, id);
-      await waitFor('the replica to have it', () => noted(replica, id, 'got'), { everyMs: 2 });
-      leftAt.set(id, machineTime());
-      if (leftAt.size % 2 === 0) client.destroy();
-      else client.socket.resetAndDestroy();
-    }
+      async function leaveOnce({ port }: RunningBalancer, id: string): Promise<void> {
+        const client = new RawClient(port);
+        await enter(client, id);
+        await waitFor('the replica to have it', () => noted(replica, id, 'got'), { everyMs: 2 });
+        leftAt.set(id, machineTime());
+        if (leftAt.size % 2 === 0) client.destroy();
+        else client.socket.resetAndDestroy();
+      }
 
-    const gone = await waitFor('the replica to see all of them leave', () => {
-      const left = replica?.journal().filter(({ what }) => what === 'left') ?? [];
-      return left.length === times ? left : undefined;
-    });
-    const latencies = gone.map(({ id, at }) => at - (leftAt.get(id) ?? 0)).toSorted((a, b) => a - b);
-    printFigures(`cancel when ${name}`, { ms: spread(latencies) });
-    expect(latencies.at(-1)).toBeLessThan(latestMs);
-    expect((await countsAtZero(balancer)).inFlight).toEqual({ 1: 0 });
-  });
+      const gone = await waitFor('the replica to see all of them leave', () => {
+        const left = replica?.journal().filter(({ what }) => what === 'left') ?? [];
+        return left.length === times ? left : undefined;
+      });
+      const latencies = gone.map(({ id, at }) => at - (leftAt.get(id) ?? 0)).toSorted((a, b) => a - b);
+      printFigures(`cancel when ${name}`, { ms: spread(latencies) });
+      expect(quantile(latencies, 0.5)).toBeLessThan(usuallyMs);
+      expect(latencies.at(-1)).toBeLessThan(latestMs);
+      expect((await countsAtZero(balancer)).inFlight).toEqual({ 1: 0 });
+    },
+    { idleTimeoutMs, firstByteTimeoutMs: idleTimeoutMs },
+  );
 });
 
 const noted = (replica: FaultyReplica | undefined, id: string, kind: string): boolean =>
@@ -78,7 +86,7 @@ test('a client that resets while the replica takes no more of its body frees the
       printFigures('cancel when the upload is held up', { 'ms until the report': performance.now() - leftAt });
       expect(performance.now() - leftAt).toBeLessThan(latestMs);
     },
-    { idleTimeoutMs: 60_000 },
+    { idleTimeoutMs },
   );
 });
 
@@ -94,6 +102,7 @@ test('a client that leaves while its request waits for a replica frees its place
       const last = new RawClient(balancer.port).send(get('last'));
       await last.until(/ok$/);
       last.destroy();
+      await waitFor('the replica to note its end', () => noted(replica, 'last', 'done'));
       expect(replica?.journal().map(({ id }) => id)).toEqual(['last', 'last']);
       await countsAtZero(balancer);
     },

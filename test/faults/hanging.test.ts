@@ -29,12 +29,15 @@ test.each(['least_load', 'round_robin'] as const)(
         await first?.become({ type: 'hang' });
         const hungAt = performance.now();
         await sleep(recoverMs + windowMs);
+        // What is under way has a moment to end, and what hangs is cut.
+        const ending = stop();
+        await sleep(2_000);
         traffic.close();
-        const outcomes = await stop();
+        const outcomes = await ending;
 
         const before = latencies(begunWithin(outcomes, beforeAt, windowMs));
         const during = begunWithin(outcomes, hungAt, recoverMs);
-        const after = begunWithin(outcomes, hungAt + recoverMs, windowMs - 500);
+        const after = begunWithin(outcomes, hungAt + recoverMs, windowMs);
         const answered = latencies(after.filter(({ status }) => status === 200));
         printFigures(`one of four hangs, ${policy}`, {
           'p99 before': quantile(before, 0.99),
