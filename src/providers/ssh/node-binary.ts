@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { copyFileSync, createReadStream, existsSync, linkSync, mkdirSync, renameSync } from 'node:fs';
+import { copyFileSync, createReadStream, existsSync, linkSync, mkdirSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { SvcError } from '../../shared/errors.ts';
 import { isOlderVersion } from '../../shared/compare-versions.ts';
@@ -37,10 +37,11 @@ export async function provideNode(host: Host, facts: HostFacts, paths: HomePaths
       'SVC_HOST_UNFIT',
       `Node.js needs ${neededBytes / 1_048_576} MB of disk, ${Math.floor(facts.freeBytes / 1_048_576)} MB are left`,
     );
-  // Copied beside and renamed: there is no time at which half a binary has the name.
+  // Copied beside and renamed: there is no time at which half a binary has the name. Where another process was a moment faster, the folder is moved into
+  // that one's, and removed there.
   const part = `${facts.home}/.svc/bin/.part-${name}-${randomHex(6)}`;
   await host.remote.copyTo(stagedBinary(paths, name), part);
-  await host.remote.exec(['sh', '-c', '[ -e "$2" ] && rm -rf "$1" || mv "$1" "$2"', 'sh', part, dir]);
+  await host.remote.exec(['sh', '-c', '[ -e "$2" ] || mv "$1" "$2"; rm -rf "$1" "$2/${1##*/}"', 'sh', part, dir]);
   if (!(await runs(host, `${dir}/node`)))
     throw new SvcError('SVC_HOST_UNFIT', `Node.js ${process.version} was brought there and does not run`);
   return `${dir}/node`;
@@ -72,6 +73,8 @@ function stagedBinary(paths: HomePaths, name: string): string {
     copyFileSync(process.execPath, temporary);
   }
   renameSync(temporary, file);
+  // Links to one file are not renamed to each other: another process was faster.
+  rmSync(temporary, { force: true });
   return dir;
 }
 

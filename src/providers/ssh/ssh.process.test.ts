@@ -297,6 +297,15 @@ test('a host that was started anew took its machines, and one that somebody remo
   });
 });
 
+test('a Node binary that another process brought a moment before is the only one there', async () => {
+  const programs = { mv: `case $2 in */.svc/bin/*) mkdir "$2"; ln "$1/node" "$2/node" ;; esac; exec /usr/bin/mv "$@"` };
+  await withHosts([{ programs }], async ({ create, hosts: [host] }) => {
+    await create('a');
+    const [folder = '', ...rest] = readdirSync(join(host?.home ?? '', '.svc/bin'), { recursive: true });
+    expect(rest).toEqual([`${String(folder)}/node`]);
+  });
+});
+
 test('a host without disk space takes no machine and is told so; with space again it does', async () => {
   const programs = { df: `printf 'x\\nx 1 1 %s 1 x\\n' "$(cat "$HOME/free-kb" 2>/dev/null || echo 10000000)"` };
   await withHosts([{ programs }], async ({ provider, offers, create, hosts: [host] }) => {
