@@ -39,6 +39,11 @@ function keygen(path: string): void {
   if (status !== 0) throw new Error(stderr);
 }
 
+function childrenOf(pid: number): readonly number[] {
+  const { stdout } = spawnSync('ps', ['-o', 'pid=', '--ppid', String(pid)], { encoding: 'utf8' });
+  return stdout.split('\n').flatMap((line) => (line.trim() === '' ? [] : [Number(line)]));
+}
+
 let started = 0;
 
 /**
@@ -93,12 +98,6 @@ export async function startLoopbackHost(dir: string, options: LoopbackHostOption
   const log = join(dir, 'sshd.log');
   writeFileSync(log, '');
   let sshd: ChildProcess | undefined;
-  const children = (): readonly number[] =>
-    sshd?.pid === undefined
-      ? []
-      : spawnSync('ps', ['-o', 'pid=', '--ppid', String(sshd.pid)], { encoding: 'utf8' })
-          .stdout.split('\n')
-          .flatMap((line) => (line.trim() === '' ? [] : [Number(line)]));
   const host: LoopbackHost = {
     home,
     entry: { host: address, user: userInfo().username, port, identityFile, proxyJump: undefined, hourlyUsd: 0 },
@@ -109,16 +108,23 @@ export async function startLoopbackHost(dir: string, options: LoopbackHostOption
     },
     async stop() {
       const running = sshd;
-      if (running === undefined) return;
-      const ended = new Promise((resolve) => running.once('exit', resolve));
-      // Connections are processes of their own.
-      signalAll(children(), 'SIGKILL');
-      running.kill('SIGKILL');
-      await ended;
       sshd = undefined;
+      if (running?.pid !== undefined && running.exitCode === null && running.signalCode === null) {
+        const ended = new Promise((resolve) => running.once('exit', resolve));
+        // Connections are processes of their own; a daemon that stands still makes no more of them.
+        running.kill('SIGSTOP');
+        signalAll(childrenOf(running.pid), 'SIGKILL');
+        running.kill('SIGKILL');
+        await ended;
+      }
       writeFileSync(log, '');
     },
   };
-  await host.start();
+  try {
+    await host.start();
+  } catch (error) {
+    await host.stop();
+    throw error;
+  }
   return host;
 }
