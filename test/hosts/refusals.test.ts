@@ -122,7 +122,9 @@ describeHosts('machines that refuse', (hostOf) => {
       expect((await host.exec('sh', '-c', wordsOfProcesses)).includes(secret)).toBe(false);
       expect(execFileSync('sh', ['-c', wordsOfProcesses], { encoding: 'utf8' }).includes(secret)).toBe(false);
       expect(execFileSync('sh', ['-c', variablesOfOurs], { encoding: 'utf8', maxBuffer: 1e9 }).includes(secret)).toBe(false);
-      await host.exec('pkill', '-x', 'sleep');
+      // It has said that it is up a moment before it sleeps.
+      const end = () => host.exec('pkill', '-x', 'sleep').catch(() => undefined);
+      await waitFor('its sleep', async () => (await end()) !== undefined);
       await running;
     });
   });

@@ -24,6 +24,8 @@ async function withPlace(hosts: readonly TestHost[], use: (place: SshPlace) => P
   await withTempHome(async (dir) => {
     const place = openSshPlace({ home: join(dir, 'svc'), hosts: hosts.map(entryOf), open: undefined });
     try {
+      // Opening the connections takes longest, and whoever lists offers or checks a place waits for seconds only.
+      await waitFor('the hosts to answer', async () => (await place.offers()).offers.length === hosts.length, { timeoutMs: 60_000 });
       await use(place);
       for (const { id } of await place.open().list({}, {})) await place.provider.destroy(id, {});
     } finally {
