@@ -1,10 +1,10 @@
 import { execFileSync } from 'node:child_process';
 import { symlinkSync } from 'node:fs';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { withSvc } from '../support/e2e.ts';
 import { processesOf } from '../support/leaks.ts';
+import { letGo } from '../support/processes.ts';
 import { checkout, finish, startSvc, testEnv } from '../support/run-svc.ts';
 import { waitFor } from '../support/wait-for.ts';
 
@@ -29,13 +29,19 @@ test('looking starts nothing; `status -r` starts the controller and shows it amo
 
 test('Ctrl-C while `up` follows leaves the service running', async () => {
   await withSvc(async (svc) => {
-    const file = svc.file('service.yaml', 'service: {}\nresources:\n  ports: 8080\nrun: sleep 5; exec python3 -m http.server 8080\n');
+    const file = svc.file(
+      'service.yaml',
+      'service: {}\nresources:\n  ports: 8080\nrun: until [ -e go ]; do sleep 0.1; done; exec python3 -m http.server 8080\n',
+    );
     const up = startSvc(['serve', 'up', file, '-n', 'slow'], { home: svc.home, tty: true });
     const ended = finish(up);
-    await waitFor('the service to be recorded', async () => (await svc.services()).length === 1);
-    await sleep(300);
+    // By then the command has been following for long.
+    const isStarting = async (): Promise<boolean> =>
+      (await svc.services()).some(({ replicas }) => replicas.some(({ status }) => status === 'STARTING'));
+    await waitFor('its program', isStarting);
     up.stdin?.write('\u0003');
     expect((await ended).code).toBe(130);
+    letGo(svc.home);
     await svc.ready('slow', 1);
     await svc.end();
   });

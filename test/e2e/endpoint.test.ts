@@ -2,6 +2,8 @@ import { Agent, get } from 'node:http';
 import { networkInterfaces } from 'node:os';
 import { expect, test } from 'vitest';
 import { withSvc } from '../support/e2e.ts';
+import { letGo } from '../support/processes.ts';
+import { waitFor } from '../support/wait-for.ts';
 
 const hello = 'examples/hello/service.yaml';
 
@@ -73,7 +75,10 @@ test('a controller that is stopped while services go leaves no process of theirs
 
 test('before the first replica is ready the endpoint says so, at once and as JSON', async () => {
   await withSvc(async (svc) => {
-    const file = svc.file('service.yaml', 'service: {}\nresources:\n  ports: 8080\nrun: sleep 4; exec python3 -m http.server 8080\n');
+    const file = svc.file(
+      'service.yaml',
+      'service: {}\nresources:\n  ports: 8080\nrun: until [ -e go ]; do sleep 0.1; done; exec python3 -m http.server 8080\n',
+    );
     await svc.ok(['serve', 'up', file, '-n', 'slow', '--no-wait']);
     const { endpoint } = await svc.service('slow');
     const reply = await fetch(endpoint);
@@ -83,6 +88,8 @@ test('before the first replica is ready the endpoint says so, at once and as JSO
       true,
     ]);
     expect(await reply.json()).toMatchObject({ error: { code: 'no_ready_replica' } });
+    await waitFor('its program', async () => (await svc.service('slow')).replicas.some(({ status }) => status === 'STARTING'));
+    letGo(svc.home);
     await svc.ready('slow', 1);
     expect((await fetch(endpoint)).status).toBe(200);
     await svc.end();

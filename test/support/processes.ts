@@ -1,4 +1,4 @@
-import { globSync, readFileSync } from 'node:fs';
+import { globSync, readFileSync, writeFileSync } from 'node:fs';
 import { processesOf, type OwnedProcess } from './leaks.ts';
 import { signalAll } from './signal-all.ts';
 
@@ -61,3 +61,11 @@ export const balancersOf = (home: string): readonly OwnedProcess[] => findProces
 
 /** Folders of machines of the local provider that exist. */
 export const machinesOf = (home: string): readonly string[] => globSync(`${home}/local/machines/*`);
+
+/**
+ * Makes the file `go` for which programs of a test wait, as in `until [ -e go ]; do sleep 0.1; done`, in each machine on which they were told to start. A pause
+ * instead may be over before a test on a busy machine has looked.
+ */
+export function letGo(home: string): void {
+  for (const machine of machinesOf(home)) writeFileSync(`${machine}/base/workdir/go`, '');
+}
