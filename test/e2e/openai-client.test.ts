@@ -4,7 +4,7 @@ import { withSvc } from '../support/e2e.ts';
 
 test('the official OpenAI client works through the endpoint, streaming and not', async () => {
   await withSvc(async (svc) => {
-    await svc.ok(['serve', 'up', 'examples/openai-like/service.yaml', '-n', 'parrot', '--env', 'WORD_DELAY=0.2']);
+    await svc.ok(['serve', 'up', 'examples/openai-like/service.yaml', '-n', 'parrot', '--env', 'WORD_DELAY=0.5']);
     const { endpoint } = await svc.ready('parrot', 2);
     const client = new OpenAI({ baseURL: `${endpoint}/v1`, apiKey: 'any', maxRetries: 0 });
     const asked = { model: 'parrot', messages: [{ role: 'user' as const, content: 'hello there' }] };
@@ -25,7 +25,7 @@ test('the official OpenAI client works through the endpoint, streaming and not',
     }
     expect(said).toMatch(/^You said: hello there \(replica \d+\)$/);
     expect(tokens).toBe(6);
-    // Six words 200 ms apart: held back and sent at the end they would all come at once.
+    // Six words half a second apart: held back and sent at the end they would all come at once.
     expect((arrivals.at(-1) ?? 0) - (arrivals[0] ?? 0)).toBeGreaterThan(600);
 
     await expect(client.chat.completions.create({ ...asked, model: 'other' })).rejects.toMatchObject({ status: 404 });

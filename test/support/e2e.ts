@@ -1,7 +1,8 @@
-import { chownSync, globSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { chownSync, globSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { z } from 'zod';
 import { clusterView, eventView, serviceView, type ClusterView, type EventView, type ServiceView } from '../../src/api/contract.ts';
+import { lastLines } from '../../src/controller/kept-log.ts';
 import { expectNoLeaks, killProcessesOf } from './leaks.ts';
 import { runSvc, svcOk, type RunOptions, type RunResult } from './run-svc.ts';
 import { makeTempHome } from './temp-home.ts';
@@ -86,7 +87,7 @@ function createSvc(home: string, defaults: CallOptions): Svc {
 /** The ends of all logs below a home, for the report of a failure. */
 function logsOf(home: string): string {
   return globSync([`${home}/*.log`, `${home}/services/**/*.log`, `${home}/clusters/**/*.log`])
-    .map((path) => `--- ${path}\n${readFileSync(path, 'utf8').split('\n').slice(-25).join('\n')}`)
+    .map((path) => `--- ${path}\n${lastLines(path, 25).join('\n')}`)
     .join('\n');
 }
 

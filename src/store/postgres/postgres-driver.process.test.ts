@@ -26,6 +26,9 @@ async function withOpen<Result>(opening: Promise<Store>, use: (store: Store) => 
   }
 }
 
+/** Where a server that is away is waited for ten times as long: how long one takes to start says nothing about those who wait. */
+const patientClock = { ...systemClock, monotonic: () => systemClock.monotonic() / 10 };
+
 const causesOf = async (store: Store): Promise<readonly string[]> =>
   (await store.events.list({ subject: 'chat' })).map(({ cause }) => cause);
 
@@ -72,7 +75,7 @@ describe.skipIf(missing !== undefined)(`a state in PostgreSQL${missing === undef
 
   test('is there again when its server was restarted or crashed in between: readers and writers only wait', async () => {
     await withPostgres(async (server) => {
-      await withOpen(open(server.url()), async (store) => {
+      await withOpen(openStore({ path: '', database: server.url(), clock: patientClock }), async (store) => {
         for (const mode of ['fast', 'immediate'] as const) {
           await store.events.append(anEvent({ cause: `before ${mode}` }));
           await server.stop(mode);
