@@ -1,4 +1,5 @@
 import { Readable, Writable } from 'node:stream';
+import { vi } from 'vitest';
 import type { ApiClient } from '../../src/api/client.ts';
 import type { Connection } from '../../src/cli/connection.ts';
 import type { Elsewhere } from '../../src/cli/elsewhere-connection.ts';
@@ -85,6 +86,22 @@ export async function runInProcess(argv: readonly string[], options: CliOptions 
     signal: interrupt.signal,
   });
   return { code, stdout: stdout.text, stderr: stderr.text, calls };
+}
+
+/**
+ * The same for a command that waits: time passes until it is over. Not while it loads a module, which takes real time, on a busy machine a lot: by the
+ * time it has come hours could have passed.
+ */
+export async function runWithTime(argv: readonly string[], options: Omit<CliOptions, 'clock'> = {}): Promise<CliResult> {
+  const clock = new FakeClock();
+  let isOver = false;
+  const running = runInProcess(argv, { ...options, clock }).finally(() => (isOver = true));
+  const over = (): boolean => isOver;
+  while (!over()) {
+    await vi.dynamicImportSettled();
+    await clock.advance(100);
+  }
+  return running;
 }
 
 /** A terminal's input does not end with what was typed. */

@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest';
-import { runInProcess, type CliOptions } from '../../../test/support/cli-world.ts';
-import { FakeClock } from '../../../test/support/fake-clock.ts';
+import { runInProcess, runWithTime } from '../../../test/support/cli-world.ts';
 import { aReplicaView, aServiceView, anEventView } from '../../../test/support/views.ts';
 import type { FakeRoutes } from '../../../test/support/fake-client.ts';
 
@@ -23,15 +22,6 @@ function leavingRoutes(names: readonly string[]): { readonly routes: FakeRoutes;
     },
   };
   return { routes, terminated };
-}
-
-/** Runs a command that sleeps, letting time pass. */
-async function runWithTime(argv: readonly string[], options: CliOptions): Promise<Awaited<ReturnType<typeof runInProcess>>> {
-  const clock = new FakeClock();
-  let result: Awaited<ReturnType<typeof runInProcess>> | undefined;
-  const running = runInProcess(argv, { ...options, clock }).then((ended) => (result = ended));
-  await clock.advanceUntil(() => result !== undefined, 600_000);
-  return running;
 }
 
 test('status shows what there is, and everything as JSON', async () => {

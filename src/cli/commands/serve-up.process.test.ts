@@ -1,8 +1,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { runInProcess, type CliOptions, type CliResult } from '../../../test/support/cli-world.ts';
-import { FakeClock } from '../../../test/support/fake-clock.ts';
+import { runInProcess, runWithTime, type CliOptions, type CliResult } from '../../../test/support/cli-world.ts';
 import type { FakeRoutes } from '../../../test/support/fake-client.ts';
 import { anOffer } from '../../../test/support/builders.ts';
 import { placesOf } from '../../../test/support/places.ts';
@@ -49,15 +48,7 @@ function comingUp(): FakeRoutes {
 async function up(args: readonly string[], options: CliOptions = {}, content = file): Promise<CliResult & { readonly cwd: string }> {
   return withTempHome(async (cwd) => {
     writeFileSync(join(cwd, 'service.yaml'), content);
-    const clock = new FakeClock();
-    let isOver = false;
-    const running = runInProcess(['serve', 'up', 'service.yaml', ...args], { ...options, cwd, clock }).finally(() => (isOver = true));
-    const over = (): boolean => isOver;
-    while (!over()) {
-      await clock.advance(100);
-      await new Promise((resolve) => setTimeout(resolve, 1));
-    }
-    return { ...(await running), cwd };
+    return { ...(await runWithTime(['serve', 'up', 'service.yaml', ...args], { ...options, cwd })), cwd };
   });
 }
 
