@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { connect, createServer, type Socket } from 'node:net';
 import { dirname, join } from 'node:path';
 import { Duplex, PassThrough } from 'node:stream';
@@ -24,6 +24,8 @@ async function withWay(
       readonly clock: FakeClock;
       readonly failures: string[];
       readonly ways: ForwardedWays;
+      /** The same ways, as another forwarder has them. */
+      readonly another: () => ForwardedWays;
       readonly pods: Map<string, string>;
       /** From now on questions are counted, and answered once they are released. */
       readonly holdGets: () => { readonly asked: () => number; readonly release: () => void };
@@ -61,10 +63,12 @@ async function withWay(
       return { asked: () => gets, release };
     };
     const api = { ...localPods().api, ...(exec === undefined ? {} : { exec }), portForward: open, get };
-    const ways = new ForwardedWays({ files, api: () => Promise.resolve(api), clock, onFailure: (_way, message) => failures.push(message) });
+    const onFailure = (_way: unknown, message: string): void => void failures.push(message);
+    const another = (): ForwardedWays => new ForwardedWays({ files, api: () => Promise.resolve(api), clock, onFailure });
+    const ways = another();
     try {
       await ways.syncAll();
-      await use(socket, { clock, failures, ways, pods, holdGets, record });
+      await use(socket, { clock, failures, ways, another, pods, holdGets, record });
     } finally {
       await ways.close();
     }
@@ -237,14 +241,28 @@ test('two who ask for the same way at once get one, which ends with it', () =>
       record(false);
       await ways.sync(recordOfPod);
       record(true);
-      const first = ways.sync(recordOfPod);
-      const { ino } = statSync(socket);
-      await Promise.all([first, ways.sync(recordOfPod), ways.sync(recordOfPod)]);
-      // Another file would be another server's: nobody could reach the first one any more.
-      expect({ count: ways.count, ino: statSync(socket).ino }).toEqual({ count: 1, ino });
+      await Promise.all([ways.sync(recordOfPod), ways.sync(recordOfPod), ways.sync(recordOfPod)]);
+      // Another one that listens could not be reached any more, nor ended.
+      const listening = readFileSync('/proc/net/unix', 'utf8')
+        .split('\n')
+        .filter((line) => line.includes(socket));
+      expect({ count: ways.count, listening: listening.length }).toEqual({ count: 1, listening: 1 });
       record(false);
       await ways.sync(recordOfPod);
       expect({ count: ways.count, isThere: existsSync(socket) }).toEqual({ count: 0, isThere: false });
+    },
+  ));
+
+test('a forwarder that ends takes no file of the next one with it', () =>
+  withWay(
+    () => Promise.reject(new Error('nobody connects')),
+    async (socket, { ways, another }) => {
+      const next = another();
+      await next.syncAll();
+      await ways.close();
+      expect(await buffer(connect({ path: socket }))).toHaveLength(0);
+      await next.close();
+      expect(existsSync(socket)).toBe(false);
     },
   ));
 

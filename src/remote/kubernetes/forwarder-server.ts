@@ -1,4 +1,4 @@
-import { chmodSync, existsSync, rmSync } from 'node:fs';
+import { chmodSync, renameSync, rmSync, statSync } from 'node:fs';
 import { createServer, type Server, type Socket } from 'node:net';
 import { join } from 'node:path';
 import type { Duplex } from 'node:stream';
@@ -6,6 +6,7 @@ import type { KubeApi, PodProcess, PodRef } from '../../kubernetes/kube-api.ts';
 import { podPath } from '../../kubernetes/paths.ts';
 import type { Clock } from '../../shared/clock.ts';
 import { messageOf } from '../../shared/errors.ts';
+import { randomHex } from '../../shared/random-hex.ts';
 import { joinStreams } from './join-streams.ts';
 import { relayCommand } from './relay.ts';
 import { listRecords, readWays, type ForwarderFiles, type PodWay } from './way-files.ts';
@@ -26,6 +27,8 @@ const askedAtOnce = 10;
 interface OpenWay {
   readonly way: PodWay;
   readonly server: Server;
+  /** Of its socket file. */
+  readonly inode: number | undefined;
 }
 
 /** What the connections of a way have in common. */
@@ -94,12 +97,12 @@ export class ForwardedWays {
     const wanted = readWays(this.#deps.files, record);
     const open = this.#open.get(record) ?? new Map<string, OpenWay>();
     this.#open.set(record, open);
-    for (const [socket, { server }] of open) {
+    for (const [socket, one] of open) {
       const isWanted = wanted?.ways.some((way) => way.socket === socket) === true;
       // A file that somebody removed is made anew.
-      if (isWanted && existsSync(socket)) continue;
+      if (isWanted && isInPlace(one)) continue;
       open.delete(socket);
-      closeServer(server, socket);
+      closeWay(one);
     }
     if (wanted === undefined) {
       this.#open.delete(record);
@@ -109,7 +112,7 @@ export class ForwardedWays {
     for (const way of wanted.ways) {
       if (open.has(way.socket)) continue;
       try {
-        open.set(way.socket, { way, server: await this.#listen(wanted.pod, way) });
+        open.set(way.socket, await this.#listen(wanted.pod, way));
       } catch (error) {
         this.#deps.onFailure(way, messageOf(error));
         failures.push(error);
@@ -151,20 +154,28 @@ export class ForwardedWays {
     const all = [...this.#open.values()].flatMap((ways) => [...ways.values()]);
     this.#open.clear();
     for (const connection of this.#connections) connection.destroy();
-    for (const { way, server } of all) closeServer(server, way.socket);
+    for (const one of all) closeWay(one);
   }
 
-  #listen(pod: PodRef, way: PodWay): Promise<Server> {
-    rmSync(way.socket, { force: true });
+  #listen(pod: PodRef, way: PodWay): Promise<OpenWay> {
+    // Node removes the file that it listened on when it stops, whoever's it is by then: it gets its name afterwards.
+    const own = `${way.socket}.${randomHex(4)}`;
     const state: WayState = { pod, way, isFailing: false };
     const server = createServer({ allowHalfOpen: true, pauseOnConnect: true }, (client) => void this.#carry(state, client));
     return new Promise((resolve, reject) => {
       server.once('error', reject);
-      server.listen({ path: way.socket, backlog: 4096 }, () => {
+      server.listen({ path: own, backlog: 4096 }, () => {
         server.off('error', reject);
         server.on('error', (error) => this.#deps.onFailure(way, messageOf(error)));
-        chmodSync(way.socket, 0o600);
-        resolve(server);
+        try {
+          chmodSync(own, 0o600);
+          const inode = inodeOf(own);
+          renameSync(own, way.socket);
+          resolve({ way, server, inode });
+        } catch (error) {
+          server.close();
+          reject(error);
+        }
       });
     });
   }
@@ -224,8 +235,16 @@ function endUnanswered(client: Socket): void {
   client.end();
 }
 
-/** Connections that are open go on. */
-function closeServer(server: Server, socket: string): void {
-  rmSync(socket, { force: true });
-  server.close();
+/** Connections that are open go on. A file that another forwarder has put there meanwhile is its own: the number of ours is not given away while we listen. */
+function closeWay(one: OpenWay): void {
+  if (isInPlace(one)) rmSync(one.way.socket, { force: true });
+  one.server.close();
+}
+
+function isInPlace({ way, inode }: OpenWay): boolean {
+  return inode !== undefined && inodeOf(way.socket) === inode;
+}
+
+function inodeOf(path: string): number | undefined {
+  return statSync(path, { throwIfNoEntry: false })?.ino;
 }

@@ -51,12 +51,17 @@ async function main(): Promise<void> {
   // Started for a home that has gone meanwhile: it must not come back by that.
   if (!existsSync(files.records)) return;
   const ready = Promise.withResolvers<void>();
+  let isEnding = false;
   const control = await listen((socket) => {
     socket.on('error', () => undefined);
     createInterface(socket).on('line', (line) => {
       void ready.promise
         .then(() => answer(line))
-        .then((said) => socket.write(`${said}\n`, () => ways.count === 0 && void end('there are no ways')));
+        .then((said) => {
+          // A way that ends with us is none: who asked goes on asking, until the next forwarder answers.
+          if (isEnding) return socket.destroy();
+          return socket.write(`${said}\n`, () => ways.count === 0 && void end('there are no ways'));
+        });
     });
   });
   if (control === undefined) return;
@@ -69,16 +74,16 @@ async function main(): Promise<void> {
   });
   // A cluster that does not answer now says it the next time.
   const stopAsking = systemClock.every(goneMs, () => void ways.removeGone().catch(() => undefined));
-  let isEnding = false;
   async function end(why: string): Promise<void> {
     if (isEnding) return;
     isEnding = true;
     stopLooking();
     stopAsking();
     log.info(`ends: ${why}`);
+    await ways.close();
+    // Not before: the next forwarder, which may begin from here on, listens on files of the same names.
     if (inodeOf(files.control) === inode) rmSync(files.control, { force: true });
     server.close();
-    await ways.close();
     process.exit(0);
   }
   for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => void end(signal));
