@@ -72,7 +72,8 @@ export class Supervisor {
   #former: readonly ProcessIdentity[] = [];
   /** What is started here runs what is there: only a process that was found can be an old one. */
   #mayBeOld = true;
-  #isRestarting = false;
+  /** Settles when the process that is restarted is gone: until then it holds what the next one needs. */
+  #restart: Promise<void> | undefined;
   #end: ProcessEnd = 'died';
   #deaths = 0;
   #lastExitCode: number | undefined;
@@ -150,8 +151,9 @@ export class Supervisor {
     const found = (await this.#greet()) ?? (await this.#startAndGreet());
     if (found !== undefined) await this.#follow(found);
     if (this.#stop.signal.aborted || !(await this.#deps.isWanted())) return false;
-    if (this.#isRestarting) {
-      this.#isRestarting = false;
+    if (this.#restart !== undefined) {
+      await this.#restart;
+      this.#restart = undefined;
       return true;
     }
     this.#deaths = clock.monotonic() - startedAt >= healthyMs ? 1 : this.#deaths + 1;
@@ -194,9 +196,8 @@ export class Supervisor {
     if (!isOld) return () => undefined;
     this.#deps.log.info({ process: name, version, wanted: wanted.version }, 'a process is renewed');
     if (renewal === 'restart') {
-      this.#isRestarting = true;
       this.#mayBeOld = false;
-      void endProcess(identity, restartGraceMs, this.#deps.clock);
+      this.#restart = endProcess(identity, restartGraceMs, this.#deps.clock);
       return () => undefined;
     }
     const ask = (): void => {

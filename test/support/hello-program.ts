@@ -4,7 +4,7 @@ import { createServer, type Socket } from 'node:net';
 
 /**
  * A process as the supervisor knows them, for its tests: `hello-program.ts SOCKET VERSION [CONFIG]`. Says hello on the Unix socket and speaks ten times a
- * second. Asked to hand over it starts a successor of version `new`, lets go of its connections when that one is there, and lives on, as one
+ * second. Told to end it lets go of its connections first, and ends a moment later. Asked to hand over it starts a successor of version `new`, lets go of its connections when that one is there, and lives on, as one
  * does that still has requests.
  */
 const [, self = '', path = '', version = '', config = 'new'] = process.argv;
@@ -40,3 +40,8 @@ server.listen(ownPath, () => {
 setInterval(() => {
   for (const socket of sockets) socket.write('{"type":"alive"}\n');
 }, 100);
+process.once('SIGTERM', () => {
+  server.close();
+  for (const socket of sockets) socket.destroy();
+  setTimeout(() => process.exit(0), 1_000);
+});
