@@ -1,10 +1,11 @@
-import { writeFileSync } from 'node:fs';
+import { existsSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { FakeClock } from '../../../test/support/fake-clock.ts';
 import { withTempHome } from '../../../test/support/temp-home.ts';
+import { waitFor } from '../../../test/support/wait-for.ts';
 import { homePaths } from '../../shared/paths.ts';
-import { connectionFiles, wayFiles } from './connection-files.ts';
+import { connectionFiles, wayFiles, type WayFiles } from './connection-files.ts';
 import type { SshTarget } from './ssh-target.ts';
 import { SshWays, type WayMaster } from './ways.ts';
 
@@ -17,6 +18,9 @@ type Fate = 'made' | 'refused' | 'ends' | 'hangs';
 class ScriptedMaster implements WayMaster {
   connections = 0;
   asked = 0;
+  cancelled = 0;
+  /** Requests wait for this. */
+  held = Promise.resolve();
   readonly #fates: readonly Fate[];
   readonly #socket: string;
   #state: 'none' | 'well' | 'hung' = 'none';
@@ -46,9 +50,11 @@ class ScriptedMaster implements WayMaster {
   }
 
   async ask(options: readonly string[]): Promise<{ readonly exitCode: number | undefined; readonly said: string }> {
+    if (options.includes('cancel')) this.cancelled += 1;
     if (!options.includes('forward')) return { exitCode: 0, said: '' };
     const fate = this.#fates[Math.min(this.asked, this.#fates.length - 1)];
     this.asked += 1;
+    await this.held;
     if (fate === 'made') writeFileSync(this.#socket, '');
     if (fate === 'ends') this.#state = 'none';
     if (fate === 'hangs') this.#state = 'hung';
@@ -57,18 +63,26 @@ class ScriptedMaster implements WayMaster {
   }
 }
 
+/** A way to a port that is being opened over such a connection. */
+interface Opening {
+  readonly ways: SshWays;
+  readonly files: WayFiles;
+  readonly clock: FakeClock;
+}
+
 /** Opens a way to a port over such a connection. */
 async function openWay(
   fates: readonly Fate[],
-  use: (master: ScriptedMaster, opened: Promise<string>, socket: string) => Promise<void>,
+  use: (master: ScriptedMaster, opened: Promise<string>, socket: string, opening: Opening) => Promise<void>,
 ): Promise<void> {
   await withTempHome(async (dir) => {
     const paths = homePaths(join(dir, 'svc'), 1000);
     const files = wayFiles({ ...paths, runtimeDir: dir, sshDir: dir }, ['h', '/base']);
     const master = new ScriptedMaster(fates, files.socket(80));
     const machine = { target, files: connectionFiles({ ...paths, runtimeDir: dir }, target), master: () => master };
-    const ways = new SshWays(files, () => Promise.resolve(machine), new FakeClock());
-    await use(master, ways.open(80), files.socket(80));
+    const clock = new FakeClock();
+    const ways = new SshWays(files, () => Promise.resolve(machine), clock);
+    await use(master, ways.open(80), files.socket(80), { ways, files, clock });
     await ways.close();
   });
 }
@@ -94,5 +108,23 @@ test('connections that end again and again are given up', async () => {
   await openWay(['ends'], async (master, opened) => {
     await expect(opened).rejects.toMatchObject({ code: 'SVC_SSH' });
     expect(master.connections).toBe(3);
+  });
+});
+
+test('ways that are closed while they are added to a new connection stay closed', async () => {
+  await openWay(['made'], async (master, opened, socket, { ways, files, clock }) => {
+    await opened;
+    // Somebody removed it, so that the next look adds it once more.
+    rmSync(socket);
+    const { promise, resolve: release } = Promise.withResolvers<void>();
+    master.held = promise;
+    await clock.advance(1_000);
+    await waitFor('the way to be added', () => master.asked === 2);
+    await ways.close();
+    release();
+    // Before each time it was added, by who closed it, and as it had been closed.
+    const isTakenBack = (): boolean => master.cancelled === 4 && !existsSync(socket);
+    await waitFor('the look to be over', () => isTakenBack() || existsSync(files.record));
+    expect({ record: existsSync(files.record), socket: existsSync(socket) }).toEqual({ record: false, socket: false });
   });
 });

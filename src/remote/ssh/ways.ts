@@ -88,6 +88,10 @@ export class SshWays {
     rmSync(this.#files.record, { force: true });
     this.#stop();
     const { master } = await this.#forwards();
+    await this.#cancel(master, ways);
+  }
+
+  async #cancel(master: WayMaster, ways: readonly Way[]): Promise<void> {
     for (const way of ways) {
       if (master.incarnation() !== undefined) await master.ask(['-O', 'cancel', '-L', forwardOf(way)]);
       rmSync(way.socket, { force: true });
@@ -140,8 +144,9 @@ export class SshWays {
 
   async #addTo(machine: WayMachine, master: WayMaster, signal: AbortSignal | undefined): Promise<void> {
     const incarnation = master.incarnation();
-    const record = this.#read() ?? nothing;
-    if (isGood(record, incarnation)) return;
+    const record = this.#read();
+    // Closed, by whomever: a record that came back would have a machine that is given back looked for without end.
+    if (record === undefined || isGood(record, incarnation)) return;
     mkdirSync(machine.files.socketDir, { recursive: true, mode: 0o700 });
     for (const way of record.ways) {
       // One that this connection has is taken away first: its file may be gone.
@@ -149,8 +154,10 @@ export class SshWays {
       const { exitCode, said } = await master.ask(['-O', 'forward', '-L', forwardOf(way)], signal);
       if (exitCode !== 0) throw connectError(machine.files, machine.target, said || 'no way to its ports could be opened');
     }
+    const latest = this.#read();
+    if (latest === undefined) return this.#cancel(master, record.ways);
     // Another process may have opened one meanwhile; then there is one more round.
-    const { ways } = this.#read() ?? nothing;
+    const { ways } = latest;
     this.#write({ ways, addedTo: ways.length === record.ways.length ? (incarnation ?? '') : '' });
   }
 
