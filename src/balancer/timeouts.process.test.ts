@@ -172,3 +172,34 @@ test('a connection on which nothing more is asked is closed 2 s after the balanc
     await waitFor('the end', isOver);
   });
 });
+
+test('a client that takes its responses slowly gets the last of them whole, though the balancer was told to end meanwhile', async () => {
+  const body = 'x'.repeat(60_000);
+  let asked = 0;
+  await withFakeTime(
+    async (port, clock, _, plane) => {
+      const client = new RawClient(port);
+      client.socket.pause();
+      client.send(get.repeat(1_000));
+      // All buffers on the way to the client are full, with no request under way: the next one has to wait.
+      let before = -1;
+      const isStill = (): boolean => asked === before || ((before = asked), false);
+      await waitFor('the client to be waited for', () => asked > 0 && isStill(), { everyMs: 200 });
+      expect(asked).toBeLessThan(1_000);
+      const isOver = await ending(plane);
+      await pass(clock, 5_000);
+      expect(isOver()).toBe(false);
+      client.socket.resume();
+      await client.closed();
+      const [last = ''] = client.received.split('HTTP/1.1 200 OK').slice(-1);
+      expect(last).toMatch(/^[^]*connection: close\r\n/i);
+      expect(last.slice(last.indexOf('\r\n\r\n') + 4)).toBe(body);
+      client.destroy();
+      await waitFor('the end', isOver);
+    },
+    (_, response) => {
+      asked += 1;
+      response.end(body);
+    },
+  );
+});

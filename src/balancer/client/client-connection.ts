@@ -50,6 +50,8 @@ export class ClientConnection implements RequestSink, ExchangeClient, Http1Reply
   /** The connection carries plain bytes: it was upgraded. */
   #isTunnel = false;
   #isLeaving = false;
+  /** See `#waitUntilSent`. */
+  #isOverdue = false;
 
   constructor(socket: Socket, context: BalancerContext, onClosed: (connection: ClientConnection) => void) {
     this.#context = context;
@@ -149,6 +151,12 @@ export class ClientConnection implements RequestSink, ExchangeClient, Http1Reply
     this.deadlineAt = deadlines.in(this.#isLeaving ? Math.min(lastRequestMs, config.keepAliveTimeoutMs) : config.keepAliveTimeoutMs);
   }
 
+  /** The time for a next request is over, and the client has not taken all of its last response: it gets the time of one that is silent for that. */
+  #waitUntilSent(): void {
+    this.#isOverdue = true;
+    this.deadlineAt = this.#context.deadlines.in(this.#context.config.idleTimeoutMs);
+  }
+
   // ---- Http1ReplyOwner
 
   get isRequestRead(): boolean {
@@ -177,6 +185,7 @@ export class ClientConnection implements RequestSink, ExchangeClient, Http1Reply
     this.#guarded(() => {
       if (this.#exchange !== undefined) this.#exchange.onDeadline(this.#transport.isBlocked);
       else if (this.#state === 'open' && this.#parser.isInHead) this.#reply(own.requestTimeout);
+      else if (this.#state === 'open' && this.#transport.isBlocked && !this.#isOverdue) this.#waitUntilSent();
       else this.destroy();
     });
   }
@@ -231,7 +240,11 @@ export class ClientConnection implements RequestSink, ExchangeClient, Http1Reply
   drained(): void {
     this.#guarded(() => {
       if (this.#exchange !== undefined) this.#exchange.clientDrained();
-      else if (this.#state === 'open') this.#goOn();
+      else if (this.#state === 'open') {
+        this.#isOverdue = false;
+        if (!this.#parser.isInHead) this.#waitForRequest();
+        this.#goOn();
+      }
     });
   }
 
