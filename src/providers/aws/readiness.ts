@@ -20,9 +20,10 @@ export class Readiness {
     return false;
   }
 
-  /** It has to answer again, as after a stop. */
+  /** It has to answer again, as after a stop: what it was asked before counts no more. */
   forget(id: MachineId): void {
     this.#ready.delete(id);
+    this.#asking.delete(id);
   }
 
   /** Settles when nothing is being asked. */
@@ -30,13 +31,24 @@ export class Readiness {
     await Promise.all(this.#asking.values());
   }
 
-  async #ask(id: MachineId): Promise<void> {
+  #ask(id: MachineId): Promise<void> {
+    const asking: Promise<void> = this.#hear(id, () => this.#asking.get(id) === asking);
+    return asking;
+  }
+
+  async #hear(id: MachineId, counts: () => boolean): Promise<void> {
+    const hasAnswered = await this.#answers(id);
+    if (!counts()) return;
+    this.#asking.delete(id);
+    if (hasAnswered) this.#ready.add(id);
+  }
+
+  async #answers(id: MachineId): Promise<boolean> {
     try {
-      if (await this.#check(id)) this.#ready.add(id);
+      return await this.#check(id);
     } catch {
       // Nobody waits for this one; the next look asks again.
-    } finally {
-      this.#asking.delete(id);
+      return false;
     }
   }
 }
