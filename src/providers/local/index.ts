@@ -157,7 +157,8 @@ export class LocalProvider implements Provider {
     if (record.preempted) return { state: 'gone', reason: 'preempted' };
     if (regions.find(({ name }) => name === record.region)?.state !== 'lost') return { state: 'running' };
     await endProcesses({ files: home.files(id), record, clock: this.#context.clock, signal });
-    home.replace({ ...record, preempted: true });
+    // Somebody may have removed it meanwhile; it must not come back as a folder with nothing but this.
+    if (home.read(id) !== undefined) home.replace({ ...record, preempted: true });
     return { state: 'gone', reason: 'preempted' };
   }
 
