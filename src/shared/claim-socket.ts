@@ -1,6 +1,7 @@
-import { linkSync, rmSync } from 'node:fs';
+import { linkSync, renameSync, rmSync, statSync, type BigIntStats } from 'node:fs';
 import { connect } from 'node:net';
 import { hasErrno } from './errors.ts';
+import { randomHex } from './random-hex.ts';
 
 /**
  * Gives a socket that is listened on the name by which others look for it: a hard link, which one process alone can make. False when somebody listens there
@@ -14,8 +15,29 @@ export async function claimSocket(own: string, name: string): Promise<boolean> {
     } catch (error) {
       if (!hasErrno(error, 'EEXIST')) throw error;
     }
+    const found = statSync(name, { bigint: true, throwIfNoEntry: false });
+    if (found === undefined) continue;
     if (await isListenedOn(name)) return false;
-    rmSync(name, { force: true });
+    removeFound(name, found);
+  }
+}
+
+/** Removes the file that was found at a name, and no other one: somebody else may have taken the name over since. */
+function removeFound(name: string, found: BigIntStats): void {
+  const aside = `${name}.${randomHex(6)}`;
+  try {
+    renameSync(name, aside);
+  } catch (error) {
+    if (hasErrno(error, 'ENOENT')) return;
+    throw error;
+  }
+  try {
+    const { ino, birthtimeNs } = statSync(aside, { bigint: true });
+    if (ino !== found.ino || birthtimeNs !== found.birthtimeNs) linkSync(aside, name);
+  } catch (error) {
+    if (!hasErrno(error, 'EEXIST')) throw error;
+  } finally {
+    rmSync(aside, { force: true });
   }
 }
 
@@ -27,6 +49,7 @@ export function isListenedOn(path: string): Promise<boolean> {
       socket.destroy();
       resolve(true);
     });
-    socket.once('error', () => resolve(false));
+    // Too many wait there for an answer, or this process can open nothing more: that does not say that nobody is there.
+    socket.once('error', (error) => resolve(hasErrno(error, 'EAGAIN', 'EMFILE', 'ENFILE', 'ENOMEM')));
   });
 }
