@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { waitFor } from '../../../test/support/wait-for.ts';
 import { claimPort } from './port-claim.ts';
 
 /** Above the range of ports, so that nobody else can mean it. */
@@ -10,12 +11,6 @@ test('of two that are about to listen at a port one is refused, until the other 
   const other = await claimPort(port + 1);
   other();
   release();
-  await expect
-    .poll(async () =>
-      claimPort(port).then(
-        (again) => again() ?? true,
-        () => false,
-      ),
-    )
-    .toBe(true);
+  const again = await waitFor('it to be free again', () => claimPort(port).catch(() => undefined), { everyMs: 5 });
+  again();
 });

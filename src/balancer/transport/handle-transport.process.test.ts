@@ -129,6 +129,7 @@ test('after the peer has ended, it can still be written to', async () => {
   transport.text('answer');
   transport.end();
   await waitFor('closed', () => seen.events.includes('closed'));
+  await waitFor('the answer', () => got.text !== '');
   expect(got.text).toBe('answer');
 });
 
