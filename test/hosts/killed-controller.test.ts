@@ -71,7 +71,7 @@ async function live(world: CloudWorld, file: string, random: Random): Promise<re
   // Killed early enough, the controller knows nothing of it: the user does it again.
   if ((await svc.services()).length === 0) await svc.ok(put);
   for (let kills = 0; kills < 2; kills += 1) points.push(await killAtStep(world, random, 5));
-  const { endpoint } = await svc.ready('web', 2, 90_000);
+  const { endpoint } = await svc.ready('web', 2, 180_000);
   expect((await fetch(endpoint)).status).toBe(200);
   expect(Object.values(machinesByReplica(world))).toEqual([1, 1]);
 
@@ -79,7 +79,7 @@ async function live(world: CloudWorld, file: string, random: Random): Promise<re
   for (let kills = 0; kills < 2; kills += 1) points.push(await killAtStep(world, random, 2));
   await taking;
   if ((await svc.services()).some(({ status }) => status !== 'SHUTTING_DOWN')) await svc.ok(['serve', 'down', 'web', '--yes']);
-  await waitFor('the service to be gone', async () => (await svc.services()).length === 0, { timeoutMs: 60_000, describe: svc.services });
+  await waitFor('the service to be gone', async () => (await svc.services()).length === 0, { timeoutMs: 120_000, describe: svc.services });
   nothingLeft(world);
   return points;
 }
@@ -105,5 +105,5 @@ describeCloud('the controller killed', () => {
       expect(instances.machines.size).toBe(0);
       await svc.end();
     });
-  }, 300_000);
+  }, 600_000);
 });
