@@ -48,7 +48,11 @@ run() {
   while [ -z "$svc_ending" ]; do
     svc_began=$(date +%s)
     "$svc_dir/node" "$svc_dir/current/src/bundle/controller-main.js" < /dev/null >> "$svc_dir/home/controller.log" 2>&1 &
-    svc_child=$!
+    svc_new=$!
+    while is_beginning "$svc_new"; do sleep 0.01 2>/dev/null || sleep 1; done
+    svc_child=$svc_new
+    # Told to end before it was there to hear it.
+    [ -z "$svc_ending" ] || kill -s TERM "$svc_child" 2>/dev/null
     wait "$svc_child"
     svc_code=$?
     # A signal to this shell ends the wait before the controller has ended.
@@ -56,10 +60,22 @@ run() {
     svc_child=
     [ "$svc_code" != 0 ] || break
     if [ $(($(date +%s) - svc_began)) -gt 60 ]; then svc_pause=1; fi
-    [ -n "$svc_ending" ] || sleep "$svc_pause"
+    [ -n "$svc_ending" ] || pause "$svc_pause"
     svc_pause=$((svc_pause < 60 ? svc_pause * 2 : 60))
   done
   rm -f "$svc_dir/supervisor"
+}
+
+# Whether process $1 is still a copy of this shell, which would take note of a signal and forget it.
+is_beginning() {
+  { read -r svc_own < "/proc/$$/comm" && read -r svc_name < "/proc/$1/comm"; } 2>/dev/null && [ "$svc_name" = "$svc_own" ]
+}
+
+# In the background, as a signal must not wait for its end.
+pause() {
+  sleep "$1" &
+  wait "$!"
+  kill "$!" 2>/dev/null
 }
 
 stop() {

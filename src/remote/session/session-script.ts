@@ -82,7 +82,8 @@ function body({ input, env, cwd }: SessionCommand): readonly string[] {
     'exec 3<&0',
     // The feeder stays on as a watchman: the end of what comes over the connection is the end of the connection, and ends our own group.
     `{ ${feed}\nexec > /dev/null 2>&1\ncat <&3\nkill -TERM 0; } | {`,
-    `trap 'kill -KILL -"$svc_pid"; exit 1' TERM`,
+    // One that has just begun has no group yet, and is not known by another name.
+    `trap 'kill -KILL -"$!" || kill -KILL "$!"; exit 1' TERM`,
     // A background command gets nothing on descriptor 0 unless it is given another.
     `exec 3<&- 4<&0`,
     `( ${ownSession}\n${enter}\nexec "$@" 4<&- ) <&4 &`,
