@@ -88,25 +88,33 @@ export class RunningBalancer {
   readonly #output: { text: string };
   readonly #exit: Promise<number | null>;
 
-  private constructor(config: BalancerConfig, child: ChildProcess, output: { text: string }, link: ControlLink, port: number) {
+  private constructor(config: BalancerConfig, { child, output, exit }: Spawned, link: ControlLink, port: number) {
     this.config = config;
     this.#child = child;
     this.#output = output;
-    this.#exit = exitOf(child);
+    this.#exit = exit;
     this.link = link;
     this.port = port;
   }
 
   /** Starts one and waits until it serves. */
   static async start(config: BalancerConfig): Promise<RunningBalancer> {
-    const { child, output } = spawnBalancer(config);
-    const listening = await waitFor('the balancer to listen', () => /"port":(\d+).*"msg":"Listening"/.exec(output.text) ?? undefined, {
-      everyMs: 10,
-      describe: () => output.text,
-    });
-    const link = new ControlLink(config.controlSocket);
-    await waitFor('hello', () => link.of('hello').length > 0, { everyMs: 5 });
-    return new RunningBalancer(config, child, output, link, Number(listening[1]));
+    const spawned = spawnBalancer(config);
+    const { child, output, exit } = spawned;
+    try {
+      const listening = await waitFor('the balancer to listen', () => /"port":(\d+).*"msg":"Listening"/.exec(output.text) ?? undefined, {
+        everyMs: 10,
+        describe: () => output.text,
+      });
+      const link = new ControlLink(config.controlSocket);
+      await waitFor('hello', () => link.of('hello').length > 0, { everyMs: 5 });
+      return new RunningBalancer(config, spawned, link, Number(listening[1]));
+    } catch (error) {
+      // Nobody else would end it.
+      child.kill('SIGKILL');
+      await exit;
+      throw error;
+    }
   }
 
   get url(): string {
@@ -159,26 +167,34 @@ function exitOf(child: ChildProcess): Promise<number | null> {
   });
 }
 
-function spawnBalancer(config: BalancerConfig): { readonly child: ChildProcess; readonly output: { text: string } } {
+/** A process that was just started. */
+interface Spawned {
+  readonly child: ChildProcess;
+  readonly output: { text: string };
+  /** Of its exit code; null when a signal ended it. */
+  readonly exit: Promise<number | null>;
+}
+
+function spawnBalancer(config: BalancerConfig): Spawned {
   const path = join(config.controlSocket, '..', 'balancer.json');
   writeFileSync(path, JSON.stringify(config));
   const child = spawn(process.execPath, ['src/balancer/main.ts', path], { stdio: ['ignore', 'pipe', 'pipe'] });
+  const exit = exitOf(child);
   const output = { text: '' };
   const collect = (bytes: Buffer): void => {
     output.text += bytes.toString();
   };
   child.stdout.on('data', collect);
   child.stderr.on('data', collect);
-  return { child, output };
+  return { child, output, exit };
 }
 
 /** Runs a balancer that is expected to give up; its exit code and output. */
 export async function runToExit(config: BalancerConfig): Promise<{ readonly code: number | null; readonly output: string }> {
-  const { child, output } = spawnBalancer(config);
-  const exited = exitOf(child);
+  const { child, output, exit } = spawnBalancer(config);
   // What it said last may still be in the pipes when it has ended.
   await once(child, 'close');
-  return { code: await exited, output: output.text };
+  return { code: await exit, output: output.text };
 }
 
 /** A configuration for a folder, with a free port. */
