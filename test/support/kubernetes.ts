@@ -4,6 +4,7 @@ import { prepareTestbed } from '../testbed/kubernetes/prepare.ts';
 import { startCluster, type ClusterOptions, type TestCluster } from '../testbed/kubernetes/test-cluster.ts';
 
 export { imageOfFolder } from '../testbed/kubernetes/image-folder.ts';
+export type { AuditEvent } from '../testbed/kubernetes/audit-log.ts';
 export type { PodView } from '../testbed/kubernetes/cluster-api.ts';
 export type { ClusterOptions, TestCluster } from '../testbed/kubernetes/test-cluster.ts';
 

@@ -17,6 +17,7 @@ export interface AuditEvent {
 }
 
 interface AuditLine {
+  readonly auditID: string;
   readonly user: { readonly username: string };
   readonly userAgent?: string;
   readonly sourceIPs?: readonly string[];
@@ -27,14 +28,15 @@ interface AuditLine {
   readonly requestReceivedTimestamp: string;
 }
 
-/** Reads an audit log. A last line that is being written is left out. */
+/** Reads an audit log. A request that lasts has a line for its beginning and one for its end, whenever that is: it is told once. A last line that is being written is left out. */
 export function parseAuditLog(text: string): readonly AuditEvent[] {
-  return text
-    .slice(0, text.lastIndexOf('\n') + 1)
-    .split('\n')
-    .filter((line) => line !== '')
-    .map((line) => eventOf(JSON.parse(line)))
-    .toSorted((a, b) => a.at - b.at);
+  const requests = new Map<string, AuditEvent>();
+  for (const written of text.slice(0, text.lastIndexOf('\n') + 1).split('\n')) {
+    if (written === '') continue;
+    const line: AuditLine = JSON.parse(written);
+    if (!requests.has(line.auditID)) requests.set(line.auditID, eventOf(line));
+  }
+  return [...requests.values()].toSorted((a, b) => a.at - b.at);
 }
 
 function eventOf(line: AuditLine): AuditEvent {

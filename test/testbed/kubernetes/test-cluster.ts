@@ -36,6 +36,11 @@ export class TestCluster extends ClusterApi {
     this.#call = call;
   }
 
+  /** Its address, which is also that of its pods to whom they call here. */
+  nodeIp(node: number): string {
+    return `10.${basename(this.dir)}.0.${10 + node}`;
+  }
+
   /** Settles when the node is ready. */
   async nodeReady(node: number): Promise<void> {
     await waitFor(`${this.nodeName(node)} of ${this.context} to be ready`, () => this.isNodeReady(node).catch(() => false), {
