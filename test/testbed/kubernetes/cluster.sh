@@ -85,7 +85,10 @@ cmd_claim() {
 }
 
 cmd_release() {
-  [ -d "$dir" ] || return 0
+  # Its guard and whoever sweeps may be at it as well. Who comes second has nothing left to do, and must not end what has the same number by then.
+  { exec 7< "$dir"; } 2> /dev/null || return 0
+  flock 7
+  [ "$dir" -ef /proc/self/fd/7 ] || return 0
   if has_network; then kill_all_nodes; fi
   # The guard may be who calls this.
   end_processes
@@ -94,6 +97,7 @@ cmd_release() {
   rm -f "$all/$(number)"
   rm -rf --one-file-system "$dir"
   restore_kernel
+  exec 7<&-
 }
 
 sweep() {

@@ -25,8 +25,8 @@ cmd_start() {
   echo "$grace" > "$dir/node-grace"
   start_controllers
   if has_network; then start_edge; fi
-  # The first thing that controllers do for a pod to be possible.
-  wait_for 'the default service account' api_get /api/v1/namespaces/default/serviceaccounts/default
+  # What controllers do for a pod to be possible: without the token of its service account it is refused.
+  wait_for 'the token of the default service account' has_token /api/v1/namespaces/default/serviceaccounts/default
 }
 
 start_controllers() {
@@ -85,9 +85,11 @@ cmd_stop_api() { end_process api; }
 cmd_pause_api() { kill -STOP "$(noted "$dir/pids/api")"; }
 cmd_resume_api() { kill -CONT "$(noted "$dir/pids/api")"; }
 
-api_get() {
+api_get() { api_text "$1" > /dev/null; }
+has_token() { api_text "$1" | grep '"secrets"' > /dev/null; }
+api_text() {
   curl -sf --noproxy '*' --max-time 5 --cacert "$dir/pki/ca.crt" --cert "$dir/pki/admin.crt" --key "$dir/pki/admin.key" \
-    "https://$(api_address):6443$1" > /dev/null
+    "https://$(api_address):6443$1"
 }
 
 # wait_for WHAT COMMAND...

@@ -76,7 +76,7 @@ start_edge() {
 # Until then it is in ours.
 wait_for_namespace() {
   local tries
-  for ((tries = 0; tries < 500; tries++)); do
+  for ((tries = 0; tries < 3000; tries++)); do
     [ "$(readlink "/proc/$1/ns/net")" = "$(readlink /proc/self/ns/net)" ] || return 0
     sleep 0.01
   done

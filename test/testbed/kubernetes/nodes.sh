@@ -23,7 +23,7 @@ make_groups() {
 }
 remove_groups() {
   local tries left
-  for ((tries = 0; tries < 300; tries++)); do
+  for ((tries = 0; tries < 1500; tries++)); do
     find $(awk '$3 ~ /^cgroup2?$/ { print $2 }' /proc/mounts) -depth -type d -path "*/$(group_name "$1")*" -exec rmdir {} + 2>/dev/null || true
     left=$(find $(awk '$3 ~ /^cgroup2?$/ { print $2 }' /proc/mounts) -maxdepth 1 -name "$(group_name "$1")")
     [ -n "$left" ] || return 0
@@ -120,7 +120,7 @@ cmd_kill_node() {
   pid=$(node_init "$1" || true)
   rm -f "$disk/init"
   if [ -n "$pid" ]; then
-    kill -KILL "$pid"
+    kill -KILL "$pid" 2> /dev/null || true
     wait_for_end "$pid"
   fi
   remove_groups "$1"
