@@ -35,9 +35,9 @@ export async function inNamespace(cluster: TestCluster, use: (world: Namespace) 
   const namespace = `t${count}`;
   const kubeconfig = await addReplicaUser(cluster, namespace, withClusterRole);
   const account = `/api/v1/namespaces/${namespace}/serviceaccounts/default`;
-  await waitFor('the service account of the namespace', () =>
-    cluster.request('GET', account).then(
-      () => true,
+  await waitFor('the token of the service account of the namespace', () =>
+    cluster.request<{ readonly secrets?: readonly unknown[] }>('GET', account).then(
+      ({ secrets = [] }) => secrets.length > 0,
       () => false,
     ),
   );
