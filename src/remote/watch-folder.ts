@@ -1,5 +1,5 @@
 import { readdirSync, statSync, watch, type FSWatcher } from 'node:fs';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import type { CancelTimer, Clock } from '../shared/clock.ts';
 
 /** How often a folder is looked at while the system cannot tell of changes. */
@@ -23,9 +23,10 @@ export function watchFolder(dir: string, onChange: () => void, clock: Clock, sig
   };
   const startWatching = (): boolean => {
     try {
-      watcher = watch(dir, { persistent: false }, () => {
-        // A folder that was removed and made again is another one, of which this watch will not tell.
-        if (signature(dir) === '') startPolling();
+      watcher = watch(dir, { persistent: false }, (_kind, name) => {
+        // A folder that was removed and made again is another one, of which this watch will not tell. Its end is told under its own name; it may be
+        // there again by then.
+        if (name === basename(dir) || signature(dir) === '') startPolling();
         onChange();
       });
     } catch {
@@ -40,7 +41,8 @@ export function watchFolder(dir: string, onChange: () => void, clock: Clock, sig
     watcher = undefined;
     cancelPoll ??= clock.every(pollMs, () => {
       notice();
-      if (!startWatching()) return;
+      // Whoever was told may have had enough.
+      if (signal.aborted || !startWatching()) return;
       cancelPoll?.();
       cancelPoll = undefined;
       // What happened between the look and the watch.
