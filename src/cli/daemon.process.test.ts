@@ -1,8 +1,8 @@
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { waitFor } from '../../test/support/wait-for.ts';
+import { killProcessesOf } from '../../test/support/leaks.ts';
 import { withTempHome } from '../../test/support/temp-home.ts';
 import { systemClock, type Clock } from '../shared/clock.ts';
 import { homePaths, type HomePaths } from '../shared/paths.ts';
@@ -47,8 +47,7 @@ async function withDaemon(
     try {
       await use(paths, (clock = systemClock) => ensureController(paths, { clock, signal, entry, probe: () => ask(paths) }));
     } finally {
-      const left = await ask(paths);
-      if (left !== undefined) process.kill(left.pid, 'SIGKILL');
+      await killProcessesOf(root);
     }
   });
 }
@@ -117,6 +116,22 @@ test('a controller that says what ended it is quoted: code, problems and hint', 
   });
 });
 
+test('a controller that stands by is told as such, also when it has done so since an earlier command', async () => {
+  const reply = { error: { code: 'SVC_NOT_LEADER', message: 'The controller here stands by.', hint: 'Give the command there.' } };
+  const text = JSON.stringify(JSON.stringify(reply));
+  const script = `
+    import { existsSync, writeFileSync } from 'node:fs';
+    const file = process.env['SVC_HOME'] + '/controller-start-error.json';
+    if (!existsSync(file)) {
+      writeFileSync(file, ${text});
+      setInterval(() => {}, 1000);
+    }`;
+  await withDaemon(script, async (_, ensure) => {
+    const fast: Clock = { ...systemClock, monotonic: () => systemClock.monotonic() * 20 };
+    for (let command = 0; command < 2; command += 1) await expect(ensure(fast)).rejects.toMatchObject(reply.error);
+  });
+});
+
 test('of a bug the log shows the message and no stack', async () => {
   await withDaemon("throw new TypeError('x is undefined');", async (_, ensure) => {
     const error = await ensure().catch((thrown: unknown) => thrown);
@@ -126,22 +141,12 @@ test('of a bug the log shows the message and no stack', async () => {
 });
 
 test('a controller that never answers is told as such', async () => {
-  const script = `
-    import { writeFileSync } from 'node:fs';
-    writeFileSync(process.env['SVC_HOME'] + '/pid', String(process.pid));
-    setInterval(() => {}, 1000);`;
-  await withDaemon(script, async (paths, ensure) => {
-    const file = join(paths.home, 'pid');
-    const pid = (): number => (existsSync(file) ? Number(readFileSync(file, 'utf8')) : 0);
+  await withDaemon('setInterval(() => {}, 1000);', async (_, ensure) => {
     const fast: Clock = { ...systemClock, monotonic: () => systemClock.monotonic() * 80 };
-    try {
-      await expect(ensure(fast)).rejects.toMatchObject({
-        code: 'SVC_CONTROLLER_START',
-        message: expect.stringContaining('did not answer within 60 s'),
-      });
-    } finally {
-      process.kill(await waitFor('the process', () => pid() > 0 && pid()), 'SIGKILL');
-    }
+    await expect(ensure(fast)).rejects.toMatchObject({
+      code: 'SVC_CONTROLLER_START',
+      message: expect.stringContaining('did not answer within 60 s'),
+    });
   });
 });
 

@@ -1,5 +1,5 @@
 import { spawn, type ChildProcess } from 'node:child_process';
-import { closeSync, openSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { closeSync, openSync, readFileSync, statSync } from 'node:fs';
 import { isErrorReply, toSvcError } from '../api/client-errors.ts';
 import type { Clock } from '../shared/clock.ts';
 import { wholeEnv } from '../shared/env.ts';
@@ -10,6 +10,8 @@ import { programEntry } from '../shared/program-files.ts';
 
 /** How long a controller may take until it answers, ms: it may wait 20 s for one that is leaving, and brings up the processes of services first. */
 const startTimeoutMs = 60_000;
+/** How long one that says that another controller leads is waited for, ms: one that died leads for 10 s more. */
+const standByMs = 15_000;
 const pollMs = 25;
 
 /** Lines of its log that are shown when it does not start. */
@@ -34,7 +36,7 @@ export async function ensureController<Health>(paths: HomePaths, deps: DaemonDep
   const running = await deps.probe();
   if (running !== undefined) return running;
   prepareHome(paths);
-  rmSync(paths.startError, { force: true });
+  const earlier = changeOf(paths.startError);
   const logStart = sizeOf(paths.controllerLog);
   let failure: string | undefined;
   let hasLeft = false;
@@ -48,15 +50,19 @@ export async function ensureController<Health>(paths: HomePaths, deps: DaemonDep
     });
   };
   start();
-  const deadline = deps.clock.monotonic() + startTimeoutMs;
+  const startedAt = deps.clock.monotonic();
   for (;;) {
     const hadLeft = hasLeft;
     const health = await deps.probe();
     if (health !== undefined) return health;
     // The one that it left the place to is gone, too: it was killed, say.
     if (hadLeft) start();
-    if (deps.clock.monotonic() >= deadline) failure ??= `it did not answer within ${startTimeoutMs / 1_000} s`;
-    if (failure !== undefined) throw startError(paths, failure, logStart);
+    const passedMs = deps.clock.monotonic() - startedAt;
+    if (passedMs >= startTimeoutMs) failure ??= `it did not answer within ${startTimeoutMs / 1_000} s`;
+    const own = failure !== undefined || passedMs >= standByMs ? ownError(paths) : undefined;
+    // One that stands by may have said so long ago; what ended an earlier one is of no interest.
+    if (own?.code === 'SVC_NOT_LEADER') throw own;
+    if (failure !== undefined) throw (changeOf(paths.startError) === earlier ? undefined : own) ?? startError(paths, failure, logStart);
     await deps.clock.sleep(pollMs, deps.signal);
     deps.signal.throwIfAborted();
   }
@@ -87,15 +93,13 @@ function startDaemon(paths: HomePaths, entry: string): ChildProcess {
 }
 
 function startError(paths: HomePaths, failure: string, logStart: number): SvcError {
-  const own = ownError(paths);
-  if (own !== undefined) return own;
   const lines = readFileSync(paths.controllerLog).subarray(logStart).toString('utf8').trimEnd().split('\n');
   const said = lines.filter((line) => line !== '' && !isStackLine(line)).slice(-shownLogLines);
   const end = said.map((line) => `\n${line}`).join('');
   return new SvcError('SVC_CONTROLLER_START', `The controller could not be started: ${failure}. Its log is ${paths.controllerLog}${end}`);
 }
 
-/** What the controller itself says ended it. */
+/** What the controller itself says ended it, or keeps it from answering. */
 function ownError(paths: HomePaths): SvcError | undefined {
   try {
     const reply: unknown = JSON.parse(readFileSync(paths.startError, 'utf8'));
@@ -104,6 +108,12 @@ function ownError(paths: HomePaths): SvcError | undefined {
     // It did not get so far as to say it.
     return undefined;
   }
+}
+
+/** Changes whenever the file is written. */
+function changeOf(path: string): string | undefined {
+  const stats = statSync(path, { throwIfNoEntry: false, bigint: true });
+  return stats && `${stats.ino} ${stats.mtimeNs}`;
 }
 
 function isStackLine(line: string): boolean {

@@ -46,7 +46,7 @@ async function main(): Promise<void> {
     log.info('another controller runs already');
     return;
   }
-  rmSync(paths.idleMark, { force: true });
+  for (const path of [paths.idleMark, paths.startError]) rmSync(path, { force: true });
   const configured = await loadConfig(paths.config);
   const state = storeSettings(paths, configured);
   const source = leaseSource(envVar('SVC_LEASE'), state);
