@@ -13,3 +13,8 @@ test('never stops while it is needed or when told never to', () => {
   expect(idleStopMs({ since: null }, 10, 1)).toBeNull();
   expect(idleStopMs({ since: 0 }, undefined, 9e9)).toBeNull();
 });
+
+test('that it stops at once leaves time for the command that has started it', () => {
+  expect(idleStopMs({ since: 0 }, 0, 1_000)).toBe(19_000);
+  expect(idleStopMs({ since: 0 }, 0, 20_000)).toBe(0);
+});
