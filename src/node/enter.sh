@@ -15,11 +15,11 @@
 svc_here=${0%/*}
 . "$svc_here/enter.conf"
 
-# Sets svc_session and svc_ticks of process $1; fails when it is gone or only its zombie is left. See runner.sh.
+# Sets svc_session and svc_ticks of process $1; fails when it is gone or only its zombie is left, without threads that are still ending. See runner.sh.
 look_at() {
   { read -r svc_stat < "/proc/$1/stat"; } 2>/dev/null || return 1
   set -- ${svc_stat##*) }
-  [ "$1" != Z ] && [ "$1" != X ] || return 1
+  [ "$1" != X ] && { [ "$1" != Z ] || [ "${18}" -gt 1 ]; } || return 1
   svc_session=$4 svc_ticks=${20}
 }
 

@@ -11,12 +11,12 @@
 #
 # All variables begin with svc_, so that no exported variable of the user's is changed by accident.
 
-# Sets svc_ticks and svc_session of process $1; fails when it is gone or only its zombie is left.
+# Sets svc_ticks and svc_session of process $1; fails when it is gone or only its zombie is left, without threads that are still ending.
 look_at() {
   { read -r svc_stat < "/proc/$1/stat"; } 2>/dev/null || return 1
   # The command's name is in parentheses and may hold spaces: fields are counted after it (proc(5): state is field 3, start time 22).
   set -- ${svc_stat##*) }
-  [ "$1" != Z ] && [ "$1" != X ] || return 1
+  [ "$1" != X ] && { [ "$1" != Z ] || [ "${18}" -gt 1 ]; } || return 1
   svc_session=$4 svc_ticks=${20}
 }
 

@@ -1,7 +1,16 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { expect, test } from 'vitest';
-import { bootId, identifyProcess, isAlive, isProcessIdentity, pidSpace, sameProcess, signalProcess } from './process-identity.ts';
+import {
+  bootId,
+  identifyProcess,
+  isAlive,
+  isProcessIdentity,
+  parseStartTicks,
+  pidSpace,
+  sameProcess,
+  signalProcess,
+} from './process-identity.ts';
 
 test('a process is known again by its pid, start, boot and namespace, until it ends', async () => {
   const child = spawn('sleep', ['60'], { stdio: 'ignore' });
@@ -45,4 +54,11 @@ test('records of before, without a namespace, still name their processes', () =>
   const { pid, startTicks, bootId: boot } = own;
   expect(isAlive({ pid, startTicks, bootId: boot })).toBe(true);
   expect(sameProcess({ pid, startTicks, bootId: boot }, own)).toBe(true);
+});
+
+/** As /proc/PID/stat has it. */
+const statOf = (state: string, threads: number): string => `7 (a) b) ${state} ${'1 '.repeat(16)}${threads} 0 4711 0`;
+
+test('a process whose first thread has ended lives as long as another one does', () => {
+  expect([statOf('S', 1), statOf('Z', 3), statOf('Z', 1), statOf('X', 3)].map(parseStartTicks)).toEqual([4711, 4711, undefined, undefined]);
 });

@@ -48,7 +48,9 @@ export function parseStartTicks(stat: string): number | undefined {
   // The command name is in parentheses and may itself hold spaces and parentheses: fields are counted after the last one.
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
   const [state] = fields;
-  return state === 'Z' || state === 'X' ? undefined : Number(fields[19]);
+  // The first thread may be a zombie while others still end, which holds ports and memory.
+  const isOver = state === 'X' || (state === 'Z' && Number(fields[17]) <= 1);
+  return isOver ? undefined : Number(fields[19]);
 }
 
 /** Whether a value that was stored is an identity. */
