@@ -30,12 +30,12 @@ fail() {
   exit 0
 }
 
-# Sets svc_ticks of process $1; fails when it is gone or only its zombie is left.
+# Sets svc_ticks of process $1; fails when it is gone or only its zombie is left, without threads that are still ending.
 look_at() {
   { read -r svc_stat < "/proc/$1/stat"; } 2>/dev/null || return 1
   # The command's name is in parentheses and may hold spaces: fields are counted after it (proc(5): state is field 3, start time 22).
   set -- ${svc_stat##*) }
-  [ "$1" != Z ] && [ "$1" != X ] || return 1
+  [ "$1" != X ] && { [ "$1" != Z ] || [ "${18}" -gt 1 ]; } || return 1
   svc_ticks=${20}
 }
 
@@ -206,14 +206,9 @@ find_marked() {
   done
 }
 
-# Whether anything is left of process $1, PID:TICKS. Its first thread may be over, and look like a zombie, before the others are.
+# Whether anything is left of process $1, PID:TICKS.
 is_left() {
-  if look_at "${1%:*}"; then
-    [ "$svc_ticks" = "${1#*:}" ]
-    return
-  fi
-  set -- "/proc/${1%:*}/task"/*
-  [ "$#" -gt 1 ]
+  look_at "${1%:*}" && [ "$svc_ticks" = "${1#*:}" ]
 }
 
 # Ends every process that carries the cookie: all are stopped until no new one shows up, so that none can fork away, then killed. Sets svc_alive to those

@@ -1,6 +1,5 @@
-import { readdirSync } from 'node:fs';
 import { readdir, readFile } from 'node:fs/promises';
-import { identifyProcess, sameProcess, signalProcess, type ProcessIdentity } from '../../shared/process-identity.ts';
+import { identifyProcess, signalProcess, type ProcessIdentity } from '../../shared/process-identity.ts';
 
 /** Processes whose environment is read at a time. */
 const readsAtOnce = 32;
@@ -45,24 +44,6 @@ export async function killProcessesWith(variable: string): Promise<readonly Proc
   }
   for (const identity of stopped.values()) signalIfAllowed(identity, 'SIGKILL');
   return [...stopped.values()];
-}
-
-/**
- * Whether anything is left of a process that was killed. Its first thread may be over, and look like a zombie, before the others are: until then what
- * it had open stays so.
- */
-export function isLeft(identity: ProcessIdentity): boolean {
-  const now = identifyProcess(identity.pid);
-  return now === undefined ? threadsOf(identity.pid) > 1 : sameProcess(now, identity);
-}
-
-function threadsOf(pid: number): number {
-  try {
-    return readdirSync(`/proc/${pid}/task`).length;
-  } catch {
-    // It has been waited for.
-    return 0;
-  }
 }
 
 /** A process that became another user's (through sudo) cannot be signalled; it is found again, and then reported. */

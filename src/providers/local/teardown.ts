@@ -3,10 +3,10 @@ import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Clock } from '../../shared/clock.ts';
 import { hasErrno, SvcError } from '../../shared/errors.ts';
-import { signalProcess, type ProcessIdentity } from '../../shared/process-identity.ts';
+import { isAlive, signalProcess, type ProcessIdentity } from '../../shared/process-identity.ts';
 import { cookieVariable } from '../machine-environment.ts';
 import type { MachineFiles, MachineRecord } from './machine-record.ts';
-import { isLeft, killProcessesWith } from './marked-processes.ts';
+import { killProcessesWith } from './marked-processes.ts';
 import { readIfThere } from './read-if-there.ts';
 import { removeTree } from './remove-tree.ts';
 
@@ -55,7 +55,7 @@ export async function endProcesses({ files, record, clock, signal }: Teardown): 
     for (const identity of firstProcesses(files.dir)) signalProcess(identity, 'SIGKILL');
     const killed = record === undefined ? [] : await killProcessesWith(`${cookieVariable}=${record.cookie}`);
     // One that is ending has no environment any more while it gives its memory back, but its ports and GPUs still.
-    left = [...left, ...killed].filter(isLeft);
+    left = [...left, ...killed].filter(isAlive);
     if (killed.length + left.length === 0 && firstProcesses(files.dir).every((identity) => !signalProcess(identity, 'SIGKILL'))) return;
     if (clock.monotonic() >= deadline) {
       const pids = left.map(({ pid }) => pid).join(', ');
