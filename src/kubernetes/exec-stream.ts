@@ -73,6 +73,8 @@ class ExecStreams implements ChannelListener {
 
   open(socket: ChannelSocket, hasInput: boolean): PodProcess {
     this.#socket = socket;
+    // The end may have come along with the answer to the handshake.
+    if (this.#isOver) socket.close();
     return {
       stdio: this.stdio,
       stderr: this.stderr,
