@@ -96,9 +96,23 @@ export async function leftIn({ cluster, namespace }: Namespace): Promise<string>
   return cluster.kubectl('-n', namespace, 'get', 'pods,configmaps,services', '-l', 'svc-owned-by', '-o', 'name');
 }
 
+/** Waits until the API server would, or would not, let a pod in: of a class or a quota that it has just been given it hears a moment later itself. */
+export async function untilAdmitted({ cluster, namespace }: Namespace, isAdmitted: boolean, spec: object = {}): Promise<void> {
+  const container = { name: 'a', image: 'svc-test/busybox:1', command: ['/serve.sh'] };
+  const pod = { apiVersion: 'v1', kind: 'Pod', metadata: { name: 'tried' }, spec: { containers: [container], ...spec } };
+  await waitFor(`a pod to be ${isAdmitted ? 'let in' : 'refused'}`, () =>
+    cluster.request('POST', `/api/v1/namespaces/${namespace}/pods?dryRun=All`, pod).then(
+      () => isAdmitted,
+      () => !isAdmitted,
+    ),
+  );
+}
+
 /** A pod that is more important than ours and leaves them no room on their nodes. */
-export async function pushAside({ cluster, namespace }: Namespace): Promise<void> {
+export async function pushAside(world: Namespace): Promise<void> {
+  const { cluster, namespace } = world;
   await cluster.apply({ apiVersion: 'scheduling.k8s.io/v1', kind: 'PriorityClass', metadata: { name: 'svc-test-high' }, value: 1000 });
+  await untilAdmitted(world, true, { priorityClassName: 'svc-test-high' });
   const ours = (await cluster.pods(namespace)).filter(({ node }) => node !== undefined);
   const nodes = [...new Set(ours.flatMap(({ node }) => node ?? []))];
   for (const node of nodes) {

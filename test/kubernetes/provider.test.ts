@@ -8,7 +8,19 @@ import { openKubernetesPlace } from '../support/kubernetes-place.ts';
 import { describeKubernetes, startKubernetes, type TestCluster } from '../support/kubernetes.ts';
 import { withTempHome } from '../support/temp-home.ts';
 import { waitFor } from '../support/wait-for.ts';
-import { create, inNamespace, leftIn, offerOf, pushAside, running, small, statusOf, tags, untilState } from './place-world.ts';
+import {
+  create,
+  inNamespace,
+  leftIn,
+  offerOf,
+  pushAside,
+  running,
+  small,
+  statusOf,
+  tags,
+  untilAdmitted,
+  untilState,
+} from './place-world.ts';
 
 describeKubernetes('nodes', 'a cluster as a place, with the generated role only and no beta APIs', () => {
   let cluster: TestCluster;
@@ -90,11 +102,13 @@ describeKubernetes('nodes', 'a cluster as a place, with the generated role only 
       await waitFor('the quota', async () =>
         (await cluster.kubectl('-n', world.namespace, 'get', 'quota', 'few', '-o', 'json')).includes('"used"'),
       );
+      await untilAdmitted(world, false);
       await expect(create(world.place)).rejects.toMatchObject({
         refusal: 'quota',
         message: expect.stringContaining('exceeded quota: few'),
       });
       await cluster.kubectl('-n', world.namespace, 'delete', 'quota', 'few');
+      await untilAdmitted(world, true);
       const podConfig = { spec: { priorityClassName: 'nope' } };
       await expect(create(world.open({ podConfig }))).rejects.toMatchObject({
         refusal: 'setup',
