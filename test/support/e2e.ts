@@ -1,11 +1,11 @@
-import { chownSync, globSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { chownSync, globSync, mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { z } from 'zod';
 import { clusterView, eventView, serviceView, type ClusterView, type EventView, type ServiceView } from '../../src/api/contract.ts';
 import { lastLines } from '../../src/controller/kept-log.ts';
 import { expectNoLeaks, killProcessesOf } from './leaks.ts';
 import { runSvc, svcOk, type RunOptions, type RunResult } from './run-svc.ts';
-import { makeTempHome } from './temp-home.ts';
+import { makeTempHome, removeTempHome } from './temp-home.ts';
 import { waitFor } from './wait-for.ts';
 
 /** How a command is run, but for the home, which is the test's. */
@@ -103,6 +103,6 @@ export async function withSvc(use: (svc: Svc) => Promise<void>, options: CallOpt
     throw error;
   } finally {
     await killProcessesOf(home);
-    rmSync(home, { recursive: true, force: true, maxRetries: 5, retryDelay: 100 });
+    await removeTempHome(home);
   }
 }

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { getuid } from 'node:process';
 import pg from 'pg';
 import type { KeyAndCertificate } from './certificate.ts';
-import { ownPort } from './own-port.ts';
+import { freePort } from './free-port.ts';
 import { waitFor } from './wait-for.ts';
 
 /** The only user of the test servers; its password has characters that a URL must encode. */
@@ -64,7 +64,7 @@ export async function startPostgres(settings: Readonly<Record<string, string>> =
   if (binFolder === undefined) throw new Error(findReason());
   const dir = mkdtempSync(join(tmpdir(), 'svc-pg-'));
   const ssl = tls === undefined ? 'off' : 'on';
-  const server = new OwnPostgres(binFolder, dir, await ownPort(), { ...testSettings, unix_socket_directories: dir, ssl, ...settings });
+  const server = new OwnPostgres(binFolder, dir, await freePort(), { ...testSettings, unix_socket_directories: dir, ssl, ...settings });
   try {
     server.initialise();
     if (tls !== undefined) server.addCertificate(tls);

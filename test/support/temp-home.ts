@@ -23,8 +23,8 @@ export async function withTempHome<Result>(use: (home: string) => Promise<Result
   }
 }
 
-/** A test that failed half way may leave folders that even their owner may not change: its own error must come through. */
-async function removeTempHome(home: string): Promise<void> {
+/** Removes the home of a test. One that failed half way may leave folders that even their owner may not change: its own error must come through. */
+export async function removeTempHome(home: string): Promise<void> {
   try {
     await removeFolder(home);
   } catch {

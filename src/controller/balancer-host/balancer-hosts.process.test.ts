@@ -9,7 +9,7 @@ import { aBalancerReplica, ControlLink } from '../../../test/support/balancer.ts
 import { aHostedService, hostAccess, RunningHost } from '../../../test/support/balancer-hosts.ts';
 import { selfSigned } from '../../../test/support/certificate.ts';
 import { killProcessesOf } from '../../../test/support/leaks.ts';
-import { ownPort } from '../../../test/support/own-port.ts';
+import { freePort } from '../../../test/support/free-port.ts';
 import { balancersOf } from '../../../test/support/processes.ts';
 import { withTempHome } from '../../../test/support/temp-home.ts';
 import { waitFor } from '../../../test/support/wait-for.ts';
@@ -101,7 +101,7 @@ const listening = (made: HostGroup, count: number): Promise<boolean> =>
 
 test('two hosts serve one endpoint, and one that dies costs no request at the other one', { timeout: 60_000 }, () =>
   withHosts(async (dir) => {
-    const [control, port] = [await ownPort('0.0.0.0'), await ownPort('0.0.0.0')];
+    const [control, port] = [await freePort('0.0.0.0'), await freePort('0.0.0.0')];
     const [first, second] = [startHost(dir, 2, control), startHost(dir, 3, control)];
     await waitFor('the hosts', async () => (await answersProbe(first.member, systemClock)) && answersProbe(second.member, systemClock));
     expect(await ask('127.0.0.2', control, '/readyz')).toBe('503 not ready\n');
@@ -154,7 +154,7 @@ test('a host knows the replicas once each of its balancers has heard of them, be
     const paths = homePaths(dir, process.getuid?.() ?? 0);
     prepareHome(paths);
     const services = new HostedServices({ paths, address: '127.0.0.1', clock: systemClock, log }, () => undefined);
-    services.apply([aHostedService(await ownPort())]);
+    services.apply([aHostedService(await freePort())]);
     try {
       await waitFor('its balancer to listen', () => services.isReady);
       expect(services.isInformed).toBe(false);
@@ -170,7 +170,7 @@ test('a host knows the replicas once each of its balancers has heard of them, be
 
 test('what is served no more, or differently, is put away, and keys are for the host alone', { timeout: 60_000 }, () =>
   withHosts(async (dir) => {
-    const [control, port] = [await ownPort('0.0.0.0'), await ownPort('0.0.0.0')];
+    const [control, port] = [await freePort('0.0.0.0'), await freePort('0.0.0.0')];
     const host = startHost(dir, 2, control);
     const told = group(dir);
     const { key, cert } = selfSigned();
@@ -197,7 +197,7 @@ test('what is served no more, or differently, is put away, and keys are for the 
 
 test('without the token nobody is heard, and who led before is not heard any more', { timeout: 60_000 }, () =>
   withHosts(async (dir) => {
-    const [control, port] = [await ownPort('0.0.0.0'), await ownPort('0.0.0.0')];
+    const [control, port] = [await freePort('0.0.0.0'), await freePort('0.0.0.0')];
     const { member } = startHost(dir, 2, control);
     await waitFor('the host', () => answersProbe(member, systemClock));
     await expect(openHostLink(member, { key: Buffer.alloc(32), term: 9, clock: systemClock })).rejects.toMatchObject({
@@ -228,7 +228,7 @@ async function wholeText(stream: AsyncIterable<Buffer>): Promise<string> {
 
 test('its metrics and logs can be read, and what it is asked wrongly is said', { timeout: 60_000 }, () =>
   withHosts(async (dir) => {
-    const [control, port] = [await ownPort('0.0.0.0'), await ownPort('0.0.0.0')];
+    const [control, port] = [await freePort('0.0.0.0'), await freePort('0.0.0.0')];
     const { member, home } = startHost(dir, 2, control);
     const told = group(dir);
     told.serve([aHostedService(port)]);
@@ -243,7 +243,7 @@ test('its metrics and logs can be read, and what it is asked wrongly is said', {
 
 test('a host that is told to end lets requests end and accepts no more', { timeout: 60_000 }, () =>
   withHosts(async (dir) => {
-    const [control, port] = [await ownPort('0.0.0.0'), await ownPort('0.0.0.0')];
+    const [control, port] = [await freePort('0.0.0.0'), await freePort('0.0.0.0')];
     const host = startHost(dir, 2, control);
     const told = group(dir);
     told.serve([aHostedService(port)]);
