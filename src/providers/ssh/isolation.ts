@@ -17,8 +17,8 @@ export interface UsableIsolation extends FoundIsolation {
   readonly node: string | undefined;
 }
 
-/** Seconds that a try may take: a good one takes 10 to 100 ms, a busy host longer. */
-const trySeconds = 10;
+/** Seconds that a try may take: a good one takes 10 to 100 ms, on a busy host seconds. One that is given up is remembered until the host starts anew. */
+const trySeconds = 20;
 
 /** Linux allows 107 bytes for a socket's path, and ours have a suffix while they are made. */
 const longestSocketPath = 100;
