@@ -1,6 +1,9 @@
-import { spawnSync } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { text } from 'node:stream/consumers';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { waitFor } from '../../../test/support/wait-for.ts';
 import { bootCommand, repeatingBootCommand, sessionScript, type SessionCommand } from './session-script.ts';
 
 const token = 'svc-0123';
@@ -28,6 +31,26 @@ test('the exit code comes after the last byte on both outputs', () => {
   const { stdout, stderr } = run({ argv: ['sh', '-c', 'printf out; printf err >&2; exit 255'], env: {} });
   expect([stdout, stderr]).toEqual([`${token}+\nout${token}=255;\n`, `${token}+\nerr${token}=255;\n`]);
 });
+
+test.for([0, 3])('a session ends with its command though nobody closes the connection, with %i bytes of input', async (bytes) => {
+  const script = sessionScript({ argv: ['sh', '-c', 'cat; exit 3'], env: {}, input: { kind: 'bytes', bytes } }, token);
+  // A process group of its own, as each session of an sshd has.
+  const shell = spawn('sh', ['-c', bootCommand], { detached: true, stdio: 'pipe' });
+  try {
+    shell.stdin.write(script + 'abc'.slice(0, bytes));
+    const [said] = await Promise.all([text(shell.stdout), once(shell, 'exit')]);
+    expect(said).toBe(`${token}+\n${'abc'.slice(0, bytes)}${token}=3;\n`);
+    await waitFor('its processes to be gone', () => groupOf(shell.pid).length === 0, { describe: () => groupOf(shell.pid) });
+  } finally {
+    shell.stdin.end();
+  }
+});
+
+/** The processes of a group. */
+function groupOf(pid: number | undefined): readonly string[] {
+  const { stdout } = spawnSync('ps', ['-eo', 'pgid=,stat=,args='], { encoding: 'utf8' });
+  return stdout.split('\n').filter((line) => line.trim().startsWith(`${pid} `) && !line.includes('<defunct>'));
+}
 
 test('a script that was cut off on its way is not run', () => {
   const script = sessionScript({ argv: ['touch', '/nonexistent/x'], env: {}, input: { kind: 'stream' } }, token);

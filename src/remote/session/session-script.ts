@@ -80,6 +80,8 @@ function body({ input, env, cwd }: SessionCommand): readonly string[] {
   const feed = input.bytes === 0 ? '' : `head -c ${input.bytes} <&3`;
   return [
     'exec 3<&0',
+    // Not ignored, as those below would do so too: this shell says last how it all ended.
+    'trap : TERM',
     // The feeder stays on as a watchman: the end of what comes over the connection is the end of the connection, and ends our own group.
     `{ ${feed}\nexec > /dev/null 2>&1\ncat <&3\nkill -TERM 0; } | {`,
     // One that has just begun has no group yet, and is not known by another name.
@@ -92,6 +94,8 @@ function body({ input, env, cwd }: SessionCommand): readonly string[] {
     'svc_code=$?',
     `trap '' TERM`,
     say,
+    // The watchman goes as well: whoever was told may have gone without a word, and nobody would end it.
+    'kill -TERM 0',
     '}',
   ];
 }
