@@ -1,6 +1,6 @@
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { text } from 'node:stream/consumers';
+import { text as readAll } from 'node:stream/consumers';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { waitFor } from '../../../test/support/wait-for.ts';
@@ -38,7 +38,7 @@ test.for([0, 3])('a session ends with its command though nobody closes the conne
   const shell = spawn('sh', ['-c', bootCommand], { detached: true, stdio: 'pipe' });
   try {
     shell.stdin.write(script + 'abc'.slice(0, bytes));
-    const [said] = await Promise.all([text(shell.stdout), once(shell, 'exit')]);
+    const [said] = await Promise.all([readAll(shell.stdout), once(shell, 'exit')]);
     expect(said).toBe(`${token}+\n${'abc'.slice(0, bytes)}${token}=3;\n`);
     await waitFor('its processes to be gone', () => groupOf(shell.pid).length === 0, { describe: () => groupOf(shell.pid) });
   } finally {
