@@ -2,9 +2,10 @@
 # Process 1 of the container of a replica's pod: sh -c "$(cat pod-init.sh)" svc BASE_DIR
 #
 # It makes the replica's folder and then only waits: everything else is started in the container from outside. What those processes leave behind is
-# reaped, and when the pod is to end all get SIGTERM; the container ends with the last of them, or when the cluster's patience does. Any POSIX
-# shell will do; all variables begin with svc_.
+# reaped, and when the pod is to end all get SIGTERM, a moment later where a job runs; the container ends with the last of them, or when the cluster's
+# patience does. Any POSIX shell will do; all variables begin with svc_.
 
+svc_dir=$1
 mkdir -p -- "$1" || { echo "The folder $1 cannot be made: is there no volume at ${1%/*} that user $(id -u) may write to?" >&2; exit 1; }
 
 # Whether any process is left besides this one: zombies are not.
@@ -18,8 +19,26 @@ has_others() {
   return 1
 }
 
+# Whether a job runs, by its record (see runner.sh).
+is_working() {
+  for svc_record in "$svc_dir"/jobs/*/status; do
+    while read -r svc_line; do [ "$svc_line" != phase=run ] || return 0; done 2> /dev/null < "$svc_record"
+  done
+  return 1
+}
+
+# Whoever sends requests hears of the pod's end when this does: those that it still sends, and those that are under way, are answered for three seconds.
+linger() {
+  svc_looks=0
+  while [ "$svc_looks" -lt 30 ] && is_working; do
+    svc_looks=$((svc_looks + 1))
+    sleep 0.1 2> /dev/null || { sleep 1 && svc_looks=$((svc_looks + 9)); }
+  done
+}
+
 end() {
   trap '' TERM INT
+  linger
   # From process 1 that is every other process of the container.
   [ "$$" != 1 ] || kill -TERM -1 2> /dev/null
   while [ "$$" = 1 ] && has_others; do sleep 0.1 2> /dev/null || sleep 1; done

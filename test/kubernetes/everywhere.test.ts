@@ -57,12 +57,19 @@ describeKubernetes('nodes', 'replicas as pods', () => {
         const first = [...(await replicasByNode(cluster, service)).values()].find((ids) => ids.length === 2)?.[0];
         expect(first, 'the replicas are spread over the nodes').toBeDefined();
 
-        const deleted = await underLoad('a pod deleted and replaced', load, async () => {
-          const pod = (await cluster.pods()).find(({ name }) => name.includes(`-${first}-`));
-          await cluster.kubectl('delete', 'pod', pod?.name ?? '', '--wait=false');
-          await answersFrom(load, 4);
-        });
-        expect(Object.keys(deleted.outcomes)).toEqual(['200']);
+        const posts = new Requests(url, 50, 'POST');
+        try {
+          const deleted = await underLoad('a pod deleted and replaced', load, async () => {
+            const pod = (await cluster.pods()).find(({ name }) => name.includes(`-${first}-`));
+            await cluster.kubectl('delete', 'pod', pod?.name ?? '', '--wait=false');
+            await answersFrom(load, 4);
+          });
+          expect(Object.keys(deleted.outcomes)).toEqual(['200']);
+        } finally {
+          await posts.stop();
+        }
+        // Nobody repeats these: the program, which knows nothing of SIGTERM, is asked to end when it has answered them.
+        expect(Object.keys(posts.figuresSince(at).outcomes)).toEqual(['200']);
 
         const byNode = await replicasByNode(cluster, await svc.ready('web', 3, 120_000));
         const [dead, lost = []] = [...byNode].toSorted(([, one], [, other]) => one.length - other.length)[0] ?? [];

@@ -28,9 +28,12 @@ export class Requests {
   readonly #agent = new Agent({ keepAlive: true });
   readonly #stopping = new AbortController();
   readonly #underWay = new Set<Promise<void>>();
+  readonly #method: 'GET' | 'POST';
   readonly #running: Promise<void>;
 
-  constructor(url: string, perSecond: number) {
+  /** `method`: one that may not be repeated once it was sent is answered by the replica that has it, or by nobody. */
+  constructor(url: string, perSecond: number, method: 'GET' | 'POST' = 'GET') {
+    this.#method = method;
     this.#running = this.#run(url, 1_000 / perSecond);
   }
 
@@ -84,7 +87,7 @@ export class Requests {
         this.#answers.push({ startedAt, endedAt: Date.now(), outcome });
         resolve();
       };
-      const asked = request(url, { agent: this.#agent });
+      const asked = request(url, { agent: this.#agent, method: this.#method });
       const timer = setTimeout(() => asked.destroy(new Error('no answer')), timeoutMs);
       asked.on('error', (error) => settle('code' in error ? String(error.code) : error.message));
       asked.on('response', (reply) => {

@@ -17,6 +17,8 @@ import http.server, os, time
 page = open('page.txt').read()
 class Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = 'HTTP/1.1'
+    # Head and body go out together: a reply that has begun can be finished by nobody else.
+    wbufsize = 65536
     def do_GET(self):
         time.sleep(${answerMs / 1_000})
         body = (page + os.environ['SVC_REPLICA_ID']).encode()
@@ -24,6 +26,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.send_header('content-length', str(len(body)))
         self.end_headers()
         self.wfile.write(body)
+    do_POST = do_GET
     def log_message(self, *args): pass
 class Server(http.server.ThreadingHTTPServer):
     request_queue_size = 128

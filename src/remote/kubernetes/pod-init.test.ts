@@ -8,7 +8,7 @@ test('after Kubernetes has put variables into the command it is the script again
   const [shell, option, script = '', ...rest] = podCommand();
   expect([shell, option, ...rest]).toEqual(['/bin/sh', '-c', 'svc', '/svc/replica']);
   expect(script.replaceAll('$$', '')).not.toContain('$');
-  expect(expanded(script)).toMatch(/^\nmkdir -p -- "\$1" \|\| /);
+  expect(expanded(script)).toMatch(/^\nsvc_dir=\$1\nmkdir -p -- "\$1" \|\| /);
   expect(expanded(script)).toContain('"/proc/$$"');
   expect(expanded(script)).not.toMatch(/^\s*#/m);
 });
