@@ -7,7 +7,7 @@ import { withTempHome } from '../../test/support/temp-home.ts';
 import { claimSocket, isListenedOn } from './claim-socket.ts';
 
 async function listenAt(path: string): Promise<Server> {
-  const server = createServer((socket) => socket.end(path)).listen(path);
+  const server = createServer((socket) => socket.on('error', () => undefined).end(path)).listen(path);
   await once(server, 'listening');
   return server;
 }
