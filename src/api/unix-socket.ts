@@ -1,6 +1,7 @@
-import { chmodSync, linkSync, mkdirSync, renameSync, rmSync, statSync, type Stats } from 'node:fs';
+import { chmodSync, linkSync, mkdirSync, rmSync, statSync, type BigIntStats } from 'node:fs';
 import { connect, type Server } from 'node:net';
 import { dirname } from 'node:path';
+import { isSameFile, removeFound } from '../shared/claim-socket.ts';
 import { hasErrno, SvcError } from '../shared/errors.ts';
 import { randomHex } from '../shared/random-hex.ts';
 
@@ -27,10 +28,10 @@ export async function listenOnUnixSocket(server: Server, path: string): Promise<
       resolve();
     });
   });
-  let made: Stats;
+  let made: BigIntStats;
   try {
     chmodSync(own, 0o600);
-    made = statSync(own);
+    made = statSync(own, { bigint: true });
     await claim(own, path);
   } catch (error) {
     server.close();
@@ -40,14 +41,9 @@ export async function listenOnUnixSocket(server: Server, path: string): Promise<
   }
   return {
     remove() {
-      if (isSame(statOrNothing(path), made)) rmSync(path, { force: true });
+      if (isSameFile(statOrNothing(path), made)) rmSync(path, { force: true });
     },
   };
-}
-
-/** Whether two looks saw one file. Its number alone does not tell: that of a file that was removed is given to the next one. */
-function isSame(one: Stats | undefined, other: Stats): boolean {
-  return one?.ino === other.ino && one.mtimeMs === other.mtimeMs;
 }
 
 async function claim(own: string, path: string): Promise<void> {
@@ -62,23 +58,9 @@ async function claim(own: string, path: string): Promise<void> {
     if (seen === undefined) continue;
     if (!seen.isSocket()) throw new SvcError('SVC_HOME_UNUSABLE', `${path} is in the way: it is not a socket.`, { hint: 'Move it away.' });
     if (await isAnswered(path)) throw runningAlready(path);
-    removeDead(path, seen);
+    // Another server has just put its own there.
+    if (!removeFound(path, seen)) throw runningAlready(path);
   }
-}
-
-/** Takes the file away under another name first: had another server just put its own there, it gets it back. */
-function removeDead(path: string, dead: Stats): void {
-  const aside = besides(path);
-  try {
-    renameSync(path, aside);
-  } catch (error) {
-    if (hasErrno(error, 'ENOENT')) return;
-    throw error;
-  }
-  const rival = !isSame(statSync(aside), dead);
-  if (rival) linkSync(aside, path);
-  rmSync(aside);
-  if (rival) throw runningAlready(path);
 }
 
 /** Whether a process accepts connections. */
@@ -98,8 +80,8 @@ function isAnswered(path: string): Promise<boolean> {
   });
 }
 
-function statOrNothing(path: string): Stats | undefined {
-  return statSync(path, { throwIfNoEntry: false });
+function statOrNothing(path: string): BigIntStats | undefined {
+  return statSync(path, { bigint: true, throwIfNoEntry: false });
 }
 
 /** A name in the same folder that nothing else has. */

@@ -22,23 +22,32 @@ export async function claimSocket(own: string, name: string): Promise<boolean> {
   }
 }
 
-/** Removes the file that was found at a name, and no other one: somebody else may have taken the name over since. */
-function removeFound(name: string, found: BigIntStats): void {
+/**
+ * Removes the file that was found at a name, and no other one: what somebody else has put there since is put back, unless there is a newer one by then. Tells
+ * whether nobody had.
+ */
+export function removeFound(name: string, found: BigIntStats): boolean {
   const aside = `${name}.${randomHex(6)}`;
   try {
     renameSync(name, aside);
   } catch (error) {
-    if (hasErrno(error, 'ENOENT')) return;
+    if (hasErrno(error, 'ENOENT')) return true;
     throw error;
   }
   try {
-    const { ino, birthtimeNs } = statSync(aside, { bigint: true });
-    if (ino !== found.ino || birthtimeNs !== found.birthtimeNs) linkSync(aside, name);
+    if (isSameFile(statSync(aside, { bigint: true }), found)) return true;
+    linkSync(aside, name);
   } catch (error) {
     if (!hasErrno(error, 'EEXIST')) throw error;
   } finally {
     rmSync(aside, { force: true });
   }
+  return false;
+}
+
+/** Whether two looks saw one file, whatever it was called. Its number alone does not tell: that of a file that was removed is given to the next one. */
+export function isSameFile(one: BigIntStats | undefined, other: BigIntStats): boolean {
+  return one?.ino === other.ino && one.mtimeNs === other.mtimeNs;
 }
 
 /** Whether somebody listens on a socket file. */
