@@ -37,5 +37,5 @@ ENV SVC_HOME=/var/lib/svc HOME=/var/lib/svc TMPDIR=/tmp NODE_ENV=production
 WORKDIR /opt/svc
 USER 10001:10001
 ENTRYPOINT ["/usr/bin/tini", "--", "/usr/local/bin/node"]
-# The controller; balancers run src/bundle/controller-balancer-host-main.js.
+# The controller; balancers run src/bundle/controller-edge-proxy-main.js.
 CMD ["/opt/svc/src/bundle/controller-main.js"]

@@ -1,3 +1,4 @@
+import { join } from 'node:path';
 import { defineConfig } from 'vitest/config';
 
 const processTests = [
@@ -6,8 +7,8 @@ const processTests = [
   'test/fuzz/**/*.test.ts',
 ];
 
-/** Places that are not this machine, and what they are tried against: minutes of it, so it runs by itself. */
-const placeTests = [
+/** Tests of remote providers against emulations. They take minutes, so they run separately. */
+const providerTests = [
   'src/providers/{aws,ssh}/**/*.process.test.ts',
   'src/remote/ssh/**/*.process.test.ts',
   'src/buckets/**/*.process.test.ts',
@@ -15,24 +16,35 @@ const placeTests = [
   'test/fakes/**/*.test.ts',
 ];
 
-// Set by .ci/run, which adds up what the suites report.
+// Set by .ci/run, which sums the reports of the suites.
 const report = process.env['SVC_TEST_REPORT'];
+
+// Most tests of `process` start programs of src/. The compile cache saves more than half of the processor time of each
+// start. Not below /tmp, where it would appear in the folders of replicas.
+const env = { NODE_COMPILE_CACHE: join(import.meta.dirname, 'node_modules/.cache/svc-test-compile') };
+
+// A passing test waits for conditions, not for these limits. They allow for a machine that is many times slower than
+// usual.
+const limits = { testTimeout: 1_200_000, hookTimeout: 300_000 };
+
+const jsonReporter = (outputFile: string): ['json', { outputFile: string }] => ['json', { outputFile }];
 
 export default defineConfig({
   test: {
-    reporters: report === undefined ? ['default'] : ['default', ['json', { outputFile: report }]],
+    // CI keeps only the message of a failure, so it must show the actual value.
+    chaiConfig: { truncateThreshold: 2_000 },
+    reporters: ['default', './scripts/skipped-tests.ts', ...(report === undefined ? [] : [jsonReporter(report)])],
     projects: [
       {
-        // Pure code and code over fakes: no processes, no real time, so isolation would only cost time.
+        // Pure code and code over fakes: no processes and no real time, so isolation would only cost time.
         test: {
           name: 'unit',
           include: ['src/**/*.test.ts', 'test/support/**/*.test.ts', 'bench/**/*.test.ts'],
-          exclude: [...processTests, ...placeTests],
+          exclude: [...processTests, ...providerTests],
           pool: 'threads',
           isolate: false,
-          // Simulations of a day of service: seconds of work on a busy machine.
-          testTimeout: 30_000,
-          // Runs by themselves first: pure tests are quick and say most.
+          ...limits,
+          // Runs alone first: pure tests are quick and most specific.
           sequence: { groupOrder: 0 },
         },
       },
@@ -41,21 +53,22 @@ export default defineConfig({
         test: {
           name: 'process',
           include: processTests,
-          exclude: placeTests,
+          exclude: providerTests,
+          globalSetup: ['test/support/program-bundle.ts'],
           pool: 'forks',
-          testTimeout: 30_000,
-          hookTimeout: 30_000,
-          maxWorkers: 2,
+          env,
+          // More than two files run in parallel on two cores, because most of them wait most of the time.
+          ...limits,
+          maxWorkers: 6,
           sequence: { groupOrder: 1 },
         },
       },
       {
         test: {
-          name: 'places',
-          include: placeTests,
+          name: 'providers',
+          include: providerTests,
           pool: 'forks',
-          testTimeout: 60_000,
-          hookTimeout: 60_000,
+          ...limits,
           maxWorkers: 2,
           sequence: { groupOrder: 6 },
         },
@@ -65,8 +78,7 @@ export default defineConfig({
           name: 'e2e',
           include: ['test/e2e/**/*.test.ts'],
           pool: 'forks',
-          testTimeout: 120_000,
-          hookTimeout: 60_000,
+          ...limits,
           maxWorkers: 1,
           fileParallelism: false,
           sequence: { groupOrder: 2 },
@@ -78,29 +90,28 @@ export default defineConfig({
           name: 'hosts',
           include: ['test/hosts/**/*.test.ts'],
           pool: 'forks',
-          testTimeout: 120_000,
-          hookTimeout: 60_000,
+          ...limits,
           maxWorkers: 1,
           fileParallelism: false,
           sequence: { groupOrder: 4 },
         },
       },
       {
-        // Real clusters, made by test/testbed/kubernetes: with nodes as root only. What they are made from is built before, once.
+        // Real Kubernetes clusters, made by test/testbed/kubernetes; those with nodes need root. The global setup
+        // builds their programs once.
         test: {
           name: 'kubernetes',
           include: ['test/kubernetes/**/*.test.ts'],
           globalSetup: ['test/testbed/kubernetes/prepare.ts'],
           pool: 'forks',
-          testTimeout: 180_000,
-          hookTimeout: 120_000,
+          ...limits,
           maxWorkers: 1,
           fileParallelism: false,
           sequence: { groupOrder: 7 },
         },
       },
       {
-        // With somebody's own account at a real cloud: costs money, and is never run unasked.
+        // Uses the developer's own account at a real cloud and costs money, so it runs only on request.
         test: {
           name: 'live',
           include: ['test/live/**/*.test.ts'],
@@ -111,13 +122,13 @@ export default defineConfig({
         },
       },
       {
-        // Minutes of load before replicas that misbehave. One file at a time: figures are taken.
+        // Minutes of load before faulty replicas. Files run one at a time, because they measure.
         test: {
           name: 'faults',
           include: ['test/faults/**/*.test.ts'],
+          globalSetup: ['test/support/program-bundle.ts'],
           pool: 'forks',
-          testTimeout: 120_000,
-          hookTimeout: 60_000,
+          ...limits,
           maxWorkers: 1,
           fileParallelism: false,
           sequence: { groupOrder: 3 },

@@ -2,7 +2,7 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { generatedFiles } from './gen/files.ts';
 
-/** Writes the generated files; with `--check` only says which are stale, and fails when one is. */
+/** Writes the generated files. With `--check`, only reports stale files and fails if there are any. */
 const root = join(import.meta.dirname, '..');
 const check = process.argv.includes('--check');
 const stale: string[] = [];
@@ -20,7 +20,7 @@ function current(path: string): string | undefined {
   try {
     return readFileSync(join(root, path), 'utf8');
   } catch {
-    // It does not exist yet, which is as stale as can be.
+    // A missing file counts as stale.
     return undefined;
   }
 }

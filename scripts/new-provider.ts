@@ -2,7 +2,10 @@ import { join } from 'node:path';
 import { messageOf } from '../src/shared/errors.ts';
 import { writeNewProvider } from './new-provider/generate.ts';
 
-/** Writes the beginning of a new place: `npm run new:provider -- NAME`. docs/internals/providers.md says how to go on. */
+/**
+ * Generates the files of a new provider: `npm run new:provider -- NAME`. docs/internals/providers.md describes the next
+ * steps.
+ */
 const [name, ...more] = process.argv.slice(2);
 
 if (name === undefined || more.length > 0) {

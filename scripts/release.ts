@@ -3,13 +3,16 @@ import { argv, exit } from 'node:process';
 
 const kinds = ['added', 'changed', 'fixed', 'removed'] as const;
 
-/** One user-visible change, as `changes/<slug>.md` tells it. */
+/** One user-visible change, as described in `changes/<slug>.md`. */
 export interface Change {
   readonly kind: (typeof kinds)[number];
   readonly sentence: string;
 }
 
-/** Reads one file of changes/: a `kind:` line, a blank line, one paragraph. A string says what is wrong with it. */
+/**
+ * Parses one file of changes/: a `kind:` line, a blank line, one paragraph. Returns a string with the fault of an
+ * invalid file.
+ */
 export function parseChange(text: string): Change | string {
   const [head = '', ...paragraphs] = text.trim().split(/\n\s*\n/);
   const word = /^kind: (\w+)$/.exec(head)?.[1];
@@ -32,7 +35,7 @@ export function changelogSection(version: string, date: string, changes: readonl
   return [`## ${version} (${date})`, ...groups].join('\n\n');
 }
 
-/** The changelog with a section put above the earlier ones. */
+/** The changelog with a section inserted above the earlier ones. */
 export function withSection(changelog: string, section: string): string {
   const firstRelease = changelog.search(/^## /m);
   if (firstRelease < 0) return `${changelog.trimEnd()}\n\n${section}\n`;
@@ -48,7 +51,7 @@ function release(version: string): void {
   });
   const date = new Date().toISOString().slice(0, 10);
   writeFileSync('CHANGELOG.md', withSection(readFileSync('CHANGELOG.md', 'utf8'), changelogSection(version, date, changes)));
-  // The name of the package stands right above its version in both files.
+  // In both files, the package's name is on the line above its version.
   for (const file of ['package.json', 'package-lock.json']) {
     writeFileSync(file, readFileSync(file, 'utf8').replaceAll(/("name": "svc",\n\s*"version": ")[^"]+/g, `$1${version}`));
   }

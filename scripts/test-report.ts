@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { basename } from 'node:path';
 
-/** What is read of a JSON report of vitest. */
+/** The used fields of vitest's JSON report. */
 export interface TestReport {
   readonly testResults: readonly TestFile[];
 }
@@ -10,7 +10,7 @@ interface TestFile {
   /** Its absolute path. */
   readonly name: string;
   readonly status: string;
-  /** Why it could not be run; empty when it could. */
+  /** Why the file could not run; empty when it ran. */
   readonly message: string;
   readonly assertionResults: readonly TestResult[];
 }
@@ -22,15 +22,15 @@ interface TestResult {
   readonly failureMessages?: readonly string[] | null;
 }
 
-/** Of a failure's message; a difference of long texts would bury the other names. */
+/** Limits of a shown failure message: a diff of long texts would bury the other names. */
 const mostLines = 6;
 const mostCharacters = 300;
 
 /**
- * Names the tests of a suite that failed, with the beginning of why, and those that were skipped and are not among `passed`; a line each, and lines of
- * their own for the reasons.
+ * Lists the failed tests of a suite with the beginning of their messages, and the skipped tests that are not in
+ * `passed`. Each test is one line; messages have lines of their own.
  */
-export function tellTests(
+export function summarizeTests(
   suite: string,
   { testResults }: TestReport,
   passed: ReadonlySet<string>,
@@ -42,18 +42,18 @@ export function tellTests(
     for (const test of assertionResults) {
       const line = `${suite}: ${testName(name, test)}`;
       if (test.status === 'failed') failed.push(line, ...beginningOf(test.failureMessages?.[0] ?? ''));
-      // Its process crashed.
+      // The test's process crashed.
       else if (test.status === 'pending') failed.push(line, '    did not come to its end');
       else if (test.status !== 'passed' && !passed.has(testName(name, test))) skipped.push(line);
     }
-    // Such as an import that is missing, or a hook that threw.
+    // For example a missing import, or a hook that threw.
     const isBroken = status === 'failed' && assertionResults.every((test) => test.status !== 'failed');
     if (isBroken) failed.push(file, ...beginningOf(message));
   }
   return { failed, skipped };
 }
 
-/** Names the tests that passed: what one user or suite has to skip, another one runs. */
+/** The names of the passed tests: a test that one user or suite skips may run in another one. */
 export function passedTests({ testResults }: TestReport): readonly string[] {
   return testResults.flatMap(({ name, assertionResults }) =>
     assertionResults.filter(({ status }) => status === 'passed').map((test) => testName(name, test)),
@@ -62,7 +62,7 @@ export function passedTests({ testResults }: TestReport): readonly string[] {
 
 const testName = (file: string, { fullName }: TestResult): string => `${fromRoot(file)} > ${fullName}`;
 
-/** Checkouts lie anywhere, and their paths say nothing. */
+/** Removes the checkout's folder, which carries no information. */
 const fromRoot = (path: string): string => path.replace(/^.*?\/(?=(?:src|test|bench)\/)/, '');
 
 /** The message without the stack, indented. */
@@ -72,7 +72,7 @@ function beginningOf(message: string): readonly string[] {
   return lines.slice(0, Math.min(mostLines, stackAt < 0 ? mostLines : stackAt)).map((line) => `    ${line.slice(0, mostCharacters)}`);
 }
 
-/** A suite that came to nothing has left an empty report or none. */
+/** A suite that crashed leaves an empty report or none. */
 function readReport(path: string): TestReport {
   try {
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- vitest's own format
@@ -82,11 +82,14 @@ function readReport(path: string): TestReport {
   }
 }
 
-/** `node scripts/test-report.ts REPORT...`: each report is named after its suite. Says what did not pass, for the end of a long log. */
+/**
+ * `node scripts/test-report.ts REPORT...`: each report is named after its suite. Prints failed and skipped tests, for
+ * the end of a long log.
+ */
 if (import.meta.main) {
   const reports = process.argv.slice(2).map((path) => ({ suite: basename(path, '.json'), report: readReport(path) }));
   const passed = new Set(reports.flatMap(({ report }) => passedTests(report)));
-  const all = reports.map(({ suite, report }) => tellTests(suite, report, passed));
+  const all = reports.map(({ suite, report }) => summarizeTests(suite, report, passed));
   for (const [title, lines] of [
     ['Skipped', all.flatMap(({ skipped }) => skipped)],
     ['Failed', all.flatMap(({ failed }) => failed)],

@@ -2,7 +2,7 @@ import { createInterface } from 'node:readline';
 import { join } from 'node:path';
 import { startProgram, type Program } from './processes.ts';
 
-/** A program of this folder that answers each line on its standard input with one line. */
+/** Runs a program of this folder that answers each line on its standard input with one line. */
 export class AskedProgram {
   readonly #program: Program;
   readonly #lines: AsyncIterator<string>;
@@ -19,7 +19,7 @@ export class AskedProgram {
     return new AskedProgram(program, createInterface({ input: stdout })[Symbol.asyncIterator]());
   }
 
-  /** The next line that it prints, as JSON. */
+  /** Returns the next line of the program, parsed as JSON. */
   async read(): Promise<unknown> {
     const { value, done } = await this.#lines.next();
     if (done === true) throw new Error(`A program of the benchmark ended: ${this.#program.output()}`);

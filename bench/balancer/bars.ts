@@ -1,15 +1,15 @@
 import type { Section } from './section.ts';
 import { median, pairedRatios } from './statistics.ts';
 
-/** A figure that this project's balancer has to reach. */
+/** A minimum figure for this project's balancer. */
 interface Bar {
   readonly title: string;
-  /** Name of the workload that shows it. */
+  /** Name of the workload that measures the figure. */
   readonly workload: string;
   readonly metric: string;
-  /** Contestant whose figure is judged; `svc` unless told otherwise. */
+  /** The contestant whose figure is judged; `svc` by default. */
   readonly contestant?: string;
-  /** Contestant to whose figure it is compared; the figure itself is judged when there is none. */
+  /** The contestant whose figure is the divisor; without one, the figure itself is judged. */
   readonly dividedBy?: string;
   readonly atMost?: number;
   readonly atLeast?: number;
@@ -41,7 +41,7 @@ const bars: readonly Bar[] = [
   },
 ];
 
-/** Which bars were reached, as a Markdown table; of the workloads and contestants that were run. */
+/** The bars and whether they were reached, as a Markdown table. It covers only workloads and contestants that ran. */
 export function barsMarkdown(sections: ReadonlyMap<string, Section>): string {
   const rows = bars.flatMap((bar) => {
     const section = sections.get(bar.workload);

@@ -1,16 +1,16 @@
 import { parseArgs } from 'node:util';
 
-/** How the benchmark is run. */
+/** The options of a benchmark run. */
 export interface BenchOptions {
-  /** Names, in the order to run them; all when empty. */
+  /** Names in run order; empty means all. */
   readonly workloads: readonly string[];
   readonly rounds: number;
-  /** Of one measurement of one contestant. */
+  /** Duration of one measurement of one contestant. */
   readonly seconds: number;
-  /** Names of contestants; those of the workload when empty. */
+  /** Names of contestants; empty means those of the workload. */
   readonly only: readonly string[];
   readonly profileDir: string | undefined;
-  /** Whether RESULTS.md is written. */
+  /** Whether to write RESULTS.md. */
   readonly isWriting: boolean;
 }
 
@@ -22,7 +22,7 @@ function positive(text: string, name: string): number {
   throw new Error(`--${name} takes a whole number above zero, not ${text}`);
 }
 
-/** Reads the command line; throws an error that says what is wrong with it. */
+/** Parses the command line; throws an error that names the invalid argument. */
 export function readOptions(args: readonly string[]): BenchOptions {
   const { values } = parseArgs({
     args: [...args],
@@ -35,7 +35,7 @@ export function readOptions(args: readonly string[]): BenchOptions {
       write: { type: 'boolean', default: false },
     },
   });
-  // Half a file would pass for all there is.
+  // A partial RESULTS.md would look complete.
   if (values.write && (values.workloads ?? values.only ?? values['cpu-prof']) !== undefined) {
     throw new Error('--write goes with all workloads and contestants, and without --cpu-prof');
   }

@@ -1,26 +1,26 @@
-/** What a proxy is started with. */
+/** The inputs for starting a proxy. */
 export interface ProxyOptions {
-  /** A folder of its own for configuration, logs and sockets. */
+  /** The proxy's own folder for configuration, logs and sockets. */
   readonly dir: string;
-  /** Replicas, all on 127.0.0.1. */
+  /** Ports of the replicas, all on 127.0.0.1. */
   readonly replicaPorts: readonly number[];
-  /** Whether it is tuned to pass events on at once rather than to collect bytes. */
+  /** Whether the proxy is tuned to relay events at once instead of collecting bytes. */
   readonly isForStreams: boolean;
-  /** Connections of clients that it must be able to hold. */
+  /** The number of client connections that the proxy must be able to hold. */
   readonly maxConnections: number;
-  /** Where a contestant on Node.js leaves a CPU profile when it ends. */
+  /** Folder for the CPU profile that a Node.js contestant writes when it ends. */
   readonly profileDir: string | undefined;
 }
 
-/** A proxy that serves. */
+/** A proxy that is ready to serve. */
 export interface RunningProxy {
   readonly port: number;
-  /** The process that does the work, whose CPU time and memory are counted; undefined when there is none between client and replica. */
+  /** The process whose CPU time and memory are measured; undefined for direct traffic without a proxy. */
   readonly pid: number | undefined;
   readonly stop: () => Promise<void>;
 }
 
-/** Something that can stand between client and replicas. */
+/** A proxy, or no proxy, between client and replicas. */
 export interface Contestant {
   readonly name: string;
   start(options: ProxyOptions): Promise<RunningProxy>;

@@ -6,14 +6,14 @@ export function memoryMbOf({ proxy }: Entry): number {
   return proxy.pid === undefined ? Number.NaN : residentBytes(proxy.pid) / 1e6;
 }
 
-/** CPU time of a contestant over a stretch of time. */
+/** CPU usage of a contestant over a period. */
 export interface CpuUse {
   readonly micros: number;
-  /** Share that the kernel took on its behalf, %: mostly what the network stack costs. */
+  /** The kernel's share of the CPU time, %: mostly the network stack. */
   readonly kernelPercent: number;
 }
 
-/** Begins to measure; the function that it gives ends it. */
+/** Starts a measurement; the returned function ends it. */
 export function measureCpu(entry: Entry): () => CpuUse {
   const { pid } = entry.proxy;
   if (pid === undefined) return () => ({ micros: Number.NaN, kernelPercent: Number.NaN });

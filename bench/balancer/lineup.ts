@@ -2,13 +2,13 @@ import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Contestant, ProxyOptions, RunningProxy } from './contestant.ts';
 
-/** A contestant that serves. */
+/** A contestant that is ready to serve. */
 export interface Entry {
   readonly name: string;
   readonly proxy: RunningProxy;
 }
 
-/** Starts the contestants, each in a folder of its own, runs `use` and ends them, whatever happened. */
+/** Starts each contestant in its own folder, runs `use`, and ends all contestants even after an error. */
 export async function withLineup<Result>(
   contestants: readonly Contestant[],
   options: ProxyOptions,
@@ -28,8 +28,8 @@ export async function withLineup<Result>(
 }
 
 /**
- * Measures each entry once a round. Who comes first changes with each round, as what runs after a pause may be at an advantage.
- * Resolves with a value for each round, by name.
+ * Measures each entry once per round. The first entry changes with each round, because a run after a pause may have an
+ * advantage. Resolves with one value per round, by name.
  */
 export async function inRounds<Value>(
   entries: readonly Entry[],

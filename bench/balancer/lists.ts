@@ -10,10 +10,10 @@ import { idleWorkloads } from './workloads/idle-streams.ts';
 import { requestWorkloads } from './workloads/requests.ts';
 import { threadsWorkload } from './workloads/threads.ts';
 
-/** All that can be measured. */
+/** All contestants. */
 export const allContestants: readonly Contestant[] = [svc, haproxy, nginx, raw];
 
-/** All kinds of traffic, in the order to run them. */
+/** All workloads, in run order. */
 export const allWorkloads: readonly Workload[] = [
   ...requestWorkloads,
   eventsWorkload,
@@ -22,7 +22,7 @@ export const allWorkloads: readonly Workload[] = [
   threadsWorkload,
 ];
 
-/** Those with the names given, or all when none is given; throws when there is no such name. */
+/** Returns the items with the given names, or all without names; throws on an unknown name. */
 export function named<Item extends { readonly name: string }>(items: readonly Item[], names: readonly string[]): readonly Item[] {
   if (names.length === 0) return items;
   return names.map((name) => {

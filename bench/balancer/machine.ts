@@ -1,7 +1,7 @@
 import { arch, cpus, loadavg, release, totalmem } from 'node:os';
 import { startProgram } from './processes.ts';
 
-/** Where and with what the figures were measured, as lines of Markdown. Throws when a program is missing. */
+/** The machine and program versions of the measurement, as lines of Markdown. Throws when a program is missing. */
 export async function describeMachine(): Promise<string> {
   const [nginx, haproxy, wrk, commit] = await Promise.all([
     firstLine('nginx', ['-v']),
@@ -17,7 +17,7 @@ export async function describeMachine(): Promise<string> {
   ].join('\n');
 }
 
-/** The first line that a program writes, whatever its exit code: wrk tells its version and fails. */
+/** The first output line of a program, with any exit code: wrk prints its version and fails. */
 async function firstLine(command: string, args: readonly string[]): Promise<string> {
   const program = startProgram(command, args);
   try {

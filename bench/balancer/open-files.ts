@@ -1,9 +1,12 @@
 import { readFileSync } from 'node:fs';
 
-/** Listening sockets, logs, pipes and idle connections to replicas. */
+/** For listening sockets, logs, pipes and idle connections to replicas. */
 const reserve = 512;
 
-/** How many requests at a time a proxy can carry, which needs two open files for each, where each process may open as many files as this one. */
+/**
+ * How many concurrent requests a proxy can carry. Each needs two open files, and the proxy has the same limit as this
+ * process.
+ */
 export function streamCapacity(): number {
   const [, soft = '', hard = ''] =
     /^Max open files\s+(\d+|unlimited)\s+(\d+|unlimited)/m.exec(readFileSync('/proc/self/limits', 'utf8')) ?? [];

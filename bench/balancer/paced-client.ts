@@ -2,30 +2,34 @@ import { connect, type Socket } from 'node:net';
 import { quantile } from '../../test/support/figures.ts';
 
 /**
- * Sends requests at a constant rate over kept-alive connections, whatever becomes of the earlier ones, and prints how long replies took.
- * The time for which a request waits for a free connection counts, so that a stall is not hidden by the requests it kept from being
- * sent; that this program's own timer was late does not. Arguments: port, requests a second, seconds.
+ * Sends requests at a constant rate over kept-alive connections, independent of earlier replies, and prints reply
+ * times.
+ *
+ * The wait for a free connection counts, so a stall is not hidden by the requests that it delays. A delay of this
+ * program's own timer does not count.
+ *
+ * Arguments: port, requests per second, seconds.
  */
 const [port = 0, perSecond = 0, seconds = 0] = process.argv.slice(2).map(Number);
 const connections = 32;
-/** Of these the times are not counted. */
+/** Reply times of these requests are not counted. */
 const warmUpRequests = perSecond / 2;
 const total = perSecond * seconds + warmUpRequests;
 const request =
   'GET /ping HTTP/1.1\r\nHost: 127.0.0.1:8000\r\nAccept: application/json\r\nUser-Agent: OpenAI/Python 1.99.1\r\nAuthorization: Bearer sk-example-0123456789abcdef\r\n\r\n';
-/** With it the reply is complete: it is what `/ping` answers. */
+/** The reply ends with this text: it is the body of `/ping`. */
 const endOfReply = '{"status":"ok"}';
 
-/** What is printed, as JSON. */
+/** The output, as JSON. */
 export interface PacedResult {
-  /** With those that only warmed up. */
+  /** Includes the warm-up requests. */
   readonly requests: number;
   readonly p50Ms: number;
   readonly p99Ms: number;
 }
 
 const idle: Connection[] = [];
-/** Since when requests wait for which no connection was free. */
+/** Arrival times of the requests that wait for a free connection. */
 const backlog: number[] = [];
 const times: number[] = [];
 let sent = 0;
@@ -91,6 +95,6 @@ for (let index = 0; index < connections; index += 1) {
     connected += 1;
     if (connected === connections) pace(performance.now());
   };
-  // Known to the socket's handlers until its end.
+  // The socket's handlers keep a reference until it closes.
   void new Connection(onConnect);
 }

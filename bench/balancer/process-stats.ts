@@ -1,22 +1,22 @@
 import { readdirSync, readFileSync } from 'node:fs';
 
-/** CPU time that all threads of a process have used so far, ns, user and system together, by the kernel's own account. */
+/** CPU time of all threads of a process so far, ns: user and system together, as counted by the kernel. */
 export function cpuNanos(pid: number): number {
   let nanos = 0;
   for (const thread of readdirSync(`/proc/${pid}/task`)) nanos += threadNanos(pid, thread);
   return nanos;
 }
 
-/** `schedstat` counts nanoseconds, where `stat` counts ticks of 10 ms. */
+/** `schedstat` counts nanoseconds; `stat` counts only ticks of 10 ms. */
 function threadNanos(pid: number, thread: string): number {
   const [onCpu] = readFileSync(`/proc/${pid}/task/${thread}/schedstat`, 'utf8').split(' ');
   return Number(onCpu);
 }
 
-/** CPU time of a process so far by where it was spent, in ticks: coarse, but good enough for a share. */
+/** CPU time of a process so far, user and kernel, in ticks: coarse, but precise enough for a share. */
 export function cpuTicks(pid: number): { readonly user: number; readonly kernel: number } {
   const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
-  // The name, in parentheses, may contain spaces; after it come the third field and those that follow.
+  // The process name, in parentheses, may contain spaces. The third field comes after it.
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
   return { user: Number(fields[11]), kernel: Number(fields[12]) };
 }
@@ -27,7 +27,7 @@ export function residentBytes(pid: number): number {
   return Number(kibibytes) * 1_024;
 }
 
-/** Processes whose parent is `pid`. */
+/** The child processes of `pid`. */
 export function childrenOf(pid: number): readonly number[] {
   const text = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim();
   return text === '' ? [] : text.split(' ').map(Number);

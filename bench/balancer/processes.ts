@@ -4,25 +4,25 @@ import { waitFor } from '../../test/support/wait-for.ts';
 
 const running = new Set<ChildProcess>();
 
-// Whatever ends the benchmark ends what it started.
+// No started program outlives the benchmark.
 process.on('exit', () => {
   for (const child of running) child.kill('SIGTERM');
 });
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(130));
 
-/** A program that was started; ended with the benchmark at the latest. */
+/** A started program; the end of the benchmark ends it too. */
 export interface Program {
   readonly pid: number;
   readonly child: ChildProcess;
-  /** What it wrote to standard output and error so far. */
+  /** Standard output and error so far. */
   readonly output: () => string;
-  /** Resolves with the exit code; null when a signal ended it. */
+  /** Resolves with the exit code, or null after a signal. */
   readonly exited: Promise<number | null>;
-  /** Ends it, by SIGTERM unless told otherwise: nginx leaves its workers behind when it is killed. */
+  /** Ends the program, with SIGTERM by default: nginx leaves its workers behind after SIGKILL. */
   readonly stop: (signal?: NodeJS.Signals) => Promise<void>;
 }
 
-/** Starts a program; arguments are never seen by a shell. */
+/** Starts a program without a shell. */
 export function startProgram(command: string, args: readonly string[], stdin: 'ignore' | 'pipe' = 'ignore'): Program {
   const stdio: StdioOptions = [stdin, 'pipe', 'pipe'];
   const child = spawn(command, args, { stdio });
@@ -47,7 +47,7 @@ export function startProgram(command: string, args: readonly string[], stdin: 'i
   return { pid: child.pid ?? 0, child, output: () => text, exited, stop };
 }
 
-/** Runs a program to its end. Rejects with what it wrote when it fails. */
+/** Runs a program to its end. Rejects with its output when it fails. */
 export async function runProgram(command: string, args: readonly string[]): Promise<string> {
   const program = startProgram(command, args);
   const code = await program.exited;
@@ -55,7 +55,7 @@ export async function runProgram(command: string, args: readonly string[]): Prom
   return program.output();
 }
 
-/** Ports of the loopback interface that are free at this moment. */
+/** Returns ports of the loopback interface that are free now. */
 export async function freePorts(count: number): Promise<readonly number[]> {
   const servers = Array.from({ length: count }, () => createServer());
   const ports = await Promise.all(servers.map((server) => portOf(server)));
@@ -73,7 +73,7 @@ function portOf(server: ReturnType<typeof createServer>): Promise<number> {
   });
 }
 
-/** Waits until something listens on the port. */
+/** Waits until a process listens on the port. */
 export async function untilListening(port: number, program: Program): Promise<void> {
   await waitFor(`a listener on port ${port}`, () => isListening(port), { everyMs: 20, timeoutMs: 10_000, describe: program.output });
 }

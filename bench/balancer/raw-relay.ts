@@ -1,8 +1,10 @@
 import { connect, createServer, type Socket } from 'node:net';
 
 /**
- * The least that a proxy on Node.js can do: passes on what each side sends and reads none of it. One connection to a replica for each
- * connection of a client, in turn. Arguments: own port, then the replicas' ports.
+ * The minimum work of a proxy on Node.js: it relays all bytes unread, with one replica connection per client
+ * connection, in turn.
+ *
+ * Arguments: own port, then the replicas' ports.
  */
 const [port = 0, ...replicaPorts] = process.argv.slice(2).map(Number);
 let next = 0;

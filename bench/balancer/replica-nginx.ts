@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { nginxFrame } from './nginx-frame.ts';
 import { freePorts, startProgram, untilListening } from './processes.ts';
 
-/** Replicas that run. */
+/** Replicas that are ready to serve. */
 export interface RunningReplicas {
   readonly ports: readonly number[];
   readonly stop: () => Promise<void>;
@@ -32,8 +32,8 @@ const completionReply = JSON.stringify({
 });
 
 /**
- * Four replicas that answer at once: one nginx with one worker on four ports, which takes the least CPU away from the proxies on a
- * machine of few cores.
+ * Starts four replicas that answer at once: one nginx with one worker on four ports. This takes the least CPU time from
+ * the proxies on a machine with few cores.
  */
 export async function startInstantReplicas(dir: string): Promise<RunningReplicas> {
   const ports = await freePorts(4);

@@ -16,7 +16,7 @@ const section: Section = {
   ]),
 };
 
-test('a section shows medians, ratios in pairs with their spread, and nothing where there is no figure', () => {
+test('a section shows medians and paired ratios with spread, and blanks for missing figures', () => {
   expect(sectionMarkdown(section).split('\n')).toEqual([
     '## Small GET',
     '',
@@ -28,7 +28,7 @@ test('a section shows medians, ratios in pairs with their spread, and nothing wh
   ]);
 });
 
-test('a bar is judged by the ratio in pairs, and left out when its workload or its yardstick was not run', () => {
+test('a bar compares the paired ratio, or is omitted without its workload or yardstick', () => {
   expect(
     barsMarkdown(new Map([['get', section]]))
       .split('\n')

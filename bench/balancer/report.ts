@@ -3,7 +3,7 @@ import { median, pairedRatios } from './statistics.ts';
 
 const usualYardsticks = ['haproxy', 'nginx'];
 
-/** A section as Markdown: medians over the rounds, and ratios in pairs with their spread. */
+/** A section as Markdown: medians over the rounds, and paired ratios with their spread. */
 export function sectionMarkdown(section: Section): string {
   const rivals = (section.yardsticks ?? usualYardsticks).filter((name) => section.samples.has(name));
   const compared = section.metrics.filter((metric) => metric.isCompared === true);

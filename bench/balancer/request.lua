@@ -1,6 +1,6 @@
--- Sends one kind of request over and over and prints what came of it as one line of JSON.
+-- Sends one kind of request repeatedly and prints the result as one line of JSON.
 -- Arguments: a file with the body, or nothing for a GET.
--- The headers are those that the official OpenAI client for Python sends.
+-- The headers equal those of the official OpenAI client for Python.
 
 function init(args)
   local path = args[1]
@@ -26,7 +26,7 @@ function init(args)
     wrk.headers["X-Stainless-Retry-Count"] = "0"
     wrk.headers["X-Stainless-Read-Timeout"] = "600"
   end
-  -- Made once: only a global function named request would be called for each.
+  -- wrk calls `wrk.request` once. A global function named `request` would be called for each request.
   local text = wrk.format()
   wrk.request = function() return text end
 end

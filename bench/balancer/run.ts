@@ -23,30 +23,30 @@ function measure(workload: Workload): Promise<Section> {
 
 const parts: string[] = [];
 
-function tell(text: string): void {
+function print(text: string): void {
   parts.push(text);
   console.log(`${text}\n`);
 }
 
 const sections = new Map<string, Section>();
-tell(
+print(
   `# The balancer beside HAProxy and nginx\n\nWritten by \`npm run bench:balancer -- --write\`; see [README.md](README.md) for what it means.`,
 );
-tell(
+print(
   `${await describeMachine()}\n* ${options.rounds} rounds of ${options.seconds} s; medians, ratios in pairs with the least and the greatest`,
 );
 for (const workload of workloads) {
   try {
     const section = await measure(workload);
     sections.set(workload.name, section);
-    tell(sectionMarkdown(section));
+    print(sectionMarkdown(section));
   } catch (error) {
-    // The others are worth having all the same.
+    // The results of the other workloads are still useful.
     console.error(`${workload.name} failed:`, error);
     process.exitCode = 1;
   }
 }
-tell(`## Bars\n\n${barsMarkdown(sections)}`);
+print(`## Bars\n\n${barsMarkdown(sections)}`);
 if (options.isWriting && sections.size === workloads.length) {
   writeFileSync(join(import.meta.dirname, 'RESULTS.md'), `${parts.join('\n\n')}\n`);
 }

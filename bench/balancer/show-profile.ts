@@ -1,14 +1,17 @@
 import { globSync, readFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 
-/** Prints which functions took the time in the CPU profiles of a folder, which `run.ts --cpu-prof DIR` leaves. Argument: the folder. */
+/**
+ * Prints the functions with the most time in the CPU profiles of a folder, from `run.ts --cpu-prof DIR`. Argument: the
+ * folder.
+ */
 interface Profile {
   readonly nodes: readonly {
     readonly id: number;
     readonly callFrame: { readonly functionName: string; readonly url: string; readonly lineNumber: number };
   }[];
   readonly samples: readonly number[];
-  /** µs since the sample before. */
+  /** µs since the previous sample. */
   readonly timeDeltas: readonly number[];
 }
 
@@ -32,8 +35,8 @@ function show(path: string): void {
 
 /** `lineNumber` counts from 0. */
 function nameOf({ functionName, url, lineNumber }: Profile['nodes'][number]['callFrame']): string {
-  const place = url === '' ? '' : `  ${url.replace(/^.*\/src\//, 'src/')}:${lineNumber + 1}`;
-  return `${functionName === '' ? '(anonymous)' : functionName}${place}`;
+  const position = url === '' ? '' : `  ${url.replace(/^.*\/src\//, 'src/')}:${lineNumber + 1}`;
+  return `${functionName === '' ? '(anonymous)' : functionName}${position}`;
 }
 
 for (const file of globSync('*.cpuprofile', { cwd: process.argv[2] ?? '.' })) show(join(process.argv[2] ?? '.', file));

@@ -1,4 +1,4 @@
-/** The middle of the values; of an even number the mean of the two in the middle. NaN when there are none. */
+/** The median; for an even number of values, the mean of the middle two. NaN without values. */
 export function median(values: readonly number[]): number {
   const sorted = values.toSorted((a, b) => a - b);
   const middle = sorted.length >> 1;
@@ -13,7 +13,7 @@ export interface Spread {
   readonly max: number;
 }
 
-/** Quotients of the values of each round: what disturbs a whole round disturbs both sides of its quotient. */
+/** Quotients of the values of each round: a disturbance of a whole round affects both sides of its quotient. */
 export function pairedRatios(values: readonly number[], others: readonly number[]): Spread {
   const ratios = values.map((value, round) => value / (others[round] ?? Number.NaN));
   return { median: median(ratios), min: Math.min(...ratios), max: Math.max(...ratios) };

@@ -1,25 +1,27 @@
 import { connect } from 'node:net';
 
 /**
- * Reads event streams: holds `STREAMS` connections to a port and asks on each for `/COUNT/GAP` again and again. A line on standard
- * input is answered with what was seen so far, as one line of JSON. Arguments: port, streams, count, gap in ms.
+ * Reads event streams: holds `STREAMS` connections to a port, each of which requests `/COUNT/GAP` repeatedly. It
+ * answers each line on standard input with the counts so far, as one line of JSON.
+ *
+ * Arguments: port, streams, count, gap in ms.
  */
 const [port = 0, streams = 0, count = 0, gapMs = 0] = process.argv.slice(2).map(Number);
-/** Begun at a time: more would only wait in the proxy's backlog. */
+/** Connections opened at a time: more would only wait in the proxy's backlog. */
 const openAtOnce = 64;
 
-/** What was seen so far; written as one line of JSON. */
+/** The counts so far, written as one line of JSON. */
 export interface StreamCounts {
-  /** Streams whose head has arrived, of those open now. */
+  /** Open streams whose head has arrived. */
   open: number;
   events: number;
-  /** Reads that brought events: as many as events when each was delivered by itself. */
+  /** Reads that brought events: equals the number of events when each arrived alone. */
   reads: number;
-  /** Streams that ended before their time, and connections that were refused. */
+  /** Streams that ended early, and refused connections. */
   failed: number;
-  /** What the first of them got before it broke. */
+  /** The output of the first failed stream before it broke. */
   failure: string;
-  /** Of each stream's beginning so far: ms from the request to the first byte, the slowest. */
+  /** The slowest stream so far: ms from the request to the first byte. */
   slowestHeadMs: number;
 }
 

@@ -1,9 +1,11 @@
 import { createServer, type Socket } from 'node:net';
 
 /**
- * Four replicas in one process that send event streams: `GET /COUNT/GAP` is answered with COUNT events, one each GAP ms, as chunks of
- * their own. Argument: how often to look for events that are due, ms. Prints its ports as one line of JSON; a line on standard input is
- * answered with the number of events sent so far.
+ * Four replicas in one process that send event streams. The answer to `GET /COUNT/GAP` has COUNT events, one each GAP
+ * ms, each in its own chunk.
+ *
+ * It prints its ports as one line of JSON, and answers each line on standard input with the number of events sent so
+ * far. Argument: the interval between checks for due events, ms.
  */
 const tickMs = Number(process.argv[2]);
 const head = [
@@ -20,7 +22,7 @@ const chunk = Buffer.from(`${event.length.toString(16)}\r\n${event}\r\n`);
 const lastChunk = '0\r\n\r\n';
 const requestLine = /GET \/(\d+)\/(\d+) HTTP/;
 
-/** A reply under way. */
+/** A running reply. */
 interface Stream {
   readonly socket: Socket;
   readonly gapMs: number;
@@ -33,7 +35,7 @@ let eventsSent = 0;
 
 function begin(socket: Socket, count: number, gapMs: number): Stream {
   socket.write(head);
-  // Begun at a chance moment of their gap, streams do not go in step however they were opened.
+  // Streams begin at a random moment of their gap, so they do not send in step even when opened together.
   const stream = { socket, gapMs, eventsLeft: count, dueAt: performance.now() + Math.random() * gapMs };
   streams.add(stream);
   return stream;
@@ -48,7 +50,7 @@ function sendEvent(stream: Stream, now: number): void {
   stream.socket.write(chunk);
   eventsSent += 1;
   stream.eventsLeft -= 1;
-  // A late event delays those after it rather than running into them.
+  // A late event delays the later ones; otherwise they would be sent together.
   stream.dueAt = Math.max(stream.dueAt + stream.gapMs, now + stream.gapMs / 2);
   if (stream.eventsLeft > 0) return;
   stream.socket.write(lastChunk);

@@ -2,16 +2,16 @@ import { waitFor } from '../../test/support/wait-for.ts';
 import { AskedProgram } from './asked-program.ts';
 import type { StreamCounts } from './stream-client.ts';
 
-/** What each stream consists of. */
+/** The size of the streams. */
 export interface StreamShape {
-  /** Streams open at a time. */
+  /** Concurrent streams. */
   readonly streams: number;
-  /** Events of each. */
+  /** Events per stream. */
   readonly events: number;
   readonly gapMs: number;
 }
 
-/** Replicas that send event streams, in one process: sending is cheap compared with passing on. */
+/** Replicas that send event streams, in one process: sending costs little compared with relaying. */
 export class StreamReplicas {
   readonly ports: readonly number[];
   readonly #program: AskedProgram;
@@ -21,7 +21,7 @@ export class StreamReplicas {
     this.ports = ports;
   }
 
-  /** `tickMs`: how often they look for events that are due. */
+  /** `tickMs`: the interval between checks for due events. */
   static async start(tickMs: number): Promise<StreamReplicas> {
     const program = AskedProgram.start('stream-replica.ts', [tickMs]);
     const ports = await program.read();
@@ -42,7 +42,7 @@ export class StreamClient {
     this.#program = program;
   }
 
-  /** Resolves once all streams are open. */
+  /** Resolves when all streams are open. */
   static async start(port: number, { streams, events, gapMs }: StreamShape): Promise<StreamClient> {
     const client = new StreamClient(AskedProgram.start('stream-client.ts', [port, streams, events, gapMs]));
     try {
@@ -58,7 +58,7 @@ export class StreamClient {
     return client;
   }
 
-  /** What it saw so far. Rejects when a stream broke: such a run measures something else. */
+  /** Returns the counts so far. Rejects when a stream broke, because the run is then invalid. */
   async counts(): Promise<StreamCounts> {
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the program beside this file writes it
     const counts = (await this.#program.ask()) as StreamCounts;

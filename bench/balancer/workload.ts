@@ -1,9 +1,9 @@
 import type { Contestant } from './contestant.ts';
 import type { Section } from './section.ts';
 
-/** How and where a workload is run. */
+/** The options of a workload run. */
 export interface WorkloadOptions {
-  /** A folder of its own. */
+  /** The run's own folder. */
   readonly dir: string;
   readonly contestants: readonly Contestant[];
   readonly rounds: number;

@@ -1,21 +1,24 @@
 import { join } from 'node:path';
 import { runProgram } from './processes.ts';
 
-/** Connections that wrk keeps busy, each with one request at a time. */
+/** Concurrent connections of wrk, each with one request at a time. */
 export const wrkConnections = 64;
 
-/** What came of one run. */
+/** The result of one run. */
 export interface WrkResult {
   /** Complete replies. */
   readonly requests: number;
   readonly micros: number;
   readonly p50Micros: number;
   readonly p99Micros: number;
-  /** Replies with a status of 400 and more, and requests without one. */
+  /** Replies with a status of 400 or more, and requests without a reply. */
   readonly failed: number;
 }
 
-/** Sends requests for `seconds`; a POST when there is a file with its body. Rejects when one failed: such a run measures something else. */
+/**
+ * Sends requests for `seconds`: POST when there is a file with a body. Rejects when a request failed, because the run
+ * is then invalid.
+ */
 export async function runWrk(url: string, seconds: number, bodyFile: string | undefined): Promise<WrkResult> {
   const script = join(import.meta.dirname, 'request.lua');
   const options = ['-t1', `-c${wrkConnections}`, `-d${seconds}s`, '--timeout', '10s', '-s', script, url];

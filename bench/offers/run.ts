@@ -8,7 +8,7 @@ import { orderCandidates } from '../../src/domain/placement/rank.ts';
 import type { Resources } from '../../src/domain/task.ts';
 import { someResources } from '../../test/support/builders.ts';
 
-/** How long it takes from a table with so many machines, of which half satisfy, to the order in which they are asked for. */
+/** Measures the time from a table of this many machines, half of which satisfy the request, to the ordered offers. */
 const machines = 10_000;
 const rounds = 200;
 
@@ -16,7 +16,7 @@ const tables = new PriceTables('/nowhere');
 const [table, disks] = [await tables.builtIn('aws'), await tables.disks('aws')];
 if (table === undefined) throw new Error('There is no table of prices of aws.');
 
-/** The table, repeated under other names until it has as many machines in regions as are wanted. */
+/** Repeats the table under other names until it has `machines` machines in regions. */
 function grown({ types, ...facts }: PriceTable): PriceTable {
   const single = types.flatMap((type) => type.regions.map((price) => ({ ...type, regions: [price] })));
   const copies = Array.from({ length: Math.ceil(machines / single.length) }, (_, copy) =>

@@ -4,7 +4,7 @@ import { rankCandidates } from '../../src/domain/placement/rank.ts';
 import { rememberRefusal } from '../../src/domain/placement/refusals.ts';
 import { seededRandom } from '../../src/shared/random.ts';
 
-// How long it takes to rank 5,000 offers while 200 refusals are remembered, as many as ever are: ms, the middle and the worst of 50 runs.
+// Time to rank 5,000 offers with 200 remembered refusals, the maximum: median and worst of 50 runs, ms.
 const random = seededRandom(1);
 const candidates: readonly Candidate[] = Array.from({ length: 5_000 }, (_, index) => ({
   offer: aPlaceableOffer({

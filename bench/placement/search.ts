@@ -17,15 +17,15 @@ const at = (sorted: readonly number[], share: number): number =>
 const mean = (values: readonly number[]): number => values.reduce((sum, value) => sum + value, 0) / values.length;
 
 const lines: string[] = [];
-const say = (line: string): void => {
+const print = (line: string): void => {
   lines.push(line);
   process.stdout.write(`${line}\n`);
 };
 
 for (const [title, market] of markets) {
-  say(`\n### ${title}\n`);
-  say('| Replicas | Time / oracle, mean | 9 of 10 within | worst | Price / oracle | Asks per replica | Given back per replica |');
-  say('|---:|---:|---:|---:|---:|---:|---:|');
+  print(`\n### ${title}\n`);
+  print('| Replicas | Time / oracle, mean | 9 of 10 within | worst | Price / oracle | Asks per replica | Given back per replica |');
+  print('|---:|---:|---:|---:|---:|---:|---:|');
   for (const replicas of [1, 4, 16, 64]) {
     const results: SearchResult[] = [];
     for (let seed = 1; seed <= seeds; seed += 1) results.push(await simulateSearch({ ...market, replicas, seed }));
@@ -38,7 +38,7 @@ for (const [title, market] of markets) {
       (mean(results.map(({ asks }) => asks)) / replicas).toFixed(1),
       (mean(results.map(({ surplus }) => surplus)) / replicas).toFixed(2),
     ];
-    say(`| ${replicas} | ${cells.join(' | ')} |`);
+    print(`| ${replicas} | ${cells.join(' | ')} |`);
   }
 }
 if (process.argv.includes('--write')) writeFileSync(join(import.meta.dirname, 'search-results.txt'), `${lines.join('\n')}\n`);

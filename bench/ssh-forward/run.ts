@@ -2,26 +2,27 @@ import { mkdirSync } from 'node:fs';
 import type { Socket } from 'node:net';
 import { endSshConnections, SshRemote } from '../../src/remote/ssh/index.ts';
 import { systemClock } from '../../src/shared/clock.ts';
-import { dialReplica } from '../../src/shared/dial.ts';
+import { dialReplica } from '../../src/shared/system/dial.ts';
 import { homePaths } from '../../src/shared/paths.ts';
 import type { ReplicaAddress } from '../../src/shared/replica-address.ts';
 import { withTempHome } from '../../test/support/temp-home.ts';
 import { waitFor } from '../../test/support/wait-for.ts';
-import { withTestHosts, type TestHost } from '../../test/testbed/hosts/test-hosts.ts';
+import { withTestSshHosts, type TestSshHost } from '../../test/testbed/hosts/test-hosts.ts';
 
-// What a forward through SSH costs beside a direct connection, in one run: `node bench/ssh-forward/run.ts`, as root. RESULTS.md has a run of it.
+// Compares an SSH forward with a direct connection in one run, as root: `node bench/ssh-forward/run.ts`. RESULTS.md has
+// the output of one run.
 
 const port = 8080;
 const streamBytes = 128 * 1_048_576;
 const roundTrips = 400;
 const connections = 60;
-/** The two ways take turns, so that a busy moment of the machine falls on both. */
+/** Measurements alternate between forward and direct connection, so a busy moment of the machine affects both. */
 const turns = 5;
 
 const server = `require('node:net').createServer((socket) => {
   socket.on('error', () => {});
-  socket.on('data', (asked) => {
-    if (asked[0] !== 115) return socket.write(asked);
+  socket.on('data', (bytes) => {
+    if (bytes[0] !== 115) return socket.write(bytes);
     const piece = Buffer.alloc(1 << 20);
     let left = ${streamBytes};
     const more = () => { while (left > 0) { left -= piece.length; if (!socket.write(piece)) return socket.once('drain', more); } socket.end(); };
@@ -43,7 +44,7 @@ function answerTo(socket: Socket, question: string): Promise<void> {
       resolve();
     });
     socket.write(question);
-    // It comes paused.
+    // `dialReplica` returns a paused socket.
     socket.resume();
   });
 }
@@ -82,13 +83,13 @@ function quantile(values: readonly number[], share: number): number {
   return sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))] ?? Number.NaN;
 }
 
-async function compare(title: string, host: TestHost, isFar: boolean): Promise<void> {
+async function compare(title: string, sshHost: TestSshHost, isFar: boolean): Promise<void> {
   await withTempHome(async (home) => {
     const paths = homePaths(home, process.getuid?.() ?? 0);
     mkdirSync(paths.runtimeDir, { recursive: true, mode: 0o700 });
     const open = (direct: 'always' | 'never'): SshRemote =>
       new SshRemote({
-        target: () => Promise.resolve(host.target()),
+        target: () => Promise.resolve(sshHost.target()),
         baseDir: '/home/ubuntu',
         enter: [],
         environment: {},
@@ -98,23 +99,23 @@ async function compare(title: string, host: TestHost, isFar: boolean): Promise<v
       });
     try {
       await open('never').exec(['/usr/local/bin/node', '-e', server], { detached: true });
-      const ways = await Promise.all((['always', 'never'] as const).map((direct) => open(direct).address(port)));
+      const addresses = await Promise.all((['always', 'never'] as const).map((direct) => open(direct).address(port)));
       await waitFor('the server', () =>
-        Promise.all(ways.map(async (address) => answerTo(await dialReplica(address, { timeoutMs: 10_000 }), 'p'))).then(
+        Promise.all(addresses.map(async (address) => answerTo(await dialReplica(address, { timeoutMs: 10_000 }), 'p'))).then(
           () => true,
           () => undefined,
         ),
       );
-      const figures = ways.map((): Figures => ({ roundTripMs: [], firstByteMs: [], mebibytesPerSecond: [] }));
+      const figures = addresses.map((): Figures => ({ roundTripMs: [], firstByteMs: [], mebibytesPerSecond: [] }));
       for (let turn = 0; turn < turns; turn += 1) {
-        for (const [index, address] of ways.entries()) {
+        for (const [index, address] of addresses.entries()) {
           const own = figures[index];
           if (own !== undefined) await measure(address, own, isFar);
         }
       }
       report(title, figures);
     } finally {
-      await endSshConnections(host.target(), paths, systemClock);
+      await endSshConnections(sshHost.target(), paths, systemClock);
     }
   });
 }
@@ -132,10 +133,10 @@ function report(title: string, [direct, forward]: readonly Figures[]): void {
   row('one stream, median', ({ mebibytesPerSecond }) => quantile(mebibytesPerSecond, 0.5), 'MiB/s');
 }
 
-await withTestHosts(async (hosts) => {
+await withTestSshHosts(async (sshHosts) => {
   console.log('| machine | figure | direct | forward | ratio | added |');
   console.log('|---|---|---:|---:|---:|---:|');
-  await compare('near', await hosts.up('near', { node: process.execPath }), false);
-  await compare('70 ms away, 200 Mbit/s', await hosts.up('far', { node: process.execPath, delayMs: 35, rateMbit: 200 }), true);
+  await compare('near', await sshHosts.up('near', { node: process.execPath }), false);
+  await compare('70 ms away, 200 Mbit/s', await sshHosts.up('far', { node: process.execPath, delayMs: 35, rateMbit: 200 }), true);
 });
 process.exit();

@@ -39,7 +39,7 @@ export function renderApiDocs(): string {
     '## Objects',
     ...Object.entries(describeObjects()).flatMap(([name, schema]) => [`### ${name}`, replyTable(objectFields(schema))]),
     '## Errors',
-    'A failed request has a status of 400 or more and this body. `problems` lists the faults of a file, with their places; for other errors it is empty. The codes are in [errors](errors.md).',
+    'A failed request has a status of 400 or more and this body. `problems` lists the faults of a file, with their positions; for other errors it is empty. The codes are in [errors](errors.md).',
     '```json\n{ "error": { "code": "SVC_SERVICE_NOT_FOUND", "message": "…", "hint": "…", "problems": [] } }\n```',
     table(
       ['Kind of error', 'Status'],
@@ -50,7 +50,7 @@ export function renderApiDocs(): string {
 
 function renderRoute(route: DescribedRoute): readonly string[] {
   const { name, method, path, summary, params, query, body, reply, replySchema } = route;
-  const given = [
+  const inputs = [
     ...params.map((field) => inputRow('path', field)),
     ...query.map((field) => inputRow('query', field)),
     ...(body === undefined ? [] : objectFields(body).map((field) => inputRow('body', field))),
@@ -59,14 +59,14 @@ function renderRoute(route: DescribedRoute): readonly string[] {
   return [
     `### ${name}`,
     `\`${method} ${path}\`: ${summary}.`,
-    ...(given.length === 0 ? [] : [table(['Field', 'In', 'Type', 'Needed', 'Meaning'], given)]),
+    ...(inputs.length === 0 ? [] : [table(['Field', 'In', 'Type', 'Needed', 'Meaning'], inputs)]),
     ...(fields.length === 0 ? [`Reply (${reply}): ${typeOf(replySchema)}.`] : [`Reply (${reply}):`, replyTable(fields)]),
   ];
 }
 
-function inputRow(place: string, { name, needed, schema }: Field): readonly string[] {
+function inputRow(location: string, { name, needed, schema }: Field): readonly string[] {
   const otherwise = schema.default === undefined ? 'no' : `no: ${code(JSON.stringify(schema.default))}`;
-  return [code(name), place, typeOf(schema), needed ? 'yes' : otherwise, schema.description ?? ''];
+  return [code(name), location, typeOf(schema), needed ? 'yes' : otherwise, schema.description ?? ''];
 }
 
 function replyTable(fields: readonly Field[]): string {

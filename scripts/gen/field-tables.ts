@@ -9,8 +9,8 @@ interface Row {
 }
 
 /**
- * Tables of all fields below a schema: one for each section, headed by its path. Sections that are the same as another one are not repeated
- * when their path is in `alike`, which says where they are described.
+ * Tables of all fields below a schema: one for each section, headed by its path. A section whose path is in `alike`
+ * equals another one: instead of a table it gets the reference from `alike`.
  */
 export function fieldTables(schema: JsonSchema, path: string, alike: Readonly<Record<string, string>> = {}): string {
   const rows: readonly Row[] = Object.entries(schema.properties ?? {}).map(([name, field]) => {
@@ -29,7 +29,7 @@ export function fieldTables(schema: JsonSchema, path: string, alike: Readonly<Re
   return [own, ...below].join('\n\n');
 }
 
-/** The map with fixed fields that a field may be, itself or as items of a list. */
+/** The section that a field contains, directly or as items of a list. */
 function sectionOf(schema: JsonSchema): JsonSchema | undefined {
   if (schema.properties !== undefined) return schema;
   const inner = [...(schema.anyOf ?? []), ...(schema.items === undefined ? [] : [schema.items])];

@@ -1,6 +1,6 @@
-import { roleYaml } from '../../src/domain/kubernetes-role.ts';
+import { roleYaml } from '../../src/domain/kubernetes/kubernetes-role.ts';
 import { configSection } from '../../src/spec/schema/config.ts';
-import { sshPoolsSection } from '../../src/spec/schema/ssh-pools.ts';
+import { sshPoolsSection } from '../../src/spec/load-ssh-pools.ts';
 import { taskSection } from '../../src/spec/schema/task.ts';
 import { renderApiDocs, renderOpenApi } from './api-page.ts';
 import { renderCliPage } from './cli-page.ts';
@@ -11,7 +11,7 @@ import { renderMetricsPage } from './metrics-page.ts';
 import { renderStatesPage } from './states-page.ts';
 import { renderYamlPage } from './yaml-page.ts';
 
-/** A committed file that is made from the source. */
+/** A committed file that a script generates from the source. */
 export interface GeneratedFile {
   /** From the root of the checkout. */
   readonly path: string;

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 
-/** The part of JSON Schema (draft 7) that our schemas use. */
+/** The part of JSON Schema (draft 7) that svc's schemas use. */
 export interface JsonSchema {
   readonly $schema?: string;
   readonly title?: string;
@@ -8,9 +8,9 @@ export interface JsonSchema {
   readonly type?: string | readonly string[];
   readonly enum?: readonly unknown[];
   readonly default?: unknown;
-  /** Ours, for the documentation only: a default that is no fixed value. */
+  /** svc's own keyword, only for the documentation: a default that is no fixed value. */
   readonly defaultWords?: string;
-  /** Ours: the words of `enum` may be written in any case. */
+  /** svc's own keyword: the words of `enum` match in any case. */
   readonly anyCase?: boolean;
   readonly pattern?: string;
   readonly minimum?: number;
@@ -23,16 +23,17 @@ export interface JsonSchema {
   readonly anyOf?: readonly JsonSchema[];
 }
 
-/** The JSON Schema of what a file may say (before it is read), with our descriptions and defaults. */
+/** The JSON Schema of a file's content before parsing, with svc's descriptions and defaults. */
 export function toJsonSchema(schema: z.ZodType, title: string): JsonSchema {
   const result = z.toJSONSchema(schema, {
     io: 'input',
     target: 'draft-07',
     unrepresentable: 'any',
     override({ zodSchema, jsonSchema }) {
-      // The package leaves the default out where a value is transformed; and it says that integers are safe, which is noise in an editor.
-      const notes = z.globalRegistry.get(zodSchema);
-      if (notes?.['default'] !== undefined) jsonSchema['default'] = notes['default'];
+      // The package omits the default of a transformed value. It also adds limits for safe integers, which are noise in
+      // an editor.
+      const metadata = z.globalRegistry.get(zodSchema);
+      if (metadata?.['default'] !== undefined) jsonSchema['default'] = metadata['default'];
       if (jsonSchema.maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum;
       if (jsonSchema.minimum === Number.MIN_SAFE_INTEGER) delete jsonSchema.minimum;
       if (JSON.stringify(jsonSchema.propertyNames) === '{"type":"string"}') delete jsonSchema.propertyNames;
@@ -43,7 +44,7 @@ export function toJsonSchema(schema: z.ZodType, title: string): JsonSchema {
   return isJsonSchema(titled) ? titled : {};
 }
 
-/** Our interface is the part of theirs that our schemas use; nothing of it is required. */
+/** `JsonSchema` is a part of the package's type, and all its fields are optional. */
 function isJsonSchema(value: object): value is JsonSchema {
   return '$schema' in value;
 }
@@ -53,7 +54,7 @@ export function renderJsonSchema(schema: JsonSchema): string {
   return `${JSON.stringify(schema, forEditors, 2)}\n`;
 }
 
-/** Takes our own keywords away. JSON Schema knows no words of any case: lower and upper case are what people write. */
+/** Removes svc's own keywords. JSON Schema has no case-insensitive words, so this lists lower and upper case. */
 function forEditors(key: string, value: unknown): unknown {
   if (key === 'defaultWords' || key === 'anyCase') return undefined;
   if (typeof value !== 'object' || value === null || !('anyCase' in value) || !('enum' in value) || !Array.isArray(value.enum))

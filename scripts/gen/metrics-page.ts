@@ -1,4 +1,4 @@
-import { codeLabels, connectFailures, rejectReasons, retryReasons } from '../../src/balancer/metrics/label-values.ts';
+import { codeLabels, connectFailures, refusedForFiles, rejectReasons, retryReasons } from '../../src/balancer/metrics/label-values.ts';
 import { metricTable, type LabelName, type MetricFamily } from '../../src/balancer/metrics/metric-table.ts';
 import { page, table } from './markdown.ts';
 
@@ -10,6 +10,7 @@ const labelMeanings = {
   replica: `Number of the replica, as in ${code('svc serve status')}; ${code('none')}: no replica was chosen. A replica that is gone is told of until its place in memory is needed, so that the last of it is not lost.`,
   place: 'Where the replica runs, such as `local` or `aws/us-east-2`.',
   reason: `Of retries: ${list(retryReasons)}. Of failed connects: ${list(connectFailures)}. Of rejected requests, as in the field ${code('x-svc-reason')} of the response: ${list(rejectReasons)}.`,
+  kind: `What was refused: ${list(refusedForFiles)}.`,
   thread: 'Number of the thread, from 0.',
   service: 'Name of the service.',
   version: 'Version of svc.',
@@ -66,6 +67,7 @@ export function renderMetricsPage(): string {
           ),
         ],
         ['Is the balancer itself the bottleneck? Near 1: yes', code('rate(svc_balancer_event_loop_busy_seconds_total[1m])')],
+        ['Is the limit of open files too low?', code('sum by (kind) (rate(svc_balancer_refused_for_open_files_total[5m]))')],
         ['Is load tried again and again?', code('sum(rate(svc_balancer_retries_total[5m])) / sum(rate(svc_balancer_requests_total[5m]))')],
       ],
     ),

@@ -1,22 +1,30 @@
-import { finalStates, isAlive, isEnded, isFailed, replicaStates, transitions, type ReplicaState } from '../../src/domain/replica-state.ts';
+import {
+  finalStates,
+  isAlive,
+  isEnded,
+  isFailed,
+  replicaStates,
+  transitions,
+  type ReplicaState,
+} from '../../src/domain/replica/replica-state.ts';
 import { serviceStates, type ServiceState } from '../../src/domain/service-state.ts';
 import { page, table } from './markdown.ts';
 
 const replicaMeanings: Readonly<Record<ReplicaState, string>> = {
   PENDING: 'It is to be, and nothing has been asked for yet.',
   PROVISIONING: 'A machine was asked for, and files are being copied to it.',
-  STARTING: 'The program has been told to start; no probe has passed yet.',
+  STARTING: 'The program was started; no probe has passed yet.',
   READY: 'Probes pass, and it gets requests.',
   NOT_READY: 'It was ready, and its last probe failed. It gets no requests.',
   SHUTTING_DOWN: 'It gets no new requests; its machine is being removed.',
-  PREEMPTED: 'The place took its machine back. Another one takes its place.',
+  PREEMPTED: 'The provider reclaimed its machine. Another replica replaces it.',
   FAILED: 'Its program ended, or its machine was lost.',
   FAILED_INITIAL_DELAY: 'It did not become ready within `initial_delay_seconds`.',
   FAILED_PROBING: 'It was ready, and its probes failed for too long.',
   FAILED_PROVISION: 'No machine could be had or prepared for it.',
   FAILED_CLEANUP: 'Its machine could not be removed; that goes on being tried.',
   UNKNOWN: 'Its record contradicts itself; it is kept for a person to look at.',
-  TERMINATED: 'It was wanted no more, and nothing of it is left.',
+  TERMINATED: 'It was no longer needed, and nothing of it is left.',
 };
 
 const serviceMeanings: Readonly<Record<ServiceState, string>> = {
@@ -24,7 +32,7 @@ const serviceMeanings: Readonly<Record<ServiceState, string>> = {
   REPLICA_INIT: 'Replicas are coming up, and none is ready yet.',
   READY: 'At least one replica is ready.',
   NO_REPLICA: 'There are no replicas, and none has failed: it sleeps, or has just begun.',
-  SHUTTING_DOWN: 'It is being taken down.',
+  SHUTTING_DOWN: 'It is being terminated.',
   FAILED: 'It cannot become ready: replicas kept failing, or all there are have failed.',
   CONTROLLER_FAILED: 'Its own processes keep dying.',
   FAILED_CLEANUP: 'Taking it down failed; `svc serve down NAME --purge` removes its record all the same.',
@@ -56,14 +64,14 @@ const mark = (is: boolean): string => (is ? 'yes' : '');
 export function renderStatesPage(): string {
   return page(
     '# States',
-    'Of services and replicas, as `svc serve status` prints them; from `src/domain/service-state.ts` and `src/domain/replica-state.ts`. How they are made: [internals](../internals/states.md).',
+    'Of services and replicas, as `svc serve status` prints them; from `src/domain/service-state.ts` and `src/domain/replica/replica-state.ts`. How they are made: [internals](../internals/states.md).',
     '## Services',
     table(
       ['State', 'Meaning'],
       serviceStates.map((state) => [`\`${state}\``, serviceMeanings[state]]),
     ),
     '## Replicas',
-    'Counted: towards the number of replicas wanted. Ended: nothing of it is left, and nothing happens to it any more.',
+    'Counted: towards the desired number of replicas. Ended: nothing of it is left, and nothing happens to it any more.',
     table(
       ['State', 'Meaning', 'Counted', 'Failed', 'Ended'],
       replicaStates.map((state) => [

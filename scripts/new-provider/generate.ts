@@ -1,12 +1,13 @@
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 
-/** A template below scripts/templates/provider, and where what is made of it goes. `NAME` stands for the name of the place. */
+/**
+ * A template below scripts/templates/provider and the path of its result. `NAME` stands for the name of the provider.
+ */
 const templates: readonly (readonly [template: string, path: string])[] = [
   ['index.ts', 'src/providers/NAME/index.ts'],
   ['client.ts', 'src/providers/NAME/client.ts'],
-  ['offers.ts', 'src/providers/NAME/offers.ts'],
-  ['machines.ts', 'src/providers/NAME/machines.ts'],
+  ['driver.ts', 'src/providers/NAME/driver.ts'],
   ['errors.ts', 'src/providers/NAME/errors.ts'],
   ['test.ts', 'src/providers/NAME/NAME.process.test.ts'],
   ['page.md', 'docs/clouds/NAME.md'],
@@ -14,7 +15,7 @@ const templates: readonly (readonly [template: string, path: string])[] = [
 
 const registry = 'src/providers/registry.ts';
 
-/** As users will write it in `infra:`; also the beginning of names in code and of a table's file. */
+/** The provider's name in `infra:`. It also starts identifiers and the name of the price table. */
 const nameForm = /^[a-z][a-z0-9]{1,19}$/;
 
 /** A file to be written, by its path from the root of the checkout. */
@@ -23,7 +24,10 @@ export interface NewFile {
   readonly text: string;
 }
 
-/** What a new place begins with, for the checkout at `root`. Throws an Error for the user when the name will not do. */
+/**
+ * The first files of a new cloud provider, for the checkout at `root`. Throws an Error for the user when the name is
+ * invalid.
+ */
 export function newProviderFiles(root: string, name: string): readonly NewFile[] {
   if (!nameForm.test(name)) throw new Error(`'${name}' is no name for a place: lower case letters and digits, 2 to 20, a letter first.`);
   const made = templates.map(([template, path]) => ({
@@ -35,7 +39,7 @@ export function newProviderFiles(root: string, name: string): readonly NewFile[]
   return [...made, withRow(root, name)];
 }
 
-/** Writes them; returns their paths. */
+/** Writes the files and returns their paths. */
 export function writeNewProvider(root: string, name: string): readonly string[] {
   const files = newProviderFiles(root, name);
   for (const { path, text } of files) {
@@ -51,7 +55,7 @@ function fill(template: string, name: string): string {
 
 const classPrefix = (name: string): string => `${name.charAt(0).toUpperCase()}${name.slice(1)}`;
 
-/** The registry with a row for the place before `ssh`, as clouds come first in `svc check`. */
+/** The registry with a row for the new provider before `ssh`: `svc check` shows clouds first. */
 function withRow(root: string, name: string): NewFile {
   const row = `  ${name}: async (context) => new (await import('./${name}/index.ts')).${classPrefix(name)}Provider(context),\n`;
   return edited(root, registry, [

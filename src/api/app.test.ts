@@ -23,7 +23,7 @@ test('a reply carries the versions of the API and of svc', async () => {
   expect(await response.json()).toEqual(aHealth);
 });
 
-test('a handler gets path, query and body parsed, with defaults filled in', async () => {
+test('a handler gets the parsed path, query and body with defaults', async () => {
   const requests: object[] = [];
   const { app } = api({
     terminateReplica: async ({ params, query }) => {
@@ -76,7 +76,7 @@ test('an expected failure is not logged', async () => {
   expect(logged).toEqual([]);
 });
 
-test('an unknown route and a wrong method are told as JSON', async () => {
+test('an unknown route and a wrong method are JSON errors', async () => {
   const { app } = api({});
   for (const [path, method] of [
     ['/nope', 'GET'],
@@ -90,7 +90,7 @@ test('an unknown route and a wrong method are told as JSON', async () => {
   }
 });
 
-test('everything that does not fit the contract is told at once, without the values', async () => {
+test('all mismatches with the contract are reported together, without the values', async () => {
   const { app } = api({});
   const response = await app.request(
     '/v1/services',
@@ -120,7 +120,7 @@ test.for([
   expect(await response.json()).toMatchObject({ error: { code: 'SVC_BAD_REQUEST' } });
 });
 
-test('a body that is no JSON, or none at all, is refused without being quoted', async () => {
+test('an invalid or missing JSON body is refused and not quoted', async () => {
   for (const content of ['{"secrets": s3cret', '']) {
     const response = await api({}).app.request('/v1/services', post(content));
     const text = await response.text();
@@ -129,7 +129,7 @@ test('a body that is no JSON, or none at all, is refused without being quoted', 
   }
 });
 
-test('a body that is too large is refused, whether its length is declared or not', async () => {
+test('a body that is too large is refused, with or without Content-Length', async () => {
   const large = JSON.stringify({ ...body, source: 'x'.repeat(4 * 1024 * 1024) });
   const { app } = api({});
   const pieces = new ReadableStream({
@@ -147,7 +147,7 @@ test('a body that is too large is refused, whether its length is declared or not
   }
 });
 
-test('a client of another API version is refused, except by the routes it needs to find that out and to replace the controller', async () => {
+test('another API version is refused except by routes of any version', async () => {
   const stopped: RouteRequest<'stopController'>[] = [];
   const { app } = api({
     health: async () => aHealth,
@@ -165,7 +165,7 @@ test('a client of another API version is refused, except by the routes it needs 
   expect(stopped).toMatchObject([{ body: { keepServices: true } }]);
 });
 
-test('a reply that breaks the contract is caught where replies are checked', async () => {
+test('with checkReplies, a reply that breaks the contract is an error', async () => {
   const response = await api({ listServices: async () => ({ services: [{ ...aServiceView, version: 1.5 }] }) }).app.request('/v1/services');
   expect(response.status).toBe(500);
 });

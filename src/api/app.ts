@@ -1,28 +1,36 @@
-import { Hono, type Context } from 'hono';
+import { type Context, Hono } from 'hono';
 import { bodyLimit } from 'hono/body-limit';
 import type { HttpBindings } from '@hono/node-server';
+import type { ZodType } from 'zod';
 import type { Clock } from '../shared/clock.ts';
 import { httpStatuses } from '../shared/error-codes.ts';
-import { SvcError, toErrorReply } from '../shared/errors.ts';
+import { SvcError, messageOf, toErrorReply } from '../shared/errors.ts';
 import type { Logger } from '../shared/log.ts';
-import { contract } from './contract.ts';
+import { type RouteRequest, type RouteSchemas, contract } from './contract.ts';
 import type { ApiHandlers } from './handlers.ts';
-import { toByteStream, type Ending } from './reply-stream.ts';
-import { checkVersion, readRequest } from './request.ts';
-import { apiVersion, apiVersionHeader, routeNames, routes, svcVersionHeader, type RouteData, type RouteName } from './routes.ts';
+import {
+  type RouteData,
+  type RouteName,
+  apiVersion,
+  apiVersionHeader,
+  routeNames,
+  routes,
+  svcVersionHeader,
+  versionlessRoutes,
+} from './routes.ts';
 
 /** Larger than any request: a task file has at most 1 MiB. */
 const maxBodyBytes = 4 * 1024 * 1024;
 
-/** What the API needs besides its handlers. */
-export interface ApiDeps {
+/** Dependencies of the API besides its handlers. */
+interface ApiDeps {
   readonly log: Pick<Logger, 'error' | 'debug'>;
   readonly clock: Clock;
-  /** Version of svc, for the messages of clients that do not fit. */
+  /** Version of svc, for the error that a client of another version gets. */
   readonly version: string;
   /** Aborts when the server closes, which ends streams. */
   readonly closing?: AbortSignal;
-  /** Checks replies against the contract, too; for tests. */
+  /** Also checks replies against the contract; for tests. */
   readonly checkReplies?: boolean;
 }
 
@@ -31,7 +39,10 @@ type Env = { readonly Bindings: Partial<HttpBindings> };
 
 const encoder = new TextEncoder();
 
-/** The control API as a web application: every route of `routes.ts` over its handler. Errors are JSON with the status of their kind. */
+/**
+ * The control API as a web application: one handler for each route of `routes.ts`. Errors are JSON with the HTTP status
+ * of their kind.
+ */
 export function createApi(handlers: ApiHandlers, deps: ApiDeps): Hono<Env> {
   const app = new Hono<Env>();
   app.use(async (context, next) => {
@@ -107,4 +118,100 @@ function encodeLine(line: unknown): Uint8Array {
 function encodeText(text: unknown): Uint8Array {
   if (text instanceof Uint8Array) return text;
   return encoder.encode(String(text));
+}
+
+/** Throws SVC_VERSION_MISMATCH when the client uses another version of the API and the route depends on the version. */
+function checkVersion(name: RouteName, given: string | undefined): void {
+  if (given === undefined || given === String(apiVersion) || versionlessRoutes.includes(name)) return;
+  throw new SvcError('SVC_VERSION_MISMATCH', `The controller speaks version ${apiVersion} of its API, and this command another one.`);
+}
+
+/** The request as the handler gets it. Throws SVC_BAD_REQUEST with every mismatch with the contract. */
+async function readRequest<Name extends RouteName>(name: Name, context: Context, signal: AbortSignal): Promise<RouteRequest<Name>> {
+  const schemas: RouteSchemas = contract[name];
+  const faults: string[] = [];
+  const parse = (part: string, schema: ZodType, value: unknown): unknown => {
+    const result = schema.safeParse(value);
+    if (result.success) return result.data;
+    faults.push(...result.error.issues.map(({ path, message }) => `${[part, ...path].join('.')}: ${message}`));
+    return undefined;
+  };
+  const request = {
+    params: schemas.params && parse('params', schemas.params, context.req.param()),
+    query: schemas.query && parse('query', schemas.query, context.req.query()),
+    body: schemas.body && parse('body', schemas.body, await readJson(context)),
+    signal,
+  };
+  if (faults.length > 0) throw new SvcError('SVC_BAD_REQUEST', `The request "${name}" does not fit its contract: ${faults.join('; ')}.`);
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- each part is the output of the schema that its type is taken from
+  return request as RouteRequest<Name>;
+}
+
+async function readJson(context: Context): Promise<unknown> {
+  const text = await context.req.text();
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    // The parser's message quotes the text, which may contain secrets: only the position is used.
+    const where = /position \d+/.exec(messageOf(error))?.[0] ?? 'its end';
+    throw new SvcError('SVC_BAD_REQUEST', `The body of the request is not JSON: it breaks off at ${where}.`);
+  }
+}
+
+/**
+ * How long the head of a stream waits for the first item, ms. A handler that fails within this time can still send an
+ * error status.
+ */
+const headDelayMs = 1_000;
+
+/**
+ * Bytes to send instead of an item that failed. Undefined aborts the connection, so that the client sees that the reply
+ * is incomplete.
+ */
+type Ending = (error: unknown) => Uint8Array | undefined;
+
+/** Options of a stream. */
+export interface StreamOptions<Item> {
+  readonly encode: (item: Item) => Uint8Array;
+  readonly ending: Ending;
+  /** Aborts the connection. */
+  readonly breakOff: () => void;
+  readonly clock: Clock;
+  readonly signal: AbortSignal;
+}
+
+/**
+ * Turns items into a stream of bytes. It requests an item only when the client has taken the earlier ones. Rejects with
+ * the error of the first item when that fails at once.
+ */
+export async function toByteStream<Item>(items: AsyncIterable<Item>, options: StreamOptions<Item>): Promise<ReadableStream<Uint8Array>> {
+  const { encode, ending, breakOff, clock, signal } = options;
+  const iterator = items[Symbol.asyncIterator]();
+  let first: Promise<IteratorResult<Item>> | undefined = iterator.next();
+  const stopWaiting = new AbortController();
+  // The stream below reads this result again. Until then a late failure must not count as an unhandled rejection.
+  first.catch(() => undefined);
+  await Promise.race([first, clock.sleep(headDelayMs, AbortSignal.any([signal, stopWaiting.signal]))]);
+  stopWaiting.abort();
+
+  return new ReadableStream({
+    async pull(stream) {
+      try {
+        const { done, value } = await (first ?? iterator.next());
+        first = undefined;
+        // An aborted stream is incomplete: a clean end would hide the missing rest.
+        if (done !== true) stream.enqueue(encode(value));
+        else if (signal.aborted) breakOff();
+        else stream.close();
+      } catch (error) {
+        const last = ending(error);
+        if (last === undefined) return breakOff();
+        stream.enqueue(last);
+        stream.close();
+      }
+    },
+    async cancel() {
+      await iterator.return?.();
+    },
+  });
 }

@@ -1,13 +1,13 @@
 import type { IncomingMessage } from 'node:http';
 import type { Clock } from '../shared/clock.ts';
-import { hasErrno, messageOf, SvcError } from '../shared/errors.ts';
-import { isErrorReply, toSvcError } from './client-errors.ts';
-import { apiVersion, apiVersionHeader, routes, svcVersionHeader, versionlessRoutes, type RouteName } from './routes.ts';
+import { type ErrorReply, SvcError, hasErrno, messageOf } from '../shared/errors.ts';
+import { type RouteName, apiVersion, apiVersionHeader, routes, svcVersionHeader, versionlessRoutes } from './routes.ts';
+import { type ErrorCode, errorCodes } from '../shared/error-codes.ts';
 
-/** Parts of a request that travel as text. */
+/** Parts of a request that are sent as text. */
 type Texts = Readonly<Record<string, string | number | boolean | undefined>>;
 
-/** A call as it goes over the wire. */
+/** One API call as the client sends it. */
 export interface WireCall {
   readonly name: RouteName;
   readonly params?: Texts;
@@ -19,20 +19,21 @@ export interface WireCall {
   readonly signal: AbortSignal | undefined;
 }
 
-/** A reply whose head has come and tells of success. */
+/** A reply whose head has arrived and reports success. */
 export interface Exchange {
   readonly response: IncomingMessage;
-  /** From here on the reply may take as long as it likes. */
+  /** Ends the timeout: from here on the reply may take any time. */
   stopTimer(): void;
-  /** The error to throw for one that came up while reading the reply. */
+  /** Converts an error that occurred while reading the reply into the error to throw. */
   explain(error: unknown): unknown;
 }
 
-/** Sends a call. Rejects like a method of `ApiClient`. */
+/** Sends a call. Rejects with the same errors as the methods of `ApiClient`. */
 export async function openExchange(call: WireCall): Promise<Exchange> {
   const { name, socketPath, clock, timeoutMs, signal } = call;
   const body = call.body === undefined ? undefined : JSON.stringify(call.body);
-  // Importing node:http as an ES module would read all its exports, one of which loads undici: 45 ms against 5, for each command of the CLI.
+  // Importing node:http as an ES module would read all its exports, one of which loads undici: 45 ms against 5 ms, for
+  // each CLI command.
   const http = process.getBuiltinModule('node:http');
   const request = http.request({
     socketPath,
@@ -43,7 +44,7 @@ export async function openExchange(call: WireCall): Promise<Exchange> {
       [apiVersionHeader]: apiVersion,
       ...(body !== undefined && { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) }),
     },
-    // A connection for each call: a kept one may have gone away with a controller that was replaced.
+    // One connection for each call: a pooled connection may belong to a controller that has been replaced.
     agent: false,
     ...(signal !== undefined && { signal }),
   });
@@ -51,14 +52,14 @@ export async function openExchange(call: WireCall): Promise<Exchange> {
   let timedOut = false;
   const stopTimer = clock.after(timeoutMs, () => {
     timedOut = true;
-    // Without an error of its own it would look as if the controller had ended the connection.
+    // Without an error of its own, a timeout would look as if the controller had closed the connection.
     request.destroy(new Error('no answer in time'));
   });
   const explain = (error: unknown): unknown => {
     if (error instanceof SvcError) return error;
     if (signal?.aborted === true) return signal.reason;
-    const happened = timedOut ? `did not answer "${name}" within ${timeoutMs / 1_000} s` : describe(error);
-    return new SvcError('SVC_CONTROLLER_UNREACHABLE', `The controller at ${socketPath} ${happened}.`, { cause: error });
+    const problem = timedOut ? `did not answer "${name}" within ${timeoutMs / 1_000} s` : describe(error);
+    return new SvcError('SVC_CONTROLLER_UNREACHABLE', `The controller at ${socketPath} ${problem}.`, { cause: error });
   };
 
   try {
@@ -91,7 +92,7 @@ function pathOf({ name, params = {}, query = {} }: WireCall): string {
   return search.size === 0 ? path : `${path}?${search.toString()}`;
 }
 
-/** Throws the error that the reply tells of, or SVC_VERSION_MISMATCH. */
+/** Throws the error that the reply reports, or SVC_VERSION_MISMATCH. */
 async function checkHead(name: RouteName, response: IncomingMessage): Promise<void> {
   const spoken = response.headers[apiVersionHeader];
   if (spoken !== String(apiVersion) && !versionlessRoutes.includes(name)) {
@@ -108,14 +109,36 @@ async function checkHead(name: RouteName, response: IncomingMessage): Promise<vo
   try {
     reply = JSON.parse(text);
   } catch {
-    // Not from a controller of ours: reported below.
+    // The reply is not from an svc controller: reported below.
   }
-  throw isErrorReply(reply) ? toSvcError(reply) : new Error(`it gave status ${status} and no reason`);
+  throw isErrorReply(reply) ? toSvcError(reply) : new Error(`it answered with status ${status} and no reason`);
 }
 
-/** What happened to the controller, to follow its name. */
+/** Describes the failure of the controller. The text follows the controller's name in a message. */
 function describe(error: unknown): string {
   if (hasErrno(error, 'ENOENT', 'ECONNREFUSED')) return 'does not run';
   if (hasErrno(error, 'ECONNRESET', 'EPIPE')) return 'went away before its answer was complete';
   return `cannot be understood: ${messageOf(error)}`;
+}
+
+/** Whether a parsed reply, or a line of one, is an error. */
+export function isErrorReply(value: unknown): value is ErrorReply {
+  if (typeof value !== 'object' || value === null || !('error' in value)) return false;
+  const { error } = value;
+  return typeof error === 'object' && error !== null && 'code' in error && typeof error.code === 'string' && 'message' in error;
+}
+
+/**
+ * The error that the controller threw. A newer controller may send a code that this version does not know: it becomes
+ * SVC_INTERNAL.
+ */
+export function toSvcError({ error }: ErrorReply): SvcError {
+  const { message, hint, problems } = error;
+  const code: string = error.code;
+  if (!isKnown(code)) return new SvcError('SVC_INTERNAL', `${message} (${code})`, { hint });
+  return new SvcError(code, message, { hint, problems });
+}
+
+function isKnown(code: string): code is ErrorCode {
+  return Object.hasOwn(errorCodes, code);
 }

@@ -14,7 +14,7 @@ import type { RouteName } from './routes.ts';
 
 const source = { source: 'run: true\n', file: '/a.yaml', envs: { A: '1' }, secrets: { B: 'ü' } };
 
-/** Gives back what it was asked, and remembers it. */
+/** Returns and records its input. */
 const seen: object[] = [];
 function remember<Reply>(
   reply: Reply,
@@ -29,7 +29,7 @@ async function* items<Item>(...all: readonly Item[]): AsyncGenerator<Item> {
   yield* all;
 }
 
-/** One trip through every route: what the client gets, and what the handler is to have been given. */
+/** One call for each route: the reply that the client gets, and the request that the handler must receive. */
 const trips: Readonly<
   Record<RouteName, { readonly go: (api: ServedApi) => Promise<unknown>; readonly gets: unknown; readonly given: object }>
 > = {
@@ -40,6 +40,7 @@ const trips: Readonly<
     given: { body: { keepServices: true } },
   },
   listServices: { go: ({ client }) => client.call('listServices'), gets: { services: [aServiceView] }, given: {} },
+  sweep: { go: ({ client }) => client.call('sweep'), gets: { removed: [], failed: [] }, given: {} },
   getService: {
     go: ({ client }) => client.call('getService', { params: { name: 'a/b ?&#é' } }),
     gets: aServiceView,
@@ -54,6 +55,11 @@ const trips: Readonly<
     go: ({ client }) => client.call('terminateService', { params: { name: 'chat' }, query: { purge: true } }),
     gets: { service: 'chat' },
     given: { params: { name: 'chat' }, query: { purge: true } },
+  },
+  retryService: {
+    go: ({ client }) => client.call('retryService', { params: { name: 'chat' } }),
+    gets: { service: 'chat', refusals: 2 },
+    given: { params: { name: 'chat' } },
   },
   explainService: {
     go: ({ client }) => client.call('explainService', { params: { name: 'chat' }, query: { id: 3, all: true } }),
@@ -124,23 +130,25 @@ async function* endlessLog({ signal }: RouteRequest<'serviceLogs'>): AsyncGenera
   await systemClock.sleep(60_000, signal);
 }
 
-/** A call that only ends, with an error, when it is told to. */
+/** A call that ends only when it is aborted, with an error. */
 function stuck({ signal }: { readonly signal: AbortSignal }): Promise<never> {
   return new Promise((_, reject) => {
     signal.addEventListener('abort', () => reject(new Error('stopped')));
   });
 }
 
-test.for(Object.entries(trips))('%s goes to the handler and back', async ([, { go, gets, given }]) => {
+test.for(Object.entries(trips))("%s sends its input and returns the handler's reply", async ([, { go, gets, given }]) => {
   seen.length = 0;
   await withApi(
     {
       health: remember(aHealth),
       stopController: remember({ stopping: true }),
       listServices: remember({ services: [aServiceView] }),
+      sweep: remember({ removed: [], failed: [] }),
       getService: remember(aServiceView),
       createService: remember({ service: aServiceView }),
       terminateService: remember({ service: 'chat' }),
+      retryService: remember({ service: 'chat', refusals: 2 }),
       terminateReplica: remember({ service: 'chat', replicaId: 3 }),
       explainService: remember({ service: 'chat', replicas: [], plan: null }),
       serviceEvents: remember(items(anEventView(2), anEventView(3, 'Zeile\nzwei – 二'))),
@@ -158,7 +166,7 @@ test.for(Object.entries(trips))('%s goes to the handler and back', async ([, { g
   );
 });
 
-test('the error of a handler comes out of the call as it was thrown, with its problems', async () => {
+test("a call throws the handler's error with its problems", async () => {
   const problems = [{ message: 'unknown field', file: '/a.yaml', line: 3, column: 1, excerpt: 'x', hint: 'Did you mean y?' }];
   const fail = (): Promise<never> =>
     Promise.reject(new SvcError('SVC_INVALID_TASK', 'The file has 1 problem.', { hint: 'Mend it.', problems }));
@@ -177,7 +185,7 @@ test('the error of a handler comes out of the call as it was thrown, with its pr
   });
 });
 
-test('the error of a history that fails midway follows the lines before it', async () => {
+test('a line stream that fails yields its lines, then throws the error', async () => {
   await withApi({ serviceEvents: failingHistory }, async ({ client }) => {
     const lines: number[] = [];
     const reading = (async () => {
@@ -188,7 +196,7 @@ test('the error of a history that fails midway follows the lines before it', asy
   });
 });
 
-test('a log that fails midway is told from one that ended', async () => {
+test('a text stream that fails is distinguished from one that ended', async () => {
   await withApi({ serviceLogs: failingLog }, async ({ client, logged }) => {
     await expect(textOf(client, 'chat')).rejects.toMatchObject({
       code: 'SVC_CONTROLLER_UNREACHABLE',
@@ -198,7 +206,7 @@ test('a log that fails midway is told from one that ended', async () => {
   });
 });
 
-test('no controller, none any more, and one that ends during a call are all told as such', async () => {
+test('a missing or ending controller is SVC_CONTROLLER_UNREACHABLE', async () => {
   await withTempHome(async (home) => {
     const client = createClient({ socketPath: join(home, 'none.sock') });
     await expect(client.call('health')).rejects.toMatchObject({
@@ -218,7 +226,7 @@ test('no controller, none any more, and one that ends during a call are all told
   );
 });
 
-test('a controller that does not answer in time is told with the call and the time', async () => {
+test('a timeout is an error with the call and the time', async () => {
   await withRawServer(
     () => undefined,
     async (client, socketPath) => {
@@ -228,7 +236,7 @@ test('a controller that does not answer in time is told with the call and the ti
       });
     },
   );
-  // The head alone is not an answer.
+  // The head alone does not end the wait: the body must follow.
   await withRawServer(
     (_, response) => void response.writeHead(200, { 'x-svc-api-version': '1' }).write('{'),
     async (client) => {
@@ -237,7 +245,7 @@ test('a controller that does not answer in time is told with the call and the ti
   );
 });
 
-test('a controller of another API version is told with both versions, but its health can be read', async () => {
+test('another API version is an error with both versions, except for health', async () => {
   await withRawServer(
     (_, response) => void response.writeHead(200, { 'x-svc-api-version': '7', 'x-svc-version': '9.9.9' }).end('{"apiVersion":7}'),
     async (client) => {
@@ -250,7 +258,7 @@ test('a controller of another API version is told with both versions, but its he
   );
 });
 
-test('an error of a code that only a newer controller knows keeps its message', async () => {
+test('an error with an unknown code keeps its message', async () => {
   const reply = JSON.stringify({ error: { code: 'SVC_NEW', message: 'Something new.', hint: 'Do that.', problems: [] } });
   await withRawServer(
     (_, response) => void response.writeHead(409, { 'x-svc-api-version': '1' }).end(reply),
@@ -264,7 +272,7 @@ test('an error of a code that only a newer controller knows keeps its message', 
   );
 });
 
-test('what answers without being a controller is told as such', async () => {
+test('a reply that is not from a controller is an error', async () => {
   for (const status of [200, 502]) {
     await withRawServer(
       (_, response) => void response.writeHead(status, { 'x-svc-api-version': '1' }).end('<html>'),
@@ -278,7 +286,7 @@ test('what answers without being a controller is told as such', async () => {
   }
 });
 
-test('aborting rejects a call with the reason and ends a stream quietly', async () => {
+test('an abort rejects a call with its reason and ends a stream', async () => {
   await withApi({ serviceLogs: endlessLog, listServices: stuck }, async ({ client, logged }) => {
     const call = new AbortController();
     const calling = client.call('listServices', { signal: call.signal });
@@ -319,7 +327,7 @@ test('importing the client loads neither a package nor undici', async () => {
   });
 });
 
-/** Serves whatever `listener` does on a socket. */
+/** Serves `listener` on a Unix socket. */
 async function withRawServer(listener: RequestListener, use: (client: ApiClient, socketPath: string) => Promise<void>): Promise<void> {
   await withTempHome(async (home) => {
     const socketPath = join(home, 'raw.sock');

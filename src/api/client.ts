@@ -1,25 +1,24 @@
 import { systemClock, type Clock } from '../shared/clock.ts';
-import { isErrorReply, toSvcError } from './client-errors.ts';
-import { openExchange, readText, type Exchange, type WireCall } from './client-exchange.ts';
+import { type Exchange, type WireCall, isErrorReply, openExchange, readText, toSvcError } from './client-exchange.ts';
 import type { RouteInput, RouteReply } from './contract.ts';
 import type { RouteName, RoutesReplying } from './routes.ts';
 
-/** How long a call may take, ms, when neither the client nor the call says otherwise. */
+/** Default timeout of a call, ms, when neither the client nor the call sets one. */
 const defaultTimeoutMs = 30_000;
 
 /** How to reach a controller. */
-export interface ClientOptions {
+interface ClientOptions {
   readonly socketPath: string;
   readonly clock?: Clock;
-  /** For a whole call, and until a stream begins; ms. */
+  /** Default limit for a whole call, or for the time until a stream begins, ms. */
   readonly timeoutMs?: number;
-  /** For calls that are not given one of their own. */
+  /** Signal for the calls that have none. */
   readonly signal?: AbortSignal;
 }
 
-/** What can be given to each call besides what its route takes. */
-export interface CallOptions {
-  /** A call rejects with the signal's reason, a stream ends. */
+/** Options of a call besides the input of its route. */
+interface CallOptions {
+  /** When it aborts, a call rejects with the signal's reason, and a stream ends. */
   readonly signal?: AbortSignal;
   readonly timeoutMs?: number;
 }
@@ -28,18 +27,21 @@ type Input<Name extends RouteName> = CallOptions & RouteInput<Name>;
 type Arguments<Name extends RouteName> = object extends Input<Name> ? [input?: Input<Name>] : [input: Input<Name>];
 
 /**
- * The control API as functions. Rejects with the error of the controller (`SvcError` with its code, hint and problems), with SVC_CONTROLLER_UNREACHABLE when there is none,
- * it goes away or it does not answer in time, and with SVC_VERSION_MISMATCH when it is of another version.
+ * The control API as functions. A call rejects with:
+ *
+ * - the error of the controller (`SvcError` with its code, hint and problems);
+ * - SVC_CONTROLLER_UNREACHABLE when no controller runs, it ends during the call, or it does not answer in time;
+ * - SVC_VERSION_MISMATCH when the controller has another version.
  */
 export interface ApiClient {
   call<Name extends RoutesReplying<'json'>>(name: Name, ...input: Arguments<Name>): Promise<RouteReply<Name>>;
-  /** Leaving the loop over the lines closes the connection. */
+  /** Yields each line of the reply. A caller that leaves the loop closes the connection. */
   lines<Name extends RoutesReplying<'lines'>>(name: Name, ...input: Arguments<Name>): AsyncIterable<RouteReply<Name>>;
-  /** Leaving the loop over the pieces closes the connection. */
+  /** Yields the reply as it arrives. A caller that leaves the loop closes the connection. */
   text<Name extends RoutesReplying<'text'>>(name: Name, ...input: Arguments<Name>): AsyncIterable<Buffer>;
 }
 
-/** Makes a client; nothing is opened before the first call, and each call has a connection of its own. */
+/** Makes a client. It opens nothing before the first call. Each call has its own connection. */
 export function createClient({ socketPath, clock = systemClock, timeoutMs = defaultTimeoutMs, signal }: ClientOptions): ApiClient {
   const wire = (name: RouteName, input: CallOptions = {}): WireCall => ({
     timeoutMs,
@@ -62,7 +64,7 @@ export function createClient({ socketPath, clock = systemClock, timeoutMs = defa
   };
 }
 
-// Any, as what it parses is typed by the contract, which the controller keeps to.
+// Returns `any`: the contract defines the reply's type, and the client trusts the controller to keep to it.
 async function readReply(call: WireCall): Promise<ReturnType<typeof JSON.parse>> {
   const exchange = await openExchange(call);
   try {

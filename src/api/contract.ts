@@ -1,12 +1,45 @@
 import { z } from 'zod';
-import { replicaStates } from '../domain/replica-state.ts';
+import { replicaStates } from '../domain/replica/replica-state.ts';
+import { refusalKinds, refusalScopes } from '../domain/placement.ts';
 import { serviceStates } from '../domain/service-state.ts';
-import { planView } from './plan-view.ts';
 import type { RouteName } from './routes.ts';
+
+/** A machine type that the plan considered, with the reason for or against it. */
+const plannedOfferView = z.strictObject({
+  provider: z.string(),
+  region: z.string(),
+  zone: z.string().nullable(),
+  instanceType: z.string(),
+  nodes: z.int().describe('So many such machines make up one replica; prices are of all of them, the rest is of each'),
+  cpus: z.number(),
+  memoryGb: z.number(),
+  accelerators: z.string().nullable().describe('NAME:COUNT'),
+  spot: z.boolean(),
+  hourlyUsd: z.number(),
+  monthlyUsd: z.number().describe('Of 730 hours'),
+  alternative: z.int().describe("Which alternative of the file's resources it is for, counted from 1"),
+  verdict: z.enum(['chosen', 'possible', 'refused', 'excluded']),
+  replicas: z.array(z.int()).readonly().describe('Numbers of the replicas that it is chosen for'),
+  why: z.string(),
+});
+
+/** Where replicas would be deployed now, and why. */
+const planView = z.strictObject({
+  replicas: z.int(),
+  offers: z.array(plannedOfferView).readonly().describe('Best first'),
+  places: z.array(z.strictObject({ name: z.string(), takesPart: z.boolean(), why: z.string().nullable() })).readonly(),
+  hourlyUsd: z.number(),
+  monthlyUsd: z.number(),
+  notes: z.array(z.string()).readonly(),
+  isMisnamed: z
+    .boolean()
+    .optional()
+    .describe('There is no offer because names of providers or of their parts are wrong; the notes name them'),
+});
 
 const time = z.iso.datetime();
 
-/** A replica as listings show it. */
+/** A replica in a listing. */
 export const replicaView = z.strictObject({
   id: z.int(),
   version: z.int(),
@@ -25,7 +58,21 @@ export const replicaView = z.strictObject({
   reason: z.string().nullable().describe('Why it is in this state, for people'),
 });
 
-/** A service as listings show it. */
+/** A provider's refusal that currently keeps a service from launching its desired replicas. */
+const blockerView = z.strictObject({
+  provider: z.string(),
+  region: z.string(),
+  zone: z.string().nullable(),
+  instanceType: z.string().describe('What was asked for'),
+  cause: z.enum(refusalKinds),
+  scope: z.enum(refusalScopes).describe('What else the refusal covers'),
+  covers: z.string().describe('The same in words'),
+  reason: z.string().describe("The provider's own words"),
+  attempts: z.int().describe('How often in a row it refused'),
+  nextAttemptAt: time.describe('When it is asked again, unless the refusal ends before'),
+});
+
+/** A service in a listing. */
 export const serviceView = z.strictObject({
   name: z.string(),
   status: z.enum(serviceStates),
@@ -46,14 +93,32 @@ export const serviceView = z.strictObject({
   reason: z.string().nullable(),
   controllerPid: z.int().nullable().describe("Process of the service's reconciler"),
   balancerPid: z.int().nullable(),
+  processCrashes: z
+    .array(z.strictObject({ process: z.enum(['reconciler', 'balancer']), count: z.int(), lastAt: time, lastError: z.string() }))
+    .optional()
+    .describe('Processes of the service that crashed in the last ten minutes and were started again: how often, and the last error'),
   balancers: z
     .array(z.strictObject({ name: z.string(), status: z.enum(['starting', 'listening', 'port-busy', 'failing', 'unreachable']) }))
     .optional()
     .describe('Where balancers on other machines serve the endpoint: each of them'),
+  blockers: z.array(blockerView).optional().describe('While a replica waits for a machine: the refusals that hold, the first to end first'),
   replicas: z.array(replicaView),
 });
 
-/** One line of a history. */
+/** Resources of a service or cluster from before the state database was emptied, restored or replaced. */
+const leftoverView = z.strictObject({
+  kind: z.enum(['service', 'cluster']),
+  key: z.string(),
+  name: z.string().nullable(),
+  port: z.int().nullable(),
+  balancerPid: z.int().nullable().describe('The process that serves its endpoint'),
+  machines: z.array(z.strictObject({ provider: z.string(), id: z.string() })),
+  unasked: z
+    .array(z.strictObject({ provider: z.string(), reason: z.string() }))
+    .describe('Providers that did not list machines: some may run there'),
+});
+
+/** One event of a history. */
 export const eventView = z.strictObject({
   id: z.int(),
   at: time,
@@ -75,7 +140,7 @@ export const jobView = z.strictObject({
   exitCode: z.int().nullable(),
 });
 
-/** A cluster as listings show it. */
+/** A cluster in a listing. */
 export const clusterView = z.strictObject({
   name: z.string(),
   status: z.enum(['INIT', 'UP', 'SHUTTING_DOWN', 'FAILED']),
@@ -88,7 +153,10 @@ export const clusterView = z.strictObject({
   jobs: z.array(jobView),
 });
 
-/** A task file as it travels: the text, and what the command line added. The server parses it again with the same code. */
+/**
+ * A task file in a request: its text, and the additions of the command line. The server parses it again with the same
+ * code.
+ */
 const taskSource = {
   source: z.string().max(1_048_576).describe('The file as it is written'),
   file: z.string().describe('Absolute path, for relative paths in it and for messages'),
@@ -108,13 +176,23 @@ const follow = flag.describe('Go on with what is new until the client leaves');
 const purge = flag.describe('Forget it even when its machine cannot be removed');
 const logsQuery = { follow, tail: z.coerce.number().int().min(0).optional().describe('Only so many of the last lines; otherwise all') };
 
-/** What a route takes and gives. Absent parts are empty. */
+/** Schemas of a route's request and reply. Absent parts are empty. */
 export interface RouteSchemas {
   readonly params?: z.ZodType;
   readonly query?: z.ZodType;
   readonly body?: z.ZodType;
   readonly reply: z.ZodType;
 }
+
+/** A disk with little free space. */
+const diskView = z.strictObject({
+  folder: z.string(),
+  freeBytes: z.number(),
+  freeInodes: z.number().nullable().describe('null for a file system that does not count them'),
+});
+
+/** A disk with little free space. */
+export type DiskView = z.infer<typeof diskView>;
 
 /** Request and reply of every route in `routes.ts`. */
 export const contract = {
@@ -145,7 +223,19 @@ export const contract = {
     body: z.strictObject({ keepServices: z.boolean().describe('Stop although there are services, which go on without it') }),
     reply: z.strictObject({ stopping: z.literal(true) }),
   },
-  listServices: { reply: z.strictObject({ services: z.array(serviceView) }) },
+  listServices: {
+    reply: z.strictObject({
+      services: z.array(serviceView),
+      leftovers: z.array(leftoverView).optional().describe('Services and clusters that run, and that the state database does not know'),
+      disk: diskView.optional().describe('The disk of SVC_HOME, when little of it is free'),
+    }),
+  },
+  sweep: {
+    reply: z.strictObject({
+      removed: z.array(leftoverView),
+      failed: z.array(z.strictObject({ leftover: leftoverView, reason: z.string() })),
+    }),
+  },
   getService: { params: named, reply: serviceView },
   createService: {
     body: z.strictObject({
@@ -154,9 +244,16 @@ export const contract = {
       port: z.int().min(1).max(65_535).optional().describe('Of the endpoint; otherwise as the file says'),
       ...taskSource,
     }),
-    reply: z.strictObject({ service: serviceView }),
+    reply: z.strictObject({
+      service: serviceView,
+      warning: z.string().optional().describe('What is not as it should be on the machine of the controller'),
+    }),
   },
   terminateService: { params: named, query: z.strictObject({ purge }), reply: z.strictObject({ service: z.string() }) },
+  retryService: {
+    params: named,
+    reply: z.strictObject({ service: z.string(), refusals: z.int().describe('How many refusals held, and hold no more') }),
+  },
   terminateReplica: {
     params: z.strictObject({ name: z.string(), id: z.coerce.number().int().min(1) }),
     query: z.strictObject({ purge }),
@@ -171,7 +268,7 @@ export const contract = {
     params: named,
     query: z.strictObject({
       id: z.coerce.number().int().min(1).optional().describe('Only of this replica'),
-      all: flag.describe('Also what the places have and the file rules out'),
+      all: flag.describe('Also offers that the file rules out'),
     }),
     reply: z.strictObject({
       service: z.string(),
@@ -214,33 +311,35 @@ export const contract = {
   },
 } as const satisfies Record<RouteName, RouteSchemas>;
 
-export type Contract = typeof contract;
+type Contract = typeof contract;
 export type ReplicaView = z.output<typeof replicaView>;
+export type BlockerView = z.output<typeof blockerView>;
 export type ServiceView = z.output<typeof serviceView>;
+export type LeftoverView = z.output<typeof leftoverView>;
 export type EventView = z.output<typeof eventView>;
 export type JobView = z.output<typeof jobView>;
 export type ClusterView = z.output<typeof clusterView>;
 
 type KeysNeeded<Given> = { [Key in keyof Given]-?: object extends Pick<Given, Key> ? never : Key }[keyof Given];
 
-/** Values as a program has them (`true`, `3`) for a part that travels as text; keys with a default may be left out. */
+/** Typed values (`true`, `3`) of a request part that is sent as text. Keys with a default are optional. */
 type Texts<Schema extends z.ZodType> = {
   readonly [Key in keyof z.output<Schema> & KeysNeeded<z.input<Schema>>]: z.output<Schema>[Key];
 } & {
   readonly [Key in Exclude<keyof z.output<Schema>, KeysNeeded<z.input<Schema>>>]?: z.output<Schema>[Key];
 };
 
-/** `{ key: value }`, with the key optional when nothing in the value is needed. */
+/** `{ key: value }`. The key is optional when every field of the value is. */
 type Under<Key extends string, Value> = object extends Value ? { readonly [K in Key]?: Value } : { readonly [K in Key]: Value };
 
-/** What a caller gives to a route; parts and fields that it does not need may be left out. */
+/** Input of a route. Parts and fields that the route does not require are optional. */
 export type RouteInput<Name extends RouteName> = (Contract[Name] extends { readonly params: infer Schema extends z.ZodType }
   ? Under<'params', Texts<Schema>>
   : unknown) &
   (Contract[Name] extends { readonly query: infer Schema extends z.ZodType } ? Under<'query', Texts<Schema>> : unknown) &
   (Contract[Name] extends { readonly body: infer Schema extends z.ZodType } ? Under<'body', z.input<Schema>> : unknown);
 
-/** What a route's handler gets: validated, defaults filled in. */
+/** The request as a route's handler gets it: validated, with defaults filled in. */
 export interface RouteRequest<Name extends RouteName> {
   readonly params: Contract[Name] extends { readonly params: infer Schema extends z.ZodType } ? z.output<Schema> : undefined;
   readonly query: Contract[Name] extends { readonly query: infer Schema extends z.ZodType } ? z.output<Schema> : undefined;

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { clusterView, contract, eventView, jobView, replicaView, serviceView, type RouteSchemas } from './contract.ts';
 import { routeNames, routes, type RouteData, type RouteName } from './routes.ts';
 
-/** A schema in the form of JSON Schema 2020-12, as OpenAPI 3.1 has it. */
+/** A JSON Schema of draft 2020-12, which OpenAPI 3.1 uses. */
 export type JsonSchema = z.core.JSONSchema.JSONSchema;
 
 /** One field of a path, a query or an object. */
@@ -12,13 +12,13 @@ export interface Field {
   readonly schema: JsonSchema;
 }
 
-/** A route and the schemas of what it takes and gives. */
+/** A route with the schemas of its request and reply. */
 export interface DescribedRoute extends RouteData {
   readonly name: RouteName;
   readonly params: readonly Field[];
   readonly query: readonly Field[];
   readonly body: JsonSchema | undefined;
-  /** For `lines`: of one line. */
+  /** For `lines`: the schema of one line. */
   readonly replySchema: JsonSchema;
 }
 
@@ -56,7 +56,10 @@ export function describeRoutes(): readonly DescribedRoute[] {
   });
 }
 
-/** Fields that travel as text: of the type that they are parsed into, and needed when they have no default. */
+/**
+ * Fields of a part that is sent as text. Each has the type that it is parsed into, and is required when it has no
+ * default.
+ */
 function fieldsOf(schema: z.ZodType | undefined): readonly Field[] {
   if (schema === undefined) return [];
   const needed = convert(schema, 'input').required ?? [];
@@ -83,14 +86,14 @@ function convert(schema: z.ZodType, io: 'input' | 'output'): JsonSchema {
   return bare(schemas['root'] ?? {});
 }
 
-/** Leaves out what says nothing to a reader: the bounds of exact integers, and a pattern beside a format. */
+/** Removes what a reader does not need: the bounds of exact integers, and a pattern beside a format. */
 function simplify({ jsonSchema }: { readonly jsonSchema: JsonSchema }): void {
   if (jsonSchema.maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum;
   if (jsonSchema.minimum === Number.MIN_SAFE_INTEGER) delete jsonSchema.minimum;
   if (jsonSchema.format !== undefined) delete jsonSchema.pattern;
 }
 
-/** Without the addresses that belong to a schema in a file of its own. */
+/** Without `$schema` and `$id`, which belong only to a schema in a file of its own. */
 function bare({ $schema: _schema, $id: _id, ...schema }: JsonSchema): JsonSchema {
   return schema;
 }

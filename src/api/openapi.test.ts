@@ -11,13 +11,13 @@ test('every route is an operation of its own', () => {
   expect(ids).toHaveLength(routeNames.length);
 });
 
-test('every reference leads to a schema that is there, and none has an address of its own', () => {
+test('every reference leads to an existing schema, and no schema has its own id', () => {
   const targets = new Set([...document.matchAll(/"\$ref":"([^"]+)"/g)].map(([, target]) => target));
   expect(targets).toEqual(new Set([...Object.keys(sharedObjects), 'ErrorReply'].map((name) => `#/components/schemas/${name}`)));
   expect(document).not.toMatch(/"\$(?:id|schema|defs)"/);
 });
 
-test('path and query fields have the type they are parsed into, and say whether they are needed', () => {
+test('path and query fields have their parsed type and whether they are required', () => {
   const replica = describeRoutes().find(({ name }) => name === 'terminateReplica');
   expect(replica?.params).toEqual([
     { name: 'name', needed: true, schema: { type: 'string' } },
@@ -28,7 +28,7 @@ test('path and query fields have the type they are parsed into, and say whether 
   expect(logs?.query.filter(({ needed }) => needed).map(({ name }) => name)).toEqual(['target']);
 });
 
-test('objects that replies share are described once and referred to', () => {
+test('objects shared by replies are described once and referenced', () => {
   const service: JsonSchema = describeObjects()['ServiceView'] ?? {};
   expect(service.properties?.['replicas']).toEqual({ type: 'array', items: { $ref: '#/components/schemas/ReplicaView' } });
   expect(describeRoutes().find(({ name }) => name === 'getService')?.replySchema).toEqual({ $ref: '#/components/schemas/ServiceView' });

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { FakeClock } from '../../test/support/fake-clock.ts';
-import { toByteStream, type StreamOptions } from './reply-stream.ts';
+import { type StreamOptions, toByteStream } from './app.ts';
 
 function options(change: Partial<StreamOptions<string>> = {}): StreamOptions<string> {
   return {
@@ -13,7 +13,7 @@ function options(change: Partial<StreamOptions<string>> = {}): StreamOptions<str
   };
 }
 
-/** Gives the texts, and fails with the error where one stands. */
+/** Yields the texts. Throws where the list has an error. */
 async function* source(...steps: readonly (string | Error)[]): AsyncGenerator<string> {
   for (const step of steps) {
     if (step instanceof Error) throw step;
@@ -25,11 +25,11 @@ const encodeError = (error: unknown): Uint8Array => new TextEncoder().encode(`<$
 
 const textOf = (stream: ReadableStream<Uint8Array>): Promise<string> => new Response(stream).text();
 
-test('items come out in order, as bytes', async () => {
+test('items are streamed in order as bytes', async () => {
   expect(await textOf(await toByteStream(source('a', 'é'), options()))).toBe('aé');
 });
 
-test('an item is asked for only when the one before it was taken', async () => {
+test('an item is requested only when the client has taken the previous one', async () => {
   let asked = 0;
   async function* items(): AsyncGenerator<string> {
     for (;;) {
@@ -45,7 +45,7 @@ test('an item is asked for only when the one before it was taken', async () => {
   await reader.cancel();
 });
 
-test('leaving ends the source', async () => {
+test('cancelling the stream ends the source', async () => {
   let ended = false;
   async function* items(): AsyncGenerator<string> {
     try {
@@ -60,11 +60,11 @@ test('leaving ends the source', async () => {
   expect(ended).toBe(true);
 });
 
-test('a source that fails before its first item rejects, so that the reply can be an error', async () => {
+test('a source that fails before its first item rejects', async () => {
   await expect(toByteStream(source(new Error('no such thing')), options())).rejects.toThrow('no such thing');
 });
 
-test('a source that has nothing yet holds the head back for a second only', async () => {
+test('a source without items delays the head for at most a second', async () => {
   const clock = new FakeClock();
   const { promise, resolve } = Promise.withResolvers<string>();
   async function* items(): AsyncGenerator<string> {
@@ -77,11 +77,11 @@ test('a source that has nothing yet holds the head back for a second only', asyn
   expect(await textOf(stream)).toBe('late');
 });
 
-test('a source that fails later ends with what the error is made into', async () => {
+test('a source that fails later ends with the encoded error', async () => {
   expect(await textOf(await toByteStream(source('a', new Error('b')), options({ ending: encodeError })))).toBe('a<Error: b>');
 });
 
-test('a source that stops because it was told to, or fails without an ending, is broken off', async () => {
+test('an aborted source, or one that fails without an ending, breaks off the connection', async () => {
   for (const [items, signal] of [
     [source('a', new Error('b')), new AbortController().signal],
     [source('a'), AbortSignal.abort()],

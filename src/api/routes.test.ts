@@ -14,8 +14,8 @@ test('routes and contract have the same names', () => {
 });
 
 test('no two routes share a method and a path', () => {
-  const places = Object.values(routes).map(({ method, path }) => `${method} ${path.replaceAll(/:\w+/g, ':')}`);
-  expect(new Set(places).size).toBe(places.length);
+  const routePaths = Object.values(routes).map(({ method, path }) => `${method} ${path.replaceAll(/:\w+/g, ':')}`);
+  expect(new Set(routePaths).size).toBe(routePaths.length);
 });
 
 test('the parameters of each path are those of the contract', () => {

@@ -1,29 +1,48 @@
-/** One route of the control API: plain data, so that the client needs nothing of the server's validation. `:x` is a path parameter. */
+/** One route of the control API. Plain data, so that the client does not load the server's validation. */
 export interface RouteData {
   readonly method: 'GET' | 'POST' | 'DELETE';
+  /** `:x` is a path parameter. */
   readonly path: string;
-  /** `json`: one reply; `lines`: newline-delimited JSON until the end; `text`: bytes as they come. */
+  /** `json`: one reply; `lines`: newline-delimited JSON until the end; `text`: bytes as they arrive. */
   readonly reply: 'json' | 'lines' | 'text';
   readonly summary: string;
 }
 
-/** Counts up when a reply or request changes incompatibly; compared at each connection. */
+/** Must rise when a request or reply changes incompatibly. Client and server compare it in each call. */
 export const apiVersion = 1;
 
-/** Header that carries `apiVersion` in every request and reply. A request without it, such as one made by hand with curl, is served all the same. */
+/**
+ * Header with `apiVersion` in every request and reply. The server also accepts a request without it, such as one made
+ * by hand with curl.
+ */
 export const apiVersionHeader = 'x-svc-api-version';
 
-/** Header that carries the version of svc in every reply, for messages. */
+/** Header with the server's version of svc in every reply. The client shows it in messages. */
 export const svcVersionHeader = 'x-svc-version';
 
-/** Every route. `contract.ts` has the matching schemas; a test keeps them equal, and docs/reference/api.md is generated from both. */
+/**
+ * Every route. `contract.ts` has the schemas, and a test checks that both list the same routes. docs/reference/api.md
+ * is generated from both.
+ */
 export const routes = {
   health: { method: 'GET', path: '/v1/health', reply: 'json', summary: 'Version, process and load of the controller' },
   stopController: { method: 'POST', path: '/v1/controller/stop', reply: 'json', summary: 'Ends the controller process' },
   listServices: { method: 'GET', path: '/v1/services', reply: 'json', summary: 'All services with their replicas' },
+  sweep: {
+    method: 'POST',
+    path: '/v1/leftovers/sweep',
+    reply: 'json',
+    summary: 'Removes what is left of services that the state does not know',
+  },
   getService: { method: 'GET', path: '/v1/services/:name', reply: 'json', summary: 'One service with its replicas' },
   createService: { method: 'POST', path: '/v1/services', reply: 'json', summary: 'Puts a service up' },
   terminateService: { method: 'DELETE', path: '/v1/services/:name', reply: 'json', summary: 'Takes a service down' },
+  retryService: {
+    method: 'POST',
+    path: '/v1/services/:name/retry',
+    reply: 'json',
+    summary: 'Ends what providers refused to a service: they are asked again at once',
+  },
   terminateReplica: {
     method: 'DELETE',
     path: '/v1/services/:name/replicas/:id',
@@ -62,7 +81,10 @@ const isRouteName = (name: string): name is RouteName => Object.hasOwn(routes, n
 /** The names of all routes, in order. */
 export const routeNames: readonly RouteName[] = Object.keys(routes).filter(isRouteName);
 
-/** Routes that answer a client of any API version: those that it needs to find out about another version and to replace it. */
+/**
+ * Routes that the server answers for clients of any API version. With them, a client detects a controller of another
+ * version and replaces it.
+ */
 export const versionlessRoutes: readonly RouteName[] = ['health', 'stopController'];
 
 /** Names of the routes with a given kind of reply. */

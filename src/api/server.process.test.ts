@@ -30,8 +30,8 @@ async function* endlessHistory({ signal }: RouteRequest<'serviceEvents'>): Async
   await systemClock.sleep(60_000, signal);
 }
 
-/** Leaves the socket file of a process that was killed. */
-async function leaveDeadSocket(path: string): Promise<void> {
+/** Creates the socket file of a process that was killed. */
+async function createDeadSocket(path: string): Promise<void> {
   const script = `require('node:net').createServer().listen(${JSON.stringify(path)}, () => console.log('listening'))`;
   const child = spawn(process.execPath, ['-e', script], { stdio: ['ignore', 'pipe', 'inherit'] });
   await once(child.stdout, 'data');
@@ -39,7 +39,7 @@ async function leaveDeadSocket(path: string): Promise<void> {
   await once(child, 'close');
 }
 
-test('the socket and a folder made for it are private, whatever the umask, and closing leaves nothing', async () => {
+test('socket and folder are private whatever the umask; closing removes the socket', async () => {
   const before = process.umask(0);
   try {
     await withApi({}, async ({ socketPath, server }) => {
@@ -54,11 +54,11 @@ test('the socket and a folder made for it are private, whatever the umask, and c
   }
 });
 
-test('the socket of a dead controller is replaced, and of several that try at once exactly one gets it', async () => {
+test("a dead controller's socket is replaced by exactly one of several servers", async () => {
   await withTempHome(async (home) => {
     const path = join(home, 'api.sock');
     for (let round = 0; round < 5; round += 1) {
-      await leaveDeadSocket(path);
+      await createDeadSocket(path);
       const outcomes = await Promise.allSettled([1, 2, 3].map((pid) => serve(path, pid)));
       const winners = outcomes.flatMap((outcome, index) =>
         outcome.status === 'fulfilled' ? [{ server: outcome.value, pid: index + 1 }] : [],
@@ -86,7 +86,7 @@ test('a live controller keeps its socket', async () => {
   });
 });
 
-test('what is no socket is not removed', async () => {
+test('a file that is not a socket is not removed', async () => {
   await withTempHome(async (home) => {
     const path = join(home, 'api.sock');
     writeFileSync(path, 'precious');
@@ -95,7 +95,7 @@ test('what is no socket is not removed', async () => {
   });
 });
 
-test('closing spares the socket of a controller that has taken its place', async () => {
+test('closing does not remove the socket of a newer controller', async () => {
   await withTempHome(async (home) => {
     const path = join(home, 'api.sock');
     const old = await serve(path);
@@ -108,38 +108,38 @@ test('closing spares the socket of a controller that has taken its place', async
   });
 });
 
-test('when the client goes, the handler is told, whether it streams or not', async () => {
-  const told: string[] = [];
+test("when the client disconnects, the handler's signal aborts", async () => {
+  const notified: string[] = [];
   const called = Promise.withResolvers<void>();
   async function* endless({ signal }: RouteRequest<'serviceLogs'>): AsyncGenerator<string> {
     try {
       yield 'first';
       await systemClock.sleep(60_000, signal);
     } finally {
-      told.push('stream');
+      notified.push('stream');
     }
   }
   async function slow({ signal }: RouteRequest<'listServices'>): Promise<RouteReply<'listServices'>> {
     called.resolve();
     await systemClock.sleep(60_000, signal);
-    told.push('call');
+    notified.push('call');
     return { services: [] };
   }
   await withApi({ serviceLogs: endless, listServices: slow }, async ({ client, socketPath, logged }) => {
     for await (const _ of client.text('serviceLogs', { params: { name: 'chat' }, query: { target: 'controller', follow: true } })) break;
-    await waitFor('the stream to end', () => told.includes('stream'));
+    await waitFor('the stream to end', () => notified.includes('stream'));
 
     const call = request({ socketPath, path: '/v1/services' });
     call.on('error', () => undefined);
     call.end();
     await called.promise;
     call.destroy();
-    await waitFor('the call to end', () => told.includes('call'));
+    await waitFor('the call to end', () => notified.includes('call'));
     expect(logged).toEqual([]);
   });
 });
 
-test('a reader that stops reading stops the source, and loses nothing once it goes on', async () => {
+test('a paused reader pauses the source and loses no bytes', async () => {
   const piece = Buffer.alloc(65_536, 'x');
   const total = 400;
   let produced = 0;
@@ -149,7 +149,7 @@ test('a reader that stops reading stops the source, and loses nothing once it go
   await withApi({ serviceLogs: large }, async ({ client }) => {
     const pieces = client.text('serviceLogs', { params: { name: 'chat' }, query: { target: 'controller' } })[Symbol.asyncIterator]();
     const first = await pieces.next();
-    // Until the source has not moved for a while: what is under way then is in buffers.
+    // Waits until the source is idle: from then on the bytes under way are in buffers.
     for (let before = -1; before !== produced; await sleep(200)) before = produced;
     expect(produced).toBeLessThan(total / 4);
     let bytes = first.value?.length ?? 0;
@@ -158,7 +158,7 @@ test('a reader that stops reading stops the source, and loses nothing once it go
   });
 });
 
-test('closing ends streams so that the client sees that more would have come, and lets calls finish', async () => {
+test('closing breaks off streams with an error and lets calls finish', async () => {
   const started = Promise.withResolvers<void>();
   async function slow(): Promise<RouteReply<'health'>> {
     started.resolve();
@@ -179,7 +179,7 @@ test('closing ends streams so that the client sees that more would have come, an
   });
 });
 
-test('a handler that never ends does not keep the server from closing', async () => {
+test('a handler that never ends does not block closing', async () => {
   const started = Promise.withResolvers<void>();
   const stuck = (): Promise<never> => {
     started.resolve();

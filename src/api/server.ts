@@ -6,31 +6,34 @@ import { createApi } from './app.ts';
 import type { ApiHandlers } from './handlers.ts';
 import { listenOnUnixSocket } from './unix-socket.ts';
 
-/** How long calls that are being answered may take when the server closes, ms. Streams end at once. */
+/** How long open calls may take when the server closes, ms. Streams end at once. */
 const closeGraceMs = 2_000;
 
-/** What to serve, and where. */
-export interface ServeOptions {
-  /** Only this user can reach it: mode 0600, in a folder of mode 0700 that is made when missing. */
+/** Options of the server. */
+interface ServeOptions {
+  /** Only this user can connect: mode 0600, in a folder of mode 0700. The server creates a missing folder. */
   readonly socketPath: string;
   readonly handlers: ApiHandlers;
   readonly log: Pick<Logger, 'error' | 'debug'>;
   readonly clock: Clock;
   /** Version of svc. */
   readonly version: string;
-  /** Checks replies against the contract, too; for tests. */
+  /** Also checks replies against the contract; for tests. */
   readonly checkReplies?: boolean;
 }
 
-/** A control API that is being served. */
+/** A running server of the control API. */
 export interface ApiServer {
   /**
-   * Takes the socket away, ends streams, and lets calls finish for up to 2 s. Not to be awaited by a handler, which it would wait for.
+   * Removes the socket, ends streams, and lets calls finish for up to `closeGraceMs`. A handler must not await it,
+   * because `close` waits for the handlers.
    */
   close(): Promise<void>;
 }
 
-/** Serves the control API on a Unix socket. Throws SVC_CONTROLLER_RUNNING when another process serves it there already. */
+/**
+ * Serves the control API on a Unix socket. Throws SVC_CONTROLLER_RUNNING when another process already serves it there.
+ */
 export async function serveApi(options: ServeOptions): Promise<ApiServer> {
   const { socketPath, clock } = options;
   const closing = new AbortController();

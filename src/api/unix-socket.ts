@@ -1,22 +1,23 @@
 import { chmodSync, linkSync, mkdirSync, rmSync, statSync, type BigIntStats } from 'node:fs';
 import { connect, type Server } from 'node:net';
 import { dirname } from 'node:path';
-import { isSameFile, removeFound } from '../shared/claim-socket.ts';
+import { isSameFile, removeFound } from '../shared/system/claim-socket.ts';
 import { hasErrno, SvcError } from '../shared/errors.ts';
 import { randomHex } from '../shared/random-hex.ts';
 
 /** A socket file that a server listens on. */
-export interface OwnedSocket {
-  /** Removes the file, unless another server's stands there by now. */
+interface OwnedSocket {
+  /** Removes the file, unless another server has replaced it. */
   remove(): void;
 }
 
 /**
- * Makes a server listen on a Unix socket that only this user can reach (mode 0600). A socket file that a dead process left is replaced; one
- * that is answered never is, also when several processes try at once: SVC_CONTROLLER_RUNNING.
+ * Makes a server listen on a Unix socket that only this user can reach (mode 0600). It replaces the socket file of a
+ * dead process. It never replaces a file on which a server answers, even when several processes try at once:
+ * SVC_CONTROLLER_RUNNING.
  *
- * The server first listens under a name of its own, and then gets the real one by a hard link, which fails when the name is taken. So
- * whatever stands under the real name listens, or is dead.
+ * The server first listens under a temporary name. A hard link then gives it the real name, and fails when that name is
+ * taken. So the file with the real name always belongs to a listening or a dead server.
  */
 export async function listenOnUnixSocket(server: Server, path: string): Promise<OwnedSocket> {
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
@@ -58,12 +59,12 @@ async function claim(own: string, path: string): Promise<void> {
     if (seen === undefined) continue;
     if (!seen.isSocket()) throw new SvcError('SVC_HOME_UNUSABLE', `${path} is in the way: it is not a socket.`, { hint: 'Move it away.' });
     if (await isAnswered(path)) throw runningAlready(path);
-    // Another server has just put its own there.
+    // Another server has just created its own socket there.
     if (!removeFound(path, seen)) throw runningAlready(path);
   }
 }
 
-/** Whether a process accepts connections. */
+/** Whether a process accepts connections on the socket. */
 function isAnswered(path: string): Promise<boolean> {
   return new Promise((resolve, reject) => {
     const socket = connect(path);
@@ -73,7 +74,7 @@ function isAnswered(path: string): Promise<boolean> {
     });
     socket.on('error', (error) => {
       if (hasErrno(error, 'ECONNREFUSED', 'ENOENT')) resolve(false);
-      // Its queue of connections is full: busy, and alive.
+      // The server's connection queue is full: it is busy, but alive.
       else if (hasErrno(error, 'EAGAIN')) resolve(true);
       else reject(error);
     });
@@ -84,7 +85,7 @@ function statOrNothing(path: string): BigIntStats | undefined {
   return statSync(path, { bigint: true, throwIfNoEntry: false });
 }
 
-/** A name in the same folder that nothing else has. */
+/** An unused name in the same folder. */
 function besides(path: string): string {
   return `${path}.${randomHex(6)}`;
 }

@@ -1,59 +1,61 @@
-import type { BalancerCommand, BalancerReplica, BalancerReport, ReplicasCommand } from '../domain/balancer-link.ts';
+import type { BalancerCommand, BalancerReplica, BalancerReport, ReplicasCommand, SuspectReason } from '../domain/balancer-link.ts';
 import type { Clock } from '../shared/clock.ts';
 import { codeVersion } from '../shared/code-version.ts';
 import { messageOf } from '../shared/errors.ts';
 import type { Logger } from '../shared/log.ts';
-import type { SuspectReason } from './exchange/balancer-context.ts';
 import { Board } from './board/board.ts';
 import type { LoadedConfig } from './control/config-file.ts';
-import { connectionLimit, openFilesLimit } from './threads/connection-limit.ts';
-import { ControlServer, type Tell } from './control/control-server.ts';
-import { Following } from './hand-over/following.ts';
+import { fileLimits, openFilesLimit } from './threads/connection-limit.ts';
+import { ControlServer, type Notify } from './control/control-server.ts';
+import { SuccessorLink } from './hand-over/successor-link.ts';
 import { LastReplicas } from './control/last-replicas.ts';
 import { checkPortIsFree } from './threads/listening-socket.ts';
 import { claimPort } from './threads/port-claim.ts';
-import { BalancerMetrics, type BalancerMoment } from './metrics/balancer-metrics.ts';
+import { BalancerMetrics, type BalancerSnapshot } from './metrics/balancer-metrics.ts';
 import { Predecessors } from './hand-over/predecessors.ts';
-import type { PlacedReplica } from './replicas/replica.ts';
+import type { SlottedReplica } from './replicas/replica.ts';
 import { Slots } from './board/slots.ts';
 import { StallWatch } from './replicas/stall-watch.ts';
 import { StatsPacer } from './control/stats-report.ts';
-import { startSuccessor, tellPredecessor, type Inherited } from './hand-over/successor.ts';
+import { startSuccessor, notifyPredecessor, type Inherited } from './hand-over/successor.ts';
 import { Threads } from './threads/threads.ts';
-import { TrafficTotals } from './board/traffic-totals.ts';
+import { watchTlsFiles, type TlsMaterial } from './tls/tls-files.ts';
+import { TrafficTotals } from './board/shared-counters.ts';
 
-/** How often the reconciler is told of counts, if they changed, ms; `domain/balancer-link.ts` promises it. */
+/** How often the balancer reports changed counts to the reconciler, ms; `domain/balancer-link.ts` promises it. */
 const statsEveryMs = 250;
-/** How often silent replicas are looked for, ms. */
-const lookEveryMs = 250;
-/** A suspicion leads to a probe at once; while that is under way, more of the same is no news. */
+/** How often the balancer checks for silent replicas, ms. */
+const stallCheckIntervalMs = 250;
+/** A suspicion triggers a probe at once. More suspicions during that probe carry no information. */
 const suspectEveryMs = 1_000;
 const bytesPerKibibyte = 1_024;
 /** How long a successor may take until it serves: it has to read its code from a disk that may be busy. */
 const successorMs = 30_000;
-/** How long streams may go on in a process that has handed over. */
-const leaveMs = 900_000;
+/** How long streams may continue in a process that has handed over. */
+const drainTimeoutMs = 900_000;
 
-/** What the balancer needs from outside. */
-export interface BalancerDeps {
-  /** Where its config is, for a successor to read anew. */
+/** What the balancer needs from its caller. */
+interface BalancerDeps {
+  /** The path of its config, from which a successor reads the config again. */
   readonly configPath: string;
   readonly clock: Clock;
   readonly logger: Logger;
 }
 
-/** A set that was asked for and is not yet in force in all threads. */
+/** A requested set that is not yet in force in all threads. */
 interface Pending {
   readonly number: number;
   readonly command: ReplicasCommand;
   /** Monotonic ms. */
   readonly since: number;
-  readonly tell: Tell;
+  readonly notify: Notify;
 }
 
 /**
- * The balancer of one service, on the main thread: the threads that serve the endpoint, what they share, and the link to the reconciler. Requests
- * never come here, so that it answers whatever the load is.
+ * The balancer of one service, on the main thread. It owns the serving threads, their shared memory and the link to the
+ * reconciler.
+ *
+ * Requests never run on this thread, so the balancer answers the reconciler under any load.
  */
 export class Balancer {
   readonly #loaded: LoadedConfig;
@@ -75,11 +77,13 @@ export class Balancer {
   #port = 0;
   #newest: ReplicasCommand | undefined;
   #setNumber = 0;
-  #placed: readonly PlacedReplica[] = [];
-  /** `starting`: a successor is coming up. `left`: it serves, and we finish what we have. */
+  /** Why the newest TLS files of the endpoint are not in force. */
+  #tlsProblem: string | null = null;
+  #slotted: readonly SlottedReplica[] = [];
+  /** `starting`: a successor is starting. `left`: the successor serves, and this process finishes its open requests. */
   #handOver: 'none' | 'starting' | 'left' = 'none';
-  #following: Following | undefined;
-  /** The process is to end: it takes no successor. */
+  #successorLink: SuccessorLink | undefined;
+  /** Aborted when the process is to end: it then starts no successor. */
   readonly #stopping = new AbortController();
   readonly #ended = Promise.withResolvers<void>();
 
@@ -98,39 +102,43 @@ export class Balancer {
       clock: deps.clock,
       logger: deps.logger,
       startedAt: this.#startedAt,
-      moment: () => this.#moment(),
+      snapshot: () => this.#snapshot(),
     });
     this.#lastReplicas = new LastReplicas(config.lastReplicasFile);
     this.#control = new ControlServer(config.controlSocket, {
       greet: () => this.#hello(),
-      execute: (command, tell) => this.#execute(command, tell),
-      onGone: (tell) => this.#predecessors.forget(tell),
+      execute: (command, notify) => this.#execute(command, notify),
+      onGone: (notify) => this.#predecessors.forget(notify),
       onBadLine: (line) => deps.logger.warn({ characters: line.length }, 'Not a command'),
     });
   }
 
   /**
-   * Serves the last good replica set at once, then takes commands. `inherited`: from the process whose place it takes, which goes on serving until
-   * this one does. Resolves with the port; rejects with EADDRINUSE when it is taken.
+   * Serves the last good replica set at once, then takes commands.
+   *
+   * `inherited`: sockets from the predecessor, which serves until this process does. Resolves with the port; rejects
+   * with EADDRINUSE when the port is taken.
    */
   async start(inherited: Inherited | undefined): Promise<number> {
     const { logger, clock } = this.#deps;
     const { config } = this.#loaded;
+    const tls = this.#readTls();
     const last = this.#lastReplicas.load();
     if (last === undefined) logger.warn({ file: config.lastReplicasFile }, 'The last replica set cannot be read; waiting for a new one');
-    // Sharing the port is for our own threads: anybody else's is a mistake that must be seen.
+    // Only our own threads may share the port. Any other process on it is a mistake that the user must see.
     const isNew = inherited === undefined && config.port !== 0;
     const release = isNew ? await claimPort(config.port) : () => undefined;
     if (isNew) await checkPortIsFree(config.host, config.port);
     const isKnown = last !== undefined && last !== 'none';
-    const first = { type: 'replicas', number: this.#setNumber, replicas: this.#place(isKnown ? last : []), isKnown } as const;
-    const maxConnections = connectionLimit(config.maxConnections, openFilesLimit(), config.threads);
+    const first = { type: 'replicas', number: this.#setNumber, replicas: this.#assignSlots(isKnown ? last : []), isKnown } as const;
+    const limits = fileLimits(config.maxConnections, openFilesLimit(), config.threads);
     this.#threads = new Threads(
       {
         config,
         board: this.#board,
         metrics: this.#metrics.memory,
-        maxConnections,
+        limits,
+        tls,
         clock,
         logger,
         onSuspect: (replicaId, reason) => this.#suspect(replicaId, reason),
@@ -144,27 +152,30 @@ export class Balancer {
       throw new Error(`The inherited sockets are of port ${this.#port}, not ${config.port}`);
     this.#predecessors = new Predecessors(inherited?.predecessors ?? 0, clock.monotonic());
     await this.#control.listen(inherited !== undefined);
-    tellPredecessor();
+    notifyPredecessor();
     void this.#metrics.start();
     clock.every(statsEveryMs, () => this.#reportStats());
-    clock.every(lookEveryMs, () => this.#lookForSilent());
+    clock.every(stallCheckIntervalMs, () => this.#checkForStalls());
     const { service, host, threads } = config;
-    logger.info({ service, host, port: this.#port, threads, maxConnections, replicas: this.#placed.length }, 'Listening');
+    logger.info(
+      { service, host, port: this.#port, threads, maxConnections: limits.connections, replicas: this.#slotted.length },
+      'Listening',
+    );
     return this.#port;
   }
 
-  /** Takes no more requests, lets those under way end for `graceMs` at most, and writes out what waits. */
+  /** Takes no more requests, lets running requests finish within `graceMs`, and writes out pending output. */
   async stop(graceMs: number): Promise<void> {
-    // A successor that is coming up is known to nobody but us: it would be left behind.
+    // Only this process knows of a starting successor. Without the abort, the successor would be orphaned.
     this.#stopping.abort();
     this.#metrics.close();
     await this.#threads?.stop(graceMs);
     this.#reportStats();
-    this.#following?.stop();
+    this.#successorLink?.stop();
     this.#control.close();
   }
 
-  /** Settles when the process has handed over and has nothing left to do; never, otherwise. */
+  /** Settles when the process has handed over and has no work left; otherwise never. */
   get ended(): Promise<void> {
     return this.#ended.promise;
   }
@@ -178,48 +189,77 @@ export class Balancer {
       startedAt: this.#startedAt,
       version: this.#version,
       config: this.#loaded.fingerprint,
+      ...(this.#tlsProblem === null ? {} : { tlsProblem: this.#tlsProblem }),
     };
   }
 
-  #execute(command: BalancerCommand, tell: Tell): void {
+  /**
+   * Reads the TLS files of the endpoint and follows their replacements. Throws SVC_BAD_CERTIFICATE when the files
+   * cannot be served.
+   */
+  #readTls(): TlsMaterial | undefined {
+    const { clock, logger } = this.#deps;
+    const { tls } = this.#loaded.config;
+    if (tls === null) return undefined;
+    const { material, notInForce } = watchTlsFiles(tls, clock, {
+      renewed: (renewed) => {
+        this.#threads?.renewTls(renewed);
+        logger.info('The new TLS files are in force');
+        this.#onTls(null);
+      },
+      refused: (problem) => {
+        logger.error(problem);
+        this.#onTls(problem);
+      },
+    });
+    if (notInForce !== undefined) logger.warn(`Clients will refuse the certificate of the endpoint. ${notInForce}`);
+    return material;
+  }
+
+  #onTls(problem: string | null): void {
+    this.#tlsProblem = problem;
+    this.#control.broadcast({ type: 'tls', problem });
+  }
+
+  #execute(command: BalancerCommand, notify: Notify): void {
     switch (command.type) {
       case 'replicas':
-        this.#setReplicas(command, tell);
+        this.#setReplicas(command, notify);
         break;
       case 'hand-over':
         void this.#startHandOver();
         break;
       case 'remaining':
-        this.#predecessors.note(tell, command, this.#newest);
+        this.#predecessors.record(notify, command, this.#newest);
         this.#onApplied();
         break;
     }
   }
 
-  #setReplicas(command: ReplicasCommand, tell: Tell): void {
+  #setReplicas(command: ReplicasCommand, notify: Notify): void {
     const { epoch, revision, replicas } = command;
     if (epoch === this.#newest?.epoch && revision < this.#newest.revision) return;
     this.#newest = command;
     this.#setNumber += 1;
-    const placed = this.#place(replicas);
-    if (placed.length < replicas.length) this.#deps.logger.error({ replicas: replicas.length, used: placed.length }, 'Too many replicas');
-    this.#pending = [...this.#pending, { number: this.#setNumber, command, since: this.#deps.clock.monotonic(), tell }];
-    this.#threads?.apply({ type: 'replicas', number: this.#setNumber, replicas: placed, isKnown: true });
+    const slotted = this.#assignSlots(replicas);
+    if (slotted.length < replicas.length) this.#deps.logger.error({ replicas: replicas.length, used: slotted.length }, 'Too many replicas');
+    this.#pending = [...this.#pending, { number: this.#setNumber, command, since: this.#deps.clock.monotonic(), notify }];
+    this.#threads?.apply({ type: 'replicas', number: this.#setNumber, replicas: slotted, isKnown: true });
     this.#predecessors.send(command);
     if (this.#handOver !== 'left') this.#save(replicas);
-    // Should no thread live at this moment, nobody will confirm it.
+    // If no thread is alive now, no thread will confirm the set.
     this.#onApplied();
   }
 
-  #place(replicas: readonly BalancerReplica[]): readonly PlacedReplica[] {
-    const placed = this.#slots.place(replicas);
-    this.#metrics.setReplicas(placed);
-    this.#placed = placed;
-    return placed;
+  #assignSlots(replicas: readonly BalancerReplica[]): readonly SlottedReplica[] {
+    const slotted = this.#slots.assign(replicas);
+    this.#metrics.setReplicas(slotted);
+    this.#slotted = slotted;
+    return slotted;
   }
 
-  /** What holds now, for the metrics; requests that a predecessor still has are in it. */
-  #moment(): BalancerMoment {
+  /** The current state for the metrics, including requests that a predecessor still has. */
+  #snapshot(): BalancerSnapshot {
     return {
       inFlight: this.#predecessors.addInFlight(this.#slots.inFlight()),
       queueLength: this.#board.sumOfThreads('queued'),
@@ -232,13 +272,14 @@ export class Balancer {
   #onApplied(): void {
     const inThreads = this.#threads?.appliedByAll ?? Number.NEGATIVE_INFINITY;
     const now = this.#deps.clock.monotonic();
-    // A successor that is coming up serves the set that it found on disk: the reconciler will send it this one, and hear from it.
+    // A starting successor serves the set that it read from disk. The reconciler will send this set to the successor,
+    // which confirms it.
     const isInForce = ({ number, command, since }: Pending): boolean =>
       number <= inThreads && this.#predecessors.haveApplied(command, since, now) && this.#handOver !== 'starting';
     const done = this.#pending.filter(isInForce);
     this.#pending = this.#pending.filter((pending) => !done.includes(pending));
-    for (const { command, tell } of done) tell({ type: 'applied', epoch: command.epoch, revision: command.revision });
-    if (done.length > 0) this.#following?.say();
+    for (const { command, notify } of done) notify({ type: 'applied', epoch: command.epoch, revision: command.revision });
+    if (done.length > 0) this.#successorLink?.report();
   }
 
   async #startHandOver(): Promise<void> {
@@ -257,17 +298,17 @@ export class Balancer {
       this.#onApplied();
       return;
     }
-    await this.#leave(this.#threads);
+    await this.#drain(this.#threads);
   }
 
-  async #leave(threads: Threads): Promise<void> {
+  async #drain(threads: Threads): Promise<void> {
     this.#handOver = 'left';
     this.#metrics.close();
     const { clock } = this.#deps;
     const before = this.#totals.read();
     this.#reportStats();
     this.#control.close();
-    this.#following = new Following({
+    this.#successorLink = new SuccessorLink({
       controlSocket: this.#loaded.config.controlSocket,
       clock,
       onReplicas: (command) => this.#setReplicas(command, () => undefined),
@@ -277,8 +318,8 @@ export class Balancer {
         return { requestsTotal: requests - before.requests, errorsTotal: errors - before.errors, inFlight, applied: this.#applied };
       },
     });
-    await threads.leave(leaveMs);
-    this.#following.stop();
+    await threads.handOver(drainTimeoutMs);
+    this.#successorLink.stop();
     this.#ended.resolve();
   }
 
@@ -292,7 +333,7 @@ export class Balancer {
     try {
       this.#lastReplicas.save(replicas);
     } catch (error) {
-      // Traffic goes on; only a restart without a reconciler would miss the change.
+      // Traffic continues. The change is lost only if the balancer restarts without a reconciler.
       this.#deps.logger.error(`The replica set could not be written: ${messageOf(error)}`);
     }
   }
@@ -302,7 +343,7 @@ export class Balancer {
     const own = this.#totals.read();
     this.#onApplied();
     if (this.#pending.length === 0) this.#slots.release();
-    // Until a predecessor has told what it has, a replica could look as if it had nothing under way.
+    // Until each predecessor has reported its requests, a replica could appear to have none in flight.
     if (!this.#control.hasClients || !this.#predecessors.isComplete(clock.monotonic())) return;
     const theirs = this.#predecessors.totals;
     const stats = {
@@ -316,11 +357,11 @@ export class Balancer {
     if (this.#pacer.isDue(stats, clock.monotonic())) this.#control.broadcast(stats);
   }
 
-  #lookForSilent(): void {
-    for (const { id } of this.#stallWatch.look(this.#placed, this.#deps.clock.monotonic())) {
-      this.#deps.logger.warn({ replica: id }, 'A replica answers nothing while others do; new requests go elsewhere until it does');
-      this.#suspect(id, 'timeout');
-    }
+  #checkForStalls(): void {
+    const { stalled, suspects } = this.#stallWatch.check(this.#slotted, this.#deps.clock.monotonic());
+    for (const { id } of stalled)
+      this.#deps.logger.warn({ replica: id }, 'A replica answers nothing while others do; new requests go to other replicas until it does');
+    for (const { id, reason } of suspects) this.#suspect(id, reason);
   }
 
   #suspect(replicaId: number, reason: SuspectReason): void {

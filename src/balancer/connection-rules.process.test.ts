@@ -2,17 +2,19 @@ import { connect as connectHttp2 } from 'node:http2';
 import type { Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 import { describe, expect, test } from 'vitest';
-import { aBalancerReplica, withBalancer, type RunningBalancer } from '../../test/support/balancer.ts';
+import { aBalancerReplica, sharedBalancer, type RunningBalancer } from '../../test/support/balancer.ts';
 import { RawClient, rawExchange, rawReplica, scriptedReplica, withReplicas, type FakeReplica } from '../../test/support/raw-http.ts';
 import { waitFor } from '../../test/support/wait-for.ts';
 
-/** One balancer before one replica. */
+const withSharedBalancer = sharedBalancer();
+
+/** The shared balancer in front of one replica. */
 async function behind(
   starting: Promise<FakeReplica>,
   use: (balancer: RunningBalancer, replica: FakeReplica) => Promise<void>,
 ): Promise<void> {
   await withReplicas([starting], async (replica) => {
-    if (replica !== undefined) await withBalancer([aBalancerReplica(replica.port)], (balancer) => use(balancer, replica));
+    if (replica !== undefined) await withSharedBalancer([aBalancerReplica(replica.port)], (balancer) => use(balancer, replica));
   });
 }
 
@@ -21,7 +23,7 @@ const getAndClose = 'GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n';
 const ok = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok';
 const statusOf = (text: string): number => Number(/^HTTP\/1\.1 (\d+)/.exec(text)?.[1]);
 
-describe('what is no HTTP/1 is answered with 400 at once, and never waited for', () => {
+describe('bytes that are not HTTP/1 get 400 at once', () => {
   test.each([
     ['HTTP/0.9', 'GET /\r\n'],
     ['HTTP/0.9 with a bare LF', 'GET /\n'],
@@ -36,7 +38,7 @@ describe('what is no HTTP/1 is answered with 400 at once, and never waited for',
     });
   });
 
-  test('a TLS client and an HTTP/2 client fail instead of waiting', async () => {
+  test('a TLS client and an HTTP/2 client fail at once', async () => {
     await behind(scriptedReplica(ok), async (balancer) => {
       const failed: string[] = [];
       const secure = connectTls({ port: balancer.port, host: '127.0.0.1', rejectUnauthorized: false });
@@ -54,14 +56,14 @@ describe('what is no HTTP/1 is answered with 400 at once, and never waited for',
   });
 });
 
-describe('a connection to a replica is not used again', () => {
+describe('a connection to a replica is not reused', () => {
   test.each([
     ['when a body follows 204', 'HTTP/1.1 204 No Content\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\npoison', 'GET'],
     ['when a body follows 304', 'HTTP/1.1 304 Not Modified\r\nContent-Length: 6\r\n\r\npoison', 'GET'],
     ['when a body follows the answer to HEAD', 'HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\npoison', 'HEAD'],
     ['when a body was announced with 204', 'HTTP/1.1 204 No Content\r\nContent-Length: 6\r\n\r\n', 'GET'],
     ['when more follows the last chunk', 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\npoison', 'GET'],
-    ['when the replica said that it closes it', 'HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 0\r\n\r\n', 'GET'],
+    ['when the replica announced that it closes it', 'HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 0\r\n\r\n', 'GET'],
     ['when the replica speaks HTTP/1.0', 'HTTP/1.0 200 OK\r\nContent-Length: 0\r\n\r\n', 'GET'],
   ])('%s', async (_, answer, method) => {
     await behind(scriptedReplica(answer), async (balancer, replica) => {
@@ -89,7 +91,7 @@ describe('a connection to a replica is not used again', () => {
     });
   });
 
-  test('when the client left in the middle of the response', async () => {
+  test('when the client disconnected in the middle of the response', async () => {
     await behind(scriptedReplica('HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc'), async (balancer, replica) => {
       const client = new RawClient(balancer.port).send(get);
       await client.until(/abc$/);
@@ -100,8 +102,8 @@ describe('a connection to a replica is not used again', () => {
   });
 });
 
-describe('what a replica says before and beside its answer', () => {
-  test('100 and 103 pass, others do not, and 8 are not too many', async () => {
+describe('interim responses of a replica', () => {
+  test('100 and 103 pass, others do not, and 8 are accepted', async () => {
     const early =
       'HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 102 Processing\r\n\r\nHTTP/1.1 103 Early Hints\r\n\r\nHTTP/1.1 199 Odd\r\n\r\n'.repeat(2);
     await behind(scriptedReplica(early + ok), async (balancer) => {
@@ -110,7 +112,7 @@ describe('what a replica says before and beside its answer', () => {
     });
   });
 
-  test('interim responses without end are 502', async () => {
+  test('endless interim responses give 502', async () => {
     await behind(scriptedReplica('HTTP/1.1 102 Processing\r\n\r\n'.repeat(9)), async (balancer) => {
       expect(statusOf((await rawExchange(balancer.port, getAndClose)).received)).toBe(502);
     });
@@ -123,7 +125,7 @@ describe('what a replica says before and beside its answer', () => {
     });
   });
 
-  test('101 in answer to an upgrade that is not passed on is 502', async () => {
+  test('101 in answer to an upgrade that was not passed on gives 502', async () => {
     const switching = 'HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n';
     let asked = '';
     const replica = rawReplica((socket, received) => {
@@ -139,8 +141,8 @@ describe('what a replica says before and beside its answer', () => {
   });
 });
 
-describe('a request that turns out to be wrong', () => {
-  test('in its body: the replica gets no end that looks proper, and the client 400', async () => {
+describe('a malformed request', () => {
+  test('with a fault in its body gets 400 and reaches the replica without end', async () => {
     let received = '';
     const reading = rawReplica((_, all) => {
       received = all;
@@ -157,7 +159,7 @@ describe('a request that turns out to be wrong', () => {
     });
   });
 
-  test('behind a good one: the good one is answered, then it is refused, and nothing after it is looked at', async () => {
+  test('after a valid one gets 400, and later requests are ignored', async () => {
     let asked = 0;
     const counting = rawReplica((socket) => {
       asked += 1;
@@ -175,7 +177,7 @@ test.each([
   ['with LF', 'data: 1\n\n'],
   ['with CRLF', 'data: 1\r\n\r\n'],
   ['with CR', 'data: 1\r\r'],
-])('the reader of an event stream that breaks off is told so by an event: lines that end %s', async (_, event) => {
+])('an event reports a broken event stream to its reader: lines that end %s', async (_, event) => {
   const answer = `HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n${event.length}\r\n${event}\r\n`;
   await behind(
     scriptedReplica(answer, (socket) => setTimeout(() => socket.end(), 50)),
@@ -189,7 +191,7 @@ test.each([
   );
 });
 
-test('what a replica says to an idle connection is never the answer to a request that comes at the same moment', async () => {
+test('bytes on an idle connection never answer a request sent at the same moment', async () => {
   const goodbye = 'HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\nConnection: close\r\n\r\n';
   const sockets: Socket[] = [];
   const replica = rawReplica((socket) => {
@@ -211,5 +213,52 @@ test('what a replica says to an idle connection is never the answer to a request
       balancer.signal('SIGCONT');
       expect(statusOf(await client.closed())).toBe(200);
     }
+  });
+});
+
+const poison = 'HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\npoison';
+
+/** The request's method, the head of its reply, and whether the connection serves another request. */
+const bodiless: readonly (readonly [string, string, boolean])[] = [
+  ['HEAD', '200 OK\r\nContent-Length: 61', false],
+  ['HEAD', '200 OK\r\nTransfer-Encoding: chunked', false],
+  ['HEAD', '200 OK', false],
+  ['HEAD', '200 OK\r\nContent-Length: 0', true],
+  ['GET', '304 Not Modified\r\nContent-Length: 61', false],
+  ['GET', '304 Not Modified\r\nTransfer-Encoding: chunked', false],
+  ['GET', '304 Not Modified\r\nETag: "a"', false],
+  ['GET', '204 No Content\r\nContent-Length: 61', false],
+  ['GET', '204 No Content\r\nTransfer-Encoding: chunked', false],
+  ['GET', '204 No Content', false],
+  ['GET', '204 No Content\r\nContent-Length: 0', true],
+  ['GET', '103 Early Hints\r\nContent-Length: 61\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 0', false],
+];
+
+test.each(bodiless.filter(([, , isReused]) => !isReused))(
+  'a late body after a reply to %s with %j does not reach the next client',
+  async (method, head) => {
+    const replica = rawReplica((socket, received, bytes) => {
+      if (received.length > bytes.length) socket.write(poison);
+      else socket.write(bytes.includes('/first') ? `HTTP/1.1 ${head}\r\n\r\n` : ok);
+    });
+    await behind(replica, async (balancer) => {
+      const first = new RawClient(balancer.port);
+      first.send(`${method} /first HTTP/1.1\r\nHost: h\r\n\r\n`);
+      await first.until(/ (200|204|304) [^]*\r\n\r\n$/);
+      const next = new RawClient(balancer.port);
+      next.send(getAndClose);
+      expect(await next.closed()).toMatch(/\r\n\r\nok$/);
+      first.destroy();
+    });
+  },
+);
+
+test.each(bodiless)('after a reply to %s with %j the connection serves another request: %s', async (method, head, isReused) => {
+  await behind(scriptedReplica(`HTTP/1.1 ${head}\r\n\r\n`), async (balancer, { accepted }) => {
+    const ask = (): Promise<unknown> => rawExchange(balancer.port, `${method} / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n`);
+    await ask();
+    const before = accepted();
+    await ask();
+    expect(accepted() === before).toBe(isReused);
   });
 });

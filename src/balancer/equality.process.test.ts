@@ -12,11 +12,11 @@ import { ResponseParser } from './http1/response-parser.ts';
 
 const exchanges = 500;
 
-/** One generated exchange: what a client sends and what the replica answers, both as they stand on the wire. */
+/** One generated exchange: the client's request and the replica's answer, both as bytes on the wire. */
 interface Exchange {
   readonly method: string;
   readonly request: string;
-  /** Whether the client sends the body only after it was told to. */
+  /** Whether the client sends the body only after a 100 (Continue). */
   readonly expectsContinue: boolean;
   readonly response: string;
 }
@@ -29,7 +29,7 @@ function noise(random: Random, maxLength: number): string {
   return Array.from({ length }, () => String.fromCharCode(Math.floor(random() * 256))).join('');
 }
 
-/** Mostly short, at times long enough to come in many reads and to meet every buffer's limit. */
+/** Mostly short, at times long enough to take many reads and to reach every buffer's limit. */
 function content(random: Random, maxLength: number): string {
   return random() < 0.03 ? noise(random, 8_000).padEnd(1_000, '\r\n').repeat(300) : noise(random, maxLength);
 }
@@ -51,7 +51,7 @@ function chunked(random: Random, body: string): string {
   let out = '';
   for (let at = 0; at < body.length;) {
     const size = Math.min(body.length - at, 1 + Math.floor(random() * 5_000));
-    // Extensions are refused once there are 256 bytes of them.
+    // The balancer refuses extensions of 256 bytes or more.
     const extension = at < 20_000 ? oneOf(random, ['', '', ';ext="v"']) : '';
     out += `${oneOf(random, ['', '0', '000'])}${size.toString(16)}${extension}\r\n${body.slice(at, at + size)}\r\n`;
     at += size;
@@ -90,13 +90,13 @@ function generateResponse(random: Random, method: string): string {
   return first + framed(random, fields, content(random, 200_000));
 }
 
-/** The empty line that ends a head, and where the body begins. */
+/** The empty line that ends a head, and the offset of the body. */
 const headEnd = '\r\n\r\n';
 const bodyStart = (text: string): number => text.indexOf(headEnd) + headEnd.length;
 
 /**
- * What a head must keep byte for byte and in its order: every line but those of the hop (`Connection`, `Transfer-Encoding`, which is
- * compared by itself) and those that the balancer says, without white space around values.
+ * The lines that a head must keep byte for byte and in order, without white space around values. Hop lines
+ * (`Connection`, and `Transfer-Encoding`, which is compared separately) and the balancer's own lines are left out.
  */
 function keptLines(text: string): readonly string[] {
   const ofTheHop = /^(?:connection|transfer-encoding|x-request-id|x-svc-[^:]*|x-forwarded-[^:]*):/i;
@@ -127,14 +127,17 @@ function meaningOfRequest(text: string): unknown {
 
 const ignore = (): void => undefined;
 
-/** What came at the replica. */
+/** The bytes that arrived at the replica. */
 interface Arrivals {
   count: number;
-  /** The newest request, as it stood on the wire. */
+  /** The newest request, as bytes on the wire. */
   last: string;
 }
 
-/** A replica that answers each request with what `answer` gives at that moment, and tells clients to go on that ask for it. */
+/**
+ * A replica that answers each request with the current result of `answer`. It sends 100 (Continue) to clients that ask
+ * for it.
+ */
 function playingReplica(answer: () => string, arrived: Arrivals): Promise<FakeReplica> {
   const connections = new WeakMap<object, (bytes: Buffer) => void>();
   return rawReplica((socket, _, bytes) => {
@@ -144,14 +147,14 @@ function playingReplica(answer: () => string, arrived: Arrivals): Promise<FakeRe
   });
 }
 
-/** Reads on with each piece, and keeps nothing of requests that are over: all of them together are far more than one. */
+/** Parses each piece as it arrives and drops finished requests: all of them together are far larger than one. */
 function requestReader(socket: Socket, answer: () => string, arrived: Arrivals): (bytes: Buffer) => void {
   let pieces: Buffer[] = [];
   let isComplete = false;
   const parser = new RequestParser(
     {
       requestHead: (head) => {
-        if (head.expectsContinue) socket.write(toldToContinue);
+        if (head.expectsContinue) socket.write(continueResponse);
       },
       body: ignore,
       requestEnd: () => {
@@ -163,7 +166,7 @@ function requestReader(socket: Socket, answer: () => string, arrived: Arrivals):
   );
   return (bytes) => {
     pieces.push(bytes);
-    // One request at a time is sent, so that nothing can follow it.
+    // One request at a time is sent, so no bytes can follow it.
     let at = 0;
     while (at < bytes.length) at = parser.feed(bytes, at);
     if (!isComplete) return;
@@ -175,7 +178,7 @@ function requestReader(socket: Socket, answer: () => string, arrived: Arrivals):
   };
 }
 
-/** Tells when the response to a request was read to its end. */
+/** Reports when the response to a request was read to its end. */
 class ResponseWatch {
   readonly #parser = new ResponseParser(defaultHeadLimits);
   #isOver = false;
@@ -203,9 +206,9 @@ class ResponseWatch {
   }
 }
 
-const toldToContinue = 'HTTP/1.1 100 Continue\r\n\r\n';
+const continueResponse = 'HTTP/1.1 100 Continue\r\n\r\n';
 
-/** Sends a request as a client does that waits to be told to go on. */
+/** Sends a request like a client that waits for 100 (Continue). */
 async function sendTo(client: RawClient, { request, expectsContinue }: Exchange): Promise<void> {
   if (!expectsContinue) {
     client.send(request);
@@ -216,7 +219,7 @@ async function sendTo(client: RawClient, { request, expectsContinue }: Exchange)
   client.send(request.slice(bodyStart(request)));
 }
 
-test(`${exchanges} generated exchanges are the same through the balancer as without it, on kept connections`, async () => {
+test(`${exchanges} generated exchanges over kept connections are equal with and without the balancer`, async () => {
   const seed = Math.floor(Math.random() * 2 ** 31);
   const random = seededRandom(seed);
   let response = '';
@@ -234,10 +237,10 @@ test(`${exchanges} generated exchanges are the same through the balancer as with
         watch.begin(method);
         await sendTo(client, exchange);
         await watch.over();
-        const where = `seed ${seed}, exchange ${turn}`;
-        const direct = (expectsContinue ? toldToContinue : '') + response;
-        const ours = { where, response: meaningOfResponse(client.received, method), request: meaningOfRequest(arrived.last) };
-        expect(ours).toEqual({ where, response: meaningOfResponse(direct, method), request: meaningOfRequest(request) });
+        const context = `seed ${seed}, exchange ${turn}`;
+        const direct = (expectsContinue ? continueResponse : '') + response;
+        const ours = { where: context, response: meaningOfResponse(client.received, method), request: meaningOfRequest(arrived.last) };
+        expect(ours).toEqual({ where: context, response: meaningOfResponse(direct, method), request: meaningOfRequest(request) });
         if (client.ended === undefined) continue;
         client = new RawClient(balancer.port);
         watch = new ResponseWatch(client);
@@ -246,4 +249,4 @@ test(`${exchanges} generated exchanges are the same through the balancer as with
       client.destroy();
     });
   });
-}, 60_000);
+});

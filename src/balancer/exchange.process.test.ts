@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { aBalancerReplica, withBalancer, type RunningBalancer } from '../../test/support/balancer.ts';
+import { aBalancerReplica, sharedBalancer, withBalancer, type RunningBalancer } from '../../test/support/balancer.ts';
 import {
   httpReplica,
   RawClient,
@@ -12,18 +12,25 @@ import {
   withReplicas,
   type FakeReplica,
 } from '../../test/support/raw-http.ts';
+import { needs } from '../../test/support/needs.ts';
 import { withTempHome } from '../../test/support/temp-home.ts';
 import { waitFor } from '../../test/support/wait-for.ts';
 
-/** One balancer before one replica. */
-async function behind(
-  starting: Promise<FakeReplica>,
-  use: (balancer: RunningBalancer, replica: FakeReplica) => Promise<void>,
-  changes = {},
-): Promise<void> {
+type Use = (balancer: RunningBalancer, replica: FakeReplica) => Promise<void>;
+
+const withSharedBalancer = sharedBalancer();
+
+/** The shared balancer in front of one replica. */
+async function behind(starting: Promise<FakeReplica>, use: Use): Promise<void> {
   await withReplicas([starting], async (replica) => {
-    if (replica === undefined) return;
-    await withBalancer([aBalancerReplica(replica.port)], (balancer) => use(balancer, replica), changes);
+    if (replica !== undefined) await withSharedBalancer([aBalancerReplica(replica.port)], (balancer) => use(balancer, replica));
+  });
+}
+
+/** A balancer of its own in front of one replica. */
+async function aloneBehind(starting: Promise<FakeReplica>, use: Use, changes = {}): Promise<void> {
+  await withReplicas([starting], async (replica) => {
+    if (replica !== undefined) await withBalancer([aBalancerReplica(replica.port)], (balancer) => use(balancer, replica), changes);
   });
 }
 
@@ -41,8 +48,8 @@ const echo = (): Promise<FakeReplica> =>
     });
   });
 
-test('the replica gets one canonical request, the client a plain reply with a request id', async () => {
-  await behind(echo(), async (balancer) => {
+test('the replica gets a canonical request, and the client a reply with request id', async () => {
+  await aloneBehind(echo(), async (balancer) => {
     const { received } = await rawExchange(balancer.port, getAndClose);
     expect(received).toMatch(/^HTTP\/1\.1 200 OK\r\n/);
     expect(received).toMatch(/\r\nConnection: close\r\n/);
@@ -72,7 +79,7 @@ test('the replica gets one canonical request, the client a plain reply with a re
   });
 });
 
-test('connections are kept on both sides', async () => {
+test('connections to clients and replicas stay open', async () => {
   await behind(echo(), async (balancer, replica) => {
     const client = new RawClient(balancer.port);
     for (let turn = 1; turn <= 20; turn += 1) {
@@ -85,7 +92,7 @@ test('connections are kept on both sides', async () => {
   });
 });
 
-test('requests that are sent before their answers come are answered one after the other, in order', async () => {
+test('pipelined requests are answered in order', async () => {
   await behind(echo(), async (balancer) => {
     const client = new RawClient(balancer.port);
     client.send(Array.from({ length: 10 }, (_, index) => `GET /${index} HTTP/1.1\r\nHost: h\r\n\r\n`).join(''));
@@ -95,7 +102,7 @@ test('requests that are sent before their answers come are answered one after th
   });
 });
 
-test('bodies go through by length and in chunks, whatever their size', async () => {
+test('bodies of any size pass with a length or in chunks', async () => {
   await behind(echo(), async (balancer) => {
     for (const size of [1, 1_000, 70_000, 3_000_000]) {
       const body = 'x'.repeat(size);
@@ -107,7 +114,7 @@ test('bodies go through by length and in chunks, whatever their size', async () 
   });
 });
 
-test('HTTP/1.0 clients get a reply without chunks, and keep their connection when they ask for it', async () => {
+test('HTTP/1.0 clients get replies without chunks and may keep their connection', async () => {
   await behind(echo(), async (balancer) => {
     const { received } = await rawExchange(balancer.port, 'GET / HTTP/1.0\r\n\r\n');
     expect(received).toContain('"Host","localhost"');
@@ -120,32 +127,34 @@ test('HTTP/1.0 clients get a reply without chunks, and keep their connection whe
   });
 });
 
-test('python -m http.server, which speaks HTTP/1.0 and closes, is served well', async () => {
-  await withTempHome(async (dir) => {
-    writeFileSync(join(dir, 'index.html'), 'hello');
-    const child = spawn('python3', ['-u', '-m', 'http.server', '--bind', '127.0.0.1', '0'], {
-      cwd: dir,
-      stdio: ['ignore', 'pipe', 'ignore'],
-    });
-    let output = '';
-    child.stdout.on('data', (bytes: Buffer) => {
-      output += bytes.toString();
-    });
-    try {
-      const [, port] = await waitFor('http.server', () => /port (\d+)/.exec(output) ?? undefined);
-      await withBalancer([aBalancerReplica(Number(port))], async (balancer) => {
-        for (let turn = 0; turn < 20; turn += 1) expect(await (await fetch(balancer.url)).text()).toBe('hello');
-        const head = await fetch(`${balancer.url}/index.html`, { method: 'HEAD' });
-        expect([head.status, head.headers.get('content-length')]).toEqual([200, '5']);
-        expect((await fetch(`${balancer.url}/missing`)).status).toBe(404);
+needs('python3', () => {
+  test('requests to python -m http.server succeed (HTTP/1.0, closes connections)', async () => {
+    await withTempHome(async (dir) => {
+      writeFileSync(join(dir, 'index.html'), 'hello');
+      const child = spawn('python3', ['-u', '-m', 'http.server', '--bind', '127.0.0.1', '0'], {
+        cwd: dir,
+        stdio: ['ignore', 'pipe', 'ignore'],
       });
-    } finally {
-      child.kill('SIGKILL');
-    }
+      let output = '';
+      child.stdout.on('data', (bytes: Buffer) => {
+        output += bytes.toString();
+      });
+      try {
+        const [, port] = await waitFor('http.server', () => /port (\d+)/.exec(output) ?? undefined);
+        await withBalancer([aBalancerReplica(Number(port))], async (balancer) => {
+          for (let turn = 0; turn < 20; turn += 1) expect(await (await fetch(balancer.url)).text()).toBe('hello');
+          const head = await fetch(`${balancer.url}/index.html`, { method: 'HEAD' });
+          expect([head.status, head.headers.get('content-length')]).toEqual([200, '5']);
+          expect((await fetch(`${balancer.url}/missing`)).status).toBe(404);
+        });
+      } finally {
+        child.kill('SIGKILL');
+      }
+    });
   });
 });
 
-test('a body that ends with the connection reaches HTTP/1.1 in chunks', async () => {
+test('a body that ends with the connection reaches HTTP/1.1 clients in chunks', async () => {
   await behind(
     scriptedReplica('HTTP/1.0 200 OK\r\n\r\nabc', (socket) => socket.end()),
     async (balancer) => {
@@ -159,7 +168,7 @@ test('a body that ends with the connection reaches HTTP/1.1 in chunks', async ()
   );
 });
 
-test('the client is told to continue by the replica, and early hints pass', async () => {
+test('100 (Continue) and early hints from the replica reach the client', async () => {
   const replica = rawReplica((socket, received) => {
     if (received.endsWith('abc')) socket.write('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok');
     else socket.write('HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\nHTTP/1.1 100 Continue\r\n\r\n');
@@ -173,7 +182,7 @@ test('the client is told to continue by the replica, and early hints pass', asyn
   });
 });
 
-test('a final answer in place of 100 closes the connection, as the body may or may not come', async () => {
+test('a final answer instead of 100 closes the connection', async () => {
   await behind(scriptedReplica('HTTP/1.1 413 Too Large\r\nContent-Length: 0\r\n\r\n'), async (balancer) => {
     const { received } = await rawExchange(
       balancer.port,
@@ -196,8 +205,8 @@ test('trailers pass in both directions', async () => {
   });
 });
 
-test('a client learns of a refused request before its connection is closed', async () => {
-  await behind(
+test('a client reads the refusal of its request before the connection closes', async () => {
+  await aloneBehind(
     echo(),
     async (balancer, replica) => {
       for (const [bytes, status, code] of [
@@ -227,7 +236,7 @@ test('a client learns of a refused request before its connection is closed', asy
   );
 });
 
-test('a request that follows a refused one on the same connection is never looked at', async () => {
+test('a request after a refused one on the same connection is ignored', async () => {
   let seen = 0;
   const replica = httpReplica((_, response) => {
     seen += 1;
@@ -243,7 +252,7 @@ test('a request that follows a refused one on the same connection is never looke
   });
 });
 
-test('each event of a stream leaves by itself, as it comes', async () => {
+test('each event of a stream is sent on its own as it arrives', async () => {
   let send: ((event: string) => void) | undefined;
   const replica = httpReplica((_, response) => {
     response.writeHead(200, { 'Content-Type': 'text/event-stream' });
@@ -255,7 +264,7 @@ test('each event of a stream leaves by itself, as it comes', async () => {
     await client.until(/\r\n\r\n/);
     for (let event = 1; event <= 20; event += 1) {
       send?.(`data: ${event}\n\n`);
-      // The next is sent only after this one came through, so nothing may be held back to be sent together.
+      // The next event is sent only after this one arrived, so the balancer must not hold any back to send together.
       await client.until(new RegExp(`data: ${event}\\n\\n\\r\\n$`));
     }
     expect(client.received.match(/data: /g)).toHaveLength(20);

@@ -20,13 +20,13 @@ async function before(
   });
 }
 
-/** Warms the process up, so that what it grows by afterwards is due to the stream. */
+/** Warms the process up, so that later growth is due to the stream. */
 async function settledMemory(balancer: RunningBalancer, path = '/'): Promise<number> {
   for (let turn = 0; turn < 50; turn += 1) await (await fetch(balancer.url + path)).text();
   return balancer.memory();
 }
 
-test('a client that reads slowly holds up its replica, and little memory', async () => {
+test('a slow client pauses its replica and uses little memory', async () => {
   let written = 0;
   const replica = httpReplica((incoming, response) => {
     if (incoming.url !== '/big') return response.end();
@@ -51,7 +51,7 @@ test('a client that reads slowly holds up its replica, and little memory', async
     client.send('GET /big HTTP/1.1\r\nHost: h\r\n\r\n');
     await client.until(/x{10}/);
     client.socket.pause();
-    // The replica writes as far as all buffers on the way take it, and then stands still.
+    // The replica writes until all buffers on the path are full, and then stops.
     let last = -1;
     await waitFor(
       'the replica to be held up',
@@ -69,7 +69,7 @@ test('a client that reads slowly holds up its replica, and little memory', async
   });
 });
 
-test('a replica that reads slowly holds up its client, and little memory', async () => {
+test('a slow replica pauses its client and uses little memory', async () => {
   const replica = rawReplica((socket, received) => {
     if (!received.startsWith('GET')) socket.pause();
     else socket.end('HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n');
@@ -95,7 +95,7 @@ test('a replica that reads slowly holds up its client, and little memory', async
   });
 });
 
-test('a client that leaves before the answer frees its replica', async () => {
+test('a client that disconnects before the answer frees its replica', async () => {
   const replica = rawReplica(() => undefined);
   await before(replica, async (balancer, { connections }) => {
     const clients = Array.from({ length: 20 }, () =>
@@ -109,7 +109,7 @@ test('a client that leaves before the answer frees its replica', async () => {
   });
 });
 
-test('a client that leaves in the middle of a stream or of its own body frees its replica', async () => {
+test('a client that disconnects within a stream or its own body frees its replica', async () => {
   const replica = rawReplica((socket, received) => {
     if (received.startsWith('GET')) socket.write('HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\nabc');
   });
@@ -125,9 +125,9 @@ test('a client that leaves in the middle of a stream or of its own body frees it
   });
 });
 
-test('a client that leaves while its replica is being dialled frees it', async () => {
+test('a client that disconnects during the connect frees the replica', async () => {
   await withTempHome(async (dir) => {
-    // A forwarder that takes the handshake and says nothing.
+    // A forwarder that accepts the handshake and sends nothing.
     const path = `${dir}/in.sock`;
     const mute = createServer();
     await new Promise<void>((resolve) => {
@@ -146,7 +146,7 @@ test('a client that leaves while its replica is being dialled frees it', async (
   });
 });
 
-test('counts are exact after a thousand requests of which many are given up', async () => {
+test('counts are exact after a thousand requests, many of them cancelled', async () => {
   const replica = httpReplica((incoming, response) => {
     incoming.resume();
     const delay = Math.random() * 20;
@@ -169,7 +169,7 @@ test('counts are exact after a thousand requests of which many are given up', as
   });
 });
 
-test('the least loaded replica is taken by exact counts', async () => {
+test('exact counts choose the least loaded replica', async () => {
   const holding: (() => void)[] = [];
   const slow = (): Promise<FakeReplica> =>
     httpReplica((_, response) => {

@@ -9,7 +9,7 @@ import { waitFor } from '../../test/support/wait-for.ts';
 
 const named = (name: string): Promise<FakeReplica> => httpReplica((_, response) => response.end(name));
 
-/** One that begins each response at once, and ends it when the function that it keeps for it is called. */
+/** A replica that begins each response at once, and ends it when the test calls the stored function. */
 function slowReplica(): { readonly held: readonly (() => void)[]; readonly replica: Promise<FakeReplica> } {
   const held: (() => void)[] = [];
   const replica = httpReplica((_, response) => {
@@ -25,7 +25,7 @@ const answers = async (balancer: RunningBalancer, count = 10): Promise<ReadonlyS
   return seen;
 };
 
-test('killed and started again, it serves the last replica set at the same port before anyone tells it', async () => {
+test('after a kill and restart it serves the saved set without the reconciler', async () => {
   await withReplicas([named('a'), named('b')], async (a, b) => {
     if (a === undefined || b === undefined) return;
     await withTempHome(async (dir) => {
@@ -33,7 +33,7 @@ test('killed and started again, it serves the last replica set at the same port 
       await first.link.setReplicas([aBalancerReplica(a.port, 1)]);
       await first.link.setReplicas([aBalancerReplica(a.port, 1), aBalancerReplica(b.port, 2)]);
       await first.stop();
-      // The files that it left, its socket among them, are no obstacle.
+      // The files that the killed process left, including its socket, do not prevent a start.
       const second = await RunningBalancer.start(balancerConfig(dir, { port: first.port }));
       try {
         expect(second.port).toBe(first.port);
@@ -47,9 +47,9 @@ test('killed and started again, it serves the last replica set at the same port 
 
 for (const [name, file] of [
   ['a damaged replica set is reported', '[{"id":1,"addr'],
-  ['one that has not heard of replicas yet knows of no lack', undefined],
+  ['a balancer without a saved set reports no lack of replicas', undefined],
 ] as const) {
-  test(`${name}: requests wait for the first set, and are answered by it, or told at once that it is empty`, async () => {
+  test(`${name}: requests wait for the first set, or fail when it is empty`, async () => {
     await withReplicas([named('a')], async (a) => {
       if (a === undefined) return;
       for (const replicas of [[aBalancerReplica(a.port)], []]) {
@@ -72,7 +72,7 @@ for (const [name, file] of [
   });
 }
 
-test('a busy port ends it with code 4 and one clear line', async () => {
+test('a busy port ends the process with code 4 and one clear line', async () => {
   await withReplicas([named('a')], async (a) => {
     if (a === undefined) return;
     await withTempHome(async (dir) => {
@@ -84,7 +84,7 @@ test('a busy port ends it with code 4 and one clear line', async () => {
   });
 });
 
-test('the control socket of a living process is left alone', async () => {
+test('the control socket of a living process stays untouched', async () => {
   await withTempHome(async (dir) => {
     const config = balancerConfig(dir);
     const living = createServer();
@@ -100,7 +100,7 @@ test('the control socket of a living process is left alone', async () => {
   });
 });
 
-test('a configuration that cannot be used ends it with code 2', async () => {
+test('an invalid configuration ends the process with code 2', async () => {
   await withTempHome(async (dir) => {
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- a wrong configuration is the point
     const { code, output } = await runToExit(balancerConfig(dir, { policy: 'other' as 'least_load' }));
@@ -108,7 +108,7 @@ test('a configuration that cannot be used ends it with code 2', async () => {
   });
 });
 
-test('only its owner may use the control socket, and every client of it gets every report', async () => {
+test('only the owner may use the control socket, and every client gets every report', async () => {
   await withBalancer([], async (balancer) => {
     expect(statSync(balancer.config.controlSocket).mode & 0o777).toBe(0o600);
     expect(balancer.link.of('hello')).toMatchObject([{ pid: balancer.pid, port: balancer.port }]);
@@ -119,7 +119,7 @@ test('only its owner may use the control socket, and every client of it gets eve
   });
 });
 
-test('what is no command is reported and harms nothing', async () => {
+test('an invalid command is reported and ignored', async () => {
   await withBalancer([], async (balancer) => {
     balancer.link.send('{"type":"replicas"}');
     balancer.link.send('nonsense');
@@ -132,7 +132,7 @@ test('what is no command is reported and harms nothing', async () => {
 const command = (epoch: string, revision: number, replicas: readonly unknown[]): string =>
   JSON.stringify({ type: 'replicas', epoch, revision, replicas });
 
-test('an older revision of the same epoch changes nothing; another epoch begins anew', async () => {
+test('an older revision of the same epoch is ignored; another epoch starts over', async () => {
   await withReplicas([named('a')], async (a) => {
     if (a === undefined) return;
     await withBalancer([], async (balancer) => {
@@ -148,35 +148,35 @@ test('an older revision of the same epoch changes nothing; another epoch begins 
   });
 });
 
-test('a draining replica ends what it has, gets nothing new, and its idle connections are closed', async () => {
+test('a draining replica finishes its requests, gets no more, and idle connections close', async () => {
   const held: (() => void)[] = [];
   const slow = httpReplica((request, response) => {
     if (request.url === '/slow') held.push(() => response.end('slow'));
     else response.end('fast');
   });
-  await withReplicas([slow, named('other')], async (leaving, other) => {
-    if (leaving === undefined || other === undefined) return;
-    await withBalancer([aBalancerReplica(leaving.port, 1)], async (balancer) => {
+  await withReplicas([slow, named('other')], async (draining, other) => {
+    if (draining === undefined || other === undefined) return;
+    await withBalancer([aBalancerReplica(draining.port, 1)], async (balancer) => {
       const stream = fetch(`${balancer.url}/slow`);
       await waitFor('the stream', () => held.length === 1);
       await fetch(balancer.url);
-      expect(leaving.connections.size).toBe(2);
-      await balancer.link.setReplicas([aBalancerReplica(leaving.port, 1, { state: 'draining' }), aBalancerReplica(other.port, 2)]);
+      expect(draining.connections.size).toBe(2);
+      await balancer.link.setReplicas([aBalancerReplica(draining.port, 1, { state: 'draining' }), aBalancerReplica(other.port, 2)]);
       expect([...(await answers(balancer, 20))]).toEqual(['other']);
-      await waitFor('the idle connection to go', () => leaving.connections.size === 1);
+      await waitFor('the idle connection to go', () => draining.connections.size === 1);
       await waitFor('its count', () => balancer.link.lastStats?.inFlight['1'] === 1);
-      // Not even mentioned any more, it still may end.
+      // The replica is no longer in the set, but its request may still finish.
       await balancer.link.setReplicas([aBalancerReplica(other.port, 2)]);
       await waitFor('its count', () => balancer.link.lastStats?.inFlight['1'] === 1);
       held[0]?.();
       expect(await (await stream).text()).toBe('slow');
-      await waitFor('no connection left', () => leaving.connections.size === 0);
+      await waitFor('no connection left', () => draining.connections.size === 0);
       await waitFor('no count left', () => balancer.link.lastStats?.inFlight['1'] === undefined);
     });
   });
 });
 
-test('a replica that comes back at another address is another replica', async () => {
+test('a replica that returns at another address counts as another replica', async () => {
   await withReplicas([named('a'), named('b')], async (a, b) => {
     if (a === undefined || b === undefined) return;
     await withBalancer([aBalancerReplica(a.port, 1)], async (balancer) => {
@@ -187,7 +187,7 @@ test('a replica that comes back at another address is another replica', async ()
   });
 });
 
-test('SIGTERM: no new connection, the request under way ends, then it exits with 0', async () => {
+test('SIGTERM: no new connections, running requests finish, exit code 0', async () => {
   const { held, replica: slow } = slowReplica();
   await withReplicas([slow], async (replica) => {
     if (replica === undefined) return;
@@ -209,7 +209,7 @@ test('SIGTERM: no new connection, the request under way ends, then it exits with
   });
 });
 
-test('replicas behind a Unix socket are served, refused ports included', async () => {
+test('replicas behind a Unix socket are served, and refused ports are avoided', async () => {
   await withReplicas([named('a')], async (replica) => {
     if (replica === undefined) return;
     await withTempHome(async (dir) => {

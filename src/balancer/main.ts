@@ -5,9 +5,8 @@ import { createLogger } from '../shared/log.ts';
 import { Balancer } from './balancer.ts';
 import { readConfigFile } from './control/config-file.ts';
 import { endWithPredecessor, readInherited, type Inherited } from './hand-over/successor.ts';
-import { loadTls } from './tls/tls-terminator.ts';
 
-/** How long requests under way may take after SIGTERM. */
+/** How long running requests may take after SIGTERM. */
 const graceMs = 30_000;
 
 const logger = createLogger('balancer');
@@ -15,10 +14,8 @@ const logger = createLogger('balancer');
 async function main(configPath: string, inherited: Inherited | undefined): Promise<void> {
   if (inherited !== undefined) endWithPredecessor();
   const loaded = readConfigFile(configPath);
-  // Each thread reads the files for itself: what they would all fail at is said once, and ends the process.
-  if (loaded.config.tls !== null) loadTls(loaded.config.tls);
   const balancer = new Balancer(loaded, { configPath, clock: systemClock, logger });
-  // Before it begins: it serves a moment before it has said so.
+  // Before the start: the balancer serves a moment before it reports so.
   const stop = (): void => {
     logger.info('Stopping: requests under way may end');
     void balancer.stop(graceMs).finally(() => process.exit(0));

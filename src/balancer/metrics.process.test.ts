@@ -1,31 +1,13 @@
 import { readFileSync } from 'node:fs';
-import { request } from 'node:http';
 import { expect, test } from 'vitest';
-import { aBalancerReplica, withBalancer, type RunningBalancer } from '../../test/support/balancer.ts';
+import { aBalancerReplica, withBalancer } from '../../test/support/balancer.ts';
 import { httpReplica, rawExchange, refusingPort, withReplicas } from '../../test/support/raw-http.ts';
 import { waitFor } from '../../test/support/wait-for.ts';
 import { rejectIndexOf } from './metrics/label-values.ts';
 
-/** Value by series of a scrape. */
-function scrape(balancer: RunningBalancer): Promise<ReadonlyMap<string, number>> {
-  return new Promise((resolve, reject) => {
-    const asked = request({ socketPath: balancer.config.metricsSocket, path: '/metrics' }, (response) => {
-      let text = '';
-      response.setEncoding('utf8');
-      response.on('data', (piece: string) => (text += piece));
-      response.on('end', () => {
-        const lines = text.split('\n').filter((line) => line !== '' && !line.startsWith('#'));
-        resolve(new Map(lines.map((line) => [line.slice(0, line.lastIndexOf(' ')), Number(line.slice(line.lastIndexOf(' ') + 1))])));
-      });
-    });
-    asked.on('error', reject);
-    asked.end();
-  });
-}
-
 const close = 'Host: h\r\nConnection: close\r\n';
 
-test('what clients and replicas did is in the metrics, over all threads together', async () => {
+test('metrics count client and replica traffic over all threads', async () => {
   const answering = httpReplica((message, response) => {
     message.resume();
     message.on('end', () => response.writeHead(message.url === '/missing' ? 404 : 200).end('four'));
@@ -39,7 +21,7 @@ test('what clients and replicas did is in the metrics, over all threads together
         await rawExchange(balancer.port, `GET /missing HTTP/1.1\r\n${close}\r\n`);
         await rawExchange(balancer.port, 'GET / HTTP/1.1\r\nConnection: close\r\n\r\n');
         const seen = await waitFor('the last request', async () => {
-          const all = await scrape(balancer);
+          const all = await balancer.metrics();
           return all.get('svc_balancer_requests_total{code="400",replica="none"}') === 1 ? all : undefined;
         });
         expect(Object.fromEntries(seen)).toMatchObject({
@@ -69,7 +51,7 @@ test('what clients and replicas did is in the metrics, over all threads together
   });
 });
 
-test('a replica that refuses is in the counts of failed connects and retries, and in the log of the request that was tried again', async () => {
+test('a refusing replica appears in connect failures, retries and the request log', async () => {
   await withReplicas([httpReplica((_, response) => response.end('ok'))], async (replica) => {
     if (replica === undefined) return;
     const replicas = [aBalancerReplica(await refusingPort(), 1, { place: 'aws/us-east-2' }), aBalancerReplica(replica.port, 2)];
@@ -88,7 +70,7 @@ test('a replica that refuses is in the counts of failed connects and retries, an
         failed: [{ replica: 1, why: 'unreached' }],
       });
       expect(JSON.stringify(lines)).not.toMatch(/secret|127\.0\.0\.1/);
-      expect(Object.fromEntries(await scrape(balancer))).toMatchObject({
+      expect(Object.fromEntries(await balancer.metrics())).toMatchObject({
         'svc_balancer_retries_total{reason="unreached"}': 1,
         'svc_balancer_connect_failures_total{reason="refused"}': 1,
         'svc_balancer_ejections_total{replica="1"}': 0,
@@ -98,7 +80,7 @@ test('a replica that refuses is in the counts of failed connects and retries, an
   });
 });
 
-test('a request that waits for a replica is in the queue, and then in the histogram of waits and in the log', async () => {
+test('a waiting request appears in the queue, then in the wait histogram and log', async () => {
   await withReplicas([httpReplica((_, response) => response.end('ok'))], async (replica) => {
     if (replica === undefined) return;
     const queue = { maxRequests: 10, maxBytes: 1_048_576, timeoutMs: 20_000, fromZero: true };
@@ -106,14 +88,14 @@ test('a request that waits for a replica is in the queue, and then in the histog
       [],
       async (balancer) => {
         const answered = rawExchange(balancer.port, `POST / HTTP/1.1\r\n${close}Content-Length: 5000\r\n\r\n${'b'.repeat(5_000)}`);
-        await waitFor('the request to wait', async () => (await scrape(balancer)).get('svc_balancer_queue_length') === 1);
-        expect((await scrape(balancer)).get('svc_balancer_queue_bytes')).toBeGreaterThanOrEqual(4_096);
+        await waitFor('the request to wait', async () => (await balancer.metrics()).get('svc_balancer_queue_length') === 1);
+        expect((await balancer.metrics()).get('svc_balancer_queue_bytes')).toBeGreaterThanOrEqual(4_096);
         await balancer.link.setReplicas([aBalancerReplica(replica.port)]);
         await answered;
         const [line] = await balancer.accessLog(1);
         expect(line).toMatchObject({ status: 200, attempts: 1 });
         expect(line?.['queued_ms']).toBeGreaterThan(0);
-        expect(Object.fromEntries(await scrape(balancer))).toMatchObject({
+        expect(Object.fromEntries(await balancer.metrics())).toMatchObject({
           svc_balancer_queue_length: 0,
           svc_balancer_queue_wait_seconds_count: 1,
         });
@@ -123,7 +105,7 @@ test('a request that waits for a replica is in the queue, and then in the histog
   });
 });
 
-test('every code that the balancer answers with has a series of its own', () => {
+test('every code of an own answer has its own series', () => {
   const source = readFileSync('src/balancer/exchange/own-responses.ts', 'utf8');
   const codes = [...source.matchAll(/\bcode: '(?<code>[a-z_]+)'/g)].map(({ groups }) => groups?.['code'] ?? '');
   expect(codes.length).toBeGreaterThan(8);

@@ -16,7 +16,7 @@ const get = 'GET / HTTP/1.1\r\nHost: h\r\n\r\n';
 
 const atOnce: RequestListener = (_, response) => response.end('ok');
 
-/** A data plane in this process, whose time moves by hand, before a replica. */
+/** A data plane in this process, with a clock that the test moves, in front of a replica. */
 async function withFakeTime(
   use: (port: number, clock: FakeClock, connections: ReadonlySet<unknown>, plane: DataPlane) => Promise<void>,
   answer = atOnce,
@@ -27,12 +27,13 @@ async function withFakeTime(
       const clock = new FakeClock();
       const plane = new DataPlane({
         config: balancerConfig(dir),
+        tls: undefined,
         clock,
         random: seededRandom(1),
         logger: createLogger('test', 'silent'),
         row: { board: Board.create(1), thread: 0 },
         metricsRow: metricsRow(createMetricsMemory(1), 0),
-        maxConnections: 100,
+        limits: { files: 200, connections: 100 },
         suspect: () => undefined,
       });
       plane.apply({ replicas: [{ ...aBalancerReplica(replica.port), slot: 0 }], isKnown: true });
@@ -40,25 +41,25 @@ async function withFakeTime(
       try {
         await use(port, clock, replica.connections, plane);
       } finally {
-        // Its grace is over only when time moves, and connections are open when a test fails early.
+        // Its grace ends only when the clock moves, and connections are still open when a test fails early.
         await Promise.all([plane.stop(0), clock.advance(1)]);
       }
     });
   });
 }
 
-/** Lets everything arrive that is under way: on loopback, bytes need no time, only turns of the event loop for each step of their way. */
+/** Waits for all bytes in transit: on loopback they need no time, only turns of the event loop for each step. */
 async function settle(): Promise<void> {
   for (let turn = 0; turn < 50; turn += 1) await nextTurn();
 }
 
-/** Lets time pass in steps no longer than those of a process that is not held up. */
+/** Advances the clock in steps no longer than those of a process that runs without interruption. */
 async function pass(clock: FakeClock, ms: number): Promise<void> {
   await clock.advance(ms);
   await settle();
 }
 
-/** How many seconds pass until it is so: a few more than it takes when the kernel is slow with what is under way. */
+/** The number of seconds until the condition holds. It may be a few more when the kernel delivers slowly. */
 async function secondsUntil(clock: FakeClock, isSo: () => boolean): Promise<number> {
   for (let second = 1; second <= 15; second += 1) {
     await pass(clock, 1_000);
@@ -67,7 +68,7 @@ async function secondsUntil(clock: FakeClock, isSo: () => boolean): Promise<numb
   return expect.unreachable('not within 15 s');
 }
 
-test('a head that is not there after 10 s gets 408, however often a byte of it comes', async () => {
+test('a head that is incomplete after 10 s gets 408, despite arriving bytes', async () => {
   await withFakeTime(async (port, clock) => {
     const client = new RawClient(port).send('GET / HTTP/1.1\r\nHost');
     const seconds = await secondsUntil(clock, () => {
@@ -80,7 +81,7 @@ test('a head that is not there after 10 s gets 408, however often a byte of it c
   });
 });
 
-test('a connection on which nothing came is closed without a word', async () => {
+test('a connection without any bytes is closed without a response', async () => {
   await withFakeTime(async (port, clock) => {
     const client = new RawClient(port);
     const seconds = await secondsUntil(clock, () => client.ended !== undefined);
@@ -90,13 +91,13 @@ test('a connection on which nothing came is closed without a word', async () => 
   });
 });
 
-test('an idle connection is kept for 75 s, and one to a replica for the time that the replica told', async () => {
+test('an idle client connection lasts 75 s, a replica connection its announced time', async () => {
   await withFakeTime(async (port, clock, connections) => {
     const client = new RawClient(port).send(get);
     await client.until(/ok$/);
     expect(connections.size).toBe(1);
     await pass(clock, 74_000);
-    // Told 60 s (keepAliveTimeout of the replica), so it is gone by now.
+    // The replica announced 60 s (its keepAliveTimeout), so the connection is closed by now.
     await waitFor('the replica to be left', () => connections.size === 0);
     expect(client.ended).toBeUndefined();
     await pass(clock, 2_000);
@@ -105,7 +106,7 @@ test('an idle connection is kept for 75 s, and one to a replica for the time tha
   });
 });
 
-/** Tells the plane to end and lets it take notice; gives what tells whether it has come to its end. */
+/** Orders the plane to end and waits until it reacts; returns a function that reports whether it has ended. */
 async function ending(plane: DataPlane): Promise<() => boolean> {
   let isOver = false;
   const end = async (): Promise<void> => {
@@ -117,7 +118,7 @@ async function ending(plane: DataPlane): Promise<() => boolean> {
   return () => isOver;
 }
 
-test('a request that meets the end of the balancer on its way over an idle connection is answered, and is the last one there', async () => {
+test('a request that crosses with the stop on an idle connection is answered last', async () => {
   await withFakeTime(async (port, clock, _, plane) => {
     const client = new RawClient(port).send(get);
     await client.until(/ok$/);
@@ -132,7 +133,7 @@ test('a request that meets the end of the balancer on its way over an idle conne
   });
 });
 
-test('a client that was told before the balancer ends that its connection stays may send one more request over it', async () => {
+test('a client with a connection announced as kept may send one more request', async () => {
   const held: (() => void)[] = [];
   await withFakeTime(
     async (port, clock, _, plane) => {
@@ -159,7 +160,7 @@ test('a client that was told before the balancer ends that its connection stays 
   );
 });
 
-test('a connection on which nothing more is asked is closed 2 s after the balancer was told to end', async () => {
+test('a connection without another request closes 2 s after the stop', async () => {
   await withFakeTime(async (port, clock, _, plane) => {
     const clients = [new RawClient(port).send(get), new RawClient(port).send(get)];
     for (const client of clients) await client.until(/ok$/);
@@ -173,7 +174,7 @@ test('a connection on which nothing more is asked is closed 2 s after the balanc
   });
 });
 
-test('a client that takes its responses slowly gets the last of them whole, though the balancer was told to end meanwhile', async () => {
+test('a slow client gets its last response whole despite a stop', async () => {
   const body = 'x'.repeat(60_000);
   let asked = 0;
   await withFakeTime(
@@ -181,7 +182,7 @@ test('a client that takes its responses slowly gets the last of them whole, thou
       const client = new RawClient(port);
       client.socket.pause();
       client.send(get.repeat(1_000));
-      // All buffers on the way to the client are full, with no request under way: the next one has to wait.
+      // All buffers towards the client are full and no request is running: the next one has to wait.
       let before = -1;
       const isStill = (): boolean => asked === before || ((before = asked), false);
       await waitFor('the client to be waited for', () => asked > 0 && isStill(), { everyMs: 200 });

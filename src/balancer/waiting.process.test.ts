@@ -19,10 +19,10 @@ const reasonOf = (reply: Response): readonly (string | number | null)[] => [
   reply.headers.get('retry-after'),
 ];
 
-/** Requests that the balancer has taken and not answered. */
+/** Requests that the balancer has accepted and not answered. */
 const taken = (balancer: RunningBalancer): number => balancer.link.lastStats?.requestsTotal ?? 0;
 
-test('a request that comes when the last replica has just gone waits for the next one, body and all', async () => {
+test('a request after the last replica left waits for the next, with its body', async () => {
   await withReplicas([echo()], async (replica) => {
     const gone = aBalancerReplica(await refusingPort(), 1);
     await withBalancer(
@@ -40,7 +40,7 @@ test('a request that comes when the last replica has just gone waits for the nex
   });
 });
 
-test('waiting ends with 503 when nothing comes', async () => {
+test('waiting ends with 503 when no replica arrives', async () => {
   await withBalancer(
     [aBalancerReplica(await refusingPort(), 1)],
     async (balancer) => {
@@ -52,7 +52,7 @@ test('waiting ends with 503 when nothing comes', async () => {
   );
 });
 
-test('a client that leaves while it waits is forgotten', async () => {
+test('a client that disconnects while queued is forgotten', async () => {
   await withReplicas([echo()], async (replica) => {
     await withBalancer(
       [aBalancerReplica(await refusingPort(), 1)],
@@ -71,7 +71,7 @@ test('a client that leaves while it waits is forgotten', async () => {
   });
 });
 
-test('a service that wakes up for requests lets them wait though it never had a replica', async () => {
+test('a service that scales from zero queues requests before its first replica', async () => {
   await withReplicas([echo()], async (replica) => {
     await withBalancer(
       [],
@@ -87,7 +87,7 @@ test('a service that wakes up for requests lets them wait though it never had a 
   });
 });
 
-test('a service that wakes up for requests says so when they waited in vain, also when it had a replica before', async () => {
+test('a queue timeout names scaling from zero, even after an earlier replica', async () => {
   await withReplicas([echo()], async (replica) => {
     await withBalancer(
       [],
@@ -102,7 +102,7 @@ test('a service that wakes up for requests says so when they waited in vain, als
   });
 });
 
-test('what finds no room in the queue, by number or by size, is told so at once, and disturbs none that wait', async () => {
+test('a request over the queue limits fails at once without disturbing queued requests', async () => {
   await withReplicas([echo()], async (replica) => {
     await withBalancer(
       [],
@@ -121,7 +121,7 @@ test('what finds no room in the queue, by number or by size, is told so at once,
   });
 });
 
-test('a replica that comes up while many wait is not run over', async () => {
+test('a new replica is not overloaded by many queued requests', async () => {
   const holdMs = 100;
   const slow = httpReplica((_, response) => setTimeout(() => response.end('ok'), holdMs));
   await withReplicas([slow], async (replica) => {
@@ -132,7 +132,8 @@ test('a replica that comes up while many wait is not run over', async () => {
         await waitFor('all to wait', () => balancer.link.lastStats?.queued === 150);
         await balancer.link.setReplicas([aBalancerReplica(replica?.port ?? 0, 1)]);
         expect(new Set((await Promise.all(all)).map(({ status }) => status))).toEqual(new Set([200]));
-        // By the balancer's own clock, before the first can have been answered: a replica that stands still for a while sees more at once.
+        // Measured by the balancer's own clock, before the first can have been answered: a replica that stalls for a
+        // while sees more at once.
         const sentAt = (await balancer.accessLog(150)).map((line) => Number(line['at']) + Number(line['sent_ms']));
         const first = Math.min(...sentAt);
         expect(sentAt.filter((at) => at < first + holdMs).length).toBeLessThan(75);

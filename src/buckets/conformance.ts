@@ -8,16 +8,16 @@ import { SvcError } from '../shared/errors.ts';
 import type { ObjectStore } from './object-store.ts';
 import { smallestPart } from './part-plan.ts';
 
-/** One kind of store, made ready for the suite. */
-export interface StoreFixture {
-  /** The same bucket each time, as another process would open it; it does not exist at first. */
+/** One kind of store, prepared for the suite. */
+interface StoreFixture {
+  /** Opens the same bucket each time, as another process would. The bucket does not exist at first. */
   readonly open: () => ObjectStore;
-  /** What a machine without credentials gets from a signed address. */
+  /** Downloads a signed address as a machine without credentials does. */
   readonly fetch: (address: string) => Promise<Buffer>;
 }
 
-/** One thing that every store does. Fails by throwing. */
-export interface StoreCase {
+/** A property that every store must have. `run` fails by throwing. */
+interface StoreCase {
   readonly name: string;
   readonly run: (fixture: StoreFixture) => Promise<void>;
 }
@@ -32,7 +32,7 @@ async function keysOf(store: ObjectStore, prefix: string): Promise<readonly stri
 
 const bucketFault = (error: unknown): boolean => error instanceof SvcError && error.code === 'SVC_BUCKET';
 
-/** A file whose bytes are not all alike, so that parts in the wrong order would show. */
+/** A file with varying bytes, so that parts in the wrong order are detected. */
 async function withFile(size: number, use: (path: string) => Promise<void>): Promise<void> {
   const dir = mkdtempSync(join(tmpdir(), 'svc-store-'));
   try {
@@ -51,10 +51,10 @@ async function withFile(size: number, use: (path: string) => Promise<void>): Pro
   }
 }
 
-/** What every store does. Each case gets a bucket of its own, which does not exist yet. */
+/** The conformance suite for stores. Each case gets its own bucket, which does not exist yet. */
 export const storeCases: readonly StoreCase[] = [
   {
-    name: 'an object comes back as it was put, and a second one under the key replaces it',
+    name: 'get returns the object that put wrote; a second put replaces it',
     async run({ open: openStore }) {
       const store = openStore();
       await store.createBucket(settings);
@@ -67,7 +67,7 @@ export const storeCases: readonly StoreCase[] = [
     },
   },
   {
-    name: 'what is not there is told apart from what is',
+    name: 'missing objects are distinguished from existing ones',
     async run({ open: openStore }) {
       const store = openStore();
       await store.createBucket(settings);
@@ -81,7 +81,7 @@ export const storeCases: readonly StoreCase[] = [
     },
   },
   {
-    name: 'a listing has the keys with a prefix in order, whatever they are made of',
+    name: 'a listing has the keys with a prefix in byte order',
     async run({ open: openStore }) {
       const store = openStore();
       await store.createBucket(settings);
@@ -94,7 +94,7 @@ export const storeCases: readonly StoreCase[] = [
     },
   },
   {
-    name: 'making a bucket twice is success and keeps what is in it',
+    name: 'creating a bucket twice succeeds and keeps its objects',
     async run({ open: openStore }) {
       await openStore().createBucket(settings);
       await openStore().put('kept', 'x');
@@ -103,7 +103,7 @@ export const storeCases: readonly StoreCase[] = [
     },
   },
   {
-    name: 'a bucket goes with everything in it, and removing what is gone is success',
+    name: 'deleting a bucket removes its objects; deleting it again succeeds',
     async run({ open: openStore }) {
       const store = openStore();
       await store.deleteBucket();
@@ -115,13 +115,13 @@ export const storeCases: readonly StoreCase[] = [
     },
   },
   {
-    name: 'nothing can be put into a bucket that was not made',
+    name: 'put into a missing bucket fails',
     async run({ open: openStore }) {
       await rejects(openStore().put('key', 'x'), bucketFault);
     },
   },
   {
-    name: 'a signed address gives the object to whoever has it',
+    name: 'a signed address gives the object without credentials',
     async run({ open: openStore, fetch }) {
       const store = openStore();
       await store.createBucket(settings);
@@ -130,7 +130,7 @@ export const storeCases: readonly StoreCase[] = [
     },
   },
   {
-    name: 'a large file arrives whole and tells its progress',
+    name: 'a large file arrives complete and reports its progress',
     async run({ open: openStore }) {
       const store = openStore();
       await store.createBucket(settings);
@@ -146,7 +146,7 @@ export const storeCases: readonly StoreCase[] = [
     },
   },
   {
-    name: 'a small file and an empty one arrive as well',
+    name: 'a small file and an empty file arrive complete',
     async run({ open: openStore }) {
       const store = openStore();
       await store.createBucket(settings);
@@ -156,7 +156,7 @@ export const storeCases: readonly StoreCase[] = [
     },
   },
   {
-    name: 'sending a large file that was given up goes on where it stopped',
+    name: 'an aborted upload of a large file is resumed',
     async run({ open: openStore }) {
       await openStore().createBucket(settings);
       const size = 4 * smallestPart;
@@ -174,7 +174,7 @@ export const storeCases: readonly StoreCase[] = [
     },
   },
   {
-    name: 'a bucket with an upload that nobody finished can be removed',
+    name: 'a bucket with an unfinished upload can be removed',
     async run({ open: openStore }) {
       const store = openStore();
       await store.createBucket(settings);
@@ -187,7 +187,7 @@ export const storeCases: readonly StoreCase[] = [
     },
   },
   {
-    name: 'a call that was cancelled beforehand does nothing',
+    name: 'a call with an aborted signal has no effect',
     async run({ open: openStore }) {
       const store = openStore();
       await store.createBucket(settings);
@@ -196,7 +196,7 @@ export const storeCases: readonly StoreCase[] = [
     },
   },
   {
-    name: 'keys that would lead elsewhere are refused',
+    name: 'keys that point outside the bucket are refused',
     async run({ open: openStore }) {
       const store = openStore();
       await store.createBucket(settings);

@@ -8,10 +8,10 @@ import { randomHex } from '../shared/random-hex.ts';
 import { checkKey } from './check-key.ts';
 import type { BucketCallOptions, BucketSettings, ObjectStore, PutFileOptions, StoredObject } from './object-store.ts';
 
-/** Folder of a bucket for what is still being written; listings leave it out. */
+/** Folder of a bucket for incomplete writes; listings omit it. */
 const unfinished = '.unfinished';
 
-/** A bucket that is a folder of this machine: for machines that share its disk, and for trying. Tags and expiry have no meaning here. */
+/** A bucket that is a local folder: for machines that share its disk, and for tests. Tags and expiry have no effect. */
 export class DirectoryStore implements ObjectStore {
   readonly bucket: string;
   readonly #root: string;
@@ -38,7 +38,7 @@ export class DirectoryStore implements ObjectStore {
   }
 
   put(key: string, content: Uint8Array | string, { signal }: BucketCallOptions = {}): Promise<void> {
-    return this.#place(key, signal, async (temporary) => {
+    return this.#writeAtomically(key, signal, async (temporary) => {
       const file = await open(temporary, 'wx', 0o600);
       try {
         await file.writeFile(content);
@@ -49,13 +49,15 @@ export class DirectoryStore implements ObjectStore {
   }
 
   async putFile(key: string, path: string, { signal, onBytes }: PutFileOptions = {}): Promise<void> {
-    await this.#place(key, signal, (temporary) => copyFile(path, temporary, constants.COPYFILE_EXCL | constants.COPYFILE_FICLONE));
+    await this.#writeAtomically(key, signal, (temporary) =>
+      copyFile(path, temporary, constants.COPYFILE_EXCL | constants.COPYFILE_FICLONE),
+    );
     onBytes?.((await this.head(key))?.size ?? 0);
   }
 
   get(key: string, { signal }: BucketCallOptions = {}): Promise<Readable> {
     return this.#guard('read', key, async () => {
-      // Opened first, so that an object that is not there is told here and not by the stream.
+      // The file is opened first, so that a missing object is reported by this call and not by the stream.
       const file = await open(this.#path(key));
       return createReadStream('', { fd: file, ...(signal === undefined ? {} : { signal }) });
     });
@@ -93,7 +95,7 @@ export class DirectoryStore implements ObjectStore {
     });
   }
 
-  /** A `file:` address; whoever can read the folder needs no signature. */
+  /** A `file:` address. Readers of the folder need no signature. */
   presignGet(key: string): Promise<string> {
     return Promise.resolve(pathToFileURL(this.#path(key)).href);
   }
@@ -103,10 +105,10 @@ export class DirectoryStore implements ObjectStore {
   }
 
   close(): void {
-    // Nothing is kept open.
+    // The store keeps no connection.
   }
 
-  async #place(key: string, signal: AbortSignal | undefined, write: (temporary: string) => Promise<void>): Promise<void> {
+  async #writeAtomically(key: string, signal: AbortSignal | undefined, write: (temporary: string) => Promise<void>): Promise<void> {
     await this.#guard('write', key, async () => {
       signal?.throwIfAborted();
       const path = this.#path(key);

@@ -1,8 +1,8 @@
-import type { BucketPlace } from '../domain/bucket-place.ts';
+import type { BucketLocation } from '../domain/bucket-location.ts';
 import type { ObjectStore } from './object-store.ts';
 
-/** Opens one bucket, whether it exists or not; makes no call. The SDK of a cloud is loaded only here, when it is needed. */
-export async function openStore(place: BucketPlace, bucket: string): Promise<ObjectStore> {
-  if (place.kind === 'directory') return new (await import('./directory.ts')).DirectoryStore(place.path, bucket);
-  return (await import('./s3.ts')).openS3Store(place, bucket);
+/** Opens one bucket, whether it exists or not; sends no request. A cloud's SDK is loaded only here, on demand. */
+export async function openStore(location: BucketLocation, bucket: string): Promise<ObjectStore> {
+  if (location.kind === 'directory') return new (await import('./directory.ts')).DirectoryStore(location.path, bucket);
+  return (await import('./s3.ts')).openS3Store(location, bucket);
 }

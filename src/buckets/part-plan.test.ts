@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { planParts, smallestPart } from './part-plan.ts';
 
-test('parts follow each other from the first byte to the last, none too small or too many for S3', () => {
+test("parts cover the file in order, within S3's limits of size and number", () => {
   // 5 TiB is the largest object.
   const property = fc.property(fc.integer({ min: 0, max: 5_497_558_138_880 }), (size) => {
     const parts = planParts(size);

@@ -1,4 +1,4 @@
-/** One part of a file that is sent in parts; numbers count from 1. */
+/** One part of a multipart upload; numbers count from 1. */
 export interface FilePart {
   readonly number: number;
   /** First byte. */
@@ -9,13 +9,16 @@ export interface FilePart {
 
 const mebibyte = 1_048_576;
 
-/** Files of this size and above are sent in parts, bytes; also the smallest size of a part but the last. */
+/** Files of at least this size are sent in parts, bytes. It is also the minimum size of every part but the last. */
 export const smallestPart = 16 * mebibyte;
 
-/** S3's limit of parts in one upload. */
+/** S3's maximum number of parts per upload. */
 const maxParts = 10_000;
 
-/** How a file of `size` bytes is divided: always alike, so that an upload can be gone on with by somebody who knows only the file. */
+/**
+ * Divides a file of `size` bytes. The result depends on the size only, so that another process with the same file can
+ * resume the upload.
+ */
 export function planParts(size: number): readonly FilePart[] {
   const partSize = Math.max(smallestPart, Math.ceil(size / maxParts / mebibyte) * mebibyte);
   return Array.from({ length: Math.max(1, Math.ceil(size / partSize)) }, (_part, index) => {

@@ -2,41 +2,44 @@ import {
   AbortMultipartUploadCommand,
   BucketLocationConstraint,
   CreateBucketCommand,
+  type CreateBucketConfiguration,
   DeleteBucketCommand,
   DeleteObjectCommand,
   DeleteObjectsCommand,
+  ListMultipartUploadsCommand,
+  ListPartsCommand,
+  type MultipartUpload,
+  type Part,
   PutBucketLifecycleConfigurationCommand,
   PutBucketTaggingCommand,
   PutPublicAccessBlockCommand,
-  waitUntilBucketExists,
-  type CreateBucketConfiguration,
   type S3Client,
+  waitUntilBucketExists,
 } from '@aws-sdk/client-s3';
 import { SvcError } from '../shared/errors.ts';
 import type { BucketSettings, StoredObject } from './object-store.ts';
-import { isMissing, isUnknownThere, s3Code, s3Status } from './s3-errors.ts';
-import { listUploads } from './s3-uploads.ts';
+import { isMissing, isUnsupported, s3Code, s3Status } from './s3-errors.ts';
 
-/** One bucket as the calls below take it. */
+/** A bucket, as input of the calls below. */
 export interface S3Bucket {
   readonly client: S3Client;
   readonly bucket: string;
   readonly region: string;
-  /** Amazon's own; other services may lack parts of the protocol that are not about the objects themselves. */
+  /** Whether it is Amazon's own S3. Other services may lack bucket-level parts of the protocol. */
   readonly isAmazon: boolean;
 }
 
-/** Amazon's first region has no name where the others need one. */
+/** For Amazon's first region, the location constraint must be absent. */
 const namelessRegion = 'us-east-1';
-/** How long a new bucket may stay invisible, s. */
+/** Maximum time until a new bucket is visible, s. */
 const visibleWithinSeconds = 60;
-/** Parts of uploads that nobody finished are removed after so many days. */
+/** Parts of unfinished uploads are removed after this many days. */
 const unfinishedDays = 1;
-/** Objects that one call can delete, by S3's documentation. */
+/** Maximum number of objects per delete call, by S3's documentation. */
 const deletedAtOnce = 1_000;
 const emptyAttempts = 3;
 
-/** Makes a private bucket, or makes one of ours equal. */
+/** Creates a private bucket, or updates the settings of an existing one of the same owner. */
 export async function createS3Bucket(of: S3Bucket, settings: BucketSettings, abortSignal?: AbortSignal): Promise<void> {
   const { client, bucket: Bucket } = of;
   const call = callOptions(abortSignal);
@@ -44,7 +47,7 @@ export async function createS3Bucket(of: S3Bucket, settings: BucketSettings, abo
     await client.send(new CreateBucketCommand({ Bucket, ...placement(of) }), call);
   } catch (error) {
     if (s3Code(error) === 'BucketAlreadyExists') {
-      throw new SvcError('SVC_BUCKET', `A bucket named '${Bucket}' exists already and belongs to somebody else.`, { cause: error });
+      throw new SvcError('SVC_BUCKET', `A bucket named '${Bucket}' exists already and belongs to another account.`, { cause: error });
     }
     if (s3Code(error) !== 'BucketAlreadyOwnedByYou') throw error;
   }
@@ -77,17 +80,17 @@ export async function createS3Bucket(of: S3Bucket, settings: BucketSettings, abo
   );
 }
 
-/** Where the bucket is to be, as S3 wants it said. Regions of other services that Amazon has not are theirs to know. */
+/** The bucket's location in S3's form. A region unknown to Amazon is omitted: other services know their own. */
 function placement({ region, isAmazon }: S3Bucket): { readonly CreateBucketConfiguration?: CreateBucketConfiguration } {
   return isConstraint(region, isAmazon) ? { CreateBucketConfiguration: { LocationConstraint: region } } : {};
 }
 
-/** A region of Amazon's may be newer than the SDK's list. */
+/** An Amazon region may be newer than the SDK's list. */
 function isConstraint(region: string, isAmazon: boolean): region is BucketLocationConstraint {
   return region !== namelessRegion && (isAmazon || Object.values(BucketLocationConstraint).some((one) => one === region));
 }
 
-/** Empties and removes a bucket; success when there is none. */
+/** Empties and removes a bucket; succeeds when there is none. */
 export async function deleteS3Bucket(of: S3Bucket, list: () => AsyncIterable<StoredObject>, abortSignal?: AbortSignal): Promise<void> {
   for (let attempt = 1; ; attempt += 1) {
     try {
@@ -97,7 +100,7 @@ export async function deleteS3Bucket(of: S3Bucket, list: () => AsyncIterable<Sto
       return;
     } catch (error) {
       if (isMissing(error)) return;
-      // Something came in between, or a listing was a little late.
+      // An object was added in between, or the listing was slightly stale.
       if (s3Code(error) !== 'BucketNotEmpty' || attempt >= emptyAttempts) throw error;
     }
   }
@@ -139,7 +142,7 @@ async function deleteObjects(
     const [first] = Errors;
     if (first !== undefined) throw Object.assign(new Error(first.Message ?? 'not deleted'), { name: first.Code ?? 'Error' });
   } catch (error) {
-    // Some services insist on a checksum of an older kind for deleting many at once, or do not know it at all.
+    // For bulk deletes, some services require an older kind of checksum, and some do not support the call at all.
     if (isAmazon || isMissing(error) || s3Status(error) === 403) throw error;
     for (const Key of keys) await client.send(new DeleteObjectCommand({ Bucket, Key }), callOptions(abortSignal));
   }
@@ -149,11 +152,47 @@ async function ifKnown({ isAmazon }: Pick<S3Bucket, 'isAmazon'>, act: () => Prom
   try {
     await act();
   } catch (error) {
-    if (isAmazon || !isUnknownThere(error)) throw error;
+    if (isAmazon || !isUnsupported(error)) throw error;
   }
 }
 
-/** As the SDK takes it. */
+/** Options in the SDK's form. */
 export function callOptions(abortSignal: AbortSignal | undefined): { readonly abortSignal?: AbortSignal } {
   return abortSignal === undefined ? {} : { abortSignal };
+}
+
+/** A multipart upload, as S3's calls name it. */
+export interface UploadId {
+  readonly Bucket: string;
+  readonly Key: string;
+  readonly UploadId: string;
+}
+
+type Options = { readonly abortSignal?: AbortSignal };
+
+/** All unfinished uploads whose keys begin with `prefix`, page by page. The SDK has no paginator for this call. */
+export async function* listUploads(client: S3Client, bucket: string, prefix: string, options: Options): AsyncGenerator<MultipartUpload> {
+  let KeyMarker: string | undefined;
+  let UploadIdMarker: string | undefined;
+  for (;;) {
+    const page = await client.send(new ListMultipartUploadsCommand({ Bucket: bucket, Prefix: prefix, KeyMarker, UploadIdMarker }), options);
+    yield* page.Uploads ?? [];
+    if (page.IsTruncated !== true) return;
+    KeyMarker = page.NextKeyMarker;
+    UploadIdMarker = page.NextUploadIdMarker;
+  }
+}
+
+/**
+ * All parts that have arrived. The SDK's paginator for this call never ends, because S3 returns a marker after the last
+ * page too.
+ */
+export async function* listParts(client: S3Client, upload: UploadId, options: Options): AsyncGenerator<Part> {
+  let PartNumberMarker: string | undefined;
+  for (;;) {
+    const page = await client.send(new ListPartsCommand({ ...upload, PartNumberMarker }), options);
+    yield* page.Parts ?? [];
+    if (page.IsTruncated !== true) return;
+    PartNumberMarker = page.NextPartNumberMarker;
+  }
 }

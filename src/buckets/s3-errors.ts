@@ -1,7 +1,8 @@
 import type { ErrorCode } from '../shared/error-codes.ts';
 import { messageOf, SvcError } from '../shared/errors.ts';
 
-// Codes of https://docs.aws.amazon.com/AmazonS3/latest/API/ErrorResponses.html, and names that the SDK's own chain of credentials throws.
+// Codes of https://docs.aws.amazon.com/AmazonS3/latest/API/ErrorResponses.html, and error names of the SDK's credential
+// chain.
 const credentialFaults = new Set([
   'CredentialsProviderError',
   'TokenProviderError',
@@ -16,12 +17,12 @@ const credentialFaults = new Set([
 ]);
 const denials = new Set(['AccessDenied', 'AccessDeniedException', 'AccountProblem', 'AllAccessDisabled', 'Forbidden', 'NotSignedUp']);
 
-/** The code that S3 or the SDK gave a failure, such as `NoSuchKey`; empty for what is neither's. */
+/** The error code of S3 or the SDK, such as `NoSuchKey`; empty for other errors. */
 export function s3Code(error: unknown): string {
   return error instanceof Error ? error.name : '';
 }
 
-/** The HTTP status of S3's answer; undefined when there was none. */
+/** The HTTP status of S3's response; undefined when there was none. */
 export function s3Status(error: unknown): number | undefined {
   if (!(error instanceof Error) || !('$metadata' in error)) return undefined;
   const metadata = error.$metadata;
@@ -29,17 +30,17 @@ export function s3Status(error: unknown): number | undefined {
   return typeof metadata.httpStatusCode === 'number' ? metadata.httpStatusCode : undefined;
 }
 
-/** Whether what was asked for is not there. */
+/** Whether the requested object or bucket does not exist. */
 export function isMissing(error: unknown): boolean {
   return ['NoSuchBucket', 'NoSuchKey', 'NoSuchUpload', 'NotFound'].includes(s3Code(error)) || s3Status(error) === 404;
 }
 
-/** Whether a service that speaks S3's protocol does not know this part of it. */
-export function isUnknownThere(error: unknown): boolean {
+/** Whether an S3-compatible service does not support this part of the protocol. */
+export function isUnsupported(error: unknown): boolean {
   return ['NotImplemented', 'MethodNotAllowed'].includes(s3Code(error)) || [405, 501].includes(s3Status(error) ?? 0);
 }
 
-/** Runs one step; a failure becomes an error that users understand. `what` is what was to be done, after "Cannot". */
+/** Runs one step and turns a failure into an error for users. `what` is the intended action, after "Cannot". */
 export async function guardS3<Result>(what: string, act: () => Promise<Result>): Promise<Result> {
   try {
     return await act();
@@ -58,7 +59,7 @@ function codeOf(error: unknown): ErrorCode {
   return 'SVC_BUCKET';
 }
 
-/** The code beside the text, as S3's texts alone can be vague; answers to HEAD have no text at all. */
+/** The code and the text: S3's texts alone can be vague, and responses to HEAD have none. */
 function reasonOf(error: unknown): string {
   const name = s3Code(error);
   const text = messageOf(error);

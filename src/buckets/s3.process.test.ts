@@ -38,7 +38,7 @@ afterAll(async () => {
   await aws.close();
 });
 
-/** Opens a bucket that no other test has, any number of times. */
+/** Opens a bucket that no other test uses, any number of times. */
 function aBucket(region = 'eu-west-1'): () => ObjectStore {
   buckets += 1;
   const name = `svc-0a1b2c3d-${buckets}`;
@@ -58,7 +58,7 @@ describe('S3 as a store', () => {
   });
 });
 
-test.each(['us-east-1', 'ap-southeast-2'])('a bucket is private, tagged and made to expire, in %s', async (region) => {
+test.each(['us-east-1', 'ap-southeast-2'])('a new bucket is private, tagged and has an expiry, in %s', async (region) => {
   const store = aBucket(region)();
   await store.createBucket(settings);
   const made = aws.control.buckets.find(({ name }) => name === store.bucket);
@@ -69,12 +69,12 @@ test.each(['us-east-1', 'ap-southeast-2'])('a bucket is private, tagged and made
   expect(aws.control.leftovers().filter(({ id }) => id.startsWith(store.bucket))).toEqual([]);
 });
 
-test("a bucket whose name is somebody else's is refused with a sentence", async () => {
+test('a bucket name that another account owns is refused with a sentence', async () => {
   const store = aBucket()();
   aws.control.takeBucketName(store.bucket);
   await expect(store.createBucket(settings)).rejects.toMatchObject({
     code: 'SVC_BUCKET',
-    message: expect.stringContaining('somebody else'),
+    message: expect.stringContaining('another account'),
   });
 });
 
@@ -83,7 +83,7 @@ test.each([
   ['ExpiredToken', 'SVC_CREDENTIALS'],
   ['InvalidAccessKeyId', 'SVC_CREDENTIALS'],
   ['NoSuchBucket', 'SVC_BUCKET'],
-] as const)('%s is %s', async (code, expected) => {
+] as const)('the S3 error %s becomes %s', async (code, expected) => {
   const store = aBucket()();
   await store.createBucket(settings);
   const mend = aws.conduct.refuse({ service: 's3', action: 'PutObject' }, code);
@@ -91,7 +91,7 @@ test.each([
   mend();
 });
 
-test.each(['SlowDown', 'InternalError'])('%s passes by itself', async (code) => {
+test.each(['SlowDown', 'InternalError'])('%s is retried', async (code) => {
   const store = aBucket()();
   await store.createBucket(settings);
   aws.conduct.add({ service: 's3', action: 'PutObject', times: 2 }, { kind: 'error', code });
@@ -99,7 +99,7 @@ test.each(['SlowDown', 'InternalError'])('%s passes by itself', async (code) => 
   expect((await store.head('key'))?.size).toBe(1);
 });
 
-test('a reply that is lost, and a connection that breaks, are nothing that callers see', async () => {
+test('a lost response and a broken connection are retried without an error', async () => {
   const open = aBucket();
   const store = open();
   for (const kind of ['lose-reply', 'reset'] as const) aws.conduct.add({ service: 's3', action: 'CreateBucket', times: 1 }, { kind });
@@ -109,7 +109,7 @@ test('a reply that is lost, and a connection that breaks, are nothing that calle
   expect((await store.head('key'))?.size).toBe(1);
 });
 
-test('an upload that was given up is gone on with, and only missing parts are sent', async () => {
+test('an aborted upload is resumed with only the missing parts', async () => {
   const dir = mkdtempSync(join(tmpdir(), 'svc-s3-'));
   try {
     const path = join(dir, 'file');
@@ -123,7 +123,7 @@ test('an upload that was given up is gone on with, and only missing parts are se
       .putFile('blobs/large', path, { signal: stop.signal, onBytes: () => stop.abort() })
       .catch(() => undefined);
     await open().putFile('blobs/large', path);
-    // Those under way when it was given up may have arrived or not.
+    // Parts in flight at the abort may or may not have arrived.
     expect(callsOf('UploadPart') - sentBefore).toBeLessThan(6 + 3);
     expect(callsOf('CreateMultipartUpload')).toBeGreaterThan(0);
     expect(aws.control.leftovers().filter(({ kind }) => kind === 'upload')).toEqual([]);
@@ -132,7 +132,7 @@ test('an upload that was given up is gone on with, and only missing parts are se
   }
 });
 
-test('listings of many pages are whole, and a bucket with them goes', async () => {
+test('listings of many pages are complete, and their bucket can be removed', async () => {
   aws.conduct.pageLimit = 3;
   try {
     const store = aBucket()();
@@ -148,14 +148,14 @@ test('listings of many pages are whole, and a bucket with them goes', async () =
   }
 });
 
-test('the region of a bucket is found from any other', async () => {
+test('the region of a bucket is found from any other region', async () => {
   const store = aBucket('eu-central-1')();
   await store.createBucket(settings);
   for (const region of ['us-east-1', 'eu-central-1']) expect(await findS3Region({ kind: 's3', region }, store.bucket)).toBe('eu-central-1');
   await expect(findS3Region({ kind: 's3', region: 'us-east-1' }, 'svc-no-such-bucket')).rejects.toMatchObject({ code: 'SVC_BUCKET' });
 });
 
-test('a signed address opens one object only, and has no key of its maker in it', async () => {
+test('a signed address opens only one object and contains no secret key', async () => {
   const store = aBucket()();
   await store.createBucket(settings);
   await store.put('key', 'x');

@@ -1,38 +1,44 @@
-import { readFile, stat } from 'node:fs/promises';
+import { type FileHandle, open, readFile, stat } from 'node:fs/promises';
 import { Readable } from 'node:stream';
 import {
+  CompleteMultipartUploadCommand,
+  type CompletedPart,
+  CreateMultipartUploadCommand,
   DeleteObjectCommand,
   GetObjectCommand,
   HeadBucketCommand,
   HeadObjectCommand,
-  paginateListObjectsV2,
+  type Part,
   PutObjectCommand,
+  S3Client,
+  UploadPartCommand,
+  paginateListObjectsV2,
 } from '@aws-sdk/client-s3';
 import { getSignedUrl } from '@aws-sdk/s3-request-presigner';
 import { SvcError } from '../shared/errors.ts';
 import { isObject } from '../shared/is-object.ts';
 import { checkKey } from './check-key.ts';
 import type { BucketCallOptions, BucketSettings, ObjectStore, PutFileOptions, StoredObject } from './object-store.ts';
-import { smallestPart } from './part-plan.ts';
-import { callOptions, createS3Bucket, deleteS3Bucket, type S3Bucket } from './s3-bucket.ts';
-import { openS3Client, s3Endpoint, type S3Place } from './s3-client.ts';
+import { type FilePart, planParts, smallestPart } from './part-plan.ts';
+import { type S3Bucket, type UploadId, callOptions, createS3Bucket, deleteS3Bucket, listParts, listUploads } from './s3-bucket.ts';
 import { guardS3, isMissing, s3Code } from './s3-errors.ts';
-import { sendInParts } from './s3-parts.ts';
+import type { BucketLocation } from '../domain/bucket-location.ts';
+import { envVar } from '../shared/env.ts';
 
-/** A bucket of Amazon's S3 or of a service with its protocol. Makes no call. */
-export function openS3Store(place: S3Place, bucket: string): ObjectStore {
-  return new S3Store({ client: openS3Client(place), bucket, region: place.region, isAmazon: s3Endpoint(place) === undefined });
+/** A bucket of Amazon's S3 or of an S3-compatible service. Sends no request. */
+export function openS3Store(location: S3Location, bucket: string): ObjectStore {
+  return new S3Store({ client: openS3Client(location), bucket, region: location.region, isAmazon: s3Endpoint(location) === undefined });
 }
 
-/** In which region a bucket is that somebody made; a signed address is good for that one only. */
-export async function findS3Region(place: S3Place, bucket: string, { signal }: BucketCallOptions = {}): Promise<string> {
-  const client = openS3Client(place);
+/** The region of an existing bucket. A signed address is valid only for the right region. */
+export async function findS3Region(location: S3Location, bucket: string, { signal }: BucketCallOptions = {}): Promise<string> {
+  const client = openS3Client(location);
   try {
     return await guardS3(`find the bucket s3://${bucket}`, async () => {
       try {
-        return (await client.send(new HeadBucketCommand({ Bucket: bucket }), callOptions(signal))).BucketRegion ?? place.region;
+        return (await client.send(new HeadBucketCommand({ Bucket: bucket }), callOptions(signal))).BucketRegion ?? location.region;
       } catch (error) {
-        // The answer to a question in the wrong region names the right one.
+        // The response to a request in the wrong region names the right one.
         const region = regionIn(error);
         if (region !== undefined) return region;
         throw error;
@@ -43,7 +49,7 @@ export async function findS3Region(place: S3Place, bucket: string, { signal }: B
   }
 }
 
-/** From the redirect that answers a question in the wrong region. */
+/** Reads the region from the redirect that answers a request in the wrong region. */
 function regionIn(error: unknown): string | undefined {
   const response: unknown = error instanceof Error && '$response' in error ? error.$response : undefined;
   if (!isObject(response) || (response['statusCode'] !== 301 && response['statusCode'] !== 307)) return undefined;
@@ -70,7 +76,7 @@ class S3Store implements ObjectStore {
   }
 
   async put(key: string, content: Uint8Array | string, { signal }: BucketCallOptions = {}): Promise<void> {
-    // As bytes, of which the SDK knows the length even when there are none.
+    // The body is a buffer, because the SDK needs its length even when it is empty.
     const command = new PutObjectCommand({ ...this.#at(key), Body: Buffer.from(content) });
     await guardS3(`write ${this.uri(key)}`, () => this.#of.client.send(command, callOptions(signal)));
   }
@@ -87,7 +93,7 @@ class S3Store implements ObjectStore {
       try {
         await sendInParts(this.#of, key, path, size, options);
       } catch (error) {
-        // Somebody else may have completed the same upload at the same moment.
+        // Another process may have completed the same upload at the same moment.
         if (s3Code(error) !== 'NoSuchUpload' || (await this.head(key, options))?.size !== size) throw error;
       }
     });
@@ -147,7 +153,7 @@ class S3Store implements ObjectStore {
     return { Bucket: this.bucket, Key: key };
   }
 
-  /** Keys come encoded: XML cannot hold every character that a key can. */
+  /** Keys are requested in encoded form: XML cannot represent every character of a key. */
   async *#list(Prefix: string, { signal }: BucketCallOptions): AsyncGenerator<StoredObject> {
     const { client } = this.#of;
     const query = { Bucket: this.bucket, Prefix, EncodingType: 'url' } as const;
@@ -158,4 +164,129 @@ class S3Store implements ObjectStore {
       }
     }
   }
+}
+
+/** The provider's bucket location, for S3. */
+type S3Location = Extract<BucketLocation, { readonly kind: 's3' }>;
+
+/**
+ * Attempts per call, including the first. The SDK retries transient errors (throttling, 5xx, broken connections) with
+ * growing backoff.
+ */
+const maxAttempts = 5;
+const connectionTimeoutMs = 10_000;
+/** Limit without a byte in either direction. */
+const silenceTimeoutMs = 120_000;
+
+/** The address of an S3-compatible service instead of Amazon's; the variables are those of AWS's tools. */
+function s3Endpoint(location: S3Location): string | undefined {
+  return location.endpoint ?? envVar('AWS_ENDPOINT_URL_S3') ?? envVar('AWS_ENDPOINT_URL');
+}
+
+/** A client for one region. Credentials come from the SDK's default chain, or the profile. */
+function openS3Client(location: S3Location): S3Client {
+  const endpoint = s3Endpoint(location);
+  return new S3Client({
+    region: location.region,
+    maxAttempts,
+    requestHandler: { connectionTimeout: connectionTimeoutMs, socketTimeout: silenceTimeoutMs },
+    ...(location.profile === undefined ? {} : { profile: location.profile }),
+    // Other services support neither the newer checksums nor a host name per bucket.
+    ...(endpoint === undefined
+      ? {}
+      : {
+          endpoint,
+          forcePathStyle: true,
+          requestChecksumCalculation: 'WHEN_REQUIRED' as const,
+          responseChecksumValidation: 'WHEN_REQUIRED' as const,
+        }),
+  });
+}
+
+/** Parts sent at a time. Each is held in memory, so that it can be sent again. */
+const partsAtOnce = 3;
+
+/** Uploads a large file in parts. Resumes an unfinished upload of the same key from any process. */
+async function sendInParts(of: S3Bucket, key: string, path: string, size: number, options: PutFileOptions): Promise<void> {
+  const file = await open(path);
+  try {
+    const target = { Bucket: of.bucket, Key: key, UploadId: (await findUpload(of, key, options)) ?? (await beginUpload(of, key, options)) };
+    const sent = await sentParts(of, target, options);
+    const done = new Map<number, CompletedPart>();
+    const missing: FilePart[] = [];
+    for (const part of planParts(size)) {
+      const uploaded = sent.get(part.number);
+      if (uploaded?.Size === part.size) {
+        done.set(part.number, completed(uploaded));
+        options.onBytes?.(part.size);
+      } else missing.push(part);
+    }
+    const failed = new AbortController();
+    const signal = options.signal === undefined ? failed.signal : AbortSignal.any([failed.signal, options.signal]);
+    const work = async (): Promise<void> => {
+      for (let part = missing.shift(); part !== undefined; part = missing.shift()) {
+        signal.throwIfAborted();
+        const command = new UploadPartCommand({ ...target, PartNumber: part.number, Body: await readPart(file, part, path) });
+        done.set(part.number, completed({ ...(await of.client.send(command, { abortSignal: signal })), PartNumber: part.number }));
+        options.onBytes?.(part.size);
+      }
+    };
+    const workers = Array.from({ length: partsAtOnce }, () =>
+      work().catch((error: unknown) => {
+        failed.abort(error);
+        throw error;
+      }),
+    );
+    // All workers must settle before the file is closed below; then the first failure is thrown.
+    await Promise.allSettled(workers);
+    if (failed.signal.aborted) throw failed.signal.reason;
+    const Parts = [...done.values()].toSorted((a, b) => (a.PartNumber ?? 0) - (b.PartNumber ?? 0));
+    await of.client.send(new CompleteMultipartUploadCommand({ ...target, MultipartUpload: { Parts } }), callOptions(options.signal));
+  } finally {
+    await file.close();
+  }
+}
+
+/** The most recently started upload of exactly this key. */
+async function findUpload({ client, bucket }: S3Bucket, key: string, { signal }: PutFileOptions): Promise<string | undefined> {
+  const found: { readonly id: string; readonly at: number }[] = [];
+  for await (const { Key, UploadId, Initiated } of listUploads(client, bucket, key, callOptions(signal))) {
+    if (Key === key && UploadId !== undefined) found.push({ id: UploadId, at: Initiated?.getTime() ?? 0 });
+  }
+  return found.toSorted((a, b) => b.at - a.at)[0]?.id;
+}
+
+async function beginUpload({ client, bucket }: S3Bucket, key: string, { signal }: PutFileOptions): Promise<string> {
+  const { UploadId } = await client.send(new CreateMultipartUploadCommand({ Bucket: bucket, Key: key }), callOptions(signal));
+  if (UploadId === undefined) throw new SvcError('SVC_BUCKET', `Bucket '${bucket}' began an upload without naming it.`);
+  return UploadId;
+}
+
+async function sentParts({ client }: S3Bucket, upload: UploadId, { signal }: PutFileOptions): Promise<ReadonlyMap<number, Part>> {
+  const parts = new Map<number, Part>();
+  for await (const part of listParts(client, upload, callOptions(signal))) {
+    if (part.PartNumber !== undefined) parts.set(part.PartNumber, part);
+  }
+  return parts;
+}
+
+/** A part in the completion request; with its checksum if the upload was started with one. */
+function completed({ PartNumber, ETag, ChecksumCRC32, ChecksumCRC64NVME }: Part): CompletedPart {
+  return {
+    PartNumber,
+    ETag,
+    ...(ChecksumCRC32 === undefined ? {} : { ChecksumCRC32 }),
+    ...(ChecksumCRC64NVME === undefined ? {} : { ChecksumCRC64NVME }),
+  };
+}
+
+async function readPart(file: FileHandle, { start, size }: FilePart, path: string): Promise<Buffer> {
+  const buffer = Buffer.allocUnsafe(size);
+  let filled = 0;
+  while (filled < size) {
+    const { bytesRead } = await file.read(buffer, filled, size - filled, start + filled);
+    if (bytesRead === 0) throw new SvcError('SVC_BUCKET', `${path} became shorter while it was being sent.`);
+    filled += bytesRead;
+  }
+  return buffer;
 }

@@ -7,34 +7,38 @@ import type { ReadPrices } from './skypilot-catalog.ts';
 import { TableBuilder, type PriceRow } from './table-builder.ts';
 import { openText, readText, type FetchOptions } from './text-source.ts';
 
-/** Where AWS publishes its prices, for everybody and without credentials. */
+/** AWS publishes its prices here, without credentials. */
 const awsPriceListUrl = 'https://pricing.us-east-1.amazonaws.com';
 const regionIndex = '/offers/v1.0/aws/AmazonEC2/current/region_index.json';
 
-/** Regions of the commercial partition; China and the government's are sold apart, and local zones are no regions. */
+/**
+ * Regions of the commercial partition. China's and the government's regions are sold separately, and local zones are
+ * not regions.
+ */
 const commercialRegion = /^(?!cn-|us-gov|us-iso)[a-z]{2}-[a-z]+-\d$/;
 
 const columnsNeeded = ['TermType', 'Instance Type', 'vCPU', 'Memory', 'PricePerUnit', 'Operating System', 'Tenancy', 'Region Code'];
 
-/** What AWS published for some regions. `date` is of the oldest of their lists, `YYYY-MM-DD`. */
-export interface AwsPrices extends ReadPrices {
+/** AWS's published prices for some regions. `date` is that of the oldest list, `YYYY-MM-DD`. */
+interface AwsPrices extends ReadPrices {
   readonly date: string;
   readonly regions: readonly string[];
 }
 
-/** What to read of AWS's list. */
+/** Options for reading AWS's list. */
 export interface AwsPriceListOptions extends FetchOptions {
   /** undefined: every commercial region. */
   readonly regions: readonly string[] | undefined;
-  /** Machine types whose accelerators are known: the list has only how many there are. */
+  /** Machine types with known accelerators: the list has only their number. */
   readonly known: readonly InstanceType[];
   readonly baseUrl?: string | undefined;
   readonly onRegion?: (region: string, index: number, count: number) => void;
 }
 
 /**
- * Reads the prices on demand of Linux machines from AWS's public list, one region after the other, as each is a file of hundreds of MB that is
- * read as a stream. It has no spot prices and does not name accelerators: types of families that `known` does not have are skipped.
+ * Reads on-demand prices of Linux machines from AWS's public list. Each region is a file of hundreds of MB, so it reads
+ * one region after the other as a stream. The list has no spot prices and does not name accelerators. Types of families
+ * that are not in `known` are skipped.
  */
 export async function readAwsPriceList(options: AwsPriceListOptions): Promise<AwsPrices> {
   const { baseUrl = awsPriceListUrl, onRegion } = options;
@@ -52,7 +56,7 @@ export async function readAwsPriceList(options: AwsPriceListOptions): Promise<Aw
   return { ...total, types: builder.types(), date: dates.toSorted()[0] ?? '', regions: files.map(([region]) => region) };
 }
 
-/** Addresses of the lists of the wanted regions. */
+/** Addresses of the lists of the requested regions. */
 async function regionFiles(
   baseUrl: string,
   { regions, signal }: AwsPriceListOptions,
@@ -87,11 +91,11 @@ async function readRegion(
   let [badRows, skippedRows] = [0, 0];
   for await (const line of (await openText(url, { signal })).lines) {
     if (columns === undefined) {
-      // Some lines about the list come before its header.
+      // The list has some lines of metadata before its header.
       const [name = '', value = ''] = parseCsvLine(line);
       if (name === 'Publication Date') date = value.slice(0, 10);
       if (name === 'SKU') columns = new CsvColumns(line);
-      // Parsing each of millions of lines would take minutes; few are of interest.
+      // Parsing each of millions of lines would take minutes, and only a few are relevant.
     } else if (line.includes('OnDemand') && line.includes('Linux') && line.includes('Shared')) {
       const row = readRow(columns, parseCsvLine(line), known);
       if (row === 'bad') badRows += 1;
@@ -106,7 +110,7 @@ async function readRegion(
   return { date, badRows, skippedRows };
 }
 
-/** What a row has to say to be about a Linux machine as it comes, for everybody, by the hour. */
+/** Column values of an on-demand row for a plain Linux machine with shared tenancy. */
 const required: readonly (readonly [column: string, value: string])[] = [
   ['TermType', 'OnDemand'],
   ['Operating System', 'Linux'],
@@ -122,7 +126,7 @@ function readRow(columns: CsvColumns, fields: readonly string[], known: readonly
   const text = (column: string): string => columns.field(fields, column);
   if (required.some(([column, value]) => text(column) !== value && columns.missing([column]).length === 0)) return 'other';
   const onDemandUsd = columns.amount(fields, 'PricePerUnit');
-  // A price of 0 stands for machines that are not sold by the hour.
+  // A price of 0 marks machines that are not sold by the hour.
   if (onDemandUsd === 0) return 'other';
   const [name, region] = [text('Instance Type'), text('Region Code')];
   const cpus = columns.amount(fields, 'vCPU');

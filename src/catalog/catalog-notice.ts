@@ -1,10 +1,10 @@
 import type { PriceTable } from './price-table.ts';
 
 const dayMs = 86_400_000;
-/** Prices on demand change a few times a year; older figures are still right for most machines, but not for all. */
+/** On-demand prices change a few times a year. Older figures are still right for most machines, but not for all. */
 const staleAfterDays = 90;
 
-/** A sentence that says when the figures of a table are old or not complete; undefined when they are neither. `now` is ms. */
+/** A sentence when a table's figures are old or incomplete; undefined otherwise. `now` is ms. */
 export function catalogNotice({ cloud, date, partial }: PriceTable, now: number): string | undefined {
   const ageDays = Math.floor((now - Date.parse(`${date}T00:00:00Z`)) / dayMs);
   const parts = [

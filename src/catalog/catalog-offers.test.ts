@@ -44,15 +44,15 @@ const gpu = anInstanceType({
   ],
 });
 const table = aPriceTable({ types: [small, large, gpu] });
-const wantsL4: Partial<Resources> = { accelerator: { name: 'l4', count: 1 } };
+const requestsL4: Partial<Resources> = { accelerator: { name: 'l4', count: 1 } };
 
-const placesAndPrices = (wanted: Partial<Resources>, options: Partial<Parameters<typeof catalogOffers>[2]> = {}): readonly string[] =>
-  catalogOffers(table, someResources({ diskSizeGb: 0, ...wanted }), { disks: noDiskPrices, ...options }).offers.map(
+const locationsAndPrices = (requested: Partial<Resources>, options: Partial<Parameters<typeof catalogOffers>[2]> = {}): readonly string[] =>
+  catalogOffers(table, someResources({ diskSizeGb: 0, ...requested }), { disks: noDiskPrices, ...options }).offers.map(
     ({ instanceType, region, zone, hourlyUsd }) => `${instanceType} ${region}${zone === undefined ? '' : `/${zone}`} ${hourlyUsd}`,
   );
 
-test('offers come cheapest first, over all regions', () => {
-  expect(placesAndPrices({ cpus: { value: 2, atLeast: true } })).toEqual([
+test('offers of all regions are sorted by price', () => {
+  expect(locationsAndPrices({ cpus: { value: 2, atLeast: true } })).toEqual([
     'small east 0.1',
     'small west 0.2',
     'large west 0.3',
@@ -60,59 +60,59 @@ test('offers come cheapest first, over all regions', () => {
   ]);
 });
 
-test('without a word on its size a machine has 8 vCPUs', () => {
-  expect(placesAndPrices({})).toEqual(['large west 0.3', 'large east 0.4']);
+test('without a requested size a machine has 8 vCPUs', () => {
+  expect(locationsAndPrices({})).toEqual(['large west 0.3', 'large east 0.4']);
 });
 
-test('only the regions to use are used', () => {
-  expect(placesAndPrices({}, { regions: ['east'] })).toEqual(['large east 0.4']);
+test('only the configured regions are used', () => {
+  expect(locationsAndPrices({}, { regions: ['east'] })).toEqual(['large east 0.4']);
 });
 
-test('the disk is in the price, and so in what may not be exceeded', () => {
-  expect(placesAndPrices({ diskSizeGb: 100 }, { disks })).toEqual(['large west 0.4', 'large east 0.5']);
-  expect(placesAndPrices({ diskSizeGb: 100, diskTier: 'best' }, { disks })).toEqual(['large west 1.3', 'large east 1.4']);
-  expect(placesAndPrices({ diskSizeGb: 100, maxHourlyCost: 0.45 }, { disks })).toEqual(['large west 0.4']);
+test('the price includes the disk and is compared with the limit', () => {
+  expect(locationsAndPrices({ diskSizeGb: 100 }, { disks })).toEqual(['large west 0.4', 'large east 0.5']);
+  expect(locationsAndPrices({ diskSizeGb: 100, diskTier: 'best' }, { disks })).toEqual(['large west 1.3', 'large east 1.4']);
+  expect(locationsAndPrices({ diskSizeGb: 100, maxHourlyCost: 0.45 }, { disks })).toEqual(['large west 0.4']);
 });
 
-test('each zone with a spot price is an offer of its own', () => {
-  expect(placesAndPrices({ ...wantsL4, useSpot: true })).toEqual(['gpu east/e2 0.3', 'gpu east/e1 0.5']);
+test('each zone with a spot price is a separate offer', () => {
+  expect(locationsAndPrices({ ...requestsL4, useSpot: true })).toEqual(['gpu east/e2 0.3', 'gpu east/e1 0.5']);
 });
 
-test('where zones are not known, the spot price is the region’s, and else at most the price on demand', () => {
-  expect(placesAndPrices({ useSpot: true })).toEqual(['large east 0.15', 'large west 0.3']);
+test("without zones, the region's spot price applies, at most the on-demand price", () => {
+  expect(locationsAndPrices({ useSpot: true })).toEqual(['large east 0.15', 'large west 0.3']);
 });
 
 const spotOfLargeInEast = (type: string, region: string) => (type === 'large' && region === 'east' ? [{ zone: 'e9', usd: 0.05 }] : []);
 
-test('spot prices that were just asked for go before the table’s', () => {
-  expect(placesAndPrices({ useSpot: true }, { spotPrices: spotOfLargeInEast })).toEqual(['large east/e9 0.05']);
+test("current spot prices override the table's", () => {
+  expect(locationsAndPrices({ useSpot: true }, { spotPrices: spotOfLargeInEast })).toEqual(['large east/e9 0.05']);
 });
 
-test('a zone that is asked for is taken over where the table knows it or cannot know', () => {
-  expect(placesAndPrices({ ...wantsL4, zone: 'e1' })).toEqual(['gpu east/e1 1']);
-  expect(placesAndPrices({ ...wantsL4, zone: 'e7' })).toEqual([]);
-  expect(placesAndPrices({ region: 'west', zone: 'any' })).toEqual(['large west/any 0.3']);
-  expect(placesAndPrices({ zone: 'westa' })).toEqual(['large west/westa 0.3']);
+test('a requested zone is used where the table has it or has no zones', () => {
+  expect(locationsAndPrices({ ...requestsL4, zone: 'e1' })).toEqual(['gpu east/e1 1']);
+  expect(locationsAndPrices({ ...requestsL4, zone: 'e7' })).toEqual([]);
+  expect(locationsAndPrices({ region: 'west', zone: 'any' })).toEqual(['large west/any 0.3']);
+  expect(locationsAndPrices({ zone: 'westa' })).toEqual(['large west/westa 0.3']);
 });
 
-test('with explain, everything else comes with its reason', () => {
-  const { rejected } = catalogOffers(table, someResources({ diskSizeGb: 0, ...wantsL4 }), {
+test('with explain, all other machines are listed with their reasons', () => {
+  const { rejected } = catalogOffers(table, someResources({ diskSizeGb: 0, ...requestsL4 }), {
     disks: noDiskPrices,
     regions: ['west'],
     explain: true,
   });
   expect(rejected?.map(({ offer, why }) => `${offer.instanceType} ${offer.region} ${why}`)).toEqual([
     'small east is in east, which is not among the regions to use',
-    'small west has no accelerator, 1x l4 wanted',
+    'small west has no accelerator, 1x l4 requested',
     'large east is in east, which is not among the regions to use',
-    'large west has no accelerator, 1x l4 wanted',
+    'large west has no accelerator, 1x l4 requested',
     'gpu east is in east, which is not among the regions to use',
     'gpu west has no known price',
   ]);
 });
 
-test('offers tell what the machine is', () => {
-  const { offers } = catalogOffers(table, someResources({ diskSizeGb: 0, ...wantsL4 }), { disks: noDiskPrices });
+test('offers describe their machine', () => {
+  const { offers } = catalogOffers(table, someResources({ diskSizeGb: 0, ...requestsL4 }), { disks: noDiskPrices });
   expect(offers).toEqual([
     {
       provider: 'nimbus',
@@ -136,18 +136,18 @@ test.for<[string, Partial<Resources>]>([
   ["The catalogue of nimbus has no accelerator 'H100'.", { accelerator: { name: 'H100', count: 1 } }],
   ['Machines of nimbus have 1x L4, none has 3x.', { accelerator: { name: 'L4', count: 3 } }],
   [
-    'No machine of nimbus satisfies the resources: the nearest, large in west, has 8 vCPUs, 64+ wanted.',
+    'No machine of nimbus satisfies the resources: the nearest, large in west, has 8 vCPUs, 64+ requested.',
     { cpus: { value: 64, atLeast: true }, memory: { value: 32, atLeast: true } },
   ],
   [
     'No machine of nimbus satisfies the resources: the nearest, large in west, costs 0.30 $/h, more than max_hourly_cost (0.01 $/h).',
     { cpus: { value: 8, atLeast: true }, maxHourlyCost: 0.01 },
   ],
-])('says why there is nothing: %s', ([sentence, wanted]) => {
-  expect(catalogOffers(table, someResources(wanted), { disks: noDiskPrices }).whyNone).toBe(sentence);
+])('without an offer, the reason is: %s', ([sentence, requested]) => {
+  expect(catalogOffers(table, someResources(requested), { disks: noDiskPrices }).whyNone).toBe(sentence);
 });
 
-test('an empty table has nothing, and says so', () => {
+test('an empty table has no offer and reports why', () => {
   expect(catalogOffers(aPriceTable({ types: [] }), someResources(), { disks: noDiskPrices }).whyNone).toBe(
     'The catalogue of nimbus has no machine.',
   );
@@ -167,14 +167,14 @@ const type: fc.Arbitrary<InstanceType> = fc.record({
   ),
 });
 
-test('every machine of the table is either an offer or rejected, and no offer is dearer than the next', () => {
-  const wanted = fc.record({
+test('every machine is an offer or rejected, and offers are sorted by price', () => {
+  const requested = fc.record({
     cpus: fc.option(fc.record({ value: fc.constantFrom(2, 4, 8), atLeast: fc.boolean() }), { nil: undefined }),
     accelerator: fc.option(fc.constantFrom({ name: 'L4', count: 1 }, { name: 'L4', count: 4 }), { nil: undefined }),
     region: fc.option(fc.constantFrom('east', 'west'), { nil: undefined }),
   });
   fc.assert(
-    fc.property(fc.array(type, { maxLength: 8 }), wanted, (types, change) => {
+    fc.property(fc.array(type, { maxLength: 8 }), requested, (types, change) => {
       const {
         offers,
         rejected = [],

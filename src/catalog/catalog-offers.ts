@@ -10,29 +10,30 @@ export interface CatalogOffer extends MatchableOffer {
   readonly architecture: 'x86_64' | 'arm64';
 }
 
-/** Offers cheapest first, or why there are none; `rejected` with `explain` only. */
-export interface CatalogOfferList {
+/** Offers, cheapest first, or why there are none. `rejected` only with `explain`. */
+interface CatalogOfferList {
   readonly offers: readonly CatalogOffer[];
   readonly whyNone: string | undefined;
   readonly rejected?: readonly { readonly offer: CatalogOffer; readonly why: string }[];
 }
 
-/** What decides about the offers of a table besides the resources. */
-export interface CatalogOfferOptions {
+/** Inputs beside the resources. */
+interface CatalogOfferOptions {
   /** The only regions to use; undefined: all of the table. */
   readonly regions?: readonly string[] | undefined;
-  /** What the disk that was asked for adds. */
+  /** Adds the price of the requested disk. */
   readonly disks: DiskPrices;
-  /** Spot prices that are newer than the table's, by zone: [] when there is none there, undefined to use the table's. */
+  /** Spot prices newer than the table's, by zone. []: the region has no spot price. undefined: use the table's. */
   readonly spotPrices?: (type: string, region: string) => readonly { readonly zone: string; readonly usd: number }[] | undefined;
-  /** Also tell of what does not satisfy, and why. */
+  /** Whether to include machines that do not satisfy the resources, with the reasons. */
   readonly explain?: boolean | undefined;
 }
 
 /**
- * The machines of a table that satisfy one alternative of resources, with the price of their disk, cheapest first and equal prices in the table's
- * order. On demand a region is one offer, without a zone unless one is asked for; on spot each zone with a price is one. Spot machines whose price
- * nobody knows are reckoned at the price on demand, which they never exceed; machines without any price are no offers.
+ * The machines of a table that satisfy one resource alternative, with the price of their disk. They are sorted by
+ * price, then by the table's order. On demand, a region is one offer, without a zone unless one is requested. On spot,
+ * each zone with a price is one offer. A spot machine without a known price gets the on-demand price, which spot prices
+ * never exceed. Machines without any price are omitted.
  */
 export function catalogOffers(table: PriceTable, asked: Resources, options: CatalogOfferOptions): CatalogOfferList {
   const resources = withDefaultSize(asked);
@@ -58,7 +59,7 @@ export function catalogOffers(table: PriceTable, asked: Resources, options: Cata
   return { offers: sorted, whyNone, ...(options.explain === true ? { rejected } : {}) };
 }
 
-/** Asked for once in each region rather than for each of thousands of offers. */
+/** Computed once per region, not for each of thousands of offers. */
 function diskByRegion({ diskTier, diskSizeGb }: Resources, disks: DiskPrices): (region: string) => number {
   const known = new Map<string, number>();
   return (region) => {
@@ -68,7 +69,7 @@ function diskByRegion({ diskTier, diskSizeGb }: Resources, disks: DiskPrices): (
   };
 }
 
-/** A machine type in a region as offers without disk; `hourlyUsd` is undefined where no price is known. */
+/** Offers of a machine type in a region, without disk. `hourlyUsd` is undefined where no price is known. */
 function offersOf(
   { cloud }: PriceTable,
   type: InstanceType,
@@ -100,9 +101,9 @@ function offersOf(
   return current === undefined ? [offer(zone, price.spotUsd ?? onDemandUsd)] : [];
 }
 
-/** The zone that is asked for, when the region has it or may have it: tables that know no zones of a region cannot tell. */
-function zoneWithin({ region, zones }: RegionPrice, { region: wanted, zone }: Resources): string | undefined {
+/** The requested zone, if the region has it or may have it. A table without zones for a region cannot decide this. */
+function zoneWithin({ region, zones }: RegionPrice, { region: requestedRegion, zone }: Resources): string | undefined {
   if (zone === undefined) return undefined;
-  const possible = zones.length > 0 ? zones.some((one) => one.zone === zone) : wanted === region || zone.startsWith(region);
+  const possible = zones.length > 0 ? zones.some((one) => one.zone === zone) : requestedRegion === region || zone.startsWith(region);
   return possible ? zone : undefined;
 }

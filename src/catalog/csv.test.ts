@@ -2,14 +2,14 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { CsvColumns, parseCsvLine, readAmount } from './csv.ts';
 
-test('quotes keep commas and stand for themselves when doubled', () => {
+test('quoted fields keep commas, and doubled quotes become one', () => {
   expect(parseCsvLine('a,"b, c",,"say ""hi"""')).toEqual(['a', 'b, c', '', 'say "hi"']);
   expect(parseCsvLine('')).toEqual(['']);
   expect(parseCsvLine('a,')).toEqual(['a', '']);
   expect(parseCsvLine('"a",')).toEqual(['a', '']);
 });
 
-test('what is quoted comes back as it was', () => {
+test('quoted text is parsed to the original', () => {
   const field = fc.string().filter((text) => !/[\r\n]/.test(text));
   fc.assert(
     fc.property(fc.array(field, { minLength: 1, maxLength: 6 }), (fields) => {
@@ -18,7 +18,7 @@ test('what is quoted comes back as it was', () => {
   );
 });
 
-test('fields are found by the names of the header', () => {
+test('fields are found by the names in the header', () => {
   const columns = new CsvColumns('\uFEFFPrice, Region ,Type');
   const row = parseCsvLine('1.5, east ,t');
   expect([columns.amount(row, 'Price'), columns.field(row, 'Region'), columns.field(row, 'Spot')]).toEqual([1.5, 'east', '']);

@@ -1,4 +1,4 @@
-/** The fields of one line of CSV (RFC 4180). A quoted field holds no line end: no table of prices has one. */
+/** The fields of one CSV line (RFC 4180). Quoted fields cannot contain line ends: no price table has any. */
 export function parseCsvLine(line: string): readonly string[] {
   if (!line.includes('"')) return line.split(',');
   const fields: string[] = [];
@@ -20,7 +20,7 @@ export function parseCsvLine(line: string): readonly string[] {
       } else break;
     }
     fields.push(field);
-    // What follows the closing quote is a comma or the end; anything between them is dropped.
+    // A comma or the line's end follows the closing quote. Other text between them is dropped.
     const end = line.indexOf(',', at);
     if (end === -1) break;
     at = end + 1;
@@ -28,32 +28,32 @@ export function parseCsvLine(line: string): readonly string[] {
   return fields;
 }
 
-/** Reads fields of a row by the names of a header, whatever their order; a missing one is empty. */
+/** Reads fields of a row by the header's names, in any order. A missing field is empty. */
 export class CsvColumns {
-  readonly #places: ReadonlyMap<string, number>;
+  readonly #columns: ReadonlyMap<string, number>;
 
   constructor(header: string) {
-    this.#places = new Map(parseCsvLine(header.replace(/^\uFEFF/, '')).map((name, place) => [name.trim(), place]));
+    this.#columns = new Map(parseCsvLine(header.replace(/^\uFEFF/, '')).map((name, column) => [name.trim(), column]));
   }
 
-  /** Of the given names, those that the header does not have. */
+  /** The given names that the header lacks. */
   missing(names: readonly string[]): readonly string[] {
-    return names.filter((name) => !this.#places.has(name));
+    return names.filter((name) => !this.#columns.has(name));
   }
 
   /** The trimmed field of a row. */
   field(row: readonly string[], name: string): string {
-    const place = this.#places.get(name);
-    return place === undefined ? '' : (row[place] ?? '').trim();
+    const column = this.#columns.get(name);
+    return column === undefined ? '' : (row[column] ?? '').trim();
   }
 
-  /** A number that is at least 0; undefined for an empty field and for everything else that is none. */
+  /** A number of at least 0; undefined for an empty or any other field. */
   amount(row: readonly string[], name: string): number | undefined {
     return readAmount(this.field(row, name));
   }
 }
 
-/** A number that is at least 0, written without signs; undefined for anything else. */
+/** A number of at least 0, written without signs; undefined for any other text. */
 export function readAmount(text: string): number | undefined {
   return /^\d+(\.\d+)?(e-?\d+)?$/i.test(text) ? Number(text) : undefined;
 }

@@ -4,11 +4,11 @@ import { CsvColumns, parseCsvLine } from './csv.ts';
 
 type DiskTier = NonNullable<Resources['diskTier']>;
 
-/** What a disk of a tier is at a cloud. */
+/** A cloud's disk for a tier. */
 export interface DiskKind {
-  /** As the cloud calls it, such as `gp3`. */
+  /** The cloud's name for it, such as `gp3`. */
   readonly volume: string;
-  /** Provisioned operations per second and MB/s; undefined where that kind of disk has none to choose. */
+  /** Provisioned operations per second and MB/s; undefined for kinds of disk without this parameter. */
   readonly iops: number | undefined;
   readonly throughputMbs: number | undefined;
 }
@@ -16,7 +16,7 @@ export interface DiskKind {
 interface DiskRow extends DiskKind {
   readonly region: string;
   readonly tier: string;
-  /** US dollars per month: for a GB, and for each operation and MB/s beyond those that are free. */
+  /** US dollars per month: per GB, and per operation and MB/s beyond the free ones. */
   readonly gbMonthUsd: number;
   readonly iopsMonthUsd: number;
   readonly freeIops: number;
@@ -36,10 +36,10 @@ const columnsNeeded = [
   'mbs_month',
   'free_mbs',
 ];
-/** As clouds reckon a month when they bill by the hour. */
+/** Clouds convert monthly to hourly prices with this number of hours. */
 const hoursOfMonth = 730;
 
-/** What a cloud's disks are and cost. No `disk_tier` is `medium`, and `best` is the highest tier, as in SkyPilot. */
+/** A cloud's disks and their prices. No `disk_tier` means `medium`, and `best` is the highest tier, as in SkyPilot. */
 export class DiskPrices {
   readonly #rows: readonly DiskRow[];
 
@@ -47,13 +47,13 @@ export class DiskPrices {
     this.#rows = rows;
   }
 
-  /** The kind of disk of a tier; undefined where the cloud has none of that tier. */
+  /** The kind of disk of a tier; undefined where the cloud has none. */
   kind(tier: DiskTier | undefined): DiskKind | undefined {
     const row = this.#rows.find((one) => one.tier === tierName(tier));
     return row === undefined ? undefined : { volume: row.volume, iops: row.iops, throughputMbs: row.throughputMbs };
   }
 
-  /** US dollars per hour; 0 where no price is known. A region without prices of its own is reckoned with those of `*`. */
+  /** US dollars per hour; 0 where no price is known. A region without its own prices uses those of `*`. */
   hourlyUsd(region: string, tier: DiskTier | undefined, sizeGb: number): number {
     const ofTier = this.#rows.filter((one) => one.tier === tierName(tier));
     const row = ofTier.find((one) => one.region === region) ?? ofTier.find((one) => one.region === '*');
@@ -68,10 +68,10 @@ function tierName(tier: DiskTier | undefined): string {
   return tier === 'best' ? 'ultra' : (tier ?? 'medium');
 }
 
-/** For clouds of which no prices of disks are known. */
+/** For clouds without known disk prices. */
 export const noDiskPrices = new DiskPrices([]);
 
-/** Reads a table of disks such as `catalog/aws-disks.csv`; throws SVC_CATALOG where it is none. */
+/** Parses a table of disks such as `catalog/aws-disks.csv`; throws SVC_CATALOG for an invalid one. */
 export function parseDiskPrices(text: string, name: string): DiskPrices {
   const [head = '', ...lines] = text.split('\n').filter((line) => line.trim() !== '' && !line.startsWith('#'));
   const columns = new CsvColumns(head);

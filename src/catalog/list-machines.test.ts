@@ -43,28 +43,28 @@ const listed = (filter: Partial<ListFilter>): readonly string[] =>
     ...filter,
   }).map(({ cloud, name, region }) => `${cloud} ${name} ${region}`);
 
-test('each type comes once, in its cheapest region, cheapest type first', () => {
+test('each type appears once, in its cheapest region, sorted by price', () => {
   expect(listed({ acceleratorsOnly: true })).toEqual(['gcp arm c', 'aws one west', 'aws four east', 'aws spot only us-east-1']);
   expect(listed({})).toEqual(['aws cpu west']);
 });
 
-test('all regions of each type are shown when they are asked for', () => {
+test('with allRegions, each type appears in every region', () => {
   expect(listed({ acceleratorName: 'l4', allRegions: true })).toEqual(['aws one west', 'aws one east', 'aws four east']);
 });
 
-test('a name without a number finds any number, a number finds it alone', () => {
+test('a name without a count matches any count; with a count only that one', () => {
   expect(listed({ acceleratorName: 'l4' })).toEqual(['aws one west', 'aws four east']);
   expect(listed({ resources: someResources({ accelerator: { name: 'l4', count: 4 } }) })).toEqual(['aws four east']);
 });
 
-test('on spot, only what has a spot price is listed, by that price', () => {
+test('on spot, only types with a spot price appear, sorted by it', () => {
   expect(listed({ resources: someResources({ useSpot: true }), acceleratorsOnly: true })).toEqual([
     'aws one east',
     'aws spot only us-east-1',
   ]);
 });
 
-test('a place and a size keep out what is elsewhere or smaller', () => {
+test('location and size exclude other locations and smaller machines', () => {
   expect(listed({ resources: someResources({ cloud: 'gcp' }), acceleratorsOnly: true })).toEqual(['gcp arm c']);
   expect(listed({ resources: someResources({ region: 'east' }), acceleratorsOnly: true })).toEqual(['aws one east', 'aws four east']);
   expect(listed({ resources: someResources({ cpus: { value: 16, atLeast: true } }) })).toEqual([]);

@@ -3,7 +3,10 @@ import { whyNot } from '../domain/offer-match.ts';
 import type { Resources } from '../domain/task.ts';
 import type { InstanceType, PriceTable, RegionPrice } from './price-table.ts';
 
-/** A machine type in one region, as `svc offers` lists it. Prices are US dollars per hour without disk; undefined: not known. */
+/**
+ * A machine type in one region, as `svc offers` lists it. Prices are US dollars per hour without disk; undefined: not
+ * known.
+ */
 export interface ListedType extends Omit<InstanceType, 'regions'> {
   readonly cloud: string;
   readonly region: string;
@@ -12,24 +15,29 @@ export interface ListedType extends Omit<InstanceType, 'regions'> {
   readonly estimated: boolean;
 }
 
-/** What is to be listed. */
+/** Filter of the list. */
 export interface ListFilter {
   readonly resources: Resources;
-  /** Machines with any number of these rather than with the number in `resources`. */
+  /** Machines with any number of these accelerators, instead of the number in `resources`. */
   readonly acceleratorName: string | undefined;
   /** Only machines with accelerators. */
   readonly acceleratorsOnly: boolean;
-  /** Every region of a type rather than its cheapest. */
+  /** Every region of a type, instead of the cheapest only. */
   readonly allRegions: boolean;
 }
 
-/** The machine types of tables that satisfy a filter, cheapest first by what is asked for: on spot or on demand. Those without that price come last. */
+/**
+ * The machine types that satisfy a filter, cheapest first by the requested price (spot or on demand). Types without
+ * that price come last.
+ */
 export function listMachines(tables: readonly PriceTable[], filter: ListFilter): readonly ListedType[] {
   const { useSpot } = filter.resources;
   return tables
     .flatMap(({ cloud, types }) =>
       types.flatMap((type) => {
-        const listed = type.regions.filter((price) => isWanted(cloud, type, price, filter)).map((price) => listedType(cloud, type, price));
+        const listed = type.regions
+          .filter((price) => matchesFilter(cloud, type, price, filter))
+          .map((price) => listedType(cloud, type, price));
         const sorted = listed.toSorted((a, b) => priceOf(a, useSpot) - priceOf(b, useSpot));
         return filter.allRegions ? sorted : sorted.slice(0, 1);
       }),
@@ -37,7 +45,7 @@ export function listMachines(tables: readonly PriceTable[], filter: ListFilter):
     .toSorted((a, b) => byPrice(a, b, useSpot) || a.cloud.localeCompare(b.cloud) || a.name.localeCompare(b.name));
 }
 
-function isWanted(cloud: string, type: InstanceType, price: RegionPrice, filter: ListFilter): boolean {
+function matchesFilter(cloud: string, type: InstanceType, price: RegionPrice, filter: ListFilter): boolean {
   const { resources, acceleratorName, acceleratorsOnly } = filter;
   const { accelerator } = type;
   if (acceleratorsOnly && accelerator === undefined) return false;

@@ -11,7 +11,7 @@ import { countPrices, regionsOf } from './price-table.ts';
 import { PriceTables } from './price-tables.ts';
 import { formatTable } from './table-format.ts';
 
-const wanted = ['T4', 'L4', 'A10G', 'L40S', 'A100', 'A100-80GB', 'H100', 'H200', 'B200'];
+const expected = ['T4', 'L4', 'A10G', 'L40S', 'A100', 'A100-80GB', 'H100', 'H200', 'B200'];
 
 async function builtIn(cloud: string) {
   const table = await new PriceTables('/nowhere').table(cloud);
@@ -19,10 +19,10 @@ async function builtIn(cloud: string) {
   return table;
 }
 
-test('the table of AWS that comes with svc has the accelerators people serve on, and small machines without any', async () => {
+test('the built-in AWS table has common accelerators and small machines without any', async () => {
   const table = await builtIn('aws');
   const names = new Set(table.types.map(({ accelerator }) => accelerator?.name));
-  expect(wanted.filter((name) => !names.has(name))).toEqual([]);
+  expect(expected.filter((name) => !names.has(name))).toEqual([]);
   expect(
     ['t3.medium', 't4g.medium', 'm7i.xlarge', 'c7i.2xlarge'].map((name) => table.types.find((type) => type.name === name)?.architecture),
   ).toEqual(['x86_64', 'arm64', 'x86_64', 'x86_64']);
@@ -30,17 +30,17 @@ test('the table of AWS that comes with svc has the accelerators people serve on,
   expect(countPrices(table)).toBeGreaterThan(1_500);
 });
 
-test('every accelerator of it is canonical and has the memory that its name stands for', async () => {
+test("each of its accelerators has a canonical name and that name's memory", async () => {
   const wrong = (await builtIn('aws')).types.filter(({ accelerator }) => {
     if (accelerator === undefined) return false;
-    // Makers and clouds differ over the last few GB.
+    // Manufacturers and clouds disagree about the last few GB.
     const difference = Math.abs((accelerator.memoryGb ?? 0) / (acceleratorMemoryGb(accelerator.name) ?? 0) - 1);
     return canonicalAccelerator(accelerator.name) !== accelerator.name || !(difference < 0.1);
   });
   expect(wrong).toEqual([]);
 });
 
-test('no price of it is out of line with what its type costs in us-east-1, and no spot price is above the price on demand', async () => {
+test('its prices are near those of us-east-1, and spot never exceeds on-demand', async () => {
   const odd = (await builtIn('aws')).types.flatMap(({ name, regions }) => {
     const home = regions.find(({ region }) => region === 'us-east-1')?.onDemandUsd;
     return regions
@@ -54,7 +54,7 @@ test('no price of it is out of line with what its type costs in us-east-1, and n
   expect(odd).toEqual([]);
 });
 
-test('prices that anybody can look up are right, with the disk', async () => {
+test('its prices with the disk equal the published ones', async () => {
   const tables = new PriceTables('/nowhere');
   const table = await builtIn('aws');
   const disks = await tables.disks('aws');
@@ -65,7 +65,7 @@ test('prices that anybody can look up are right, with the disk', async () => {
   expect(cheapest('h100', 8)).toMatchObject({ instanceType: 'p5.48xlarge', hourlyUsd: expect.closeTo(55.04 + 14.22 / 730, 6) });
 });
 
-test('an updated table goes before the built-in one, and a change of it is seen', async () => {
+test('an updated table overrides the built-in one, and its changes are read', async () => {
   await withTempHome(async (dir) => {
     const path = join(dir, 'aws.csv');
     const tables = new PriceTables(dir);
@@ -78,7 +78,7 @@ test('an updated table goes before the built-in one, and a change of it is seen'
   });
 });
 
-test('clouds are all that have a table, built in or updated', async () => {
+test('clouds lists all that have a built-in or updated table', async () => {
   await withTempHome(async (dir) => {
     writeFileSync(join(dir, 'lambda.csv'), formatTable(aPriceTable({ cloud: 'lambda' })));
     writeFileSync(join(dir, 'notes.txt'), 'nothing');
@@ -89,7 +89,7 @@ test('clouds are all that have a table, built in or updated', async () => {
   });
 });
 
-test('a table that cannot be read is told by its name', async () => {
+test('an unreadable table is reported by its name', async () => {
   await withTempHome(async (dir) => {
     writeFileSync(join(dir, 'gcp.csv'), 'rubbish\n');
     mkdirSync(join(dir, 'azure.csv'));
@@ -99,6 +99,6 @@ test('a table that cannot be read is told by its name', async () => {
   });
 });
 
-test('the built-in table stays small', () => {
+test('the built-in table has a size limit', () => {
   expect(statSync(programFile('catalog/aws.csv')).size).toBeLessThan(400_000);
 });

@@ -8,7 +8,7 @@ import { parseTable } from './table-format.ts';
 
 const diskEnding = '-disks.csv';
 
-/** A cloud's name as it may stand in a file's name. */
+/** Cloud names that are safe in file names. */
 const cloudName = /^[a-z0-9][a-z0-9-]*$/;
 
 interface Loaded {
@@ -18,8 +18,8 @@ interface Loaded {
 }
 
 /**
- * The tables of prices that there are: what `svc catalog update` put into `catalogDir`, else what comes with svc. A file is read anew when it has
- * changed, so that an update takes effect at once, and otherwise once for each process.
+ * The available price tables: those that `svc catalog update` wrote to `catalogDir`, else those that ship with svc. A
+ * changed file is read again, so that an update takes effect at once. Otherwise each file is read once per process.
  */
 export class PriceTables {
   readonly #catalogDir: string;
@@ -38,22 +38,22 @@ export class PriceTables {
     return [...new Set(tables.map((file) => basename(file, '.csv')))].filter((name) => cloudName.test(name)).toSorted();
   }
 
-  /** The table of a cloud; undefined when there is none. Throws SVC_CATALOG for a file that is no table. */
+  /** The table of a cloud; undefined when there is none. Throws SVC_CATALOG for an invalid file. */
   async table(cloud: string): Promise<PriceTable | undefined> {
     if (!cloudName.test(cloud)) return undefined;
     return (await this.#load(tablePath(this.#catalogDir, cloud))) ?? this.builtIn(cloud);
   }
 
-  /** The table of a cloud that came with svc, whatever was updated since. */
+  /** The table of a cloud that ships with svc, regardless of updates. */
   async builtIn(cloud: string): Promise<PriceTable | undefined> {
     return cloudName.test(cloud) ? this.#load(tablePath(this.#builtInDir, cloud)) : undefined;
   }
 
-  /** What disks of a cloud are and cost; without prices where nobody has told. */
+  /** The disks of a cloud and their prices; without prices where none are known. */
   async disks(cloud: string): Promise<DiskPrices> {
     if (!cloudName.test(cloud)) return noDiskPrices;
     const path = join(this.#builtInDir, `${cloud}${diskEnding}`);
-    const text = await readIfThere(path);
+    const text = await readIfExists(path);
     return text === undefined ? noDiskPrices : parseDiskPrices(text, path);
   }
 
@@ -63,7 +63,7 @@ export class PriceTables {
     const { mtimeMs, size } = facts;
     const before = this.#loaded.get(path);
     if (before?.mtimeMs === mtimeMs && before.size === size) return before.table;
-    const text = await readIfThere(path);
+    const text = await readIfExists(path);
     if (text === undefined) return undefined;
     const table = parseTable(text, path);
     this.#loaded.set(path, { mtimeMs, size, table });
@@ -71,7 +71,7 @@ export class PriceTables {
   }
 }
 
-/** Where the table of a cloud is in a folder of tables. */
+/** Path of a cloud's table in a folder of tables. */
 export function tablePath(dir: string, cloud: string): string {
   return join(dir, `${cloud}.csv`);
 }
@@ -80,7 +80,7 @@ async function filesIn(dir: string): Promise<readonly string[]> {
   return readdir(dir).catch((error: unknown) => unlessMissing(error, dir) ?? []);
 }
 
-async function readIfThere(path: string): Promise<string | undefined> {
+async function readIfExists(path: string): Promise<string | undefined> {
   return readFile(path, 'utf8').catch((error: unknown) => unlessMissing(error, path));
 }
 

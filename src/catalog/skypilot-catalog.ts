@@ -4,12 +4,12 @@ import { CsvColumns, parseCsvLine } from './csv.ts';
 import { TableBuilder, type PriceRow } from './table-builder.ts';
 import type { InstanceType } from './price-table.ts';
 
-/** What was read of a list of prices, and how much of it was not used. */
+/** Prices read from a list, and the number of unused rows. */
 export interface ReadPrices {
   readonly types: readonly InstanceType[];
-  /** Rows that are not what they should be. */
+  /** Invalid rows. */
   readonly badRows: number;
-  /** Rows that are right, but describe nothing that can be had by itself. */
+  /** Valid rows that describe nothing that can be rented by itself. */
   readonly skippedRows: number;
 }
 
@@ -18,14 +18,14 @@ const columnsNeeded = ['InstanceType', 'AcceleratorName', 'AcceleratorCount', 'v
 const mibPerGb = 1_024;
 
 /**
- * A zone beside a region (`usw2-lax1-az1`, not `use1-az1`): it has to be opted in to, and the prices listed for it are the region's, which are not
- * its own.
+ * A local zone (`usw2-lax1-az1`, unlike `use1-az1`). It needs an opt-in, and the list shows the region's prices for it,
+ * which are wrong.
  */
 const localZone = /^[a-z0-9]+-[a-z]{3}\d-az\d$/;
 
 /**
- * Reads the `vms.csv` of one cloud in SkyPilot's catalogue, one row for each machine type and zone. Skipped are accelerators without a machine (as
- * Google sells them), local zones and Macs. Throws SVC_CATALOG for a text that is no such list.
+ * Reads the `vms.csv` of one cloud in SkyPilot's catalogue: one row per machine type and zone. It skips accelerators
+ * without a machine (as Google sells them), local zones and Macs. Throws SVC_CATALOG for any other text.
  */
 export async function readSkypilotCatalog(lines: AsyncIterable<string>, name: string): Promise<ReadPrices> {
   const builder = new TableBuilder();

@@ -14,7 +14,7 @@ const row = (change: Partial<PriceRow>): PriceRow => ({
   ...change,
 });
 
-test('rows of zones become regions with their zones, in order, with the cheapest spot price', () => {
+test('rows of zones become sorted regions with zones and the cheapest spot price', () => {
   const builder = new TableBuilder();
   builder.add(row({ zone: 'e2', onDemandUsd: undefined, spotUsd: 0.4 }));
   builder.add(row({ zone: 'e1', spotUsd: 0.3 }));

@@ -1,6 +1,6 @@
 import type { InstanceType, RegionPrice, ZonePrice } from './price-table.ts';
 
-/** A machine type at one place: what a line of a cloud's or another program's list tells. */
+/** A machine type in one location: one line of a list from a cloud or another program. */
 export interface PriceRow extends Omit<InstanceType, 'regions'> {
   readonly region: string;
   readonly zone: string | undefined;
@@ -14,7 +14,7 @@ interface GrowingRegion {
   readonly zones: { readonly zone: string; readonly onDemandUsd: number | undefined; readonly spotUsd: number | undefined }[];
 }
 
-/** Gathers rows, in any order, to types with their prices. What a type is, its first row tells. */
+/** Collects rows, in any order, into types with prices. The first row of a type defines its properties. */
 export class TableBuilder {
   readonly #types = new Map<string, { readonly machine: Omit<InstanceType, 'regions'>; readonly regions: Map<string, GrowingRegion> }>();
 
@@ -28,7 +28,7 @@ export class TableBuilder {
     if (zone !== undefined && !price.zones.some((one) => one.zone === zone)) price.zones.push({ zone, onDemandUsd, spotUsd });
   }
 
-  /** In alphabetical order of their names, as are the regions and zones of each. */
+  /** Types in alphabetical order, as are the regions and zones of each. */
   types(): readonly InstanceType[] {
     return [...this.#types.values()]
       .toSorted((a, b) => compare(a.machine.name, b.machine.name))

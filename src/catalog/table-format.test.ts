@@ -7,7 +7,7 @@ import { formatTable, parseTable } from './table-format.ts';
 
 const head = '# cloud: nimbus\n# date: 2026-01-19\ntype,vcpus,memory_gib,accelerator,count,accelerator_gb,arch,prices\n';
 
-test('a line holds a type with its prices by region and zone', () => {
+test('a line has a type with its prices by region and zone', () => {
   const text = `${head}g5.xlarge,4,16,a10g,1,24,x86_64,east=1.006|0.4 east/e1=|0.4 east/e2=1.2|0.5 west=~1.1 south=|0.3\n`;
   expect(parseTable(text, 'x.csv').types).toEqual([
     anInstanceType({
@@ -42,7 +42,7 @@ test.for([
   ["line 1 has no column 'type", 'InstanceType,Price\n'],
   ['does not say of which cloud', head.replace('# cloud: nimbus\n', '')],
   ['of which date', head.replace('2026-01-19', 'yesterday')],
-])('refuses a file that is none: %s', ([what, text]) => {
+])('an invalid table is refused: %s', ([what, text]) => {
   expect(() => parseTable(text ?? '', 'x.csv')).toThrow(
     expect.objectContaining({ code: 'SVC_CATALOG', message: expect.stringContaining(what ?? '') }),
   );
@@ -79,7 +79,7 @@ const instanceType: fc.Arbitrary<InstanceType> = fc.record({
   regions: fc.uniqueArray(regionPrice, { selector: ({ region }) => region, maxLength: 4 }),
 });
 
-test('a table that is written is read as it was', () => {
+test('a formatted table is parsed to the same table', () => {
   const partial = fc.option(fc.constant('only some regions'), { nil: undefined });
   fc.assert(
     fc.property(fc.array(instanceType, { maxLength: 5 }), partial, (types, why) => {

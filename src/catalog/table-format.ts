@@ -5,7 +5,9 @@ import type { InstanceType, PriceTable, RegionPrice, ZonePrice } from './price-t
 
 const header = 'type,vcpus,memory_gib,accelerator,count,accelerator_gb,arch,prices';
 
-/** The table as a file: `# name: value` lines, then one line for each type with all its prices. `parseTable` reads it. */
+/**
+ * Formats a table as a file: `# name: value` lines, then one line per type with all its prices. `parseTable` reads it.
+ */
 export function formatTable(table: PriceTable): string {
   const facts = [
     ['cloud', table.cloud],
@@ -41,7 +43,7 @@ function formatPrice(onDemand: number | undefined, spot: number | undefined): st
   return `${onDemand ?? ''}${spot === undefined ? '' : `|${spot}`}`;
 }
 
-/** Reads a table; throws SVC_CATALOG with the line where it is none. `name` is the file's, for the message. */
+/** Parses a table; throws SVC_CATALOG with the invalid line. `name` is the file's, for the message. */
 export function parseTable(text: string, name: string): PriceTable {
   const facts = new Map<string, string>();
   const types: InstanceType[] = [];
@@ -88,7 +90,7 @@ function parseType(columns: CsvColumns, row: readonly string[]): InstanceType | 
   };
 }
 
-/** `us-east-1=1.2|0.4 us-east-1/use1-az1=|0.4`: on demand, and spot after the bar; `~` marks what was worked out. */
+/** `us-east-1=1.2|0.4 us-east-1/use1-az1=|0.4`: on demand, and spot after the bar; `~` marks a computed price. */
 function parsePrices(text: string): readonly RegionPrice[] | undefined {
   const regions = new Map<string, RegionPrice & { readonly zones: ZonePrice[] }>();
   for (const cell of text.split(' ').filter((one) => one !== '')) {

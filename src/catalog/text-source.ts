@@ -4,15 +4,15 @@ import { createInterface } from 'node:readline';
 import { Readable } from 'node:stream';
 import { messageOf, SvcError } from '../shared/errors.ts';
 
-/** How texts are fetched. */
+/** Options of a download. */
 export interface FetchOptions {
   readonly signal: AbortSignal;
 }
 
-/** A text read line by line, however long it is. */
-export interface TextSource {
+/** A text of any length, read line by line. */
+interface TextSource {
   readonly lines: AsyncIterable<string>;
-  /** When the text was made, ms, where the server or the file system knows it. */
+  /** Modification time, ms, if the server or the file system reports it. */
   readonly modifiedAt: number | undefined;
 }
 
@@ -21,14 +21,16 @@ export function isUrl(location: string): boolean {
   return /^https?:\/\//i.test(location);
 }
 
-/** A location as it may be shown and kept: without name, password and query, which may be secrets. */
+/** A location that is safe to show and store: without user name, password and query, which may be secrets. */
 export function shownLocation(location: string): string {
   if (!isUrl(location) || !URL.canParse(location)) return location;
   const { protocol, host, pathname } = new URL(location);
   return `${protocol}//${host}${pathname}`;
 }
 
-/** Opens a URL or a file. Throws SVC_CATALOG when it cannot be had. A server that stalls for five minutes is given up by `fetch` itself. */
+/**
+ * Opens a URL or a file. Throws SVC_CATALOG on failure. `fetch` itself aborts when a server stalls for five minutes.
+ */
 export async function openText(location: string, { signal }: FetchOptions): Promise<TextSource> {
   try {
     return isUrl(location) ? await openUrl(location, signal) : await openFile(location, signal);
@@ -37,7 +39,7 @@ export async function openText(location: string, { signal }: FetchOptions): Prom
   }
 }
 
-/** Reads a short text whole. Throws as `openText` does. */
+/** Reads a short text as a whole. Throws as `openText` does. */
 export async function readText(location: string, options: FetchOptions): Promise<string> {
   const lines: string[] = [];
   for await (const line of (await openText(location, options)).lines) lines.push(line);

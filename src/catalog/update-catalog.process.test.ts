@@ -16,7 +16,7 @@ const skypilotRows = [
   `g2-standard-8,L4,1.0,8.0,32.0,${gpuInfo},0.94,,europe-west4,europe-west4-a,x86_64`,
   `x9-highgpu-2g,X999,2.0,32.0,128.0,${gpuInfo},9.5,,us-central1,us-central1-a,x86_64`,
   't2a-standard-4,,,4.0,16.0,,0.154,,us-central1,us-central1-a,arm64',
-  // As Google sells accelerators by themselves.
+  // Google sells accelerators without a machine.
   ',tpu-v2,8.0,,,,4.5,1.35,us-central1,us-central1-a,',
   'mac9.metal,,,12.0,32.0,,,,us-central1,us-central1-a,arm64_mac',
   'g4dn.xlarge,T4,1.0,4.0,16.0,,0.526,0.06,us-west-2,usw2-lax1-az1,x86_64',
@@ -24,7 +24,7 @@ const skypilotRows = [
 
 type Files = Readonly<Record<string, string>>;
 
-/** A server on loopback that has these files and knows when they were made. */
+/** A server on loopback with these files and their modification times. */
 async function withServer(files: Files, use: (url: string, requests: readonly string[]) => Promise<void>): Promise<void> {
   const requests: string[] = [];
   const server: Server = createServer((request, response) => {
@@ -61,7 +61,7 @@ const request = (change: Partial<CatalogUpdateRequest>): CatalogUpdateRequest =>
   ...change,
 });
 
-test('a list in SkyPilot’s format is fetched, read and put where tables are looked for', async () => {
+test("a list in SkyPilot's format is downloaded and becomes the cloud's table", async () => {
   await withServer({ '/v8/gcp/vms.csv': skypilotRows.join('\n') }, async (url) => {
     await withTempHome(async (home) => {
       const dir = join(home, 'catalog');
@@ -108,7 +108,7 @@ test('a list in SkyPilot’s format is fetched, read and put where tables are lo
   });
 });
 
-test('a folder with lists of several clouds updates all of them, or the one that is named', async () => {
+test('a folder of several clouds updates all of them, or the named one', async () => {
   await withTempHome(async (home) => {
     const [from, dir] = [join(home, 'v8'), join(home, 'catalog')];
     for (const cloud of ['lambda', 'runpod']) {
@@ -129,7 +129,7 @@ test('a folder with lists of several clouds updates all of them, or the one that
 
 const badRow = 'n2,,,two,16,,1,,east,,';
 
-test('a row in ten that cannot be read is counted and left out; with more, the list is not what it is taken for', async () => {
+test('up to 10% invalid rows are counted and skipped; more refuse the list', async () => {
   const files = {
     '/one/gcp/vms.csv': [...skypilotRows, badRow].join('\n'),
     '/two/gcp/vms.csv': [...skypilotRows, badRow, badRow].join('\n'),
@@ -150,7 +150,7 @@ test.for<readonly [string, Files]>([
   ['has no machine of gcp', { '/gcp/vms.csv': `${skypilotHeader}\n` }],
   ['answered with HTTP 404', {}],
   ['cannot be read', { '/gcp/vms.csv': 'BREAK' }],
-])('a list that is none leaves the old table in place: %s', async ([what, files]) => {
+])('an invalid list leaves the old table unchanged: %s', async ([what, files]) => {
   await withServer(files, async (url) => {
     await withTempHome(async (dir) => {
       writeFileSync(join(dir, 'gcp.csv'), 'the old one');
@@ -161,21 +161,21 @@ test.for<readonly [string, Files]>([
   });
 });
 
-test('what of an address may be a secret is neither told nor kept', async () => {
+test('secret parts of an address are neither shown nor stored', async () => {
   await withServer({ '/gcp/vms.csv': skypilotRows.join('\n') }, async (url, requests) => {
     await withTempHome(async (dir) => {
-      const told: string[] = [];
+      const reported: string[] = [];
       const from = `${url}/gcp/vms.csv?token=s3cret#part`;
-      const updates = await updateCatalog(request({ cloud: 'gcp', from }), context(dir, { onProgress: (text) => told.push(text) }));
+      const updates = await updateCatalog(request({ cloud: 'gcp', from }), context(dir, { onProgress: (text) => reported.push(text) }));
       expect(requests).toEqual(['/gcp/vms.csv?token=s3cret']);
-      expect(`${JSON.stringify(updates)}${told.join('')}${readFileSync(join(dir, 'gcp.csv'), 'utf8')}`).not.toContain('s3cret');
+      expect(`${JSON.stringify(updates)}${reported.join('')}${readFileSync(join(dir, 'gcp.csv'), 'utf8')}`).not.toContain('s3cret');
       const failing = updateCatalog(request({ cloud: 'gcp', from: `${url}/none.csv?token=s3cret` }), context(dir));
       await expect(failing).rejects.toMatchObject({ message: expect.not.stringContaining('s3cret') });
     });
   });
 });
 
-test('says what is missing when it is not clear which list is meant', async () => {
+test('an ambiguous request is refused with the missing argument', async () => {
   await withTempHome(async (dir) => {
     const failure = async (change: Partial<CatalogUpdateRequest>): Promise<string> =>
       updateCatalog(request(change), context(dir)).then(
@@ -281,12 +281,12 @@ const awsFiles: Files = {
   [`${regionUrl('eu-west-1')}.csv`]: awsList('2026-01-19', [awsRow({ 'Region Code': 'eu-west-1', PricePerUnit: '0.214' })]),
 };
 
-test('AWS’s own list is read region by region: machines on demand, with accelerators as they are known', async () => {
+test('the AWS list is read by region: on-demand machines with known accelerators', async () => {
   await withServer(awsFiles, async (awsUrl) => {
     await withTempHome(async (dir) => {
-      const told: string[] = [];
-      const [update] = await updateCatalog(request({}), context(dir, { awsUrl, onProgress: (text) => told.push(text) }));
-      expect(told).toEqual(['Reading prices of aws in eu-west-1 (1 of 2)', 'Reading prices of aws in us-east-1 (2 of 2)']);
+      const reported: string[] = [];
+      const [update] = await updateCatalog(request({}), context(dir, { awsUrl, onProgress: (text) => reported.push(text) }));
+      expect(reported).toEqual(['Reading prices of aws in eu-west-1 (1 of 2)', 'Reading prices of aws in us-east-1 (2 of 2)']);
       expect(update).toMatchObject({ cloud: 'aws', date: '2026-01-19', types: 12, regions: 2, badRows: 1, skippedRows: 1 });
       const table = await new PriceTables(dir).table('aws');
       const of = (name: string) => table?.types.find((type) => type.name === name);
@@ -302,7 +302,7 @@ test('AWS’s own list is read region by region: machines on demand, with accele
   });
 });
 
-test('only the wanted regions are read, and the table says so', async () => {
+test('only the requested regions are read, and the table records that', async () => {
   await withServer(awsFiles, async (awsUrl, requests) => {
     await withTempHome(async (dir) => {
       await updateCatalog(request({ cloud: 'aws', regions: ['eu-west-1'] }), context(dir, { awsUrl }));
@@ -318,7 +318,7 @@ test.for<readonly [string, Files]>([
   ['no list of regions', { [index]: 'oops' }],
   ['no list of regions', { [index]: '{"regions":{}}' }],
   ['is no list of prices of AWS', { ...awsFiles, [`${regionUrl('us-east-1')}.csv`]: 'a,b\n1,2\n' }],
-])('an answer that is no list of AWS changes nothing: %s', async ([what, files]) => {
+])('an invalid AWS response changes nothing: %s', async ([what, files]) => {
   await withServer(files, async (awsUrl) => {
     await withTempHome(async (dir) => {
       const updating = updateCatalog(request({}), context(dir, { awsUrl }));
@@ -328,7 +328,7 @@ test.for<readonly [string, Files]>([
   });
 });
 
-test('Ctrl-C ends an update, and nothing is changed', async () => {
+test('Ctrl-C ends an update without changes', async () => {
   await withServer({ '/gcp/vms.csv': skypilotRows.join('\n') }, async (url) => {
     await withTempHome(async (dir) => {
       const updating = updateCatalog(request({ cloud: 'gcp', from: url }), context(dir, { signal: AbortSignal.abort() }));

@@ -1,6 +1,6 @@
 import { readdirSync, statSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
-import { writeFileAtomic } from '../shared/atomic-file.ts';
+import { writeFileAtomic } from '../shared/system/files.ts';
 import { SvcError } from '../shared/errors.ts';
 import { readAwsPriceList, type AwsPriceListOptions } from './aws-price-list.ts';
 import { countPrices, regionsOf, type PriceTable } from './price-table.ts';
@@ -9,31 +9,31 @@ import { readSkypilotCatalog, type ReadPrices } from './skypilot-catalog.ts';
 import { formatTable } from './table-format.ts';
 import { isUrl, openText, shownLocation } from './text-source.ts';
 
-/** Which tables are to be updated, and from where. */
+/** The tables to update, and their source. */
 export interface CatalogUpdateRequest {
-  /** undefined: all that `from` has, or without `from` the one cloud whose own price list is known. */
+  /** undefined: all clouds that `from` has; without `from`, the only cloud whose own price list is known. */
   readonly cloud: string | undefined;
   /** A URL, folder or file in SkyPilot's catalogue format; undefined: the cloud's own public price list. */
   readonly from: string | undefined;
-  /** Of a cloud's own list: the only regions to read; undefined: all. */
+  /** For a cloud's own list: the only regions to read; undefined: all. */
   readonly regions: readonly string[] | undefined;
 }
 
-/** What an update needs from outside. */
+/** Dependencies of an update. */
 export interface CatalogUpdateContext {
   readonly catalogDir: string;
-  /** Where relative paths start. */
+  /** Base of relative paths. */
   readonly cwd: string;
   /** ms */
   readonly now: number;
   readonly signal: AbortSignal;
   readonly onProgress?: (text: string) => void;
-  /** Instead of where AWS publishes its prices. */
+  /** Replaces the address of AWS's price list. */
   readonly awsUrl?: string | undefined;
 }
 
-/** A table that was replaced. */
-export interface CatalogUpdate {
+/** A replaced table. */
+interface CatalogUpdate {
   readonly cloud: string;
   readonly path: string;
   readonly source: string;
@@ -46,12 +46,12 @@ export interface CatalogUpdate {
   readonly skippedRows: number;
 }
 
-/** Of a hundred rows so many may be broken before the whole is taken for something else. */
+/** With more than this percentage of broken rows, the list counts as a different format. */
 const mostBadPercent = 10;
 
 /**
- * Replaces tables of prices by newer ones, each in one step: a list that cannot be fetched or is none leaves the old table as it is. Throws
- * SVC_CATALOG then; tables that were replaced before stay replaced.
+ * Replaces price tables by newer ones, each atomically. A list that cannot be downloaded, or is invalid, leaves its old
+ * table unchanged and throws SVC_CATALOG. Tables that were replaced before stay replaced.
  */
 export async function updateCatalog(request: CatalogUpdateRequest, context: CatalogUpdateContext): Promise<readonly CatalogUpdate[]> {
   if (request.from === undefined) return [await updateFromAws(request, context)];
@@ -72,7 +72,7 @@ async function updateFromAws({ cloud = 'aws', regions }: CatalogUpdateRequest, c
       hint: `Run: svc catalog update ${cloud} --from URL|FOLDER; with a catalogue in SkyPilot's format`,
     });
   }
-  // The built-in table rather than an updated one: that one may be without the names of accelerators.
+  // The built-in table is used because an updated one may lack the names of accelerators.
   const known = (await new PriceTables(context.catalogDir).builtIn(cloud))?.types ?? [];
   const options: AwsPriceListOptions = {
     regions,
@@ -109,7 +109,7 @@ interface Location {
 
 const file = 'vms.csv';
 
-/** The lists that a URL, a folder or a file stands for. */
+/** The lists to which a URL, a folder or a file refers. */
 function locate(from: string, cloud: string | undefined, cwd: string): readonly Location[] {
   if (isUrl(from)) {
     const path = URL.canParse(from) ? new URL(from).pathname : '';
@@ -128,8 +128,8 @@ function locate(from: string, cloud: string | undefined, cwd: string): readonly 
   if (has(file)) return [{ cloud: checked(cloud ?? basename(path), from), location: join(path, file) }];
   const found = readdirSync(path).filter((name) => cloudName.test(name) && has(name, file));
   if (cloud === undefined && found.length > 0) return found.toSorted().map((name) => ({ cloud: name, location: join(path, name, file) }));
-  const wanted = cloud === undefined ? `CLOUD/${file}` : `${cloud}/${file}`;
-  throw new SvcError('SVC_CATALOG', `The folder ${path} has neither ${file} nor ${wanted}.`, {
+  const expected = cloud === undefined ? `CLOUD/${file}` : `${cloud}/${file}`;
+  throw new SvcError('SVC_CATALOG', `The folder ${path} has neither ${file} nor ${expected}.`, {
     hint: found.length > 0 ? `It has lists of: ${found.join(', ')}` : "Give the folder of SkyPilot's catalogue that has CLOUD/vms.csv.",
   });
 }

@@ -5,8 +5,9 @@ import { didYouMean } from '../shared/did-you-mean.ts';
 import { regionsOf, type PriceTable } from './price-table.ts';
 
 /**
- * A sentence that says why no machine of a table satisfies resources: a name that it does not know, else what keeps the nearest machine (the one
- * with the fewest reasons against it, the cheapest of those) from it.
+ * Explains, in a sentence, why no machine of a price table satisfies the resources. It reports an unknown name first.
+ * Otherwise it reports what excludes the nearest machine. The nearest has the fewest reasons against it, then the
+ * lowest price. `regions`: the only regions to search; undefined for all.
  */
 export function whyNoOffer(
   table: PriceTable,
@@ -51,7 +52,7 @@ function nearestOffer(
   resources: Resources,
   regions: readonly string[] | undefined,
 ): { readonly offer: MatchableOffer; readonly reasons: number } | undefined {
-  // What is too dear is nearer than what is another machine: the cheapest that has what is asked for shows what it takes.
+  // The price limit is ignored: if a machine satisfies all else, the message shows the limit that would be enough.
   const anyPrice = { ...resources, maxHourlyCost: undefined };
   let best: { readonly offer: MatchableOffer; readonly reasons: number } | undefined;
   for (const { name, regions: prices, ...machine } of types) {

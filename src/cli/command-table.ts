@@ -3,7 +3,7 @@ import { clusterCommands } from './tables/cluster-commands.ts';
 import { otherCommands } from './tables/other-commands.ts';
 import { serveCommands } from './tables/serve-commands.ts';
 
-/** Commands that have commands below them, in the order of help. */
+/** Commands that have subcommands, in the order of help. */
 export const commandGroups: readonly CommandGroup[] = [
   { name: 'serve', summary: 'Put services up, look after them, take them down' },
   { name: 'controller', summary: 'Start, stop and look at the controller' },

@@ -1,34 +1,36 @@
 import { stripVTControlCharacters } from 'node:util';
-import { displayWidth } from './display-text.ts';
+import { displayWidth } from './listing/display-text.ts';
 
-/** `svc` as our own texts name it, where one of its words follows; not in a path, and not where it is only spoken of. */
+/**
+ * Matches `svc` in our messages where one of its commands follows. It does not match a path, or `svc` in running text.
+ */
 const commandStart =
   /(?<![\w/.-])svc (?=(?:serve|controller|catalog|status|launch|exec|logs|down|check|offers|completion|help)\b|\[|--?[a-z])/g;
 
-/** The words of a command, up to the end of its sentence or of what encloses it. */
+/** Matches a whole command, up to the end of its sentence or of its parentheses or quotes. */
 const wholeCommand = new RegExp(`${commandStart.source}.*?(?=[;,()\`]|[.:?](?: |$)|$)`, 'g');
 
-/** Stands for a space at which a line must not end, and takes as much room. */
+/** Marks a space at which a line must not be broken. It has the same width as a space. */
 const noBreak = '\u00A0';
 
-/** One word of sh that stands for the text. */
+/** Quotes a text as one word of sh. */
 export function quoteWord(word: string): string {
   return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`;
 }
 
-/** How the person at the terminal calls us, as a word of sh; `path` is what the wrapper was called by. */
+/** The name by which the user runs this program, as a word of sh. `path`: how the wrapper was called. */
 export function typedName(path: string | undefined): string {
   return path === undefined ? 'svc' : quoteWord(path);
 }
 
-/** A text of ours in which every command can be pasted: `svc` in front of it becomes what was typed. */
+/** Replaces `svc` in a message's commands by the name that the user typed, so that every command can be pasted. */
 export function asTyped(text: string, name: string): string {
   return text.replaceAll(commandStart, () => `${name} `);
 }
 
 /**
- * The same for a terminal: lines end between words, before `width` columns are full, and never inside a command, which could not be pasted
- * then. Further lines begin with `indent` spaces, by default as many as the first.
+ * The same for a terminal. Lines break between words, within `width` columns, and never inside a command: a broken
+ * command could not be pasted. Further lines are indented by `indent` spaces, by default as many as the first line.
  */
 export function wrapText(text: string, width: number, indent = text.length - text.trimStart().length): string {
   if (columnsOf(text) <= width) return text;

@@ -1,12 +1,12 @@
 import type { CommandContext } from './context.ts';
 
-/** What a position or an option's value stands for; decides what the shell offers at Tab. */
-export type Completes = 'file' | 'folder' | 'service' | 'cluster' | 'place' | 'shell';
+/** The kind of value of an argument or option. It decides what the shell offers at Tab. */
+export type Completes = 'file' | 'folder' | 'service' | 'cluster' | 'provider' | 'shell';
 
 /** One positional argument. `afterDashes`: everything after `--`, word by word. */
 export interface ArgumentSpec {
   readonly kind: 'one' | 'optional' | 'many' | 'afterDashes';
-  /** As shown in help, upper case. */
+  /** The label in help, upper case. */
   readonly label: string;
   readonly summary: string;
   readonly completes?: Completes;
@@ -16,19 +16,19 @@ interface OptionBase<Kind extends string> {
   readonly kind: Kind;
   /** One letter. */
   readonly short?: string;
-  /** A further long name, not shown: what users of similar tools type. */
+  /** A second long name, not shown: the name that similar tools use. */
   readonly alias?: string;
   readonly summary: string;
 }
 
 interface ValueOption<Kind extends string> extends OptionBase<Kind> {
-  /** What the value is, as shown in help: upper case. */
+  /** The value's label in help, upper case. */
   readonly label: string;
   readonly completes?: Completes;
 }
 
 interface SwitchOption extends OptionBase<'switch'> {
-  /** Of the form with `no-`. */
+  /** Summary of the form with `no-`. */
   readonly offSummary: string;
 }
 
@@ -38,10 +38,13 @@ interface IntegerOption extends ValueOption<'integer'> {
 }
 
 /**
- * One option; its long name is its key in kebab-case.
+ * One option. Its long name is its key in kebab-case.
  * - `flag`: `--x`
  * - `switch`: `--x` or `--no-x`; undefined when neither was given
- * - `value`: `--x V`; `optionalValue`: `--x` (true) or `--x V`; `values`: may be repeated; `integer`: a whole number in the bounds
+ * - `value`: `--x V`
+ * - `optionalValue`: `--x` (true) or `--x V`
+ * - `values`: may be repeated
+ * - `integer`: a whole number in the bounds
  */
 export type OptionSpec =
   | OptionBase<'flag'>
@@ -67,17 +70,17 @@ interface OptionValues {
   readonly integer: number | undefined;
 }
 
-/** Positional arguments by the name that the handler knows them under, in their order. */
-export type ArgumentSpecs = Readonly<Record<string, ArgumentSpec>>;
-/** Options by the name that the handler knows them under. */
-export type OptionSpecs = Readonly<Record<string, OptionSpec>>;
+/** Positional arguments in order, by the names that the handler uses. */
+type ArgumentSpecs = Readonly<Record<string, ArgumentSpec>>;
+/** Options by the names that the handler uses. */
+type OptionSpecs = Readonly<Record<string, OptionSpec>>;
 
-/** What a command's handler gets: one field per argument and option, typed by its kind. */
-export type ParsedArgs<Arguments extends ArgumentSpecs, Options extends OptionSpecs> = {
+/** Arguments of a command's handler: one field per argument and option, typed by its kind. */
+type ParsedArgs<Arguments extends ArgumentSpecs, Options extends OptionSpecs> = {
   readonly [Key in keyof Arguments]: ArgumentValues[Arguments[Key]['kind']];
 } & { readonly [Key in keyof Options]: OptionValues[Options[Key]['kind']] };
 
-/** Any of the values that a word or option can have after parsing. */
+/** Every value that an argument or option can have after parsing. */
 export type ParsedValue = ArgumentValues[ArgumentSpec['kind']] | OptionValues[OptionSpec['kind']];
 
 interface CommandData<Arguments, Options> {
@@ -88,20 +91,20 @@ interface CommandData<Arguments, Options> {
   readonly arguments: Arguments;
   readonly options: Options;
   readonly examples: readonly string[];
-  /** Asks before it acts on a terminal and needs `--yes` elsewhere; has a `yes` flag. */
+  /** Needs confirmation: asks on a terminal, requires `--yes` otherwise. Has a `yes` flag. */
   readonly destructive?: boolean;
-  /** Left out of help and docs. */
+  /** Omitted from help and docs. */
   readonly hidden?: boolean;
 }
 
-/** A command as data. Parsing, help, completion and docs/reference/cli.md are all views of it. */
+/** A command as data. The parser, help, completion and docs/reference/cli.md are derived from it. */
 export interface Command extends CommandData<ArgumentSpecs, OptionSpecs> {
-  /** A number is the exit code; nothing is 0. Loads its code when called, so that other commands start fast. */
+  /** Returns the exit code; nothing means 0. Loads its code when called, so that other commands start fast. */
   run(args: Readonly<Record<string, ParsedValue>>, context: CommandContext): Promise<number | void>;
 }
 
-/** A command as it is written down: what its handler gets follows from its arguments and options. */
-export interface CommandDefinition<Arguments extends ArgumentSpecs, Options extends OptionSpecs> extends CommandData<Arguments, Options> {
+/** The definition of a command. The type of its handler's arguments follows from its arguments and options. */
+interface CommandDefinition<Arguments extends ArgumentSpecs, Options extends OptionSpecs> extends CommandData<Arguments, Options> {
   run(args: ParsedArgs<Arguments, Options>, context: CommandContext): Promise<number | void>;
 }
 

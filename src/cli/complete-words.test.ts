@@ -1,12 +1,12 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { commandGroups as groups, commands } from './command-table.ts';
-import { completeWords, type Completion } from './complete-words.ts';
+import { type Completion, completeWords } from './commands/complete.ts';
 
 const complete = (...words: readonly string[]): Completion => completeWords(words, { commands, groups });
 const values = (...words: readonly string[]): readonly string[] => complete(...words).candidates.map(({ value }) => value);
 
-test('commands come in the order of help, without the hidden one', () => {
+test('commands are offered in the order of help, without hidden ones', () => {
   expect(values('')).toEqual([
     'serve',
     'controller',
@@ -24,7 +24,7 @@ test('commands come in the order of help, without the hidden one', () => {
   expect(values('serve', 't')).toEqual(['terminate-replica']);
 });
 
-test('options of a command, both forms of a switch among them', () => {
+test('options of a command are offered, including both forms of a switch', () => {
   expect(values('serve', 'down', '--')).toEqual(['--all', '--purge', '--wait', '--no-wait', '--yes', '--json', '--help']);
   expect(values('serve', 'up', 'x.yaml', '--en')).toEqual(['--env', '--env-file', '--endpoint-port']);
 });
@@ -44,15 +44,15 @@ test.for<readonly [words: readonly string[], more: string | undefined]>([
   [['exec', 'dev', ''], 'file'],
   [['exec', 'dev', '--', ''], undefined],
   [['launch', '-c', ''], 'cluster'],
-])('after %s comes %s', ([words, more]) => {
+])('after %s the completion is %s', ([words, more]) => {
   expect(complete(...words)).toEqual({ candidates: [], more });
 });
 
-test('an option that may stand alone may be followed by another one', () => {
+test('an option with an optional value can be followed by another option', () => {
   expect(values('serve', 'status', '--endpoint', '--w')).toEqual(['--watch']);
 });
 
-test('no words break it', () => {
+test('no words cause an exception', () => {
   const word = fc.oneof(fc.string(), fc.constantFrom('serve', 'up', 'down', '--', '--env', '-n', '=', ''));
   fc.assert(
     fc.property(fc.array(word), (words) => {

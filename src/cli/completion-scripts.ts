@@ -1,10 +1,10 @@
 /** Shells that `svc completion` writes a script for. */
 export const shells = ['bash', 'zsh', 'fish'] as const;
-export type Shell = (typeof shells)[number];
+type Shell = (typeof shells)[number];
 
-// Each script hands the words up to the cursor to `svc complete`, as words: nothing that was typed is evaluated. The program is called as
-// it was typed, so that ./svc of a checkout completes too. Lines of the answer are `value<Tab>summary`; `:files`, `:folders` or `:none`
-// tells what the shell is to add by itself.
+// Each script passes the words up to the cursor to `svc complete` as arguments: the shell evaluates nothing that was
+// typed. It runs the program by the name that was typed, so that ./svc of a checkout also completes. Answer lines are
+// `value<Tab>summary`; `:files`, `:folders` or `:none` is the kind of value that the shell adds itself.
 
 const bash = `# Completion of svc for bash: source <(svc completion bash)
 _svc_complete() {

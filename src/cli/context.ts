@@ -1,20 +1,20 @@
 import type { Clock } from '../shared/clock.ts';
 import type { HomePaths } from '../shared/paths.ts';
-import type { Places } from '../provision/places.ts';
-import type { Connection } from './connection.ts';
+import type { Providers } from '../provision/providers.ts';
+import type { Connection } from './connection/controller-connection.ts';
 import type { Ui } from './ui.ts';
 
-/** What every command's handler gets: all of the world that it may touch. */
+/** The context of every command's handler: all that a handler may access. */
 export interface CommandContext {
   readonly connection: Connection;
   readonly ui: Ui;
-  /** The places as seen from here, without the controller. */
-  readonly places: () => Promise<Places>;
+  /** The providers as this machine sees them, without the controller. */
+  readonly providers: () => Promise<Providers>;
   readonly paths: HomePaths;
   readonly clock: Clock;
   readonly env: (name: string) => string | undefined;
-  /** Where relative paths start. */
+  /** The base of relative paths. */
   readonly cwd: string;
-  /** Aborts at Ctrl-C. The exit code is then 130, however the command ends. */
+  /** Aborts at Ctrl-C. The exit code is then 130, whatever the command returns. */
   readonly signal: AbortSignal;
 }

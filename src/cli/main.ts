@@ -2,12 +2,12 @@ import { systemClock } from '../shared/clock.ts';
 import { envVar, svcHome } from '../shared/env.ts';
 import { homePaths } from '../shared/paths.ts';
 import { svcVersion } from '../shared/version.ts';
-import { createConnection } from './connection.ts';
-import { processStreams } from './output.ts';
+import { commandEnd, createConnection } from './connection/connection.ts';
+import { processStreams } from './streams.ts';
 import { reportFailure, runCli, type World } from './run-cli.ts';
 
 const interrupt = new AbortController();
-// Once: the second one ends the process as the system does, also where something cannot be interrupted.
+// Only the first Ctrl-C: the second one ends the process immediately, even where an operation cannot be interrupted.
 process.once('SIGINT', () => interrupt.abort());
 
 const argv = process.argv.slice(2);
@@ -20,10 +20,11 @@ const world: World = {
   paths,
   version: svcVersion,
   connection: createConnection(paths, systemClock, interrupt.signal, svcVersion),
-  places: async () => (await import('./open-places.ts')).openPlaces(paths, systemClock),
+  providers: async () => (await import('./connection/open-providers.ts')).openProviders(paths, systemClock),
   signal: interrupt.signal,
 };
-// Only a bug comes here: what a command expects to fail is thrown to whoever waits for it.
+// Only bugs reach this line: expected failures are thrown to the caller.
 process.on('uncaughtException', (error) => process.exit(reportFailure(error, argv, world)));
 
 process.exitCode = await runCli(argv, world);
+commandEnd.abort();

@@ -1,16 +1,20 @@
 import { matchesGlob } from 'node:path';
-import type { SvcError } from '../shared/errors.ts';
+import { SvcError } from '../shared/errors.ts';
 import { namesOf, notNamed } from '../shared/not-named.ts';
+import { maxNameLength, nameProblem } from '../domain/names.ts';
 
-/** What names and patterns on a command line picked out. */
-export interface Picked<Item> {
-  /** In the order of the items, each once. */
+/** Items selected by names and patterns on a command line. */
+interface Picked<Item> {
+  /** In the order of the items, without duplicates. */
   readonly found: readonly Item[];
-  /** Names that nothing has. A pattern that matches nothing is not among them. */
+  /** Names without an item. Patterns without a match are not listed. */
   readonly missing: readonly string[];
 }
 
-/** The items that have one of the names or match one of the patterns (`*`, `?`, `[abc]`); all of them when no name is given. */
+/**
+ * The items with one of the names, or that match one of the patterns (`*`, `?`, `[abc]`); all items when no name is
+ * given.
+ */
 export function pickByName<Item extends { readonly name: string }>(items: readonly Item[], names: readonly string[]): Picked<Item> {
   if (names.length === 0) return { found: items, missing: [] };
   const found = items.filter((item) => names.some((name) => item.name === name || (isPattern(name) && matchesGlob(item.name, name))));
@@ -22,12 +26,27 @@ function isPattern(name: string): boolean {
   return /[*?[]/.test(name);
 }
 
-/** For a service that does not exist; `known` are those that do. */
+/** The error for a service that does not exist; `known` are the existing ones. */
 export function serviceNotFound(name: string, known: readonly { readonly name: string }[] = []): SvcError {
   return notNamed('service', name, namesOf(known));
 }
 
-/** For a cluster that does not exist; `known` are those that do. */
+/** The error for a cluster that does not exist; `known` are the existing ones. */
 export function clusterNotFound(name: string, known: readonly { readonly name: string }[] = []): SvcError {
   return notNamed('cluster', name, namesOf(known));
+}
+
+/** Throws SVC_BAD_NAME when the name is not valid for a service or cluster. */
+export function checkName(name: string): void {
+  const problem = nameProblem(name);
+  if (problem === undefined) return;
+  const hint = name.length > maxNameLength ? `Use at most ${maxNameLength} characters; this name has ${name.length}.` : undefined;
+  throw new SvcError('SVC_BAD_NAME', problem, { hint });
+}
+
+/** The id of a replica or job as typed: a whole number from 1. */
+export function parseId(word: string, what: 'replica' | 'job'): number {
+  const id = /^\d{1,9}$/.test(word) ? Number(word) : 0;
+  if (id >= 1) return id;
+  throw new SvcError('SVC_USAGE', `'${word}' is not the id of a ${what}: ids are whole numbers from 1.`);
 }

@@ -2,24 +2,27 @@ import { Command as Parser, CommanderError, InvalidArgumentError, Option } from 
 import { SvcError } from '../shared/errors.ts';
 import { longName, type Command, type CommandGroup, type OptionSpec, type ParsedValue } from './command.ts';
 
-/** What a command line means: a command with its arguments, a word where a command should be, or a text to show (help, the version). */
-export type Parsed =
+/**
+ * A parsed command line: a command with its arguments, an unknown word in place of a command, or a text to show (help,
+ * the version).
+ */
+type Parsed =
   | { readonly type: 'run'; readonly command: Command; readonly args: Readonly<Record<string, ParsedValue>> }
   | { readonly type: 'unknown'; readonly group: readonly string[]; readonly word: string }
   | { readonly type: 'show'; readonly text: string; readonly to: 'stdout' | 'stderr'; readonly exitCode: number };
 
-/** What the command line is parsed against. */
-export interface ProgramData {
+/** The commands to parse against. */
+interface ProgramData {
   readonly commands: readonly Command[];
   readonly groups: readonly CommandGroup[];
   readonly version: string;
-  /** Columns for help. */
+  /** Columns of the help text. */
   readonly width: number;
 }
 
 /**
- * Understands the words after `svc`. The only file that knows the argument parser. Throws SVC_USAGE, with what was probably meant.
- * A bare `svc` or `svc serve` shows help as an error does: on stderr, exit code 2.
+ * Parses the words after `svc`. No other file uses the argument parser. Throws SVC_USAGE, with the command that was
+ * probably meant. A bare `svc` or `svc serve` shows help as an error does: on stderr, exit code 2.
  */
 export function parseCommandLine(argv: readonly string[], data: ProgramData): Parsed {
   const output: { text: string; ran: Parsed | undefined } = { text: '', ran: undefined };
@@ -35,7 +38,7 @@ export function parseCommandLine(argv: readonly string[], data: ProgramData): Pa
     const parent = command.path.length > 1 ? parents.get(command.path[0]) : program;
     parent?.addCommand(createLeaf(command, argv, data, output), { hidden: command.hidden === true });
   }
-  // After the leaves, so that they are found in the order of the table.
+  // After the leaf commands, so that help lists them in the order of the table.
   program.option('--version', 'show the version');
   program.on('option:version', () => {
     output.ran ??= { type: 'show', text: `${data.version}\n`, to: 'stdout', exitCode: 0 };
@@ -53,7 +56,7 @@ export function parseCommandLine(argv: readonly string[], data: ProgramData): Pa
   return output.ran;
 }
 
-/** `svc help serve up`, `svc version` and `svc -v` are what people try: each as the option that does it. */
+/** Users also type `svc help serve up`, `svc version` and `svc -v`: each is replaced by its option. */
 function asOptions(argv: readonly string[]): readonly string[] {
   const [first = '', ...rest] = argv;
   if (first === 'help') return [...rest, '--help'];
@@ -69,7 +72,7 @@ function createParser(name: string, data: ProgramData, output: { text: string; r
     .configureOutput({
       writeOut: (text) => (output.text += text),
       writeErr: (text) => (output.text += text),
-      // The message is part of the error that is thrown.
+      // Prints nothing: the thrown error contains the message.
       outputError: () => undefined,
       getOutHelpWidth: () => data.width,
       getErrHelpWidth: () => data.width,
@@ -126,7 +129,7 @@ function parseInteger(word: string, min: number, max: number): number {
   throw new InvalidArgumentError(`It must be a whole number ${bounds}.`);
 }
 
-/** Positional words and options, under the names that the command's data gives them. */
+/** Arguments and options, under their names in the command's data. */
 function collectArgs(command: Command, parser: Parser, argv: readonly string[]): Readonly<Record<string, ParsedValue>> {
   const dashes = argv.indexOf('--');
   const takesRest = Object.values(command.arguments).some(({ kind }) => kind === 'afterDashes');

@@ -1,24 +1,60 @@
 import type { CancelTimer, Clock } from '../shared/clock.ts';
-import { formatDuration } from './format-time.ts';
-import { oneLine, truncate } from './display-text.ts';
+import { formatDuration } from './listing/format-time.ts';
+import { oneLine, truncate } from './listing/display-text.ts';
 import { columnsOf, type OutputStream } from './streams.ts';
 
-/** Shows work that takes a while. On a terminal a last line moves; elsewhere only whole lines are written. */
+/** Shows long-running work. A terminal gets a live last line; other outputs get only whole lines. */
 export interface Progress {
-  /** What happens now; shown on a terminal only. */
+  /** Sets the current step. Without a terminal, a step becomes a line only when it takes long. */
   now(text: string): void;
-  /** A line that stays. */
+  /** Prints a permanent line. */
   line(text: string): void;
-  /** Removes what moves. Safe to call again. */
+  /** Removes the live line. May be called again. */
   stop(): void;
 }
 
+/** A step that takes longer than this, ms, is printed. */
+const lastsMs = 2_000;
+
 /** Plain lines, for pipes and files. */
-export function plainProgress(stream: OutputStream): Progress {
+export function plainProgress(stream: OutputStream, clock: Clock): Progress {
+  let current: string | undefined;
+  let cancel: CancelTimer | undefined;
+  const stop = (): void => {
+    cancel?.();
+    current = undefined;
+  };
   return {
-    now: () => undefined,
+    now(text) {
+      if (text === current) return;
+      stop();
+      current = text;
+      cancel = clock.after(lastsMs, () => void stream.write(`${oneLine(text)}...\n`));
+    },
     line: (text) => void stream.write(`${text}\n`),
-    stop: () => undefined,
+    stop,
+  };
+}
+
+/** The same for waits that are mostly short: a short wait shows nothing. */
+export function patientProgress(progress: Progress, clock: Clock): Progress {
+  let latest = '';
+  let hasBegun = false;
+  let cancel: CancelTimer | undefined;
+  return {
+    now(text) {
+      latest = text;
+      if (hasBegun) progress.now(text);
+      cancel ??= clock.after(lastsMs, () => {
+        hasBegun = true;
+        progress.now(latest);
+      });
+    },
+    line: (text) => progress.line(text),
+    stop() {
+      cancel?.();
+      progress.stop();
+    },
   };
 }
 
@@ -26,10 +62,12 @@ const frames = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '
 const frameMs = 100;
 const clearLine = '\r\u001B[2K';
 
-/** Left free at the end of the moving line, as the terminal shows `^C` there: a line that went on below it could not be taken away. */
+/**
+ * Columns left free at the end of the live line for the terminal's `^C`. A live line that wraps could not be erased.
+ */
 const margin = 3;
 
-/** A spinner with the time since it began, below the lines that stay. */
+/** A spinner with the elapsed time, below the permanent lines. */
 export function terminalProgress(stream: OutputStream, clock: Clock): Progress {
   const startedAt = clock.monotonic();
   let text: string | undefined;

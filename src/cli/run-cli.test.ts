@@ -15,13 +15,13 @@ test.for([...groups, ...leaves])('help of svc %s', async (line) => {
   expect(stdout).toMatchSnapshot();
 });
 
-test.for(groups)('a bare svc %s shows help as an error does', async (line) => {
+test.for(groups)('a bare svc %s prints help on standard error with exit code 2', async (line) => {
   const { code, stdout, stderr } = await runInProcess(words(line));
   expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
   expect(stderr).toContain('Commands:');
 });
 
-test.for(['--version', 'version', '-v', '-V'])('%s shows the version alone', async (word) => {
+test.for(['--version', 'version', '-v', '-V'])('%s prints only the version', async (word) => {
   expect(await runInProcess([word])).toMatchObject({ code: 0, stdout: '1.2.3\n', stderr: '' });
 });
 
@@ -29,7 +29,7 @@ test.for([
   ['help', '--help'],
   ['help serve', 'serve --help'],
   ['help serve up', 'serve up --help'],
-] as const)('svc %s is svc %s', async ([asked, usual]) => {
+] as const)('svc %s is equivalent to svc %s', async ([asked, usual]) => {
   expect(await runInProcess(words(asked))).toEqual(await runInProcess(words(usual)));
 });
 
@@ -64,7 +64,7 @@ test.for<readonly [argv: readonly string[], message: string, hint: string]>([
     'Run: svc serve up --help',
   ],
   [['exec', 'dev', 'a.yaml', 'b.yaml'], 'Too many words before `--`.', 'Run: svc exec --help'],
-])('svc %s is refused in words', async ([argv, message, hint]) => {
+])('svc %s is refused with a message and a hint', async ([argv, message, hint]) => {
   expect(await runInProcess(argv)).toEqual({
     code: 2,
     stdout: '',
@@ -74,7 +74,7 @@ test.for<readonly [argv: readonly string[], message: string, hint: string]>([
 });
 
 test.for(['serve update', 'serve upgrade', 'serve rollback', 'serve scale', 'rollback'])(
-  'svc %s says how a service is changed today, and names no command that is about something else',
+  'svc %s explains how to change a service, without suggesting unrelated commands',
   async (line) => {
     const { code, stderr } = await runInProcess([...words(line), 'chat']);
     expect(code).toBe(2);
@@ -85,13 +85,13 @@ test.for(['serve update', 'serve upgrade', 'serve rollback', 'serve scale', 'rol
   },
 );
 
-test('svc update may also have meant the tables of prices', async () => {
+test('svc update also suggests svc catalog update', async () => {
   expect((await runInProcess(['update'])).stderr).toContain(
     'take the old one down: svc serve down NAME. What is called so is another thing: svc catalog update\n',
   );
 });
 
-test('what users of other tools type leads to a command that there is', () => {
+test('every alias from other tools leads to an existing command', () => {
   expect(Object.values(otherWords).filter((line) => !leaves.includes(line))).toEqual([]);
 });
 
@@ -108,7 +108,7 @@ test('with --json every error is one JSON document on standard output', async ()
   });
 });
 
-test('an error of the controller is shown with its problems, hint and code, and decides the exit code', async () => {
+test("a controller's error is shown completely and determines the exit code", async () => {
   const error = new SvcError('SVC_INVALID_TASK', 'The task file has a problem.', {
     problems: [
       {
@@ -143,7 +143,7 @@ test('an error of the controller is shown with its problems, hint and code, and 
   `);
 });
 
-test('commands in help, hints and sentences can be pasted: they begin as this person typed them', async () => {
+test('commands in help and hints begin with the name that the user typed', async () => {
   const env = { SVC_INVOKED_AS: './svc' };
   expect((await runInProcess(['serve', 'upp'], { env })).stderr).toContain('Run: ./svc serve --help\n');
   expect((await runInProcess(['serve', 'up', '--help'], { env })).stdout).toMatch(
@@ -153,7 +153,7 @@ test('commands in help, hints and sentences can be pasted: they begin as this pe
   expect(JSON.parse(json.stdout).error.hint).toContain('svc serve --help');
 });
 
-test('on a terminal hints are wrapped between words, commands never', async () => {
+test('on a terminal, hints are wrapped between words but never inside commands', async () => {
   const routes = {
     health: () => {
       throw new SvcError('SVC_STATE_BUSY', 'Locked.', { hint: 'Something is to be done: svc serve status --endpoint chat. Then go on' });
@@ -163,7 +163,7 @@ test('on a terminal hints are wrapped between words, commands never', async () =
   expect(stderr).toContain('hint: Something is to be done:\nsvc serve status --endpoint chat. Then\ngo on\n');
 });
 
-test('a bug is told as one, without its stack unless SVC_DEBUG is set', async () => {
+test('a bug is SVC_INTERNAL; SVC_DEBUG adds the stack', async () => {
   const routes = {
     listServices() {
       throw new TypeError('x is undefined');
@@ -178,7 +178,7 @@ test('a bug is told as one, without its stack unless SVC_DEBUG is set', async ()
   expect(debug.stderr).toMatch(/\n {4}at /);
 });
 
-test('Ctrl-C ends a command with 130 and without an error', async () => {
+test('Ctrl-C ends a command with exit code 130 and no error', async () => {
   const interrupt = new AbortController();
   const routes = {
     listServices() {
@@ -189,7 +189,7 @@ test('Ctrl-C ends a command with 130 and without an error', async () => {
   expect(await runInProcess(['serve', 'status'], { routes, interrupt })).toMatchObject({ code: 130, stdout: '', stderr: '' });
 });
 
-test('colours are for terminals only, and not when NO_COLOR is set', async () => {
+test('colours are used only on terminals, and not with NO_COLOR', async () => {
   const routes = { listServices: () => ({ services: [aServiceView()] }) };
   const colours = async (tty: boolean, env: Readonly<Record<string, string>>): Promise<boolean> =>
     (await runInProcess(['serve', 'status'], { routes, tty, env })).stdout.includes('\u001B[32m');

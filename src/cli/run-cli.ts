@@ -1,16 +1,17 @@
 import type { Clock } from '../shared/clock.ts';
 import { exitCodes } from '../shared/error-codes.ts';
-import { SvcError } from '../shared/errors.ts';
+import { SvcError, toErrorReply } from '../shared/errors.ts';
 import type { HomePaths } from '../shared/paths.ts';
-import type { Places } from '../provision/places.ts';
+import type { Providers } from '../provision/providers.ts';
 import { commandGroups, commands } from './command-table.ts';
-import type { Connection } from './connection.ts';
-import { showError } from './error-text.ts';
+import { announcing } from './connection/connection.ts';
+import type { Connection } from './connection/controller-connection.ts';
 import { parseCommandLine } from './program.ts';
-import { columnsOf, type Streams } from './streams.ts';
-import { createUi, Interrupted } from './ui.ts';
+import { type Streams, columnsOf } from './streams.ts';
+import { Interrupted, type Ui, createUi } from './ui.ts';
+import { oneLine, safeLines } from './listing/display-text.ts';
 
-/** Everything outside that a run of the command line touches. */
+/** All external state that a run of the command line accesses. */
 export interface World {
   readonly streams: Streams;
   readonly clock: Clock;
@@ -19,8 +20,8 @@ export interface World {
   readonly paths: HomePaths;
   readonly version: string;
   readonly connection: Connection;
-  /** The places as seen from here; loaded when they are first needed. */
-  readonly places: () => Promise<Places>;
+  /** The providers as this machine sees them; loaded at first use. */
+  readonly providers: () => Promise<Providers>;
   /** Aborts at Ctrl-C. */
   readonly signal: AbortSignal;
 }
@@ -28,10 +29,10 @@ export interface World {
 /** 128 + SIGINT, as shells report it. */
 const interruptedCode = 130;
 
-/** Help is not set wider than this: long lines are hard to read. */
+/** Maximum columns of help: longer lines are hard to read. */
 const widestHelp = 100;
 
-/** Runs one command line, the words after `svc`, to its end and gives the exit code. Never throws. */
+/** Runs one command line, the words after `svc`, and returns the exit code. Never throws. */
 export async function runCli(argv: readonly string[], world: World): Promise<number> {
   const { streams, signal } = world;
   const ui = createUi(streams, world);
@@ -46,22 +47,57 @@ export async function runCli(argv: readonly string[], world: World): Promise<num
       const { unknownCommand } = await import('./unknown-command.ts');
       throw unknownCommand(parsed.group, parsed.word, { commands, groups: commandGroups });
     }
-    const code = await parsed.command.run(parsed.args, { ...world, ui });
+    const code = await parsed.command.run(parsed.args, { ...world, connection: announcing(world.connection, () => ui.waiting()), ui });
     return signal.aborted ? interruptedCode : (code ?? 0);
   } catch (error) {
-    // What a command throws because it was interrupted is no news to whoever interrupted it.
+    // The user interrupted the command, so its resulting error is not reported.
     return signal.aborted || error instanceof Interrupted ? interruptedCode : reportFailure(error, argv, world);
   }
 }
 
-/** Shows what went wrong, as text or JSON, and gives the exit code for it. */
+/** Shows an error as text or JSON, and returns its exit code. */
 export function reportFailure(error: unknown, argv: readonly string[], world: World): number {
-  showError(error, createUi(world.streams, world), { json: wantsJson(argv), debug: world.env('SVC_DEBUG') !== undefined });
+  showError(error, createUi(world.streams, world), { json: isJsonRequested(argv), debug: world.env('SVC_DEBUG') !== undefined });
   return error instanceof SvcError ? exitCodes[error.kind] : exitCodes.internal;
 }
 
-/** Looked up in the words themselves, so that a mistyped command line is answered in JSON too. */
-function wantsJson(argv: readonly string[]): boolean {
+/** Searches the raw words, so that a mistyped command line also gets a JSON error. */
+function isJsonRequested(argv: readonly string[]): boolean {
   const dashes = argv.indexOf('--');
   return (dashes < 0 ? argv : argv.slice(0, dashes)).includes('--json');
+}
+
+/** Options for showing errors. */
+interface ErrorOptions {
+  /** Prints one JSON document on standard output instead of text on standard error. */
+  readonly json: boolean;
+  /** Adds the stack trace, for bugs (`SVC_DEBUG=1`). */
+  readonly debug: boolean;
+}
+
+/** Shows an error. No other code does. */
+function showError(error: unknown, ui: Ui, options: ErrorOptions): void {
+  const reply = toErrorReply(error);
+  if (options.json) ui.json(reply);
+  else {
+    const { code, message, hint, problems } = reply.error;
+    // The user's own decision is not an error.
+    if (code === 'SVC_ABORTED') {
+      ui.say(oneLine(message));
+      return;
+    }
+    const [first = '', ...rest] = safeLines(message);
+    ui.say(`${ui.paintMessage('bad', 'error:')} ${first}`);
+    for (const line of rest) ui.quote(line);
+    for (const problem of problems) {
+      ui.say('');
+      ui.say(`${ui.paintMessage('strong', `${oneLine(problem.file)}:${problem.line}:${problem.column}:`)} ${oneLine(problem.message)}`);
+      if (problem.excerpt !== undefined) for (const line of safeLines(problem.excerpt)) ui.quote(`  ${line}`);
+      if (problem.hint !== undefined) ui.say(`  ${ui.paintMessage('quiet', 'hint:')} ${oneLine(problem.hint)}`);
+    }
+    if (problems.length > 0) ui.say('');
+    ui.say(`${ui.paintMessage('quiet', 'hint:')} ${oneLine(hint)}`);
+    ui.say(`${ui.paintMessage('quiet', 'code:')} ${code}`);
+  }
+  if (options.debug && error instanceof Error) ui.quote(error.stack ?? '');
 }

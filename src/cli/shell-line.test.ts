@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest';
-import { shellLine } from './shell-line.ts';
+import { shellLine } from './commands/exec.ts';
 
-test('a single word is a line of the shell', () => {
+test('a single word is a whole shell command line', () => {
   expect(shellLine(['ls | wc -l'])).toBe('ls | wc -l');
 });
 
-test('several words stay the words they are', () => {
+test('several words are quoted so that each stays one word', () => {
   expect(shellLine(['python3', 'train.py', '--name', "it's $HOME", ''])).toBe(`python3 train.py --name 'it'\\''s $HOME' ''`);
 });

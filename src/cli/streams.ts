@@ -1,14 +1,15 @@
 import type { Readable, Writable } from 'node:stream';
+import { hasErrno } from '../shared/errors.ts';
 
-/** What is written to: a terminal, a pipe or a file. */
+/** An output: a terminal, a pipe or a file. */
 export type OutputStream = Writable & {
   readonly isTTY?: boolean | undefined;
-  /** Of a terminal. */
+  /** Set only for a terminal. */
   readonly columns?: number | undefined;
   readonly rows?: number | undefined;
 };
 
-/** Columns for a line: those of the terminal, 80 where it does not know them; without bound where it is none. */
+/** Columns of a line: those of the terminal, 80 when it does not report them; infinite without a terminal. */
 export function columnsOf(stream: OutputStream): number {
   if (stream.isTTY !== true) return Number.POSITIVE_INFINITY;
   return stream.columns === undefined || stream.columns < 1 ? 80 : stream.columns;
@@ -19,4 +20,21 @@ export interface Streams {
   readonly stdin: Readable & { readonly isTTY?: boolean | undefined };
   readonly stdout: OutputStream;
   readonly stderr: OutputStream;
+}
+
+/**
+ * The process's own streams. When the reader closes the pipe, as in `svc serve status | head -1`, the process ends
+ * without an error.
+ */
+export function processStreams(): Streams {
+  endWhenReaderIsGone(process.stdout);
+  endWhenReaderIsGone(process.stderr);
+  return { stdin: process.stdin, stdout: process.stdout, stderr: process.stderr };
+}
+
+function endWhenReaderIsGone(stream: OutputStream): void {
+  stream.on('error', (error) => {
+    if (hasErrno(error, 'EPIPE')) process.exit(0);
+    throw error;
+  });
 }

@@ -4,19 +4,19 @@ import type { CommandContext } from './context.ts';
 import { followJob } from './job-result.ts';
 import type { OnceFile } from './task-source.ts';
 
-/** Making a machine, and copying a large workdir, take their time, ms. */
+/** Timeout, ms: a new machine and the copy of a large workdir take minutes. */
 const launchTimeoutMs = 600_000;
 
 /** A job for a cluster. */
-export interface Job extends OnceFile {
+interface Job extends OnceFile {
   readonly mode: 'launch' | 'exec';
   /** A generated name when absent. */
   readonly cluster: string | undefined;
 }
 
-/** Hands a job to the controller and follows it to its end, unless told otherwise. Gives the exit code. */
+/** Submits a job to the controller, and follows it to its end unless `options` say otherwise. Returns the exit code. */
 export async function submitJob(
-  { task, body, mode, cluster: wished }: Job,
+  { task, body, mode, cluster: requestedCluster }: Job,
   options: { readonly detach: boolean; readonly json: boolean },
   context: CommandContext,
 ): Promise<number> {
@@ -27,7 +27,12 @@ export async function submitJob(
   const hand = async (): Promise<{ readonly api: ApiClient; readonly reply: RouteReply<'launch'> }> => {
     const api = await connection.client(onStep, task.resources);
     const upload = await connection.bring(task, body.file, onStep);
-    const request = { ...body, mode, ...(wished !== undefined && { cluster: wished }), ...(upload !== undefined && { upload }) };
+    const request = {
+      ...body,
+      mode,
+      ...(requestedCluster !== undefined && { cluster: requestedCluster }),
+      ...(upload !== undefined && { upload }),
+    };
     return { api, reply: await api.call('launch', { body: request, timeoutMs: launchTimeoutMs }) };
   };
   const { api, reply } = await hand().finally(() => progress.stop());

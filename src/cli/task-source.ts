@@ -11,7 +11,7 @@ import type { TaskSource } from '../spec/task-document.ts';
 import { refuseUnsupported } from '../spec/unsupported.ts';
 import type { CommandContext } from './context.ts';
 
-/** What a command line says about a task besides its file. */
+/** Additions of the command line to a task file. */
 export interface TaskArgs {
   readonly env: readonly string[];
   readonly envFile: string | undefined;
@@ -20,13 +20,13 @@ export interface TaskArgs {
   readonly workdir: string | undefined;
 }
 
-/** What `describeService` says of a setting that the file does not make and that most files do not need: not worth a line. */
+/** Texts of `describeService` about settings that most files omit: not worth a line. */
 const unset: readonly string[] = ['No TLS', 'No spot policy'];
 
-/** A task as it is sent to the controller, which reads it again with the same code. */
-export type TaskBody = Pick<RouteInput<'createService'>['body'], 'source' | 'file' | 'envs' | 'secrets' | 'workdir'>;
+/** The task in a request. The controller parses it again with the same code. */
+type TaskBody = Pick<RouteInput<'createService'>['body'], 'source' | 'file' | 'envs' | 'secrets' | 'workdir'>;
 
-/** A service file that has been found good, with what it asks for in words. */
+/** A valid service file, with a summary in words. */
 export interface ServiceFile {
   readonly task: Task;
   readonly body: TaskBody;
@@ -35,8 +35,8 @@ export interface ServiceFile {
 }
 
 /**
- * Reads a service file and finds everything that is wrong with it here, before a controller is started. Throws what `loadTaskFile`,
- * `collectEnvs`, `refuseUnsupported`, `checkTaskFiles` and `checkTlsFiles` throw.
+ * Reads a service file and finds all its errors on this machine, before a controller is started. Throws the errors of
+ * `loadTaskFile`, `collectEnvs`, `refuseUnsupported`, `checkTaskFiles` and `checkTlsFiles`.
  */
 export async function readServiceFile(path: string, args: TaskArgs, context: CommandContext): Promise<ServiceFile> {
   const { task, source } = await load(path, args, context);
@@ -54,7 +54,7 @@ export async function readServiceFile(path: string, args: TaskArgs, context: Com
   };
 }
 
-/** A task that runs once, found good. */
+/** A valid task that runs once. */
 export type OnceFile = Omit<ServiceFile, 'summary'>;
 
 /** The same for a task that runs once. */
@@ -65,7 +65,7 @@ export async function readTaskFile(path: string, args: TaskArgs, context: Comman
   return { task, body: bodyOf(source, context) };
 }
 
-/** The same for a task that is no file but given on the command line. */
+/** The same for a task on the command line instead of in a file. */
 export async function readTaskText(text: string, args: TaskArgs, context: CommandContext): Promise<OnceFile> {
   const source = { source: text, file: '-', ...overridesOf(args, context) };
   const task = parseTask(source);
@@ -84,6 +84,6 @@ async function load(path: string, args: TaskArgs, context: CommandContext): Prom
 }
 
 function bodyOf({ source, file, envs, secrets, workdir }: TaskSource, { cwd }: CommandContext): TaskBody {
-  // The controller's working directory is another one: what came from standard input is read there as a file of this folder.
+  // The controller has another working directory: a task from standard input gets the path of a file in this folder.
   return { source, file: file === '-' ? join(cwd, '-') : file, envs, secrets, ...(workdir !== undefined && { workdir }) };
 }

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { textLines } from './text-lines.ts';
+import { textLines } from './commands/serve-logs.ts';
 
 async function linesOf(...pieces: readonly Uint8Array[]): Promise<readonly string[]> {
   async function* source(): AsyncGenerator<Uint8Array> {
@@ -10,7 +10,7 @@ async function linesOf(...pieces: readonly Uint8Array[]): Promise<readonly strin
   return lines;
 }
 
-test('lines and characters may be split anywhere', async () => {
+test('lines and characters may be split between chunks', async () => {
   const bytes = Buffer.from('one\nzwölf\n\nrest');
   for (let cut = 0; cut <= bytes.length; cut += 1) {
     expect(await linesOf(bytes.subarray(0, cut), bytes.subarray(cut))).toEqual(['one', 'zwölf', '', 'rest']);

@@ -2,57 +2,65 @@ import { styleText } from 'node:util';
 import type { Clock } from '../shared/clock.ts';
 import { SvcError } from '../shared/errors.ts';
 import { asTyped, typedName, wrapText } from './command-text.ts';
-import { plainProgress, terminalProgress, type Progress } from './progress.ts';
+import { patientProgress, plainProgress, terminalProgress, type Progress } from './progress.ts';
 import { columnsOf, type OutputStream, type Streams } from './streams.ts';
 
-/** The colours in use; each is a meaning rather than a taste. */
+/** The colours in use, named by meaning. */
 export type Tone = 'good' | 'busy' | 'bad' | 'quiet' | 'strong';
 
 const formats = { good: 'green', busy: 'yellow', bad: 'red', quiet: 'dim', strong: 'bold' } as const;
 
-/** Somebody pressed Ctrl-C where it is read as a key, as in a question. Ends a command as the signal does. */
+/** The user pressed Ctrl-C where it is read as a key, as in a prompt. Ends a command as the signal does. */
 export class Interrupted extends Error {
   override readonly name = 'Interrupted';
 }
 
-/** How commands talk to people and programs: results go to standard output, everything said meanwhile to standard error. */
+/** Output of commands: results go to standard output, all messages to standard error. */
 export interface Ui {
   /** Whether results go to a terminal. */
   readonly outIsTerminal: boolean;
-  /** Whether somebody can be asked: input and messages are on a terminal. */
+  /** Whether the user can be asked: input and messages are on a terminal. */
   readonly canAsk: boolean;
-  /** Columns that a line of output may take: without bound unless on a terminal. */
+  /** Columns of a line of output; infinite unless on a terminal. */
   readonly outWidth: number;
-  /** The same for what is said. */
+  /** The same for messages. */
   readonly sayWidth: number;
-  /** Lines of the terminal that output goes to. */
+  /** Rows of the terminal of the output. */
   readonly outRows: number;
-  /** A line of the result. */
+  /** Prints a line of the result. */
   print(line: string): void;
-  /** A part of the result as it is. */
+  /** Writes a part of the result unchanged. */
   write(text: string | Uint8Array): void;
-  /** The result as one JSON document. */
+  /** Prints the result as one JSON document. */
   json(value: unknown): void;
-  /** A line of ours that is not part of the result. Commands in it become what can be pasted, and a terminal gets it wrapped. */
+  /**
+   * Prints a message of ours that is not part of the result. Its commands become pasteable, and a terminal gets it
+   * wrapped.
+   */
   say(line: string): void;
-  /** The same for what others wrote: as it is. */
+  /** The same for text from other programs: unchanged. */
   quote(line: string): void;
-  /** A text of ours in which commands are as this person types them. */
+  /** Rewrites the commands in our messages as this user types them. */
   asTyped(text: string): string;
   progress(): Progress;
-  /** Asks a question, which is answered with yes by mere Enter when that is likely; false for no. Throws SVC_CONFIRM_NEEDED when nobody can be asked, unless `yes` was given, and `Interrupted` at Ctrl-C. */
+  /** The same for waits that are mostly short: a short wait shows nothing. */
+  waiting(): Progress;
+  /**
+   * Asks a question; false for no. `isLikely`: Enter means yes. Throws SVC_CONFIRM_NEEDED when the user cannot be
+   * asked, unless `yes` was given. Throws `Interrupted` at Ctrl-C.
+   */
   confirm(question: string, yes: boolean, isLikely?: boolean): Promise<boolean>;
-  /** Colours a text of the result when output shows colours. */
+  /** Colours a text of the result, if the output supports colours. */
   readonly paint: (tone: Tone, text: string) => string;
   /** Colours a text for standard error. */
   readonly paintMessage: (tone: Tone, text: string) => string;
 }
 
-/** What the environment says about output. */
-export interface UiOptions {
+/** Settings for output from the environment. */
+interface UiOptions {
   readonly clock: Clock;
   readonly env: (name: string) => string | undefined;
-  /** Ends a question. */
+  /** Aborts a question. */
   readonly signal: AbortSignal;
 }
 
@@ -65,6 +73,7 @@ export function createUi(streams: Streams, options: UiOptions): Ui {
     (tone: Tone, text: string): string =>
       stream.isTTY === true && !plain ? styleText(formats[tone], text, { validateStream: false }) : text;
   const name = typedName(options.env('SVC_INVOKED_AS'));
+  const moves = stderr.isTTY === true && options.env('TERM') !== 'dumb';
   const canAsk = stdin.isTTY === true && stderr.isTTY === true;
   return {
     outIsTerminal: stdout.isTTY === true,
@@ -84,8 +93,8 @@ export function createUi(streams: Streams, options: UiOptions): Ui {
     say: (line) => void stderr.write(`${wrapText(asTyped(line, name), columnsOf(stderr))}\n`),
     quote: (line) => void stderr.write(`${line}\n`),
     asTyped: (text) => asTyped(text, name),
-    progress: () =>
-      stderr.isTTY === true && options.env('TERM') !== 'dumb' ? terminalProgress(stderr, options.clock) : plainProgress(stderr),
+    progress: () => (moves ? terminalProgress(stderr, options.clock) : plainProgress(stderr, options.clock)),
+    waiting: () => (moves ? patientProgress(terminalProgress(stderr, options.clock), options.clock) : plainProgress(stderr, options.clock)),
     async confirm(question, yes, isLikely = false) {
       if (yes) return true;
       if (!canAsk) throw new SvcError('SVC_CONFIRM_NEEDED', `${question} There is no terminal to ask on.`);

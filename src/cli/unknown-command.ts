@@ -2,7 +2,7 @@ import { didYouMean } from '../shared/did-you-mean.ts';
 import { SvcError } from '../shared/errors.ts';
 import type { Command, CommandGroup } from './command.ts';
 
-/** What users of other tools type, and what it is here. */
+/** Commands of other tools, and their equivalents in svc. */
 export const otherWords: Readonly<Record<string, string>> = {
   ps: 'status',
   ls: 'status',
@@ -19,10 +19,10 @@ export const otherWords: Readonly<Record<string, string>> = {
   ssh: 'exec',
 };
 
-/** What changes a service that runs elsewhere, and nothing does here yet. */
+/** Commands that change a running service in other tools. svc has no such command yet. */
 const changingWords: readonly string[] = ['update', 'rollback', 'rollout', 'apply', 'edit', 'scale', 'replace'];
 
-/** What does the same today. */
+/** How to get the same effect today. */
 const changingHint =
   'A service that runs cannot be changed yet: an up of the same name is refused. Put the changed file up beside it under another name (svc serve up FILE -n NEW), ' +
   'move clients over, and take the old one down: svc serve down NAME';
@@ -32,20 +32,23 @@ interface CommandTable {
   readonly groups: readonly CommandGroup[];
 }
 
-/** For a word that is no command of its group (`[]` for the words right after `svc`): SVC_USAGE with what was probably meant. */
+/**
+ * The error for an unknown command of a group (`[]` for the words right after `svc`): SVC_USAGE with the command that
+ * was probably meant.
+ */
 export function unknownCommand(group: readonly string[], word: string, table: CommandTable): SvcError {
   const help = ['svc', ...group, '--help'].join(' ');
   const paths = table.commands.filter(({ hidden }) => hidden !== true).map(({ path }) => path);
   const inGroup = paths.filter((path) => path.length === group.length + 1 && group.every((part, index) => path[index] === part));
-  const here = [...inGroup.map((path) => path.at(-1) ?? ''), ...(group.length === 0 ? table.groups.map(({ name }) => name) : [])];
-  // A command of the same name that is about something else would mislead.
+  const available = [...inGroup.map((path) => path.at(-1) ?? ''), ...(group.length === 0 ? table.groups.map(({ name }) => name) : [])];
+  // A command with the same name but another purpose would mislead.
   if (changesService(group, word)) {
     const other = paths.find((path) => group.length === 0 && path.at(-1) === word)?.join(' ');
     const also = other === undefined ? '' : `. What is called so is another thing: svc ${other}`;
     return new SvcError('SVC_USAGE', `Unknown command '${word}'.`, { hint: `${changingHint}${also}` });
   }
-  const command = sameElsewhere(group, word, here, paths);
-  const similar = didYouMean(word, here);
+  const command = sameInOtherGroup(group, word, available, paths);
+  const similar = didYouMean(word, available);
   const hint =
     command !== undefined
       ? `Did you mean: svc ${command}; all commands: ${help}`
@@ -57,15 +60,18 @@ function changesService([group]: readonly string[], word: string): boolean {
   return group === 'serve' ? [...changingWords, 'upgrade'].includes(word) : group === undefined && changingWords.includes(word);
 }
 
-/** A command of another group that is called so, or one that means the same: it says more than a word that is written alike. */
-function sameElsewhere(
+/**
+ * A command of another group with the same name, or one with the same meaning. It is a better suggestion than a similar
+ * spelling.
+ */
+function sameInOtherGroup(
   group: readonly string[],
   word: string,
-  here: readonly string[],
+  available: readonly string[],
   paths: readonly (readonly string[])[],
 ): string | undefined {
   const translated = Object.hasOwn(otherWords, word) ? otherWords[word] : undefined;
   const verb = translated?.split(' ').at(-1) ?? '';
-  if (group.length > 0 && here.includes(verb)) return [...group, verb].join(' ');
+  if (group.length > 0 && available.includes(verb)) return [...group, verb].join(' ');
   return paths.find((path) => path.at(-1) === word)?.join(' ') ?? translated;
 }

@@ -25,7 +25,7 @@ interface Result {
   readonly stderr: string;
 }
 
-/** A checkout with the real wrapper, a program that prints its arguments, and an npm that notes how it was called. */
+/** A checkout with the real wrapper, a program that prints its arguments, and an npm that records its calls. */
 class Checkout {
   readonly root: string;
   readonly tools: string;
@@ -54,7 +54,7 @@ class Checkout {
     return join(this.root, '.install.lock');
   }
 
-  /** What npm does on a machine where the pinned runtime can be had. */
+  /** An npm script for a machine that can install the pinned runtime. */
   installing(): string {
     return `mkdir -p "${join(this.runtime, '..')}" && ln -sf "${process.execPath}" "${this.runtime}" && echo '{}' > node_modules/.package-lock.json`;
   }
@@ -68,7 +68,7 @@ class Checkout {
     chmodSync(join(this.tools, name), 0o755);
   }
 
-  /** Makes the lock file newer than what is installed, as a pull does. */
+  /** Makes the lock file newer than the installation, as a pull does. */
   pull(): void {
     const later = new Date(Date.now() + minutesMs);
     utimesSync(join(this.root, 'package-lock.json'), later, later);
@@ -99,7 +99,7 @@ function withCheckout(use: (checkout: Checkout) => Promise<void>): Promise<void>
   return withTempHome((home) => use(new Checkout(home)));
 }
 
-test('the first run installs, without packages for development, and says so on standard error', async () => {
+test('the first run installs packages without devDependencies and reports it on standard error', async () => {
   await withCheckout(async (checkout) => {
     const { code, stdout, stderr } = await checkout.run(['serve', 'up', 'a b', '']);
     expect({ code, args: JSON.parse(stdout).args }).toEqual({ code: 0, args: ['serve', 'up', 'a b', ''] });
@@ -111,7 +111,7 @@ test('the first run installs, without packages for development, and says so on s
   });
 });
 
-test('the second run installs nothing, from wherever it is called', async () => {
+test('the second run installs nothing, also through a symbolic link', async () => {
   await withCheckout(async (checkout) => {
     await checkout.run();
     symlinkSync(join(checkout.root, 'svc'), join(checkout.tools, 'svc'));
@@ -120,7 +120,7 @@ test('the second run installs nothing, from wherever it is called', async () => 
   });
 });
 
-test('a newer lock file is installed, and packages for development stay where they are', async () => {
+test('a newer lock file triggers an installation that keeps devDependencies', async () => {
   await withCheckout(async (checkout) => {
     await checkout.run();
     writeFileSync(join(checkout.root, 'node_modules/.package-lock.json'), '{ "packages": { "x": {\n "dev": true\n } } }');
@@ -130,7 +130,7 @@ test('a newer lock file is installed, and packages for development stay where th
   });
 });
 
-test('packages of another folder, linked to from here, are left alone', async () => {
+test('a node_modules that links to another folder is not changed', async () => {
   await withCheckout(async (checkout) => {
     await checkout.run();
     renameSync(join(checkout.root, 'node_modules'), join(checkout.tools, 'node_modules'));
@@ -145,7 +145,7 @@ test('packages of another folder, linked to from here, are left alone', async ()
   });
 });
 
-test('of several first runs at once one installs and all run', async () => {
+test('of several concurrent first runs one installs and all succeed', async () => {
   await withCheckout(async (checkout) => {
     checkout.npm(`sleep 0.5; ${checkout.installing()}`);
     const results = await Promise.all(Array.from({ length: 4 }, () => checkout.run(['x'])));
@@ -168,11 +168,11 @@ test.for(['of a process that died', 'that is older than five minutes'])('a lock 
   });
 });
 
-test('of several that find the lock of a process that died one installs: none takes away the lock that another one has by then', async () => {
+test("of several processes that find a dead process's lock, exactly one installs", async () => {
   await withCheckout(async (checkout) => {
     mkdirSync(checkout.lock);
     writeFileSync(join(checkout.lock, 'pid'), String(2 ** 22 + 1));
-    // All have looked at it before the first one acts, and the others act when that one has begun to install.
+    // All processes read the lock before the first one removes it. The others act after the first has begun to install.
     checkout.tool('cat', '/usr/bin/cat "$@"; sleep 0.3');
     checkout.tool('rm', `mkdir "${checkout.tools}/first" 2>/dev/null || sleep 0.3; exec /usr/bin/rm "$@"`);
     checkout.npm(`sleep 1; ${checkout.installing()}`);
@@ -183,7 +183,7 @@ test('of several that find the lock of a process that died one installs: none ta
   });
 });
 
-test('a failed installation is told, and tried again by the next run', async () => {
+test('a failed installation is an error, and the next run retries it', async () => {
   await withCheckout(async (checkout) => {
     checkout.npm('echo network is down >&2; exit 1');
     const failed = await checkout.run();
@@ -194,7 +194,7 @@ test('a failed installation is told, and tried again by the next run', async () 
   });
 });
 
-test('without npm the first run says how to get it', async () => {
+test('without npm the first run fails with a hint', async () => {
   await withCheckout(async (checkout) => {
     rmSync(join(checkout.tools, 'npm'));
     for (const tool of ['readlink', 'dirname', 'uname', 'rm', 'sh']) symlinkSync(`/usr/bin/${tool}`, join(checkout.tools, tool));
@@ -203,7 +203,7 @@ test('without npm the first run says how to get it', async () => {
   });
 });
 
-test('where the pinned runtime cannot be had, a new enough Node.js on PATH is used, without installing again', async () => {
+test('without the pinned runtime, a recent Node.js on PATH is used without another installation', async () => {
   await withCheckout(async (checkout) => {
     checkout.npm(`mkdir -p node_modules && echo '{}' > node_modules/.package-lock.json`);
     symlinkSync(process.execPath, join(checkout.tools, 'node'));
@@ -215,7 +215,7 @@ test('where the pinned runtime cannot be had, a new enough Node.js on PATH is us
   });
 });
 
-test('a runtime that does not run here gives way to the one on PATH', async () => {
+test('when the pinned runtime cannot run, the one on PATH is used', async () => {
   await withCheckout(async (checkout) => {
     checkout.npm(
       `${checkout.installing()}; rm "${checkout.runtime}"; printf 'not a program' > "${checkout.runtime}"; chmod +x "${checkout.runtime}"`,
@@ -234,8 +234,8 @@ test('an old Node.js on PATH is not used', async () => {
   });
 });
 
-// Only root can run it as somebody else, and root can write everywhere.
-test.skipIf(process.getuid?.() !== 0)('a checkout that cannot be written is named, with the fix', async () => {
+// Only root can switch to another user, and root could write to the checkout.
+test.skipIf(process.getuid?.() !== 0)('a read-only checkout is an error with its path and the fix', async () => {
   await withCheckout(async (checkout) => {
     chmodSync(join(checkout.root, '..'), 0o755);
     const { code, stderr } = await checkout.run([], { uid: 65_534 });
@@ -244,7 +244,7 @@ test.skipIf(process.getuid?.() !== 0)('a checkout that cannot be written is name
   });
 });
 
-test('without HOME it runs, and keeps no compiled code in a place that others could write', async () => {
+test('without a usable HOME, svc runs without a compile cache', async () => {
   await withCheckout(async (checkout) => {
     const cacheWith = async (env: Record<string, string | undefined>): Promise<unknown> =>
       JSON.parse((await checkout.run([], { env })).stdout).cache;
@@ -257,7 +257,7 @@ test('without HOME it runs, and keeps no compiled code in a place that others co
   });
 });
 
-test('npm makes no home folder where there is none', async () => {
+test('npm does not create a missing home folder', async () => {
   await withCheckout(async (checkout) => {
     checkout.npm(`echo "cache $npm_config_cache" >> "${checkout.npmLog}"; ${checkout.installing()}`);
     const home = join(checkout.root, 'nowhere');
@@ -267,7 +267,7 @@ test('npm makes no home folder where there is none', async () => {
   });
 });
 
-test('it tells how it was called: by its path, or by its name where that finds it', async () => {
+test('svc passes on its name if PATH finds it, otherwise its path', async () => {
   await withCheckout(async (checkout) => {
     const path = join(checkout.root, 'svc');
     const nameFor = async (called: string, env: Record<string, string | undefined> = {}): Promise<unknown> =>

@@ -1,15 +1,16 @@
 import type { Config } from '../domain/config.ts';
-import type { ControllerHost } from '../domain/controller-host.ts';
+import type { RemoteControllerInfo } from '../domain/remote-controller-info.ts';
 import type { Provider } from '../providers/provider.ts';
-import type { PlaceState } from '../provision/places.ts';
+import type { ProviderState } from '../provision/providers.ts';
 import type { Clock } from '../shared/clock.ts';
 import type { Fence } from '../shared/fence.ts';
 import type { Logger } from '../shared/log.ts';
 import type { HomePaths } from '../shared/paths.ts';
 import type { Random } from '../shared/random.ts';
+import type { PortClaims } from './deploy/port-claims.ts';
 import type { Store } from '../store/store.ts';
 
-/** What the parts of the daemon share. */
+/** State and dependencies shared by the parts of the daemon. */
 export interface DaemonContext {
   readonly paths: HomePaths;
   readonly store: Store;
@@ -20,18 +21,20 @@ export interface DaemonContext {
   readonly version: string;
   /** How many services this machine may run; see `domain/limits.ts`. */
   readonly serviceLimit: number;
-  /** Undefined on the machine one sits at. */
-  readonly host: ControllerHost | undefined;
-  /** With which it leads; undefined where controllers have no rivals. */
+  /** Undefined on the user's own machine. */
+  readonly controllerHost: RemoteControllerInfo | undefined;
+  /** Term under which this daemon leads; undefined where controllers have no rivals. */
   readonly term: number | undefined;
-  /** Lets calls to places through while it leads. */
+  /** Permits provider calls while this daemon leads. */
   readonly fence: Fence;
-  /** Keys of services that are being put up: their folders are there before their records. */
+  /** Keys of services being deployed: their folders exist before their records. */
   readonly creating: Set<string>;
+  /** Ports of this machine that belong to services, across all homes. */
+  readonly ports: PortClaims;
   config(): Promise<Config>;
-  /** The enabled places. */
+  /** The enabled providers. */
   providers(): Promise<readonly Provider[]>;
-  /** All places, with why those that are not enabled are not. */
-  states(): Promise<readonly PlaceState[]>;
+  /** All providers, with the reason for each disabled one. */
+  states(): Promise<readonly ProviderState[]>;
   provider(name: string): Promise<Provider>;
 }

@@ -1,10 +1,10 @@
 import type { ControllerRole } from './leadership/health-server.ts';
 
-/** How far a daemon is in its life: what it is at the moment, and whether it is to end. */
+/** Lifecycle of a daemon: its current role, and whether it must end. */
 export class DaemonLife {
   readonly #stop = new AbortController();
   #role: ControllerRole;
-  #isToldToStop = false;
+  #isStopRequested = false;
 
   constructor(role: ControllerRole) {
     this.#role = role;
@@ -14,28 +14,28 @@ export class DaemonLife {
     return this.#role;
   }
 
-  /** Aborts when it is to end. */
+  /** Aborts when the daemon must end. */
   get signal(): AbortSignal {
     return this.#stop.signal;
   }
 
-  /** Whether somebody told it to end; else it ends because nothing needs it. */
-  get isToldToStop(): boolean {
-    return this.#isToldToStop;
+  /** Whether the daemon received a stop command or signal. Otherwise it ends because it is idle. */
+  get isStopRequested(): boolean {
+    return this.#isStopRequested;
   }
 
-  /** It answers commands from now on, unless it is to end by now. */
+  /** The daemon answers commands from now on, unless it is already ending. */
   leads(): void {
     if (!this.#stop.signal.aborted) this.#role = 'leader';
   }
 
-  /** Nothing needs it any more. */
+  /** Ends the daemon because it is idle. */
   end(): void {
     this.#stop.abort();
   }
 
-  readonly stopAsTold = (): void => {
-    this.#isToldToStop = true;
+  readonly requestStop = (): void => {
+    this.#isStopRequested = true;
     this.#role = 'stopping';
     this.#stop.abort();
   };

@@ -1,23 +1,29 @@
 import { existsSync } from 'node:fs';
 import type { Loop } from '../shared/loop.ts';
-import type { ServiceRecord } from '../store/records.ts';
+import type { ServiceRecord } from '../domain/records.ts';
 import type { Clusters } from './cluster/clusters.ts';
 import type { DaemonContext } from './daemon-context.ts';
-import { idleStopMs, nextIdle, type IdleState } from './idle-stop.ts';
-import type { ServiceProcesses } from './service-processes.ts';
-import { subjectEvent } from './subject-event.ts';
-import { removeOldUploads } from './uploads.ts';
+import { describeClaim } from './deploy/port-claims.ts';
+import type { ServiceProcesses } from './supervise/service-processes.ts';
+import { subjectEvent } from '../domain/subject-event.ts';
+import { removeOldUploads } from './deploy/uploads.ts';
 
-/** How often the daemon looks whether services came or went, ms. */
-const lookEveryMs = 250;
+/** How often the daemon checks for new and removed services, ms. */
+const pollIntervalMs = 250;
 
-/** How often old files of clients are removed, in passes: each ten minutes. */
+/** Passes between removals of old client files: ten minutes. */
 const passesPerCleanUp = 2_400;
 
-/** The daemon's own loop: processes for what exists, none for what is gone, and an end when nothing is left to do. */
+/** Passes between comparisons of port claims with services when no service came or went: ten seconds. */
+const passesPerClaims = 40;
+
+/**
+ * Main loop of the daemon: starts processes for existing services, ends those of removed ones, and stops the daemon
+ * when it is idle.
+ */
 export class DaemonWatch implements Loop {
   readonly name = 'watch';
-  readonly everyMs = lookEveryMs;
+  readonly everyMs = pollIntervalMs;
   readonly #context: DaemonContext;
   readonly #processes: ServiceProcesses;
   readonly #clusters: Clusters;
@@ -27,8 +33,12 @@ export class DaemonWatch implements Loop {
   #busy = 0;
   #wasReachable = false;
   #passes = 0;
+  /** Services whose ports were claimed in the last comparison. */
+  #claimedFor = '';
+  /** Port warnings that this process has already logged. */
+  #portWarnings: ReadonlySet<string> = new Set<string>();
 
-  /** `idleMinutes`: undefined never stops. */
+  /** `idleMinutes` undefined: the daemon never stops by itself. */
   constructor(context: DaemonContext, processes: ServiceProcesses, clusters: Clusters, idleMinutes: number | undefined, stop: () => void) {
     this.#context = context;
     this.#processes = processes;
@@ -37,17 +47,17 @@ export class DaemonWatch implements Loop {
     this.#stop = stop;
   }
 
-  /** Nothing needs the daemon. */
+  /** Whether the daemon has nothing left to do. */
   get isIdle(): boolean {
     return this.#idle.since !== null;
   }
 
-  /** ms until it stops by itself; null while it is needed or when it never does. */
+  /** ms until the daemon stops by itself; null while it is busy or when it never stops. */
   idleStopMs(): number | null {
     return idleStopMs(this.#idle, this.#idleMinutes, this.#context.clock.monotonic());
   }
 
-  /** Runs work, such as a big copy before a service is recorded, during which the daemon must not stop by itself. */
+  /** Runs work during which the daemon must not stop by itself, such as a large copy before a service is recorded. */
   async whileBusy<Result>(work: () => Promise<Result>): Promise<Result> {
     this.#busy += 1;
     this.#idle = { since: null };
@@ -61,35 +71,92 @@ export class DaemonWatch implements Loop {
   async tick(): Promise<void> {
     const { store, clock } = this.#context;
     const services = await store.services.list();
-    for (const service of services) await this.#lookAfter(service);
+    for (const service of services) await this.#ensureProcesses(service);
     await this.#processes.removeGone();
-    await this.#processes.tellHosts();
+    await this.#processes.updateEdgeProxies();
+    await this.#keepPorts(services.map(({ key }) => key).join());
     if (this.#passes % passesPerCleanUp === 0) await removeOldUploads(this.#context.paths, clock.now());
     this.#passes += 1;
-    const isNeeded = services.length > 0 || this.#busy > 0 || this.#clusters.size > 0 || (await store.clusters.list()).length > 0;
+    const isNeeded =
+      services.length > 0 ||
+      this.#processes.leftovers.keys.size > 0 ||
+      this.#busy > 0 ||
+      this.#clusters.size > 0 ||
+      (await store.clusters.list()).length > 0;
     this.#idle = nextIdle(this.#idle, isNeeded, clock.monotonic());
     if (this.idleStopMs() === 0 || this.#isCutOff()) this.#stop();
   }
 
-  /** The way to us was removed, by a cleaner of temporary files perhaps: the next command starts another daemon, which takes everything over. */
-  #isCutOff(): boolean {
-    const isThere = existsSync(this.#context.paths.controllerSocket);
-    this.#wasReachable ||= isThere;
-    return this.#wasReachable && !isThere;
+  /**
+   * Keeps the port claims of this home equal to its services. A claim is released when its service is neither recorded
+   * nor being deployed. Claims are read before services. Otherwise the claim of a service created between the reads
+   * would be released.
+   */
+  async #keepPorts(keys: string): Promise<void> {
+    const { ports, store, creating, controllerHost, log } = this.#context;
+    // Services missing from this database serve until a user removes them.
+    const { keys: unknown } = this.#processes.leftovers;
+    if (controllerHost?.balancers !== undefined || (keys === this.#claimedFor && this.#passes % passesPerClaims !== 0)) return;
+    this.#claimedFor = keys;
+    const found = ports.own().filter(({ key }) => !creating.has(key) && !unknown.has(key));
+    const services = await store.services.list();
+    const living = new Set(services.map(({ key }) => key));
+    const conflicts = ports.keep(
+      services,
+      found.filter(({ key }) => !living.has(key)),
+    );
+    const contested = conflicts.map((claim) => `Port ${claim.port} belongs to ${describeClaim(claim)} as well.`);
+    const current = [...contested, ...ports.problems.values()];
+    for (const message of current) if (!this.#portWarnings.has(message)) log.warn(message);
+    this.#portWarnings = new Set(current);
   }
 
-  /** What is wrong with one service must not keep the others from being looked after. */
-  async #lookAfter(service: ServiceRecord): Promise<void> {
+  /**
+   * The daemon's socket was removed, for example by a cleaner of temporary files. The next command starts another
+   * daemon, which takes over all processes.
+   */
+  #isCutOff(): boolean {
+    const exists = existsSync(this.#context.paths.controllerSocket);
+    this.#wasReachable ||= exists;
+    return this.#wasReachable && !exists;
+  }
+
+  /** A failure in one service must not stop the supervision of the others. */
+  async #ensureProcesses(service: ServiceRecord): Promise<void> {
     const { store, clock, log } = this.#context;
     try {
-      // By force, and its reconciler cannot do it.
+      // `down --purge` of a service whose reconciler keeps crashing: the daemon removes the service itself.
       if (service.desired === 'down' && service.purge && this.#processes.cannotReconcile(service.key)) {
         const message = 'Its records were removed by force; machines of its replicas may still exist.';
         const event = subjectEvent(service, { at: clock.now(), from: service.state, cause: 'down', message });
         await store.services.remove(service.name, service.key, event);
       } else await this.#processes.ensure(service);
     } catch (error) {
-      log.error({ err: error, service: service.name }, 'a service could not be looked after');
+      log.error({ err: error, service: service.name }, 'could not supervise a service');
     }
   }
+}
+
+/** State of the automatic stop of an idle daemon. */
+interface IdleState {
+  /** Since when the daemon is idle, ms; null while it is busy. */
+  readonly since: number | null;
+}
+
+/** Next idle state, given whether services or clusters exist. Pure. */
+export function nextIdle(state: IdleState, busy: boolean, now: number): IdleState {
+  if (busy) return { since: null };
+  return { since: state.since ?? now };
+}
+
+/**
+ * Least idle time, ms, even when the daemon stops as soon as nothing is left: the client that started the daemon is
+ * about to send a command.
+ */
+const leastIdleMs = 20_000;
+
+/** ms until the daemon stops; null while it is busy or when it never stops. */
+export function idleStopMs(state: IdleState, idleMinutes: number | undefined, now: number): number | null {
+  if (state.since === null || idleMinutes === undefined) return null;
+  return Math.max(0, state.since + Math.max(leastIdleMs, idleMinutes * 60_000) - now);
 }

@@ -1,20 +1,20 @@
 import type { RouteReply } from '../api/contract.ts';
-import { isAlive } from '../domain/replica-state.ts';
+import { isAlive } from '../domain/replica/replica-state.ts';
 import { planPlacement } from '../provision/placement-plan.ts';
 import { describeAddress } from '../shared/replica-address.ts';
-import type { EventRecord, ServiceRecord } from '../store/records.ts';
+import type { EventRecord, ServiceRecord } from '../domain/records.ts';
 import type { DaemonContext } from './daemon-context.ts';
 import { eventView } from './views.ts';
 
-/** Causes of events that belong to the search for a machine: see `recordStep` in `service/replica-launch.ts`. */
+/** Event causes that belong to the search for a machine: see `recordStep` in `service/replica-launch.ts`. */
 const searchCauses = new Set([
-  'wanted',
+  'replica-requested',
   'launch',
-  'place-refused',
-  'place-gave',
+  'launch-refused',
+  'machine-created',
   'booting',
   'boot-failed',
-  'given-back',
+  'machine-released',
   'waiting-for-capacity',
   'machine-up',
   'provision',
@@ -25,7 +25,7 @@ const searchCauses = new Set([
   'machine-lost',
 ]);
 
-/** How the machines of a service were found, from its history, and what could be had for one more replica now. */
+/** How the machines of a service were found, from its history, and which offers exist now for one more replica. */
 export async function explainService(
   context: DaemonContext,
   service: ServiceRecord,
@@ -37,16 +37,16 @@ export async function explainService(
   const replicas = await store.replicas.list(name);
   const events = (await store.events.list({ subject: name, subjectKey: key })).filter(isStepOfSearch);
   const found = Map.groupBy(events, ({ replicaId }) => replicaId ?? 0);
-  const occupied = replicas.flatMap(({ state, place }) => (isAlive(state) && place !== null ? [place] : []));
+  const occupied = replicas.flatMap(({ state, offer }) => (isAlive(state) && offer !== null ? [offer] : []));
   const plan =
     task === undefined
       ? null
       : await planPlacement({
           alternatives: task.resources,
           nodes: task.numNodes,
-          placeConfig: task.placeConfig,
+          providerConfig: task.providerConfig,
           replicas: 1,
-          places: await context.states(),
+          providers: await context.states(),
           memory: service.memory.placement,
           occupied,
           clock,

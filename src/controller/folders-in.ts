@@ -1,7 +1,7 @@
 import { readdirSync } from 'node:fs';
 import { hasErrno } from '../shared/errors.ts';
 
-/** Names in a folder; none when it is not there. */
+/** Names in a folder; empty when the folder does not exist. */
 export function foldersIn(path: string): readonly string[] {
   try {
     return readdirSync(path);

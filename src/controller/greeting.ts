@@ -2,31 +2,34 @@ import { connect, type Socket } from 'node:net';
 import type { Clock } from '../shared/clock.ts';
 import { isObject } from '../shared/is-object.ts';
 import { splitLines } from '../shared/lines.ts';
-import { identifyProcess, type ProcessIdentity } from '../shared/process-identity.ts';
+import { identifyProcess, type ProcessIdentity } from '../shared/system/process-identity.ts';
 
-/** A living process that said hello on its socket. */
+/** A live process that sent its hello over its socket. */
 export interface Greeting {
   readonly identity: ProcessIdentity;
-  /** Of the code that it runs, and of the config file it was started with; undefined where it does not say. */
+  /** Version of the code that it runs, and the config it was started with; undefined where the hello lacks them. */
   readonly version: string | undefined;
   readonly config: string | undefined;
   readonly socket: Socket;
-  /** Settles when the connection breaks: the process died, or let go. */
+  /** Settles when the connection breaks: the process died or closed it. */
   readonly closed: Promise<void>;
-  /** Counts how often it has been heard: as long as that goes up, it lives. */
-  readonly heard: () => number;
+  /** Number of heartbeats received so far. The process lives as long as this number grows. */
+  readonly heartbeats: () => number;
 }
 
 type Hello = Pick<Greeting, 'identity' | 'version' | 'config'>;
 
-/** How to greet. */
-export interface GreetOptions {
+/** Options of a greeting. */
+interface GreetOptions {
   readonly clock: Clock;
   readonly timeoutMs: number;
   readonly signal?: AbortSignal;
 }
 
-/** Connects to a process's Unix socket and waits for its hello; undefined when nobody is there, or nobody who can be recognised. */
+/**
+ * Connects to a process's Unix socket and waits for its hello. Undefined when no process answers, or the answer is no
+ * valid hello.
+ */
 export async function greet(socketPath: string, { clock, timeoutMs, signal }: GreetOptions): Promise<Greeting | undefined> {
   if (signal?.aborted === true) return undefined;
   const { promise: said, resolve } = Promise.withResolvers<Hello | undefined>();
@@ -38,9 +41,9 @@ export async function greet(socketPath: string, { clock, timeoutMs, signal }: Gr
   const cancel = clock.after(timeoutMs, giveUp);
   signal?.addEventListener('abort', giveUp, { once: true });
   const readFirstLine = splitLines((line) => resolve(readHello(line)));
-  let heard = 0;
+  let heartbeats = 0;
   socket.on('data', readFirstLine);
-  // Missing and refusing sockets mean "no such process"; `close` follows.
+  // A missing or refusing socket means that no process exists. `close` follows.
   socket.on('error', () => undefined);
   socket.once('close', () => {
     resolve(undefined);
@@ -50,16 +53,16 @@ export async function greet(socketPath: string, { clock, timeoutMs, signal }: Gr
   cancel();
   signal?.removeEventListener('abort', giveUp);
   socket.off('data', readFirstLine);
-  // What else it says is not for us; that it says something is.
+  // Any data counts as a heartbeat; its content does not matter.
   socket.on('data', () => {
-    heard += 1;
+    heartbeats += 1;
   });
-  if (hello !== undefined && !socket.destroyed) return { ...hello, socket, closed, heard: () => heard };
+  if (hello !== undefined && !socket.destroyed) return { ...hello, socket, closed, heartbeats: () => heartbeats };
   socket.destroy();
   return undefined;
 }
 
-/** What a hello says; undefined for any other line, and for a process that is gone by now. */
+/** Parses a hello; undefined for any other line, and for a process that has ended since. */
 function readHello(line: string): Hello | undefined {
   try {
     const message: unknown = JSON.parse(line);
@@ -67,7 +70,7 @@ function readHello(line: string): Hello | undefined {
     const identity = identifyProcess(message['pid']);
     return identity && { identity, version: textOf(message['version']), config: textOf(message['config']) };
   } catch {
-    // Not JSON: whoever that is, it is none of ours.
+    // Not JSON: the process is none of ours.
     return undefined;
   }
 }

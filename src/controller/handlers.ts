@@ -1,48 +1,60 @@
 import type { ServiceView } from '../api/contract.ts';
 import type { ApiHandlers } from '../api/handlers.ts';
 import { apiVersion } from '../api/routes.ts';
-import { finalStates, isAlive } from '../domain/replica-state.ts';
+import { isAlive } from '../domain/replica/replica-state.ts';
+import { scarceSpace } from '../shared/system/disk-reserve.ts';
 import { SvcError } from '../shared/errors.ts';
 import { isoTime } from '../shared/clock.ts';
 import { namesOf, notNamed } from '../shared/not-named.ts';
 import { servicePaths } from '../shared/paths.ts';
-import type { ReplicaRecord, ServiceRecord } from '../store/records.ts';
-import type { Change } from '../store/store.ts';
-import { hostedLogs, hostedMetrics } from './balancer-host/host-reports.ts';
+import { compareAndSwap } from '../store/compare-and-swap.ts';
+import type { ReplicaRecord, ServiceRecord } from '../domain/records.ts';
+import { edgeProxyLogs, edgeProxyMetrics } from './edge-proxy/edge-proxy-reports.ts';
 import { clusterPaths, jobLogs } from './cluster/cluster-paths.ts';
 import type { Clusters } from './cluster/clusters.ts';
 import type { DaemonContext } from './daemon-context.ts';
 import { readLogs } from './logs.ts';
 import { explainService } from './explain-service.ts';
-import { putUp } from './put-up.ts';
+import { deployService } from './deploy/deploy-service.ts';
 import { readMetrics } from './read-metrics.ts';
-import type { ServiceProcesses } from './service-processes.ts';
+import { retryService } from './retry-service.ts';
+import type { ServiceProcesses } from './supervise/service-processes.ts';
 import { clusterView, eventView, serviceView } from './views.ts';
-import { subjectEvent } from './subject-event.ts';
+import { subjectEvent } from '../domain/subject-event.ts';
+import { replicaEvent, transition, type ReplicaChange, type TransitionFacts } from '../domain/transition.ts';
 
-/** What the handlers do their work with. */
-export interface HandlerDeps {
+/** Dependencies of the handlers. */
+interface HandlerDeps {
   readonly context: DaemonContext;
   readonly processes: ServiceProcesses;
   readonly clusters: Clusters;
   /** Runs work during which the daemon must not stop by itself. */
   readonly whileBusy: <Result>(work: () => Promise<Result>) => Promise<Result>;
-  /** ms until the daemon stops by itself; null while it is needed. */
+  /** ms until the daemon stops by itself; null while it is busy. */
   idleStopMs(): number | null;
-  /** Ends the daemon once the reply is out. */
+  /** Ends the daemon after the reply is sent. */
   stop(): void;
 }
 
 const followPollMs = 150;
 
-/** What ending a replica by hand means for its record; undefined when it is going, or gone, anyway. */
-function endRequest(replica: ReplicaRecord, purge: boolean, now: number): Change<ReplicaRecord> | undefined {
-  if (isAlive(replica.state) || replica.state === 'UNKNOWN') return { endRequestedAt: replica.endRequestedAt ?? now };
-  if (!purge || replica.state !== 'FAILED_CLEANUP') return undefined;
-  return { state: finalStates[replica.endCause ?? 'user'], endedAt: now };
+/** Changes to a replica's record when a user terminates it; undefined when it is ending or has ended already. */
+function endRequest(replica: ReplicaRecord, purge: boolean, now: number, serviceKey: string): ReplicaChange | undefined {
+  const explain = (message: string): Pick<TransitionFacts, 'explanation' | 'now' | 'serviceKey'> => ({
+    explanation: { cause: 'user', message },
+    now,
+    serviceKey,
+  });
+  if (isAlive(replica.state) || replica.state === 'UNKNOWN') {
+    const event = replicaEvent(replica, { ...explain('A user asked to end it.'), to: replica.state });
+    return { change: { endRequestedAt: replica.endRequestedAt ?? now }, event };
+  }
+  if (!purge) return undefined;
+  const dropped = { type: 'dropped', cause: replica.endCause ?? 'user' } as const;
+  return transition(replica, dropped, explain('A user dropped its record by force; its machine may still exist.'));
 }
 
-/** What each route of the control API does. */
+/** The handler of each route of the control API. */
 export function createHandlers(deps: HandlerDeps): ApiHandlers {
   const { context, processes, clusters, whileBusy } = deps;
   const { store, clock, paths } = context;
@@ -52,22 +64,26 @@ export function createHandlers(deps: HandlerDeps): ApiHandlers {
     if (service === undefined) throw notNamed('service', name, namesOf(await store.services.list()));
     return service;
   };
-  // It may go away between two reads.
-  const viewIfThere = async (service: ServiceRecord): Promise<ServiceView | undefined> => {
+  // The service may be removed between two reads.
+  const viewIfExists = async (service: ServiceRecord): Promise<ServiceView | undefined> => {
     const version = await store.services.version(service.name, service.version);
     if (version === undefined) return undefined;
     return serviceView(
       service,
       await store.replicas.list(service.name),
       version.task,
-      { ...processes.identities(service.key), hosted: processes.hosts?.at(service.key) },
+      {
+        ...processes.identities(service.key),
+        crashes: processes.crashes(service.key),
+        edgeProxies: processes.edgeProxies?.at(service.key),
+      },
       clock.now(),
-      context.host?.publicHost,
+      context.controllerHost?.publicHost,
     );
   };
 
   const view = async (service: ServiceRecord): Promise<ServiceView> => {
-    const shown = await viewIfThere(service);
+    const shown = await viewIfExists(service);
     if (shown === undefined) throw new SvcError('SVC_SERVICE_NOT_FOUND', `Service '${service.name}' went away.`);
     return shown;
   };
@@ -85,7 +101,7 @@ export function createHandlers(deps: HandlerDeps): ApiHandlers {
         clusters: (await store.clusters.list()).length,
         idleStopSeconds: idle === null ? null : Math.ceil(idle / 1_000),
         log: paths.controllerLog,
-        place: context.host?.place ?? null,
+        place: context.controllerHost?.machine ?? null,
       };
     },
     async stopController({ body }) {
@@ -98,27 +114,49 @@ export function createHandlers(deps: HandlerDeps): ApiHandlers {
       deps.stop();
       return { stopping: true };
     },
-    async listServices() {
-      const views = await Promise.all((await store.services.list()).map(viewIfThere));
-      return { services: views.filter((one) => one !== undefined) };
+    async listServices({ signal }) {
+      const views = await Promise.all((await store.services.list()).map(viewIfExists));
+      const free = scarceSpace(paths);
+      const freeInodes = free?.inodes === Number.POSITIVE_INFINITY ? null : (free?.inodes ?? null);
+      return {
+        services: views.filter((one) => one !== undefined),
+        leftovers: await processes.leftovers.list(signal),
+        ...(free !== undefined && { disk: { folder: paths.home, freeBytes: free.bytes, freeInodes } }),
+      };
+    },
+    async sweep({ signal }) {
+      return whileBusy(() =>
+        processes.leftovers.sweep(
+          ({ kind, key, name }) => (kind === 'cluster' ? clusters.forget(name ?? key, key) : processes.remove(key)),
+          signal,
+        ),
+      );
     },
     getService: async ({ params }) => view(await found(params.name)),
     async createService({ body }) {
-      const service = await whileBusy(() => putUp(context, processes, body));
-      return { service: await view(await found(service.name)) };
+      const service = await whileBusy(() => deployService(context, processes, body));
+      const warning = context.ports.problems.get(service.port);
+      return { service: await view(await found(service.name)), ...(warning !== undefined && { warning }) };
     },
     async terminateService({ params, query }) {
-      let service = await found(params.name);
-      for (;;) {
-        service = await found(params.name);
-        if (service.desired === 'down' && service.purge === (query.purge || service.purge)) break;
-        const message = query.purge ? 'Taken down by force.' : 'Taken down by a user.';
-        const event = subjectEvent(service, { at: clock.now(), from: service.state, to: 'SHUTTING_DOWN', cause: 'user', message });
-        if ((await store.services.update(service, { desired: 'down', purge: query.purge, state: 'SHUTTING_DOWN' }, event)) !== undefined)
-          break;
-      }
-      processes.wake(service.key);
+      let key = '';
+      await compareAndSwap(
+        () => found(params.name),
+        (service) => {
+          ({ key } = service);
+          if (service.desired === 'down' && service.purge === (query.purge || service.purge)) return undefined;
+          const message = query.purge ? 'Taken down by force.' : 'Taken down by a user.';
+          const event = subjectEvent(service, { at: clock.now(), from: service.state, to: 'SHUTTING_DOWN', cause: 'user', message });
+          return store.services.update(service, { desired: 'down', purge: query.purge, state: 'SHUTTING_DOWN' }, event);
+        },
+      );
+      processes.wake(key);
       return { service: params.name };
+    },
+    async retryService({ params }) {
+      const refusals = await retryService(context, () => found(params.name));
+      processes.wake((await found(params.name)).key);
+      return { service: params.name, refusals };
     },
     async terminateReplica({ params, query }) {
       for (;;) {
@@ -129,23 +167,10 @@ export function createHandlers(deps: HandlerDeps): ApiHandlers {
             hint: `Run: svc serve status ${params.name}`,
           });
         }
-        const change = endRequest(replica, query.purge, clock.now());
-        if (change === undefined)
+        const ended = endRequest(replica, query.purge, clock.now(), service.key);
+        if (ended === undefined)
           throw new SvcError('SVC_REPLICA_ENDING', `Replica ${params.id} of '${params.name}' is ${replica.state} already.`);
-        const message =
-          change.state === undefined ? 'A user asked to end it.' : 'A user dropped its record by force; its machine may still exist.';
-        const to = change.state ?? replica.state;
-        const event = {
-          at: clock.now(),
-          subject: service.name,
-          subjectKey: service.key,
-          replicaId: replica.id,
-          from: replica.state,
-          to,
-          cause: 'user',
-          message,
-        };
-        if ((await store.replicas.update(replica, change, event)) === undefined) continue;
+        if ((await store.replicas.update(replica, ended.change, ended.event)) === undefined) continue;
         processes.wake(service.key);
         return { service: params.name, replicaId: params.id };
       }
@@ -170,13 +195,16 @@ export function createHandlers(deps: HandlerDeps): ApiHandlers {
       const service = await found(params.name);
       const files = servicePaths(paths, service.key);
       const gone = async (): Promise<boolean> => (await store.services.get(service.name))?.key !== service.key;
-      if (query.target === 'load-balancer' && processes.hosts !== undefined) {
-        const wish = { tail: query.tail, follow: query.follow };
-        yield* hostedLogs(processes.hosts, service.name, service.key, wish, signal);
+      if (query.target === 'load-balancer' && processes.edgeProxies !== undefined) {
+        const logQuery = { tail: query.tail, follow: query.follow };
+        yield* edgeProxyLogs(processes.edgeProxies, service.name, service.key, logQuery, signal);
         return;
       }
       if (query.target !== 'replica') {
-        const logs = query.target === 'controller' ? [files.reconcilerLog] : [files.balancerLog, `${files.accessLog}.1`, files.accessLog];
+        const own = query.target === 'controller' ? files.reconcilerLog : files.balancerLog;
+        // Log rotation reuses the same older file. A client that follows the log has read it already.
+        const older = query.follow ? [] : [`${own}.1`];
+        const logs = [...older, own, ...(query.target === 'controller' ? [] : [`${files.accessLog}.1`, files.accessLog])];
         yield* readLogs({ files: logs, tail: query.tail, follow: query.follow, ended: gone }, clock, signal);
         return;
       }
@@ -195,10 +223,10 @@ export function createHandlers(deps: HandlerDeps): ApiHandlers {
     },
     async *serviceMetrics({ params, signal }) {
       const service = await found(params.name);
-      const { hosts } = processes;
-      yield hosts === undefined
+      const { edgeProxies } = processes;
+      yield edgeProxies === undefined
         ? await readMetrics(service.name, servicePaths(paths, service.key).metricsSocket, signal)
-        : await hostedMetrics(hosts, service.name, service.key, signal);
+        : await edgeProxyMetrics(edgeProxies, service.name, service.key, signal);
     },
     async listClusters() {
       const all = await store.clusters.list();

@@ -3,11 +3,11 @@ import { expect, test } from 'vitest';
 import { withTempHome } from '../../test/support/temp-home.ts';
 import { waitFor } from '../../test/support/wait-for.ts';
 import { systemClock } from '../shared/clock.ts';
-import { identifyProcess } from '../shared/process-identity.ts';
+import { identifyProcess } from '../shared/system/process-identity.ts';
 import { greet } from './greeting.ts';
 import { serveHello } from './hello-socket.ts';
 
-test('a process says who it is and which code it runs, speaks now and then, and hears lines', async () => {
+test('the socket sends the hello and heartbeats, and receives lines', async () => {
   await withTempHome(async (home) => {
     const path = join(home, 'run', 'r.sock');
     const lines: string[] = [];
@@ -17,7 +17,7 @@ test('a process says who it is and which code it runs, speaks now and then, and 
     greeting?.socket.write('wake\n');
     await waitFor('the line', () => lines.length > 0);
     expect(lines).toEqual(['wake']);
-    await waitFor('a sign of life', () => (greeting?.heard() ?? 0) > 0);
+    await waitFor('a sign of life', () => (greeting?.heartbeats() ?? 0) > 0);
     hello.close();
     await greeting?.closed;
     expect(await greet(path, { clock: systemClock, timeoutMs: 10_000 })).toBeUndefined();

@@ -4,30 +4,30 @@ import { dirname } from 'node:path';
 import type { Clock } from '../shared/clock.ts';
 import { splitLines } from '../shared/lines.ts';
 
-/** How often it says that it lives, ms; who hears nothing for several times as long may take the process to hang. */
+/** Heartbeat interval, ms. A peer that receives none for several intervals may treat the process as hung. */
 const aliveMs = 2_000;
-/** A client that does not read is cut rather than remembered for. */
+/** Buffer limit per client. A client that does not read is disconnected. */
 const maxUnreadBytes = 65_536;
 
-/** A small server by which a process can be found, recognised and woken. */
-export interface HelloSocket {
+/** A small server through which other processes find, identify and wake this process. */
+interface HelloSocket {
   close(): void;
 }
 
-/** What it says, and to whom it passes on what it hears. */
-export interface HelloOptions {
+/** Content of the hello, and the receiver of incoming lines. */
+interface HelloOptions {
   readonly clock: Clock;
-  /** Of the code that this process runs; see `shared/code-version.ts`. */
+  /** Version of the code that this process runs; see `shared/code-version.ts`. */
   readonly version: string;
-  /** What it was started with; whoever wants another one renews it. */
+  /** Configuration that this process was started with. A supervisor that expects another one renews the process. */
   readonly config?: string;
   readonly onLine: (line: string) => void;
 }
 
 /**
- * Listens on a Unix socket (mode 0600): says `{"type":"hello","pid":…,"version":…}` to whoever connects, and `{"type":"alive"}` from time to time;
- * calls `onLine` for each line they send. The open connection is the sign of life: it breaks the moment the process dies. The caller holds a
- * lock, so a socket file that is there is stale.
+ * Listens on a Unix socket (mode 0600). Sends `{"type":"hello","pid":…,"version":…}` to each client on connect, and
+ * `{"type":"alive"}` periodically. Calls `onLine` for each line from a client. The open connection is the sign of life:
+ * it breaks the moment the process dies. The caller holds a lock, so an existing socket file is stale.
  */
 export async function serveHello(path: string, { clock, version, config, onLine }: HelloOptions): Promise<HelloSocket> {
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
@@ -36,13 +36,13 @@ export async function serveHello(path: string, { clock, version, config, onLine 
   const server: Server = createServer((socket) => {
     sockets.add(socket);
     socket.on('close', () => sockets.delete(socket));
-    // A peer that goes away is nothing to act on.
+    // A client that disconnects needs no action.
     socket.on('error', () => undefined);
     socket.on('data', splitLines(onLine));
     socket.write(`${JSON.stringify({ type: 'hello', pid: process.pid, version, config })}\n`);
   });
   const { promise, resolve, reject } = Promise.withResolvers<void>();
-  // Rejects a failed start; a later failure to accept one connection (too many open files) passes.
+  // Rejects a failed start. Later errors of a single accept (too many open files) are ignored after that.
   server.on('error', reject);
   server.listen(path, resolve);
   await promise;

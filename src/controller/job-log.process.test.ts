@@ -2,7 +2,7 @@ import { mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { aTask } from '../../test/support/builders.ts';
-import { withLocalPlace, type LocalPlace } from '../../test/support/local-place.ts';
+import { withLocalProvider, type LocalProviderFixture } from '../../test/support/local-provider.ts';
 import { waitFor } from '../../test/support/wait-for.ts';
 import { keepJobLog } from './job-log.ts';
 import type { Task } from '../domain/task.ts';
@@ -13,9 +13,9 @@ import { taskEnvironment } from '../provision/environment.ts';
 import { jobStatus } from '../provision/job.ts';
 import { machineNodes, stopNodes, watchNodes, type NodesStatus, type WatchNodesOptions } from '../provision/node-jobs.ts';
 
-/** Machines of this computer as the nodes of one. */
-async function nodesIn(place: LocalPlace, count: number): Promise<readonly MachineNode[]> {
-  const machines = await Promise.all(Array.from({ length: count }, (_, rank) => place.machine(`node-${rank}`)));
+/** Several local machines as the nodes of one machine. */
+async function nodesIn(provider: LocalProviderFixture, count: number): Promise<readonly MachineNode[]> {
+  const machines = await Promise.all(Array.from({ length: count }, (_, rank) => provider.machine(`node-${rank}`)));
   return machines.map(({ remote }, rank) => ({ rank, ip: `10.0.0.${rank + 1}`, remote }));
 }
 
@@ -53,14 +53,14 @@ async function phasesOf(nodes: readonly MachineNode[], endsWith: WatchNodesOptio
   return statuses;
 }
 
-test('nodes know each other, begin to run together, and their output is in one log', async () => {
-  await withLocalPlace({}, async (place) => {
-    const nodes = await nodesIn(place, 3);
+test('nodes know their peers, start together, and share one log', async () => {
+  await withLocalProvider({}, async (provider) => {
+    const nodes = await nodesIn(provider, 3);
     const setup = 'if [ "$SKYPILOT_SETUP_NODE_RANK" = 2 ]; then until [ -e released ]; do sleep 0.05; done; fi; echo prepared';
     const run = 'echo "rank $SKYPILOT_NODE_RANK of $SVC_NUM_NODES: $(echo "$SKYPILOT_NODE_IPS" | tr "\\n" ,)"; printf unended';
     await start(nodes, { setup, run });
     const watching = phasesOf(nodes, 'all');
-    const dir = join(place.paths.home, 'kept');
+    const dir = join(provider.paths.home, 'kept');
     mkdirSync(dir);
     const over = new AbortController();
     const errors: unknown[] = [];
@@ -86,9 +86,9 @@ test('nodes know each other, begin to run together, and their output is in one l
   });
 });
 
-test('the first node that fails is the end of the job, and the others can be stopped', async () => {
-  await withLocalPlace({}, async (place) => {
-    const nodes = await nodesIn(place, 2);
+test('the first failed node ends the job, and the other nodes can be stopped', async () => {
+  await withLocalProvider({}, async (provider) => {
+    const nodes = await nodesIn(provider, 2);
     await start(nodes, { run: '[ "$SVC_NODE_RANK" = 0 ] || exit 7; exec sleep 1000' });
     expect((await phasesOf(nodes, 'all')).at(-1)).toMatchObject({ phase: 'ended', rank: 1, exitCode: 7 });
     await stopNodes(nodes, 'main', { graceMs: 5_000 });
@@ -97,15 +97,15 @@ test('the first node that fails is the end of the job, and the others can be sto
   });
 });
 
-test('a service has ended when a node has, however well; one that fails in setup lets nobody run', async () => {
-  await withLocalPlace({}, async (place) => {
-    const nodes = await nodesIn(place, 2);
+test("any node's end ends a service; a failed setup keeps all nodes from running", async () => {
+  await withLocalProvider({}, async (provider) => {
+    const nodes = await nodesIn(provider, 2);
     await start(nodes, { setup: 'true', run: '[ "$SVC_NODE_RANK" = 1 ] || exec sleep 1000' });
     expect((await phasesOf(nodes, 'any')).at(-1)).toMatchObject({ phase: 'ended', rank: 1, exitCode: 0 });
     await stopNodes(nodes, 'main', { graceMs: 5_000 });
   });
-  await withLocalPlace({}, async (place) => {
-    const nodes = await nodesIn(place, 2);
+  await withLocalProvider({}, async (provider) => {
+    const nodes = await nodesIn(provider, 2);
     await start(nodes, { setup: '[ "$SKYPILOT_SETUP_NODE_RANK" = 0 ] || exit 4', run: 'echo > ran' });
     expect((await phasesOf(nodes, 'any')).at(-1)).toMatchObject({ rank: 1, exitCode: 4, failedPhase: 'setup' });
     await stopNodes(nodes, 'main', { graceMs: 5_000 });
@@ -114,10 +114,10 @@ test('a service has ended when a node has, however well; one that fails in setup
   });
 });
 
-test('a machine of one node has no others, and is not asked for them', async () => {
-  await withLocalPlace({}, async (place) => {
-    const { id } = await place.machine('a');
-    expect((await machineNodes(place.provider, id, 1)).map(({ rank, ip }) => [rank, ip])).toEqual([[0, '127.0.0.1']]);
-    await expect(machineNodes(place.provider, id, 2)).rejects.toMatchObject({ code: 'SVC_NOT_SUPPORTED' });
+test('a one-node machine has one node and is not asked for more', async () => {
+  await withLocalProvider({}, async (provider) => {
+    const { id } = await provider.machine('a');
+    expect((await machineNodes(provider.provider, id, 1)).map(({ rank, ip }) => [rank, ip])).toEqual([[0, '127.0.0.1']]);
+    await expect(machineNodes(provider.provider, id, 2)).rejects.toMatchObject({ code: 'SVC_NOT_SUPPORTED' });
   });
 });

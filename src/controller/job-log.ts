@@ -1,29 +1,30 @@
-import { appendFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { appendFileSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import type { MachineNode } from '../providers/provider.ts';
 import { jobLogPath } from '../provision/job.ts';
 import { nodeLabel } from '../provision/node-jobs.ts';
 import type { Clock } from '../shared/clock.ts';
+import { hasErrno } from '../shared/errors.ts';
 import { isObject } from '../shared/is-object.ts';
-import { followLog, linkLog, untilKept, untilTaken } from './kept-log.ts';
+import { boundLog, followLog, linkLog, untilKept, untilCopied } from './kept-log.ts';
 
-/** The output of a job, kept here while it is written elsewhere. */
+/** A local copy of a job's output, kept while the job writes it on another machine. */
 export interface JobLog {
-  /** Keeps what is there by now; to be called when the job has changed. */
+  /** Copies the output that exists now. Call it when the job's state has changed. */
   refresh(): void;
-  /** Settles when all that a job that has ended wrote on a node is here; never throws. */
+  /** Settles when the complete output of an ended job on one node is copied. Never throws. */
   untilKept(rank: number): Promise<void>;
-  /** Settles when keeping it has ended, after its signal aborted. */
+  /** Settles when copying has ended, after its signal aborted. */
   readonly ended: Promise<unknown>;
 }
 
-/** What keeping a log needs. */
-export interface JobLogOptions {
+/** Dependencies of keeping a log. */
+interface JobLogOptions {
   readonly clock: Clock;
   readonly onError: (error: unknown) => void;
 }
 
-/** Keeps the output of a job, which may have several nodes, in the file `target`, until the signal aborts. */
+/** Copies the output of a job, from one node or several, to the file `target` until the signal aborts. */
 export function keepJobLog(
   nodes: readonly MachineNode[],
   name: string,
@@ -33,10 +34,10 @@ export function keepJobLog(
 ): JobLog {
   const [node] = nodes;
   if (nodes.length !== 1 || node === undefined) {
-    const log = new NodesLog(target);
+    const log = new NodesLog(target, clock);
     const ended = Promise.all(nodes.map((one) => log.follow(one, jobLogPath(one.remote, name), signal).catch(onError)));
     const settle = async (one: MachineNode): Promise<void> => {
-      await untilTaken(one.remote, jobLogPath(one.remote, name), () => log.sizeOf(one.rank), clock, signal);
+      await untilCopied(one.remote, jobLogPath(one.remote, name), () => log.sizeOf(one.rank), clock, signal);
       log.finish(one);
     };
     return {
@@ -47,7 +48,7 @@ export function keepJobLog(
   }
   const { remote } = node;
   const source = jobLogPath(remote, name);
-  const ended = linkLog(remote, source, target) ? Promise.resolve() : followLog(remote, source, target, signal).catch(onError);
+  const ended = linkLog(remote, source, target) ? Promise.resolve() : followLog(remote, source, target, clock, signal).catch(onError);
   return {
     refresh: () => void linkLog(remote, source, target),
     untilKept: () => untilKept(remote, source, target, clock, signal),
@@ -55,29 +56,31 @@ export function keepJobLog(
   };
 }
 
-/** A line that is longer is put down in pieces, bytes. */
+/** Longer lines are written in pieces, bytes. */
 const longestLine = 65_536;
 
-/** What is written before each line of a node. */
+/** Prefix of each line of a node. */
 export const linePrefix = (node: Pick<MachineNode, 'rank' | 'ip'>): string => `(${nodeLabel(node)}) `;
 
 /**
- * The lines of several nodes in one file, each with its node before it. How far each was read is beside it, so that a later process goes on there; one
- * that is killed in between two writes leaves at most a few lines twice.
+ * Merges the lines of several nodes into one file, each prefixed with its node. The read offsets are stored beside it,
+ * and a later process continues from them. A process killed between the two writes duplicates at most a few lines.
  */
 class NodesLog {
   readonly #target: string;
-  /** Bytes of whole lines that are in the file, by rank. */
+  readonly #clock: Clock;
+  /** Bytes of whole lines already in the file, by rank. */
   readonly #taken: Map<number, number>;
-  /** The begun line of each node. */
+  /** The incomplete last line of each node. */
   readonly #begun = new Map<number, Buffer>();
 
-  constructor(target: string) {
+  constructor(target: string, clock: Clock) {
     this.#target = target;
+    this.#clock = clock;
     this.#taken = readOffsets(`${target}.read`);
   }
 
-  /** Bytes of a node that are here, or held until their line ends. */
+  /** Bytes of a node that are copied, or held until their line ends. */
   sizeOf(rank: number): number {
     return (this.#taken.get(rank) ?? 0) + (this.#begun.get(rank)?.length ?? 0);
   }
@@ -93,22 +96,33 @@ class NodesLog {
     }
   }
 
-  /** Puts down a last line without an end. */
+  /** Writes a last line that has no line end. */
   finish(node: MachineNode): void {
     const rest = this.#begun.get(node.rank) ?? Buffer.alloc(0);
     this.#begun.delete(node.rank);
     this.#write(node, rest);
   }
 
-  /** At once: what is put down and how far it was read must not differ when a control ends and the next one begins. */
+  /**
+   * Synchronous: the written lines and the read offsets must agree when one controller ends and the next one starts.
+   */
   #write(node: MachineNode, lines: Buffer): void {
     if (lines.length === 0) return;
-    // Bytes, whatever they encode, come out as they went in.
+    // latin1 keeps the bytes unchanged, whatever their encoding.
     const text = lines.toString('latin1').replace(/\n$/, '');
     const prefix = linePrefix(node);
-    appendFileSync(this.#target, Buffer.from(`${prefix}${text.replaceAll('\n', `\n${prefix}`)}\n`, 'latin1'), { mode: 0o600 });
     this.#taken.set(node.rank, (this.#taken.get(node.rank) ?? 0) + lines.length);
-    writeFileSync(`${this.#target}.read`, JSON.stringify(Object.fromEntries(this.#taken)), { mode: 0o600 });
+    try {
+      appendFileSync(this.#target, Buffer.from(`${prefix}${text.replaceAll('\n', `\n${prefix}`)}\n`, 'latin1'), { mode: 0o600 });
+      // Atomically: writing in place on a full disk would truncate the old offsets, and the log would start again from
+      // the beginning.
+      writeFileSync(`${this.#target}.read.new`, JSON.stringify(Object.fromEntries(this.#taken)), { mode: 0o600 });
+      renameSync(`${this.#target}.read.new`, `${this.#target}.read`);
+    } catch (error) {
+      // These lines are lost. Later ones are kept once there is space.
+      if (!hasErrno(error, 'ENOSPC', 'EDQUOT')) throw error;
+    }
+    void boundLog(this.#target, this.#clock).catch(() => undefined);
   }
 }
 
@@ -118,7 +132,7 @@ function readOffsets(path: string): Map<number, number> {
     if (!isObject(value)) return new Map();
     return new Map(Object.entries(value).flatMap(([rank, bytes]) => (typeof bytes === 'number' ? [[Number(rank), bytes] as const] : [])));
   } catch {
-    // There is none yet, or a crash left half of it: then the log begins anew.
+    // No offsets exist yet, or a crash left half of them. The log starts again from the beginning.
     return new Map();
   }
 }

@@ -1,13 +1,27 @@
-import { closeSync, linkSync, mkdirSync, openSync, readSync, rmSync, statSync } from 'node:fs';
-import { appendFile } from 'node:fs/promises';
-import { dirname } from 'node:path';
+import {
+  closeSync,
+  fstatSync,
+  ftruncateSync,
+  linkSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readSync,
+  rmSync,
+  statSync,
+  writeSync,
+} from 'node:fs';
+import { appendFile, rm } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
 import type { Remote } from '../remote/remote.ts';
+import { runCommand } from '../remote/run-command.ts';
 import type { Clock } from '../shared/clock.ts';
+import { wholeEnv } from '../shared/env.ts';
 import { hasErrno } from '../shared/errors.ts';
 
 /**
- * Makes a job's output stay readable here after its machine is gone. On this machine a second name for the same file does, which costs nothing;
- * false for a file that is elsewhere.
+ * Keeps a job's output readable after its machine is gone. On this machine a hard link does that at no cost. Returns
+ * false for a file on another machine.
  */
 export function linkLog(remote: Remote, source: string, target: string): boolean {
   const local = remote.localPath(source);
@@ -16,7 +30,7 @@ export function linkLog(remote: Remote, source: string, target: string): boolean
   try {
     linkSync(local, target);
   } catch (error) {
-    // It was linked before, or there is nothing to link yet.
+    // The link exists already, or there is no file to link yet.
     if (!hasErrno(error, 'EEXIST', 'ENOENT')) throw error;
     if (isOther(local, target)) {
       rmSync(target, { force: true });
@@ -26,19 +40,91 @@ export function linkLog(remote: Remote, source: string, target: string): boolean
   return true;
 }
 
-/** The same for a file elsewhere: what is added to it is added here, until the signal aborts, going on where an earlier process stopped. */
-export async function followLog(remote: Remote, source: string, target: string, signal: AbortSignal): Promise<void> {
+/**
+ * Copies a file on another machine as it grows, until the signal aborts. Continues where an earlier process stopped.
+ */
+export async function followLog(
+  remote: Pick<Remote, 'follow'>,
+  source: string,
+  target: string,
+  clock: Clock,
+  signal: AbortSignal,
+): Promise<void> {
   mkdirSync(dirname(target), { recursive: true, mode: 0o700 });
-  for await (const chunk of remote.follow(source, sizeOf(target), signal)) await appendFile(target, chunk, { mode: 0o600 });
+  while (!signal.aborted) {
+    try {
+      for await (const chunk of remote.follow(source, sizeOf(target), signal)) {
+        await appendFile(target, chunk, { mode: 0o600 });
+        await boundLog(target, clock);
+      }
+      return;
+    } catch (error) {
+      if (!hasErrno(error, 'ENOSPC', 'EDQUOT')) throw error;
+      // The file's size is the read offset: copying continues from there once there is space.
+      await clock.sleep(fullDiskPauseMs, signal);
+    }
+  }
 }
 
-/** A log that has not grown for so long is not waited for, ms. */
+/** Delay before a write is retried on a full disk, ms. */
+const fullDiskPauseMs = 1_000;
+
+/**
+ * Removes replica logs in a folder, except those of these ids. The log of a replica without a record cannot be
+ * requested any more, and each may take 64 MiB.
+ */
+export async function removeReplicaLogs(dir: string, kept: ReadonlySet<number>): Promise<void> {
+  const gone = readdirSync(dir).filter((name) => !kept.has(Number.parseInt(name, 10)));
+  await Promise.all(gone.map((name) => rm(join(dir, name), { force: true })));
+}
+
+/**
+ * Above this size the older half of a log is released to the disk, as `node/runner.sh` does where the log is written.
+ */
+const longestLog = 67_108_864;
+
+/**
+ * Punches a hole into the older part of a log that is too large. Its size stays the same, because the size is the read
+ * offset.
+ */
+export async function boundLog(path: string, clock: Clock, limit = longestLog): Promise<void> {
+  const { size, blocks } = statSync(path);
+  if (blocks * 512 < limit) return;
+  const length = Math.max(1, size - Math.floor(limit / 2));
+  const punch = ['fallocate', '--punch-hole', '--offset', '0', '--length', String(length), path];
+  const punched = await runCommand(punch, { env: wholeEnv(), clock }).catch(() => undefined);
+  if (punched?.exitCode !== 0) dropOlder(path, length);
+}
+
+/**
+ * Fallback where holes cannot be punched: truncates the file, extends it to its former length, and writes its newer
+ * part back.
+ */
+function dropOlder(path: string, length: number): void {
+  const file = openSync(path, 'r+');
+  try {
+    const { size } = fstatSync(file);
+    const newer = Buffer.alloc(size - length);
+    const read = readSync(file, newer, 0, newer.length, length);
+    ftruncateSync(file, 0);
+    ftruncateSync(file, size);
+    writeSync(file, newer, 0, read, length);
+  } catch (error) {
+    // Another process took the freed space: that part of the log is lost. The length stays right.
+    if (!hasErrno(error, 'ENOSPC', 'EDQUOT')) throw error;
+  } finally {
+    closeSync(file);
+  }
+}
+
+/** Waiting ends when a log has not grown for this long, ms. */
 const stillMs = 5_000;
 const growthPollMs = 50;
 
 /**
- * Waits until `target` has what a job that has ended left in `source`, which is being followed: a program's last words explain its end, and on a machine
- * elsewhere they come later than the news of it. Never throws: a machine that does not answer, or a log that grows no more, is not waited for.
+ * Waits until `target` holds all that an ended job left in `source`, which is being followed. A program's last lines
+ * explain its end, and from another machine they arrive after its exit status. Never throws. Waiting ends when the
+ * machine does not answer or the log stops growing.
  */
 export async function untilKept(
   remote: Pick<Remote, 'exec' | 'localPath'>,
@@ -47,30 +133,30 @@ export async function untilKept(
   clock: Clock,
   signal: AbortSignal,
 ): Promise<void> {
-  if (remote.localPath(source) === undefined) await untilTaken(remote, source, () => sizeOf(target), clock, signal);
+  if (remote.localPath(source) === undefined) await untilCopied(remote, source, () => sizeOf(target), clock, signal);
 }
 
-/** The same for a log of which so many bytes were taken, however they are kept. */
-export async function untilTaken(
+/** Waits until this many bytes of a log were taken, however they are stored. */
+export async function untilCopied(
   remote: Pick<Remote, 'exec'>,
   source: string,
-  taken: () => number,
+  copiedBytes: () => number,
   clock: Clock,
   signal: AbortSignal,
 ): Promise<void> {
   const counted = await remote.exec(['wc', '-c', source], { signal, timeoutMs: stillMs }).catch(() => undefined);
-  const wanted = counted?.exitCode === 0 ? Number.parseInt(counted.stdout, 10) : 0;
-  let size = taken();
+  const expectedBytes = counted?.exitCode === 0 ? Number.parseInt(counted.stdout, 10) : 0;
+  let size = copiedBytes();
   let grewAt = clock.monotonic();
-  while (size < wanted && !signal.aborted && clock.monotonic() - grewAt < stillMs) {
+  while (size < expectedBytes && !signal.aborted && clock.monotonic() - grewAt < stillMs) {
     await clock.sleep(growthPollMs, signal);
-    const now = taken();
+    const now = copiedBytes();
     if (now !== size) grewAt = clock.monotonic();
     size = now;
   }
 }
 
-/** Whether both are there and are not one file under two names. */
+/** Whether both files exist and are not hard links to one file. */
 function isOther(a: string, b: string): boolean {
   const [one, two] = [statSync(a, { throwIfNoEntry: false }), statSync(b, { throwIfNoEntry: false })];
   return one !== undefined && two !== undefined && (one.ino !== two.ino || one.dev !== two.dev);
@@ -78,19 +164,27 @@ function isOther(a: string, b: string): boolean {
 
 const sizeOf = (path: string): number => statSync(path, { throwIfNoEntry: false })?.size ?? 0;
 
-/** The end of a log is looked for within so many bytes. */
+/** The last lines of a log are searched within this many bytes. */
 const tailBytes = 16_384;
 
-/** The last lines of a file; empty when it is not there. */
+/** The last lines of a file; empty when the file does not exist. */
 export function lastLines(path: string, count: number): readonly string[] {
-  const size = sizeOf(path);
-  if (size === 0) return [];
+  if (sizeOf(path) === 0) return [];
+  const lines = endOf(path, tailBytes).split('\n');
+  return (lines.at(-1) === '' ? lines.slice(0, -1) : lines).slice(-count);
+}
+
+/**
+ * The text of at most `longest` bytes at the end of a file, starting no earlier than `offset`. A file shorter than
+ * `offset` was rotated and is read from its beginning.
+ */
+export function endOf(path: string, longest: number, offset = 0): string {
   const file = openSync(path, 'r');
   try {
-    const buffer = Buffer.alloc(Math.min(size, tailBytes));
-    const read = readSync(file, buffer, 0, buffer.length, size - buffer.length);
-    const lines = buffer.toString('utf8', 0, read).split('\n');
-    return (lines.at(-1) === '' ? lines.slice(0, -1) : lines).slice(-count);
+    const { size } = fstatSync(file);
+    const from = Math.max(offset > size ? 0 : offset, size - longest);
+    const bytes = Buffer.alloc(size - from);
+    return bytes.toString('utf8', 0, readSync(file, bytes, 0, bytes.length, from));
   } finally {
     closeSync(file);
   }

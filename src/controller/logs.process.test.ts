@@ -1,4 +1,4 @@
-import { appendFileSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { appendFileSync, mkdtempSync, renameSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
@@ -24,7 +24,7 @@ const file = (name: string, content: string): string => {
   return path;
 };
 
-test('gives the files one after another; missing ones are empty', async () => {
+test('files are read one after another, and missing ones count as empty', async () => {
   expect(await read({ files: [file('a', '1\n2\n'), join(dir, 'missing'), file('b', '3\n')] })).toBe('1\n2\n3\n');
 });
 
@@ -34,20 +34,20 @@ test.each([
   [2, '4\n5\n'],
   [3, '3\n4\n5\n'],
   [99, '1\n2\n3\n4\n5\n'],
-])('the last %d lines, over both files', async (tail, text) => {
+])('the last %d lines are taken over both files together', async (tail, text) => {
   expect(await read({ files: [file('a', '1\n2\n3\n'), file('b', '4\n5\n')], tail })).toBe(text);
 });
 
-test('a last line without an end counts as a line', async () => {
+test('a last line without a newline counts as a line', async () => {
   expect(await read({ files: [file('a', '1\n2\n3')], tail: 2 })).toBe('2\n3');
 });
 
-test('finds the last lines of a file of many chunks', async () => {
+test('the last lines of a file of many chunks are found', async () => {
   const lines = Array.from({ length: 50_000 }, (_, index) => `line ${index}`);
   expect(await read({ files: [file('a', `${lines.join('\n')}\n`)], tail: 3 })).toBe('line 49997\nline 49998\nline 49999\n');
 });
 
-test('following gives what is added, and everything written before the end', async () => {
+test('following returns appended lines, and everything written before the end', async () => {
   const path = file('a', '1\n');
   let asked = 0;
   const ended = (): Promise<boolean> => {
@@ -59,7 +59,7 @@ test('following gives what is added, and everything written before the end', asy
   expect(await read({ files: [path], follow: true, ended })).toBe('1\n2\n3\n');
 });
 
-test('following a log that is moved aside when it is full misses nothing and tells nothing twice', async () => {
+test('following a rotated log misses no line and repeats none', async () => {
   const [before, path] = [file('log.1', 'old\n'), file('log', '1\n')];
   let asked = 0;
   const ended = (): Promise<boolean> => {
@@ -73,4 +73,16 @@ test('following a log that is moved aside when it is full misses nothing and tel
     return Promise.resolve(asked === 3);
   };
   expect(await read({ files: [before, path], follow: true, ended })).toBe('old\n1\n2\n3\n4\n');
+});
+
+test.each([
+  [undefined, 'old\n1\n2\n'],
+  [99, 'old\n1\n2\n'],
+  [2, '1\n2\n'],
+])('a log whose older part was released starts with its kept part (tail %s)', async (tail, text) => {
+  const path = file('a', '');
+  // A hole larger than any disk that runs these tests.
+  truncateSync(path, 4_000_000_000_000 + 1_234);
+  appendFileSync(path, 'old\n1\n2\n');
+  expect(await read({ files: [path], tail })).toBe(text);
 });

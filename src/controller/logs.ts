@@ -2,37 +2,39 @@ import { open, type FileHandle } from 'node:fs/promises';
 import type { Clock } from '../shared/clock.ts';
 import { hasErrno } from '../shared/errors.ts';
 
-/** What of a log is wanted. */
+/** Which part of a log to read. */
 export interface LogRequest {
-  /** Files in the order in which they were written; the last one grows. Missing ones are waited for when following. */
+  /**
+   * Files in the order in which they were written; the last one grows. When following, missing files are waited for.
+   */
   readonly files: readonly string[];
-  /** Only the last lines, over all files together. */
+  /** Number of last lines, over all files together. */
   readonly tail: number | undefined;
   readonly follow: boolean;
-  /** Following ends when nothing will be written any more and the end was reached. */
+  /** Whether the log is complete. Following stops when this is true and the end is reached. */
   ended(): Promise<boolean>;
 }
 
 const chunkBytes = 65_536;
 const followPollMs = 200;
 
-/** A log's bytes, and what is added while following. */
+/** A log's bytes, plus appended bytes while following. */
 export async function* readLogs(request: LogRequest, clock: Clock, signal: AbortSignal): AsyncGenerator<Buffer> {
   const first = await tailOffsets(request.files, request.tail);
-  // By the file rather than by its name: a full log is moved to another name, and what was not read of it is read on there.
+  // Offsets by inode, not by name: rotation renames a full log, and its unread part must still be read.
   let offsets: ReadonlyMap<number, number> | undefined;
   for (;;) {
-    // Asked before reading: what was written up to the end is then surely read.
+    // Checked before reading: then everything written up to the end is read.
     const ended = !request.follow || (await request.ended());
     const reached = new Map<number, number>();
     for (const [index, path] of request.files.entries()) {
-      const file = await openIfThere(path);
+      const file = await openIfExists(path);
       if (file === undefined) continue;
       try {
         const { ino, size } = await file.stat();
         const known = offsets === undefined ? (first[index] ?? 0) : (offsets.get(ino) ?? 0);
-        // A file that was cut, or began anew under the number of one that is gone, is shorter than what was read.
-        reached.set(ino, known > size ? 0 : known);
+        // A file smaller than its read offset was truncated, or reuses the inode of a deleted file.
+        reached.set(ino, await afterHole(file, known > size ? 0 : known, size));
         for await (const chunk of readFrom(file, reached.get(ino) ?? 0)) {
           reached.set(ino, (reached.get(ino) ?? 0) + chunk.length);
           yield chunk;
@@ -58,7 +60,36 @@ async function* readFrom(file: FileHandle, offset: number): AsyncGenerator<Buffe
   }
 }
 
-async function openIfThere(path: string): Promise<FileHandle | undefined> {
+const holeProbeBytes = 4_096;
+
+/**
+ * The start of the kept data of a log, at or after `offset`. A log at its size limit releases its older part to the
+ * disk, and reads there return zeros (`node/runner.sh`). A binary search finds the end of the hole, because the hole
+ * may be larger than the disk.
+ */
+async function afterHole(file: FileHandle, offset: number, size: number): Promise<number> {
+  if (!(await isHole(file, offset, size))) return offset;
+  let [hole, kept] = [offset, size];
+  while (kept - hole > holeProbeBytes) {
+    const middle = Math.floor((hole + kept) / 2);
+    if (await isHole(file, middle, size)) hole = middle;
+    else kept = middle;
+  }
+  // The block at `kept` may hold the end of the hole and the first bytes after it.
+  const length = kept + holeProbeBytes - hole;
+  const { buffer, bytesRead } = await file.read(Buffer.alloc(length), 0, length, hole);
+  const first = buffer.subarray(0, bytesRead).findIndex((byte) => byte !== 0);
+  return first < 0 ? kept : hole + first;
+}
+
+async function isHole(file: FileHandle, offset: number, size: number): Promise<boolean> {
+  const length = Math.min(holeProbeBytes, size - offset);
+  if (length <= 0) return false;
+  const { buffer, bytesRead } = await file.read(Buffer.alloc(length), 0, length, offset);
+  return bytesRead > 0 && buffer.subarray(0, bytesRead).every((byte) => byte === 0);
+}
+
+async function openIfExists(path: string): Promise<FileHandle | undefined> {
   try {
     return await open(path, 'r');
   } catch (error) {
@@ -67,7 +98,7 @@ async function openIfThere(path: string): Promise<FileHandle | undefined> {
   }
 }
 
-/** Where to begin in each file so that about the wanted number of lines is read; exact, found by going backwards over the files. */
+/** Start offset in each file for the requested number of lines. Exact; found by reading the files backwards. */
 async function tailOffsets(files: readonly string[], tail: number | undefined): Promise<number[]> {
   const offsets = files.map(() => 0);
   if (tail === undefined) return offsets;
@@ -82,24 +113,26 @@ async function tailOffsets(files: readonly string[], tail: number | undefined): 
 
 const newline = 10;
 
-/** The offset from which the file's last `wanted` lines begin, and how many there are. */
-async function lastLinesFrom(path: string, wanted: number): Promise<{ readonly offset: number; readonly lines: number }> {
-  const file = await openIfThere(path);
+/** The offset at which the file's last `count` lines begin, and their number. */
+async function lastLinesFrom(path: string, count: number): Promise<{ readonly offset: number; readonly lines: number }> {
+  const file = await openIfExists(path);
   if (file === undefined) return { offset: 0, lines: 0 };
   try {
     const { size } = await file.stat();
-    if (wanted <= 0) return { offset: size, lines: 0 };
+    if (count <= 0) return { offset: size, lines: 0 };
     let lines = 0;
     let end = size;
     while (end > 0) {
       const start = Math.max(0, end - chunkBytes);
       const { buffer } = await file.read(Buffer.allocUnsafe(end - start), 0, end - start, start);
       for (let at = end - start - 1; at >= 0; at -= 1) {
-        // The newline that ends the file ends its last line and begins none.
+        // The newline at the end of the file ends the last line and begins no new one.
         if (buffer[at] !== newline || start + at === size - 1) continue;
         lines += 1;
-        if (lines === wanted) return { offset: start + at + 1, lines };
+        if (lines === count) return { offset: start + at + 1, lines };
       }
+      // Everything before this block was released to the disk.
+      if (await isHole(file, start, end)) return { offset: await afterHole(file, start, size), lines: lines + 1 };
       end = start;
     }
     return { offset: 0, lines: size > 0 ? lines + 1 : 0 };

@@ -1,13 +1,14 @@
 import { rmSync } from 'node:fs';
 import { getuid } from 'node:process';
 import { serveApi, type ApiServer } from '../api/server.ts';
-import { writeFileAtomic } from '../shared/atomic-file.ts';
-import { isListenedOn } from '../shared/claim-socket.ts';
+import { writeFileAtomic } from '../shared/system/files.ts';
+import { isListenedOn } from '../shared/system/claim-socket.ts';
 import { systemClock } from '../shared/clock.ts';
 import { envVar, svcHome } from '../shared/env.ts';
-import { toErrorReply } from '../shared/errors.ts';
+import { isDiskFull, keepReserve, scarceSpace, withReserve } from '../shared/system/disk-reserve.ts';
+import { hasErrno, toErrorReply } from '../shared/errors.ts';
 import { createLogger, type Logger } from '../shared/log.ts';
-import { startLoop } from '../shared/loop.ts';
+import { startLoop, type Loop } from '../shared/loop.ts';
 import { homePaths, type HomePaths } from '../shared/paths.ts';
 import { loadConfig } from '../spec/load-config.ts';
 import { storeSettings } from '../store/store-settings.ts';
@@ -16,25 +17,27 @@ import { Clusters } from './cluster/clusters.ts';
 import type { DaemonContext } from './daemon-context.ts';
 import { DaemonLife } from './daemon-life.ts';
 import { DaemonWatch } from './daemon-watch.ts';
-import { findHosts } from './find-hosts.ts';
+import { findEdgeProxies } from './edge-proxy/find-members.ts';
 import { createHandlers } from './handlers.ts';
 import { serveHealth, type ControllerRole } from './leadership/health-server.ts';
-import { Lead } from './leadership/lead.ts';
+import { Leadership } from './leadership/leadership.ts';
 import { leaseSource } from './leadership/lease-source.ts';
 import { openContext } from './open-context.ts';
 import { powerOff } from './power-off.ts';
-import { ServiceProcesses } from './service-processes.ts';
+import { renewWhenReplaced } from './replaced-state.ts';
+import { retryAfterStart, retryAtNextStart } from './retry-service.ts';
+import { ServiceProcesses } from './supervise/service-processes.ts';
 
-/** How long a new daemon waits for one that is just leaving, ms. */
+/** How long a new daemon waits for the previous one to end, ms. */
 const takeOverMs = 20_000;
 const takeOverPollMs = 100;
 
-/** How long services' processes may take to come up before commands are answered all the same, ms. */
+/** How long the services' processes may take to start before the daemon answers commands anyway, ms. */
 const processesUpMs = 5_000;
-/** The same for a leader among several, which somebody may be waiting for. */
+/** The same for a leader with rivals: clients may be waiting for the failover. */
 const takenOverUpMs = 1_500;
 
-/** How long the reply to `stop` may take to get out, ms. */
+/** Time for the reply to `stop` to be sent, ms. */
 const replyMs = 50;
 
 /** The daemon: one per SVC_HOME. */
@@ -53,18 +56,19 @@ async function main(): Promise<void> {
   const life = new DaemonLife(source === undefined ? 'starting' : 'standby');
   obeySignals(life, log);
   await answerProbes(() => life.role);
-  const lead = new Lead({ source, paths, clock: systemClock, log, signal: life.signal, exit: (code) => process.exit(code) });
-  if (!(await lead.taken())) {
+  const leadership = new Leadership({ source, paths, clock: systemClock, log, signal: life.signal, exit: (code) => process.exit(code) });
+  if (!(await leadership.acquired())) {
     lock.release();
     return;
   }
-  const context = await openContext({ paths, state, log, term: lead.term, fence: lead.fence });
-  const isIdle = await serve(context, lead, life, configured.serve.controller.autostop?.idleMinutes);
+  const context = await openContext({ paths, state, log, term: leadership.term, fence: leadership.fence });
+  renewWhenReplaced(context);
+  const isIdle = await serve(context, leadership, life, configured.serve.controller.autostop?.idleMinutes);
   lock.release();
-  if (isIdle && !life.isToldToStop && context.host?.whenIdle === 'power-off') await powerOff(context);
+  if (isIdle && !life.isStopRequested && context.controllerHost?.whenIdle === 'power-off') await powerOff(context);
 }
 
-/** The lock of the home, or undefined when another daemon has it and answers: whoever comes second leaves. */
+/** The lock of the home. Undefined when another daemon holds it and answers; then this daemon exits. */
 async function lockHome(paths: HomePaths): Promise<ProcessLock | undefined> {
   const deadline = systemClock.monotonic() + takeOverMs;
   for (;;) {
@@ -75,20 +79,24 @@ async function lockHome(paths: HomePaths): Promise<ProcessLock | undefined> {
 }
 
 function obeySignals(life: DaemonLife, log: Logger): void {
-  process.once('SIGTERM', life.stopAsTold);
-  process.once('SIGINT', life.stopAsTold);
-  process.on('unhandledRejection', (error) => log.error({ err: error }, 'a failure that nobody waited for'));
+  process.once('SIGTERM', life.requestStop);
+  process.once('SIGINT', life.requestStop);
+  process.on('unhandledRejection', (error) => log.error({ err: error }, 'an unhandled failure'));
 }
 
-/** Looks after all services and answers commands until this daemon is to end, and puts everything away. Tells whether nothing needs it any more. */
-async function serve(context: DaemonContext, lead: Lead, life: DaemonLife, idleMinutes: number | undefined): Promise<boolean> {
+/**
+ * Supervises all services and answers commands until this daemon must end, then cleans up. Returns whether the daemon
+ * is idle.
+ */
+async function serve(context: DaemonContext, leadership: Leadership, life: DaemonLife, idleMinutes: number | undefined): Promise<boolean> {
   const { paths, store, clock, log, term } = context;
-  const processes = new ServiceProcesses(context, findHosts(context, life.signal));
-  lead.whenOver(() => processes.killReconcilers());
-  const clusters = new Clusters(context);
+  const processes = new ServiceProcesses(context, findEdgeProxies(context, life.signal));
+  leadership.whenOver(() => processes.killReconcilers());
+  const clusters = new Clusters(context, processes.leftovers);
+  await retryAfterStart(context);
   const watch = new DaemonWatch(context, processes, clusters, idleMinutes, () => life.end());
   await watch.tick();
-  // Whoever brings the controller back with a command is to see what is, and not what was before the crash.
+  // A command that restarts the controller must see the current state, not the state before the crash.
   await processes.allUp(term === undefined ? processesUpMs : takenOverUpMs);
   await clusters.recover();
   const api = await openApi(context, { processes, clusters, watch, life });
@@ -96,23 +104,47 @@ async function serve(context: DaemonContext, lead: Lead, life: DaemonLife, idleM
   life.leads();
   log.info({ version: context.version }, 'the controller is ready');
   const onError = (name: string, error: unknown): void => log.error({ err: error, loop: name }, 'a pass failed');
+  startLoop(diskLoop(context), { clock, onError }, life.signal);
   await startLoop(watch, { clock, onError }, life.signal).ended;
 
   log.info('the controller stops; services that exist go on');
-  // Whoever looks from now on need not start another one.
+  // Another controller may lead by now. Then that one has done its own start.
+  if (life.isStopRequested) await retryAtNextStart(context).catch((error: unknown) => onError('retry at the next start', error));
+  // A client that checks the mark from now on need not start another daemon.
   if (watch.isIdle) writeFileAtomic(paths.idleMark, '');
   await api.close();
   const { isIdle } = watch;
-  // A call that came in the last moment has put something up.
+  // A command in the last moment deployed something.
   if (!isIdle) rmSync(paths.idleMark, { force: true });
-  // A service that went in the last moment has nobody else who would end its processes.
+  // The processes of a service removed in the last moment would otherwise never be ended.
   await processes.removeGone().catch((error: unknown) => onError(watch.name, error));
-  await Promise.all([processes.release(), clusters.release(), lead.left]);
+  await Promise.all([processes.release(), clusters.release(), leadership.released]);
   await store.close();
   return isIdle;
 }
 
-/** What commands are carried out with. */
+/** Poll interval for free disk space, ms: a program can fill a disk within seconds. */
+const diskPollMs = 1_000;
+
+/** Reserves disk space while there is some, for use when the disk is full. Logs when the disk is full. */
+function diskLoop({ paths, log, store }: DaemonContext): Loop {
+  let wasFull = false;
+  return {
+    name: 'disk',
+    everyMs: diskPollMs,
+    async tick() {
+      const isFull = isDiskFull(paths);
+      if (isFull && !wasFull)
+        log.warn({ code: 'SVC_NO_SPACE', folder: paths.home }, 'the disk is full: replicas and services can be removed');
+      wasFull = isFull;
+      if (scarceSpace(paths) !== undefined) return;
+      keepReserve(paths);
+      await store.keepOwnSpace();
+    },
+  };
+}
+
+/** Dependencies of the command handlers. */
 interface Parts {
   readonly processes: ServiceProcesses;
   readonly clusters: Clusters;
@@ -128,21 +160,26 @@ function openApi(context: DaemonContext, { processes, clusters, watch, life }: P
     clusters,
     whileBusy: (work) => watch.whileBusy(work),
     idleStopMs: () => watch.idleStopMs(),
-    stop: () => clock.after(replyMs, life.stopAsTold),
+    stop: () => clock.after(replyMs, life.requestStop),
   });
-  return serveApi({ socketPath: paths.controllerSocket, handlers, log, clock, version });
+  return withReserve(paths, () => serveApi({ socketPath: paths.controllerSocket, handlers, log, clock, version }));
 }
 
-/** For whoever watches over this process, such as Kubernetes, where it is told a port for that. */
+/** Serves health probes for a supervisor such as Kubernetes, if a port for them is configured. */
 async function answerProbes(role: () => ControllerRole): Promise<void> {
   const port = Number(envVar('SVC_HEALTH_PORT') ?? Number.NaN);
   if (Number.isInteger(port)) await serveHealth(port, role);
 }
 
-/** Whoever started the daemon reads there why it did not come up. */
+/** Writes the start error to the file that the starting client reads. */
 function reportStartError(error: unknown): void {
   createLogger('controller').error({ err: error }, 'the controller ends with an error');
-  writeFileAtomic(homePaths(svcHome(), getuid?.() ?? 0).startError, JSON.stringify(toErrorReply(error)));
+  try {
+    writeFileAtomic(homePaths(svcHome(), getuid?.() ?? 0).startError, JSON.stringify(toErrorReply(error)));
+  } catch (failure) {
+    // On a full disk the client sees the cause by itself.
+    if (!hasErrno(failure, 'ENOSPC', 'EDQUOT')) throw failure;
+  }
 }
 
 try {

@@ -11,7 +11,10 @@ afterEach(() => {
   process.env['PATH'] = path;
 });
 
-/** Runs it where the only commands are the shell, `id`, and the given scripts: nothing here can really switch anything off. */
+/**
+ * Runs the power-off with only the shell, `id`, and the given scripts as commands: nothing can really power off this
+ * machine.
+ */
 async function withCommands(uid: number, scripts: Readonly<Record<string, string>>) {
   const done: string[] = [];
   const errors: string[] = [];
@@ -31,17 +34,17 @@ async function withCommands(uid: number, scripts: Readonly<Record<string, string
   return { done, errors };
 }
 
-test('root switches the machine off by the first way that the system has', async () => {
+test('root powers off with the first command that works', async () => {
   const scripts = { systemctl: 'exit 1', shutdown: 'echo "shutdown $*" >> DONE', poweroff: 'echo poweroff >> DONE' };
   expect(await withCommands(0, scripts)).toEqual({ done: ['shutdown -h now'], errors: [] });
 });
 
-test('an ordinary user does it through sudo, without being asked for a password', async () => {
+test('an ordinary user powers off through sudo without a password prompt', async () => {
   const scripts = { sudo: 'echo "sudo $*" >> DONE' };
   expect(await withCommands(1000, scripts)).toEqual({ done: ['sudo -n systemctl poweroff'], errors: [] });
 });
 
-test('where it is not allowed the machine stays, and the log says that it goes on costing money', async () => {
+test('without permission the machine stays on, and the log reports its continuing cost', async () => {
   const { done, errors } = await withCommands(1000, { sudo: 'exit 1' });
   expect(done).toEqual([]);
   expect(errors).toEqual([expect.stringContaining('cannot be switched off')]);

@@ -2,18 +2,18 @@ import { runCommand } from '../remote/run-command.ts';
 import { wholeEnv } from '../shared/env.ts';
 import type { Clock } from '../shared/clock.ts';
 
-/** How long a machine may take to begin to go down, ms. */
+/** Timeout until the machine begins to shut down, ms. */
 const timeoutMs = 20_000;
 
-/** As root or through sudo, by whatever the system has for it. */
+/** Runs the available shutdown command, as root or through sudo. */
 const script = `
 for command in "systemctl poweroff" "shutdown -h now" poweroff; do
   if [ "$(id -u)" = 0 ]; then $command && exit 0; else sudo -n $command && exit 0; fi
 done
 exit 1`;
 
-/** What switching off needs. */
-export interface PowerOffDeps {
+/** Dependencies of powering off. */
+interface PowerOffDeps {
   readonly clock: Clock;
   readonly log: {
     info(message: string): void;
@@ -21,7 +21,7 @@ export interface PowerOffDeps {
   };
 }
 
-/** Switches this machine off: one that nobody needs costs money. Where that is not allowed it stays, and the log says so. */
+/** Powers off this machine: an idle machine costs money. Without permission it stays on, and the log says so. */
 export async function powerOff({ clock, log }: PowerOffDeps): Promise<void> {
   log.info('nothing needs the controller: its machine is switched off');
   const { exitCode, stderr } = await runCommand(['sh', '-c', script], { env: wholeEnv(), clock, timeoutMs });

@@ -6,7 +6,7 @@ import { readMetrics } from './read-metrics.ts';
 
 const never = new AbortController().signal;
 
-test('the metrics come from the socket of the balancer', async () => {
+test("metrics are read from the balancer's socket", async () => {
   await withTempHome(async (dir) => {
     const server = createServer((request, response) => response.writeHead(request.url === '/metrics' ? 200 : 404).end('one 1\n'));
     const path = join(dir, 'm.sock');
@@ -19,7 +19,7 @@ test('the metrics come from the socket of the balancer', async () => {
   });
 });
 
-test('a balancer that does not answer is an error that says what to look at', async () => {
+test('a balancer that does not answer fails with a hint', async () => {
   await withTempHome(async (dir) => {
     await expect(readMetrics('chat', join(dir, 'none.sock'), never)).rejects.toMatchObject({
       code: 'SVC_ENDPOINT_DOWN',

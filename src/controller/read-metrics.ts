@@ -3,7 +3,10 @@ import { messageOf, SvcError } from '../shared/errors.ts';
 
 const timeoutMs = 5_000;
 
-/** What the balancer of a service tells at its metrics socket, in the text format of Prometheus. Throws SVC_ENDPOINT_DOWN when it tells nothing. */
+/**
+ * The metrics of a service's balancer from its metrics socket, in the Prometheus text format. Throws SVC_ENDPOINT_DOWN
+ * when the balancer does not answer.
+ */
 export async function readMetrics(service: string, socketPath: string, signal: AbortSignal): Promise<string> {
   try {
     return await get(socketPath, signal);

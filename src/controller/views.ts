@@ -1,18 +1,20 @@
 import { networkInterfaces } from 'node:os';
-import type { ClusterView, EventView, JobView, ReplicaView, ServiceView } from '../api/contract.ts';
-import { isAlive, isEnded, isFailed } from '../domain/replica-state.ts';
+import type { BlockerView, ClusterView, EventView, JobView, ReplicaView, ServiceView } from '../api/contract.ts';
+import { blockersOf, describeScope } from '../domain/placement/refusals.ts';
+import { isAlive, isEnded, isFailed } from '../domain/replica/replica-state.ts';
 import type { Task } from '../domain/task.ts';
 import { describeAutoscaling, describeResources } from '../spec/describe.ts';
-import type { HostedAt } from './balancer-host/host-group.ts';
+import type { ProcessCrash } from './supervise/service-processes.ts';
+import type { ServiceAtEdgeProxy } from './edge-proxy/edge-proxy-group.ts';
 import { isoTime } from '../shared/clock.ts';
-import type { ProcessIdentity } from '../shared/process-identity.ts';
-import type { ClusterRecord, EventRecord, JobRecord, ReplicaRecord, ServiceRecord } from '../store/records.ts';
+import type { ProcessIdentity } from '../shared/system/process-identity.ts';
+import type { ClusterRecord, EventRecord, JobRecord, ReplicaRecord, ServiceRecord } from '../domain/records.ts';
 
 const isoOrNull = (ms: number | null): string | null => (ms === null ? null : isoTime(ms));
 
 /** A replica as listings show it. */
-export function replicaView(replica: ReplicaRecord): ReplicaView {
-  const { address, place } = replica;
+function replicaView(replica: ReplicaRecord): ReplicaView {
+  const { address, offer } = replica;
   return {
     id: replica.id,
     version: replica.version,
@@ -27,22 +29,24 @@ export function replicaView(replica: ReplicaRecord): ReplicaView {
     launchedAt: isoOrNull(replica.launchedAt),
     readyAt: isoOrNull(replica.firstReadyAt),
     endedAt: isoOrNull(replica.endedAt),
-    provider: place?.provider ?? null,
-    region: place?.region ?? null,
-    zone: place?.zone ?? null,
-    resources: place?.resources ?? null,
-    spot: place?.spot ?? false,
-    hourlyUsd: place?.hourlyUsd ?? null,
+    provider: offer?.provider ?? null,
+    region: offer?.region ?? null,
+    zone: offer?.zone ?? null,
+    resources: offer?.resources ?? null,
+    spot: offer?.spot ?? false,
+    hourlyUsd: offer?.hourlyUsd ?? null,
     reason: replica.reason,
   };
 }
 
-/** Living processes of a service, as its supervisors know them. */
-export interface ServiceProcessIds {
+/** Live processes of a service, as its supervisors know them. */
+interface ServiceProcessIds {
   readonly reconciler: ProcessIdentity | undefined;
   readonly balancer: ProcessIdentity | undefined;
-  /** Where balancer hosts serve its endpoint: how it does at each. */
-  readonly hosted?: readonly HostedAt[] | undefined;
+  /** Processes that crashed recently. */
+  readonly crashes: readonly ProcessCrash[];
+  /** State of the endpoint at each edge proxy, where edge proxies serve it. */
+  readonly edgeProxies?: readonly ServiceAtEdgeProxy[] | undefined;
 }
 
 /** A service with its replicas as listings show it. */
@@ -56,6 +60,7 @@ export function serviceView(
 ): ServiceView {
   const living = replicas.filter((replica) => isAlive(replica.state));
   const policy = task.service?.replicaPolicy;
+  const blockers = [...blockerViews(service, replicas, now)];
   const target = service.memory.autoscaler?.target ?? policy?.minReplicas ?? 0;
   return {
     name: service.name,
@@ -73,20 +78,55 @@ export function serviceView(
     autoscaling: describeAutoscaling(task),
     loadBalancingPolicy: task.service?.loadBalancingPolicy ?? 'least_load',
     requestedResources: describeResources(task),
-    hourlyUsd: replicas.reduce((sum, replica) => sum + (isEnded(replica.state) ? 0 : (replica.place?.hourlyUsd ?? 0)), 0),
+    hourlyUsd: replicas.reduce((sum, replica) => sum + (isEnded(replica.state) ? 0 : (replica.offer?.hourlyUsd ?? 0)), 0),
     reason: service.reason,
     controllerPid: processes.reconciler?.pid ?? null,
     balancerPid: processes.balancer?.pid ?? null,
-    ...(processes.hosted === undefined ? {} : { balancers: processes.hosted.map(balancerView) }),
+    processCrashes: processes.crashes.map(({ lastAt, ...crash }) => ({ ...crash, lastAt: isoTime(lastAt) })),
+    ...(processes.edgeProxies === undefined ? {} : { balancers: processes.edgeProxies.map(balancerView) }),
+    ...(blockers.length === 0 ? {} : { blockers }),
     replicas: replicas.map(replicaView),
   };
 }
 
-function balancerView({ member, state }: HostedAt): NonNullable<ServiceView['balancers']>[number] {
+/** Limit of listed blockers: a search may have been refused hundreds of offers. */
+const mostBlockers = 20;
+
+const waitsForMachine = ({ state, machineId }: ReplicaRecord): boolean =>
+  (state === 'PENDING' || state === 'PROVISIONING') && machineId === null;
+
+/**
+ * What keeps replicas from getting their machines now. A service whose replicas all have one has no blocker, whatever
+ * was refused before.
+ */
+function blockerViews({ memory }: ServiceRecord, replicas: readonly ReplicaRecord[], now: number): readonly BlockerView[] {
+  if (!replicas.some(waitsForMachine)) return [];
+  const blockers = blockersOf(memory.placement?.refusals ?? [], now).slice(0, mostBlockers);
+  return blockers.map(({ refusal, nextAttemptAt }) => {
+    const { offer, kind, scope, count, reason } = refusal;
+    return {
+      provider: offer.provider,
+      region: offer.region,
+      zone: offer.zone ?? null,
+      instanceType: offer.instanceType,
+      cause: kind,
+      scope,
+      covers: describeScope(refusal),
+      reason,
+      attempts: count,
+      nextAttemptAt: isoTime(nextAttemptAt),
+    };
+  });
+}
+
+function balancerView({ member, state }: ServiceAtEdgeProxy): NonNullable<ServiceView['balancers']>[number] {
   return { name: member.name, status: state ?? 'unreachable' };
 }
 
-/** All addresses cannot be dialled: shown is one by which others reach this machine, or loopback where it has none. */
+/**
+ * The wildcard address cannot be dialled. Shows the address by which other machines reach this one, or loopback where
+ * it has none.
+ */
 function endpointHost(host: string, publicHost: string | undefined): string {
   if (host !== '0.0.0.0') return host;
   if (publicHost !== undefined) return publicHost.includes(':') ? `[${publicHost}]` : publicHost;
@@ -102,15 +142,15 @@ export function eventView(event: EventRecord): EventView {
 
 /** A cluster with its jobs as listings show it. */
 export function clusterView(cluster: ClusterRecord, jobs: readonly JobRecord[]): ClusterView {
-  const { place } = cluster;
+  const { offer } = cluster;
   return {
     name: cluster.name,
     status: cluster.state,
     launchedAt: isoTime(cluster.createdAt),
-    provider: place?.provider ?? null,
-    region: place?.region ?? null,
-    resources: place?.resources ?? null,
-    hourlyUsd: place?.hourlyUsd ?? null,
+    provider: offer?.provider ?? null,
+    region: offer?.region ?? null,
+    resources: offer?.resources ?? null,
+    hourlyUsd: offer?.hourlyUsd ?? null,
     reason: cluster.reason,
     jobs: jobs.map(jobView),
   };

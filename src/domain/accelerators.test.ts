@@ -34,19 +34,19 @@ test.for([
   expect(canonicalAccelerator(written ?? '')).toBe(name);
 });
 
-test('what is close to another name is still not that one', () => {
+test('a name close to another name is not that name', () => {
   expect(['L40', 'L40S', 'L4'].map(canonicalAccelerator)).toEqual(['L40', 'L40S', 'L4']);
   expect(['A100-8', 'H10', '', '---', 'T4x'].map(canonicalAccelerator)).toEqual([undefined, undefined, undefined, undefined, undefined]);
 });
 
-test('a mistyped name gets a suggestion, a known one none', () => {
+test('a mistyped name gets a suggestion, a known one gets none', () => {
   expect(suggestAccelerator('H1000')).toBe('H100');
   expect(suggestAccelerator('A100-90GB')).toBe('A100-80GB');
   expect(suggestAccelerator('h100')).toBeUndefined();
   expect(suggestAccelerator('something else altogether')).toBeUndefined();
 });
 
-test('memory and maker are of one accelerator, by any of its names', () => {
+test('any name of an accelerator gives its memory and its maker', () => {
   expect(acceleratorMemoryGb('nvidia-l4')).toBe(24);
   expect(acceleratorMemoryGb('A100-80GB')).toBe(80);
   expect(acceleratorMemoryGb('tpu-v4')).toBeUndefined();
@@ -58,7 +58,7 @@ test('memory and maker are of one accelerator, by any of its names', () => {
   ]);
 });
 
-test('every canonical name is its own, however it is written', () => {
+test('every canonical name maps to itself, in any case and with any separators', () => {
   const name = fc.constantFrom(...acceleratorNames);
   fc.assert(
     fc.property(name, fc.constantFrom('-', '_', ' '), fc.boolean(), (known, joint, upper) => {
@@ -68,7 +68,7 @@ test('every canonical name is its own, however it is written', () => {
   );
 });
 
-test('names that nobody knows are the same when they read the same', () => {
+test('unknown names are equal when their plain text is equal', () => {
   expect(isSameAccelerator('MI_999', 'mi-999')).toBe(true);
   expect(isSameAccelerator('MI999', 'MI998')).toBe(false);
   expect(isSameAccelerator('A100-SXM4-80GB', 'a100-80gb')).toBe(true);

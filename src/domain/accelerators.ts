@@ -1,7 +1,7 @@
 import { didYouMean } from '../shared/did-you-mean.ts';
 
 interface AcceleratorFacts {
-  /** GB of one; undefined where it depends on how many make up a slice. */
+  /** GB of one accelerator; undefined where it depends on the number in a slice. */
   readonly memoryGb: number | undefined;
   readonly manufacturer: 'NVIDIA' | 'AMD' | 'Intel' | 'Google';
 }
@@ -10,8 +10,8 @@ const nvidia = (memoryGb: number): AcceleratorFacts => ({ memoryGb, manufacturer
 const tpu: AcceleratorFacts = { memoryGb: undefined, manufacturer: 'Google' };
 
 /**
- * What accelerators are called, as in SkyPilot's catalogue, and the memory that their makers' data sheets name for one of them. Where that catalogue
- * has two names for one board (`A6000`, `RTXA6000`), one is here and the other among the aliases.
+ * Names of accelerators as in SkyPilot's catalogue, and the memory of one according to its maker's data sheet.
+ * Where that catalogue has two names for one board (`A6000`, `RTXA6000`), one is here and the other is an alias.
  */
 const accelerators: Readonly<Record<string, AcceleratorFacts>> = {
   A10: nvidia(24),
@@ -77,7 +77,10 @@ const accelerators: Readonly<Record<string, AcceleratorFacts>> = {
   'tpu-v6e': tpu,
 };
 
-/** Further names, plain (see `plain`), and what they stand for: other catalogues' names and those that drivers report. */
+/**
+ * Further names in plain form (see `plain`) and their canonical names: names from other catalogues and names that
+ * drivers report.
+ */
 const aliases: Readonly<Record<string, string>> = {
   a10040gb: 'A100',
   a100sxm440gb: 'A100',
@@ -108,7 +111,7 @@ const aliases: Readonly<Record<string, string>> = {
 /** Every canonical name, in alphabetical order. */
 export const acceleratorNames: readonly string[] = Object.keys(accelerators);
 
-/** Neither case, maker and product line, nor how words are joined tell two accelerators apart. */
+/** Ignores case, maker, product line and word separators. */
 function plain(name: string): string {
   return name
     .toLowerCase()
@@ -121,19 +124,19 @@ const canonical: ReadonlyMap<string, string> = new Map([
   ...acceleratorNames.map((name): [string, string] => [plain(name), name]),
 ]);
 
-/** The name under which the catalogue knows an accelerator: `tesla-t4` is `T4`, `rtx_4090` is `RTX4090`. undefined for names it does not know. */
+/** The catalogue's name of an accelerator: `tesla-t4` is `T4`, `rtx_4090` is `RTX4090`. undefined for unknown names. */
 export function canonicalAccelerator(name: string): string | undefined {
   return canonical.get(plain(name));
 }
 
-/** The known name that was probably meant by one that is not known. */
+/** The known name that the user probably meant by an unknown name. */
 export function suggestAccelerator(name: string): string | undefined {
   return canonicalAccelerator(name) === undefined ? didYouMean(name, acceleratorNames) : undefined;
 }
 
 const nearestShown = 3;
 
-/** Known names that are written much like one that is not known, the nearest first; `others` are known as well. */
+/** Known names with a spelling close to an unknown name, nearest first. `others` counts as known too. */
 export function nearestAccelerators(name: string, others: readonly string[] = []): readonly string[] {
   const found: string[] = [];
   while (found.length < nearestShown) {
@@ -145,17 +148,17 @@ export function nearestAccelerators(name: string, others: readonly string[] = []
   return found;
 }
 
-/** GB of memory of one accelerator; undefined for names that are not known and where it is not one number (TPUs). */
+/** GB of memory of one accelerator; undefined for unknown names and for kinds without a single number (TPUs). */
 export function acceleratorMemoryGb(name: string): number | undefined {
   return factsOf(name)?.memoryGb;
 }
 
-/** Who makes it, such as `NVIDIA`; undefined for names that are not known. */
+/** Maker of the accelerator, such as `NVIDIA`; undefined for unknown names. */
 export function acceleratorManufacturer(name: string): string | undefined {
   return factsOf(name)?.manufacturer;
 }
 
-/** Whether two names mean the same kind; those that nobody knows are compared as they are, without case and joining signs. */
+/** Whether two names mean the same kind. Unknown names are compared as text, without case and separators. */
 export function isSameAccelerator(one: string, other: string): boolean {
   const [first, second] = [plain(one), plain(other)];
   return first === second || (canonical.get(first) ?? first) === (canonical.get(second) ?? second);

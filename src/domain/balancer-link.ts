@@ -3,36 +3,48 @@ import type { ReplicaAddress } from '../shared/replica-address.ts';
 import type { LoadBalancingPolicy, ReplicaProtocol } from './task.ts';
 
 /**
- * What the reconciler and the balancer say to each other: one JSON object per line over the balancer's Unix socket.
- * Several clients may be connected; each gets every report.
+ * The protocol between reconciler and balancer: one JSON object per line over the balancer's Unix socket.
+ * Several clients may be connected. Each gets every report.
  */
 
-/** With what a balancer ends when its port is taken. */
+/** Exit code of the balancer when its port is taken. */
 export const portBusyExitCode = exitCodes.conflict;
 
-/** What the balancer process is started with (a JSON file, written by the daemon, mode 0600). */
+/**
+ * Start of the balancer's message that it keeps its TLS key and certificate, because the pair in the files cannot be
+ * served.
+ */
+export const tlsRefused = 'The new TLS files are not in force, the endpoint goes on with the old pair:';
+
+/** Configuration of the balancer process: a JSON file that the daemon writes, mode 0600. */
 export interface BalancerConfig {
   readonly service: string;
   readonly host: string;
   readonly port: number;
-  /** Threads that serve the endpoint, at least 1; they share its port and their counts. */
+  /** Threads that serve the endpoint, at least 1. They share its port and their counters. */
   readonly threads: number;
   readonly policy: LoadBalancingPolicy;
   readonly controlSocket: string;
   readonly lastReplicasFile: string;
   readonly accessLog: string;
-  /** Prometheus metrics over HTTP on this Unix socket, and on this port of 127.0.0.1 when it is not null. */
+  /**
+   * The balancer serves Prometheus metrics over HTTP on this Unix socket, and on `metricsPort` of 127.0.0.1 unless that
+   * is null.
+   */
   readonly metricsSocket: string;
   readonly metricsPort: number | null;
-  /** PEM files; with them the endpoint speaks TLS alone, and HTTP/2 to clients that ask for it. */
+  /** PEM files. With them the endpoint accepts TLS only, and HTTP/2 from clients that negotiate it. */
   readonly tls: { readonly keyFile: string; readonly certFile: string } | null;
-  /** What the replicas speak. `auto`: HTTP/1.1, or HTTP/2 without TLS for gRPC requests when the replica is found to speak it. */
+  /**
+   * Protocol of the replicas. `auto`: HTTP/1.1, or HTTP/2 without TLS for gRPC requests when a replica turns out to
+   * support it.
+   */
   readonly protocol: ReplicaProtocol;
-  /** Addresses or ranges (`10.0.0.0/8`) of proxies before us, whose `X-Forwarded-*` fields are believed. */
+  /** Addresses or ranges (`10.0.0.0/8`) of proxies in front of the balancer. It trusts their `X-Forwarded-*` fields. */
   readonly trustedProxies: readonly string[];
-  /** Open connections of clients; null: what the limit of open files allows. */
+  /** Limit of open client connections. null: derived from the limit of open files. */
   readonly maxConnections: number | null;
-  /** How much of a request's head is read before it is refused; see `LoadBalancerSpec`. */
+  /** Limits on a request's head: the balancer refuses a request that exceeds them; see `LoadBalancerSpec`. */
   readonly maxRequestLineBytes: number;
   readonly maxHeaderBytes: number;
   readonly maxHeaderCount: number;
@@ -42,37 +54,57 @@ export interface BalancerConfig {
   readonly maxBodyBytes: number | null;
   readonly retryUnsafe: boolean;
   readonly exposeReplica: boolean;
-  /** How long an idle connection of a client is kept. */
+  /** How long the balancer keeps an idle client connection. */
   readonly keepAliveTimeoutMs: number;
-  /** Requests that meet no replica are held until one is there. */
+  /** Limits of the request queue: requests wait in it while there is no replica. */
   readonly queue: RequestQueueLimits;
-  /** Sent as `Retry-After` with 503, s. */
+  /** Value of `Retry-After` sent with 503, s. */
   readonly retryAfterSeconds: number;
 }
 
-/** How much may wait for a replica; what is beyond it is answered 503 at once. */
+/** Limits of the request queue. The balancer answers requests beyond them with 503 at once. */
 export interface RequestQueueLimits {
   readonly maxRequests: number;
-  /** Of the held bodies together. */
+  /** Total bytes of the queued bodies. */
   readonly maxBytes: number;
-  /** Of one request in all. */
+  /** Total time that one request may be queued. */
   readonly timeoutMs: number;
-  /** Whether requests wait though the service has had no replica for long, because their arrival makes it start one. */
+  /**
+   * Whether requests are queued although the service has had no replica for long. True when an arriving request makes
+   * the service start a replica.
+   */
   readonly fromZero: boolean;
 }
 
-/** One replica as the balancer knows it. `draining`: finishes what it has and gets nothing new. */
+/**
+ * Why a draining replica may not finish its requests. `hung`: it answers neither probes nor requests. `gone`: its
+ * program has ended, or its machine is gone.
+ */
+export type LostReplica = 'hung' | 'gone';
+
+/**
+ * One replica as the balancer knows it. `draining`: it gets no new requests and finishes those under way, unless it is
+ * lost.
+ */
 export interface BalancerReplica {
   readonly id: number;
   readonly address: ReplicaAddress;
-  /** Where it runs, such as `local` or `aws/us-east-2`; for the log. */
+  /** Its location, such as `local` or `aws/us-east-2`; for the log. */
   readonly place: string;
-  /** Relative capacity, > 0; 1 unless the policy weighs. */
+  /** Relative capacity, > 0; 1 unless the policy uses weights. */
   readonly weight: number;
   readonly state: 'serving' | 'draining';
+  /**
+   * Set only while draining: the balancer sends requests that the replica has not begun to answer to other replicas, or
+   * fails them.
+   */
+  readonly lost?: LostReplica;
 }
 
-/** From the reconciler. The whole set each time, so that a lost message does no harm; lower revisions than the last are ignored within an epoch. */
+/**
+ * Sent by the reconciler. It holds the whole endpoint set, so a lost message does no harm. Within an epoch the balancer
+ * ignores revisions lower than the last.
+ */
 export interface ReplicasCommand {
   readonly type: 'replicas';
   /** Changes with each start of a reconciler. */
@@ -82,56 +114,79 @@ export interface ReplicasCommand {
 }
 
 /**
- * From the daemon: the process is to start its successor, with the code and the config file that are there now, and to give it its listening
- * sockets. The successor takes over the path of the control socket and says hello there; then the process closes its own control connections,
- * accepts nothing more, lets what is under way end, and ends. When no successor comes up the process goes on as if it had not been asked.
+ * Sent by the daemon: the process starts its successor and passes it the listening sockets. The successor runs the code
+ * and the config file that are on disk now.
+ * The successor takes over the path of the control socket and sends hello there. The old process then closes its
+ * control connections, accepts no connections, finishes the requests under way, and exits.
+ * If no successor starts, the old process continues as if the command had not come.
  */
 export interface HandOverCommand {
   readonly type: 'hand-over';
 }
 
 /**
- * From a process that has handed over and still finishes what it had: at once when it has connected to its successor, and each 250 ms when anything
- * changed. It is sent each set of replicas as a `ReplicasCommand`, the newest first of all, and follows it.
+ * Sent by a process that has handed over and still finishes its requests. It sends one as soon as it has connected to
+ * its successor, then every 250 ms if anything changed.
+ * The successor sends it each endpoint set as a `ReplicasCommand`, starting with the newest. The old process applies
+ * them.
  */
 export interface RemainingCommand {
   readonly type: 'remaining';
-  /** Requests that arrived there, on connections that were open, since it said so last; and errors among them. */
+  /** Requests that arrived on its open connections since its last message, and the errors among them. */
   readonly requests: number;
   readonly errors: number;
   readonly inFlight: Readonly<Record<string, number>>;
-  /** The set that it has in force; null while it has none of a reconciler. */
+  /** The endpoint set in force; null while it has none from a reconciler. */
   readonly applied: { readonly epoch: string; readonly revision: number } | null;
 }
 
-/** What the control socket takes. */
+/** Commands that the control socket accepts. */
 export type BalancerCommand = ReplicasCommand | HandOverCommand | RemainingCommand;
 
-/** From the balancer. */
+/** Sent by the balancer. */
 export type BalancerReport =
   | {
       readonly type: 'hello';
       readonly pid: number;
       readonly port: number;
       readonly startedAt: number;
-      /** Of the code that the process runs (`shared/code-version.ts`); absent from processes older than this field. */
+      /**
+       * Version of the code that the process runs (`shared/code-version.ts`). Processes older than this field omit it.
+       */
       readonly version?: string;
-      /** Fingerprint of the text of the config file it was started with (`shared/fingerprint.ts`). */
+      /** Fingerprint of the config file with which the process started (`shared/fingerprint.ts`). */
       readonly config?: string;
+      /** Why the newest TLS files of the endpoint are not in force; absent when they are. */
+      readonly tlsProblem?: string;
     }
-  /** The set of that revision is in force: no request that begins from now on goes to a replica that is not serving in it. */
+  /**
+   * The endpoint set of that revision is in force: no new request goes to a replica that does not serve in this set.
+   */
   | { readonly type: 'applied'; readonly epoch: string; readonly revision: number }
-  /** Each 250 ms when anything changed, else each second. */
+  /** Sent every 250 ms if anything changed, else every second. */
   | {
       readonly type: 'stats';
       /** Wall time, ms. */
       readonly at: number;
-      /** Requests that arrived since this process started, whatever became of them. */
+      /** Requests that arrived since this process started, whatever their result. */
       readonly requestsTotal: number;
       readonly errorsTotal: number;
       readonly inFlight: Readonly<Record<string, number>>;
-      /** Requests that wait for a replica. */
+      /** Requests in the request queue. */
       readonly queued: number;
     }
-  /** A replica refused, reset or hung: worth a probe at once. At most one a second per replica. */
-  | { readonly type: 'suspect'; readonly replicaId: number; readonly reason: 'refused' | 'reset' | 'timeout' };
+  /**
+   * The TLS files of the endpoint changed. `problem`: why the old pair stays in force; null when the new pair is in
+   * force.
+   */
+  | { readonly type: 'tls'; readonly problem: string | null }
+  /** A replica should be probed at once. The balancer sends at most one per second and replica. */
+  | { readonly type: 'suspect'; readonly replicaId: number; readonly reason: SuspectReason };
+
+/**
+ * Why a replica should be probed. `timeout`: a request waits for its first byte, and the replica has been silent for a
+ * second or the balancer has passed it over for that.
+ * `silent`: the replica has also been silent for four times its usual response time. The balancer repeats this every
+ * second while it lasts.
+ */
+export type SuspectReason = 'refused' | 'reset' | 'timeout' | 'silent';

@@ -6,85 +6,102 @@ export interface Config {
   readonly local: LocalConfig;
   readonly aws: AwsConfig;
   readonly kubernetes: KubernetesConfig;
-  /** Places that may be used, lower case; undefined allows all. */
+  /** Providers that may be used, lower case; undefined allows all. */
   readonly allowedClouds: readonly string[] | undefined;
 }
 
 /** Settings of the controller. They apply to the next controller that starts, never to a running one. */
 export interface ControllerConfig {
-  /** The machine it runs on; undefined is the default (this machine, or a small on-demand one). */
+  /** The machine for the controller; undefined is the default (this machine, or a small on-demand one). */
   readonly resources: ResourceAlternatives | undefined;
   readonly highAvailability: boolean;
-  /** `postgres://…`, with which several daemons share one state; undefined: a file below SVC_HOME. Holds a password: never shown. */
+  /**
+   * `postgres://…`: several daemons share the state in that database. undefined: a file below SVC_HOME. Contains a
+   * password: never print it.
+   */
   readonly database: string | undefined;
-  /** For `highAvailability`: the image of the controller, which the project's Dockerfile makes. */
+  /** For `highAvailability`: the controller's image, built from the project's Dockerfile. */
   readonly image: string | undefined;
-  /** For `highAvailability`: how many balancers serve each endpoint; 1 to 16. */
+  /** For `highAvailability`: number of balancers that serve each endpoint, 1 to 16. */
   readonly balancers: number;
-  /** For `highAvailability`: the type of the Service that leads to the endpoints. */
+  /** For `highAvailability`: the type of the Service in front of the endpoints. */
   readonly endpointService: 'ClusterIP' | 'NodePort' | 'LoadBalancer';
-  /** When it stops by itself after the last service ended; undefined: never. */
+  /** How long after the end of the last service the controller stops by itself; undefined: never. */
   readonly autostop: { readonly idleMinutes: number; readonly down: boolean } | undefined;
 }
 
-/** Settings of the place `aws`. What is absent is for the AWS SDK's own configuration to say. */
+/** Sections of the configuration for clouds with price tables. Each may limit the regions. */
+const cloudSections = ['aws'] as const satisfies readonly (keyof Config)[];
+
+/** The configuration section of a cloud; undefined for other kinds of provider. */
+export function cloudSection(provider: string): (typeof cloudSections)[number] | undefined {
+  return cloudSections.find((name) => name === provider);
+}
+
+/** Settings of the provider `aws`. Fields that are absent come from the AWS SDK's own configuration. */
 export interface AwsConfig {
   /** A profile of `~/.aws/config`; undefined: `AWS_PROFILE` or the default one. */
   readonly profile: string | undefined;
-  /** The only regions to use; undefined: all of the catalogue. */
+  /** The only regions to use; undefined: all regions of the catalogue. */
   readonly regions: readonly string[] | undefined;
   /** Name tag or id of the VPC to use in every region; undefined: the default one. */
   readonly vpc: string | undefined;
-  /** Reach machines at their private addresses, as when the controller is in the same VPC. */
+  /** Whether to connect to machines at their private addresses, as when the controller is in the same VPC. */
   readonly useInternalIps: boolean;
-  /** Addresses or ranges from which this machine's SSH connections come; undefined: its address as AWS sees it. */
+  /** Source addresses or ranges of this machine's SSH connections; undefined: its address as AWS sees it. */
   readonly sshFrom: readonly string[] | undefined;
-  /** Name of the instance profile for a controller on AWS; undefined: one is made. */
+  /** Name of the instance profile for a controller on AWS; undefined: svc creates one. */
   readonly controllerRole: string | undefined;
 }
 
-/** Settings of the place `kubernetes`. */
+/** Settings of the provider `kubernetes`. */
 export interface KubernetesConfig extends KubernetesContextConfig {
-  /** The only contexts to use; undefined: the current one of the kubeconfig. `all`: every one there is. */
+  /** The only contexts to use; undefined: the current one of the kubeconfig. `all`: every context in it. */
   readonly allowedContexts: readonly string[] | 'all' | undefined;
-  /** What differs in some contexts, by their names. */
+  /** Settings that differ in some contexts, by the name of the context. */
   readonly contexts: Readonly<Record<string, Partial<KubernetesContextConfig>>>;
 }
 
-/** How a cluster is used. */
+/** Settings of one Kubernetes cluster. */
 export interface KubernetesContextConfig {
-  /** undefined: the one of the context. */
+  /** Namespace of all objects; undefined: the namespace of the context. */
   readonly namespace: string | undefined;
-  /** For replicas whose task names none. */
+  /** Image for replicas whose task names none. */
   readonly image: string;
-  /** That pods run as; undefined: the namespace's default. */
+  /** Service account of the pods; undefined: the namespace's default. */
   readonly serviceAccount: string | undefined;
   readonly imagePullSecrets: readonly string[];
   readonly nodeSelector: Readonly<Record<string, string>>;
-  /** As Kubernetes writes them. */
+  /** In the format of Kubernetes. */
   readonly tolerations: readonly Readonly<Record<string, unknown>>[];
-  /** Merged into every pod. */
+  /** Partial pod that is merged into every pod. */
   readonly podConfig: Readonly<Record<string, unknown>>;
-  /** On every object. */
+  /** Labels of every object. */
   readonly labels: Readonly<Record<string, string>>;
   readonly annotations: Readonly<Record<string, string>>;
-  /** What adds nodes to the cluster when pods wait for room (`gke`, `karpenter`, `generic`), so that what the nodes hold now is no limit; undefined: nothing. */
+  /**
+   * What adds nodes to the Kubernetes cluster when pods wait for room (`gke`, `karpenter`, `generic`); undefined:
+   * nothing. With it, the room on present nodes is no limit.
+   */
   readonly autoscaler: string | undefined;
   /** How long a pod may wait for room, s; undefined: 10, with an autoscaler 600. */
   readonly provisionTimeoutSeconds: number | undefined;
   /** How requests reach pods. */
   readonly reach: KubernetesReach;
-  /** US dollars per hour of what a pod asks for; absent is 0. */
+  /** Prices in US dollars per hour for the resources that a pod requests; an absent price is 0. */
   readonly price: { readonly cpu: number; readonly memoryGb: number; readonly accelerators: Readonly<Record<string, number>> };
-  /** Of the controller's volume; undefined: the cluster's default. */
+  /** Storage class of the controller's volume; undefined: the default of the Kubernetes cluster. */
   readonly storageClass: string | undefined;
 }
 
-/** `auto` takes the first way that is found to lead to the pod: its address, a node's port, and else a forward through the API server. */
+/**
+ * `auto` uses the first route that reaches the pod: its address, then a node port, then a port-forward through the API
+ * server.
+ */
 export const kubernetesReaches = ['auto', 'pod', 'node-port', 'load-balancer', 'port-forward'] as const;
 export type KubernetesReach = (typeof kubernetesReaches)[number];
 
-/** Kinds of isolation that the local provider knows; `auto` tries them in order. */
+/** Kinds of isolation that the local provider supports; `auto` tries them in order. */
 export const localIsolations = ['auto', 'root', 'userns', 'bwrap', 'podman', 'container', 'none'] as const;
 export type LocalIsolation = (typeof localIsolations)[number];
 
@@ -93,21 +110,21 @@ export interface LocalConfig {
   /** At least one. */
   readonly regions: readonly LocalRegion[];
   readonly isolation: LocalIsolation;
-  /** What to offer instead of the GPUs that are found; undefined: detect them. */
+  /** GPUs to offer instead of the detected ones; undefined: detect them. */
   readonly gpus: Accelerator | undefined;
 }
 
-/** A region this machine pretends to have. `refusing`: no new machines; `lost`: its machines are gone as well. */
+/** A simulated region of this machine. `refusing`: no new machines; `lost`: its machines are gone too. */
 export interface LocalRegion {
   readonly name: string;
   readonly state: 'up' | 'refusing' | 'lost';
-  /** What a refusal looks like. */
+  /** Cause that a refusal reports. */
   readonly refuseWith: 'capacity' | 'quota';
-  /** undefined: as many as there is room for. */
+  /** Limit of machines; undefined: as many as there is room for. */
   readonly maxMachines: number | undefined;
 }
 
-/** What holds when there is no configuration file. */
+/** Settings when there is no configuration file. */
 export const defaultConfig: Config = {
   serve: {
     controller: {

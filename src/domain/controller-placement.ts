@@ -1,16 +1,22 @@
 import { SvcError } from '../shared/errors.ts';
 import type { ResourceAlternatives, Resources } from './task.ts';
 
-/** The place that needs no machine: where the command is run. */
-const here = 'local';
+/** The provider that rents no machine: the computer on which the command runs. */
+const localProvider = 'local';
 
-/** Where a single pod would be a controller that is lost with its node: there it is made to survive that, when the configuration says so, or stays here. */
+/**
+ * In Kubernetes, a single pod is lost with its node. So the controller is highly available when the configuration
+ * requests it, and local otherwise.
+ */
 const kubernetes = 'kubernetes';
 
-/** Where the controller is to be: on this machine, or on the best machine of the alternatives. */
-export type ControllerChoice = { readonly kind: 'here' } | { readonly kind: 'elsewhere'; readonly alternatives: ResourceAlternatives };
+/** The machine of the controller: this one, or the best one of the alternatives. */
+export type ControllerChoice = { readonly kind: 'local' } | { readonly kind: 'remote'; readonly alternatives: ResourceAlternatives };
 
-/** A small machine for any enabled place: four vCPUs, as many services fit as vCPUs times four, and room for logs and copies of working directories. */
+/**
+ * A small machine at any enabled provider: four vCPUs, enough for four services per vCPU, and disk for logs and copies
+ * of working directories.
+ */
 const smallMachine: Resources = {
   cloud: undefined,
   region: undefined,
@@ -32,10 +38,15 @@ const smallMachine: Resources = {
 };
 
 /**
- * What the configuration says, with the defaults of a controller; without it a small on-demand machine of an enabled place, and this machine where
- * no other place is enabled. `enabled` are names of places. `near`: what the service that needs it asks for; all requests pass through the
- * controller's machine, so without a configuration it goes where the replicas are to be, and stays here for one that is to be here, or in a cluster.
- * Throws SVC_NOT_SUPPORTED when the configuration wants one machine of a cluster.
+ * Chooses where the controller runs.
+ * - With a configuration: as configured, with defaults for a controller.
+ * - Without one: a small on-demand machine of an enabled provider, or this machine when no other provider is enabled.
+ *
+ * `enabled`: names of the enabled providers. `near`: the resources of the service that needs the controller. All
+ * requests pass through the controller's machine. So without a configuration it goes to the location of the replicas.
+ * It stays local when those are local or in Kubernetes.
+ *
+ * Throws SVC_NOT_SUPPORTED when the configuration asks for a single machine in Kubernetes.
  */
 export function chooseController(
   configured: ResourceAlternatives | undefined,
@@ -43,19 +54,19 @@ export function chooseController(
   near?: ResourceAlternatives,
 ): ControllerChoice {
   if (configured !== undefined) {
-    if (configured.choices.every(({ cloud }) => cloud === here)) return { kind: 'here' };
+    if (configured.choices.every(({ cloud }) => cloud === localProvider)) return { kind: 'local' };
     if (configured.choices.some(({ cloud }) => cloud === kubernetes)) throw needsHighAvailability();
-    return { kind: 'elsewhere', alternatives: { ...configured, choices: configured.choices.map(withDefaults) } };
+    return { kind: 'remote', alternatives: { ...configured, choices: configured.choices.map(withDefaults) } };
   }
-  const hosts = enabled.filter((name) => name !== here && name !== kubernetes);
-  if (hosts.length === 0) return { kind: 'here' };
+  const remoteProviders = enabled.filter((name) => name !== localProvider && name !== kubernetes);
+  if (remoteProviders.length === 0) return { kind: 'local' };
   const sites = (near?.choices ?? []).map(({ cloud, region }) => ({ cloud, region }));
-  const elsewhere = sites.filter(({ cloud }) => cloud !== here && cloud !== kubernetes);
-  if (sites.length > 0 && elsewhere.length === 0) return { kind: 'here' };
-  const distinct = [...new Map(elsewhere.map((site) => [`${site.cloud}/${site.region}`, site])).values()];
-  const anywhere = enabled.includes(kubernetes) ? hosts.map((cloud) => ({ ...smallMachine, cloud })) : [smallMachine];
+  const remoteSites = sites.filter(({ cloud }) => cloud !== localProvider && cloud !== kubernetes);
+  if (sites.length > 0 && remoteSites.length === 0) return { kind: 'local' };
+  const distinct = [...new Map(remoteSites.map((site) => [`${site.cloud}/${site.region}`, site])).values()];
+  const anywhere = enabled.includes(kubernetes) ? remoteProviders.map((cloud) => ({ ...smallMachine, cloud })) : [smallMachine];
   const choices = distinct.flatMap((site) => (site.cloud === undefined ? anywhere : [{ ...smallMachine, ...site }]));
-  return { kind: 'elsewhere', alternatives: { order: near?.order ?? 'any', choices: choices.length === 0 ? anywhere : choices } };
+  return { kind: 'remote', alternatives: { order: near?.order ?? 'any', choices: choices.length === 0 ? anywhere : choices } };
 }
 
 function needsHighAvailability(): SvcError {

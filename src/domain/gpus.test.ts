@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest';
-import { isGpuNamed, matchingGpus, parseGpuList, wantedGpuCount } from './gpus.ts';
+import { isGpuNamed, matchingGpus, parseGpuList, requestedGpuCount } from './gpus.ts';
 
 const gpu = (name: string) => ({ index: 0, name, memoryGb: 24 });
 
-test.for<readonly [wanted: string, actual: string, matches: boolean]>([
+test.for<readonly [requested: string, actual: string, matches: boolean]>([
   ['A100', 'NVIDIA A100-SXM4-80GB', true],
   ['a100-80gb', 'NVIDIA A100-SXM4-80GB', true],
   ['A100-40GB', 'NVIDIA A100-SXM4-80GB', false],
@@ -16,11 +16,11 @@ test.for<readonly [wanted: string, actual: string, matches: boolean]>([
   ['A10', 'NVIDIA A100-SXM4-80GB', false],
   ['H', 'NVIDIA H100 80GB HBM3', false],
   ['.*', 'NVIDIA L4', false],
-])('%s and %s', ([wanted, actual, matches]) => {
-  expect(isGpuNamed(gpu(actual), wanted)).toBe(matches);
+])('%s and %s', ([requested, actual, matches]) => {
+  expect(isGpuNamed(gpu(actual), requested)).toBe(matches);
 });
 
-test("reads the driver's list and nothing else", () => {
+test("only lines of the driver's list are parsed", () => {
   const text = '0, NVIDIA L4, 23034\n1, Tesla T4, [N/A]\nNVIDIA-SMI has failed because it could not talk to the driver\n\n';
   expect(parseGpuList(text)).toEqual([
     { index: 0, name: 'NVIDIA L4', memoryGb: 23_034 / 1_024 },
@@ -28,7 +28,7 @@ test("reads the driver's list and nothing else", () => {
   ]);
 });
 
-test('memory is compared as it is sold, and the manufacturer when it is named', () => {
+test('memory is compared by its nominal size, and the manufacturer if requested', () => {
   const gpus = parseGpuList('0, NVIDIA L4, 23034\n1, NVIDIA A100-SXM4-80GB, 81559');
   const indexes = (value: number, atLeast: boolean, manufacturer?: string): readonly number[] =>
     matchingGpus(gpus, { accelerator: undefined, acceleratorMemory: { value, atLeast, count: 1, manufacturer } }).map(({ index }) => index);
@@ -38,7 +38,7 @@ test('memory is compared as it is sold, and the manufacturer when it is named', 
   expect(indexes(16, true, 'amd')).toEqual([]);
 });
 
-test('a part of a GPU takes it whole', () => {
-  expect(wantedGpuCount({ accelerator: { name: 'L4', count: 0.5 }, acceleratorMemory: undefined })).toBe(1);
-  expect(wantedGpuCount({ accelerator: undefined, acceleratorMemory: undefined })).toBe(0);
+test('a fraction of a GPU occupies a whole one', () => {
+  expect(requestedGpuCount({ accelerator: { name: 'L4', count: 0.5 }, acceleratorMemory: undefined })).toBe(1);
+  expect(requestedGpuCount({ accelerator: undefined, acceleratorMemory: undefined })).toBe(0);
 });

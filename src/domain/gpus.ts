@@ -1,21 +1,21 @@
 import type { Resources } from './task.ts';
 
-/** One GPU of a computer. */
+/** One GPU of a machine. */
 export interface Gpu {
-  /** As the driver counts, and as CUDA_VISIBLE_DEVICES takes it. */
+  /** Index as the driver counts and as CUDA_VISIBLE_DEVICES expects it. */
   readonly index: number;
-  /** As the driver calls it, such as `NVIDIA A100-SXM4-80GB`. */
+  /** Name that the driver reports, such as `NVIDIA A100-SXM4-80GB`. */
   readonly name: string;
-  /** undefined when not known. */
+  /** undefined when unknown. */
   readonly memoryGb: number | undefined;
 }
 
-/** What to ask the driver's tool, whose answer `parseGpuList` reads. */
+/** Command of the driver's tool; `parseGpuList` parses its output. */
 export const gpuQuery = ['nvidia-smi', '--query-gpu=index,name,memory.total', '--format=csv,noheader,nounits'] as const;
 
 const mibPerGb = 1_024;
 
-/** Lines such as `0, NVIDIA A100-SXM4-80GB, 81920`; others are left out. */
+/** Parses lines such as `0, NVIDIA A100-SXM4-80GB, 81920` and ignores others. */
 export function parseGpuList(text: string): readonly Gpu[] {
   return text.split('\n').flatMap((line) => {
     const [index, name, memory] = line.split(',').map((field) => field.trim());
@@ -26,11 +26,11 @@ export function parseGpuList(text: string): readonly Gpu[] {
 }
 
 /**
- * Whether a GPU is of the kind a user wrote: each part of `A100-80GB` stands in the driver's name as a word, whatever the case and however the
- * driver sets spaces (`RTX4090` is `GeForce RTX 4090`, but `L4` is not `L40S`).
+ * Whether a GPU is of the kind that a user wrote. Each part of `A100-80GB` must be a word of the driver's name.
+ * Case and the driver's spaces do not matter: `RTX4090` matches `GeForce RTX 4090`, but `L4` does not match `L40S`.
  */
-export function isGpuNamed(gpu: Gpu, wanted: string): boolean {
-  return wanted
+export function isGpuNamed(gpu: Gpu, requested: string): boolean {
+  return requested
     .split(/[-_\s]+/)
     .filter((part) => part !== '')
     .every((part) => {
@@ -42,21 +42,21 @@ export function isGpuNamed(gpu: Gpu, wanted: string): boolean {
     });
 }
 
-/** What of `resources` is about GPUs. */
-export type GpuRequest = Pick<Resources, 'accelerator' | 'acceleratorMemory'>;
+/** The GPU fields of `resources`. */
+type GpuRequest = Pick<Resources, 'accelerator' | 'acceleratorMemory'>;
 
-/** How many GPUs are asked for; a part of one takes it whole. */
-export function wantedGpuCount({ accelerator, acceleratorMemory }: GpuRequest): number {
+/** Number of GPUs requested. A fraction of a GPU occupies a whole one. */
+export function requestedGpuCount({ accelerator, acceleratorMemory }: GpuRequest): number {
   return Math.ceil(accelerator?.count ?? acceleratorMemory?.count ?? 0);
 }
 
-/** The GPUs that would do. */
+/** The GPUs that match the request. */
 export function matchingGpus(gpus: readonly Gpu[], { accelerator, acceleratorMemory }: GpuRequest): readonly Gpu[] {
   return gpus.filter((gpu) => {
     if (accelerator !== undefined && !isGpuNamed(gpu, accelerator.name)) return false;
     if (acceleratorMemory === undefined) return true;
     const { value, atLeast, manufacturer } = acceleratorMemory;
-    // Drivers keep a little of the memory for themselves.
+    // Drivers reserve a little of the memory.
     const gb = gpu.memoryGb === undefined ? undefined : Math.ceil(gpu.memoryGb);
     if (gb === undefined || (atLeast ? gb < value : gb !== value)) return false;
     return manufacturer === undefined || gpu.name.toLowerCase().includes(manufacturer.toLowerCase());

@@ -8,7 +8,7 @@ import {
   leaseActMs,
   leaseCandidate,
   leaseDurationMs,
-  leaseLookMs,
+  leasePollMs,
   leaseReleaseMs,
   leaseRenewMs,
   sawLease,
@@ -17,48 +17,48 @@ import {
   type LeaseView,
 } from './leadership.ts';
 
-const nobody: LeaseView = { holder: null, term: 0, renewal: '', durationMs: 0 };
+const unheldLease: LeaseView = { holder: null, term: 0, renewal: '', durationMs: 0 };
 const ofOther: LeaseView = { holder: 'other', term: 3, renewal: 'a', durationMs: leaseDurationMs };
 const ofMine: LeaseView = { holder: 'me', term: 4, renewal: 'b', durationMs: leaseDurationMs };
 const me = leaseCandidate('me');
 const leader = wroteLease(me, ofMine, 1_000);
 
-test('where a holder runs is told by its name, whatever stands behind it', () => {
+test("the holder's name contains its host", () => {
   expect(hostOfHolder(holderName('svc-controller-7d4b9c-x2x9z', '0123abcd'))).toBe('svc-controller-7d4b9c-x2x9z');
   expect(hostOfHolder('with_underscore_0123abcd')).toBe('with_underscore');
   expect(hostOfHolder('alone')).toBe('alone');
 });
 
 describe('a candidate', () => {
-  test('reads before it decides anything', () => {
+  test('reads the lease before any other decision', () => {
     expect(decideLease(me, 0)).toEqual({ action: 'look' });
   });
 
-  test('takes a lease that nobody ever held', () => {
-    expect(decideLease(sawLease(me, nobody, 5), 5)).toEqual({ action: 'take', seen: nobody });
+  test('takes a lease that was never held', () => {
+    expect(decideLease(sawLease(me, unheldLease, 5), 5)).toEqual({ action: 'take', seen: unheldLease });
   });
 
-  test('waits for as long as it has itself seen the same renewal, whatever the clock of the holder says', () => {
+  test('waits the lease duration by its own clock after it saw the renewal', () => {
     const saw = sawLease(sawLease(me, ofOther, 100), ofOther, 5_000);
-    expect(decideLease(saw, 5_000)).toEqual({ action: 'wait', forMs: leaseLookMs });
+    expect(decideLease(saw, 5_000)).toEqual({ action: 'wait', forMs: leasePollMs });
     expect(decideLease(saw, 100 + leaseDurationMs - 1)).toEqual({ action: 'wait', forMs: 1 });
     expect(decideLease(saw, 100 + leaseDurationMs)).toEqual({ action: 'take', seen: ofOther });
   });
 
-  test('begins to wait anew with every renewal', () => {
+  test('restarts its wait at every renewal', () => {
     const saw = sawLease(sawLease(me, ofOther, 0), { ...ofOther, renewal: 'later' }, leaseDurationMs - 100);
     expect(decideLease(saw, leaseDurationMs).action).toBe('wait');
     expect(decideLease(saw, 2 * leaseDurationMs - 100).action).toBe('take');
   });
 
-  test('takes a lease that was given up at its next look', () => {
+  test('takes a released lease at its next poll', () => {
     const released = { ...ofOther, renewal: 'last', durationMs: leaseReleaseMs };
     const saw = sawLease(sawLease(me, ofOther, 0), released, 500);
     expect(decideLease(saw, 500)).toEqual({ action: 'wait', forMs: leaseReleaseMs });
     expect(decideLease(saw, 501)).toEqual({ action: 'take', seen: released });
   });
 
-  test('waits as long as ever when somebody has written a shorter time, or taken the name of the holder out', () => {
+  test('waits the full duration when a user shortened the lease or removed its holder', () => {
     for (const edited of [
       { ...ofOther, durationMs: 1_000 },
       { ...ofOther, holder: null },
@@ -68,39 +68,39 @@ describe('a candidate', () => {
     }
   });
 
-  test('reads again when somebody else was faster', () => {
+  test('reads again when another candidate was faster', () => {
     expect(decideLease(wroteLease(sawLease(me, ofOther, 0), undefined, 9_000), 9_000)).toEqual({ action: 'look' });
   });
 
-  test('goes on with a lease that it took without hearing so', () => {
+  test('renews a lease that it took without getting the response', () => {
     expect(decideLease(sawLease(me, ofMine, 10), 10)).toEqual({ action: 'renew', seen: ofMine });
   });
 });
 
 describe('a leader', () => {
-  test('renews in time', () => {
+  test('renews at the renewal interval', () => {
     expect(decideLease(leader, 1_000)).toEqual({ action: 'wait', forMs: leaseRenewMs });
     expect(decideLease(leader, 1_000 + leaseRenewMs)).toEqual({ action: 'renew', seen: ofMine });
   });
 
-  test('acts for a time that counts from when its renewal was sent', () => {
+  test('may act for a limited time after it sent its renewal', () => {
     expect(leadsUntil(leader)).toBe(1_000 + leaseActMs);
     expect(leadsUntil(me)).toBeUndefined();
   });
 
-  test('has lost the lease when it could not renew, even if nobody took it', () => {
+  test('loses the lease when renewals fail, even if no other process took it', () => {
     expect(decideLease(leader, 1_000 + leaseActMs - 1).action).toBe('renew');
     expect(decideLease(leader, 1_000 + leaseActMs)).toEqual({ action: 'lost', why: 'it could not be renewed for 4.5 s' });
   });
 
-  test('has lost the lease when another one has it', () => {
+  test('loses the lease when another process holds it', () => {
     expect(decideLease(sawLease(leader, { ...ofOther, term: 5 }, 1_500), 1_500)).toEqual({
       action: 'lost',
       why: 'other holds it with term 5',
     });
   });
 
-  test('whose write seemed to fail looks, and goes on when it was its own', () => {
+  test('reads after a failed write and continues when the write was its own', () => {
     const unsure = wroteLease(leader, undefined, 3_000);
     expect(decideLease(unsure, 3_000)).toEqual({ action: 'look' });
     const own = { ...ofMine, renewal: 'arrived after all' };
@@ -108,7 +108,7 @@ describe('a leader', () => {
   });
 });
 
-/** One machine in a simulation: its clock has a beginning and a speed of its own, and it can be paused. */
+/** One machine in a simulation: its clock has an offset and a speed of its own, and it can be paused. */
 interface Machine {
   state: LeaseState;
   readonly origin: number;
@@ -116,7 +116,7 @@ interface Machine {
   pausedUntil: number;
 }
 
-test('never do two act at once, whatever is paused, lost or late, and somebody leads within ten seconds of calm', () => {
+test('two never lead at once, and one leads within ten seconds without faults', () => {
   const event = fc.record({
     machine: fc.nat(2),
     kind: fc.constantFrom('step', 'step', 'step', 'step', 'pause', 'lose-request', 'lose-answer', 'late-answer'),
@@ -126,7 +126,7 @@ test('never do two act at once, whatever is paused, lost or late, and somebody l
   fc.assert(
     fc.property(fc.array(event, { maxLength: 150 }), (events) => {
       let now = 0;
-      let lease = nobody;
+      let lease = unheldLease;
       let renewals = 0;
       const machines = [0.9, 1, 1.1].map((speed, index): Machine => ({
         state: leaseCandidate(`m${index}`),
@@ -139,7 +139,7 @@ test('never do two act at once, whatever is paused, lost or late, and somebody l
       const step = (machine: Machine, kind: string, delayMs: number): void => {
         if (now < machine.pausedUntil) return;
         const { self, held } = machine.state;
-        // As a candidate it reads first, as the daemon does.
+        // A candidate reads first, as the daemon does.
         if (held === undefined) machine.state = sawLease(machine.state, lease, local(machine));
         const decision = decideLease(machine.state, local(machine));
         if (decision.action === 'lost') machine.state = leaseCandidate(`${self}'`);

@@ -1,76 +1,88 @@
-/** What a lease says: who leads, and since which change of leaders. */
+/** Content of a lease: the leader and its term. */
 export interface LeaseView {
-  /** Unique to one process: one that starts again is another holder. null: nobody ever held it. */
+  /** Unique to one process: a restarted process is another holder. null: the lease was never held. */
   readonly holder: string | null;
-  /** Counts up by one whenever another holder takes it; 0 before the first. */
+  /** Fencing token: increases by one whenever another holder takes the lease. 0 before the first. */
   readonly term: number;
-  /** Changes whenever the holder renews; means nothing else. */
+  /** Changes with each renewal. The value has no other meaning. */
   readonly renewal: string;
-  /** How long a renewal holds, as its holder asked for. */
+  /** How long a renewal is valid, as its holder requested. */
   readonly durationMs: number;
 }
 
-/** A place where all candidates see one lease: a table of a database, or an object of Kubernetes. */
+/** Storage of one lease that all candidates share: a database table or a Kubernetes object. */
 export interface LeaseLock {
   read(signal: AbortSignal): Promise<LeaseView>;
-  /** Compare-and-set: takes or renews if nobody renewed since `seen`; undefined when somebody did. Taking over from another holder increases `term`. */
+  /**
+   * Compare-and-set: takes or renews the lease if no other process wrote since `seen`, else returns undefined. A change
+   * of the holder increases `term`.
+   */
   write(seen: LeaseView, holder: string, durationMs: number, signal: AbortSignal): Promise<LeaseView | undefined>;
 }
 
 /**
- * How long candidates wait for a leader that says nothing. A leader that ends by itself gives the lease up sooner, so this is only the time
- * that a crash costs: with it, another one has taken over and answers less than ten seconds later.
+ * How long candidates wait for a leader that does not renew. A leader that stops cleanly releases the lease sooner, so
+ * only a crash costs this time.
+ * With it, another controller has taken over and answers less than ten seconds after a crash.
  */
 export const leaseDurationMs = 6_000;
-/** A leader renews so often: one renewal may be lost and a second one late before it has to stop. */
+/** Interval of renewals, ms. One renewal may be lost and a second one late before the leader has to stop. */
 export const leaseRenewMs = 1_500;
-/** A candidate looks so often. */
-export const leaseLookMs = 250;
+/** Interval in which a candidate reads the lease, ms. */
+export const leasePollMs = 250;
 /**
- * For how long after it *sent* a renewal a leader acts: a quarter less than others wait, which is for clocks that run at different speeds and for
- * what was under way.
+ * How long a leader may act after it *sent* a renewal, ms. A quarter less than candidates wait: the margin covers
+ * different clock speeds and calls in flight.
  */
 export const leaseActMs = leaseDurationMs * 0.75;
-/** The duration of a last renewal that gives the lease up: the next look of any candidate takes it. */
+/** Duration in the last renewal, which releases the lease, ms. The next candidate that reads it takes the lease. */
 export const leaseReleaseMs = 1;
 
-/** What one process knows of a lease. All times are its own monotonic clock's: those of two machines are never compared. */
+/**
+ * State of a lease as one process knows it. All times are from its own monotonic clock. Times of two machines are never
+ * compared.
+ */
 export interface LeaseState {
-  /** The name under which it asks. */
+  /** The name under which the process requests the lease. */
   readonly self: string;
-  /** What was read last, and when its renewal was seen first. */
+  /** The last lease read, and when this process first saw its renewal. */
   readonly seen: { readonly view: LeaseView; readonly sinceMs: number } | undefined;
-  /** While it leads: its term, and when its last renewal that succeeded was sent. */
+  /** While it leads: its term, and when it sent its last successful renewal. */
   readonly held: { readonly term: number; readonly sentAtMs: number } | undefined;
 }
 
 /**
- * What to do about a lease now. `look`: read it and decide again, at once. `take` and `renew`: write with `seen`, and tell `wroteLease`. `wait`: decide again after so long; a candidate
- * reads before. `lost`: it led and does not any more; it must not act, and has to end.
+ * Next step for a lease.
+ * - `look`: read the lease and decide again at once.
+ * - `take`, `renew`: write with `seen`, then call `wroteLease`.
+ * - `wait`: decide again after `forMs`; a candidate reads first.
+ * - `lost`: the process no longer leads. It must not act and has to exit.
  */
-export type LeaseDecision =
+type LeaseDecision =
   | { readonly action: 'look' }
   | { readonly action: 'take' | 'renew'; readonly seen: LeaseView }
   | { readonly action: 'wait'; readonly forMs: number }
   | { readonly action: 'lost'; readonly why: string };
 
-/** Name of a holder: where it runs, for people and for whoever has to find the leader's pod, and what no other process has. */
+/**
+ * Name of a holder: its host, by which people and the launcher find the leader's pod, and a part unique to the process.
+ */
 export function holderName(host: string, unique: string): string {
   return `${host}_${unique}`;
 }
 
-/** Where a holder runs, by its name; in Kubernetes that is its pod. */
+/** Host in the name of a holder; in Kubernetes the name of its pod. */
 export function hostOfHolder(holder: string): string {
   const end = holder.lastIndexOf('_');
   return end < 0 ? holder : holder.slice(0, end);
 }
 
-/** A process that has just begun to ask for the lease. */
+/** State of a process that has just started to request the lease. */
 export function leaseCandidate(self: string): LeaseState {
   return { self, seen: undefined, held: undefined };
 }
 
-/** Takes note of what was read at `nowMs`, the time when the answer was there. */
+/** Records a lease that was read. `nowMs` is the time when the response arrived. */
 export function sawLease(state: LeaseState, view: LeaseView, nowMs: number): LeaseState {
   const { seen } = state;
   const isSame =
@@ -79,20 +91,20 @@ export function sawLease(state: LeaseState, view: LeaseView, nowMs: number): Lea
 }
 
 /**
- * Takes note of the answer to a write that was sent at `sentAtMs`. Without one (somebody else wrote, or an earlier write of our own that seemed to fail) the
- * lease has to be read before the next decision.
+ * Records the result of a write that was sent at `sentAtMs`. The result is undefined when another process wrote, or an
+ * earlier write of this process that seemed to fail. The lease must then be read before the next decision.
  */
 export function wroteLease(state: LeaseState, written: LeaseView | undefined, sentAtMs: number): LeaseState {
   if (written === undefined) return { ...state, seen: undefined };
   return { ...state, seen: { view: written, sinceMs: sentAtMs }, held: { term: written.term, sentAtMs } };
 }
 
-/** Until when (its own monotonic clock) a leader may act; undefined when it does not lead. */
+/** Until when a leader may act, by its own monotonic clock; undefined when it does not lead. */
 export function leadsUntil({ held }: LeaseState): number | undefined {
   return held === undefined ? undefined : held.sentAtMs + leaseActMs;
 }
 
-/** Decides from what is known at `nowMs`. */
+/** Decides the next step from the state at `nowMs`. */
 export function decideLease(state: LeaseState, nowMs: number): LeaseDecision {
   return state.held === undefined ? decideCandidate(state, nowMs) : decideLeader(state, state.held, nowMs);
 }
@@ -110,13 +122,16 @@ function decideLeader({ self, seen }: LeaseState, held: NonNullable<LeaseState['
 function decideCandidate({ self, seen }: LeaseState, nowMs: number): LeaseDecision {
   if (seen === undefined) return { action: 'look' };
   const { view, sinceMs } = seen;
-  // Ours already: the answer to our write was lost.
+  // This process holds the lease already: the response to its write was lost.
   if (view.holder === self) return { action: 'renew', seen: view };
   const leftMs = sinceMs + holdsMs(view) - nowMs;
-  return leftMs > 0 ? { action: 'wait', forMs: Math.min(leftMs, leaseLookMs) } : { action: 'take', seen: view };
+  return leftMs > 0 ? { action: 'wait', forMs: Math.min(leftMs, leasePollMs) } : { action: 'take', seen: view };
 }
 
-/** How long a renewal holds. Nobody who leads asks for less than the usual time, but to give the lease up: a shorter one was written by somebody else. */
+/**
+ * How long a renewal is valid, ms. A leader never requests less than the usual duration, except to release the lease. A
+ * leader did not write any other shorter value.
+ */
 function holdsMs({ durationMs }: LeaseView): number {
   return durationMs <= leaseReleaseMs ? durationMs : Math.max(durationMs, leaseDurationMs);
 }

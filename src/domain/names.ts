@@ -1,12 +1,12 @@
 import type { Random } from '../shared/random.ts';
 
-/** What a service or cluster may be called: as users of this kind of tool know it, and safe as a file name. */
-export const namePattern = /^[a-zA-Z]([-_.a-zA-Z0-9]*[a-zA-Z0-9])?$/;
+/** Valid names of services and clusters: familiar to users of this kind of tool, and safe as file names. */
+const namePattern = /^[a-zA-Z]([-_.a-zA-Z0-9]*[a-zA-Z0-9])?$/;
 
-/** Characters; leaves room for suffixes where clouds allow 63. */
+/** Limit in characters. It leaves room for suffixes where clouds allow 63. */
 export const maxNameLength = 50;
 
-/** Undefined when the name is fine, else why not, as a sentence. */
+/** Why a name is invalid, as a sentence; undefined when it is valid. */
 export function nameProblem(name: string): string | undefined {
   if (name.length > maxNameLength) return `The name '${name.slice(0, maxNameLength)}…' is longer than ${maxNameLength} characters.`;
   if (namePattern.test(name)) return undefined;

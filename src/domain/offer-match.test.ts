@@ -30,69 +30,71 @@ const eightH100 = {
   hourlyUsd: 55.04,
 };
 
-test('resources that ask for nothing are satisfied by a machine without accelerators', () => {
+test('resources without requirements accept a machine without accelerators', () => {
   expect(whyNot(someResources(), anOffer())).toBeUndefined();
 });
 
 test.for<[string, Partial<Resources>, Partial<MatchableOffer>]>([
-  ['has 4 vCPUs, 8+ wanted', { cpus: atLeast(8) }, {}],
-  ['has 4 vCPUs, 2 wanted', { cpus: exactly(2) }, {}],
-  ['has 1 vCPU, 2+ wanted', { cpus: atLeast(2) }, { cpus: 1 }],
-  ['has 16 GB of memory, 32+ wanted', { memory: atLeast(32) }, {}],
+  ['has 4 vCPUs, 8+ requested', { cpus: atLeast(8) }, {}],
+  ['has 4 vCPUs, 2 requested', { cpus: exactly(2) }, {}],
+  ['has 1 vCPU, 2+ requested', { cpus: atLeast(2) }, { cpus: 1 }],
+  ['has 16 GB of memory, 32+ requested', { memory: atLeast(32) }, {}],
   ['is in us-east-1, not in eu-west-1', { region: 'eu-west-1' }, {}],
   ['is on aws, not on gcp', { cloud: 'gcp' }, {}],
   ['is in us-east-1a, not in us-east-1b', { zone: 'us-east-1b' }, { zone: 'us-east-1a' }],
   ['is in us-east-1, in no zone of its own, not in us-east-1b', { zone: 'us-east-1b' }, {}],
-  ['is of type m6i.xlarge, m6i.large wanted', { instanceType: 'm6i.large' }, {}],
-  ['has no accelerator, 1x L4 wanted', { accelerator: { name: 'L4', count: 1 } }, {}],
-  ['has 8x H100, 4x H100 wanted', { accelerator: { name: 'H100', count: 4 } }, eightH100],
-  ['has 8x H100, 8x H200 wanted', { accelerator: { name: 'H200', count: 8 } }, eightH100],
-  ['has 8x H100, none wanted', {}, eightH100],
+  ['is of type m6i.xlarge, m6i.large requested', { instanceType: 'm6i.large' }, {}],
+  ['has no accelerator, 1x L4 requested', { accelerator: { name: 'L4', count: 1 } }, {}],
+  ['has 8x H100, 4x H100 requested', { accelerator: { name: 'H100', count: 4 } }, eightH100],
+  ['has 8x H100, 8x H200 requested', { accelerator: { name: 'H200', count: 8 } }, eightH100],
+  ['has 8x H100, none requested', {}, eightH100],
   [
-    'has 8x H100 of 80 GB, 8x any of 141+ GB wanted',
+    'has 8x H100 of 80 GB, 8x any of 141+ GB requested',
     { acceleratorMemory: { ...atLeast(141), count: 8, manufacturer: undefined } },
     eightH100,
   ],
   [
-    'has 8x H100 of 80 GB, 1x any of 80+ GB wanted',
+    'has 8x H100 of 80 GB, 1x any of 80+ GB requested',
     { acceleratorMemory: { ...atLeast(80), count: 1, manufacturer: undefined } },
     eightH100,
   ],
-  ['has 8x H100 of 80 GB, 8x amd of 80+ GB wanted', { acceleratorMemory: { ...atLeast(80), count: 8, manufacturer: 'amd' } }, eightH100],
-  ['has no accelerator, 1x any of 80 GB wanted', { acceleratorMemory: { ...exactly(80), count: 1, manufacturer: undefined } }, {}],
-  ['is no spot machine, one is wanted', { useSpot: true }, {}],
-  ['is a spot machine, none wanted', {}, { spot: true }],
+  ['has 8x H100 of 80 GB, 8x amd of 80+ GB requested', { acceleratorMemory: { ...atLeast(80), count: 8, manufacturer: 'amd' } }, eightH100],
+  ['has no accelerator, 1x any of 80 GB requested', { acceleratorMemory: { ...exactly(80), count: 1, manufacturer: undefined } }, {}],
+  ['is not a spot machine, one is requested', { useSpot: true }, {}],
+  ['is a spot machine, none requested', {}, { spot: true }],
   ['costs 55.04 $/h, more than max_hourly_cost (50.00 $/h)', { accelerator: { name: 'H100', count: 8 }, maxHourlyCost: 50 }, eightH100],
   ['costs 0.192 $/h, more than max_hourly_cost (0.10 $/h)', { maxHourlyCost: 0.1 }, {}],
   ['has no known price, and max_hourly_cost is 1.00 $/h', { maxHourlyCost: 1 }, { hourlyUsd: undefined }],
   ['has arm64 processors, which run no programs for x86_64 (name its instance_type to use it)', {}, { architecture: 'arm64' }],
-])('says: %s', ([clause, wanted, offered]) => {
-  expect(whyNot(someResources(wanted), anOffer(offered))).toBe(clause);
+])('says: %s', ([clause, requested, offered]) => {
+  expect(whyNot(someResources(requested), anOffer(offered))).toBe(clause);
 });
 
-test('names of accelerators are compared by what they stand for, and hosts of any size will do', () => {
-  const wanted = someResources({ accelerator: { name: 'nvidia_h100-80gb', count: 8 } });
-  expect(whyNot(wanted, anOffer(eightH100))).toBeUndefined();
+test('accelerator names are compared in canonical form, and any host size matches', () => {
+  const requested = someResources({ accelerator: { name: 'nvidia_h100-80gb', count: 8 } });
+  expect(whyNot(requested, anOffer(eightH100))).toBeUndefined();
 });
 
-test('memory of accelerators is looked up where the offer does not tell', () => {
-  const wanted = someResources({ acceleratorMemory: { ...atLeast(80), count: 8, manufacturer: 'nvidia' } });
-  expect(whyNot(wanted, anOffer({ ...eightH100, accelerator: { name: 'H100', count: 8 } }))).toBeUndefined();
-  expect(whyNot(wanted, anOffer({ ...eightH100, accelerator: { name: 'Q9', count: 8 } }))).toBe('has 8x Q9, 8x nvidia of 80+ GB wanted');
+test("without memory in the offer, svc uses the accelerator's known memory", () => {
+  const requested = someResources({ acceleratorMemory: { ...atLeast(80), count: 8, manufacturer: 'nvidia' } });
+  expect(whyNot(requested, anOffer({ ...eightH100, accelerator: { name: 'H100', count: 8 } }))).toBeUndefined();
+  expect(whyNot(requested, anOffer({ ...eightH100, accelerator: { name: 'Q9', count: 8 } }))).toBe(
+    'has 8x Q9, 8x nvidia of 80+ GB requested',
+  );
 });
 
-test('who names an instance type gets it with its accelerators and its architecture', () => {
+test('a named instance type matches with its accelerators and its architecture', () => {
   const named = someResources({ instanceType: 'g5g.xlarge' });
   const offer = anOffer({ instanceType: 'g5g.xlarge', accelerator: { name: 'T4g', count: 1 }, architecture: 'arm64' });
   expect(whyNot(named, offer)).toBeUndefined();
 });
 
-test('a rented machine of which nothing is said has 8+ vCPUs, and 2 GB for each', () => {
+test('a rented machine without a requested size has 8+ vCPUs and 2 GB each', () => {
   expect(withDefaultSize(someResources())).toEqual(someResources({ cpus: defaultCpus, memory: atLeast(16) }));
   expect(withDefaultSize(someResources({ cpus: exactly(2) }))).toEqual(someResources({ cpus: exactly(2), memory: atLeast(4) }));
 });
 
-test('whatever tells the size of a machine keeps the defaults away', () => {
+test('any field that gives a size disables the defaults', () => {
   for (const sized of [
     someResources({ memory: atLeast(4) }),
     someResources({ instanceType: 't3.nano' }),
@@ -103,13 +105,13 @@ test('whatever tells the size of a machine keeps the defaults away', () => {
   }
 });
 
-// ---- The same question asked the other way round: an offer satisfies when it is in the intersection of what each field allows.
+// ---- The inverse check: an offer satisfies when it is in the intersection of the sets that each field allows.
 
 const amount = fc.record({ value: fc.constantFrom(1, 2, 4, 8), atLeast: fc.boolean() });
 const optional = <T>(values: fc.Arbitrary<T>): fc.Arbitrary<T | undefined> => fc.option(values, { nil: undefined });
 const gpu = fc.record({ name: fc.constantFrom('L4', 'l4', 'H100', 'T4', 'tesla-t4'), count: fc.constantFrom(1, 2, 8) });
 
-const wanted: fc.Arbitrary<Resources> = fc
+const requested: fc.Arbitrary<Resources> = fc
   .record({
     cloud: optional(fc.constantFrom('aws', 'gcp')),
     region: optional(fc.constantFrom('east', 'west')),
@@ -159,15 +161,15 @@ function allowed(resources: Resources, offers: readonly MatchableOffer[]): Reado
   return new Set(offers.filter((offer) => sets.every((set) => set.includes(offer))));
 }
 
-test('gives a reason exactly for offers outside what every single field allows', () => {
-  const property = fc.property(wanted, fc.array(offered, { maxLength: 20 }), (resources, offers) => {
+test('an offer has a reason exactly when some field excludes it', () => {
+  const property = fc.property(requested, fc.array(offered, { maxLength: 20 }), (resources, offers) => {
     const accepted = offers.filter((offer) => whyNot(resources, offer) === undefined);
     expect(new Set(accepted)).toEqual(allowed(resources, offers));
   });
   fc.assert(property, { numRuns: 2000 });
 });
 
-test('an amount with a plus is a lower bound, without one it is exact', () => {
+test('an amount with a plus is a lower bound; without one it is exact', () => {
   fc.assert(
     fc.property(fc.nat(20), fc.nat(20), (present, value) => {
       expect(isAmount(present, atLeast(value))).toBe(!(present < value));

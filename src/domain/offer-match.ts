@@ -2,7 +2,7 @@ import { acceleratorManufacturer, acceleratorMemoryGb, isSameAccelerator } from 
 import { hourlyPrice } from './price.ts';
 import type { Amount, Resources } from './task.ts';
 
-/** What of an offer decides whether it satisfies resources. */
+/** The fields of an offer that decide whether it satisfies resources. */
 export interface MatchableOffer {
   readonly provider: string;
   readonly region: string;
@@ -12,18 +12,18 @@ export interface MatchableOffer {
   readonly memoryGb: number;
   readonly accelerator: { readonly name: string; readonly count: number; readonly memoryGb?: number | undefined } | undefined;
   readonly spot: boolean;
-  /** US dollars, with the disk; undefined where no price is known. */
+  /** US dollars, with the disk; undefined when no price is known. */
   readonly hourlyUsd: number | undefined;
-  /** undefined is x86_64, which programs and images are built for when nobody says otherwise. */
+  /** undefined means x86_64: programs and images are built for it unless stated otherwise. */
   readonly architecture?: 'x86_64' | 'arm64' | undefined;
 }
 
-/** One reason against an offer. */
+/** Returns one reason against an offer. */
 type Rule = (resources: Resources, offer: MatchableOffer) => string | undefined;
 
-/** In the order in which people want to hear of them: what cannot be mended first, the price last. */
+/** In the order in which users need the reasons: reasons that cannot be changed first, the price last. */
 const rules: readonly Rule[] = [
-  wrongPlace,
+  wrongLocation,
   wrongInstanceType,
   wrongAccelerator,
   wrongAcceleratorMemory,
@@ -36,31 +36,39 @@ const rules: readonly Rule[] = [
 ];
 
 /**
- * Why an offer does not satisfy one alternative of `resources`, as a clause that follows the offer's name (`has 2 vCPUs, 4+ wanted`); undefined
- * when it does. Counts of accelerators and amounts without `+` are exact, as in SkyPilot.
+ * Why an offer does not satisfy one alternative of `resources`, as a clause that follows the offer's name (`has 2
+ * vCPUs, 4+ requested`); undefined when it does.
+ * Counts of accelerators and amounts without `+` are exact, as in SkyPilot.
  */
 export function whyNot(resources: Resources, offer: MatchableOffer): string | undefined {
   return firstReason(rules, resources, offer);
 }
 
-/** The same for what a choice must keep to whatever a place says it offers: where it is, spot or not, and what it costs. */
+/**
+ * Like `whyNot`, but checks only the limits that apply whatever offers a provider returns: location, spot or not, and
+ * price.
+ */
 export function excludedBy(resources: Resources, offer: MatchableOffer): string | undefined {
-  return firstReason([wrongPlace, wrongMarket, tooDear], resources, offer);
+  return firstReason([wrongLocation, wrongMarket, tooDear], resources, offer);
 }
 
-/** How many of the things that matter speak against an offer: the fewer, the nearer it is to what is wanted. */
+/** Number of reasons against an offer. A lower number means a closer match. */
 export function countReasons(resources: Resources, offer: MatchableOffer): number {
   return rules.filter((rule) => rule(resources, offer) !== undefined).length;
 }
 
-/** vCPUs that a rented machine has at least when a file does not say how large it is to be: what SkyPilot takes. */
+/** Minimum vCPUs of a rented machine when the file gives no size: SkyPilot's default. */
 export const defaultCpus: Amount = { value: 8, atLeast: true };
-/** GB for each wanted vCPU of a rented machine when no memory is asked for: the leanest ratio that clouds sell as a normal machine. */
+/**
+ * GB per requested vCPU of a rented machine when the file gives no memory. The leanest ratio that clouds sell as a
+ * normal machine.
+ */
 const defaultGbPerCpu = 2;
 
 /**
- * Resources for a rented machine with what files usually leave out: 8+ vCPUs where nothing tells the size (neither vCPUs, memory, accelerators nor
- * an instance type), and 2 GB for each vCPU where vCPUs but no memory are given, so that `cpus: 2+` is no machine of half a GB.
+ * Adds default sizes that files usually omit to the resources of a rented machine:
+ * - 8+ vCPUs when no field gives a size (vCPUs, memory, accelerators or instance type).
+ * - 2 GB per vCPU when the file gives vCPUs but no memory. Otherwise `cpus: 2+` could match a machine with half a GB.
  */
 export function withDefaultSize(resources: Resources): Resources {
   const { accelerator, acceleratorMemory, instanceType, memory } = resources;
@@ -75,9 +83,9 @@ function amountText({ value, atLeast }: Amount): string {
   return `${value}${atLeast ? '+' : ''}`;
 }
 
-/** Whether something present is the amount that is wanted. */
-export function isAmount(present: number, wanted: Amount): boolean {
-  return wanted.atLeast ? present >= wanted.value : present === wanted.value;
+/** Whether an amount satisfies the requested one. */
+export function isAmount(present: number, requested: Amount): boolean {
+  return requested.atLeast ? present >= requested.value : present === requested.value;
 }
 
 function firstReason(among: readonly Rule[], resources: Resources, offer: MatchableOffer): string | undefined {
@@ -88,7 +96,7 @@ function firstReason(among: readonly Rule[], resources: Resources, offer: Matcha
   return undefined;
 }
 
-function wrongPlace({ cloud, region, zone }: Resources, offer: MatchableOffer): string | undefined {
+function wrongLocation({ cloud, region, zone }: Resources, offer: MatchableOffer): string | undefined {
   if (cloud !== undefined && cloud !== offer.provider) return `is on ${offer.provider}, not on ${cloud}`;
   if (region !== undefined && region !== offer.region) return `is in ${offer.region}, not in ${region}`;
   if (zone !== undefined && zone !== offer.zone) return `is in ${offer.zone ?? `${offer.region}, in no zone of its own`}, not in ${zone}`;
@@ -98,7 +106,7 @@ function wrongPlace({ cloud, region, zone }: Resources, offer: MatchableOffer): 
 function wrongInstanceType({ instanceType }: Resources, offer: MatchableOffer): string | undefined {
   return instanceType === undefined || instanceType === offer.instanceType
     ? undefined
-    : `is of type ${offer.instanceType}, ${instanceType} wanted`;
+    : `is of type ${offer.instanceType}, ${instanceType} requested`;
 }
 
 function wrongAccelerator({ accelerator }: Resources, offer: MatchableOffer): string | undefined {
@@ -106,12 +114,12 @@ function wrongAccelerator({ accelerator }: Resources, offer: MatchableOffer): st
   const { name, count } = accelerator;
   const has = offer.accelerator;
   if (has !== undefined && has.count === count && isSameAccelerator(has.name, name)) return undefined;
-  return `${whatItHas(offer)}, ${count}x ${name} wanted`;
+  return `${whatItHas(offer)}, ${count}x ${name} requested`;
 }
 
-function wrongAcceleratorMemory({ acceleratorMemory: wanted }: Resources, offer: MatchableOffer): string | undefined {
-  if (wanted === undefined) return undefined;
-  const { count, manufacturer } = wanted;
+function wrongAcceleratorMemory({ acceleratorMemory: requested }: Resources, offer: MatchableOffer): string | undefined {
+  if (requested === undefined) return undefined;
+  const { count, manufacturer } = requested;
   const has = offer.accelerator;
   const memoryGb = has === undefined ? undefined : (has.memoryGb ?? acceleratorMemoryGb(has.name));
   const maker = has === undefined ? undefined : acceleratorManufacturer(has.name);
@@ -119,20 +127,20 @@ function wrongAcceleratorMemory({ acceleratorMemory: wanted }: Resources, offer:
     has !== undefined &&
     has.count === count &&
     memoryGb !== undefined &&
-    isAmount(memoryGb, wanted) &&
+    isAmount(memoryGb, requested) &&
     (manufacturer === undefined || maker?.toLowerCase() === manufacturer.toLowerCase());
   if (fits) return undefined;
   const of = memoryGb === undefined ? '' : ` of ${memoryGb} GB`;
-  return `${whatItHas(offer)}${of}, ${count}x ${manufacturer ?? 'any'} of ${amountText(wanted)} GB wanted`;
+  return `${whatItHas(offer)}${of}, ${count}x ${manufacturer ?? 'any'} of ${amountText(requested)} GB requested`;
 }
 
-/** It would do, but costs more and starts from another image; who wants it names its type. */
+/** Such a machine would work, but it costs more and starts from another image. A user who wants it names its type. */
 function needlessAccelerator({ accelerator, acceleratorMemory, instanceType }: Resources, offer: MatchableOffer): string | undefined {
   const asked = accelerator !== undefined || acceleratorMemory !== undefined || instanceType !== undefined;
-  return asked || offer.accelerator === undefined ? undefined : `${whatItHas(offer)}, none wanted`;
+  return asked || offer.accelerator === undefined ? undefined : `${whatItHas(offer)}, none requested`;
 }
 
-/** Who names a type, or an accelerator that exists with one architecture only, knows what it is. */
+/** A user who names a type, or an accelerator that exists with one architecture only, knows the architecture. */
 function wrongArchitecture({ accelerator, instanceType }: Resources, offer: MatchableOffer): string | undefined {
   if (offer.architecture !== 'arm64' || instanceType !== undefined || accelerator !== undefined) return undefined;
   return 'has arm64 processors, which run no programs for x86_64 (name its instance_type to use it)';
@@ -140,17 +148,17 @@ function wrongArchitecture({ accelerator, instanceType }: Resources, offer: Matc
 
 function wrongCpus({ cpus }: Resources, offer: MatchableOffer): string | undefined {
   if (cpus === undefined || isAmount(offer.cpus, cpus)) return undefined;
-  return `has ${offer.cpus} vCPU${offer.cpus === 1 ? '' : 's'}, ${amountText(cpus)} wanted`;
+  return `has ${offer.cpus} vCPU${offer.cpus === 1 ? '' : 's'}, ${amountText(cpus)} requested`;
 }
 
 function wrongMemory({ memory }: Resources, offer: MatchableOffer): string | undefined {
   if (memory === undefined || isAmount(offer.memoryGb, memory)) return undefined;
-  return `has ${offer.memoryGb} GB of memory, ${amountText(memory)} wanted`;
+  return `has ${offer.memoryGb} GB of memory, ${amountText(memory)} requested`;
 }
 
 function wrongMarket({ useSpot }: Resources, offer: MatchableOffer): string | undefined {
   if (useSpot === offer.spot) return undefined;
-  return useSpot ? 'is no spot machine, one is wanted' : 'is a spot machine, none wanted';
+  return useSpot ? 'is not a spot machine, one is requested' : 'is a spot machine, none requested';
 }
 
 function tooDear({ maxHourlyCost }: Resources, { hourlyUsd }: MatchableOffer): string | undefined {

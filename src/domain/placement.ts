@@ -1,4 +1,4 @@
-/** A kind of machine at a place, and what it costs: what choosing needs to know of an offer. */
+/** A kind of machine at a location, and its price: the fields of an offer that placement needs. */
 export interface PlaceableOffer {
   readonly provider: string;
   readonly region: string;
@@ -8,11 +8,14 @@ export interface PlaceableOffer {
   readonly accelerator: { readonly name: string; readonly count: number } | undefined;
   readonly spot: boolean;
   readonly hourlyUsd: number;
-  /** How many such machines fit there now; absent where that is not known or has no end. */
+  /** How many such machines the location has room for now; absent when unknown or unlimited. */
   readonly room?: number | undefined;
 }
 
-/** An offer together with the alternative of `resources` that it is for: the same machine may be set up differently for another one. */
+/**
+ * An offer with the alternative of `resources` that it is for. Another alternative may set up the same machine
+ * differently.
+ */
 export interface Candidate<Offer extends PlaceableOffer = PlaceableOffer> {
   readonly offer: Offer;
   /** Index in `choices` of the task's resources. */
@@ -20,61 +23,83 @@ export interface Candidate<Offer extends PlaceableOffer = PlaceableOffer> {
 }
 
 /**
- * Why a place gives no machine: none left (`capacity`), the account may not have more (`quota`), the wanted price is too low (`price`), the
- * credentials may not (`permission`), asked too often (`throttled`), or what is wanted does not exist there (`unsupported`).
+ * The cause of a refusal.
+ * - `capacity`: the provider has no such machine left.
+ * - `quota`: the account or namespace has reached its limit.
+ * - `price`: the spot price is above the bid.
+ * - `permission`: the credentials lack a right.
+ * - `throttled`: too many calls.
+ * - `setup`: the provider lacks something that the machine needs, or a policy forbids the request.
+ * - `unsupported`: the provider does not support the request.
+ * - `failed-launch`: the provider accepted, and the machine ended before it ran.
  */
-export const refusalKinds = ['capacity', 'quota', 'price', 'permission', 'throttled', 'setup', 'unsupported'] as const;
+export const refusalKinds = ['capacity', 'quota', 'price', 'permission', 'throttled', 'setup', 'unsupported', 'failed-launch'] as const;
 export type RefusalKind = (typeof refusalKinds)[number];
 
-/** What a refusal is about: the offer's kind of machine in its zone or in its region, everything in the region, or the whole place. */
-export const refusalScopes = ['zone', 'region', 'whole-region', 'place'] as const;
+/**
+ * Scope of a refusal: the offer's kind of machine in its zone or in its region, everything in the region, or the whole
+ * provider.
+ * `namespace`: requests of the same size or larger in a Kubernetes namespace. Its quota frees as soon as a pod ends.
+ */
+export const refusalScopes = ['zone', 'region', 'namespace', 'whole-region', 'place'] as const;
 export type RefusalScope = (typeof refusalScopes)[number];
 
-/** That a place refused, and until when what it is about is not asked for again. Plain data: it is stored with the service. */
+/**
+ * A provider's refusal, and until when the search does not ask again within its scope. Plain data: it is stored with
+ * the service.
+ */
 export interface Refusal {
-  /** What was asked for; how much more the refusal covers is for `scope` and `kind` to say. */
+  /** The offer that was requested. `scope` and `kind` define which other offers the refusal covers. */
   readonly offer: PlaceableOffer;
   readonly kind: RefusalKind;
   readonly scope: RefusalScope;
-  /** How often in a row it has refused. */
+  /** Number of consecutive refusals. */
   readonly count: number;
+  /** Time of the last refusal, ms since the epoch. Records of older versions lack it. */
+  readonly at?: number;
   /** ms since the epoch */
   readonly until: number;
-  /** The place's own sentence. */
+  /** The provider's own message. */
   readonly reason: string;
+  /**
+   * Whether the provider refused after it had accepted. Only a running machine then shows that the cause has passed.
+   */
+  readonly isLate?: boolean;
+  /** Key of the last launch that was tried despite this late refusal. Other launches wait for its result. */
+  readonly triedBy?: string;
 }
 
-/** How long the last machines of a kind took at a place from being asked for until they ran, ms, oldest first. Plain data as well. */
+/** How long the last machines of a kind took from the request until they ran, ms, oldest first. Plain data too. */
 export interface StartTimes {
   readonly kind: string;
   readonly took: readonly number[];
 }
 
-/** What is worth remembering of the places over a restart: plain data. */
+/** Knowledge about locations that is kept over a restart: plain data. */
 export interface PlacementMemory {
   readonly refusals: readonly Refusal[];
   readonly starts: readonly StartTimes[];
 }
 
-/** Where living replicas of the service are: for spreading. */
-export interface OccupiedPlace {
+/** Location of a living replica of the service; used for spreading. */
+export interface OccupiedLocation {
   readonly provider: string;
   readonly region: string;
   readonly zone?: string | null | undefined;
 }
 
-/** Everything besides the offers that the choice depends on. */
+/** All inputs of the choice besides the offers. */
 export interface PlacementFacts {
-  /** Of the task's alternatives: `any` compares all by price, `ordered` goes through them one after the other. */
+  /** Order of the task's alternatives: `any` compares all by price, `ordered` tries them one after another. */
   readonly order: 'any' | 'ordered';
   readonly refusals: readonly Refusal[];
   readonly starts: readonly StartTimes[];
-  readonly occupied: readonly OccupiedPlace[];
+  readonly occupied: readonly OccupiedLocation[];
   /** ms since the epoch */
   readonly now: number;
 }
 
-/** What makes offers the same kind of machine at the same place: for telling what was learned about which. */
+/** Key of a kind of machine at a location. Refusals and start times are recorded under it. */
 export function kindOf(offer: Omit<PlaceableOffer, 'cpus' | 'hourlyUsd'>): string {
   const { provider, region, zone = '', instanceType, accelerator, spot } = offer;
   // One machine can be offered with and without its accelerators.

@@ -1,23 +1,23 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { keepOrder, planReplicas, type PlannedReplica } from './plan.ts';
-import { isAlive, replicaStates, type ReplicaState } from './replica-state.ts';
+import { isAlive, replicaStates, type ReplicaState } from './replica/replica-state.ts';
 
 const aReplica = (id: number, state: ReplicaState, version = 1): PlannedReplica => ({ id, version, state });
 const replica = fc.record({ id: fc.nat(500), version: fc.nat(3), state: fc.constantFrom(...replicaStates) });
 const replicas = fc.uniqueArray(replica, { selector: ({ id }) => id, maxLength: 40 });
 
-test('launches what is missing; failed and leaving replicas do not count', () => {
+test('launches missing replicas; failed and terminating replicas do not count', () => {
   const observed = [aReplica(1, 'READY'), aReplica(2, 'FAILED'), aReplica(3, 'SHUTTING_DOWN')];
   expect(planReplicas(observed, 3)).toEqual([{ type: 'launch' }, { type: 'launch' }]);
 });
 
-test('stops replicas that serve nothing before replicas that serve', () => {
+test('stops replicas that do not serve before replicas that serve', () => {
   const observed = [aReplica(1, 'READY'), aReplica(2, 'STARTING'), aReplica(3, 'NOT_READY'), aReplica(4, 'PENDING')];
   expect(planReplicas(observed, 1).map((action) => action.type === 'stop' && action.replicaId)).toEqual([4, 2, 3]);
 });
 
-test('among equals the older version goes first, then the higher id', () => {
+test('among equal replicas, stops the older version first, then the higher id', () => {
   const observed = [aReplica(1, 'READY', 2), aReplica(2, 'READY', 1), aReplica(3, 'READY', 2)];
   expect(planReplicas(observed, 1)).toEqual([
     { type: 'stop', replicaId: 2 },
@@ -25,7 +25,19 @@ test('among equals the older version goes first, then the higher id', () => {
   ]);
 });
 
-test('of replicas that serve alike, the one that takes less goes first', () => {
+test('does not stop a replica marked mustKeep, but another one instead', () => {
+  const observed = [aReplica(1, 'READY'), aReplica(2, 'READY'), { ...aReplica(3, 'READY'), mustKeep: true }];
+  expect(planReplicas(observed, 2)).toEqual([{ type: 'stop', replicaId: 2 }]);
+  expect(planReplicas(observed, 0).map((action) => action.type === 'stop' && action.replicaId)).toEqual([2, 1]);
+});
+
+test('stops neither an unseen NOT_READY replica nor another one instead', () => {
+  const observed = [aReplica(1, 'READY'), { ...aReplica(2, 'NOT_READY'), isUnseen: true }];
+  expect(planReplicas(observed, 1)).toEqual([]);
+  expect(planReplicas([aReplica(1, 'READY'), aReplica(2, 'NOT_READY')], 1)).toEqual([{ type: 'stop', replicaId: 2 }]);
+});
+
+test('among replicas in the same state, stops the one with less capacity first', () => {
   const observed = [
     { ...aReplica(1, 'READY'), qps: 2 },
     { ...aReplica(2, 'READY'), qps: 10 },
@@ -35,7 +47,7 @@ test('of replicas that serve alike, the one that takes less goes first', () => {
   expect(keepOrder(observed).map(({ id }) => id)).toEqual([2, 1, 3]);
 });
 
-test('never both launches and stops, and never stops a replica twice or one that is leaving', () => {
+test('never both launches and stops, and stops only living replicas, each once', () => {
   const property = fc.property(replicas, fc.nat(20), (observed, target) => {
     const actions = planReplicas(observed, target);
     const stopped = actions.flatMap((action) => (action.type === 'stop' ? [action.replicaId] : []));
@@ -46,7 +58,7 @@ test('never both launches and stops, and never stops a replica twice or one that
   fc.assert(property);
 });
 
-test('carrying out the plan reaches the target, after which there is nothing to do', () => {
+test('a plan that was carried out reaches the target and leaves no action', () => {
   const property = fc.property(replicas, fc.nat(20), (observed, target) => {
     const actions = planReplicas(observed, target);
     const stopped = new Set(actions.flatMap((action) => (action.type === 'stop' ? [action.replicaId] : [])));

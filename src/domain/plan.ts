@@ -1,32 +1,44 @@
-import { isAlive, type aliveStates, type ReplicaState } from './replica-state.ts';
+import { isAlive, type aliveStates, type ReplicaState } from './replica/replica-state.ts';
 
-/** What planning needs to know of a replica. */
+/** The fields of a replica that planning needs. */
 export interface PlannedReplica {
   readonly id: number;
   readonly version: number;
   readonly state: ReplicaState;
-  /** Requests per second that it can take, where replicas differ in that. */
+  /** Capacity in requests per second, where replicas differ. */
   readonly qps?: number;
+  /**
+   * Whether the replica must not be stopped because its machine is silent: nothing would confirm that its program ends.
+   * Another replica is stopped instead.
+   */
+  readonly mustKeep?: boolean;
+  /** Whether its provider has not described its machine since this process started. */
+  readonly isUnseen?: boolean;
 }
 
-/** One thing to do; decisions are plain lists of these. */
-export type Action = { readonly type: 'launch' } | { readonly type: 'stop'; readonly replicaId: number };
+/** One action; decisions are plain lists of these. */
+type Action = { readonly type: 'launch' } | { readonly type: 'stop'; readonly replicaId: number };
 
 /**
- * What would bring a service from what is observed to `target` living replicas. It does nothing itself. Victims are chosen least useful
- * first: by state (what serves least is cheapest to lose), then lower version, then what takes less, then higher id, as SkyServe does.
+ * Actions that bring a service to `target` living replicas. Pure.
+ * Replicas to stop are chosen as in SkyServe: by state (the least serving first), then lower version, then lower
+ * capacity, then higher id.
+ * A chosen replica that is unseen and NOT_READY is not stopped, because its machine may be silent. No other replica is
+ * stopped instead, because that one may serve.
  */
 export function planReplicas(observed: readonly PlannedReplica[], target: number): readonly Action[] {
   const living = observed.filter((replica) => isAlive(replica.state));
   const missing = target - living.length;
   if (missing >= 0) return Array.from({ length: missing }, () => ({ type: 'launch' }) as const);
   return keepOrder(living)
-    .slice(target)
     .toReversed()
+    .filter(({ mustKeep }) => mustKeep !== true)
+    .slice(0, -missing)
+    .filter(({ state, isUnseen }) => state !== 'NOT_READY' || isUnseen !== true)
     .map((replica) => ({ type: 'stop', replicaId: replica.id }) as const);
 }
 
-/** The living ones of what is observed, the most useful first: any number of them that is kept is taken from the front. */
+/** The living replicas, most useful first. A scale-down keeps the first ones. */
 export function keepOrder<Replica extends PlannedReplica>(observed: readonly Replica[]): readonly Replica[] {
   return observed
     .filter((replica) => isAlive(replica.state))
@@ -41,3 +53,8 @@ const order: readonly ReplicaState[] = [
   'READY',
 ] satisfies (typeof aliveStates)[number][];
 const usefulness = (state: ReplicaState): number => order.indexOf(state);
+
+/** `1 replica`, `2 spare replicas`. */
+export function countReplicas(count: number, kind?: string): string {
+  return `${count}${kind === undefined ? '' : ` ${kind}`} ${count === 1 ? 'replica' : 'replicas'}`;
+}

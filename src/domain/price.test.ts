@@ -8,10 +8,10 @@ test.each([
   [0.1921, '0.192'],
   [0.9999, '1.00'],
   [55.0401, '55.04'],
-])('%d dollars are written as %s', (amount, text) => {
+])('%d dollars are formatted as %s', (amount, text) => {
   expect(dollars(amount)).toBe(text);
 });
 
-test('a price says what it is for', () => {
+test('a price has its unit', () => {
   expect(hourlyPrice(3.2)).toBe('3.20 $/h');
 });

@@ -15,15 +15,15 @@ const facts = (changes: Partial<ServiceFacts>): ServiceFacts => ({
 test.each<[string, Partial<ServiceFacts>, string]>([
   ['before the first pass', { initialised: false }, 'CONTROLLER_INIT'],
   ['one ready among failed ones', { replicas: ['FAILED', 'READY', 'STARTING'] }, 'READY'],
-  ['some coming up', { replicas: ['STARTING', 'FAILED'] }, 'REPLICA_INIT'],
-  ['scaled to zero after a crash long ago', { replicas: ['FAILED', 'TERMINATED'] }, 'NO_REPLICA'],
-  ['failed ones, and another one is about to be launched', { replicas: ['FAILED'], target: 1 }, 'REPLICA_INIT'],
+  ['some starting', { replicas: ['STARTING', 'FAILED'] }, 'REPLICA_INIT'],
+  ['scaled to zero after an old crash', { replicas: ['FAILED', 'TERMINATED'] }, 'NO_REPLICA'],
+  ['failed ones before the next launch', { replicas: ['FAILED'], target: 1 }, 'REPLICA_INIT'],
   ['none at all', {}, 'NO_REPLICA'],
   ['only ended ones', { replicas: ['TERMINATED', 'PREEMPTED'] }, 'NO_REPLICA'],
-  ['given up', { replicas: ['FAILED'], target: 2, gaveUp: true }, 'FAILED'],
+  ['gave up', { replicas: ['FAILED'], target: 2, gaveUp: true }, 'FAILED'],
   ['a ready one outweighs having given up', { replicas: ['READY'], gaveUp: true }, 'READY'],
-  ['going down', { replicas: ['READY'], shuttingDown: true }, 'SHUTTING_DOWN'],
-  ['left-overs that could not be removed', { shuttingDown: true, cleanupFailed: true }, 'FAILED_CLEANUP'],
+  ['shutting down', { replicas: ['READY'], shuttingDown: true }, 'SHUTTING_DOWN'],
+  ['failed cleanup', { shuttingDown: true, cleanupFailed: true }, 'FAILED_CLEANUP'],
   ['its processes keep dying', { replicas: ['READY'], processesFailed: true }, 'CONTROLLER_FAILED'],
 ])('%s: %j is %s', (_name, changes, state) => {
   expect(serviceState(facts(changes))).toBe(state);

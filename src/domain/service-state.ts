@@ -1,4 +1,4 @@
-import { isAlive, type ReplicaState } from './replica-state.ts';
+import { isAlive, type ReplicaState } from './replica/replica-state.ts';
 
 /** A service's states, as `svc serve status` prints them. */
 export const serviceStates = [
@@ -13,22 +13,25 @@ export const serviceStates = [
 ] as const;
 export type ServiceState = (typeof serviceStates)[number];
 
-/** What a service's state is derived from. */
+/** Facts from which a service's state is derived. */
 export interface ServiceFacts {
   readonly replicas: readonly ReplicaState[];
-  /** Replicas that are wanted now. */
+  /** Number of replicas desired now. */
   readonly target: number;
-  /** Its reconciler has made at least one pass since `up`. */
+  /** Whether its reconciler has made at least one pass since `up`. */
   readonly initialised: boolean;
   readonly shuttingDown: boolean;
   readonly cleanupFailed: boolean;
-  /** Its reconciler or balancer keeps dying and is not restarted for now. */
+  /** Whether its reconciler or balancer keeps dying and is not restarted for now. */
   readonly processesFailed: boolean;
-  /** It never had a ready replica, kept failing, and no more launches are made. */
+  /** Whether it never had a ready replica and kept failing. No more launches are made. */
   readonly gaveUp: boolean;
 }
 
-/** Pure: one state for all facts. Ready replicas outweigh failed ones, as users care for whether it answers. */
+/**
+ * One state for all facts. Pure. Ready replicas outweigh failed ones, because users need to know whether the service
+ * answers.
+ */
 export function serviceState(facts: ServiceFacts): ServiceState {
   if (facts.cleanupFailed) return 'FAILED_CLEANUP';
   if (facts.shuttingDown) return 'SHUTTING_DOWN';
@@ -36,6 +39,6 @@ export function serviceState(facts: ServiceFacts): ServiceState {
   if (!facts.initialised) return 'CONTROLLER_INIT';
   if (facts.replicas.includes('READY')) return 'READY';
   if (facts.gaveUp) return 'FAILED';
-  // Between a failure and the next launch it is still on its way up.
+  // Between a failure and the next launch the service is still starting.
   return facts.target > 0 || facts.replicas.some(isAlive) ? 'REPLICA_INIT' : 'NO_REPLICA';
 }

@@ -1,14 +1,14 @@
-/** A pool of machines that the user owns and that are reached over SSH. */
+/** A pool of the user's own SSH hosts. */
 export interface SshPool {
-  /** As in `infra: ssh/NAME`. */
+  /** Name as in `infra: ssh/NAME`. */
   readonly name: string;
-  /** The file it was read from, to tell the user. */
+  /** The file that defines the pool, for messages. */
   readonly file: string;
   /** At least one. */
   readonly hosts: readonly SshHost[];
 }
 
-/** One machine of a pool. What is absent is for the user's own `~/.ssh/config` to say. */
+/** One SSH host of a pool. Absent fields come from the user's own `~/.ssh/config`. */
 export interface SshHost {
   /** An address, a name, or an alias of `~/.ssh/config`; unique within its pool. */
   readonly host: string;
@@ -16,8 +16,8 @@ export interface SshHost {
   readonly port: number | undefined;
   /** Path of a private key. */
   readonly identityFile: string | undefined;
-  /** `user@host:port` to go through, as for `ssh -J`. */
+  /** Jump host as `user@host:port`, as for `ssh -J`. */
   readonly proxyJump: string | undefined;
-  /** US dollars an hour that the owner reckons with; 0 when nothing is given. */
+  /** Hourly cost that the owner assigns, US dollars; 0 when none is given. */
   readonly hourlyUsd: number;
 }

@@ -1,6 +1,6 @@
 /**
  * A task or service file after parsing: every form normalised to one, defaults filled in, variables substituted.
- * Times are seconds as in the file (they are what users wrote); everything inside the program is ms.
+ * Times are in seconds, as users wrote them. Everything else in the program uses ms.
  */
 export interface Task {
   readonly name: string | undefined;
@@ -17,32 +17,32 @@ export interface Task {
   readonly setup: string | undefined;
   readonly run: string | undefined;
   readonly service: ServiceSpec | undefined;
-  /** Volumes that exist in the place, by the folder where they are to be. */
+  /** Volumes that exist at the provider, by the folder where they are mounted. */
   readonly volumes: Readonly<Record<string, string>>;
-  readonly placeConfig: PlaceConfig;
-  /** Valid fields whose behaviour is decided elsewhere (`volumes`, `config`, `pool`, …), as the names found in the file. */
+  readonly providerConfig: ProviderConfig;
+  /** Valid fields that other modules handle (`volumes`, `config`, `pool`, …), by their names in the file. */
   readonly otherFields: readonly string[];
 }
 
-/** What the task's `config` says for places, which goes before what the configuration file says. */
-export interface PlaceConfig {
+/** The task's `config` for providers. It overrides the configuration file. */
+export interface ProviderConfig {
   readonly kubernetes?: KubernetesOverrides;
 }
 
-/** For pods of a task. */
-export interface KubernetesOverrides {
-  /** Merged into the pod. */
+/** Settings for the pods of a task. */
+interface KubernetesOverrides {
+  /** Partial pod that is merged into the pod. */
   readonly podConfig?: Readonly<Record<string, unknown>>;
   /** How long a pod may wait for room, s. */
   readonly provisionTimeoutSeconds?: number;
 }
 
-/** Where the working directory comes from. */
+/** Source of the working directory. */
 export type Workdir =
   | { readonly kind: 'path'; readonly path: string }
   | { readonly kind: 'git'; readonly url: string; readonly ref: string | undefined };
 
-/** A file, folder or bucket that is to be at `target` on the machine. */
+/** A file, folder or bucket that must exist at `target` on the machine. */
 export interface FileMount {
   readonly target: string;
   readonly source:
@@ -50,13 +50,13 @@ export interface FileMount {
     | { readonly kind: 'bucket'; readonly uri: string; readonly mode: 'MOUNT' | 'COPY' | 'MOUNT_CACHED' };
 }
 
-/** The alternatives a machine may be chosen from. */
+/** The alternatives from which a machine may be chosen. */
 export interface ResourceAlternatives {
   readonly order: 'any' | 'ordered';
   readonly choices: readonly Resources[];
 }
 
-/** An amount, exact or at least so much. */
+/** An amount: exact, or a minimum. */
 export interface Amount {
   readonly value: number;
   readonly atLeast: boolean;
@@ -70,7 +70,7 @@ export interface Accelerator {
 
 /** One alternative of `resources`. Absent means "anything". */
 export interface Resources {
-  /** `cloud[/region[/zone]]` split up; `*` and absence are undefined. */
+  /** The parts of `cloud[/region[/zone]]`; `*` and absence are undefined. */
   readonly cloud: string | undefined;
   readonly region: string | undefined;
   readonly zone: string | undefined;
@@ -78,20 +78,20 @@ export interface Resources {
   /** GB */
   readonly memory: Amount | undefined;
   readonly accelerator: Accelerator | undefined;
-  /** `accelerators: 80GB+` and the like: any accelerator with that much memory (GB). */
+  /** From `accelerators: 80GB+` and the like: any accelerator with that much memory (GB). */
   readonly acceleratorMemory: (Amount & { readonly count: number; readonly manufacturer: string | undefined }) | undefined;
   readonly instanceType: string | undefined;
   readonly useSpot: boolean;
   readonly diskSizeGb: number;
   readonly diskTier: 'low' | 'medium' | 'high' | 'ultra' | 'best' | undefined;
   readonly networkTier: 'standard' | 'best' | undefined;
-  /** Every port, ranges expanded, ascending, without duplicates. */
+  /** All ports, ranges expanded, ascending, without duplicates. */
   readonly ports: readonly number[];
   readonly imageId: string | Readonly<Record<string, string>> | undefined;
   readonly labels: Readonly<Record<string, string>>;
   /** US dollars per hour and machine. */
   readonly maxHourlyCost: number | undefined;
-  /** Valid but rarely used fields that were set (`local_disk`, `autostop`, `job_recovery`, `priority`, …), by name. */
+  /** Valid but rarely used fields that were set (`local_disk`, `autostop`, `priority`, …), by name. */
   readonly otherFields: readonly string[];
 }
 
@@ -100,11 +100,11 @@ export interface ServiceSpec {
   readonly readinessProbe: ReadinessProbe;
   readonly replicaPolicy: ReplicaPolicy;
   readonly loadBalancingPolicy: LoadBalancingPolicy;
-  /** The port of a replica that requests go to. */
+  /** The port on which a replica receives requests. */
   readonly replicaPort: number;
   readonly tls: { readonly keyfile: string; readonly certfile: string } | undefined;
   readonly protocol: ReplicaProtocol;
-  /** How long in-flight requests of a replica that goes away may take, s. */
+  /** How long a draining replica may take for its requests under way, s. */
   readonly gracefulTerminationSeconds: number;
   /** Whether the endpoint listens on all addresses rather than on loopback. */
   readonly expose: boolean;
@@ -115,36 +115,39 @@ export interface ServiceSpec {
 export const loadBalancingPolicies = ['round_robin', 'least_load', 'instance_aware_least_load'] as const;
 export type LoadBalancingPolicy = (typeof loadBalancingPolicies)[number];
 
-/** The closed list of values of `protocol`: what the program of a service speaks. */
+/** The closed list of values of `protocol`: the protocol of the service's program. */
 export const replicaProtocols = ['auto', 'http', 'h2c'] as const;
 export type ReplicaProtocol = (typeof replicaProtocols)[number];
 
 /** Settings of the balancer (`load_balancer:`). Absent means the documented default. */
 export interface LoadBalancerSpec {
-  /** A fixed port for the endpoint; otherwise the first free one from 30001. */
+  /** A fixed port for the endpoint; otherwise a free one from 30001 on. */
   readonly port: number | undefined;
   readonly firstByteTimeoutSeconds: number;
   readonly idleTimeoutSeconds: number;
-  /** Bytes of a request's body; undefined is unlimited. */
+  /** Limit of a request's body in bytes; undefined is unlimited. */
   readonly maxBodyBytes: number | undefined;
   readonly retryUnsafe: boolean;
   readonly exposeReplica: boolean;
-  /** Undefined: one for each two vCPUs, at least 1. */
+  /** Undefined: one per two vCPUs, at least 1. */
   readonly threads: number | undefined;
-  /** Bytes of a request line and of a whole head, and fields of a head. */
+  /** Limits: bytes of a request line, bytes of a whole head, and number of fields in a head. */
   readonly maxRequestLineBytes: number;
   readonly maxHeaderBytes: number;
   readonly maxHeaderCount: number;
-  /** Open connections of clients; undefined: what the limit of open files allows. */
+  /** Limit of open client connections; undefined: derived from the limit of open files. */
   readonly maxConnections: number | undefined;
   readonly keepAliveTimeoutSeconds: number;
-  /** Requests that wait for a replica, the bytes of their bodies together, and how long one waits; undefined: 600 s from zero replicas, else 30 s. */
+  /**
+   * Limits of the request queue: requests, bytes of their bodies together, and time in the queue. Undefined time: 600 s
+   * with zero replicas, else 30 s.
+   */
   readonly queueSize: number;
   readonly queueBytes: number;
   readonly queueTimeoutSeconds: number | undefined;
-  /** Addresses or CIDR ranges of proxies before the endpoint. */
+  /** Addresses or CIDR ranges of proxies in front of the endpoint. */
   readonly trustedProxies: readonly string[];
-  /** Of 127.0.0.1, for Prometheus; undefined: only the Unix socket. */
+  /** Port on 127.0.0.1 for Prometheus; undefined: only the Unix socket. */
   readonly metricsPort: number | undefined;
 }
 
@@ -152,16 +155,16 @@ export interface LoadBalancerSpec {
 export interface ReadinessProbe {
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;
-  /** JSON text; when given the probe is a POST. */
+  /** JSON text. When given, the probe is a POST. */
   readonly postData: string | undefined;
   readonly initialDelaySeconds: number;
   readonly timeoutSeconds: number;
   readonly intervalSeconds: number;
-  /** How long probes of a replica that was ready may fail before it is given up, s. */
+  /** How long probes of a replica that was ready may fail before the replica is replaced, s. */
   readonly failureThresholdSeconds: number;
 }
 
-/** How many replicas there are to be. A fixed number has `min === max` and no target. */
+/** Desired number of replicas. A fixed number has `min === max` and no target. */
 export interface ReplicaPolicy {
   readonly minReplicas: number;
   readonly maxReplicas: number;

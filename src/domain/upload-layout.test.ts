@@ -12,7 +12,7 @@ const task = aTask({
   service: aServiceSpec({ tls }),
 });
 
-test('what a task needs of the client is brought, and found again where it was brought to', () => {
+test('the uploaded task refers to the uploaded files and folders', () => {
   const folder = '/home/c/uploads/1';
   const moved = withUploads(task, folder);
   const targets = new Map(uploadsOf(task).map(({ source, target }) => [source, `${folder}/${target}`]));
@@ -26,7 +26,7 @@ test('only the keys of the endpoint are secret', () => {
   expect(uploadsOf(task).flatMap(({ source, secret }) => (secret ? [source] : []))).toEqual([tls.keyfile, tls.certfile]);
 });
 
-test('a task without files needs nothing and stays as it is', () => {
+test('a task without files needs no upload and is unchanged', () => {
   const plain = aTask();
   expect(uploadsOf(plain)).toEqual([]);
   expect(withUploads(plain, '/x')).toEqual(plain);

@@ -1,10 +1,10 @@
 import type { Task } from './task.ts';
 
-/** Something on the client's machine that a controller elsewhere needs, and its place below the folder of an upload. */
-export interface Upload {
+/** A file or folder on the client's machine that a remote controller needs, and its path below the upload folder. */
+interface Upload {
   readonly source: string;
   readonly target: string;
-  /** Holds a private key: copied for its owner's eyes alone, and without regard to rules for what to leave out. */
+  /** Contains a private key: copied with access for its owner only, and without ignore rules. */
   readonly secret: boolean;
 }
 
@@ -13,7 +13,7 @@ const mountTarget = (index: number): string => `mounts/${index}`;
 const keyTarget = 'tls/key.pem';
 const certificateTarget = 'tls/certificate.pem';
 
-/** What has to be brought to a controller on another machine for a task. */
+/** The files and folders of a task that a remote controller needs. */
 export function uploadsOf(task: Task): readonly Upload[] {
   const tls = task.service?.tls;
   return [
@@ -30,7 +30,7 @@ export function uploadsOf(task: Task): readonly Upload[] {
   ];
 }
 
-/** The task as it is where its files lie in `folder`, laid out as `uploadsOf` says. */
+/** The task with its paths changed to `folder`, laid out as in `uploadsOf`. */
 export function withUploads(task: Task, folder: string): Task {
   const { workdir, service } = task;
   return {

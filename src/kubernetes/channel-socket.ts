@@ -7,43 +7,50 @@ import { readStatus, statusError, unansweredError, type KubeAct } from './kube-e
 import type { KubeAccess } from './login.ts';
 import type { RestDeps } from './rest.ts';
 
-/** Messages whose first byte names a channel, over one connection: what Kubernetes makes of a WebSocket. */
+/**
+ * Messages whose first byte names a channel, over one connection: the protocol that Kubernetes runs inside a WebSocket.
+ */
 export interface ChannelSocket {
   /** The protocol that the server chose. */
   readonly protocol: string;
-  /** Sends bytes of any length; calls `done` when they have left this process, or cannot. */
+  /** Sends bytes of any length. Calls `done` when they have left this process, or with the error that prevented it. */
   send(channel: number, bytes: Uint8Array, done: (error?: Error | null) => void): void;
-  /** Stops reading, of all channels; the server notices after what its and our buffers hold. */
+  /** Stops reading all channels. The server notices once its buffers and those of this process are full. */
   pause(): void;
   resume(): void;
-  /** Whether this process waits for the connection before it ends by itself; it does at first. */
+  /** Whether the connection keeps this process alive; it does at first. */
   holdProcess(isHeld: boolean): void;
   close(): void;
 }
 
-/** Who gets what comes. */
+/** Receives the messages and the end of a `ChannelSocket`. */
 export interface ChannelListener {
   onMessage(channel: number, bytes: Buffer): void;
-  /** Once; `why` is undefined for an ordinary end. Nothing comes afterwards. */
+  /** Called once; `why` is undefined for an ordinary end. No message comes afterwards. */
   onEnd(why: string | undefined): void;
 }
 
-/** For the connection and the handshake, which goes on to the node of the pod. */
+/** For the connection and the handshake, which the API server forwards to the pod's node. */
 const handshakeTimeoutMs = 30_000;
-/** Well below the minute after which load balancers cut what is idle. */
+/** Well below the minute after which load balancers cut idle connections. */
 const pingMs = 10_000;
-/** Without an answer to a ping for that long the connection is dead. */
+/** Without an answer to a ping for that long, the connection counts as dead. */
 const silenceMs = 30_000;
-/** While bytes wait to be taken there, the server does not get to see pings: a program that reads slowly is no broken connection. */
+/**
+ * Applies while sent bytes still wait for the server. It does not see pings then, and a program that reads slowly is
+ * not a broken connection.
+ */
 const busySilenceMs = 300_000;
-/** For the server to close as well. */
-const farewellMs = 1_000;
-/** A server reads one message at a time; small ones keep its memory, and the wait for a pause, small. */
+/** How long to wait for the server to close as well. */
+const closeTimeoutMs = 1_000;
+/** The server reads one message at a time. Small messages keep its memory use, and the delay before a pause, small. */
 const longestSentBytes = 128 * 1024;
-/** The server's messages are at most 32 KiB; this is against one that is none of Kubernetes. */
+/** Messages of Kubernetes are at most 32 KiB. This limit protects against a server that is not Kubernetes. */
 const longestMessageBytes = 64 * 1024 * 1024;
 
-/** Opens a stream below the path of a pod. Throws as requests do; what comes goes to `listener`, even before this settles. */
+/**
+ * Opens a stream below the path of a pod. Throws as requests do. `listener` may get messages even before this settles.
+ */
 export async function openChannels(
   deps: RestDeps,
   {
@@ -115,7 +122,7 @@ function connect(
   };
   signal?.addEventListener('abort', onAbort, { once: true });
   socket.on('unexpected-response', (_request, response) => {
-    // Later it would not be known any more which one it was, and the server keeps it for the next request.
+    // Take the socket now: afterwards `response` no longer names it, and the server keeps it open for the next request.
     const connection = response.socket;
     readBody(response, exchangeDeps)
       .then((body) => resolve({ refusal: statusError(act, readStatus(response.statusCode ?? 0, body)) }))
@@ -141,7 +148,7 @@ class OpenChannels implements ChannelSocket {
   readonly #socket: WebSocket;
   readonly #clock: Clock;
   #connection: Socket | undefined;
-  #heardAt: number;
+  #lastSeenAt: number;
   #hasSent = false;
   #isOpen = false;
   #fault: string | undefined;
@@ -149,13 +156,13 @@ class OpenChannels implements ChannelSocket {
   constructor(socket: WebSocket, clock: Clock, listener: ChannelListener) {
     this.#socket = socket;
     this.#clock = clock;
-    this.#heardAt = clock.monotonic();
+    this.#lastSeenAt = clock.monotonic();
     socket.on('message', (data: Buffer) => {
-      this.#heard();
+      this.#markSeen();
       const channel = data[0];
       if (channel !== undefined) listener.onMessage(channel, data.subarray(1));
     });
-    socket.on('pong', () => this.#heard());
+    socket.on('pong', () => this.#markSeen());
     socket.on('error', (error) => {
       this.#fault ??= messageOf(error);
     });
@@ -174,7 +181,7 @@ class OpenChannels implements ChannelSocket {
 
   start(): void {
     this.#isOpen = true;
-    this.#heard();
+    this.#markSeen();
     const stop = this.#clock.every(pingMs, () => this.#ping());
     this.#socket.once('close', stop);
   }
@@ -198,7 +205,7 @@ class OpenChannels implements ChannelSocket {
 
   resume(): void {
     if (!this.#socket.isPaused) return;
-    this.#heard();
+    this.#markSeen();
     this.#socket.resume();
   }
 
@@ -210,9 +217,9 @@ class OpenChannels implements ChannelSocket {
   close(): void {
     if (this.#socket.readyState === WebSocket.CLOSED) return;
     this.#socket.close(1000);
-    // Not paused, or the server's farewell would not be seen; one that does not say it is not waited for.
+    // A paused socket would not show the server's close frame. Waits at most `closeTimeoutMs` for that frame.
     this.#socket.resume();
-    const cancel = this.#clock.after(farewellMs, () => this.#socket.terminate());
+    const cancel = this.#clock.after(closeTimeoutMs, () => this.#socket.terminate());
     this.#socket.once('close', cancel);
   }
 
@@ -223,15 +230,15 @@ class OpenChannels implements ChannelSocket {
     return words === '' ? `the connection was cut (${code})` : `${words} (${code})`;
   }
 
-  #heard(): void {
-    this.#heardAt = this.#clock.monotonic();
+  #markSeen(): void {
+    this.#lastSeenAt = this.#clock.monotonic();
     this.#hasSent = this.#socket.bufferedAmount > 0;
   }
 
   #ping(): void {
-    // What is not read on purpose is not heard either.
+    // While reading is paused on purpose, pongs are not seen either.
     if (this.#socket.readyState !== WebSocket.OPEN || this.#socket.isPaused) return;
-    const silentForMs = this.#clock.monotonic() - this.#heardAt;
+    const silentForMs = this.#clock.monotonic() - this.#lastSeenAt;
     if (silentForMs <= (this.#hasSent ? busySilenceMs : silenceMs)) {
       this.#socket.ping();
       return;

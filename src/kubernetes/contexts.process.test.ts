@@ -53,7 +53,7 @@ const one = {
   users: { u: { exec: { apiVersion: 'v1', command: 'aws', args: ['eks'] } } },
 } satisfies Parts;
 
-test('contexts are known with what may be shown of them', () => {
+test('kubeContexts returns the contexts with their printable fields', () => {
   const contexts = kubeContexts(source(write('config', one)));
   expect(contexts.names).toEqual(['prod', 'test']);
   expect(contexts.current).toBe('prod');
@@ -69,7 +69,7 @@ test('contexts are known with what may be shown of them', () => {
   expect(contexts.cluster('test').namespace).toBe('default');
 });
 
-test('of several files the first word counts, and those that are not there do not matter', () => {
+test('the first definition of a name in several files counts; missing files are skipped', () => {
   const second = { ...one, current: 'other', contexts: { prod: { cluster: 'x' }, more: { cluster: 'c', user: 'u' } } };
   const contexts = kubeContexts(source(join(home, 'none'), write('a', one), write('b', second)));
   expect(contexts.names).toEqual(['prod', 'test', 'more']);
@@ -77,18 +77,18 @@ test('of several files the first word counts, and those that are not there do no
   expect(contexts.cluster('prod').namespace).toBe('team');
 });
 
-test('no kubeconfig at all is no fault, but names no context', () => {
+test('without a kubeconfig there are no contexts and no error', () => {
   const contexts = kubeContexts(source(join(home, 'none')));
   expect(contexts).toMatchObject({ names: [], current: undefined });
   expect(() => contexts.cluster('prod')).toThrow(`There is no context prod in the kubeconfig (${join(home, 'none')}); there are none.`);
 });
 
-test('a context that was mistyped is guessed', () => {
+test('a mistyped context gets a suggestion', () => {
   const contexts = kubeContexts(source(write('config', one)));
   expect(() => contexts.cluster('pord')).toThrow(expect.objectContaining({ code: 'SVC_CREDENTIALS', hint: 'Did you mean prod?' }));
 });
 
-test('a kubeconfig that is no YAML is told with its line and without what it holds', () => {
+test('an invalid kubeconfig is reported with its line but without its content', () => {
   const path = join(home, 'config');
   writeFileSync(path, 'users:\n- name: u\n  user: {token: very-secret\n   x: [}\n');
   const read = (): unknown => kubeContexts(source(path));
@@ -111,7 +111,7 @@ test.each([
   expect(() => contexts.cluster('prod')).toThrow(why);
 });
 
-test('an API server on this machine may be without TLS, as kubectl proxy is', () => {
+test('an API server on this machine needs no TLS, as for kubectl proxy', () => {
   const contexts = kubeContexts(source(write('config', { ...one, clusters: { c: { server: 'http://127.0.0.1:8001' } } })));
   expect(contexts.cluster('prod').server).toBe('http://127.0.0.1:8001');
 });
@@ -124,7 +124,7 @@ function inPod(): KubeconfigSource['pod'] {
   return { host: 'fd00::1', port: '443', folder };
 }
 
-test('in a pod its service account is a context, beside those of a kubeconfig', () => {
+test('in a pod, its service account is a context besides those of the kubeconfig', () => {
   const pod = inPod();
   const alone = kubeContexts({ files: [], pod });
   expect(alone).toMatchObject({ names: ['in-cluster'], current: 'in-cluster' });
@@ -141,7 +141,7 @@ test('in a pod its service account is a context, beside those of a kubeconfig', 
   expect(kubeContexts({ files: [same], pod }).cluster('prod').isInside).toBe(true);
 });
 
-test('an API is opened in the namespace of its context, or another one', () => {
+test("openKubeApi uses the context's namespace or the given one", () => {
   const from = source(write('config', one));
   const options = { fence: noFence, clock: systemClock, random: () => 0, source: from };
   expect(openKubeApi('prod', options)).toMatchObject({ context: 'prod', namespace: 'team', isInside: false });
@@ -149,7 +149,7 @@ test('an API is opened in the namespace of its context, or another one', () => {
   expect(() => openKubeApi('none', options)).toThrow('There is no context none');
 });
 
-test('a portable kubeconfig holds what its files held, and leaves out what works only here', () => {
+test('a portable kubeconfig embeds files and omits contexts that only work locally', () => {
   writeFileSync(join(home, 'ca.crt'), 'CA');
   writeFileSync(join(home, 'me.crt'), 'CERT');
   writeFileSync(join(home, 'me.key'), 'KEY');
@@ -188,10 +188,10 @@ test('a portable kubeconfig holds what its files held, and leaves out what works
     'proxied: it is reached through a proxy on this machine',
     expect.stringContaining('none: There is no context none'),
   ]);
-  const away = join(home, 'elsewhere');
-  mkdirSync(away);
-  writeFileSync(join(away, 'config'), made.text ?? '');
-  const there = kubeContexts(source(join(away, 'config')));
+  const remoteDir = join(home, 'elsewhere');
+  mkdirSync(remoteDir);
+  writeFileSync(join(remoteDir, 'config'), made.text ?? '');
+  const there = kubeContexts(source(join(remoteDir, 'config')));
   expect(there.current).toBe('token');
   expect(there.cluster('cert')).toMatchObject({
     namespace: 'team',

@@ -23,20 +23,23 @@ import { openPortForward } from './port-forward-stream.ts';
 import { KubeRest, type RestDeps } from './rest.ts';
 import { watchOnce } from './watch-stream.ts';
 
-/** The name of the context that the service account of the pod around this process makes. */
+/** Name of the context for the service account of the pod that this process runs in. */
 export const inClusterContext = 'in-cluster';
 
-/** All contexts there are, as of now. */
+/** All contexts that exist at this moment. */
 export interface KubeContexts {
   readonly names: readonly string[];
-  /** The one that kubectl would take; in a pod without a kubeconfig `in-cluster`; undefined when none is set. */
+  /** The context that kubectl would use. In a pod without a kubeconfig: `in-cluster`. Undefined when none is set. */
   readonly current: string | undefined;
   has(name: string): boolean;
-  /** What a context leads to. Throws SVC_CREDENTIALS when there is no such context, or it is not whole. */
+  /** The Kubernetes cluster of a context. Throws SVC_CREDENTIALS when the context does not exist or is incomplete. */
   cluster(name: string): KubeCluster;
 }
 
-/** Reads the kubeconfig, which takes a millisecond: whoever needs it asks again rather than keep it. Throws SVC_CREDENTIALS when it cannot be read. */
+/**
+ * Reads the kubeconfig. That takes a millisecond, so callers read it again instead of caching it. Throws
+ * SVC_CREDENTIALS when it cannot be read.
+ */
 export function kubeContexts(source: KubeconfigSource = defaultKubeconfigSource()): KubeContexts {
   const said = readKubeconfig(source.files);
   const names = [...said.contexts.keys()];
@@ -96,13 +99,16 @@ function notWhole(name: string, why: string): SvcError {
   });
 }
 
-/** The API server that every pod is told of, as the pod's service account. */
+/**
+ * The API server of the Kubernetes cluster around this pod, used as the pod's service account. Kubernetes passes the
+ * server's address to every pod.
+ */
 function ownCluster({ host, port, folder }: NonNullable<KubeconfigSource['pod']>): KubeCluster {
   let namespace = '';
   try {
     namespace = readFileSync(join(folder, 'namespace'), 'utf8').trim();
   } catch {
-    // Older clusters may not mount it.
+    // Older Kubernetes clusters may not mount it.
   }
   const server = `https://${isIPv6(host) ? `[${host}]` : host}:${port}`;
   return {
@@ -139,17 +145,20 @@ function bare(hostname: string): string {
   return hostname.replace(/^\[|\]$/g, '');
 }
 
-/** What calls to a cluster need besides its context. */
-export interface OpenKubeApiOptions {
+/** Dependencies of calls to a Kubernetes cluster, besides its context. */
+interface OpenKubeApiOptions {
   readonly fence: Fence;
   readonly clock: Clock;
   readonly random: Random;
-  /** Instead of the context's own. */
+  /** Replaces the context's own namespace. */
   readonly namespace?: string | undefined;
   readonly source?: KubeconfigSource;
 }
 
-/** The API of the cluster that a context leads to. Nothing is sent before the first call. Throws SVC_CREDENTIALS when there is no such context. */
+/**
+ * The API of the Kubernetes cluster of a context. Sends nothing before the first call. Throws SVC_CREDENTIALS when the
+ * context does not exist.
+ */
 export function openKubeApi(context: string, { fence, clock, random, namespace, source }: OpenKubeApiOptions): KubeApi {
   const from = source ?? defaultKubeconfigSource();
   const read = (): KubeCluster => kubeContexts(from).cluster(context);

@@ -7,10 +7,10 @@ import { statusOfObject } from './kube-errors.ts';
 import { podPath } from './paths.ts';
 import type { RestDeps } from './rest.ts';
 
-/** Version 5 differs from 4 in that the input can be closed; API servers before 1.30 choose 4. */
+/** Version 5 differs from 4 in that a client can close the input. API servers before 1.30 choose 4. */
 const protocols = ['v5.channel.k8s.io', 'v4.channel.k8s.io'];
 const channels = { stdin: 0, stdout: 1, stderr: 2, status: 3, close: 255 } as const;
-/** Both outputs come over one connection: one that is read late must not stop the other one at once. */
+/** Both outputs share one connection. This buffer lets stdout continue when the caller reads stderr late. */
 const stderrBufferBytes = 1024 * 1024;
 
 type Ended = Awaited<PodProcess['ended']>;
@@ -73,7 +73,7 @@ class ExecStreams implements ChannelListener {
 
   open(socket: ChannelSocket, hasInput: boolean): PodProcess {
     this.#socket = socket;
-    // The end may have come along with the answer to the handshake.
+    // The end may have arrived together with the answer to the handshake.
     if (this.#isOver) socket.close();
     return {
       stdio: this.stdio,
@@ -100,7 +100,7 @@ class ExecStreams implements ChannelListener {
     if (!this.#isOver) this.#finish({ exitCode: undefined, message: why ?? 'the connection ended before the command did' });
   }
 
-  /** The status comes after all output. */
+  /** Kubernetes sends the status after all output. */
   #onStatus(text: string): void {
     this.#status += text;
     const said = parseJson(this.#status);
@@ -115,7 +115,7 @@ class ExecStreams implements ChannelListener {
   }
 
   #write(chunk: Buffer, done: (error?: Error | null) => void): void {
-    // To a command that has ended nothing can be written, which is no fault: `ended` tells.
+    // A write to a command that has ended is not an error: the caller learns of the end from `ended`.
     if (this.#isOver || this.#socket === undefined) {
       done();
       return;

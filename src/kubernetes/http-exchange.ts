@@ -10,24 +10,24 @@ import type { KubeAccess } from './login.ts';
 /** One request. */
 export interface KubeRequest {
   readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
-  /** With its query. */
+  /** Includes the query. */
   readonly path: string;
   readonly body?: { readonly type: string; readonly text: string };
 }
 
-/** What a request needs from outside. */
+/** Dependencies of a request. */
 export interface ExchangeDeps {
   readonly clock: Clock;
   readonly fence: Fence;
   readonly signal: AbortSignal | undefined;
 }
 
-/** There was no answer. */
+/** The request got no answer. */
 export class UnansweredError extends Error {
   override readonly name = 'UnansweredError';
-  /** Whether the server may have got the request, and may have done what it asks for. */
+  /** Whether the server may have received the request, and may have executed it. */
   readonly maybeDone: boolean;
-  /** Whether time ran out: connections that seem to be open may lead nowhere. */
+  /** Whether the request timed out. Connections that seem open may then be dead. */
   readonly tooLate: boolean;
 
   constructor(cause: unknown, maybeDone: boolean, tooLate = false) {
@@ -37,14 +37,19 @@ export class UnansweredError extends Error {
   }
 }
 
-/** For a connection to be made. */
+/** For opening a connection. */
 const connectTimeoutMs = 10_000;
-/** From the request to the head of its answer. API servers give up at a minute, and are rarely worth waiting that long for. */
+/**
+ * From the request to the head of its answer. API servers give up after a minute; waiting that long is rarely useful.
+ */
 const answerTimeoutMs = 30_000;
-/** Most that a reply may hold: far more than a page of 500 objects of the largest kind in ordinary use. */
+/** Largest reply accepted: far more than a page of 500 objects of the largest kind in ordinary use. */
 const longestReplyBytes = 256 * 1024 * 1024;
 
-/** Sends a request and gives the head of its answer; its body is not read yet. Throws UnansweredError, SVC_NOT_LEADER, or the signal's reason. */
+/**
+ * Sends a request and returns the head of its answer, with the body still unread. Throws UnansweredError,
+ * SVC_NOT_LEADER, or the signal's reason.
+ */
 export function exchange(access: KubeAccess, asked: KubeRequest, { clock, fence, signal }: ExchangeDeps): Promise<IncomingMessage> {
   signal?.throwIfAborted();
   const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
@@ -79,7 +84,7 @@ export function exchange(access: KubeAccess, asked: KubeRequest, { clock, fence,
   request.on('error', (error) => reject(new UnansweredError(error, wasSent)));
   request.on('response', (response) => {
     cancelTimer();
-    // The caller reads on with the same signal.
+    // The caller reads the body under the same signal, so the listener stays until the response closes.
     response.once('close', () => signal?.removeEventListener('abort', onAbort));
     resolve(response);
   });
@@ -105,12 +110,12 @@ export function exchange(access: KubeAccess, asked: KubeRequest, { clock, fence,
 }
 
 /**
- * Calls `send` when the request's connection is open: nothing that the server would act on has been sent before. Whether this process may still act is
- * asked in that very moment, for making the connection takes time, in which it could have been stopped.
+ * Calls `send` when the request's connection is open; before that the server has received nothing to act on. The fence
+ * is checked at that moment: opening a connection takes time, and this process may have lost its lease meanwhile.
  */
 export function whenConnected(request: ClientRequest, send: () => void): void {
   request.once('socket', (socket: Socket) => {
-    // One that was kept for the next request has been through its handshake.
+    // A reused connection has finished its handshake.
     if (request.reusedSocket) send();
     else if (socket instanceof TLSSocket) socket.once('secureConnect', send);
     else if (socket.connecting) socket.once('connect', send);
@@ -118,7 +123,7 @@ export function whenConnected(request: ClientRequest, send: () => void): void {
   });
 }
 
-/** The whole body of an answer. Throws UnansweredError when it ends early, stops for too long, or is longer than any sensible one. */
+/** The whole body of an answer. Throws UnansweredError when it ends early, stalls, or exceeds `longestReplyBytes`. */
 export function readBody(response: IncomingMessage, { clock, signal }: ExchangeDeps): Promise<string> {
   const { promise, resolve, reject } = Promise.withResolvers<string>();
   const chunks: Buffer[] = [];

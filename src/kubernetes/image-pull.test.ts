@@ -50,12 +50,12 @@ test.each([
   [containerd('no match for platform in manifest: not found'), 'no match for platform in manifest', true],
   ['Back-off pulling image "web:1": ErrImagePull: ' + containerd('registry.test/web:1: not found'), 'not found', true],
   ['write /var/lib/x: no space left on device', 'no space left on device', false],
-])('of %s the cause is %s', (said, cause, isDefinite) => {
+])('for %s the cause is %s', (said, cause, isDefinite) => {
   expect(pullCause(said, 'registry.test/web:1')).toBe(cause);
   expect(isDefiniteAnswer(said)).toBe(isDefinite);
 });
 
-test('what only says that it failed has no cause', () => {
+test('a message that only reports the failure has no cause', () => {
   expect(pullCause('Back-off pulling image "web:1"', 'web:1')).toBeUndefined();
   expect(pullCause(undefined, 'web:1')).toBeUndefined();
 });

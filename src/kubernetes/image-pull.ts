@@ -1,5 +1,5 @@
-/** Causes that say more than what comes after them, or than the last words alone. */
-const telling = [
+/** Causes that are more specific than the text after them, or than the last part alone. */
+const specificCauses = [
   /pull access denied/i,
   /no match for platform in manifest/i,
   /toomanyrequests/i,
@@ -7,15 +7,18 @@ const telling = [
   /requested access to the resource is denied/i,
 ];
 
-/** What is no cause: the name of what failed, where it was asked for, and words that only lead to the next. */
+/**
+ * Parts that are no cause: the name of the failed step, the requested address, and words that only introduce the next
+ * part.
+ */
 const needless = /^(?:https?:\/\/\S*|rpc error|server message|Error|ErrImagePull|code = \w+|Back-off pulling image .*)$/i;
 
-/** The words before a cause that is in the same part of a sentence. */
+/** Words that precede a cause within the same part of a message. */
 const preface = /^(?:code = \w+ desc = |lookup \S+(?: on \S+)? ?)/;
 
 /**
- * The innermost cause of an image not being fetched, once, out of all that the runtime, its client and the registry wrapped around it; undefined when nothing
- * but the failure itself is told.
+ * The innermost cause of a failed image pull, without the text that the runtime, its client and the registry wrap
+ * around it. Undefined when the message reports only the failure itself.
  */
 export function pullCause(said: string | undefined, image: string | undefined): string | undefined {
   const parts = (said ?? '')
@@ -24,15 +27,21 @@ export function pullCause(said: string | undefined, image: string | undefined): 
     .split(/: (?!\/\/)/)
     .map((part) => part.trim().replace(preface, '').replace(/[.]$/, ''))
     .filter((part) => part !== '' && part !== image && !needless.test(part) && !isAboutImage(part));
-  return parts.find((part) => telling.some((pattern) => pattern.test(part))) ?? parts.at(-1);
+  return parts.find((part) => specificCauses.some((pattern) => pattern.test(part))) ?? parts.at(-1);
 }
 
-/** `Failed to pull image "a:1"`, `failed to resolve reference "a:1"`, `docker.io/library/a:1`: which image it is, is said already. */
+/**
+ * Whether a part only repeats the image's name, which the message shows already: `Failed to pull image "a:1"`, `failed
+ * to resolve reference "a:1"`, `docker.io/library/a:1`.
+ */
 function isAboutImage(part: string): boolean {
   return /^failed to \w+(?: and \w+)?(?: \w+)* "[^"]*"$/i.test(part) || /^[\w.-]+(?::\d+)?\/[\w./-]+(?::[\w.-]+)?(?:@sha256)?$/.test(part);
 }
 
-/** Whether the registry has answered, and will answer the same again; where it did not, it may do so elsewhere, or later. */
+/**
+ * Whether the registry answered and a retry would get the same answer. Without an answer, a pull on another node or
+ * later may succeed.
+ */
 export function isDefiniteAnswer(said: string | undefined): boolean {
   return definite.test(said ?? '');
 }

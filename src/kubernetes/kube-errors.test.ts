@@ -13,13 +13,13 @@ test.each([
   ['/version', 'get /version'],
   ['/apis', 'get /apis'],
   ['/api/v1/nodes/%E0%A4%A', 'get nodes %E0%A4%A'],
-])('%s is told as "%s"', (path, expected) => {
+])('%s is described as "%s"', (path, expected) => {
   expect(actText({ verb: 'get', path, context: 'c' })).toBe(expected);
 });
 
 const act = { verb: 'create', path: '/api/v1/namespaces/team/pods', context: 'prod' };
 
-test('what the server says of fields is kept for those who decide by it', () => {
+test('field causes in a status stay available to callers', () => {
   const body = {
     kind: 'Status',
     code: 422,
@@ -42,17 +42,17 @@ test.each([
   [403, 'SVC_DENIED', 'unauthenticated'],
   [409, 'SVC_KUBERNETES', 'transient'],
   [500, 'SVC_KUBERNETES', 'transient'],
-])('an answer with %i is %s', (code, expected, kind) => {
+])('status %i becomes %s', (code, expected, kind) => {
   expect(statusError(act, readStatus(code, ''))).toMatchObject({ code: expected, kind, message: expect.stringContaining(`HTTP ${code}`) });
 });
 
-test('a page of a proxy is told as text, and not all of it', () => {
+test("a proxy's HTML page is reported as shortened text", () => {
   const { message } = readStatus(502, `<html><h1>Bad\n gateway</h1>${'x'.repeat(1_000)}</html>`);
   expect(message.startsWith('HTTP 502: Bad gateway xxx')).toBe(true);
   expect(message.length).toBeLessThan(400);
 });
 
-test('a certificate that is not trusted is no server that is away', () => {
+test('an untrusted certificate is a credentials error, not an unreachable server', () => {
   const why = Object.assign(new Error('self-signed certificate'), { code: 'DEPTH_ZERO_SELF_SIGNED_CERT' });
   expect(isDistrusted(new Error('outer', { cause: why }))).toBe(true);
   expect(isDistrusted(Object.assign(new Error('x'), { code: 'ECONNREFUSED' }))).toBe(false);

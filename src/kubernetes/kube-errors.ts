@@ -2,24 +2,24 @@ import { messageOf, SvcError } from '../shared/errors.ts';
 import { isObject } from '../shared/is-object.ts';
 import { parseJson } from '../shared/parse-json.ts';
 
-/** What an API server answered instead of what was asked for. */
+/** An error answer of an API server. */
 export interface KubeStatus {
   /** HTTP status. */
   readonly code: number;
-  /** Such as `Forbidden`, `Invalid`, `AlreadyExists`; empty when the answer is not one of Kubernetes. */
+  /** Such as `Forbidden`, `Invalid`, `AlreadyExists`; empty when the answer is not a Kubernetes `Status`. */
   readonly reason: string;
   readonly message: string;
   readonly causes: readonly { readonly reason: string; readonly field: string; readonly message: string }[];
 }
 
-/** What was to be done, for people: which verb on which path in which context. */
+/** The attempted request, for messages: which verb on which path in which context. */
 export interface KubeAct {
   readonly verb: string;
   readonly path: string;
   readonly context: string;
 }
 
-/** The answer behind an error; the cause of errors that `statusError` makes. */
+/** Carries the answer as the `cause` of the errors that `statusError` makes. */
 class StatusAnswer extends Error {
   override readonly name = 'StatusAnswer';
   readonly status: KubeStatus;
@@ -30,17 +30,20 @@ class StatusAnswer extends Error {
   }
 }
 
-/** The API server's own answer behind an error; undefined when it gave none. */
+/** The API server's own answer behind an error; undefined when it sent none. */
 export function kubeStatusOf(error: unknown): KubeStatus | undefined {
   return error instanceof Error && error.cause instanceof StatusAnswer ? error.cause.status : undefined;
 }
 
-/** Whether what was sent is none by its schema: most versions say so of an apply as of a fault of their own (500), and will say it again. */
+/**
+ * Whether the server rejected the object against its schema. Most versions report that for an apply as a server error
+ * (500), although a retry fails the same.
+ */
 export function isAgainstSchema({ message }: KubeStatus): boolean {
   return message.includes('failed to create typed patch object');
 }
 
-/** An answer as a status, whatever it looks like: proxies answer in HTML. */
+/** An answer as a status, whatever its format: proxies answer in HTML. */
 export function readStatus(code: number, body: string): KubeStatus {
   const said = parseJson(body);
   if (isObject(said) && said['kind'] === 'Status') return statusOfObject(said, code);
@@ -71,7 +74,7 @@ function textOf(value: unknown): string {
   return typeof value === 'string' ? value : '';
 }
 
-/** The error of an answer that is not what was asked for. */
+/** The error for an answer with an error status. */
 export function statusError(act: KubeAct, status: KubeStatus): SvcError {
   const what = actText(act);
   const cause = new StatusAnswer(status);
@@ -85,10 +88,12 @@ export function statusError(act: KubeAct, status: KubeStatus): SvcError {
   return new SvcError('SVC_KUBERNETES', `The cluster ${act.context} did not ${what}: ${status.message}`, { cause });
 }
 
-/** What Node says of certificates: asking again changes nothing. Codes of OpenSSL's verification, and of the names in a certificate. */
+/**
+ * Node's codes for untrusted certificates: OpenSSL's verification, and names in a certificate. A retry fails the same.
+ */
 const distrust = /^(ERR_TLS_CERT_|CERT_|DEPTH_ZERO_SELF_SIGNED_CERT$|SELF_SIGNED_CERT_IN_CHAIN$|UNABLE_TO_)/;
 
-/** Whether the server was reached, and is not the one that the kubeconfig describes. */
+/** Whether the server answered but failed certificate verification: it is not the one that the kubeconfig describes. */
 export function isDistrusted(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
   if ('code' in error && typeof error.code === 'string' && distrust.test(error.code)) return true;
@@ -108,7 +113,7 @@ export function unansweredError(act: KubeAct, why: unknown): SvcError {
   });
 }
 
-/** `list pods in namespace default`, out of a path of the API. */
+/** `list pods in namespace default`, derived from an API path. */
 export function actText({ verb, path }: KubeAct): string {
   const segments = (path.split('?')[0] ?? '')
     .split('/')
@@ -132,7 +137,7 @@ function decoded(segment: string): string {
   try {
     return decodeURIComponent(segment);
   } catch {
-    // Not worth failing for: it is only shown.
+    // Not worth an error: the text is only shown.
     return segment;
   }
 }

@@ -6,18 +6,21 @@ import { envVar } from '../shared/env.ts';
 import { hasErrno, messageOf, SvcError } from '../shared/errors.ts';
 import { isObject } from '../shared/is-object.ts';
 
-/** Where credentials for clusters are looked for. */
+/** Where credentials for Kubernetes clusters are read from. */
 export interface KubeconfigSource {
-  /** Files that are merged, the first word counts; those that are not there are left out. */
+  /** Files to merge; the first definition of a name counts. Missing files are skipped. */
   readonly files: readonly string[];
-  /** Of the pod that this process runs in: its API server, and the folder of its service account; undefined outside of clusters. */
+  /**
+   * Of the pod that this process runs in: its API server, and the folder of its service account. Undefined outside of
+   * Kubernetes.
+   */
   readonly pod: { readonly host: string; readonly port: string; readonly folder: string } | undefined;
 }
 
-/** A part of a kubeconfig as it was written; paths in it are absolute. */
+/** A part of a kubeconfig as written, with absolute paths. */
 export type KubeconfigPart = Readonly<Record<string, unknown>>;
 
-/** All that the files say. */
+/** The merged content of all files. */
 export interface Kubeconfig {
   readonly currentContext: string | undefined;
   readonly contexts: ReadonlyMap<string, KubeconfigPart>;
@@ -25,19 +28,19 @@ export interface Kubeconfig {
   readonly users: ReadonlyMap<string, KubeconfigPart>;
 }
 
-/** One context, whole. Holds secrets: show only the fields that say so. */
+/** One complete context. Holds secrets: show only the fields marked "may be shown". */
 export interface KubeCluster {
   readonly context: string;
   /** May be shown. */
   readonly namespace: string;
-  /** May be shown: without a user's name and password, if it had them. */
+  /** May be shown: user name and password are removed from it. */
   readonly server: string;
-  /** May be shown. Certificates of the API server are not checked: the kubeconfig says so. */
+  /** May be shown. True when the kubeconfig disables checks of the API server's certificate. */
   readonly insecure: boolean;
   /** May be shown: `credential plugin aws`, `client certificate`, `token` … */
   readonly login: string;
   readonly proxied: boolean;
-  /** Whether this process runs in a pod of that cluster. */
+  /** Whether this process runs in a pod of this Kubernetes cluster. */
   readonly isInside: boolean;
   readonly cluster: KubeconfigPart;
   readonly user: KubeconfigPart;
@@ -45,7 +48,10 @@ export interface KubeCluster {
 
 const serviceAccountFolder = '/var/run/secrets/kubernetes.io/serviceaccount';
 
-/** Where kubectl looks: the files of KUBECONFIG or `~/.kube/config`, and the service account of the pod around us. */
+/**
+ * The sources that kubectl uses: the files of KUBECONFIG or `~/.kube/config`, and the service account of the
+ * surrounding pod.
+ */
 export function defaultKubeconfigSource(): KubeconfigSource {
   const given = envVar('KUBECONFIG');
   const files =
@@ -55,7 +61,7 @@ export function defaultKubeconfigSource(): KubeconfigSource {
   return { files: files.map((file) => resolve(file)), pod: pod === undefined || !isFile(join(pod.folder, 'token')) ? undefined : pod };
 }
 
-/** Reads and merges the files as kubectl does: whoever names a thing first has said what it is. */
+/** Reads and merges the files as kubectl does: the first definition of a name counts. */
 export function readKubeconfig(files: readonly string[]): Kubeconfig {
   let currentContext: string | undefined;
   const contexts = new Map<string, KubeconfigPart>();
@@ -74,7 +80,7 @@ export function readKubeconfig(files: readonly string[]): Kubeconfig {
   return { currentContext, contexts, clusters, users };
 }
 
-/** What tells whether the files have changed since. */
+/** Differs when the files have changed since. */
 export function kubeconfigStamp(files: readonly string[]): string {
   return files.map(stampOf).join('|');
 }
@@ -84,7 +90,7 @@ function stampOf(file: string): string {
   return stat === undefined ? '-' : `${stat.ino}:${stat.size}:${stat.mtimeMs}`;
 }
 
-/** Never quotes the text: it holds tokens and keys. */
+/** Errors never quote the text: it holds tokens and keys. */
 function readFile(file: string): Readonly<Record<string, unknown>> | undefined {
   let text: string;
   try {
@@ -123,7 +129,8 @@ function withAbsolutePaths(part: KubeconfigPart, folder: string, fields: readonl
   for (const field of fields) {
     const path = part[field];
     const data = part[`${field}-data`];
-    // Where both are written kubectl takes the data, and the library the file.
+    // With both present, kubectl uses the data but the library uses the file. Remove the file, so that the library
+    // agrees with kubectl.
     if (data !== undefined && data !== '') delete changed[field];
     else if (typeof path === 'string' && path !== '' && !isAbsolute(path)) changed[field] = join(folder, path);
   }

@@ -5,7 +5,7 @@ import { kubernetesLease, readKubernetesLease } from './lease.ts';
 
 const { signal } = new AbortController();
 
-/** Keeps one object, with versions as an API server gives them. */
+/** Keeps one object, with versions as an API server assigns them. */
 class OneObject {
   object: (KubeObject & Readonly<Record<string, unknown>>) | undefined;
   #version = 100;
@@ -38,7 +38,7 @@ class OneObject {
   }
 }
 
-test('the first holder makes the lease, renews it, and keeps its term', async () => {
+test('the first holder creates the lease, renews it and keeps its term', async () => {
   const server = new OneObject();
   const clock = new FakeClock();
   const lock = kubernetesLease(server, 'svc', 'controller', clock);
@@ -59,7 +59,7 @@ test('the first holder makes the lease, renews it, and keeps its term', async ()
   });
 });
 
-test('of two that saw the same only one gets it, and its term is one more', async () => {
+test('of two concurrent writers only one gets the lease, with the next term', async () => {
   const server = new OneObject();
   const [a, b, c] = ['a', 'b', 'c'].map(() => kubernetesLease(server, 'svc', 'controller', new FakeClock()));
   if (a === undefined || b === undefined || c === undefined) throw new Error('three were made');
@@ -72,7 +72,7 @@ test('of two that saw the same only one gets it, and its term is one more', asyn
   expect(await a.read(signal)).toMatchObject({ holder: 'b' });
 });
 
-test('what was read before the last look is not written on', async () => {
+test('a write based on a view older than the last read is rejected', async () => {
   const server = new OneObject();
   const lock = kubernetesLease(server, 'svc', 'controller', new FakeClock());
   const held = await lock.write(await lock.read(signal), 'a', 8_000, signal);
@@ -81,7 +81,7 @@ test('what was read before the last look is not written on', async () => {
   expect(await lock.write(held ?? (await lock.read(signal)), 'a', 8_000, signal)).toBeUndefined();
 });
 
-test('a term never becomes smaller, not even when somebody deletes the lease', async () => {
+test('the term never decreases, even after the lease was deleted', async () => {
   const server = new OneObject();
   const lock = kubernetesLease(server, 'svc', 'controller', new FakeClock());
   let view = await lock.write(await lock.read(signal), 'a', 8_000, signal);
@@ -94,19 +94,19 @@ test('a term never becomes smaller, not even when somebody deletes the lease', a
   expect(anew?.term).toBeGreaterThan(before);
 });
 
-test('a holder that gives it up says how short it holds, though Kubernetes counts in seconds', async () => {
+test('a released lease keeps its millisecond duration although Kubernetes counts in seconds', async () => {
   const server = new OneObject();
   const lock = kubernetesLease(server, 'svc', 'controller', new FakeClock());
   const held = await lock.write(await lock.read(signal), 'a', 8_000, signal);
   const released = await lock.write(held ?? (await lock.read(signal)), 'a', 1, signal);
   expect(released?.durationMs).toBe(1);
   expect(server.object).toMatchObject({ spec: { leaseDurationSeconds: 1 } });
-  // Another program, which knows nothing of our annotation.
+  // Another program, which does not know the annotation.
   server.change({ spec: { holderIdentity: 'kubectl', leaseTransitions: 9, leaseDurationSeconds: 15 } });
   expect(await lock.read(signal)).toMatchObject({ holder: 'kubectl', durationMs: 15_000 });
 });
 
-test('a lease that nobody holds any more, and what others wrote into it, are respected', async () => {
+test('an empty holder can be replaced, and fields of other programs are kept', async () => {
   const server = new OneObject();
   const lock = kubernetesLease(server, 'svc', 'controller', new FakeClock());
   await lock.write(await lock.read(signal), 'a', 8_000, signal);
@@ -117,7 +117,7 @@ test('a lease that nobody holds any more, and what others wrote into it, are res
   expect(server.object).toMatchObject({ status: 'theirs' });
 });
 
-test('a number that somebody has edited gets right again with the next renewal, and the highest keeps nobody away', async () => {
+test('a renewal repairs an edited transition count, and the maximum blocks no takeover', async () => {
   const server = new OneObject();
   const lock = kubernetesLease(server, 'svc', 'controller', new FakeClock());
   const held = await lock.write(await lock.read(signal), 'a', 8_000, signal);
@@ -133,7 +133,7 @@ test('a number that somebody has edited gets right again with the next renewal, 
   expect(server.object).toMatchObject({ spec: { holderIdentity: 'b', leaseTransitions: 2_147_483_647 } });
 });
 
-test('who only wants to know who holds a lease sees the same as those who ask for it', async () => {
+test('readKubernetesLease returns the same view as the lock', async () => {
   const server = new OneObject();
   const lock = kubernetesLease(server, 'svc', 'controller', new FakeClock());
   expect(await readKubernetesLease(server, 'svc', 'controller', signal)).toEqual(await lock.read(signal));

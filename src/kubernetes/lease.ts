@@ -3,7 +3,7 @@ import type { LeaseLock, LeaseView } from '../domain/leadership.ts';
 import type { KubeApi, KubeDraft, KubeMetadata, KubeObject } from './kube-api.ts';
 import { pathOfAll, pathOfOne } from './paths.ts';
 
-/** An object of coordination.k8s.io/v1 as far as it is used. */
+/** The fields of a coordination.k8s.io/v1 Lease that svc uses. */
 interface LeaseObject extends KubeObject {
   readonly spec?: {
     readonly holderIdentity?: string | null;
@@ -14,15 +14,15 @@ interface LeaseObject extends KubeObject {
   };
 }
 
-/** Of every Lease that svc has written. The field for it counts whole seconds, and allows no zero. */
+/** On every Lease that svc has written. The standard field holds whole seconds and allows no zero. */
 export const durationAnnotation = 'svc-lease-duration-ms';
-/** The field is a number of 32 bits; one that somebody has set to the highest must not keep others from taking the lease. */
+/** The field has 32 bits. Without the cap, no process could take a Lease whose field was set to its maximum. */
 const mostTransitions = 2 ** 31 - 1;
 const neverHeld: LeaseView = { holder: null, term: 0, renewal: '', durationMs: 0 };
 
 /**
- * A Lease of Kubernetes. What makes the write a compare-and-set is the object's version, which the API server checks. The times in it are for people:
- * nothing is decided by them.
+ * A Kubernetes Lease. The API server checks the object's version, which makes each write a compare-and-set. The times
+ * in it are for readers; no decision depends on them.
  */
 export function kubernetesLease(
   api: Pick<KubeApi, 'create' | 'get' | 'replace'>,
@@ -32,7 +32,7 @@ export function kubernetesLease(
 ): LeaseLock {
   const collection = pathOfAll('Lease', namespace);
   const path = pathOfOne('Lease', namespace, name);
-  // Of the object that was seen last: a replacement has to carry what others wrote into it.
+  // The last object read: a replacement must keep what other programs wrote into it.
   let known: LeaseObject | undefined;
 
   const view = (lease: LeaseObject | undefined): LeaseView => {
@@ -53,7 +53,7 @@ export function kubernetesLease(
         return made === undefined ? undefined : view(made);
       }
       const metadata = known?.metadata.resourceVersion === seen.renewal ? known.metadata : undefined;
-      // What was seen is not the last that was read: somebody renewed since.
+      // The caller's view is not the last read: another process has renewed since.
       if (metadata === undefined) return undefined;
       const next = { ...known, metadata: { ...metadata, annotations: { ...metadata.annotations, ...annotations } }, spec };
       const written = await api.replace<LeaseObject>(path, next, { signal });
@@ -62,7 +62,7 @@ export function kubernetesLease(
   };
 }
 
-/** The same for who only wants to know who holds it. */
+/** Reads the lease without the ability to take it. */
 export async function readKubernetesLease(
   api: Pick<KubeApi, 'get'>,
   namespace: string,
@@ -78,7 +78,7 @@ function specOf(
   { holder, durationMs, now }: { readonly holder: string; readonly durationMs: number; readonly now: string },
 ): NonNullable<LeaseObject['spec']> {
   const isRenewal = seen.holder === holder;
-  // From what was seen, not from what the object says: so it gets right again when somebody has edited it.
+  // Computed from the caller's view, not from the object. That repairs a Lease that was edited by hand.
   const term = isRenewal ? seen.term : seen.term + 1;
   const madeAt = known === undefined ? term - 1 : madeAtSeconds(known.metadata);
   return {
@@ -91,8 +91,9 @@ function specOf(
 }
 
 /**
- * The term is the number of transitions on top of the second in which the object was made, by the API server's clock: a Lease that somebody deleted
- * begins again with none, and terms must not become smaller, or nobody would obey the next leader.
+ * The term is the number of transitions plus the second in which the object was created, by the API server's clock. A
+ * deleted and recreated Lease starts at zero transitions, but terms must not decrease: processes would ignore the next
+ * leader.
  */
 function viewOf(lease: LeaseObject | undefined): LeaseView {
   if (lease === undefined) return neverHeld;
@@ -111,13 +112,15 @@ function madeAtSeconds(metadata: KubeMetadata): number {
   return Number.isNaN(ms) ? 0 : Math.floor(ms / 1000);
 }
 
-/** The annotation counts only while it fits the field: another program may have renewed without it. */
+/**
+ * The annotation counts only while it fits the field: another program may have renewed the Lease without updating it.
+ */
 function durationOf(metadata: KubeMetadata, seconds: number): number {
   const exact = Number(metadata.annotations?.[durationAnnotation]);
   return Number.isFinite(exact) && Math.max(1, Math.ceil(exact / 1000)) === seconds ? exact : seconds * 1000;
 }
 
-/** Six digits after the point, as Kubernetes wants. */
+/** Six digits after the point, as Kubernetes requires. */
 function microTime(ms: number): string {
   return isoTime(ms).replace('Z', '000Z');
 }

@@ -19,7 +19,7 @@ beforeEach(async () => {
   server = await ScriptedApiServer.start((_request, response) => sendJson(response, anObject('one', '1')));
 });
 
-/** A credential plugin: a script that notes that it was asked. */
+/** A credential plugin: a script that records each call. */
 function aPlugin(script: string): Readonly<Record<string, unknown>> {
   const command = join(server.folder, 'plugin.sh');
   writeFileSync(command, `#!/bin/sh\n${script}\n`);
@@ -29,7 +29,7 @@ function aPlugin(script: string): Readonly<Record<string, unknown>> {
 
 const credential = (token: string): string => JSON.stringify({ kind: 'ExecCredential', status: { token } });
 
-test('a credential plugin is asked once, and told what kubectl tells it', async () => {
+test("a credential plugin runs once and receives kubectl's environment", async () => {
   const user = aPlugin(`echo "$KUBERNETES_EXEC_INFO" >> ${join(server.folder, 'asked')}\necho '${credential('t1')}'`);
   const api = server.open({ user });
   await api.get(path);
@@ -40,7 +40,7 @@ test('a credential plugin is asked once, and told what kubectl tells it', async 
   expect(JSON.parse(asked ?? '')).toMatchObject({ kind: 'ExecCredential', spec: { interactive: false, cluster: { server: server.url } } });
 });
 
-test('a token that the server does not accept any more is asked for anew, by requests, watches and streams', async () => {
+test('requests, watches and streams renew a token that the server rejects', async () => {
   const user = aPlugin(
     `echo x >> ${join(server.folder, 'asked')}\necho '{"kind":"ExecCredential","status":{"token":"t'$(wc -l < ${join(server.folder, 'asked')})'"}}'`,
   );
@@ -63,14 +63,14 @@ test('a token that the server does not accept any more is asked for anew, by req
   expect(server.seen.at(-1)?.headers.authorization).toBe('Bearer t4');
 });
 
-test('requests of one moment share a login, and a token that all of them are refused with is asked for anew once', async () => {
+test('concurrent requests share a login, and a rejected token is renewed once', async () => {
   const asked = join(server.folder, 'asked');
   const user = aPlugin(`sleep 0.2; echo x >> ${asked}\necho '{"kind":"ExecCredential","status":{"token":"t'$(wc -l < ${asked})'"}}'`);
   const refused: ServerResponse[] = [];
   let last: ServerResponse | undefined;
   server.answer((request, response) => {
     if (request.headers.authorization !== 'Bearer t1') return sendJson(response, anObject('one', '1'));
-    // The last one is told only once the others have logged in anew.
+    // The last request is refused only after the others have logged in again.
     if (refused.length < 4) refused.push(response);
     else last = response;
     if (last !== undefined) for (const one of refused) sendStatus(one, 401, 'Unauthorized');
@@ -83,7 +83,7 @@ test('requests of one moment share a login, and a token that all of them are ref
   expect(readFileSync(asked, 'utf8')).toBe('x\nx\n');
 });
 
-test('a login that is refused twice is told, without the token', async () => {
+test('a login that is rejected twice is reported without the token', async () => {
   server.answer((_request, response) => sendStatus(response, 401, 'Unauthorized', 'Unauthorized'));
   const error = await failureOf(server.open({ user: { token: 'very-secret' } }).get(path));
   expect(error.code).toBe('SVC_CREDENTIALS');
@@ -97,13 +97,13 @@ test('a login that is refused twice is told, without the token', async () => {
   );
 });
 
-test('a plugin that fails is told with its own words', async () => {
+test('a failing plugin is reported with its own output', async () => {
   const error = await failureOf(server.open({ user: aPlugin('echo "please run: cloud login" >&2; exit 1') }).get(path));
   expect(error.code).toBe('SVC_CREDENTIALS');
   expect(error.message).toContain('plugin.sh): please run: cloud login');
 });
 
-test('what a plugin printed is not quoted: it may be the credential', async () => {
+test('the output of a plugin is not quoted, as it may be the credential', async () => {
   const garbage = await failureOf(server.open({ user: aPlugin('echo secret-token-without-json') }).get(path));
   const empty = await failureOf(server.open({ user: aPlugin(`echo '{"token":"secret-token"}'`) }).get(path));
   for (const error of [garbage, empty]) {
@@ -112,16 +112,16 @@ test('what a plugin printed is not quoted: it may be the credential', async () =
   }
 });
 
-test('a plugin that is not installed is named', async () => {
+test('a missing plugin is named in the error', async () => {
   const error = await failureOf(server.open({ user: { exec: { apiVersion: 'v1', command: '/no/such/plugin' } } }).get(path));
   expect(error.message).toMatch(/The login to the cluster test failed \(credential plugin \/no\/such\/plugin\): .*ENOENT/);
 });
 
-test('a plugin that never answers is given up', async () => {
+test('a plugin that never answers is killed', async () => {
   const clock = new FakeClock();
   const pidFile = join(server.folder, 'pid');
   const result = failureOf(server.open({ user: aPlugin(`echo $$ > ${pidFile}; exec sleep 3600`), clock }).get(path));
-  // The file is there before the number is in it.
+  // The file exists before the number is written to it.
   const written = (): string | undefined => (existsSync(pidFile) ? /^(\d+)\n$/.exec(readFileSync(pidFile, 'utf8'))?.[1] : undefined);
   const pid = Number(await waitFor('the plugin', written));
   onTestFinished(() => void process.kill(pid));
@@ -129,13 +129,13 @@ test('a plugin that never answers is given up', async () => {
   expect((await result).message).toContain('no answer within 60 s');
 });
 
-test('a file that holds a token is read, whatever is around it', async () => {
+test('a token file is read without surrounding whitespace', async () => {
   writeFileSync(join(server.folder, 'token'), 'from-file\n');
   await server.open({ user: { tokenFile: 'token' } }).get(path);
   expect(server.seen[0]?.headers.authorization).toBe('Bearer from-file');
 });
 
-test('user name and password, and impersonation with groups, are sent', async () => {
+test('user name, password, and impersonation with groups are sent', async () => {
   await server.open({ user: { username: 'me', password: 'pw', as: 'other', 'as-groups': ['a', 'b'], 'as-uid': 'u1' } }).get(path);
   expect(server.seen[0]?.headers).toMatchObject({
     authorization: `Basic ${Buffer.from('me:pw').toString('base64')}`,
@@ -145,7 +145,7 @@ test('user name and password, and impersonation with groups, are sent', async ()
   });
 });
 
-test('a server that shows another certificate gets nothing, unless the kubeconfig says so', async () => {
+test('a server with another certificate receives nothing unless the kubeconfig allows it', async () => {
   const cluster = { 'certificate-authority-data': undefined };
   const error = await failureOf(server.open({ cluster }).get(path));
   expect(error.code).toBe('SVC_CREDENTIALS');
@@ -155,12 +155,12 @@ test('a server that shows another certificate gets nothing, unless the kubeconfi
   expect((await server.open({ cluster: { ...cluster, 'insecure-skip-tls-verify': true } }).get(path))?.metadata.name).toBe('one');
 });
 
-test('the name in the certificate may be another one than that of the address', async () => {
+test("the certificate's name may differ from the address with tls-server-name", async () => {
   expect((await server.open({ cluster: { 'tls-server-name': 'localhost' } }).get(path))?.metadata.name).toBe('one');
   await expect(server.open({ cluster: { 'tls-server-name': 'elsewhere' } }).get(path)).rejects.toThrow('does not match');
 });
 
-test('a kubeconfig that has changed is read anew', async () => {
+test('a changed kubeconfig is read again', async () => {
   const file = server.writeKubeconfig({ user: { token: 'old' } });
   const api = openKubeApi('test', { fence: noFence, clock: systemClock, random: () => 0, source: { files: [file], pod: undefined } });
   await api.get(path);
@@ -170,12 +170,12 @@ test('a kubeconfig that has changed is read anew', async () => {
   expect(server.seen.map((request) => request.headers.authorization)).toEqual(['Bearer old', 'Bearer new']);
 });
 
-test('an API server below a path, as gateways have them, is asked there', async () => {
+test('an API server below a URL path receives requests below that path', async () => {
   await server.open({ cluster: { server: `${server.url}/k8s/clusters/c-1/` } }).get(path);
   expect(server.seen[0]?.url.pathname).toBe(`/k8s/clusters/c-1${path}`);
 });
 
-test('requests and streams go through the proxy that the kubeconfig names', async () => {
+test("requests and streams use the kubeconfig's proxy", async () => {
   const asked: string[] = [];
   const proxy = createServer();
   proxy.on('connect', (request, socket) => {
@@ -189,7 +189,7 @@ test('requests and streams go through the proxy that the kubeconfig names', asyn
   try {
     const address = proxy.address();
     const port = typeof address === 'object' && address !== null ? address.port : 0;
-    // A name that leads nowhere: only the proxy knows the way.
+    // This name does not resolve: only the proxy can reach the server.
     const cluster = { server: 'https://api.invalid:6443', 'tls-server-name': 'localhost', 'proxy-url': `http://127.0.0.1:${port}` };
     const api = server.open({ cluster });
     expect((await api.get(path))?.metadata.name).toBe('one');

@@ -10,9 +10,9 @@ import { isObject } from '../shared/is-object.ts';
 import { unlessAborted } from '../shared/unless-aborted.ts';
 import { kubeconfigStamp, type KubeCluster, type KubeconfigPart } from './kubeconfig.ts';
 
-/** How to reach an API server as a user, for one request. Holds secrets: never shown. */
+/** Address and credentials of an API server for one request. Holds secrets: never shown. */
 export interface KubeAccess {
-  /** Without a slash at its end; may have a path. */
+  /** Without a trailing slash; may have a path. */
   readonly server: URL;
   readonly headers: OutgoingHttpHeaders;
   /** `user:password` of basic authentication. */
@@ -20,42 +20,45 @@ export interface KubeAccess {
   readonly tls: ConnectionOptions;
   /** Keeps connections; for requests. */
   readonly agent: HttpAgent;
-  /** For connections that become WebSockets: only where a proxy is between. */
+  /** For connections that become WebSockets. Set only with a proxy. */
   readonly upgradeAgent: HttpAgent | undefined;
 }
 
-/** Keeps a user logged in: asks credential plugins, renews tokens, and reads the kubeconfig anew when it has changed. */
+/** Keeps a user logged in: runs credential plugins, renews tokens, and reads the kubeconfig again after a change. */
 export interface KubeLogin {
-  /** What to send now. Throws SVC_CREDENTIALS. */
+  /** The credentials to send now. Throws SVC_CREDENTIALS. */
   access(signal?: AbortSignal): Promise<KubeAccess>;
-  /** The server did not accept this: it is all asked for anew, unless that was done since. */
+  /** The server rejected these credentials. Discards all cached ones, unless that has happened since. */
   refused(access: KubeAccess): void;
-  /** Connections that are open may be dead: the next requests open new ones. */
+  /** Open connections may be dead: the next requests open new ones. */
   forgetConnections(): void;
 }
 
-/** A plugin may wait for a person at a browser; more than this nobody waits. */
+/** A plugin may wait for a user at a browser. A longer login fails. */
 const loginTimeoutMs = 60_000;
 
-/** Characters of what a plugin says that are shown. */
+/** Characters of a plugin's output that a message shows. */
 const longestReason = 500;
 
-/** Shorter than what load balancers allow, so that a connection is not taken up in the moment in which it is closed. */
+/**
+ * Shorter than the idle limits of load balancers. Otherwise a request could reuse a connection at the moment when it is
+ * closed.
+ */
 const idleSocketMs = 30_000;
 
-/** `read` finds the context in the files; it is asked again when they have changed. */
+/** `read` finds the context in the files; it is called again when they have changed. */
 export function kubeLogin(files: readonly string[], read: () => KubeCluster, clock: Clock): KubeLogin {
   let current: { readonly stamp: string; readonly cluster: KubeCluster; readonly library: KubeConfig } | undefined;
   let kept: { readonly key: string; readonly agent: HttpAgent } | undefined;
   let underWay: Promise<LoggedIn> | undefined;
-  /** What came of the login that counts now. */
-  let given = new WeakSet<KubeAccess>();
+  /** Access objects made from the current login. */
+  let issued = new WeakSet<KubeAccess>();
 
   const load = async (): Promise<NonNullable<typeof current>> => {
     const stamp = kubeconfigStamp(files);
     if (current?.stamp === stamp) return current;
     const cluster = read();
-    // Half a second of loading, which only those who use a cluster pay.
+    // Loading takes half a second. Only commands that use Kubernetes pay for it.
     const { KubeConfig: LazyConfig } = await import('@kubernetes/client-node');
     const library = new LazyConfig();
     library.loadFromString(JSON.stringify(configOf(cluster)));
@@ -68,7 +71,9 @@ export function kubeLogin(files: readonly string[], read: () => KubeCluster, clo
     return { cluster, options: await loginOptions(library, cluster, clock) };
   };
 
-  /** One for all who need it at a moment: it may start a program, which takes a second of work, or ask a server. */
+  /**
+   * One login for all concurrent callers: it may start a program, which takes a second of CPU time, or ask a server.
+   */
   const sharedLogIn = (): Promise<LoggedIn> => {
     if (underWay !== undefined) return underWay;
     const own = logIn().finally(() => {
@@ -88,7 +93,7 @@ export function kubeLogin(files: readonly string[], read: () => KubeCluster, clo
 
   return {
     async access(signal) {
-      const ours = given;
+      const ours = issued;
       const { cluster, options } = await unlessAborted(sharedLogIn(), signal);
       const tls = tlsOf(options, cluster);
       const proxy = cluster.proxied && options.agent instanceof HttpAgent ? options.agent : undefined;
@@ -104,15 +109,15 @@ export function kubeLogin(files: readonly string[], read: () => KubeCluster, clo
       return access;
     },
     refused(access) {
-      if (!given.has(access)) return;
-      given = new WeakSet();
+      if (!issued.has(access)) return;
+      issued = new WeakSet();
       current = undefined;
       underWay = undefined;
     },
     forgetConnections() {
       closeIdle(kept?.agent);
       kept = undefined;
-      // The library keeps the agents of proxies by itself.
+      // The library caches proxy agents itself.
       if (current?.cluster.proxied === true) current = undefined;
     },
   };
@@ -120,13 +125,13 @@ export function kubeLogin(files: readonly string[], read: () => KubeCluster, clo
 
 const late = (): Error => new Error(`no answer within ${loginTimeoutMs / 1_000} s`);
 
-/** A login, as the library tells it. */
+/** A login, as the library returns it. */
 interface LoggedIn {
   readonly cluster: KubeCluster;
   readonly options: RequestOptions;
 }
 
-/** What the library makes of a user, whom it may have to log in first. Throws SVC_CREDENTIALS. */
+/** The library's request options for a user. It may have to log the user in first. Throws SVC_CREDENTIALS. */
 async function loginOptions(library: KubeConfig, cluster: KubeCluster, clock: Clock): Promise<RequestOptions> {
   const options: RequestOptions = {};
   try {
@@ -137,7 +142,7 @@ async function loginOptions(library: KubeConfig, cluster: KubeCluster, clock: Cl
   }
 }
 
-/** Requests under way go on; the connections that they leave behind are closed when they have been idle. */
+/** Requests in progress continue. Their connections close when idle. */
 function closeIdle(agent: HttpAgent | undefined): void {
   for (const sockets of Object.values(agent?.freeSockets ?? {})) for (const socket of sockets ?? []) socket.destroy();
 }
@@ -147,10 +152,13 @@ function newAgent(cluster: KubeCluster, tls: ConnectionOptions): HttpAgent {
   return cluster.server.startsWith('http:') ? new HttpAgent(options) : new HttpsAgent({ ...options, ...tls });
 }
 
-/** For the library. A user is always there: without one it would leave out the cluster's certificates. */
+/**
+ * The library's input. It always names a user: without one the library would drop the Kubernetes cluster's
+ * certificates.
+ */
 function configOf(cluster: KubeCluster): unknown {
   const said: Record<string, unknown> = { ...cluster.cluster };
-  // Only loopback is allowed without TLS (kubectl proxy): the library wants that to be said so.
+  // Only loopback may be used without TLS (kubectl proxy). The library requires this flag for it.
   if (cluster.server.startsWith('http:')) said['insecure-skip-tls-verify'] = true;
   return {
     apiVersion: 'v1',
@@ -164,27 +172,28 @@ function configOf(cluster: KubeCluster): unknown {
 
 function forLibrary(cluster: KubeCluster): KubeconfigPart {
   const { tokenFile, exec, ...user } = cluster.user;
-  // The library reads token files only for the service account of a pod, and then anew each minute: just what is wanted.
+  // The library reads token files only for the service account of a pod, and reads them again each minute. This entry
+  // makes it read this file too.
   if (typeof tokenFile === 'string') return { ...user, token: undefined, 'auth-provider': { name: 'tokenFile', config: { tokenFile } } };
   if (!isObject(exec)) return user;
   return { ...user, exec: { ...exec, env: [...(Array.isArray(exec['env']) ? exec['env'] : []), execInfo(exec, cluster)] } };
 }
 
-/** What kubectl tells a plugin; several do not work without. */
+/** The environment variable that kubectl passes to a plugin. Several plugins fail without it. */
 function execInfo(exec: KubeconfigPart, cluster: KubeCluster): { readonly name: string; readonly value: string } {
   const { server } = cluster;
-  const told = {
+  const clusterInfo = {
     server,
     'tls-server-name': cluster.cluster['tls-server-name'],
     'insecure-skip-tls-verify': cluster.cluster['insecure-skip-tls-verify'],
     'certificate-authority-data': cluster.cluster['certificate-authority-data'],
     'proxy-url': cluster.cluster['proxy-url'],
   };
-  const spec = { interactive: false, ...(exec['provideClusterInfo'] === true ? { cluster: told } : {}) };
+  const spec = { interactive: false, ...(exec['provideClusterInfo'] === true ? { cluster: clusterInfo } : {}) };
   return { name: 'KUBERNETES_EXEC_INFO', value: JSON.stringify({ apiVersion: exec['apiVersion'], kind: 'ExecCredential', spec }) };
 }
 
-/** Verification is said in any case, so that nothing in the environment can turn it off. */
+/** Always sets verification explicitly, so that no environment variable can turn it off. */
 function tlsOf(options: RequestOptions, cluster: KubeCluster): ConnectionOptions {
   const { ca, cert, key, servername } = options;
   return {
@@ -196,7 +205,10 @@ function tlsOf(options: RequestOptions, cluster: KubeCluster): ConnectionOptions
   };
 }
 
-/** With impersonation of groups, which the library leaves out: to act with more rights than the user meant is no small matter. */
+/**
+ * Includes impersonation of groups, which the library omits. Without it, requests would have more rights than the user
+ * intended.
+ */
 function headersOf(options: RequestOptions, { user }: KubeCluster): OutgoingHttpHeaders {
   const headers: OutgoingHttpHeaders = {};
   for (const [name, value] of Object.entries(options.headers ?? {})) headers[name] = typeof value === 'string' ? value.trim() : value;
@@ -212,7 +224,7 @@ function headersOf(options: RequestOptions, { user }: KubeCluster): OutgoingHttp
   return headers;
 }
 
-/** What a plugin printed is never quoted when it could be the credential itself. */
+/** Never quotes a plugin's output where it could be the credential itself. */
 function loginError(cluster: KubeCluster, error: unknown): SvcError {
   const { exec } = cluster.user;
   const plugin = isObject(exec) ? ` (credential plugin ${String(exec['command'])})` : '';

@@ -1,6 +1,6 @@
 import type { KubeDraft, PodRef } from './kube-api.ts';
 
-/** Where objects of a kind are in the API: their group and version, and what a collection of them is called. */
+/** API path segments of each kind: its group and version, and the name of its collection. */
 const kinds = {
   ConfigMap: { group: '/api/v1', plural: 'configmaps' },
   Event: { group: '/api/v1', plural: 'events' },
@@ -8,6 +8,7 @@ const kinds = {
   Node: { group: '/api/v1', plural: 'nodes' },
   PersistentVolumeClaim: { group: '/api/v1', plural: 'persistentvolumeclaims' },
   Pod: { group: '/api/v1', plural: 'pods' },
+  ResourceQuota: { group: '/api/v1', plural: 'resourcequotas' },
   Secret: { group: '/api/v1', plural: 'secrets' },
   Service: { group: '/api/v1', plural: 'services' },
   ServiceAccount: { group: '/api/v1', plural: 'serviceaccounts' },
@@ -21,34 +22,34 @@ const kinds = {
   SelfSubjectRulesReview: { group: '/apis/authorization.k8s.io/v1', plural: 'selfsubjectrulesreviews' },
 } as const;
 
-/** Kinds whose version differs from one Kubernetes to the next: who makes one says which. */
+/** Kinds whose API version differs between Kubernetes versions: the caller states it. */
 const variedPlurals: Readonly<Record<string, string>> = { PodDisruptionBudget: 'poddisruptionbudgets' };
 
-/** Kinds that have a fixed place in the API. */
-export type KubeKind = keyof typeof kinds;
+/** Kinds with a fixed API path. */
+type KubeKind = keyof typeof kinds;
 
-/** Tells which Kubernetes it is. */
+/** Path of the Kubernetes version. */
 export const versionPath = '/version';
 
-/** The path of all objects of a kind: in a namespace, or without one in the whole cluster. */
+/** The path of all objects of a kind: in a namespace, or without one in the whole Kubernetes cluster. */
 export function pathOfAll(kind: KubeKind, namespace?: string): string {
   const { group, plural } = kinds[kind];
   return `${group}${withinPath(namespace)}/${plural}`;
 }
 
-/** The path of one object of a kind; `namespace` is undefined for kinds that have none. */
+/** The path of one object of a kind; `namespace` is undefined for kinds without namespaces. */
 export function pathOfOne(kind: KubeKind, namespace: string | undefined, name: string): string {
   return `${pathOfAll(kind, namespace)}/${encodeURIComponent(name)}`;
 }
 
-/** The path of an object that is to be, or is. */
+/** The path of an object, whether it exists or not. */
 export function pathOf({ apiVersion, kind, metadata }: Pick<KubeDraft, 'apiVersion' | 'kind' | 'metadata'>): string {
   const group = apiVersion.includes('/') ? `/apis/${apiVersion}` : `/api/${apiVersion}`;
   const namespace = metadata['namespace'];
   return `${group}${withinPath(typeof namespace === 'string' ? namespace : undefined)}/${pluralOf(kind)}/${encodeURIComponent(metadata.name)}`;
 }
 
-/** The path of a pod, or of something below it. */
+/** The path of a pod, or of a subresource of it. */
 export function podPath({ namespace, name }: PodRef, below?: string): string {
   const path = pathOfOne('Pod', namespace, name);
   return below === undefined ? path : `${path}/${below}`;

@@ -1,23 +1,24 @@
 import { pullCause } from './image-pull.ts';
 import type { ContainerStatus, Pod } from './pod.ts';
 
-/** Why a pod does not run, as its own status says it. */
+/** Why a pod does not run, according to its own status. */
 export interface PodTrouble {
   /**
-   * `no-room`: no node takes it, or none is asked yet; `image`: it is not fetched, and tried again; `crash`: a container ended in a bad way, or does so again and
-   * again; `setup`: its description does not do, whatever is waited for; `other`: anything else, which may pass.
+   * `no-room`: no node accepts the pod, or the scheduler has tried none yet. `image`: the image pull fails and is
+   * retried. `crash`: a container failed, or fails repeatedly. `setup`: the pod's description is invalid, and waiting
+   * does not help. `other`: anything else, may pass.
    */
   readonly kind: 'no-room' | 'image' | 'crash' | 'setup' | 'other';
-  /** In the cluster's word, such as `Unschedulable`. */
+  /** Kubernetes' reason, such as `Unschedulable`. */
   readonly reason: string;
   readonly message: string | undefined;
-  /** Undefined where it is about the whole pod. */
+  /** Undefined when the problem concerns the whole pod. */
   readonly container: ContainerStatus | undefined;
   /** Of the container. */
   readonly image: string | undefined;
 }
 
-/** A container that is coming up waits for these. */
+/** Waiting reasons of a container that is starting normally. */
 const harmless = new Set(['ContainerCreating', 'PodInitializing']);
 
 const kindOfReason: Readonly<Record<string, PodTrouble['kind']>> = {
@@ -31,7 +32,7 @@ const kindOfReason: Readonly<Record<string, PodTrouble['kind']>> = {
   CreateContainerConfigError: 'setup',
 };
 
-/** What keeps a pod from running; undefined when nothing does, or nothing is known to be wrong yet. */
+/** The problem that keeps a pod from running; undefined when there is no problem, or none is known yet. */
 export function podTrouble({ spec, status = {} }: Pick<Pod, 'spec' | 'status'>): PodTrouble | undefined {
   const unscheduled = status.conditions?.find((one) => one.type === 'PodScheduled' && one.status === 'False');
   if (unscheduled !== undefined) {
@@ -53,7 +54,7 @@ export function podTrouble({ spec, status = {} }: Pick<Pod, 'spec' | 'status'>):
   return undefined;
 }
 
-/** A trouble in a few words, without a full stop. `said` is what is known of it besides. */
+/** A problem in a few words, without a full stop. `said` is additional detail. */
 export function troubleText({ kind, reason, message, image }: PodTrouble, said = message): string {
   if (kind === 'image') {
     const cause = pullCause(said, image);

@@ -1,33 +1,33 @@
 import type { KubeObject } from './kube-api.ts';
 
-/** Amounts as Kubernetes writes them, by resource: `{cpu: '500m', memory: '2Gi', 'nvidia.com/gpu': '1'}`. */
+/** Amounts in Kubernetes' notation, by resource: `{cpu: '500m', memory: '2Gi', 'nvidia.com/gpu': '1'}`. */
 export type Quantities = Readonly<Record<string, string | number>>;
 
-/** What of a pod is read. */
+/** The fields of a pod that svc reads. */
 export interface Pod extends KubeObject {
   readonly spec?: {
     readonly nodeName?: string;
     readonly containers?: readonly ContainerSpec[];
     readonly initContainers?: readonly ContainerSpec[];
     readonly overhead?: Quantities;
-    /** What all containers share, from 1.34 on: goes before what they ask for by themselves. */
+    /** Pod-level resources, from Kubernetes 1.34 on. They take precedence over the requests of containers. */
     readonly resources?: { readonly requests?: Quantities };
   };
   readonly status?: PodStatus;
 }
 
-/** Whether all containers of a pod have ended, for good or bad: it runs no more, and takes no room. */
+/** Whether all containers of a pod have ended, with success or failure: it no longer runs and uses no capacity. */
 export function hasEnded({ status }: Pick<Pod, 'status'>): boolean {
   return status?.phase === 'Succeeded' || status?.phase === 'Failed';
 }
 
-/** Whether each container of a pod that had begun has ended, also while the pod itself is not said to have. */
+/** Whether every started container of a pod has ended, even while the pod's phase does not show it. */
 export function runsNothing({ status }: Pick<Pod, 'status'>): boolean {
   const containers = [...(status?.initContainerStatuses ?? []), ...(status?.containerStatuses ?? [])];
   return containers.length > 0 && containers.every(({ state }) => state?.terminated !== undefined);
 }
 
-/** What of a container's description is read. */
+/** The fields of a container's description that svc reads. */
 export interface ContainerSpec {
   readonly name?: string;
   readonly image?: string;
@@ -36,7 +36,7 @@ export interface ContainerSpec {
   readonly resources?: { readonly requests?: Quantities; readonly limits?: Quantities };
 }
 
-/** What of a pod's status is read. */
+/** The fields of a pod's status that svc reads. */
 export interface PodStatus {
   readonly phase?: string;
   readonly reason?: string;
@@ -55,12 +55,15 @@ export interface Condition {
   readonly message?: string;
 }
 
-/** How a container is. */
+/** Status of a container. */
 export interface ContainerStatus {
   readonly name: string;
   readonly ready?: boolean;
   readonly restartCount?: number;
-  /** What its node gives it now, and has promised: a running container may be given other amounts, from 1.33 on. */
+  /**
+   * What the node has allocated to the container at present. From Kubernetes 1.33 on, the amounts of a running
+   * container can change.
+   */
   readonly resources?: { readonly requests?: Quantities };
   readonly allocatedResources?: Quantities;
   readonly state?: {

@@ -6,14 +6,14 @@ import type { KubeCallOptions, PodRef } from './kube-api.ts';
 import { podPath } from './paths.ts';
 import type { RestDeps } from './rest.ts';
 
-/** The one that kubelets of all versions speak. Newer ones carry SPDY in a WebSocket, for kubectl. */
+/** The protocol that kubelets of all versions support. Newer ones also carry SPDY in a WebSocket, for kubectl. */
 const protocols = ['v4.channel.k8s.io'];
 const channels = { data: 0, error: 1 } as const;
 /** The first message of each channel: the port. */
 const portBytes = 2;
 /**
- * The protocol cannot say that one side has no more to send. What is still coming to somebody who said so gets through; when nothing came for
- * that long, it is somebody who left.
+ * The protocol cannot carry a half-close. After the caller has ended its side, replies still pass. After this long
+ * without a reply, the caller is presumed gone.
  */
 const halfClosedMs = 60_000;
 
@@ -39,7 +39,8 @@ class PortStream extends Duplex implements ChannelListener {
     super({ allowHalfOpen: false });
     this.#name = name;
     this.#clock = clock;
-    // The server's refusal may come together with its consent, before anybody who waits for the stream has it.
+    // The server's refusal may arrive together with its acceptance, before the caller has the stream to attach a
+    // handler.
     this.on('error', () => undefined);
   }
 
@@ -92,7 +93,7 @@ class PortStream extends Duplex implements ChannelListener {
     this.#cancelTimer = this.#clock.after(halfClosedMs, () => this.destroy());
   }
 
-  /** The server's words come in one message, and the connection ends after it. */
+  /** The server sends its error in one message; the connection ends after it. */
   #onFault(words: string): void {
     this.#fault += words;
     this.destroy(this.#error(this.#fault));

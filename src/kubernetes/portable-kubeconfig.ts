@@ -5,19 +5,25 @@ import { inClusterContext, kubeContexts } from './contexts.ts';
 import { defaultKubeconfigSource, type KubeCluster, type KubeconfigPart, type KubeconfigSource } from './kubeconfig.ts';
 import { isLoopback } from './loopback.ts';
 
-/** What a controller elsewhere needs to use the same clusters. */
-export interface PortableKubeconfig {
-  /** A kubeconfig that needs no other file and no program, as JSON, which YAML includes. Holds secrets. undefined when no context can go there. */
+/** The kubeconfig that gives a remote controller access to the same Kubernetes clusters. */
+interface PortableKubeconfig {
+  /**
+   * A kubeconfig that needs no other file and no program, as JSON (a subset of YAML). Holds secrets. Undefined when no
+   * context is portable.
+   */
   readonly text: string | undefined;
   readonly contexts: readonly string[];
-  /** What cannot go there, and why. */
+  /** Contexts that are not portable, and why. */
   readonly leftOut: readonly { readonly context: string; readonly reason: string }[];
 }
 
-/** Logins that the program itself renews, from what the kubeconfig holds. */
+/** Auth providers whose logins svc renews itself, from the content of the kubeconfig. */
 const portableProviders = ['oidc'];
 
-/** The given contexts alone, with certificates, keys and tokens in them. Throws SVC_CREDENTIALS when the kubeconfig cannot be read. */
+/**
+ * A kubeconfig with only the given contexts, with certificates, keys and tokens embedded. Throws SVC_CREDENTIALS when
+ * the kubeconfig cannot be read.
+ */
 export function portableKubeconfig(names: readonly string[], source: KubeconfigSource = defaultKubeconfigSource()): PortableKubeconfig {
   const contexts = kubeContexts(source);
   const leftOut: { context: string; reason: string }[] = [];
@@ -25,8 +31,8 @@ export function portableKubeconfig(names: readonly string[], source: KubeconfigS
   for (const name of names) {
     try {
       const found = contexts.cluster(name);
-      const reason = whyNotElsewhere(found);
-      if (reason === undefined) parts.push({ name, namespace: found.namespace, ...withFilesInside(found) });
+      const reason = whyNotPortable(found);
+      if (reason === undefined) parts.push({ name, namespace: found.namespace, ...withEmbeddedFiles(found) });
       else leftOut.push({ context: name, reason });
     } catch (error) {
       leftOut.push({ context: name, reason: messageOf(error) });
@@ -54,7 +60,7 @@ function configOf(
   };
 }
 
-function whyNotElsewhere({ context, server, user, cluster }: KubeCluster): string | undefined {
+function whyNotPortable({ context, server, user, cluster }: KubeCluster): string | undefined {
   const { exec } = user;
   const provider = user['auth-provider'];
   const proxy = cluster['proxy-url'];
@@ -68,7 +74,7 @@ function whyNotElsewhere({ context, server, user, cluster }: KubeCluster): strin
   return undefined;
 }
 
-function withFilesInside({ cluster, user }: KubeCluster): { readonly cluster: KubeconfigPart; readonly user: KubeconfigPart } {
+function withEmbeddedFiles({ cluster, user }: KubeCluster): { readonly cluster: KubeconfigPart; readonly user: KubeconfigPart } {
   const provider = user['auth-provider'];
   const settings = isObject(provider) && isObject(provider['config']) ? provider['config'] : undefined;
   const inside = embed(embed(user, 'client-certificate'), 'client-key');
@@ -89,7 +95,7 @@ function asObject(value: unknown): KubeconfigPart {
   return isObject(value) ? value : {};
 }
 
-/** Where both are written kubectl takes the data. */
+/** With both present, kubectl uses the data. */
 function embed(part: KubeconfigPart, field: string): KubeconfigPart {
   const { [field]: file, ...rest } = part;
   const dataField = `${field}-data`;

@@ -15,7 +15,7 @@ test.each([
   expect(parseQuantity(text)).toBeCloseTo(amount, 12);
 });
 
-test.each(['x', '', '1Zi', '1 2'])('%j is no amount', (text) => {
+test.each(['x', '', '1Zi', '1 2'])('%j is no valid amount', (text) => {
   expect(parseQuantity(text)).toBeUndefined();
 });
 
@@ -23,37 +23,37 @@ const cpu = (amount: string) => ({ resources: { requests: { cpu: amount } } });
 const requested = (spec: Pod['spec'], status: Pod['status'] = {}): number | undefined =>
   podRequests({ metadata: { name: 'p', uid: 'p', resourceVersion: '1' }, status, ...(spec && { spec }) }).get('cpu');
 
-test('containers add up, with what the pod itself costs; limits count where there is no request', () => {
+test('container requests and pod overhead add up; limits count without requests', () => {
   expect(requested({ containers: [cpu('1'), cpu('500m')], overhead: { cpu: '250m' } })).toBe(1.75);
   expect(requested({ containers: [{ resources: { limits: { cpu: '2' } } }] })).toBe(2);
 });
 
-test('of init containers the largest counts, if it is more than all others together; those that stay count with each', () => {
+test('the largest init container counts if above the sum; sidecars count with both', () => {
   expect(requested({ containers: [cpu('1')], initContainers: [cpu('3'), cpu('2')] })).toBe(3);
   expect(requested({ containers: [cpu('1')], initContainers: [{ ...cpu('500m'), restartPolicy: 'Always' }, cpu('2')] })).toBe(2.5);
   expect(requested({ containers: [cpu('3')], initContainers: [{ ...cpu('500m'), restartPolicy: 'Always' }, cpu('2')] })).toBe(3.5);
 });
 
-test('what a pod asks for as a whole goes before what its containers ask for, and what it costs itself comes on top', () => {
+test('pod-level requests replace container requests, and overhead is added', () => {
   const spec = { containers: [cpu('1'), cpu('2')], resources: { requests: { cpu: '4' } }, overhead: { cpu: '500m' } };
   expect(requested(spec)).toBe(4.5);
   expect(requested({ ...spec, resources: { requests: { memory: '1Gi' } } })).toBe(3.5);
 });
 
-/** What a node says that a container has, of which `amount` CPUs are asked for by now. */
+/** A container's allocation as its node reports it, while `amount` CPUs are requested. */
 const givenBy = (amount: string, conditions: NonNullable<Pod['status']>['conditions'] = []) => ({
   conditions,
   containerStatuses: [{ name: 'main', resources: { requests: { cpu: amount } }, allocatedResources: { cpu: amount } }],
 });
 
-test('of a running container that is given other amounts the larger ones count, but not what its node will never give', () => {
+test('during a resize the larger amount counts, except for an infeasible resize', () => {
   const spec = { containers: [{ name: 'main', ...cpu('4') }] };
   expect(requested(spec, givenBy('2'))).toBe(4);
   expect(requested(spec, givenBy('6'))).toBe(6);
   expect(requested(spec, givenBy('2', [{ type: 'PodResizePending', status: 'True', reason: 'Deferred' }]))).toBe(4);
   const refused = givenBy('2', [{ type: 'PodResizePending', status: 'True', reason: 'Infeasible' }]);
   expect(requested(spec, refused)).toBe(2);
-  // Of memory its node tells nothing.
+  // The node reports nothing about memory.
   const both = { containers: [{ name: 'main', resources: { requests: { cpu: '4', memory: '1Gi' } } }] };
   const pod: Pod = { metadata: { name: 'p', uid: 'p', resourceVersion: '1' }, spec: both, status: refused };
   expect(podRequests(pod).get('memory')).toBe(2 ** 30);

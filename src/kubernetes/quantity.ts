@@ -19,10 +19,10 @@ const suffixes: Readonly<Record<string, number>> = {
   Ei: 2 ** 60,
 };
 
-/** Bytes of what files call a GB here: as graphics drivers and SkyPilot's catalogue count. */
+/** Bytes of a GB in svc's files: the unit of graphics drivers and of SkyPilot's catalogue. */
 export const bytesPerGb = 2 ** 30;
 
-/** An amount as Kubernetes writes it (`500m`, `2Gi`, `1e3`, 4) as a number; undefined for what is none. */
+/** An amount in Kubernetes' notation (`500m`, `2Gi`, `1e3`, 4) as a number; undefined when it is invalid. */
 export function parseQuantity(quantity: string | number | undefined): number | undefined {
   if (typeof quantity === 'number') return quantity;
   const match = /^([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)([a-zA-Z]*)$/.exec(quantity?.trim() ?? '');
@@ -31,9 +31,9 @@ export function parseQuantity(quantity: string | number | undefined): number | u
 }
 
 /** Amounts of every resource, as numbers. */
-export type Amounts = ReadonlyMap<string, number>;
+type Amounts = ReadonlyMap<string, number>;
 
-/** Quantities as numbers; what cannot be read is left out. */
+/** Quantities as numbers; unreadable ones are left out. */
 export function readQuantities(quantities: Quantities | undefined): Amounts {
   const amounts = new Map<string, number>();
   for (const name in quantities) {
@@ -44,22 +44,23 @@ export function readQuantities(quantities: Quantities | undefined): Amounts {
 }
 
 /**
- * What the scheduler sets aside for a pod: of its containers together or of the largest of those that run before them, whichever is more, and what
- * the pod itself costs. Init containers that stay (`restartPolicy: Always`) count with both. What the pod asks for as a whole goes before that.
+ * The scheduler's reservation for a pod: the sum of its containers or the largest init container, whichever is more,
+ * plus the pod's overhead. Sidecars (init containers with `restartPolicy: Always`) count with both. Pod-level requests
+ * take precedence.
  */
 export function podRequests(pod: Pod): Amounts {
   const { containers = [], initContainers = [], overhead, resources } = pod.spec ?? {};
   const requested = actualRequests(pod);
-  const staying = new Map<string, number>();
+  const sidecars = new Map<string, number>();
   const before = new Map<string, number>();
   for (const container of initContainers) {
     const own = requested(container);
-    if (container.restartPolicy === 'Always') add(staying, own);
+    if (container.restartPolicy === 'Always') add(sidecars, own);
     const together = new Map(container.restartPolicy === 'Always' ? [] : own);
-    add(together, staying);
+    add(together, sidecars);
     raise(before, together);
   }
-  const total = new Map(staying);
+  const total = new Map(sidecars);
   for (const container of containers) add(total, requested(container));
   raise(total, before);
   for (const [name, amount] of readQuantities(resources?.requests)) total.set(name, amount);
@@ -68,8 +69,8 @@ export function podRequests(pod: Pod): Amounts {
 }
 
 /**
- * What containers have set aside now. While a running one is being given other amounts, the larger of the old and the new ones count; what its node will never
- * give does not.
+ * What containers have reserved now. While a running container is being resized, the larger of the old and the new
+ * amounts counts. A resize that its node rejected for good does not count.
  */
 function actualRequests({ status = {} }: Pod): (container: ContainerSpec) => Amounts {
   const isRefused = status.conditions?.some(({ type, reason }) => type === 'PodResizePending' && reason === 'Infeasible') === true;
@@ -81,13 +82,16 @@ function actualRequests({ status = {} }: Pod): (container: ContainerSpec) => Amo
     const amounts = new Map(isRefused ? [] : asked);
     raise(amounts, readQuantities(now.resources?.requests));
     raise(amounts, readQuantities(now.allocatedResources));
-    // Of what a node does not tell, what was asked for counts.
+    // For resources that the node does not report, the requested amount counts.
     for (const [name, amount] of asked) if (!amounts.has(name)) amounts.set(name, amount);
     return amounts;
   };
 }
 
-/** What has a limit and no request has that for its request: API servers fill it in, and so is read what they have not. */
+/**
+ * A limit without a request is also the request. API servers fill it in; this does the same for pods that they have not
+ * processed.
+ */
 function requestsOf({ resources }: ContainerSpec): Amounts {
   return readQuantities({ ...resources?.limits, ...resources?.requests });
 }

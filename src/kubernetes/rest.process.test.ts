@@ -16,7 +16,7 @@ beforeEach(async () => {
   server = await ScriptedApiServer.start();
 });
 
-test('an object that is not there is undefined', async () => {
+test('a missing object is undefined', async () => {
   expect(await server.open().get(path)).toBeUndefined();
   expect(await server.open().remove(path)).toBe(false);
   expect(await server.open().merge(path, {})).toBeUndefined();
@@ -34,7 +34,7 @@ test('a collection is read page by page', async () => {
   expect(server.seen.map((request) => request.url.searchParams.get('labelSelector'))).toEqual(['a=b,c', 'a=b,c', 'a=b,c']);
 });
 
-test('a list whose pages have become too old is read at once instead', async () => {
+test('a list with an expired continue token is read in one request', async () => {
   server.answer((request, response) => {
     const { searchParams } = request.url;
     if (searchParams.has('continue')) sendStatus(response, 410, 'Expired');
@@ -49,7 +49,7 @@ test('a list whose pages have become too old is read at once instead', async () 
 
 const keep = ({ metadata }: KubeObject): KubeObject => ({ metadata });
 
-test('of each object of a list only what is wanted is kept, however it is read', async () => {
+test('keep reduces each object of a list, paged or not', async () => {
   const item: Readonly<Record<string, unknown>> = { ...anObject('a', '1'), data: { long: 'text' } };
   server.answer((request, response) => {
     const { searchParams } = request.url;
@@ -61,12 +61,12 @@ test('of each object of a list only what is wanted is kept, however it is read',
   expect((await server.open().list(collection, { keep })).items).toEqual([{ metadata: item['metadata'] }]);
 });
 
-test('an empty collection may have no list at all', async () => {
+test('an empty collection may have no items field', async () => {
   server.answer((_request, response) => sendJson(response, { metadata: { resourceVersion: '3' }, items: null }));
   expect(await server.open().list(collection)).toEqual({ items: [], resourceVersion: '3' });
 });
 
-test('what the user may not do is told with verb, resource and namespace', async () => {
+test('a denied request is reported with verb, resource and namespace', async () => {
   server.answer((_request, response) =>
     sendStatus(
       response,
@@ -82,7 +82,7 @@ test('what the user may not do is told with verb, resource and namespace', async
   );
 });
 
-test('an object that is not valid is refused in the words of the server, once', async () => {
+test("an invalid object fails once, with the server's message", async () => {
   server.answer((_request, response) => sendStatus(response, 422, 'Invalid', 'ConfigMap "one" is invalid: data: too long'));
   const error = await failureOf(server.open().apply(path, draft));
   expect(error.code).toBe('SVC_KUBERNETES');
@@ -91,7 +91,7 @@ test('an object that is not valid is refused in the words of the server, once', 
   expect(server.seen).toHaveLength(1);
 });
 
-test('creating what exists is undefined; a race over a quota is tried again', async () => {
+test('creating an existing object is undefined; a quota race is retried', async () => {
   server.answer((_request, response) => sendStatus(response, 409, 'AlreadyExists'));
   expect(await server.open().create(collection, draft)).toBeUndefined();
   let count = 0;
@@ -103,20 +103,20 @@ test('creating what exists is undefined; a race over a quota is tried again', as
   expect((await server.open().create(collection, draft))?.metadata.resourceVersion).toBe('4');
 });
 
-test('a replacement of what has changed is undefined, and is not tried again', async () => {
+test('replacing a changed object is undefined and not retried', async () => {
   server.answer((_request, response) => sendStatus(response, 409, 'Conflict'));
   const object = { metadata: { name: 'one', uid: 'u', resourceVersion: '1' } };
   expect(await server.open().replace(path, object)).toBeUndefined();
   expect(server.seen).toHaveLength(1);
 });
 
-test('only the object that was meant is removed', async () => {
+test('only the object with the given UID is removed', async () => {
   server.answer((_request, response) => sendStatus(response, 409, 'Conflict', 'the UID in the precondition does not match'));
   expect(await server.open().remove(path, { uid: 'u1', gracePeriodSeconds: 0 })).toBe(false);
   expect(JSON.parse(server.seen[0]?.body ?? '')).toMatchObject({ gracePeriodSeconds: 0, preconditions: { uid: 'u1' } });
 });
 
-test.each([429, 500, 503])('a read that is answered with %i is repeated, after the pause that was asked for', async (code) => {
+test.each([429, 500, 503])('a read answered with %i is retried after the requested delay', async (code) => {
   let count = 0;
   server.answer((_request, response) => {
     count += 1;
@@ -133,7 +133,7 @@ test.each([429, 500, 503])('a read that is answered with %i is repeated, after t
   expect((await result)?.metadata.name).toBe('one');
 });
 
-test('a server that stays broken is told of, with its words', async () => {
+test("a persistent server error is reported with the server's message", async () => {
   server.answer((_request, response) => sendStatus(response, 500, 'InternalError', 'etcdserver: no leader'));
   const error = await failureOf(server.open().get(path));
   expect(error.code).toBe('SVC_KUBERNETES');
@@ -142,21 +142,21 @@ test('a server that stays broken is told of, with its words', async () => {
   expect(server.seen).toHaveLength(5);
 });
 
-test('an apply of what is none by its schema is not repeated, although the server takes it for a fault of its own', async () => {
+test('an apply against the schema is not retried although the server reports 500', async () => {
   const said = 'failed to create typed patch object (default/one; /v1, Kind=ConfigMap): .nope: field not declared in schema';
   server.answer((_request, response) => sendStatus(response, 500, '', said));
   expect((await failureOf(server.open().apply(path, draft))).message).toContain(said);
   expect(server.seen).toHaveLength(1);
 });
 
-test('a creation that the server may have done is not repeated', async () => {
+test('a creation that the server may have executed is not retried', async () => {
   server.answer((_request, response) => response.destroy());
   const error = await failureOf(server.open().create(collection, draft));
   expect(error.code).toBe('SVC_KUBERNETES');
   expect(server.seen).toHaveLength(1);
 });
 
-test('an apply whose connection broke is repeated', async () => {
+test('an apply is retried after a broken connection', async () => {
   let count = 0;
   server.answer((_request, response) => {
     count += 1;
@@ -168,7 +168,7 @@ test('an apply whose connection broke is repeated', async () => {
   expect(server.seen[1]?.headers['content-type']).toBe('application/apply-patch+yaml');
 });
 
-test('a server that is away is told of, whatever was to be done', async () => {
+test('an unreachable server is reported for every kind of request', async () => {
   const api = server.open();
   await server.stop();
   const error = await failureOf(api.create(collection, draft));
@@ -176,7 +176,7 @@ test('a server that is away is told of, whatever was to be done', async () => {
   expect(error.message).toMatch(/^The API server of test does not answer \(to create configmaps in namespace default\): .*ECONNREFUSED/);
 });
 
-test('a server that takes a request and says nothing is given up', async () => {
+test('a request that the server never answers times out', async () => {
   server.answer(() => undefined);
   const clock = new FakeClock();
   const result = failureOf(server.open({ clock }).get(path));
@@ -185,7 +185,7 @@ test('a server that takes a request and says nothing is given up', async () => {
   expect((await result).message).toContain('no answer within 30 s');
 });
 
-test('an answer that stops in its middle is given up', async () => {
+test('an answer that stalls halfway times out', async () => {
   server.answer((_request, response) => {
     response.writeHead(200, { 'content-length': '1000' });
     response.write('{');
@@ -201,7 +201,7 @@ test('an answer that stops in its middle is given up', async () => {
   expect(await result).toContain('stopped in its middle');
 });
 
-test('what is not of Kubernetes is said to be so, without the markup of a proxy', async () => {
+test('an answer that is not from Kubernetes is reported without its HTML', async () => {
   server.answer((_request, response) => {
     response.writeHead(200);
     response.end('<html>login here</html>');
@@ -215,7 +215,7 @@ test('what is not of Kubernetes is said to be so, without the markup of a proxy'
   expect((await failureOf(server.open().apply(path, draft))).message).toContain('HTTP 404: no such page');
 });
 
-test('a call that is cancelled ends with the reason of the signal', async () => {
+test("a cancelled call fails with the signal's reason", async () => {
   server.answer(() => undefined);
   const abort = new AbortController();
   const result = server.open().get(path, { signal: abort.signal });
@@ -224,7 +224,7 @@ test('a call that is cancelled ends with the reason of the signal', async () => 
   await expect(result).rejects.toThrow('changed my mind');
 });
 
-test('whoever may not act any more sends nothing, not even over a connection that was being made', async () => {
+test('a closed fence prevents sending, even on a connection that was being opened', async () => {
   const api = server.open({
     fence: {
       check: () => {
@@ -237,7 +237,7 @@ test('whoever may not act any more sends nothing, not even over a connection tha
   expect(server.seen).toEqual([]);
 });
 
-test('requests one after the other share a connection', async () => {
+test('sequential requests share a connection', async () => {
   server.answer((_request, response) => sendJson(response, anObject('one', '4')));
   const api = server.open();
   await api.get(path);
@@ -245,7 +245,7 @@ test('requests one after the other share a connection', async () => {
   expect(server.connectionCount).toBe(1);
 });
 
-test('text comes as it is', async () => {
+test('text is returned unchanged', async () => {
   server.answer((_request, response) => {
     response.writeHead(200);
     response.end('line 1\nline 2\n');

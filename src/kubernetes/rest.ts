@@ -1,4 +1,5 @@
 import type { IncomingMessage } from 'node:http';
+import { delayMs, type Backoff } from '../shared/backoff.ts';
 import type { Clock } from '../shared/clock.ts';
 import type { SvcError } from '../shared/errors.ts';
 import type { Fence } from '../shared/fence.ts';
@@ -29,7 +30,7 @@ import {
 } from './kube-errors.ts';
 import type { KubeAccess, KubeLogin } from './login.ts';
 
-/** What requests to one cluster need. */
+/** Dependencies of requests to one Kubernetes cluster. */
 export interface RestDeps {
   readonly context: string;
   readonly login: KubeLogin;
@@ -38,7 +39,7 @@ export interface RestDeps {
   readonly random: Random;
 }
 
-/** Requests with an answer of their own; the rest of `KubeApi` are streams. */
+/** Requests with one answer each; the other methods of `KubeApi` are streams. */
 export class KubeRest {
   readonly #deps: RestDeps;
 
@@ -50,7 +51,7 @@ export class KubeRest {
     return await orUndefined([404], this.#object<T>({ verb: 'get', method: 'GET', path, repeat: 'always' }, options));
   }
 
-  /** Page by page; when the first pages are too old to go on from, all at once. */
+  /** Lists page by page. When the continue token has expired, lists everything in one request. */
   async list<T extends KubeObject>(path: string, options: KubeListOptions<T> = {}): Promise<KubeList<T>> {
     const { keep = (object) => object } = options;
     const items: T[] = [];
@@ -98,7 +99,7 @@ export class KubeRest {
       ...(gracePeriodSeconds === undefined ? {} : { gracePeriodSeconds }),
       ...(uid === undefined ? {} : { preconditions: { uid } }),
     });
-    // A conflict is another object of the same name: the one that was meant is gone.
+    // A conflict means another object of the same name: the intended one no longer exists.
     const gone = uid === undefined ? [404] : [404, 409];
     return (await orUndefined(gone, this.#text({ verb: 'delete', method: 'DELETE', path, body, repeat: 'always' }, options))) !== undefined;
   }
@@ -107,14 +108,14 @@ export class KubeRest {
     return await this.#text({ verb: 'get', method: 'GET', path: withQuery(path, options.query ?? {}), repeat: 'always' }, options);
   }
 
-  /** Connections that are open may lead nowhere: the next requests open new ones. */
+  /** Open connections may be dead: the next requests open new ones. */
   forgetConnections(): void {
     this.#deps.login.forgetConnections();
   }
 
   /**
-   * The head of an answer whose body goes on for long; logs in anew once when the server does not know the user any more, and comes back when a busy one
-   * says.
+   * The head of an answer with a long body. Logs in again once when the server rejects the credentials. Retries after
+   * `Retry-After` when the server is busy.
    */
   async open(asked: KubeRequest & { readonly verb: string }, options: KubeCallOptions): Promise<IncomingMessage> {
     const { login } = this.#deps;
@@ -150,7 +151,7 @@ export class KubeRest {
     const { items, metadata } = said;
     const { resourceVersion, continue: next } = isObject(metadata) ? metadata : {};
     return {
-      // What a kind looks like is the server's promise; `items` is null when there are none.
+      // The server guarantees the fields of a kind; `items` is null when the list is empty.
       items: (Array.isArray(items) ? items : []) as readonly T[],
       resourceVersion: typeof resourceVersion === 'string' ? resourceVersion : '',
       next: typeof next === 'string' ? next : '',
@@ -202,7 +203,7 @@ export class KubeRest {
         error = this.#known(act, failure);
       }
       if (!mayRepeat || (pauseMs ?? 0) > longestPauseMs) throw error;
-      await this.#deps.clock.sleep(pauseMs ?? firstPauseMs * 2 ** attempt * (0.5 + this.#deps.random()), options.signal);
+      await this.#deps.clock.sleep(pauseMs ?? delayMs(retry, attempt + 1, this.#deps.random), options.signal);
       options.signal?.throwIfAborted();
     }
   }
@@ -228,15 +229,18 @@ export class KubeRest {
   }
 }
 
-/** `if-not-done`: only when the server has certainly not done it, as doing it twice would be told as a conflict with somebody else. */
+/**
+ * `if-not-done`: repeat only when the server has certainly not executed it. A second execution would report a false
+ * conflict with another client.
+ */
 type Asked = KubeRequest & { readonly verb: string; readonly repeat: 'always' | 'if-not-done' };
 
 const fieldManager = 'svc';
 const pageSize = 500;
-/** With the pauses between them about a second and a half: who needs more has a loop of its own. */
+/** About a second and a half with the delays between them. Callers that need more have a loop of their own. */
 const maxRepeats = 4;
-const firstPauseMs = 100;
-/** A server that wants to be left alone for longer gets its way: the error tells. */
+const retry: Backoff = { firstMs: 125, longestMs: 1_000, jitter: 0.5 };
+/** When the server asks for a longer delay, the request fails with its error instead of waiting. */
 const longestPauseMs = 10_000;
 
 /** Adds parameters to a path. */
@@ -245,7 +249,7 @@ export function withQuery(path: string, query: Readonly<Record<string, string>>)
   return text === '' ? path : `${path}${path.includes('?') ? '&' : '?'}${text}`;
 }
 
-/** The parameters that choose objects of a collection. */
+/** The query parameters that select objects of a collection. */
 export function selectionQuery({ labels = {}, labelSelector, fieldSelector }: KubeSelection): Readonly<Record<string, string>> {
   const parts = Object.entries(labels).map(([name, value]) => `${name}=${value}`);
   if (labelSelector !== undefined && labelSelector !== '') parts.push(labelSelector);
@@ -259,7 +263,7 @@ function trialQuery({ dryRun = false }: KubeTrialOptions): Readonly<Record<strin
   return dryRun ? { dryRun: 'All' } : {};
 }
 
-/** A whole object that is made or put in the place of another. */
+/** A request that creates or replaces a whole object. */
 function writing(verb: 'create' | 'update', path: string, object: KubeDraft | KubeObject): Asked {
   const method = verb === 'create' ? 'POST' : 'PUT';
   return { verb, method, path: withQuery(path, { fieldManager }), body: json(object), repeat: 'if-not-done' };
@@ -273,7 +277,10 @@ function nonsense(act: KubeAct): SvcError {
   return unansweredError(act, new Error('what it sent is not what Kubernetes sends'));
 }
 
-/** Somebody else changed what the server itself had to look at, such as a quota: nothing was done. To a replacement it is the answer. */
+/**
+ * Another client changed an object that the server itself had to read, such as a quota: nothing was done. For a
+ * replacement (PUT), a conflict is the answer.
+ */
 function isRace(asked: Asked, status: KubeStatus): boolean {
   return status.code === 409 && status.reason === 'Conflict' && ['POST', 'PATCH'].includes(asked.method);
 }

@@ -28,7 +28,7 @@ function exitStatus(code: string): string {
   return JSON.stringify({ metadata: {}, status: 'Failure', reason: 'NonZeroExitCode', message: `exit code ${code}`, details });
 }
 
-/** What came on channels; messages are as they were sent. */
+/** Received messages, each with its channel; boundaries are those of the sender. */
 function received(socket: WebSocket): { readonly channel: number; readonly bytes: Buffer }[] {
   const messages: { channel: number; bytes: Buffer }[] = [];
   socket.on('message', (data: Buffer) => messages.push({ channel: data[0] ?? -1, bytes: data.subarray(1) }));
@@ -39,7 +39,7 @@ async function outputOf({ stdio, stderr, ended }: PodProcess): Promise<readonly 
   return await Promise.all([text(stdio), text(stderr), ended]);
 }
 
-test('a command gets its words, and its outputs and exit code come back', async () => {
+test('a command receives its arguments and returns its outputs and exit code', async () => {
   server.onSocket = (socket) => {
     send(socket, 1, '');
     send(socket, 1, 'out');
@@ -56,7 +56,7 @@ test('a command gets its words, and its outputs and exit code come back', async 
   expect(url.searchParams.get('stdin')).toBe('false');
 });
 
-test('a command that cannot be started has no exit code but words', async () => {
+test('a command that cannot start has a message but no exit code', async () => {
   server.onSocket = (socket) => {
     send(socket, 3, JSON.stringify(aStatus(500, 'InternalError', 'no such file')));
     socket.close();
@@ -64,7 +64,7 @@ test('a command that cannot be started has no exit code but words', async () => 
   expect(await outputOf(await server.open().exec(pod, ['none']))).toEqual(['', '', { exitCode: undefined, message: 'no such file' }]);
 });
 
-test('an input is sent and closed where the server can do that', async () => {
+test('an input is sent, and closed where the server supports that', async () => {
   const process = await new Promise<PodProcess>((resolve, reject) => {
     server.onSocket = (socket) => {
       const messages = received(socket);
@@ -100,7 +100,7 @@ test('before Kubernetes 1.30 an input cannot be closed: its end is not sent', as
   expect(messages.map(({ channel }) => channel)).toEqual([0]);
 });
 
-test('a connection that is lost leaves no exit code, and ends the output without an error', async () => {
+test('a lost connection gives no exit code and ends the output without error', async () => {
   server.onSocket = (socket) => {
     send(socket, 1, 'half');
     setImmediate(() => server.cut());
@@ -110,7 +110,7 @@ test('a connection that is lost leaves no exit code, and ends the output without
   expect(ended).toMatchObject({ exitCode: undefined, message: expect.stringContaining('cut') });
 });
 
-test('writing to a command that has ended is no fault', async () => {
+test('writing to a command that has ended is no error', async () => {
   server.onSocket = (socket) => {
     send(socket, 3, success);
     socket.close();
@@ -121,10 +121,10 @@ test('writing to a command that has ended is no fault', async () => {
   expect(await new Promise((resolve) => process.stdio.write('too late', resolve))).toBeFalsy();
 });
 
-/** What is listed keeps this process alive; the server's end is among it. */
+/** Counts the sockets that keep this process alive, the server's ends included. */
 const connections = (): number => process.getActiveResourcesInfo().filter((kind) => kind === 'TCPSocketWrap').length;
 
-test('a connection that is not held lets this process end', async () => {
+test('a connection with holdProcess(false) does not keep this process alive', async () => {
   server.onSocket = () => undefined;
   const command = await server.open().exec(pod, ['cat'], { stdin: true });
   const held = connections();
@@ -135,7 +135,7 @@ test('a connection that is not held lets this process end', async () => {
   command.close();
 });
 
-test('closing cuts the connection', async () => {
+test('close cuts the connection', async () => {
   let isClosed = false;
   server.onSocket = (socket) => socket.on('close', () => (isClosed = true));
   const process = await server.open().exec(pod, ['sleep']);
@@ -144,7 +144,7 @@ test('closing cuts the connection', async () => {
   await waitFor('the server to see it', () => isClosed);
 });
 
-test('a command that has ended leaves no timer, however often it is closed', async () => {
+test('an ended command leaves no timer, even when closed repeatedly', async () => {
   const clock = new FakeClock();
   server.onSocket = (socket) => send(socket, 3, success);
   const process = await server.open({ clock }).exec(pod, ['true']);
@@ -154,7 +154,7 @@ test('a command that has ended leaves no timer, however often it is closed', asy
   expect(clock.pendingTimers).toBe(0);
 });
 
-test('output that nobody reads stops the server rather than fill the memory', async () => {
+test('unread output stops the server instead of filling memory', async () => {
   const total = 64 * mebibyte;
   let other: WebSocket | undefined;
   server.onSocket = (socket) => {
@@ -171,7 +171,7 @@ test('output that nobody reads stops the server rather than fill the memory', as
   expect((await process.ended).exitCode).toBe(0);
 });
 
-test('input that the server does not take stops the writer', async () => {
+test('input that the server does not read stops the writer', async () => {
   let other: WebSocket | undefined;
   server.onSocket = (socket) => {
     other = socket;
@@ -195,7 +195,7 @@ test('input that the server does not take stops the writer', async () => {
   process.close();
 });
 
-/** The value once it does not change any more. */
+/** The value once it no longer changes. */
 async function waitUntilStill(ask: () => number): Promise<number> {
   let before = -1;
   let calm = 0;
@@ -209,7 +209,7 @@ async function waitUntilStill(ask: () => number): Promise<number> {
 
 async function forwardTo(onSocket: (socket: WebSocket) => void): Promise<Duplex> {
   server.onSocket = (socket) => {
-    // The port, on both channels, comes first.
+    // On both channels the first message is the port.
     send(socket, 0, Uint8Array.of(0x90, 0x1f));
     send(socket, 1, Uint8Array.of(0x90, 0x1f));
     onSocket(socket);
@@ -217,7 +217,7 @@ async function forwardTo(onSocket: (socket: WebSocket) => void): Promise<Duplex>
   return await server.open().portForward(pod, 8080);
 }
 
-test('bytes go to a port of a pod and back', async () => {
+test('bytes pass to a port of a pod and back', async () => {
   const sent = randomBytes(3 * mebibyte);
   const stream = await forwardTo((socket) => {
     let count = 0;
@@ -234,7 +234,7 @@ test('bytes go to a port of a pod and back', async () => {
   expect(createHash('sha256').update(got).digest('hex')).toBe(createHash('sha256').update(sent).digest('hex'));
 });
 
-test('the number of the port may come together with the first bytes, or in pieces', async () => {
+test('the port number may arrive with the first bytes or split', async () => {
   server.onSocket = (socket) => {
     send(socket, 0, Uint8Array.of(0x90));
     send(socket, 0, Buffer.concat([Buffer.of(0x1f), Buffer.from('hello')]));
@@ -243,7 +243,7 @@ test('the number of the port may come together with the first bytes, or in piece
   expect(await text(await server.open().portForward(pod, 8080))).toBe('hello');
 });
 
-test('a port where nobody listens ends the connection with the words of the server', async () => {
+test("a port without a listener ends the connection with the server's message", async () => {
   const stream = await forwardTo((socket) => {
     send(socket, 1, 'error forwarding port 8080 to pod web: connection refused');
     socket.close();
@@ -255,7 +255,7 @@ test('a port where nobody listens ends the connection with the words of the serv
   });
 });
 
-test('a connection to a port that is cut is no ordinary end', async () => {
+test('a cut port-forward is an error, not an ordinary end', async () => {
   const stream = await forwardTo((socket) => {
     send(socket, 0, 'half');
     setImmediate(() => server.cut());
@@ -263,14 +263,14 @@ test('a connection to a port that is cut is no ordinary end', async () => {
   await expect(text(stream)).rejects.toThrow('broke');
 });
 
-test('destroying a connection to a port closes it at the server', async () => {
+test('destroying a port-forward closes it at the server', async () => {
   let isClosed = false;
   const stream = await forwardTo((socket) => socket.on('close', () => (isClosed = true)));
   stream.destroy();
   expect(await waitFor('the server to see it', () => isClosed)).toBe(true);
 });
 
-test('whoever said that he has no more to send still gets the answer, and is not waited for for ever', async () => {
+test('a half-closed port-forward still receives the reply and times out', async () => {
   const clock = new FakeClock();
   let other: WebSocket | undefined;
   server.onSocket = (socket) => {
@@ -287,19 +287,19 @@ test('whoever said that he has no more to send still gets the answer, and is not
   expect(stream.destroyed).toBe(true);
 });
 
-test('a pod that does not exist is told in the words of the server', async () => {
+test("a missing pod is reported with the server's message", async () => {
   server.refuseSocket = () => ({ code: 404, body: aStatus(404, 'NotFound', 'pods "web" not found') });
   const message = 'The cluster test did not get pods/exec web in namespace default: pods "web" not found';
   await expect(server.open().exec(pod, ['true'])).rejects.toMatchObject({ code: 'SVC_KUBERNETES', message });
   await waitFor('the connection to be closed', () => server.connectionCount === 0);
 });
 
-test('what the user may not do is told as denied', async () => {
+test('a forbidden stream is reported as SVC_DENIED', async () => {
   server.refuseSocket = () => ({ code: 403, body: aStatus(403, 'Forbidden', 'cannot get resource "pods/portforward"') });
   await expect(server.open().portForward(pod, 80)).rejects.toMatchObject({ code: 'SVC_DENIED' });
 });
 
-test('a connection over which not even a ping is answered is given up', async () => {
+test('a connection without pongs is closed', async () => {
   const clock = new FakeClock();
   let other: WebSocket | undefined;
   server.onSocket = (socket) => {
@@ -313,7 +313,7 @@ test('a connection over which not even a ping is answered is given up', async ()
   expect(await process.ended).toEqual({ exitCode: undefined, message: 'nothing came for 40 s' });
 });
 
-test('a server that takes no more input for the moment is not given up as soon', async () => {
+test('a server that temporarily reads no input gets a longer timeout', async () => {
   const clock = new FakeClock();
   server.onSocket = (socket) => socket.pause();
   const process = await server.open({ clock }).exec(pod, ['sleep'], { stdin: true });
@@ -327,10 +327,10 @@ test('a server that takes no more input for the moment is not given up as soon',
   expect((await process.ended).message).toContain('nothing came');
 });
 
-test('a handshake that is never answered is given up, and can be cancelled', async () => {
+test('an unanswered handshake times out, and can be cancelled', async () => {
   const clock = new FakeClock();
   let asked = 0;
-  // Neither accepted nor refused.
+  // The server neither accepts nor refuses.
   server.refuseSocket = () => {
     asked += 1;
     return undefined;

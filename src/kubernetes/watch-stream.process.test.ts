@@ -40,7 +40,7 @@ function answerWith(write: (response: ServerResponse) => void): void {
   });
 }
 
-test('changes are told, from the version on, until the server ends the watch', async () => {
+test('changes after the version are reported until the server ends the watch', async () => {
   answerWith((response) =>
     response.end(event('ADDED', 'a', '6') + event('MODIFIED', 'a', '7') + event('BOOKMARK', '', '9') + event('DELETED', 'a', '11')),
   );
@@ -56,7 +56,7 @@ test('changes are told, from the version on, until the server ends the watch', a
   });
 });
 
-test('events may come in pieces, cut within a letter', async () => {
+test('events may arrive split, even within a character', async () => {
   const bytes = Buffer.from(event('ADDED', 'größe', '6') + event('ADDED', 'b', '7'));
   answerWith((response) => {
     const send = (index: number): void => {
@@ -70,7 +70,7 @@ test('events may come in pieces, cut within a letter', async () => {
   expect(events).toEqual(['ADDED größe 6', 'ADDED b 7']);
 });
 
-test('a version that is too old is told as expired, whether the server says so at once or within the watch', async () => {
+test('an expired version is reported as expired, by status or by event', async () => {
   server.answer((_request, response) => sendStatus(response, 410, 'Expired', 'too old resource version: 5 (9)'));
   const first = await watch().end;
   expect(first.how).toBe('expired');
@@ -88,7 +88,7 @@ test.each([
     `${JSON.stringify({ type: 'ERROR', object: aStatus(500, 'InternalError', 'etcd is away') })}\n`,
     'etcd is away',
   ],
-])('%s breaks the watch, and what came before counts', async (_what, text, reason) => {
+])('%s breaks the watch, and earlier events count', async (_what, text, reason) => {
   answerWith((response) => response.write(event('ADDED', 'a', '6') + text));
   const { events, end } = watch();
   expect(await end).toEqual({ how: 'failed', reason });
@@ -96,14 +96,14 @@ test.each([
   await waitFor('the connection to be closed', () => server.connectionCount === 0);
 });
 
-test('a connection that is cut in the middle of an event is told as broken', async () => {
+test('a connection cut within an event is reported as broken', async () => {
   answerWith((response) => response.write(event('ADDED', 'a', '6') + '{"type":"ADD', () => server.cut()));
   const { events, end } = watch();
   expect((await end).how).toBe('failed');
   expect(events).toEqual(['ADDED a 6']);
 });
 
-test('a connection over which nothing comes any more is given up', async () => {
+test('a silent connection ends the watch', async () => {
   const clock = new FakeClock();
   answerWith((response) => response.write(event('ADDED', 'a', '6')));
   const { events, end } = watch({ clock });
@@ -114,21 +114,21 @@ test('a connection over which nothing comes any more is given up', async () => {
   expect(await end).toEqual({ how: 'failed', reason: 'nothing came for 35 s' });
 });
 
-test('a refusal is told with its words', async () => {
+test("a rejected watch is reported with the server's message", async () => {
   server.answer((_request, response) => sendStatus(response, 403, 'Forbidden', 'you may not watch'));
   const end = await watch().end;
   expect(end.how).toBe('failed');
   expect(end.reason).toContain('refuses to watch configmaps: you may not watch');
 });
 
-test('a server that is away is told of', async () => {
+test('an unreachable server is reported as a failed watch', async () => {
   await server.stop();
   const end = await watch().end;
   expect(end.how).toBe('failed');
   expect(end.reason).toContain('ECONNREFUSED');
 });
 
-test('a watch ends with its signal, and its connection with it', async () => {
+test('the signal ends the watch and its connection', async () => {
   answerWith((response) => response.write(event('ADDED', 'a', '6')));
   const { events, end, abort } = watch();
   await waitFor('the event', () => events.length === 1);
@@ -137,7 +137,7 @@ test('a watch ends with its signal, and its connection with it', async () => {
   await waitFor('the connection to be closed', () => server.connectionCount === 0);
 });
 
-test('a watch that ended leaves its connection to the next one', async () => {
+test('an ended watch leaves its connection to the next one', async () => {
   answerWith((response) => response.end(event('ADDED', 'a', '6')));
   const api = server.open();
   const options = { resourceVersion: '5', signal: new AbortController().signal, onEvent: () => undefined };
@@ -146,7 +146,7 @@ test('a watch that ended leaves its connection to the next one', async () => {
   expect(server.connectionCount).toBe(1);
 });
 
-test('whoever may not act any more does not watch', async () => {
+test('a closed fence prevents the watch', async () => {
   const fence = {
     check: () => {
       throw new SvcError('SVC_NOT_LEADER', 'the lease has run out');
@@ -156,7 +156,7 @@ test('whoever may not act any more does not watch', async () => {
   await expect(server.open({ fence }).watch('/api/v1/configmaps', options)).rejects.toMatchObject({ code: 'SVC_NOT_LEADER' });
 });
 
-test.each([429, 503])('a server that is too busy for a watch (%i) is asked again when it says so', async (code) => {
+test.each([429, 503])('a server too busy for a watch (%i) is retried after Retry-After', async (code) => {
   let count = 0;
   server.answer((_request, response) => {
     count += 1;

@@ -10,18 +10,22 @@ import { kubeStatusOf, statusOfObject } from './kube-errors.ts';
 import { selectionQuery, withQuery, type KubeRest } from './rest.ts';
 
 /**
- * For how long the server is to keep a watch. Short, because this is what shows a connection that is dead without an end: bookmarks come each minute
- * at best, and not at all in a cluster where nothing happens. A new watch costs the server little, and goes on where the last one ended.
+ * How long the server is asked to keep a watch, in seconds. Short, because only its end reveals a dead connection.
+ * Bookmarks come once a minute at best, and never in a Kubernetes cluster without changes. A new watch is cheap and
+ * continues where the last one ended.
  */
 const watchSeconds = 25;
-/** Silence of that long after a watch should have ended: the server, or the way to it, is gone. */
+/** After that much silence beyond the expected end, the server or the connection to it is gone. */
 const graceSeconds = 10;
 const silenceSeconds = watchSeconds + graceSeconds;
 const silence: KubeWatchEnd = { how: 'failed', reason: `nothing came for ${silenceSeconds} s` };
-/** Far longer than an object can be (etcd takes 1.5 MiB). */
+/** Far longer than any object (etcd accepts 1.5 MiB). */
 const longestLine = 16 * 1024 * 1024;
 
-/** One watch connection, as `KubeApi.watch`. Throws nothing but SVC_NOT_LEADER: whatever else goes wrong is an end of the watch. */
+/**
+ * One watch connection, as `KubeApi.watch`. Throws only SVC_NOT_LEADER: every other failure is reported as the end of
+ * the watch.
+ */
 export async function watchOnce<T extends KubeObject>(
   rest: KubeRest,
   clock: Clock,
@@ -44,13 +48,13 @@ export async function watchOnce<T extends KubeObject>(
   } catch (error) {
     if (signal.aborted) return { how: 'aborted' };
     if (kubeStatusOf(error)?.code === 410) return { how: 'expired', reason: messageOf(error) };
-    // Only a leader may act on what a watch says.
+    // Only a leader may act on the events of a watch.
     if (isNotLeader(error)) throw error;
     return { how: 'failed', reason: messageOf(error) };
   }
 }
 
-/** Whether the fence let nothing through: trying again changes nothing. */
+/** Whether the fence stopped the request: a retry fails the same. */
 export function isNotLeader(error: unknown): boolean {
   return error instanceof SvcError && error.code === 'SVC_NOT_LEADER';
 }
@@ -70,16 +74,16 @@ function readEvents<T extends KubeObject>(
     cancelTimer?.();
     response.removeListener('data', onData);
     signal.removeEventListener('abort', onAbort);
-    // What was read to its end leaves its connection to the next request.
+    // A response that was read to its end leaves its connection open for the next request.
     if (!response.complete) response.destroy();
   };
   const onAbort = (): void => end({ how: 'aborted' });
-  const heard = (): void => {
+  const restartSilenceTimer = (): void => {
     cancelTimer?.();
     cancelTimer = clock.after(silenceSeconds * 1000, () => end(silence));
   };
   const onData = (chunk: Buffer): void => {
-    heard();
+    restartSilenceTimer();
     pending += decoder.write(chunk);
     if (!pending.includes('\n')) {
       if (pending.length > longestLine) end({ how: 'failed', reason: 'an event was longer than any object can be' });
@@ -96,7 +100,7 @@ function readEvents<T extends KubeObject>(
     }
   };
   signal.addEventListener('abort', onAbort, { once: true });
-  heard();
+  restartSilenceTimer();
   response.on('data', onData);
   response.on('end', () => end({ how: 'ended' }));
   response.on('error', (error) => end({ how: 'failed', reason: messageOf(error) }));
@@ -105,7 +109,7 @@ function readEvents<T extends KubeObject>(
   return promise;
 }
 
-/** Gives what ends the watch, if this does. */
+/** Returns the end of the watch if this line ends it. */
 function readEvent<T extends KubeObject>(line: string, onEvent: (event: KubeEvent<T>) => void): KubeWatchEnd | undefined {
   const said = parseJson(line);
   if (!isObject(said) || !isObject(said['object'])) return { how: 'failed', reason: 'what came is not an event' };

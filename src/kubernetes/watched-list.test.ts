@@ -8,14 +8,14 @@ function anObject(name: string, resourceVersion: string, uid = `uid-${name}`): K
   return { metadata: { name, namespace: 'default', uid, resourceVersion } };
 }
 
-/** An API server of which a test says when it answers what. */
+/** An API server whose answers a test releases one by one. */
 class ScriptedCollection {
   readonly clock = new FakeClock();
   readonly abort = new AbortController();
   readonly asked: string[] = [];
-  readonly told: string[] = [];
+  readonly reported: string[] = [];
   readonly trouble: (string | undefined)[] = [];
-  /** Whether watches are answered at all. */
+  /** Whether the server answers watches at all. */
   isTaken = true;
   lists: (KubeList<KubeObject> | Error)[] = [];
   watches: (KubeWatchEnd | Error)[] = [];
@@ -59,11 +59,11 @@ class ScriptedCollection {
         onTrouble: (why) => this.trouble.push(why),
       },
     );
-    list.onChange((changes) => this.told.push(changes.map(({ before, after }) => `${textOf(before)}->${textOf(after)}`).join(' ')));
+    list.onChange((changes) => this.reported.push(changes.map(({ before, after }) => `${textOf(before)}->${textOf(after)}`).join(' ')));
     return list;
   }
 
-  /** What comes in one read. */
+  /** Sends all events in one read. */
   send(...events: readonly (readonly [KubeEvent<KubeObject>['type'], KubeObject])[]): void {
     for (const [type, object] of events) this.#open?.watch.onEvent({ type, object });
   }
@@ -80,7 +80,7 @@ function textOf(object: KubeObject | undefined): string {
 
 const failed: KubeWatchEnd = { how: 'failed', reason: 'connect ECONNREFUSED' };
 
-test('a collection is listed, watched from there, and kept up', async () => {
+test('a collection is listed, watched from that version, and kept current', async () => {
   const server = new ScriptedCollection();
   server.lists = [{ items: [anObject('a', '1')], resourceVersion: '5' }];
   const list = server.start();
@@ -97,7 +97,7 @@ test('a collection is listed, watched from there, and kept up', async () => {
   await server.clock.settle();
   server.send(['DELETED', anObject('b', '10')]);
   await server.clock.settle();
-  expect(server.told).toEqual(['-->a1', '-->b6 a1->a8', 'b6->-']);
+  expect(server.reported).toEqual(['-->a1', '-->b6 a1->a8', 'b6->-']);
   expect(list.find('a', 'default')?.metadata.resourceVersion).toBe('8');
   expect(list.find('a')).toBe(list.items[0]);
   await server.endWatch({ how: 'ended' });
@@ -107,7 +107,7 @@ test('a collection is listed, watched from there, and kept up', async () => {
   expect(server.clock.pendingTimers).toBe(0);
 });
 
-test('after a version that is too old all is listed anew, and what happened meanwhile is told', async () => {
+test('after an expired version the list is read again and changes are reported', async () => {
   const server = new ScriptedCollection();
   server.lists = [
     { items: [anObject('a', '1'), anObject('b', '2'), anObject('c', '3')], resourceVersion: '5' },
@@ -117,13 +117,13 @@ test('after a version that is too old all is listed anew, and what happened mean
   await list.synced;
   await server.clock.settle();
   await server.endWatch({ how: 'expired', reason: 'too old' });
-  expect(server.told.slice(1)).toEqual(['b2->b8 c3->c9 -->d10']);
+  expect(server.reported.slice(1)).toEqual(['b2->b8 c3->c9 -->d10']);
   expect(server.asked).toEqual(['list', 'watch 5', 'list', 'watch 20']);
   expect(server.trouble).toEqual([]);
   server.abort.abort();
 });
 
-test('what was removed while the server was away is told as gone', async () => {
+test('objects removed during an outage are reported as removed', async () => {
   const server = new ScriptedCollection();
   server.lists = [
     { items: [anObject('a', '1'), anObject('b', '2')], resourceVersion: '5' },
@@ -137,7 +137,7 @@ test('what was removed while the server was away is told as gone', async () => {
   server.watches = [failed];
   await server.endWatch(failed);
   const tookMs = await server.clock.advanceUntil(() => server.asked.at(-1) === 'watch 30');
-  expect(server.told.slice(1)).toEqual(['a1->-']);
+  expect(server.reported.slice(1)).toEqual(['a1->-']);
   expect(list.items.map(textOf)).toEqual(['b2']);
   expect(tookMs).toBeLessThan(10_000);
   expect(server.trouble).toEqual(['connect ECONNREFUSED']);
@@ -146,7 +146,7 @@ test('what was removed while the server was away is told as gone', async () => {
   server.abort.abort();
 });
 
-test('one broken connection is no trouble: the watch goes on from the last version', async () => {
+test('one broken connection is no outage: the watch continues from the last version', async () => {
   const server = new ScriptedCollection();
   server.lists = [{ items: [], resourceVersion: '5' }];
   await server.start().synced;
@@ -159,7 +159,7 @@ test('one broken connection is no trouble: the watch goes on from the last versi
   server.abort.abort();
 });
 
-test('a server that takes connections and answers none is trouble', async () => {
+test('a server that accepts connections but never answers is an outage', async () => {
   const server = new ScriptedCollection();
   server.lists = [{ items: [], resourceVersion: '5' }];
   await server.start().synced;
@@ -173,7 +173,7 @@ test('a server that takes connections and answers none is trouble', async () => 
   server.abort.abort();
 });
 
-test('an outage is told after versions that were too old as well, and only what was told is taken back', async () => {
+test('an outage after expired versions is reported; only a reported outage ends', async () => {
   const server = new ScriptedCollection();
   server.lists = [{ items: [], resourceVersion: '5' }];
   server.watches = [{ how: 'expired' }, { how: 'expired' }, failed];
@@ -191,7 +191,7 @@ test('an outage is told after versions that were too old as well, and only what 
   busy.abort.abort();
 });
 
-test('a server that stays away is asked every five seconds at most', async () => {
+test('an unreachable server is retried every five seconds at most', async () => {
   const server = new ScriptedCollection();
   server.lists = [new Error('down')];
   const list = server.start();
@@ -201,11 +201,11 @@ test('a server that stays away is asked every five seconds at most', async () =>
   expect(server.asked.length - before).toBe(12);
   expect(server.trouble).toEqual(['down']);
   expect(list.isSynced).toBe(false);
-  expect(list.heardAt).toBeUndefined();
+  expect(list.lastSeenAt).toBeUndefined();
   server.abort.abort();
 });
 
-test('whoever may list but not watch does not list without a pause', async () => {
+test('permission to list but not watch causes no immediate relists', async () => {
   const server = new ScriptedCollection();
   server.lists = [{ items: [], resourceVersion: '5' }];
   server.watches = Array.from({ length: 1_000 }, () => ({ how: 'failed', reason: 'forbidden' }));
@@ -215,7 +215,7 @@ test('whoever may list but not watch does not list without a pause', async () =>
   server.abort.abort();
 });
 
-test('a server that knows no version for long is not asked without a pause', async () => {
+test('permanently expired versions cause no immediate relists', async () => {
   const server = new ScriptedCollection();
   server.lists = [{ items: [], resourceVersion: '5' }];
   server.watches = Array.from({ length: 1_000 }, () => ({ how: 'expired' }));
@@ -225,7 +225,7 @@ test('a server that knows no version for long is not asked without a pause', asy
   server.abort.abort();
 });
 
-test('a server that ends each watch at once is trouble, and not asked without a pause; one that does so once is not', async () => {
+test('watches that end immediately are an outage with backoff; a single one is not', async () => {
   const server = new ScriptedCollection();
   server.lists = [{ items: [], resourceVersion: '5' }];
   server.watches = Array.from({ length: 1_000 }, () => ({ how: 'ended' }));
@@ -244,7 +244,7 @@ test('a server that ends each watch at once is trouble, and not asked without a 
   once.abort.abort();
 });
 
-test('a list without a version is tried again', async () => {
+test('a list without a version is retried', async () => {
   const server = new ScriptedCollection();
   server.lists = [
     { items: [anObject('a', '1')], resourceVersion: '' },
@@ -257,23 +257,23 @@ test('a list without a version is tried again', async () => {
   server.abort.abort();
 });
 
-test('when the server was heard last is known', async () => {
+test("lastSeenAt is the time of the server's last confirmation", async () => {
   const server = new ScriptedCollection();
   server.lists = [{ items: [], resourceVersion: '5' }];
   const list = server.start();
   await list.synced;
-  const listedAt = list.heardAt ?? 0;
+  const listedAt = list.lastSeenAt ?? 0;
   await server.clock.advance(25_000);
-  expect(list.heardAt).toBe(listedAt);
+  expect(list.lastSeenAt).toBe(listedAt);
   server.send(['BOOKMARK', anObject('', '9')]);
-  expect(list.heardAt).toBe(listedAt + 25_000);
+  expect(list.lastSeenAt).toBe(listedAt + 25_000);
   await server.clock.advance(5_000);
   await server.endWatch({ how: 'ended' });
-  expect(list.heardAt).toBe(listedAt + 30_000);
+  expect(list.lastSeenAt).toBe(listedAt + 30_000);
   server.abort.abort();
 });
 
-test('whoever may not act any more stops looking', async () => {
+test('a closed fence ends the watched list', async () => {
   const server = new ScriptedCollection();
   server.lists = [{ items: [], resourceVersion: '5' }];
   server.watches = [new SvcError('SVC_NOT_LEADER', 'the lease has run out')];
@@ -283,17 +283,17 @@ test('whoever may not act any more stops looking', async () => {
   await expect(server.start().ended).rejects.toMatchObject({ code: 'SVC_NOT_LEADER' });
 });
 
-test('a listener that has left is not told any more', async () => {
+test('an unsubscribed listener is not notified', async () => {
   const server = new ScriptedCollection();
   server.lists = [{ items: [], resourceVersion: '5' }];
   const list = server.start();
   let count = 0;
-  const leave = list.onChange(() => (count += 1));
+  const unsubscribe = list.onChange(() => (count += 1));
   await list.synced;
   await server.clock.settle();
   server.send(['ADDED', anObject('a', '6')]);
   await server.clock.settle();
-  leave();
+  unsubscribe();
   server.send(['ADDED', anObject('b', '7')]);
   await server.clock.settle();
   expect(count).toBe(1);
@@ -305,7 +305,7 @@ function labelled(name: string, version: string): KubeObject {
   return { ...object, metadata: { ...object.metadata, labels: { a: 'b' } } };
 }
 
-test('of each object only what is wanted is kept, of the list and of what changes', async () => {
+test('keep reduces objects of the list and of watch events', async () => {
   const world = new ScriptedCollection();
   world.lists = [{ items: [labelled('a', '1')], resourceVersion: '5' }];
   const list = world.start(({ metadata: { name, uid, resourceVersion } }) => ({ metadata: { name, uid, resourceVersion } }));

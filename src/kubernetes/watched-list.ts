@@ -1,47 +1,48 @@
+import { delayMs, type Backoff } from '../shared/backoff.ts';
 import type { CancelTimer, Clock } from '../shared/clock.ts';
 import { messageOf } from '../shared/errors.ts';
 import type { Random } from '../shared/random.ts';
 import type { KubeApi, KubeEvent, KubeObject, KubeSelection, KubeWatchEnd } from './kube-api.ts';
 import { isNotLeader } from './watch-stream.ts';
 
-/** What a collection is to be kept with. */
-export interface WatchedListDeps<T extends KubeObject = KubeObject> {
+/** Dependencies of a watched collection. */
+interface WatchedListDeps<T extends KubeObject = KubeObject> {
   readonly api: Pick<KubeApi, 'list' | 'watch'>;
   readonly clock: Clock;
   readonly random: Random;
-  /** Ends it all. */
+  /** Ends the watching. */
   readonly signal: AbortSignal;
-  /** What of each object is kept; all of it when absent. */
+  /** Reduces each object to what this returns; keeps whole objects when absent. */
   readonly keep?: ((object: T) => T) | undefined;
-  /** Told when the API server went away, once per outage, with its words; and when it is back, with undefined. */
+  /** Called once per outage with the API server's message, and with undefined when it is over. */
   readonly onTrouble?: (why: string | undefined) => void;
 }
 
-/** A change of one object: `before` is undefined when it is new, `after` when it is gone. */
+/** A change of one object: `before` is undefined when it is new, `after` when it was removed. */
 export interface ObjectChange<T extends KubeObject> {
   readonly before: T | undefined;
   readonly after: T | undefined;
 }
 
-const firstPauseMs = 100;
-const longestPauseMs = 5_000;
-/** Failures in a row after which the collection is listed anew: the server may have been set up again, with versions that mean something else. */
+/** Between two attempts to list or watch. */
+const retry: Backoff = { firstMs: 200, longestMs: 5_000, jitter: 0.5 };
+/** After that many failures in a row, list again: a recreated server may use the same versions with another meaning. */
 const failuresBeforeList = 2;
 /**
- * A watch that was not refused for that long holds, even when nothing happens in the cluster. One that ends sooner without a word is no ordinary end: a
- * server or a proxy that ends each at once would be asked without a pause.
+ * A watch that the server did not refuse for that long counts as working, even without events. A shorter one counts as
+ * a failure: with a server or proxy that ends each watch at once, retries would have no delay.
  */
-const settledMs = 2_000;
+const workingAfterMs = 2_000;
 const tooShort: KubeWatchEnd = { how: 'failed', reason: 'watches end as soon as they begin' };
 
 /**
- * A collection as the API server has it, kept up for ever: listed once, then watched from there. After an outage what happened meanwhile is told as
- * if it had been watched.
+ * A collection as the API server has it, kept current: one list, then watches. Changes during an outage are reported
+ * afterwards like watched changes.
  */
 export class WatchedList<T extends KubeObject> {
-  /** Settles when the collection is known for the first time; never fails, as it is tried for ever. */
+  /** Settles when the collection is known for the first time. Never fails: attempts go on without limit. */
   readonly synced: Promise<void>;
-  /** Settles when the signal has ended it. Fails with SVC_NOT_LEADER when this process may not look any more. */
+  /** Settles when the signal has ended it. Fails with SVC_NOT_LEADER when this process may not read any more. */
   readonly ended: Promise<void>;
   readonly #path: string;
   readonly #selection: KubeSelection;
@@ -52,10 +53,10 @@ export class WatchedList<T extends KubeObject> {
   readonly #changes = new Map<string, ObjectChange<T>>();
   #version = '';
   #failures = 0;
-  #isTrouble = false;
+  #isUnavailable = false;
   #isSynced = false;
-  #isTelling = false;
-  #heardAt: number | undefined;
+  #isNotifyScheduled = false;
+  #lastSeenAt: number | undefined;
   #markSynced: () => void;
 
   constructor(path: string, selection: KubeSelection, deps: WatchedListDeps<T>) {
@@ -66,11 +67,11 @@ export class WatchedList<T extends KubeObject> {
     this.synced = promise;
     this.#markSynced = resolve;
     this.ended = this.#run();
-    // Whoever does not wait for the end is no fault.
+    // A caller that ignores `ended` must not cause an unhandled rejection.
     this.ended.catch(() => undefined);
   }
 
-  /** As of now; in no order. Objects are never changed, only replaced. */
+  /** The current objects, in no order. Objects are never changed, only replaced. */
   get items(): readonly T[] {
     return [...this.#objects.values()];
   }
@@ -79,17 +80,20 @@ export class WatchedList<T extends KubeObject> {
     return this.#isSynced;
   }
 
-  /** When the server last confirmed what is known (monotonic ms); undefined before the first time. */
-  get heardAt(): number | undefined {
-    return this.#heardAt;
+  /** When the server last confirmed the known state (monotonic ms); undefined before the first time. */
+  get lastSeenAt(): number | undefined {
+    return this.#lastSeenAt;
   }
 
-  /** Looks one up. */
+  /** Returns one object by name. */
   find(name: string, namespace?: string): T | undefined {
     return namespace === undefined ? this.items.find((item) => item.metadata.name === name) : this.#objects.get(`${namespace}/${name}`);
   }
 
-  /** Calls back once for all changes that came at one moment; an object that changed twice is told once. Gives a function that ends it. */
+  /**
+   * Calls `listener` once for all changes of one read. An object that changed twice is reported once. Returns a
+   * function that unsubscribes.
+   */
   onChange(listener: (changes: readonly ObjectChange<T>[]) => void): () => void {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);
@@ -99,18 +103,18 @@ export class WatchedList<T extends KubeObject> {
     const { signal } = this.#deps;
     while (!signal.aborted) {
       const end = this.#version === '' ? await this.#list() : await this.#watch();
-      // Only a watch shows that all is well again: who may list and not watch would list without a pause.
+      // Only a working watch ends an outage. Otherwise a user who may list but not watch would list without a delay.
       if (end === 'listed') continue;
       if (signal.aborted) return;
-      await this.#goOnAfter(end);
+      await this.#handleEnd(end);
     }
   }
 
-  async #goOnAfter({ how, reason }: KubeWatchEnd): Promise<void> {
+  async #handleEnd({ how, reason }: KubeWatchEnd): Promise<void> {
     if (how === 'ended') return;
     if (how === 'expired') {
       this.#version = '';
-      // A server that answers each list with a version that it does not know the next moment is not asked without end.
+      // Prevents endless lists against a server that rejects its own list's version at once.
       this.#failures += 1;
       if (this.#failures > 1) await this.#pause();
       return;
@@ -118,25 +122,24 @@ export class WatchedList<T extends KubeObject> {
     this.#failures += 1;
     if (this.#failures >= failuresBeforeList) {
       this.#version = '';
-      this.#isAway(reason ?? 'the connection was cut');
+      this.#markUnavailable(reason ?? 'the connection was cut');
     }
     await this.#pause();
   }
 
   async #pause(): Promise<void> {
     const { clock, random, signal } = this.#deps;
-    const pauseMs = Math.min(longestPauseMs, firstPauseMs * 2 ** Math.min(this.#failures, 10));
-    await clock.sleep(pauseMs * (0.5 + random() / 2), signal);
+    await clock.sleep(delayMs(retry, this.#failures, random), signal);
   }
 
-  #isAway(why: string): void {
-    if (!this.#isTrouble) this.#deps.onTrouble?.(why);
-    this.#isTrouble = true;
+  #markUnavailable(why: string): void {
+    if (!this.#isUnavailable) this.#deps.onTrouble?.(why);
+    this.#isUnavailable = true;
   }
 
-  #isBack(): void {
-    if (this.#isTrouble) this.#deps.onTrouble?.(undefined);
-    this.#isTrouble = false;
+  #markAvailable(): void {
+    if (this.#isUnavailable) this.#deps.onTrouble?.(undefined);
+    this.#isUnavailable = false;
     this.#failures = 0;
   }
 
@@ -153,8 +156,8 @@ export class WatchedList<T extends KubeObject> {
       }
       for (const key of gone) this.#delete(key);
       this.#version = resourceVersion;
-      this.#heard();
-      this.#tellSoon();
+      this.#markSeen();
+      this.#scheduleNotify();
       this.#isSynced = true;
       this.#markSynced();
       return 'listed';
@@ -167,10 +170,10 @@ export class WatchedList<T extends KubeObject> {
   async #watch(): Promise<KubeWatchEnd> {
     const { api, clock, signal } = this.#deps;
     let cancel: CancelTimer | undefined;
-    let holds = false;
-    const goesWell = (): void => {
-      holds = true;
-      this.#isBack();
+    let isWorking = false;
+    const markWorking = (): void => {
+      isWorking = true;
+      this.#markAvailable();
     };
     try {
       const end = await api.watch<T>(this.#path, {
@@ -178,16 +181,16 @@ export class WatchedList<T extends KubeObject> {
         selection: this.#selection,
         signal,
         onOpen: () => {
-          cancel = clock.after(settledMs, goesWell);
+          cancel = clock.after(workingAfterMs, markWorking);
         },
         onEvent: (event) => {
-          goesWell();
+          markWorking();
           this.#onEvent(event);
         },
       });
       if (end.how !== 'ended') return end;
-      if (!holds) return tooShort;
-      this.#heard();
+      if (!isWorking) return tooShort;
+      this.#markSeen();
       return end;
     } finally {
       cancel?.();
@@ -196,11 +199,11 @@ export class WatchedList<T extends KubeObject> {
 
   #onEvent({ type, object }: KubeEvent<T>): void {
     if (object.metadata.resourceVersion !== '') this.#version = object.metadata.resourceVersion;
-    this.#heard();
+    this.#markSeen();
     if (type === 'BOOKMARK') return;
     if (type === 'DELETED') this.#delete(keyOf(object));
     else this.#set(this.#deps.keep?.(object) ?? object);
-    this.#tellSoon();
+    this.#scheduleNotify();
   }
 
   #set(object: T): void {
@@ -213,7 +216,7 @@ export class WatchedList<T extends KubeObject> {
 
   #change(key: string, after: T | undefined): void {
     const now = this.#objects.get(key);
-    // A list may have told already what a watch from an older version tells again.
+    // A list may already have reported what a watch from an older version reports again.
     if (now === after) return;
     const before = this.#changes.has(key) ? this.#changes.get(key)?.before : now;
     if (after === undefined) this.#objects.delete(key);
@@ -222,23 +225,25 @@ export class WatchedList<T extends KubeObject> {
     else this.#changes.set(key, { before, after });
   }
 
-  /** Events of one read come in one go: they are told together after it. A fault of a listener is none of the API server's. */
-  #tellSoon(): void {
-    if (this.#isTelling) return;
-    this.#isTelling = true;
-    queueMicrotask(() => this.#tell());
+  /**
+   * Events of one read are reported together after it. A listener's error must not count as an error of the API server.
+   */
+  #scheduleNotify(): void {
+    if (this.#isNotifyScheduled) return;
+    this.#isNotifyScheduled = true;
+    queueMicrotask(() => this.#notifyListeners());
   }
 
-  #tell(): void {
-    this.#isTelling = false;
+  #notifyListeners(): void {
+    this.#isNotifyScheduled = false;
     if (this.#changes.size === 0) return;
     const changes = [...this.#changes.values()];
     this.#changes.clear();
     for (const listener of this.#listeners) listener(changes);
   }
 
-  #heard(): void {
-    this.#heardAt = this.#deps.clock.monotonic();
+  #markSeen(): void {
+    this.#lastSeenAt = this.#deps.clock.monotonic();
   }
 }
 

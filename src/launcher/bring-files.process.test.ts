@@ -9,7 +9,7 @@ import { homePaths } from '../shared/paths.ts';
 import { bringFiles } from './bring-files.ts';
 import { controllerHome } from './install.ts';
 
-test('files of a task are found where the controller looks for them, without what is ignored, and unchanged ones are not sent again', async () => {
+test('task files reach the controller without ignored ones; unchanged files are not sent again', async () => {
   await withTempHome(async (home) => {
     const app = join(home, 'app');
     mkdirSync(join(app, '.git'), { recursive: true });

@@ -7,23 +7,23 @@ import type { Remote } from '../remote/remote.ts';
 import { shellQuote } from '../remote/shell-quote.ts';
 import type { HomePaths } from '../shared/paths.ts';
 
-/** What bringing files needs of this machine. */
-export interface BringDeps {
+/** Dependencies of copying files. */
+interface BringDeps {
   readonly paths: HomePaths;
   readonly signal: AbortSignal;
   readonly onStep: (text: string) => void;
-  /** SVC_HOME of the controller, absolute on its machine. */
+  /** SVC_HOME of the controller, an absolute path on its machine. */
   readonly home: string;
 }
 
 /**
- * Copies what a task names to the controller's machine, below the name that the controller is told. It begins with a copy of what the same source
- * brought before (the part of the name before the dash), so that only what changed is sent.
+ * Copies the files of a task to the folder `upload` of the controller's home. The copy starts from the last upload of
+ * the same source, so only changes are sent. The part of `upload` before the dash identifies the source.
  */
 export async function bringFiles(remote: Remote, task: Task, upload: string, { paths, signal, onStep, home }: BringDeps): Promise<void> {
   const staging = join(paths.home, 'cache', `upload-${upload}`);
   try {
-    // Taken here as well, so that what ignore files name never leaves this machine.
+    // The snapshot is made on this machine, so that ignored files never leave it.
     await takeSnapshot(task, staging, paths.home);
     for (const { source, target } of uploadsOf(task).filter(({ secret }) => secret)) await copySecret(source, join(staging, target));
     onStep('Bringing the files of the task to the controller');
@@ -42,7 +42,7 @@ function beginWithLast(folder: string, upload: string): string {
     'umask 077',
     `mkdir -p ${shellQuote(folder)} && cd ${shellQuote(folder)} || exit 1`,
     `last=$(ls -dt -- ${shellQuote(source)}-* 2>/dev/null | head -n 1)`,
-    // Links cost nothing, and whatever replaces a file leaves the other copy alone.
+    // Hard links take no space. The copy replaces a changed file, which leaves the earlier upload unchanged.
     `if [ -n "$last" ]; then cp -al -- "$last" ${name} 2>/dev/null || cp -a -- "$last" ${name}; touch -- ${name}; fi`,
   ].join('; ');
 }

@@ -3,27 +3,27 @@ import type { ResourceAlternatives, Resources } from '../domain/task.ts';
 import { isObject } from '../shared/is-object.ts';
 import { SvcError } from '../shared/errors.ts';
 import { parseJson } from '../shared/parse-json.ts';
-import { planWhileHere } from './controller-plan.ts';
+import { planWhileLocal } from './controller-plan.ts';
 import type { ControllerRecord } from './controller-record.ts';
-import { wishOf } from './elsewhere.ts';
+import { requestedResourcesOf } from './remote-controller.ts';
 import { refuseOtherKind, type ExistingController } from './high-availability/kind.ts';
 
-/** Where the controller that there is contradicts the configuration. Plain data. */
+/** One difference between the existing controller and the configuration. Plain data. */
 export interface ControllerDifference {
-  /** A sentence with both sides. */
+  /** A sentence that names both sides. */
   readonly what: string;
-  /** What makes them agree, as a sentence. */
+  /** How to make them agree, as a sentence. */
   readonly remedy: string;
 }
 
-/** How a controller is replaced by a new one, to stand behind a colon. */
+/** How to replace a controller by a new one; the text follows a colon. */
 export const beginAnew =
   'take its services down (svc serve down --all; svc down --all), then the controller (svc controller down), and put them up again.';
 
-/** What another machine, or one more thing that only a new controller can have, takes. */
+/** How to get another machine, or another setting that only a new controller can have. */
 export const forNextController = `That holds for the next controller: ${beginAnew}`;
 
-/** Whether the controller is of the kind that the configuration asks for; none when it is. */
+/** The difference between the existing controller's kind and the configured one; empty when they agree. */
 export function kindDifference(existing: ExistingController, config: Pick<Config, 'serve'>): readonly ControllerDifference[] {
   try {
     refuseOtherKind(existing, config);
@@ -34,23 +34,23 @@ export function kindDifference(existing: ExistingController, config: Pick<Config
   }
 }
 
-/** Of a controller on this machine. */
-export async function differencesHere(config: Config): Promise<readonly ControllerDifference[]> {
-  const kind = kindDifference({ kind: 'here' }, config);
-  if (kind.length > 0 || (await planWhileHere(async () => config)) === undefined) return kind;
+/** Differences of a controller on this machine. */
+export async function localControllerDifferences(config: Config): Promise<readonly ControllerDifference[]> {
+  const kind = kindDifference({ kind: 'local' }, config);
+  if (kind.length > 0 || (await planWhileLocal(async () => config)) === undefined) return kind;
   return [
     {
       what: 'serve.controller.resources asks for another machine, and the controller runs on this one.',
-      remedy: 'That holds for the next controller, when all services were taken down, after: svc controller stop',
+      remedy: 'That holds for the next controller, when all services are terminated, after: svc controller stop',
     },
   ];
 }
 
-/** Of a controller that is one program on another machine. */
-export function differencesElsewhere(config: Config, record: ControllerRecord): readonly ControllerDifference[] {
-  const kind = kindDifference({ kind: 'elsewhere', record }, config);
-  if (kind.length > 0 || wishOf(config) === record.wished) return kind;
-  const fields = changedFields(parseJson(record.wished), config.serve.controller.resources);
+/** Differences of a controller that is a single program on another machine. */
+export function remoteControllerDifferences(config: Config, record: ControllerRecord): readonly ControllerDifference[] {
+  const kind = kindDifference({ kind: 'remote', record }, config);
+  if (kind.length > 0 || requestedResourcesOf(config) === record.requestedResources) return kind;
+  const fields = changedFields(parseJson(record.requestedResources), config.serve.controller.resources);
   const which = fields.length === 0 ? '' : ` (${fields.join(', ')})`;
   return [
     {
@@ -73,7 +73,7 @@ const fieldNames: Readonly<Partial<Record<keyof Resources, string>>> = {
   maxHourlyCost: 'max_hourly_cost',
 };
 
-/** Names of the fields that differ, as files write them; none where there are several alternatives, or none on one side. */
+/** Names of the fields that differ, as in files. Empty when a side has several alternatives, or none. */
 function changedFields(before: unknown, now: ResourceAlternatives | undefined): readonly string[] {
   const [was, ...others] = isObject(before) && Array.isArray(before['choices']) ? before['choices'] : [];
   const [is, ...more] = now?.choices ?? [];

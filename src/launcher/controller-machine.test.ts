@@ -1,12 +1,12 @@
 import { expect, test } from 'vitest';
 import { aControllerRecord, anOffer, someResources } from '../../test/support/builders.ts';
 import { FakeClock } from '../../test/support/fake-clock.ts';
-import { placesOf } from '../../test/support/places.ts';
-import { FakePlace } from '../providers/fake/fake-place.ts';
+import { aDisabledProvider, providersOf, statesOf } from '../../test/support/providers.ts';
+import { FakeCloud } from '../providers/fake/fake-cloud.ts';
 import { FakeProvider } from '../providers/fake/index.ts';
 import type { MachineId, MachineStatus } from '../providers/provider.ts';
 import { seededRandom } from '../shared/random.ts';
-import { controllerMachine } from './controller-machine.ts';
+import { controllerMachine, planMachine } from './controller-machine.ts';
 import type { ControllerRecord } from './controller-record.ts';
 
 const offer = anOffer({ provider: 'fake', region: 'r1', instanceType: 'small', cpus: 4, memoryGb: 16, hourlyUsd: 0.2 });
@@ -15,7 +15,7 @@ const alternatives = { order: 'any', choices: [someResources({ diskSizeGb: 200, 
 
 const fresh = aControllerRecord();
 
-/** A place whose machines can be stopped and started again. */
+/** A provider whose machines can be stopped and started again. */
 class StoppingProvider extends FakeProvider {
   readonly stopped = new Set<MachineId>();
   starts = 0;
@@ -25,7 +25,7 @@ class StoppingProvider extends FakeProvider {
     return new Map([...statuses].map(([id, status]) => [id, this.stopped.has(id) ? { state: 'stopped' } : status]));
   }
 
-  override async start(id?: MachineId): Promise<void> {
+  async start(id?: MachineId): Promise<void> {
     this.starts += 1;
     if (id !== undefined) this.stopped.delete(id);
   }
@@ -33,18 +33,18 @@ class StoppingProvider extends FakeProvider {
 
 function aWorld() {
   const clock = new FakeClock();
-  const place = new FakePlace(clock, seededRandom(1), [offer]);
-  const provider = new StoppingProvider(place);
+  const fakeProvider = new FakeCloud(clock, seededRandom(1), [offer]);
+  const provider = new StoppingProvider(fakeProvider);
   let record = fresh;
   const steps: string[] = [];
   const bringUp = async (from: ControllerRecord = record) => {
     record = from;
     const deps = {
-      places: placesOf(provider),
+      providers: providersOf(provider),
       clock,
       signal: new AbortController().signal,
       onStep: (text: string) => void steps.push(text),
-      note: (change: Partial<ControllerRecord>) => (record = { ...record, ...change }),
+      patchRecord: (change: Partial<ControllerRecord>) => (record = { ...record, ...change }),
     };
     let found: Awaited<ReturnType<typeof controllerMachine>> | undefined;
     let failure: unknown;
@@ -56,41 +56,50 @@ function aWorld() {
     if (found === undefined) throw failure;
     return found;
   };
-  return { clock, place, provider, steps, bringUp, record: () => record };
+  return { clock, fakeProvider, provider, steps, bringUp, record: () => record };
 }
 
-test('a new machine is recorded with its place, opens the ports of endpoints to everybody and is found by its key', async () => {
-  const { place, bringUp, record } = aWorld();
+test('a new machine is recorded, tagged with its key, and opens endpoint ports publicly', async () => {
+  const { fakeProvider, bringUp, record } = aWorld();
   const machine = await bringUp();
-  expect(record()).toMatchObject({ machineId: machine.id, place: { provider: 'fake', region: 'r1', hourlyUsd: 0.2 } });
-  const [made] = place.living;
-  expect(place.living).toHaveLength(1);
+  expect(record()).toMatchObject({ machineId: machine.id, machine: { provider: 'fake', region: 'r1', hourlyUsd: 0.2 } });
+  const [made] = fakeProvider.living;
+  expect(fakeProvider.living).toHaveLength(1);
   expect(made?.spec).toMatchObject({ role: 'controller', diskSizeGb: 200, labels: { team: 'ml' }, clients: ['0.0.0.0/0', '::/0'] });
   expect(made?.spec.ports.slice(0, 2)).toEqual([30_001, 30_002]);
   expect(made?.tags).toMatchObject({ 'svc-controller': 'c0ffee' });
 });
 
-test('a machine that was accepted before its answer was recorded is gone on with', async () => {
-  const { place, bringUp, record } = aWorld();
+test('a slow provider that the resources do not name does not delay the error', async () => {
+  const { clock, provider } = aWorld();
+  const slow = { ...aDisabledProvider('aws', 'answers slowly'), late: new Promise<undefined>(() => undefined) };
+  const providers = { ...providersOf(provider), states: () => Promise.resolve([...statesOf(provider), slow]) };
+  const impossible = { order: 'any', choices: [someResources({ cloud: 'fake', cpus: { value: 5_000, atLeast: true } })] } as const;
+  const planning = planMachine(impossible, { providers, clock, signal: new AbortController().signal });
+  await expect(planning).rejects.toMatchObject({ code: 'SVC_NO_PLACE' });
+});
+
+test('a machine created before its answer was recorded is reused', async () => {
+  const { fakeProvider, bringUp, record } = aWorld();
   const first = await bringUp();
   const again = await bringUp({ ...record(), machineId: null });
   expect(again.id).toBe(first.id);
-  expect(place.machines.size).toBe(1);
+  expect(fakeProvider.machines.size).toBe(1);
 });
 
-test('one that was stopped is started again, and is the same', async () => {
-  const { place, provider, steps, bringUp } = aWorld();
+test('a stopped machine is started again and keeps its id', async () => {
+  const { fakeProvider, provider, steps, bringUp } = aWorld();
   const { id } = await bringUp();
   provider.stopped.add(id);
   expect((await bringUp()).id).toBe(id);
-  expect({ starts: provider.starts, machines: place.machines.size }).toEqual({ starts: 1, machines: 1 });
+  expect({ starts: provider.starts, machines: fakeProvider.machines.size }).toEqual({ starts: 1, machines: 1 });
   expect(steps).toContain('Starting the machine of the controller');
 });
 
-test('one that is gone is not replaced behind the back of who had services on it', async () => {
-  const { place, bringUp } = aWorld();
+test('a lost machine is an error, not a reason to create another', async () => {
+  const { fakeProvider, bringUp } = aWorld();
   const { id } = await bringUp();
-  place.machines.get(id)?.end('deleted');
+  fakeProvider.machines.get(id)?.end('deleted');
   await expect(bringUp()).rejects.toMatchObject({ code: 'SVC_MACHINE_LOST', hint: expect.stringContaining('svc controller down --purge') });
-  expect(place.machines.size).toBe(1);
+  expect(fakeProvider.machines.size).toBe(1);
 });

@@ -1,92 +1,151 @@
-import type { ControllerPlace } from '../domain/controller-host.ts';
+import type { ControllerMachineInfo } from '../domain/remote-controller-info.ts';
+import { locationName } from '../domain/location-name.ts';
 import type { ResourceAlternatives } from '../domain/task.ts';
 import { assertMachineId, type MachineId, type MachineSpec, type MachineStatus, type Offer, type Provider } from '../providers/provider.ts';
 import { obtainMachine } from '../provision/acquire-machine.ts';
 import { waitUntilRunning } from '../provision/machine.ts';
 import { describeStep } from '../provision/search-steps.ts';
 import { PlacementHistory } from '../provision/placement-history.ts';
-import type { Places } from '../provision/places.ts';
+import { hasChoice, planPlacement, type PlannedOffer } from '../provision/placement-plan.ts';
+import { askProviders, type Providers, type ProviderState } from '../provision/providers.ts';
 import type { Clock } from '../shared/clock.ts';
 import { SvcError } from '../shared/errors.ts';
+import { describeAlternatives } from '../spec/describe.ts';
 import type { ControllerRecord } from './controller-record.ts';
 
-/** What getting at the machine of a controller needs. */
+/** Dependencies of access to a controller's machine. */
 export interface MachineDeps {
-  readonly places: Places;
+  readonly providers: Providers;
   readonly clock: Clock;
   readonly signal: AbortSignal;
   readonly onStep: (text: string) => void;
   /** Changes the record on disk. */
-  readonly note: (change: Partial<ControllerRecord>) => ControllerRecord;
+  readonly patchRecord: (change: Partial<ControllerRecord>) => ControllerRecord;
 }
 
-/** Endpoints' ports: the controller gives them out from the first on, and opens no others to the world. */
+/** Ports of endpoints: the controller assigns them from the first on, and opens only these to the internet. */
 const endpointPorts: readonly number[] = Array.from({ length: 20 }, (_, index) => 30_001 + index);
 
-/** A machine of a controller that runs. */
-export interface ControllerMachine {
+/** The running machine of a controller. */
+export interface RunningControllerMachine {
   readonly provider: Provider;
   readonly id: MachineId;
   readonly status: Extract<MachineStatus, { readonly state: 'running' }>;
-  readonly place: ControllerPlace;
+  readonly machine: ControllerMachineInfo;
 }
 
 /**
- * The machine of the controller, running: the one that is recorded, started when it was stopped, or a new one. What is asked for is recorded before.
- * Throws SVC_MACHINE_LOST when the recorded one is gone, as what it knew of services is gone with it.
+ * The running machine of the controller: the recorded one, which is started when it was stopped, or a new one. Records
+ * each request before sending it. Throws SVC_MACHINE_LOST when the recorded machine is gone, because its data about
+ * services is lost too.
  */
 export async function controllerMachine(
   record: ControllerRecord,
   alternatives: ResourceAlternatives,
   deps: MachineDeps,
-): Promise<ControllerMachine> {
+): Promise<RunningControllerMachine> {
   const known = await knownMachine(record, deps);
-  const { provider, id, place } = known ?? (await newMachine(record, alternatives, deps));
+  const { provider, id, machine } = known ?? (await newMachine(record, alternatives, deps));
   const status = await running(provider, id, deps);
-  return { provider, id, status, place };
+  return { provider, id, status, machine };
 }
 
-/** How the recorded machine is; undefined when none was given yet. */
+/** State of the recorded machine; undefined when no provider has returned one yet. */
 export async function machineStatus(
   record: ControllerRecord,
-  { places, signal }: Pick<MachineDeps, 'places' | 'signal'>,
+  { providers, signal }: Pick<MachineDeps, 'providers' | 'signal'>,
 ): Promise<MachineStatus | undefined> {
-  if (record.place === null || record.machineId === null) return undefined;
-  const provider = await places.provider(record.place.provider);
+  if (record.machine === null || record.machineId === null) return undefined;
+  const provider = await providers.provider(record.machine.provider);
   assertMachineId(record.machineId);
   return (await provider.inspect([record.machineId], { signal })).get(record.machineId);
 }
 
 async function knownMachine(
   record: ControllerRecord,
-  { places, signal, note }: MachineDeps,
-): Promise<{ readonly provider: Provider; readonly id: MachineId; readonly place: ControllerPlace } | undefined> {
-  const { place, machineId } = record;
-  if (place === null) return undefined;
-  const provider = await places.provider(place.provider);
+  { providers, signal, patchRecord, onStep }: MachineDeps,
+): Promise<{ readonly provider: Provider; readonly id: MachineId; readonly machine: ControllerMachineInfo } | undefined> {
+  const { machine, machineId } = record;
+  if (machine === null) return undefined;
+  const provider = await providers.provider(machine.provider);
   if (machineId !== null) {
     assertMachineId(machineId);
-    return { provider, id: machineId, place };
+    return { provider, id: machineId, machine };
   }
-  // The place may have accepted before its answer was recorded.
+  // The provider may have created the machine before its answer was recorded.
+  onStep(`Looking for the controller's machine at ${locationName(machine)}`);
   const [found] = await provider.list({ 'svc-controller': record.key }, { signal });
   if (found === undefined) return undefined;
-  note({ machineId: found.id });
-  return { provider, id: found.id, place };
+  patchRecord({ machineId: found.id });
+  return { provider, id: found.id, machine };
+}
+
+/**
+ * The offer that is tried first for a new controller's machine, and the state of each provider. Throws SVC_NO_PLACE
+ * when there is no offer, with the requested resources and each provider's reason: a search would never end. Waits for
+ * slow providers only where the others have no offer.
+ */
+export async function planMachine(
+  alternatives: ResourceAlternatives,
+  { providers, clock, signal, onStep }: Pick<MachineDeps, 'providers' | 'clock' | 'signal'> & Partial<Pick<MachineDeps, 'onStep'>>,
+): Promise<{ readonly chosen: PlannedOffer; readonly states: readonly ProviderState[] }> {
+  const { providers: states, answer: planned } = await askProviders(
+    () => providers.states(),
+    (some) => planPlacement({ alternatives, replicas: 1, providers: some, clock, explain: false, signal }),
+    // A slow provider that the resources do not name cannot change the plan.
+    (plan, some) => hasChoice(plan) || !some.some((state) => state.late !== undefined && mayUse(alternatives, state)),
+    { onWait: onStep, signal },
+  );
+  const chosen = planned.offers.find(({ verdict }) => verdict === 'chosen');
+  if (chosen === undefined) throw noMachine(alternatives, planned.notes);
+  return { chosen, states };
+}
+
+function mayUse({ choices }: ResourceAlternatives, { name }: ProviderState): boolean {
+  return choices.some(({ cloud }) => cloud === undefined || cloud === name);
+}
+
+/**
+ * The user asked for a service. The error must say which machine is missing, because no file of the user may name the
+ * controller's machine.
+ */
+function noMachine(alternatives: ResourceAlternatives, reasons: readonly string[]): SvcError {
+  const lines = reasons.map((reason) => `  ${reason}`).join('\n');
+  return new SvcError(
+    'SVC_NO_PLACE',
+    `No provider has a machine for the controller, which looks after services (asked for: ${describeAlternatives(alternatives)}).\n${lines}`,
+    {
+      hint: 'Say what it is to be in ~/.svc/config.yaml, for instance on this machine: serve: {controller: {resources: {infra: local}}}; docs/controller.md. What providers have: svc offers; which can be used: svc check',
+    },
+  );
+}
+
+/**
+ * The error when a machine was requested, no answer was recorded, and the configuration no longer asks for a machine.
+ */
+function unrecorded({ machine }: ControllerRecord): SvcError {
+  const where = machine === null ? '' : ` at ${machine.provider}/${machine.region}`;
+  return new SvcError(
+    'SVC_CONTROLLER_UNREACHABLE',
+    `An earlier command asked for a machine for the controller${where} and did not finish. There is no such machine, and config.yaml asks for none.`,
+    { hint: 'To remove what may be left of it: svc controller down' },
+  );
 }
 
 async function newMachine(
   record: ControllerRecord,
   alternatives: ResourceAlternatives,
   deps: MachineDeps,
-): Promise<{ readonly provider: Provider; readonly id: MachineId; readonly place: ControllerPlace }> {
-  const { places, clock, signal, onStep, note } = deps;
+): Promise<{ readonly provider: Provider; readonly id: MachineId; readonly machine: ControllerMachineInfo }> {
+  const { providers, clock, signal, onStep, patchRecord } = deps;
+  if (alternatives.choices.length === 0) throw unrecorded(record);
+  await planMachine(alternatives, deps);
   const history = new PlacementHistory();
   const background = new AbortController();
   const { provider, machineId, offer } = await obtainMachine(
     {
       alternatives,
-      places: () => places.states(),
+      providers: () => providers.states(),
       history,
       occupied: () => [],
       spec: ({ alternative }) => machineSpec(record.key, alternatives, alternative),
@@ -94,22 +153,22 @@ async function newMachine(
       clock,
       step: async (step) => {
         if (step.type !== 'detail') onStep(describeStep(step));
-        if (step.type === 'asking') note({ place: placeOf(step.offer) });
+        if (step.type === 'asking') patchRecord({ machine: machineOf(step.offer) });
       },
       background: background.signal,
     },
     undefined,
     signal,
   );
-  const place = placeOf(offer);
-  note({ place, machineId });
-  // What other places gave besides is given back before this command may end.
-  while (history.isBusy && !signal.aborted) await clock.sleep(givingBackPollMs, signal);
+  const machine = machineOf(offer);
+  patchRecord({ machine, machineId });
+  // Other providers may have returned machines as well. They must be terminated before this command ends.
+  while (history.isBusy && !signal.aborted) await clock.sleep(releasePollMs, signal);
   background.abort();
-  return { provider, id: machineId, place };
+  return { provider, id: machineId, machine };
 }
 
-const givingBackPollMs = 200;
+const releasePollMs = 200;
 
 function machineSpec(key: string, alternatives: ResourceAlternatives, alternative: number): MachineSpec {
   const resources = alternatives.choices[alternative];
@@ -123,12 +182,12 @@ function machineSpec(key: string, alternatives: ResourceAlternatives, alternativ
     imageId: resources?.imageId,
     nodes: 1,
     volumes: {},
-    placeConfig: {},
+    providerConfig: {},
     role: 'controller',
   };
 }
 
-function placeOf({ provider, region, zone, instanceType, hourlyUsd }: Pick<Offer, keyof ControllerPlace>): ControllerPlace {
+function machineOf({ provider, region, zone, instanceType, hourlyUsd }: Pick<Offer, keyof ControllerMachineInfo>): ControllerMachineInfo {
   return { provider, region, zone: zone ?? null, instanceType, hourlyUsd };
 }
 
@@ -137,31 +196,33 @@ async function running(
   id: MachineId,
   { clock, signal, onStep }: MachineDeps,
 ): Promise<Extract<MachineStatus, { readonly state: 'running' }>> {
-  const look = async (): Promise<MachineStatus> =>
+  const inspect = async (): Promise<MachineStatus> =>
     (await provider.inspect([id], { signal })).get(id) ?? { state: 'gone', reason: 'unknown' };
-  let status = await look();
+  let status = await inspect();
   if (status.state === 'stopped') {
     onStep('Starting the machine of the controller');
+    if (provider.start === undefined) throw new SvcError('SVC_NOT_SUPPORTED', `Machines of ${provider.name} cannot be started again.`);
     await provider.start(id, { signal });
   }
   if (status.state !== 'running' && status.state !== 'gone') {
+    onStep(`Waiting for the machine of the controller, ${id}, to run`);
     await waitUntilRunning(provider, id, clock, signal, { limitMs: startLimitMs });
-    status = await look();
+    status = await inspect();
   }
   if (status.state === 'running') return status;
   throw lostMachine(provider, id);
 }
 
-/** A machine may take so long to come up, ms. */
+/** Timeout for a machine to start, ms. */
 const startLimitMs = 900_000;
 
-/** That the controller's machine is gone, and what can be done. */
+/** The error for a lost controller machine, with the possible actions. */
 export function lostMachine(provider: Pick<Provider, 'name'>, id: string): SvcError {
   return new SvcError(
     'SVC_MACHINE_LOST',
     `The machine of the controller, ${id} of ${provider.name}, is gone, and with it what it knew of services.`,
     {
-      hint: 'To remove what its services left in all places, and begin anew: svc controller down --purge',
+      hint: 'To remove what its services left at all providers, and start again: svc controller down --purge',
     },
   );
 }

@@ -6,11 +6,11 @@ import { withTempHome } from '../../test/support/temp-home.ts';
 import { readControllerRecord, removeControllerRecord, writeControllerRecord } from './controller-record.ts';
 
 const record = aControllerRecord({
-  place: { provider: 'aws', region: 'us-east-2', zone: null, instanceType: 'm6i.xlarge', hourlyUsd: 0.192 },
+  machine: { provider: 'aws', region: 'us-east-2', zone: null, instanceType: 'm6i.xlarge', hourlyUsd: 0.192 },
   machineId: 'us-east-2/i-1',
 });
 
-test('what was written is read, by its owner alone, until it is removed', async () => {
+test('a record has mode 0600 and can be read until it is removed', async () => {
   await withTempHome(async (home) => {
     const path = join(home, 'controller.json');
     expect(readControllerRecord(path)).toBeUndefined();
@@ -22,7 +22,7 @@ test('what was written is read, by its owner alone, until it is removed', async 
   });
 });
 
-test('one in a cluster says in which; one of before that could be says nothing of it, and is read', async () => {
+test('a record with a Kubernetes site is read, and an older one without it', async () => {
   await withTempHome(async (home) => {
     const path = join(home, 'controller.json');
     const inCluster = { ...record, cluster: { context: 'prod', namespace: 'serving' } };
@@ -33,12 +33,21 @@ test('one in a cluster says in which; one of before that could be says nothing o
   });
 });
 
+test('a record of an earlier version is read under the current names', async () => {
+  await withTempHome(async (home) => {
+    const path = join(home, 'controller.json');
+    const { machine, requestedResources, isTerminating, ...rest } = record;
+    writeFileSync(path, JSON.stringify({ ...rest, place: machine, wished: requestedResources, isLeaving: isTerminating }));
+    expect(readControllerRecord(path)).toEqual(record);
+  });
+});
+
 test.each([
-  ['a cluster without a namespace', JSON.stringify({ ...record, cluster: { context: 'prod' } })],
+  ['a Kubernetes site without a namespace', JSON.stringify({ ...record, cluster: { context: 'prod' } })],
   ['no JSON', 'x'],
   ['no key', JSON.stringify({ ...record, key: undefined })],
-  ['a place without a provider', JSON.stringify({ ...record, place: {} })],
-])('a record that cannot be read is an error, as a machine may hang on it: %s', async (_, text) => {
+  ['a machine without a provider', JSON.stringify({ ...record, machine: {} })],
+])('an unreadable record is an error, because a machine may exist: %s', async (_, text) => {
   await withTempHome(async (home) => {
     const path = join(home, 'controller.json');
     writeFileSync(path, text);

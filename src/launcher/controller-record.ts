@@ -1,76 +1,104 @@
 import { rmSync } from 'node:fs';
-import type { ControllerPlace } from '../domain/controller-host.ts';
-import { writeFileAtomic } from '../shared/atomic-file.ts';
+import type { ControllerMachineInfo } from '../domain/remote-controller-info.ts';
+import { writeFileAtomic } from '../shared/system/files.ts';
 import { SvcError } from '../shared/errors.ts';
 import { isObject } from '../shared/is-object.ts';
-import { readJsonFile } from '../shared/parse-json.ts';
+import { readJsonFile, withCurrentNames } from '../shared/parse-json.ts';
 
-/** The controller on another machine, from the intent to have it until it is gone. */
+/** The record of a remote controller, from the intent to create it until it is removed. */
 export interface ControllerRecord {
-  /** Idempotency key given to the place; written before anything is asked for. */
+  /** Idempotency key for the provider; written before any request is sent. */
   readonly key: string;
-  /** Where a machine was asked for, or given; null while none has been. */
-  readonly place: ControllerPlace | null;
+  /** Where a machine was requested or created; null before the first request. */
+  readonly machine: ControllerMachineInfo | null;
   readonly machineId: string | null;
-  /** Fingerprint of the program that was put there last; null until all of it is there. */
+  /** Fingerprint of the program that was last installed there; null until the installation is complete. */
   readonly program: string | null;
-  /** What starts it after the machine was started: `systemd`, `cron` or `none`. */
+  /** Method that starts it when its machine boots: `systemd`, `cron` or `none`. */
   readonly boot: string | null;
   /** Socket of its API on that machine. */
   readonly socket: string | null;
   /** Address at which clients reach endpoints; null until it is known. */
   readonly publicHost: string | null;
-  /** What the configuration asked for, as JSON: what it asks for later has no effect on this one. */
-  readonly wished: string;
+  /** The configured resources as JSON. Later changes of the configuration do not affect this controller. */
+  readonly requestedResources: string;
   readonly createdAt: number;
-  /** It is being taken away: nothing is to be asked of it any more. */
-  readonly isLeaving: boolean;
-  /** Of one that survives its node: the cluster and namespace it lives in. Absent where it is one program on one machine. */
+  /** It is being removed: no command may use it. */
+  readonly isTerminating: boolean;
+  /**
+   * For a controller that survives its node: its Kubernetes context and namespace. Absent for a single program on one
+   * machine.
+   */
   readonly cluster?: { readonly context: string; readonly namespace: string };
 }
 
-/** The record; undefined when the controller is on this machine, or nowhere. Throws SVC_STATE_CORRUPT when it cannot be read. */
+/** Fields as earlier versions wrote them. */
+const formerNames = new Map([
+  ['place', 'machine'],
+  ['wished', 'requestedResources'],
+  ['isLeaving', 'isTerminating'],
+]);
+
+/**
+ * The record; undefined when the controller is local or does not exist. Throws SVC_STATE_CORRUPT when the file cannot
+ * be read.
+ */
 export function readControllerRecord(path: string): ControllerRecord | undefined {
   const file = readJsonFile(path);
   if (file === undefined) return undefined;
-  if (isControllerRecord(file.value)) return file.value;
+  const record = withCurrentNames(file.value, formerNames);
+  if (isControllerRecord(record)) return record;
   throw new SvcError('SVC_STATE_CORRUPT', `${path} does not say where the controller is.`, {
     hint: `Restore it from a copy. Without it the machine of the controller must be looked for by its tag 'svc-controller'.`,
   });
 }
 
-/** As `readControllerRecord`, for who needs one. Throws SVC_CONTROLLER_UNREACHABLE when there is none. */
+/** As `readControllerRecord`, but throws SVC_CONTROLLER_UNREACHABLE when there is no record. */
 export function existingControllerRecord(path: string): ControllerRecord {
   const record = readControllerRecord(path);
   if (record === undefined) throw new SvcError('SVC_CONTROLLER_UNREACHABLE', 'There is no controller on another machine.');
   return record;
 }
 
-/** A controller for which nothing was asked of a place yet. */
-export function freshControllerRecord(known: Pick<ControllerRecord, 'key' | 'wished' | 'createdAt'>): ControllerRecord {
-  return { ...known, place: null, machineId: null, program: null, boot: null, socket: null, publicHost: null, isLeaving: false };
+/** The record of a controller before the first request to a provider. */
+export function freshControllerRecord(known: Pick<ControllerRecord, 'key' | 'requestedResources' | 'createdAt'>): ControllerRecord {
+  return { ...known, machine: null, machineId: null, program: null, boot: null, socket: null, publicHost: null, isTerminating: false };
 }
 
-/** Writes the record in one step. */
+/** Writes the record atomically. */
 export function writeControllerRecord(path: string, record: ControllerRecord): void {
   writeFileAtomic(path, `${JSON.stringify(record, undefined, 2)}\n`);
 }
 
-/** There is no controller elsewhere any more. */
+/**
+ * Removes the record of a controller if no provider was called for it: no machine can exist. The caller holds the
+ * launch lock.
+ */
+export function removeIfUnrequested(path: string): void {
+  const record = readControllerRecord(path);
+  if (record !== undefined && isUnrequested(record)) removeControllerRecord(path);
+}
+
+/** Whether a command ended before it called a provider for the machine. */
+export function isUnrequested({ machine, machineId, cluster, isTerminating }: ControllerRecord): boolean {
+  return machine === null && machineId === null && cluster === undefined && !isTerminating;
+}
+
+/** Removes the record: the remote controller no longer exists. */
 export function removeControllerRecord(path: string): void {
   rmSync(path, { force: true });
 }
 
 function isControllerRecord(value: unknown): value is ControllerRecord {
   if (!isObject(value)) return false;
-  const { key, place, machineId, program, boot, socket, publicHost, wished, createdAt, isLeaving, cluster } = value;
+  const { key, machine, machineId, program, boot, socket, publicHost, requestedResources, createdAt, isTerminating, cluster } = value;
   return (
     typeof key === 'string' &&
-    (place === null || (isObject(place) && typeof place['provider'] === 'string' && typeof place['hourlyUsd'] === 'number')) &&
+    (machine === null || (isObject(machine) && typeof machine['provider'] === 'string' && typeof machine['hourlyUsd'] === 'number')) &&
     [machineId, program, boot, socket, publicHost].every(isTextOrNull) &&
-    typeof wished === 'string' &&
+    typeof requestedResources === 'string' &&
     typeof createdAt === 'number' &&
-    typeof isLeaving === 'boolean' &&
+    typeof isTerminating === 'boolean' &&
     (cluster === undefined || (isObject(cluster) && [cluster['context'], cluster['namespace']].every((name) => typeof name === 'string')))
   );
 }

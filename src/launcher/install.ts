@@ -1,60 +1,62 @@
-import { cpSync, existsSync, linkSync, mkdirSync, renameSync, rmSync } from 'node:fs';
-import { dirname, join, posix } from 'node:path';
-import type { ControllerHost } from '../domain/controller-host.ts';
+import { cpSync, existsSync, linkSync, mkdirSync, readFileSync, readdirSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { basename, dirname, join, posix } from 'node:path';
+import { createHash } from 'node:crypto';
+import type { RemoteControllerInfo } from '../domain/remote-controller-info.ts';
 import type { PortableFile } from '../providers/provider.ts';
 import type { Remote } from '../remote/remote.ts';
 import { shellQuote } from '../remote/shell-quote.ts';
-import { codeFingerprint } from '../shared/code-version.ts';
+import { codeFingerprint, fingerprintFile } from '../shared/code-version.ts';
 import { SvcError } from '../shared/errors.ts';
 import type { HomePaths } from '../shared/paths.ts';
-import { programFile } from '../shared/program-files.ts';
+import { entryPath, programEntries, programFile } from '../shared/program-files.ts';
 import { randomHex } from '../shared/random-hex.ts';
-import { bundlePrefix, checksumFile, makeBundle } from './bundle.ts';
+import { systemClock } from '../shared/clock.ts';
 
-/** What is put on a controller's machine besides the program. */
+/** Everything besides the program that is installed on a controller's machine. */
 export interface Installation {
-  readonly host: ControllerHost;
-  /** Configuration, pools, credentials: each of mode 0600. */
+  readonly host: RemoteControllerInfo;
+  /** Configuration, pools, credentials: each with mode 0600. */
   readonly files: readonly PortableFile[];
-  /** Variables the controller gets, such as where credentials are. */
+  /** Variables of the controller, such as paths of credentials. */
   readonly environment: Readonly<Record<string, string>>;
 }
 
-/** What installing needs of this machine. */
-export interface InstallDeps {
+/** Dependencies of the installation. */
+interface InstallDeps {
   readonly paths: HomePaths;
   readonly signal: AbortSignal;
   readonly onStep: (text: string) => void;
 }
 
-/** Where a controller's files are on its machine. */
+/** The folder of the controller's files on its machine. */
 function controllerDir(remote: Remote): string {
   return posix.join(remote.baseDir, 'controller');
 }
 
-/** Its SVC_HOME. */
+/** SVC_HOME of the controller on its machine. */
 export function controllerHome(remote: Remote): string {
   return posix.join(controllerDir(remote), 'home');
 }
 
-/** What tells this program from others, and what the folder of its bundle is called. */
+/** Identifies this version of the program, and names its bundle's folder. */
 export function programFingerprint(): string {
   return codeFingerprint(programFile('.'));
 }
 
-/** What `uname -m` says where the Node.js of this machine runs. */
+/** Output of `uname -m` on machines that can run this machine's Node.js. */
 const machineNames: Readonly<Record<string, string>> = { x64: 'x86_64', arm64: 'aarch64' };
 
-/** Programs that stay on the machine: the one in use and those before it. */
+/** Number of program versions that are kept on the machine: the current one and its predecessors. */
 const keptVersions = 3;
 
-/** Copying Node.js, 121 MB, over a slow line, ms. */
+/** Timeout for copying Node.js, 121 MB, over a slow line, ms. */
 const copyTimeoutMs = 1_800_000;
 const shortTimeoutMs = 120_000;
 
 /**
- * Puts Node.js, the program and its settings onto a machine and makes them the ones that are used from now on. What is there already is not sent
- * again; a controller that runs goes on as it is. Safe to repeat after a crash at any line. Throws SVC_HOST_UNFIT where Node.js cannot run.
+ * Installs Node.js, the program and its settings on a machine, and makes them current. Existing files are not sent
+ * again, and a running controller continues unchanged. Safe to repeat after a crash at any line. Throws SVC_HOST_UNFIT
+ * where Node.js cannot run.
  */
 export async function installController(remote: Remote, what: Installation, deps: InstallDeps): Promise<string> {
   const { signal, onStep } = deps;
@@ -69,9 +71,9 @@ export async function installController(remote: Remote, what: Installation, deps
   await remote.copyTo(bundle, version, { signal });
   await succeed(remote, ['sh', '-c', `cd ${shellQuote(version)} && sha256sum -c --quiet ${checksumFile}`], signal);
   await putSettings(remote, dir, what);
-  // Processes that are about to end may still load parts of the program they were started from.
+  // Processes that are about to end may still load parts of their old program, so some versions are kept.
   const prune = `ls -dt versions/* | tail -n +${keptVersions + 1} | while read -r old; do rm -rf "$old"; done`;
-  // One step: whoever starts a process sees the old program or the new one.
+  // Atomic: a process that starts meanwhile sees the old program or the new one.
   const link = `ln -sfn ${shellQuote(`versions/${fingerprint}`)} current.new && mv -T current.new current && cp current/src/node/controller.sh controller.new && mv -f controller.new controller.sh`;
   await succeed(
     remote,
@@ -86,12 +88,12 @@ export async function startController(remote: Remote, signal: AbortSignal): Prom
   await succeed(remote, ['sh', `${controllerDir(remote)}/controller.sh`, 'start', controllerDir(remote)], signal);
 }
 
-/** Ends the controller; services that exist go on. */
+/** Ends the controller; existing services continue. */
 export async function stopController(remote: Remote, signal: AbortSignal): Promise<void> {
   await succeed(remote, ['sh', `${controllerDir(remote)}/controller.sh`, 'stop', controllerDir(remote)], signal);
 }
 
-/** Makes it start when its machine does; tells how: `systemd`, `cron` or `none`. */
+/** Makes the controller start when its machine boots. Returns the method: `systemd`, `cron` or `none`. */
 export async function startAtBoot(remote: Remote, signal: AbortSignal): Promise<string> {
   const said = await succeed(remote, ['sh', `${controllerDir(remote)}/controller.sh`, 'boot', controllerDir(remote)], signal);
   return said.trim();
@@ -127,7 +129,7 @@ async function putNode(remote: Remote, dir: string, { paths, signal, onStep }: I
   }
 }
 
-/** A folder with nothing but the binary, as folders are what is copied. */
+/** A folder with only the binary, because copies are made of whole folders. */
 function stageNode(folder: string): void {
   if (existsSync(folder)) return;
   const draft = `${folder}.${randomHex(8)}`;
@@ -141,7 +143,7 @@ function stageNode(folder: string): void {
   }
 }
 
-/** A link where that is possible: it is a large file. */
+/** Creates a hard link where possible, because the file is large. */
 function putBinary(path: string): void {
   try {
     linkSync(process.execPath, path);
@@ -172,4 +174,74 @@ async function succeed(remote: Remote, argv: readonly string[], signal: AbortSig
 
 function lastLine(text: string): string {
   return text.trimEnd().split('\n').at(-1) ?? '';
+}
+
+/** Parts of a checkout that a bundle copies unchanged: files that programs on machines read or run beside the code. */
+const copied = ['package.json', 'src/node', 'catalog'] as const;
+
+/** List of a bundle's files in the format of `sha256sum -c`. */
+const checksumFile = 'SHA256SUMS';
+
+/**
+ * Makes the folder `dir` a bundle of this checkout: all that a controller needs besides Node.js, without packages.
+ * Takes some seconds. The folder appears complete or not at all; an existing one is kept.
+ */
+export async function makeBundle(dir: string): Promise<void> {
+  if (existsSync(dir)) return;
+  removeOldBundles(dirname(dir));
+  const draft = `${dir}.${randomHex(8)}`;
+  try {
+    await compile(draft);
+    for (const name of copied)
+      cpSync(programFile(name), join(draft, name), { recursive: true, filter: (path) => !path.endsWith('.test.ts') });
+    writeFileSync(join(draft, fingerprintFile), `${codeFingerprint(programFile('.'))}\n`);
+    writeFileSync(join(draft, checksumFile), checksums(draft));
+    mkdirSync(dirname(dir), { recursive: true, mode: 0o700 });
+    // Of two processes that make the bundle at the same moment, one is first. Both bundles are equal.
+    if (!existsSync(dir)) renameSync(draft, dir);
+  } finally {
+    rmSync(draft, { recursive: true, force: true });
+  }
+}
+
+/** A bundle takes only two seconds to make, so bundles of unused programs are removed. */
+function removeOldBundles(folder: string): void {
+  if (!existsSync(folder)) return;
+  const old = systemClock.now() - keptBundleMs;
+  for (const name of readdirSync(folder).filter((entry) => entry.startsWith(bundlePrefix))) {
+    if (statSync(join(folder, name)).mtimeMs < old) rmSync(join(folder, name), { recursive: true, force: true });
+  }
+}
+
+/** Prefix of a bundle's folder; the fingerprint of its program follows. */
+export const bundlePrefix = 'bundle-';
+
+const keptBundleMs = 86_400_000;
+
+async function compile(dir: string): Promise<void> {
+  const { build } = await import('rolldown');
+  const entries = programEntries.map((entry) => [basename(entryPath(entry, true), '.js'), programFile(entryPath(entry, false))]);
+  await build({
+    input: Object.fromEntries(entries),
+    platform: 'node',
+    logLevel: 'silent',
+    // Optional modules: a package loads them only if its user has installed them separately.
+    external: ['aws-crt', '@aws-sdk/signature-v4-crt', 'pg-native'],
+    output: {
+      dir: join(dir, dirname(entryPath('controller/main', true))),
+      format: 'esm',
+      entryFileNames: '[name].js',
+      chunkFileNames: 'chunk-[name]-[hash].js',
+      minify: 'dce-only',
+    },
+  });
+}
+
+function checksums(dir: string): string {
+  const files = readdirSync(dir, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile());
+  const lines = files.map(({ parentPath, name }) => {
+    const path = join(parentPath, name);
+    return `${createHash('sha256').update(readFileSync(path)).digest('hex')}  ${path.slice(dir.length + 1)}\n`;
+  });
+  return lines.toSorted().join('');
 }

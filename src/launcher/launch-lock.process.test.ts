@@ -4,12 +4,12 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { withTempHome } from '../../test/support/temp-home.ts';
 import { systemClock } from '../shared/clock.ts';
-import { bootId } from '../shared/process-identity.ts';
+import { bootId } from '../shared/system/process-identity.ts';
 import { withLaunchLock } from './launch-lock.ts';
 
 const deps = (signal = new AbortController().signal, onWait = () => undefined) => ({ clock: systemClock, signal, onWait });
 
-test('of several that come at once each has it alone, one after another', async () => {
+test('concurrent holders run one after another', async () => {
   await withTempHome(async (home) => {
     const file = join(home, 'lock');
     let inside = 0;
@@ -28,7 +28,7 @@ test('of several that come at once each has it alone, one after another', async 
   });
 });
 
-test('one that died with it does not keep it', async () => {
+test('the lock of a dead process is void', async () => {
   await withTempHome(async (home) => {
     const file = join(home, 'lock');
     const { pid } = spawnSync('true');
@@ -37,7 +37,7 @@ test('one that died with it does not keep it', async () => {
   });
 });
 
-test('whoever waits is told so once, and can be interrupted', async () => {
+test('a wait for the lock is reported once and can be interrupted', async () => {
   await withTempHome(async (home) => {
     const file = join(home, 'lock');
     const interrupt = new AbortController();

@@ -2,22 +2,22 @@ import { linkSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import type { Clock } from '../shared/clock.ts';
 import { hasErrno, SvcError } from '../shared/errors.ts';
 import { readJsonFile } from '../shared/parse-json.ts';
-import { identifyProcess, isAlive, isProcessIdentity, type ProcessIdentity } from '../shared/process-identity.ts';
+import { identifyProcess, isAlive, isProcessIdentity, type ProcessIdentity } from '../shared/system/process-identity.ts';
 import { randomHex } from '../shared/random-hex.ts';
 
 const pollMs = 200;
 
-/** What waiting for the lock needs. */
-export interface LockDeps {
+/** Dependencies of waiting for the lock. */
+interface LockDeps {
   readonly clock: Clock;
   readonly signal: AbortSignal;
-  /** Called once when somebody else has it. */
-  readonly onWait: () => void;
+  /** Called once when another process holds the lock, with its pid if known. */
+  readonly onWait: (pid: number | undefined) => void;
 }
 
 /**
- * Runs `work` while no other process of this user does so under the same file. A holder that died holds nothing: the file names its process.
- * Throws SVC_ABORTED when cancelled while waiting.
+ * Runs `work` while no other process of this user runs work under the same file. The file names its holder's process:
+ * the lock of a dead holder is void. Throws SVC_ABORTED when cancelled while waiting.
  */
 export async function withLaunchLock<Result>(
   file: string,
@@ -26,7 +26,7 @@ export async function withLaunchLock<Result>(
 ): Promise<Result> {
   let hasWaited = false;
   while (!tryTake(file)) {
-    if (!hasWaited) onWait();
+    if (!hasWaited) onWait(holderOf(file)?.pid);
     hasWaited = true;
     await clock.sleep(pollMs, signal);
     if (signal.aborted) throw new SvcError('SVC_ABORTED', 'Interrupted while another command was bringing up the controller.');
@@ -38,12 +38,23 @@ export async function withLaunchLock<Result>(
   }
 }
 
+/** Runs `work` under the same lock if the lock is free now; otherwise does nothing. */
+export function withFreeLock(file: string, work: () => void): void {
+  // When the holder has died, the first attempt only removes its lock.
+  if (!tryTake(file) && !tryTake(file)) return;
+  try {
+    work();
+  } finally {
+    rmSync(file, { force: true });
+  }
+}
+
 function tryTake(file: string): boolean {
   const own = identifyProcess(process.pid);
   const draft = `${file}.${randomHex(8)}`;
   writeFileSync(draft, JSON.stringify(own), { mode: 0o600 });
   try {
-    // A link is made by one process only, and with its content.
+    // Only one process can create the link, and the file has its content from the start.
     linkSync(draft, file);
     return true;
   } catch (error) {
@@ -55,32 +66,35 @@ function tryTake(file: string): boolean {
   }
 }
 
-/** Of several that find it abandoned one renames it away; the others find it gone, or somebody's new one, which they leave alone. */
+/**
+ * When several processes find an abandoned lock, one renames it. The others find no lock, or a new one of another
+ * process, which they leave alone.
+ */
 function removeAbandoned(file: string): void {
   const holder = holderOf(file);
   if (holder === undefined || isAlive(holder)) return;
-  const away = `${file}.${randomHex(8)}`;
+  const renamed = `${file}.${randomHex(8)}`;
   try {
-    renameSync(file, away);
+    renameSync(file, renamed);
   } catch (error) {
     if (hasErrno(error, 'ENOENT')) return;
     throw error;
   }
-  const taken = holderOf(away);
-  // Somebody was quicker, and this is theirs: it goes back unless there is a newer one.
-  if (taken !== undefined && isAlive(taken)) putBack(away, file);
-  rmSync(away, { force: true });
+  const taken = holderOf(renamed);
+  // Another process was faster, and this is its lock: it is put back unless a newer one exists.
+  if (taken !== undefined && isAlive(taken)) putBack(renamed, file);
+  rmSync(renamed, { force: true });
 }
 
-function putBack(away: string, file: string): void {
+function putBack(renamed: string, file: string): void {
   try {
-    linkSync(away, file);
+    linkSync(renamed, file);
   } catch (error) {
     if (!hasErrno(error, 'EEXIST')) throw error;
   }
 }
 
-/** Undefined also when the lock is given back at this moment. */
+/** Undefined also when the lock is being released at this moment. */
 function holderOf(file: string): ProcessIdentity | undefined {
   const value = readJsonFile(file)?.value;
   return isProcessIdentity(value) ? value : undefined;

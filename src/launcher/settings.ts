@@ -1,41 +1,41 @@
 import { existsSync, readFileSync } from 'node:fs';
-import type { ControllerHost } from '../domain/controller-host.ts';
+import type { RemoteControllerInfo } from '../domain/remote-controller-info.ts';
 import type { PortableFile } from '../providers/provider.ts';
-import type { PlaceState } from '../provision/places.ts';
+import type { ProviderState } from '../provision/providers.ts';
 import type { HomePaths } from '../shared/paths.ts';
-import type { ControllerMachine } from './controller-machine.ts';
+import type { RunningControllerMachine } from './controller-machine.ts';
 import type { Installation } from './install.ts';
 
-/** What a controller gets besides the program, and what of it is worth telling beforehand. */
+/** A controller's installation, and a description of it for the user. */
 export interface ControllerSettings extends Installation {
-  /** What is given away, one line each. */
+  /** Credentials that are copied, one line each. */
   readonly given: readonly string[];
 }
 
 /**
- * What the controller of a machine is to have: the configuration as it is here, and for each place that can be used here what it needs to use it as
- * well, as little as possible.
+ * The installation of a machine's controller: this machine's configuration, and the least credentials for each provider
+ * that this machine can use.
  */
 export async function controllerSettings(
   key: string,
-  machine: ControllerMachine,
+  running: RunningControllerMachine,
   home: string,
-  places: readonly PlaceState[],
+  providers: readonly ProviderState[],
   paths: HomePaths,
   signal: AbortSignal,
 ): Promise<ControllerSettings> {
-  const host: ControllerHost = {
+  const host: RemoteControllerInfo = {
     key,
-    publicHost: machine.status.host ?? 'localhost',
-    addresses: machine.status.host === undefined ? [] : [machine.status.host],
-    place: machine.place,
-    whenIdle: machine.provider.capabilities.stopResume ? 'power-off' : 'exit',
+    publicHost: running.status.host ?? 'localhost',
+    addresses: running.status.host === undefined ? [] : [running.status.host],
+    machine: running.machine,
+    whenIdle: running.provider.capabilities.stopResume ? 'power-off' : 'exit',
   };
   const files: PortableFile[] = existsSync(paths.config) ? [{ path: 'config.yaml', content: readFileSync(paths.config, 'utf8') }] : [];
   const environment: Record<string, string> = {};
   const given: string[] = [];
-  for (const { name, provider } of places) {
-    const credentials = await provider?.credentials?.({ provider: machine.provider.name, home, key }, { signal });
+  for (const { name, provider } of providers) {
+    const credentials = await provider?.credentials?.({ provider: running.provider.name, home, key }, { signal });
     if (credentials === undefined) continue;
     given.push(`${name}: ${credentials.summary}`);
     files.push(...credentials.files);

@@ -2,7 +2,10 @@ import { createHash } from 'node:crypto';
 import { hostname } from 'node:os';
 import { randomHex } from '../shared/random-hex.ts';
 
-/** The name of a folder of files for a controller: what comes from one source begins alike, so that only what changed need be sent. */
+/**
+ * The name of an upload folder for a controller. Names of one source have the same prefix, so that only changes must be
+ * sent.
+ */
 export function uploadName(source: string): string {
   const origin = createHash('sha256').update(`${hostname()}\0${source}`).digest('hex').slice(0, 16);
   return `${origin}-${randomHex(8)}`;

@@ -10,7 +10,10 @@ import { waitFor } from '../../test/support/wait-for.ts';
 
 const script = fileURLToPath(new URL('controller.sh', import.meta.url));
 
-/** A folder whose controller is a shell script, with commands of its own. What this gives runs `controller.sh`; afterwards nothing of it is left. */
+/**
+ * Runs `use` with a folder whose controller is a shell script, with custom commands. The passed function runs
+ * `controller.sh`. Afterwards all its processes are killed.
+ */
 async function withController(
   { controller, commands = {} }: { readonly controller: string; readonly commands?: Readonly<Record<string, string>> },
   use: (dir: string, run: (verb: string) => Promise<number>) => Promise<void>,
@@ -35,9 +38,9 @@ async function withController(
   });
 }
 
-test('a controller that is started again and again can be stopped between two starts', async () => {
+test('a crashing controller can be stopped between two starts', async () => {
   const controller = 'echo started >> "$SVC_HOME/starts"; exit 1';
-  // The pause between two starts, of whole seconds, does not end in time.
+  // The delay between two starts, in whole seconds, lasts longer than the test.
   const commands = { sleep: 'case $1 in *.*) exec /bin/sleep "$1" ;; *) exec /bin/sleep 1000 ;; esac' };
   await withController({ controller, commands }, async (dir, run) => {
     expect(await run('start')).toBe(0);
@@ -48,14 +51,14 @@ test('a controller that is started again and again can be stopped between two st
   });
 });
 
-test('a controller that has just begun hears that it is to end', async () => {
+test('a controller that has just started receives SIGTERM', async () => {
   const controller = `trap 'echo told > "$SVC_HOME/told"; exit 0' TERM
 echo begun > "$SVC_HOME/begun"
 while :; do sleep 0.05; done`;
   await withController({ controller }, async (dir, run) => {
     const has = (file: string): boolean => existsSync(join(dir, 'home', file));
     expect(await run('start')).toBe(0);
-    await waitFor('the one that keeps it', () => existsSync(join(dir, 'supervisor')), { everyMs: 1 });
+    await waitFor('the supervisor', () => existsSync(join(dir, 'supervisor')), { everyMs: 1 });
     expect(await run('stop')).toBe(0);
     expect(has('told') || !has('begun')).toBe(true);
   });

@@ -1,16 +1,16 @@
 #!/bin/sh
-# Keeps a controller running on a machine that was made for it. Needs a POSIX shell, setsid and /proc.
+# Keeps a controller running on a machine that exists only for it. Needs a POSIX shell, setsid and /proc.
 #
-#   controller.sh start DIR      starts the controller unless it runs; it is started again when it dies
-#   controller.sh stop DIR       ends the controller; services that exist go on
-#   controller.sh boot DIR       makes it start when the machine does; prints how: systemd, cron or none
+#   controller.sh start DIR      starts the controller unless it runs; it is restarted when it dies
+#   controller.sh stop DIR       ends the controller; services continue
+#   controller.sh boot DIR       makes it start at boot; prints how: systemd, cron or none
 #   controller.sh forget DIR     undoes boot
-#   controller.sh run DIR        becomes the process that keeps it running
+#   controller.sh run DIR        becomes the supervisor process
 #
-# DIR holds: current (a link to the program), node (the Node.js binary), home (SVC_HOME), settings (shell: exports). Written here: supervisor
-# ("PID TICKS" of the process that keeps it running) and supervisor.log.
+# DIR holds: current (a link to the program), node (the Node.js binary), home (SVC_HOME), settings (shell: exports).
+# Written files: supervisor ("PID TICKS" of the supervisor) and supervisor.log.
 
-# Sets svc_ticks of process $1; fails when it is gone or only its zombie is left. See runner.sh.
+# Sets svc_ticks of process $1. Fails when it has ended or is a zombie. See runner.sh.
 look_at() {
   { read -r svc_stat < "/proc/$1/stat"; } 2>/dev/null || return 1
   set -- ${svc_stat##*) }
@@ -18,7 +18,7 @@ look_at() {
   svc_ticks=${20}
 }
 
-# Whether the process that keeps the controller running lives; sets svc_pid.
+# Whether the supervisor runs; sets svc_pid.
 is_kept() {
   svc_pid= svc_since=
   { read -r svc_pid svc_since < "$svc_dir/supervisor"; } 2>/dev/null || return 1
@@ -30,11 +30,13 @@ start() {
   setsid sh "$svc_self" run "$svc_dir" < /dev/null > /dev/null 2>> "$svc_dir/supervisor.log" &
 }
 
-# A controller that ends well was told to end, or had nothing left to do; after any other end it is started again, soon at first.
+# A controller that exits with 0 was stopped or had no work left. After any other exit it is restarted, at first with a
+# short delay.
 run() {
   umask 077
   look_at $$
-  # Made in one step, and by one of several that start at once: who finds another one there that lives leaves.
+  # Several may start at once. The link is created atomically, so only one succeeds. The others exit when they find it
+  # alive.
   printf '%s %s\n' $$ "$svc_ticks" > "$svc_dir/supervisor.$$"
   while ! ln "$svc_dir/supervisor.$$" "$svc_dir/supervisor" 2>/dev/null; do
     if is_kept; then rm -f "$svc_dir/supervisor.$$" && exit 0; fi
@@ -51,7 +53,7 @@ run() {
     svc_new=$!
     while is_beginning "$svc_new"; do sleep 0.01 2>/dev/null || sleep 1; done
     svc_child=$svc_new
-    # Told to end before it was there to hear it.
+    # SIGTERM came before the controller could receive it.
     [ -z "$svc_ending" ] || kill -s TERM "$svc_child" 2>/dev/null
     wait "$svc_child"
     svc_code=$?
@@ -66,12 +68,12 @@ run() {
   rm -f "$svc_dir/supervisor"
 }
 
-# Whether process $1 is still a copy of this shell, which would take note of a signal and forget it.
+# Whether process $1 is still a copy of this shell, which would record a signal and lose it.
 is_beginning() {
   { read -r svc_own < "/proc/$$/comm" && read -r svc_name < "/proc/$1/comm"; } 2>/dev/null && [ "$svc_name" = "$svc_own" ]
 }
 
-# In the background, as a signal must not wait for its end.
+# In the background, because a signal must not wait for its end.
 pause() {
   sleep "$1" &
   wait "$!"
@@ -98,7 +100,8 @@ svc_unit_name() {
   printf 'svc-controller-%s.service' "$(printf '%s' "$svc_dir" | cksum | cut -d ' ' -f 1)"
 }
 
-# The unit runs what `run` runs: one way to keep it alive, and systemd only begins it. KillMode=process: services outlive the controller.
+# The unit runs `run`, so one supervisor serves all cases and systemd only starts it. KillMode=process: services outlive
+# the controller.
 unit() {
   cat << UNIT
 [Unit]

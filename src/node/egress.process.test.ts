@@ -24,7 +24,7 @@ async function listen(server: Server, where: string | number): Promise<number> {
   return typeof address === 'object' && address !== null ? (address satisfies AddressInfo).port : 0;
 }
 
-/** Knows one name. */
+/** A resolver that knows one name. */
 function resolveNamed(host: string): Promise<readonly ResolvedAddress[]> {
   if (host !== 'named.example') return Promise.reject(new Error(`no such host: ${host}`));
   return Promise.resolve([{ address: '127.0.0.1', family: 4 }]);
@@ -34,7 +34,7 @@ function resolveToLoopback(): Promise<readonly ResolvedAddress[]> {
   return Promise.resolve([{ address: '127.0.0.1', family: 4 }]);
 }
 
-/** The proxy with what is forbidden replaced, as a test may only speak to loopback. */
+/** Starts the proxy with other forbidden addresses, because a test may only connect to loopback. */
 async function startPermissive(): Promise<void> {
   await listen(createEgress({ resolve: resolveNamed, isForbidden: () => false }), socketPath);
 }
@@ -70,7 +70,7 @@ afterEach(() => {
   rmSync(home, { recursive: true, force: true });
 });
 
-test('a tunnel carries bytes both ways, each side ending on its own', async () => {
+test('a CONNECT tunnel carries both directions, and each side ends on its own', async () => {
   await startPermissive();
   const port = await listen(
     createServer({ allowHalfOpen: true }, (socket) => socket.pipe(socket)),
@@ -83,7 +83,7 @@ test('a tunnel carries bytes both ways, each side ending on its own', async () =
   expect((await buffer(socket)).equals(sent)).toBe(true);
 });
 
-test('a plain request is passed on without what belongs to the connection', async () => {
+test('a plain request is forwarded without its hop-by-hop headers', async () => {
   await startPermissive();
   let seen: IncomingMessage['headers'] = {};
   const upstream = createHttpServer((asked, reply) => {
@@ -101,7 +101,7 @@ test('a plain request is passed on without what belongs to the connection', asyn
   expect([seen['x-kept'], seen['proxy-authorization'], seen.host]).toEqual(['yes', undefined, `127.0.0.1:${port}`]);
 });
 
-test.for(['127.0.0.1', 'localhost', '[::1]', '169.254.169.254', '[::ffff:127.0.0.1]'])('%s is refused, with the reason', async (host) => {
+test.for(['127.0.0.1', 'localhost', '[::1]', '169.254.169.254', '[::ffff:127.0.0.1]'])('%s is rejected with the reason', async (host) => {
   await listen(createEgress({ resolve: resolveToLoopback, isForbidden: isForbiddenAddress }), socketPath);
   const { head } = await tunnel(`${host}:80`);
   expect(head).toMatch(/^HTTP\/1\.1 403 /);
@@ -109,7 +109,7 @@ test.for(['127.0.0.1', 'localhost', '[::1]', '169.254.169.254', '[::ffff:127.0.0
   expect([answer.statusCode, body]).toEqual([403, expect.stringContaining('loopback or link-local')]);
 });
 
-test('what cannot be reached, or is no proxy request, is told', async () => {
+test('unreachable hosts and requests that need no proxy are reported', async () => {
   await startPermissive();
   expect((await tunnel(`127.0.0.1:${await freePort()}`)).head).toMatch(/^HTTP\/1\.1 502 /);
   expect((await tunnel('unknown.example:443')).head).toMatch(/^HTTP\/1\.1 502 /);
@@ -119,12 +119,12 @@ test('what cannot be reached, or is no proxy request, is told', async () => {
   expect([answer.statusCode, await text(answer)]).toEqual([403, 'svc: This is a proxy: ask for http://HOST/PATH.\n']);
 });
 
-test('nothing is asked for a client that left while the name was looked up', async () => {
-  const looked = Promise.withResolvers<void>();
+test('no connection is opened for a client that disconnected during the lookup', async () => {
+  const lookedUp = Promise.withResolvers<void>();
   const found = Promise.withResolvers<readonly ResolvedAddress[]>();
   const resolve = (host: string): Promise<readonly ResolvedAddress[]> => {
     if (host !== 'slow.example') return resolveNamed(host);
-    looked.resolve();
+    lookedUp.resolve();
     return found.promise;
   };
   const egress = createEgress({ resolve, isForbidden: () => false });
@@ -134,15 +134,15 @@ test('nothing is asked for a client that left while the name was looked up', asy
   const port = await listen(upstream, 0);
   const client = connect(socketPath);
   client.write(`POST http://slow.example:${port}/left HTTP/1.1\r\nhost: slow.example\r\ncontent-length: 5\r\n\r\n`);
-  await looked.promise;
+  await lookedUp.promise;
   client.destroy();
-  await waitFor('the proxy to see it gone', () => promisify(egress.getConnections.bind(egress))().then((count) => count === 0));
+  await waitFor('the proxy to see the disconnect', () => promisify(egress.getConnections.bind(egress))().then((count) => count === 0));
   found.resolve([{ address: '127.0.0.1', family: 4 }]);
   await get(`http://named.example:${port}/later`);
   expect(connections).toBe(1);
 });
 
-test('an upstream that goes away in the middle ends the client', async () => {
+test("an upstream that disconnects halfway ends the client's connection", async () => {
   await startPermissive();
   const port = await listen(
     createServer((socket) => void socket.once('data', () => socket.write('part', () => socket.destroy()))),

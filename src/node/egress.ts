@@ -1,12 +1,16 @@
-// The way out of local machines that have a network of their own and nothing to connect it with: egress.ts SOCKET
+// The outbound proxy of local machines whose own network has no connection to the outside: egress.ts SOCKET
 //
-// An HTTP proxy (CONNECT, and plain requests) on a Unix socket, run outside of the machine. Inside, the forwarder passes connections to it, and
-// http_proxy and its kin point there. It ends with its standard input, whose other side is held by the machine's processes alone.
+// An HTTP proxy (CONNECT, and plain requests) on a Unix socket, run outside of the machine. Inside, the forwarder
+// passes connections to it, and http_proxy and similar variables point to the forwarder.
+// The proxy exits when its standard input ends. Only the machine's processes hold the other end.
 import { renameSync, rmSync } from 'node:fs';
 import { lookup } from 'node:dns/promises';
-import { createServer, request, type IncomingMessage, type OutgoingHttpHeaders, type Server, type ServerResponse } from 'node:http';
+import type { IncomingMessage, OutgoingHttpHeaders, Server, ServerResponse } from 'node:http';
 import { BlockList, connect, isIP, type LookupFunction } from 'node:net';
 import type { Duplex } from 'node:stream';
+
+// An import would load undici too: half of the processor time of this program's start.
+const { createServer, request } = process.getBuiltinModule('node:http');
 
 /** One address of a host name. */
 export interface ResolvedAddress {
@@ -14,14 +18,17 @@ export interface ResolvedAddress {
   readonly family: number;
 }
 
-/** What a test replaces. */
-export interface EgressOptions {
+/** Parts that a test replaces. */
+interface EgressOptions {
   readonly resolve: (host: string) => Promise<readonly ResolvedAddress[]>;
-  /** Addresses that nothing inside may reach through here. */
+  /** Addresses that programs inside must not reach through the proxy. */
   readonly isForbidden: (address: string) => boolean;
 }
 
-/** This computer's own loopback, link-local neighbours (clouds serve credentials there), and what is no single host. */
+/**
+ * This computer's own loopback, link-local neighbours (clouds serve credentials there), and addresses of more than one
+ * host.
+ */
 const forbidden = new BlockList();
 forbidden.addSubnet('0.0.0.0', 8, 'ipv4');
 forbidden.addSubnet('127.0.0.0', 8, 'ipv4');
@@ -33,18 +40,18 @@ forbidden.addAddress('::1', 'ipv6');
 forbidden.addSubnet('fe80::', 10, 'ipv6');
 forbidden.addSubnet('ff00::', 8, 'ipv6');
 
-/** Whether an IP address is on this computer's loopback, link-local, or not one host. What is no address is forbidden too. */
+/** Whether an IP address is loopback, link-local, or not a single host. Text that is no address is forbidden too. */
 export function isForbiddenAddress(address: string): boolean {
   const family = isIP(address);
   return family === 0 || forbidden.check(address, family === 4 ? 'ipv4' : 'ipv6');
 }
 
-/** Headers that are about one connection rather than the message (RFC 9110, 7.6.1). */
+/** Headers that apply to one connection rather than the message (RFC 9110, 7.6.1). */
 const hopByHop = ['connection', 'keep-alive', 'proxy-authorization', 'proxy-connection', 'te', 'trailer', 'transfer-encoding', 'upgrade'];
 
 class Refusal extends Error {}
 
-/** A proxy that does not listen yet. */
+/** Creates the proxy without listening. */
 export function createEgress(options: EgressOptions): Server {
   const server = createServer((asked, reply) => {
     relayRequest(asked, reply, options).catch((error: unknown) => {
@@ -67,7 +74,10 @@ function sentence(error: unknown): string {
   return `svc: ${error instanceof Error ? error.message : String(error)}`;
 }
 
-/** Resolves to what may be connected to, and only that: the name is not looked up again, when it could mean something else. */
+/**
+ * Resolves a host to its checked addresses. The connection uses only these: a second lookup could return another
+ * address.
+ */
 async function vetted(host: string, { resolve, isForbidden }: EgressOptions): Promise<LookupFunction> {
   const bare = host.replace(/^\[(.*)\]$/, '$1');
   const addresses = isIP(bare) === 0 ? await resolve(bare) : [{ address: bare, family: isIP(bare) }];
@@ -96,7 +106,7 @@ async function tunnel(asked: IncomingMessage, client: Duplex, head: Buffer, opti
     });
   });
   upstream.on('error', () => client.destroy());
-  // What went as it should has handed over its end; the rest of it must still get to the client.
+  // After a regular end, the remaining data must still reach the client.
   upstream.once('close', () => upstream.readableEnded || client.destroy());
   client.write('HTTP/1.1 200 Connection established\r\n\r\n');
   if (head.length > 0) upstream.write(head);
@@ -107,7 +117,7 @@ async function relayRequest(asked: IncomingMessage, reply: ServerResponse, optio
   if (!URL.canParse(asked.url ?? '') || !asked.url?.startsWith('http://')) throw new Refusal('This is a proxy: ask for http://HOST/PATH.');
   const url = new URL(asked.url);
   const find = await vetted(url.hostname, options);
-  // Left while the name was looked up: its end would not be told again, and nobody would end the request.
+  // The client disconnected during the lookup. Its close event is past, so no handler would end the request.
   if (reply.closed) return;
   await new Promise<void>((resolve, reject) => {
     const upstream = request(url, { method: asked.method, headers: endToEnd(asked.headers), lookup: find, agent: false });

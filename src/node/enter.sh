@@ -3,19 +3,23 @@
 #
 # Copied into the machine's folder, beside enter.conf (shell) with:
 #   svc_kind       root | userns | bwrap
-#   svc_node       the Node binary, svc_socket the way in, svc_address the machine's own address
+#   svc_node       the Node binary, svc_socket the inbound socket, svc_address the machine's own address
 #   svc_keep       folders below /tmp that stay visible, one per line
+#   svc_hide       folders to hide from the program, one per line; of the machine's own folder only base/ stays visible
 #   svc_outbound   slirp4netns | pasta | proxy | none, svc_proxy_socket, svc_proxy_port, svc_egress (script)
 #
-# It becomes the process that holds the namespaces open: when it dies they end with everything in them, and when the command ends so does it,
-# with the same exit code. The first process inside (its pid is written to init.PID and to $SVC_TERM_FILE) passes SIGTERM on to all others.
+# It becomes the process that holds the namespaces open: when it dies, they end with everything in them. When the
+# command ends, it exits with the same code. The first process inside (its pid is written to init.PID and to
+# $SVC_TERM_FILE) passes SIGTERM on to all others.
 #
 # All variables begin with svc_, so that no exported variable of the user's is changed by accident.
 
 svc_here=${0%/*}
 . "$svc_here/enter.conf"
+. "$svc_here/confine.sh"
 
-# Sets svc_session and svc_ticks of process $1; fails when it is gone or only its zombie is left, without threads that are still ending. See runner.sh.
+# Sets svc_session and svc_ticks of process $1. Fails when it has ended or is a zombie without threads that are still
+# ending. See runner.sh.
 look_at() {
   { read -r svc_stat < "/proc/$1/stat"; } 2>/dev/null || return 1
   set -- ${svc_stat##*) }
@@ -23,17 +27,26 @@ look_at() {
   svc_session=$4 svc_ticks=${20}
 }
 
-# Whether another command's namespaces of this machine still live: that command keeps the way in.
+# Whether another command's namespaces of this machine still live: that command runs the inbound forwarder. Removes the
+# files of killed commands.
 has_living_init() {
+  svc_living=1
   for svc_file in "$svc_here"/init.*; do
     [ -e "$svc_file" ] && read -r svc_pid svc_since svc_since_boot < "$svc_file" || continue
-    look_at "$svc_pid" && [ "$svc_ticks" = "$svc_since" ] && [ "$svc_since_boot" = "$svc_boot" ] && return 0
+    if look_at "$svc_pid" && [ "$svc_ticks" = "$svc_since" ] && [ "$svc_since_boot" = "$svc_boot" ]; then svc_living=0; else forget "$svc_pid"; fi
   done
-  return 1
+  return "$svc_living"
 }
 
-# The way out of the namespaces, outside of them. Told on descriptor 8 the first process's pid and that the namespaces are furnished, in either
-# order, it says on 6 that it is ready, and goes when 8 is at its end: its other side is held by the namespaces' processes alone.
+# Removes the files of the command whose first process was $1.
+forget() {
+  [ ! -e "$svc_here/home.$1" ] || rm -rf "$svc_here/home.$1" 2>/dev/null || return 0
+  rm -f "$svc_here/init.$1"
+}
+
+# Serves the outbound network from outside of the namespaces. Reads two facts on descriptor 8, in either order: the
+# first process's pid, and that the namespaces are furnished. Reports on descriptor 6 when it is ready. Exits at the end
+# of 8: only the namespaces' processes hold its other side.
 serve_outbound() {
   exec 9>&- 7<&-
   svc_pid= svc_furnished=
@@ -45,8 +58,9 @@ serve_outbound() {
     slirp4netns) exec slirp4netns --configure --mtu=65520 --disable-host-loopback --ready-fd=6 --exit-fd=8 "$svc_pid" tap0 ;;
     proxy) exec "$svc_node" "$svc_egress" "$svc_proxy_socket" <&8 >&6 ;;
     pasta)
-      # It goes on in the background once it is ready, and where it cannot use its device it never is.
-      # The network is the one slirp4netns makes: not a copy of the host's, whose own address could then not be reached.
+      # pasta continues in the background once it is ready. Without access to its device it never becomes ready. The
+      # network equals that of slirp4netns. It is not a copy of the host's: the host's own address could then not be
+      # reached.
       timeout 10 pasta --config-net --quiet --address 10.0.2.100 --netmask 24 --gateway 10.0.2.2 --no-map-gw --dns-forward 10.0.2.3 --ipv4-only \
         -t none -u none -T none -U none --pid "$svc_here/pasta.$svc_pid" "$svc_pid" || exit 1
       read -r svc_pasta < "$svc_here/pasta.$svc_pid" && look_at "$svc_pasta" && svc_since=$svc_ticks
@@ -61,7 +75,7 @@ serve_outbound() {
 open_outbound() {
   svc_pipe=$svc_here/pipe.$$
   mkfifo -m 600 "$svc_pipe.life" "$svc_pipe.ready" || exit 97
-  # Opened for both directions first, as that never waits for the other side.
+  # Opened for both directions first, because that never waits for the other side.
   exec 9<> "$svc_pipe.life" 6<> "$svc_pipe.ready"
   exec 8< "$svc_pipe.life" 7< "$svc_pipe.ready"
   rm -f "$svc_pipe.life" "$svc_pipe.ready"
@@ -69,16 +83,17 @@ open_outbound() {
   exec 6>&- 8<&-
 }
 
-# Notes the first process $1 inside: for whoever ends the machine, for whoever stops the command, and for the way out.
+# Records the first process $1 inside, for three readers: the provider that ends the machine, runner.sh, and the
+# outbound network.
 note_first() {
   look_at "$1" || return 1
   printf '%s %s %s\n' "$1" "$svc_ticks" "$svc_boot" > "$svc_here/init.$1"
-  # In one step: half of it would look like a process that has ended.
+  # Atomic: a half-written file would look like a process that has ended.
   [ -z "${SVC_TERM_FILE-}" ] || { printf '%s %s\n' "$1" "$svc_ticks" > "$SVC_TERM_FILE.new" && mv -f "$SVC_TERM_FILE.new" "$SVC_TERM_FILE"; }
   [ "$svc_outbound" = none ] || printf '%s\n' "$1" >&9
 }
 
-# bubblewrap tells the first process's pid in JSON, on descriptor 5.
+# bubblewrap reports the first process's pid in JSON, on descriptor 5.
 note_bwrap_first() {
   while read -r svc_line; do
     case $svc_line in
@@ -91,23 +106,20 @@ note_bwrap_first() {
   done
 }
 
-become_bwrap() {
-  set -- sh "$0" --inside "$svc_way_in" "$svc_boot" "$@"
-  svc_ifs=$IFS
-  IFS='
-'
-  for svc_dir in $svc_keep; do set -- --bind "$svc_dir" "$svc_dir" "$@"; done
-  IFS=$svc_ifs
+# $@: bubblewrap's arguments for the visible files, and the command.
+exec_bwrap() {
   mkfifo -m 600 "$svc_here/pipe.$$.info" || exit 97
-  # Opened here, for both directions first: bubblewrap may have failed before another process gets to it, which would then wait for ever. So it would
-  # with its own hold on the writing side, which a shell that redirects a function keeps.
+  # Opened by this process, and for both directions first. If bubblewrap has already failed, another process that opens
+  # the pipe would wait forever. Its own copy of the writing side, which a shell keeps when it redirects a function,
+  # would have the same effect.
   exec 5<> "$svc_here/pipe.$$.info"
   exec 4< "$svc_here/pipe.$$.info"
   rm -f "$svc_here/pipe.$$.info"
   { exec <&4 4<&- 5>&- && note_bwrap_first; } &
-  exec 4<&-
-  exec bwrap --dev-bind / / --unshare-user --unshare-net --unshare-pid --proc /proc --cap-add CAP_NET_ADMIN --as-pid-1 --info-fd 5 \
-    --bind "$svc_here/tmp" /tmp "$@"
+  # The inbound forwarder works outside of the program's view: in the folder of its socket, and with its log.
+  exec 4>> "$svc_here/forwarder.log"
+  exec 3< "${svc_socket%/*}"
+  exec bwrap --unshare-user --unshare-net --unshare-pid --unshare-ipc --cap-add CAP_NET_ADMIN --as-pid-1 --info-fd 5 "$@"
 }
 
 outside() {
@@ -116,26 +128,14 @@ outside() {
   svc_way_in=yes
   ! has_living_init || svc_way_in=no
   [ "$svc_outbound" = none ] || open_outbound
-  [ "$svc_kind" != bwrap ] || become_bwrap "$@"
-  set -- --net --pid --mount --fork --kill-child=SIGKILL sh "$0" --inside "$svc_way_in" "$svc_boot" "$@"
-  # The same user inside: a program that believes it is root behaves differently.
+  # Only the host's network namespace lists its sockets. confine.sh reads them from this descriptor: an environment
+  # variable would reveal them to every process and is limited in size.
+  exec 5< /proc/net/unix
+  [ "$svc_kind" != bwrap ] || confine_by_bwrap sh "$0" --inside "$svc_way_in" "$svc_boot" "$@"
+  set -- --net --pid --ipc --mount --fork --kill-child=SIGKILL sh "$0" --inside "$svc_way_in" "$svc_boot" "$@"
+  # The user stays the same inside: a program that believes it is root behaves differently.
   [ "$svc_kind" != userns ] || set -- --user --map-current-user --keep-caps "$@"
   exec unshare "$@"
-}
-
-# A /tmp of the machine's own. What must stay visible although it lies below /tmp is bound into it at its old place.
-make_private_tmp() {
-  svc_tmp=$svc_here/tmp
-  svc_ifs=$IFS
-  IFS='
-'
-  for svc_dir in $svc_keep; do
-    mkdir -p "$svc_tmp${svc_dir#/tmp}" && mount --rbind "$svc_dir" "$svc_tmp${svc_dir#/tmp}" || return 1
-  done
-  IFS=$svc_ifs
-  mount --rbind "$svc_tmp" /tmp || return 1
-  # Where a session has a folder of its own there, programs expect to find it.
-  case ${TMPDIR-} in /tmp/*) mkdir -p -m 700 "$TMPDIR" ;; esac
 }
 
 open_way_in() {
@@ -144,21 +144,24 @@ open_way_in() {
     set_proxy_variables
     set -- "$svc_proxy_port" "$svc_proxy_socket"
   fi
-  serve_way_in "$@" < /dev/null > /dev/null 2>> "$svc_here/forwarder.log" 9>&- 7<&- &
+  serve_way_in "$@" < /dev/null > /dev/null 2>> "$svc_log" 9>&- 7<&- 5<&- &
 }
 
 serve_way_in() {
-  # SIGTERM is for the program: the way in stays open until the program has ended. The forwarder sees to that itself.
+  # SIGTERM is for the program: the inbound forwarder stays until the program has ended. It ignores SIGTERM itself.
   trap '' TERM
-  # Nor are options for it.
+  # The user's Node options are not meant for the forwarder either.
   unset NODE_OPTIONS NODE_EXTRA_CA_CERTS
   while :; do
-    $svc_drop "$svc_node" "$svc_here/forwarder.mjs" "$svc_socket" "$svc_address" "$@"
+    # The forwarder sees the host's files, and the program must not gain access to them through it. It has a capability
+    # that the program lacks, so the kernel forbids the program to trace it or to read its files. A signal must not open
+    # its debugger either.
+    $svc_drop_less "$svc_node" --disable-sigusr1 "$svc_here/forwarder.mjs" "$svc_socket" "$svc_address" "$@"
     sleep 0.1 2>/dev/null || sleep 1
   done
 }
 
-# Whether the forwarder listens where programs look for the proxy: their first connection must not be refused.
+# Whether the forwarder listens on the proxy's port: the program's first connection must not be refused.
 has_relay() {
   while read -r svc_line; do
     case $svc_line in *": 0100007F:$svc_hex_port "*' 0A '*) return 0 ;; esac
@@ -166,7 +169,8 @@ has_relay() {
   return 1
 }
 
-# A forwarder that cannot start is in its log, and the program may need no way out: it is not kept waiting for ever.
+# The log of the forwarder has the reason of a failed start. The program may not need the network, so the wait is
+# limited.
 await_relay() {
   svc_hex_port=$(printf '%04X' "$svc_proxy_port")
   svc_looks=0
@@ -176,7 +180,7 @@ await_relay() {
   done
 }
 
-# Processes besides this one and the way in, which share its session.
+# Whether processes exist besides this one and the inbound forwarder, which shares its session.
 has_others() {
   look_at $$ && svc_own_session=$svc_session
   for svc_entry in /proc/[0-9]*; do
@@ -185,68 +189,97 @@ has_others() {
   return 1
 }
 
-# Passes SIGTERM on, once, as soon as the command is there to hear it.
+# Passes SIGTERM on once, as soon as the command can receive it.
 on_term() {
   svc_interrupted=1 svc_stopping=1
   [ -z "$svc_asked" ] && ! is_beginning || return 0
   svc_asked=1
-  # The one way to say it that dash, bash and busybox have in common.
+  # The only form that dash, bash and busybox all accept.
   kill -TERM -1 2>/dev/null
 }
 
-# Whether the command has no session of its own yet: its process is a copy of this shell then, which would take note of a signal and forget it.
+# Whether the command has no session of its own yet. Its process is then a copy of this shell, which would record a
+# signal and lose it.
 is_beginning() {
   [ -n "$svc_child" ] || return 0
   look_at "$svc_child" && [ "$svc_session" != "$svc_child" ]
 }
 
-# Namespaces made by unshare have nothing but the host's mounts; bubblewrap's have a /proc, loopback and a /tmp already.
+# Namespaces of unshare have only the host's mounts; those of bubblewrap already have /proc, loopback and /tmp.
 enter_process_tree() {
-  # The outer /proc still: it says which pid this process has outside.
+  # This is still the outer /proc: it shows this process's pid outside.
   { read -r svc_stat < /proc/self/stat; } 2>/dev/null
-  note_first "${svc_stat%% *}" && mount -t proc proc /proc || exit 97
+  svc_first=${svc_stat%% *}
+  note_first "$svc_first" && mount -t proc proc /proc || exit 97
+}
+
+# Starts loopback, with an address of the machine's own. Debian's base image has Perl, but no ip. The numbers are of
+# <linux/sockios.h>, for Linux's struct ifreq: SIOCSIFFLAGS with IFF_UP, then address and netmask of a second address.
+open_loopback() {
+  if command -v ip > /dev/null || ! command -v perl > /dev/null; then
+    printf 'link set lo up\naddress add %s/32 dev lo\n' "$svc_address" | ip -batch -
+    return
+  fi
+  perl -e '
+    socket(my $socket, 2, 2, 0) or die "socket: $!\n";
+    sub set { my ($request, $name, $value) = @_; ioctl($socket, $request, pack("a16 a24", $name, $value)) or die "ioctl $request: $!\n"; }
+    sub address { pack("S n C4", 2, 0, split(/\./, $_[0])) }
+    set(0x8914, "lo", pack("s", 1));
+    set(0x8916, "lo:svc", address($ARGV[0]));
+    set(0x891c, "lo:svc", address("255.255.255.255"));' "$svc_address"
 }
 
 furnish() {
-  printf 'link set lo up\naddress add %s/32 dev lo\n' "$svc_address" | ip -batch - || exit 97
+  open_loopback || exit 97
   echo 0 > /proc/sys/net/ipv4/ip_unprivileged_port_start || exit 97
-  make_private_tmp || exit 97
 }
 
 inside() {
   svc_way_in=$1 svc_boot=$2
   shift 2
-  svc_stopping= svc_asked= svc_child=
-  # Before anybody is told whom to ask.
+  svc_stopping= svc_asked= svc_child= svc_first=
+  # Set before any process learns this pid as the target of SIGTERM.
   trap on_term TERM
   svc_drop='setpriv --inh-caps=-all --ambient-caps=-all --no-new-privs'
+  svc_drop_less='setpriv --inh-caps=-all,+lease --ambient-caps=-all,+lease --no-new-privs --bounding-set=-all,+lease'
+  svc_log=$svc_here/forwarder.log
   case $svc_kind in
     bwrap)
-      # Where the rights are missing the machine has loopback alone, and no ports below 1024.
-      ip address add "$svc_address/32" dev lo 2>/dev/null || svc_address=127.0.0.1
+      svc_socket=/proc/self/fd/3/${svc_socket##*/} svc_proxy_socket=/proc/self/fd/3/${svc_proxy_socket##*/} svc_log=/proc/self/fd/4
+      svc_drop_less='setpriv --inh-caps=-all,+net_admin --ambient-caps=-all,+net_admin --no-new-privs'
+      # Without the rights the machine has only loopback, and no ports below 1024.
+      open_loopback 2>/dev/null || svc_address=127.0.0.1
       { echo 0 > /proc/sys/net/ipv4/ip_unprivileged_port_start; } 2>/dev/null
       $svc_drop --bounding-set=-all true 2>/dev/null && svc_drop="$svc_drop --bounding-set=-all"
       ;;
     userns) svc_drop="$svc_drop --bounding-set=-all" ;;
-    # What a container's root has by default: it may write, own and serve, but not leave its namespaces.
+    # The default capabilities of a container's root: it may write, own and serve, but not leave its namespaces.
     root) svc_drop="$svc_drop --bounding-set=-all,+chown,+dac_override,+fowner,+fsetid,+kill,+setgid,+setuid,+setpcap,+setfcap,+net_bind_service,+net_raw,+sys_chroot" ;;
   esac
   [ "$svc_kind" = bwrap ] || enter_process_tree
-  # First, as it takes longest to start.
+  # First, because it takes longest to start.
   [ "$svc_way_in" = no ] || open_way_in
   [ "$svc_kind" = bwrap ] || furnish
   if [ "$svc_outbound" != none ]; then
     echo furnished >&9
-    # One byte, or the end when it failed.
+    # One byte, or the end of the pipe after a failure.
     head -c 1 <&7 > /dev/null
     exec 7<&-
     [ "$svc_outbound$svc_way_in" != proxyyes ] || await_relay
-    [ ! -e "$svc_here/resolv.conf" ] || mount --bind "$svc_here/resolv.conf" /etc/resolv.conf 2>/dev/null
+    [ "$svc_kind" = bwrap ] || [ ! -e "$svc_here/resolv.conf" ] || mount --bind "$svc_here/resolv.conf" /etc/resolv.conf 2>/dev/null
   fi
-  # Asked to stop before there was anything to stop.
+  # SIGTERM came before the command was started.
   [ -z "$svc_stopping" ] || exit 143
-  $svc_drop setsid "$@" 9>&- &
+  if [ "$svc_kind" = bwrap ]; then
+    cd / && $svc_drop setsid "$@" 9>&- 4>&- 3<&- &
+  else
+    # A layer belongs to one command at a time.
+    svc_layer=home
+    [ "$svc_way_in" != no ] || svc_layer=home.$svc_first
+    unshare --mount sh "$0" --confine "$svc_layer" "$svc_drop" "$@" 9>&- &
+  fi
   svc_child=$!
+  exec 5<&-
   while is_beginning; do sleep 0.01 2>/dev/null || sleep 1; done
   [ -z "$svc_stopping" ] || on_term
   svc_code=
@@ -254,12 +287,13 @@ inside() {
     svc_interrupted=
     wait "$svc_child"
     svc_waited=$?
-    # 127 after an interruption: the command was already waited for by the call that was interrupted.
+    # 127 after an interruption: the interrupted call has already waited for the command.
     [ "$svc_waited" = 127 ] && [ -n "$svc_code" ] || svc_code=$svc_waited
     [ -n "$svc_interrupted" ] || break
   done
-  # Asked to stop: what the first process leaves behind may still be finishing its work. Otherwise it ends here and now.
+  # After SIGTERM, remaining processes may finish their work. Otherwise they are killed now.
   while [ -n "$svc_stopping" ] && has_others; do sleep 0.05 2>/dev/null || sleep 1; done
+  [ -z "$svc_first" ] || [ "$svc_way_in" = yes ] || { kill -KILL -1 2>/dev/null; forget "$svc_first"; }
   exit "$svc_code"
 }
 
@@ -269,9 +303,9 @@ set_proxy_variables() {
   export no_proxy="127.0.0.1,localhost,::1,$svc_address" NO_PROXY="127.0.0.1,localhost,::1,$svc_address" NODE_USE_ENV_PROXY=1
 }
 
-if [ "${1-}" = --inside ]; then
-  shift
-  inside "$@"
-else
-  outside "$@"
-fi
+case ${1-} in
+  --inside) shift && inside "$@" ;;
+  --confine) shift && confine "$@" ;;
+  --homes) print_homes "$2" 'timeout 1' ;;
+  *) outside "$@" ;;
+esac

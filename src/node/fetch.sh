@@ -1,13 +1,15 @@
 #!/bin/sh
-# Brings files to a machine: `sh fetch.sh DIR TARGET MERGE ID`. Downloads objects to DIR, puts a tree together from them as DIR/assemble says, and
-# moves it to TARGET. MERGE is `merge` to leave what TARGET has besides, `replace` to remove it. ID tells trees apart: one that is in place already
-# is not fetched again. Can be killed and repeated at any time: what is complete is not downloaded twice.
+# Brings files to a machine: `sh fetch.sh DIR TARGET MERGE ID`. Downloads objects to DIR, assembles a tree from them as
+# DIR/assemble describes, and moves it to TARGET. MERGE is `merge` to keep other files in TARGET, `replace` to remove
+# them. ID identifies the tree: a tree that TARGET already has is not fetched again. The script can be killed and
+# repeated at any time; complete objects are not downloaded twice.
 #
-# Standard input has one line for each object: NAME SHA256 SIZE ADDRESS, `-` for what is not known. Addresses are secrets: they are only ever in
-# standard inputs and in files that have no name any more, and no message has one. An address that begins with a slash is a file of this machine.
+# Standard input has one line for each object: NAME SHA256 SIZE ADDRESS, with `-` for unknown values. Addresses are
+# secrets. They appear only in standard inputs and in unlinked files, never in messages. An address that begins with a
+# slash is a file of this machine.
 #
-# Exit codes: 0 done; 3 this machine lacks a program; 4 no space; 5 a download failed; 6 something else; 7 an object has another content than it
-# should. The reason is on standard error.
+# Exit codes: 0 done; 3 this machine lacks a program; 4 no space; 5 a download failed; 6 another error; 7 an object has
+# unexpected content. The reason is on standard error.
 
 set -u
 umask 077
@@ -27,11 +29,11 @@ fail() {
   exit "$code"
 }
 
-# What a failed command said, with the exit code for it.
+# Fails with a command's output and the matching exit code.
 fail_with() {
   case $2 in
     *'No space left'* | *'Disk quota'*) fail 4 "There is no space left for $target." ;;
-    # The first of its lines: those of tar end with a general one.
+    # The first of its lines: tar's last line is generic.
     *) fail "$1" "${2%%"$newline"*}" ;;
   esac
 }
@@ -40,7 +42,7 @@ has() {
   command -v "$1" >/dev/null 2>&1
 }
 
-# What was made by an attempt that was given up may hold folders that nobody may write.
+# An aborted attempt may have left folders without write permission.
 remove() {
   if [ -e "$1" ] || [ -L "$1" ]; then
     [ -L "$1" ] || [ ! -d "$1" ] || chmod -R u+rwX "$1" 2>/dev/null
@@ -57,13 +59,13 @@ sha256_of() {
   printf '%s' "${sum%% *}"
 }
 
-# Downloads from $address to $part, going on where an earlier attempt stopped. Prints why it failed.
+# Downloads from $address to $part, resuming an earlier attempt. Prints why it failed.
 download() {
   case $address in
     /*) cp -- "$address" "$part" 2>&1 ;;
     *)
       if [ "$tool" = curl ]; then
-        # -q: not with settings of the user's. A minute without a byte ends it.
+        # -q: ignores the user's settings. A minute without a byte ends the download.
         printf 'url = "%s"\n' "$address" |
           curl -q -sS -f -L --proto '=http,https' --proto-redir '=http,https' --connect-timeout 20 --speed-limit 1 --speed-time 60 \
             $resume -o "$part" -K - 2>&1
@@ -81,7 +83,7 @@ size_of() {
   if [ -f "$1" ]; then echo $(($(wc -c <"$1"))); else echo 0; fi
 }
 
-# Brings the object $name; returns when it is complete and its content is what it should be.
+# Downloads the object $name. Returns when it is complete and its content matches its hash.
 bring() {
   [ -f "$objects/$name" ] && return 0
   part=$objects/$name.part
@@ -94,7 +96,7 @@ bring() {
       : >"$part"
     elif [ "$size" = - ] || [ "$have" -ne "$size" ]; then
       reason=$(download) || {
-        # A server that cannot go on in the middle starts anew.
+        # A server that cannot resume sends the object from the start.
         [ -z "$resume" ] || [ "$attempt" -lt 2 ] || rm -f "$part"
         reason=${reason:-unknown}
       }
@@ -109,13 +111,13 @@ bring() {
         return 0
       fi
       rm -f "$part"
-      # Once more, as what an earlier attempt left may have been at fault.
+      # Retries once, because the remains of an earlier attempt may be the cause.
       [ "$attempt" -lt 2 ] || fail 7 "An object of $size bytes came, and its content is not what it should be."
       attempt=2
       continue
     fi
     case $reason in *'No space left'* | *'writing body'* | *'writing output'* | *'Disk quota'*) fail 4 "There is no space left for $target." ;; esac
-    # Refused for good, as when the address has expired: a fresh one may do.
+    # A permanent refusal, for example of an expired address. A new address may succeed.
     case $reason in *'error: 4'* | *'exit code 8') attempt=$attempts ;; esac
     [ "$attempt" -lt "$attempts" ] || fail 5 "An object of $size bytes could not be downloaded: ${reason:-it came only in part}"
     sleep "$attempt"
@@ -129,7 +131,7 @@ worker() {
   while read -r name sha256 size address; do bring; done
 }
 
-# An attempt that lost its connection may still be writing here.
+# An attempt that lost its connection may still be writing to this folder.
 stop_earlier() {
   [ -f "$dir/pid" ] || return 0
   for entry in /proc/[0-9]*; do
@@ -140,7 +142,7 @@ stop_earlier() {
   done
 }
 
-# ---- What DIR/assemble is made of.
+# ---- Commands of DIR/assemble.
 
 # pack NAME [PATH ...]: unpacks an archive, without the paths.
 pack() {
@@ -158,11 +160,11 @@ pack() {
   fi
 }
 
-# blob NAME MODE TIME [PATH]: puts a file in its place, or in that of the whole tree.
+# blob NAME MODE TIME [PATH]: puts a file at its path, or in place of the whole tree.
 blob() {
   place=$stage${4:+/$4}
   case ${4-} in */*) mkdir -p "${place%/*}" ;; esac
-  # The second time the same content is wanted, it must not be the same file.
+  # A second use of the same content must not be the same file.
   if [ -f "$objects/$1" ] && [ ! -e "$objects/$1.used" ] && ln "$objects/$1" "$place" 2>/dev/null; then
     : >"$objects/$1.used"
   else
@@ -175,7 +177,7 @@ unpack() {
   said=$(tar -xpof "$1" -C "$2" 2>&1) || fail_with 6 "$said"
 }
 
-# Into a folder that may have something already. A link there may lead to where a folder really is: GNU's tar can leave it.
+# The target folder may have content. A link in it may stand for a folder: GNU's tar can keep it.
 keep_links=
 if tar --help 2>/dev/null | grep -q -- --keep-directory-symlink; then keep_links=--keep-directory-symlink; fi
 
@@ -195,7 +197,7 @@ fi
 stop_earlier
 rm -f "$dir"/list.* "$dir/done"
 printf '%s' "$$" >"$dir/pid"
-# Not when it is killed: then workers may be left.
+# Not after a kill: workers may then remain.
 trap 'rm -f "$dir/pid"' EXIT
 
 count=0 is_remote=
@@ -232,10 +234,10 @@ umask 022
 parent=${target%/*}
 mkdir -p "${parent:-/}" 2>/dev/null || fail 6 "The folder of $target cannot be made."
 if [ "$merge" = merge ] && [ -d "$stage" ]; then
-  # One that is there stays as it is: it may be somebody's home.
+  # An existing folder keeps its mode: it may be a user's home.
   mode=$(stat -c %a "$target/." 2>/dev/null) && chmod "$mode" "$stage" && touch -r "$target" "$stage"
   mkdir -p "$target" 2>/dev/null || fail 6 "$target cannot be made."
-  # Folders that an earlier tree closed are opened to be filled; they get their modes again.
+  # Folders that an earlier tree made read-only are opened to be filled; they get their modes again.
   (
     cd "$stage" && find . -type d -exec sh -c '
       for folder; do

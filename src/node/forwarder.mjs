@@ -1,12 +1,16 @@
-// The way into a local machine's network namespace, run inside it: forwarder.mjs SOCKET ADDRESS [RELAY_PORT RELAY_SOCKET]
+// The inbound route into a local machine's network namespace, run inside it: forwarder.mjs SOCKET ADDRESS [RELAY_PORT
+// RELAY_SOCKET]
 //
-// A Unix socket in the file system crosses network namespaces. A client sends `PORT\n` and gets `OK\n`, after which the stream is that port's,
-// or `ERR <errno>\n`: nobody listens there, and not a byte of the request has gone anywhere. ADDRESS is the namespace's own and not loopback,
-// so that a program that binds 127.0.0.1 alone is refused here as it would be on any other machine.
+// A Unix socket in the file system crosses network namespaces. A client sends `PORT\n`. The answer `OK\n` means that
+// the stream now belongs to that port. The answer `ERR <errno>\n` means that no process listens there, and no byte of
+// the request was forwarded.
+// ADDRESS is the namespace's own address and not loopback. So a program that binds 127.0.0.1 only is refused here, as
+// on any other machine.
 //
-// With RELAY_PORT, loopback connections to it inside are passed to RELAY_SOCKET, where the way out (egress.ts) listens.
+// With RELAY_PORT, the forwarder passes loopback connections to it inside on to RELAY_SOCKET, where the outbound proxy
+// (egress.ts) listens.
 //
-// It imports little and is plain JavaScript because a replica cannot be reached before it has started.
+// It imports little and is plain JavaScript, because a replica cannot be reached before the forwarder has started.
 import { renameSync, rmSync } from 'node:fs';
 import { connect, createServer } from 'node:net';
 
@@ -18,7 +22,7 @@ const longestRequest = 6;
 function join(client, target) {
   client.on('error', () => target.destroy());
   target.on('error', () => client.destroy());
-  // A side that went as it should has handed over its end; what is still being written to the other one must get there.
+  // After a regular end of one side, data still being written to the other side must arrive.
   client.on('close', () => (client.readableEnded && client.writableFinished) || target.destroy());
   target.on('close', () => target.readableEnded || client.destroy());
   client.pipe(target);
@@ -52,11 +56,11 @@ function welcome(client) {
   client.once('data', (bytes) => answerHandshake(client, bytes));
 }
 
-// SIGTERM comes to every process inside and is for the program, which may be finishing its answers: they go through here. Node takes no heed of a parent
-// that ignores it.
+// SIGTERM reaches every process inside and is meant for the program. The program may still be finishing responses, and
+// these pass through here. Node does not inherit an ignored signal from a parent.
 process.on('SIGTERM', () => undefined);
 
-// The socket is for its owner alone, and replaces that of a forwarder before in one step.
+// Only the owner may use the socket. It replaces the socket of an earlier forwarder atomically.
 process.umask(0o177);
 const temporary = `${socketPath}.new`;
 rmSync(temporary, { force: true });

@@ -16,12 +16,12 @@ const servers: Server[] = [];
 let home = '';
 let socketPath = '';
 
-/** Starts a forwarder that dials loopback, as a test has no other address, and waits until it listens. */
+/** Starts a forwarder that dials loopback, because a test has no other address, and waits until it listens. */
 async function startForwarder(...more: readonly string[]): Promise<ChildProcess> {
   const before = statSync(socketPath, { throwIfNoEntry: false })?.ino;
   const child = spawn(process.execPath, [script, socketPath, '127.0.0.1', ...more], { stdio: 'inherit' });
   children.push(child);
-  await waitFor('the way in', () => {
+  await waitFor('the forwarder', () => {
     const now = statSync(socketPath, { throwIfNoEntry: false })?.ino;
     return now !== undefined && now !== before;
   });
@@ -53,11 +53,11 @@ afterEach(async () => {
   rmSync(home, { recursive: true, force: true });
 });
 
-test('the socket is for its owner alone', () => {
+test('the socket has mode 0600', () => {
   expect(statSync(socketPath).mode & 0o777).toBe(0o600);
 });
 
-test('what follows the port goes to the program, also when it comes in pieces or at once', async () => {
+test('data after the port reaches the program, sent in pieces or at once', async () => {
   const port = await listen((socket) => socket.pipe(socket));
   const pieces = connect({ path: socketPath });
   for (const character of `${port}\n`) {
@@ -71,23 +71,25 @@ test('what follows the port goes to the program, also when it comes in pieces or
   expect(await text(atOnce)).toBe('OK\nat once');
 });
 
-test('nobody listening is told as that', async () => {
+test('a port without a listener is reported as ECONNREFUSED', async () => {
   const socket = connect({ path: socketPath });
   socket.write(`${await freePort()}\n`);
   expect(await text(socket)).toBe('ERR ECONNREFUSED\n');
 });
 
-test.for(['0\n', '65536\n', '-1\n', '80.5\n', '\n', 'GET /', 'abc\n', '8080'])('%j is no port', async (asked) => {
+test.for(['0\n', '65536\n', '-1\n', '80.5\n', '\n', 'GET /', 'abc\n', '8080'])('%j is no valid port', async (asked) => {
   const socket = connect({ path: socketPath });
   socket.end(asked.endsWith('\n') || asked.length >= 6 ? asked : `${asked}garbage`);
   expect(await text(socket)).toBe('ERR EINVAL\n');
 });
 
-test('a client that goes away takes its connection to the program with it', async () => {
+test('a client that disconnects ends its connection to the program', async () => {
   let ended = false;
   const port = await listen((socket) => {
     socket.on('error', () => undefined);
     socket.once('close', () => (ended = true));
+    // The end may come as FIN: a socket that is not read does not see it.
+    socket.resume().on('end', () => socket.destroy());
     socket.write('x'.repeat(1_000_000));
   });
   const socket = connect({ path: socketPath });
@@ -97,7 +99,7 @@ test('a client that goes away takes its connection to the program with it', asyn
   expect(await waitFor('the end', () => ended)).toBe(true);
 });
 
-test('a client that does not read holds the program up instead of filling memory', async () => {
+test('a client that does not read slows the program instead of filling memory', async () => {
   let written = 0;
   const port = await listen((socket) => {
     socket.on('error', () => undefined);
@@ -121,7 +123,7 @@ test('a client that does not read holds the program up instead of filling memory
   socket.destroy();
 });
 
-test('a second one takes the socket over without a moment in which there is none', async () => {
+test('a second forwarder replaces the socket without a gap', async () => {
   const port = await listen((socket) => socket.end('here'));
   const [first] = children;
   await startForwarder();

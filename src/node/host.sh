@@ -1,21 +1,24 @@
 #!/bin/sh
-# What the place `ssh` asks of a host: host.sh COMMAND [ARGUMENT...]. Sent along with each question, so nothing of it stays there.
+# Commands of the provider `ssh` on an SSH host: host.sh COMMAND [ARGUMENT...]. Sent along with each call, so no copy
+# stays on the host.
 #
-#   look [facts]                    what machines there are; with `facts` also what the host has
+#   look [facts]                    lists the machines; with `facts` also the resources of the host
 #   create ID REVISION PORT MIN_KB  makes the machine ID of the files on standard input
-#   destroy ID SECONDS              ends everything of the machine ID and removes it; gone already is success
+#   destroy ID SECONDS              ends everything of the machine ID and removes it; a missing machine is success
 #   try NAME SECONDS COMMAND...     runs enter.sh of the files on standard input once
 #
-# Answers are lines NAME=VALUE after the line `svc-host=1`; what a login script printed before is not part of them. Files on standard input are
-# each a line `MODE BYTES NAME` and their bytes. Needs a POSIX shell, coreutils, util-linux, grep, awk and /proc.
+# Answers are lines NAME=VALUE after the line `svc-host=1`. Earlier output comes from a login script and is not part of
+# them. Each file on standard input is a line `MODE BYTES NAME` and its bytes. Needs a POSIX shell, coreutils,
+# util-linux, grep, awk and /proc.
 #
-# A machine is a folder with machine.json in it, made in one step under a lock that the kernel gives back when its holder dies. `revision` counts
-# creations: whoever decided what a new machine gets while another one was made is told to decide again.
+# A machine is a folder with machine.json in it. It is made atomically under a lock, which the kernel releases when its
+# holder dies. `revision` counts creations: a create based on an older revision is rejected, and the caller must decide
+# again.
 
 umask 077
 svc_home=$HOME/.svc
 svc_dir=$svc_home/machines
-# A home that several hosts share is no reason to take the machines of one for those of another.
+# Hosts that share a home have separate folders: one host's machines must not count as another's.
 case $(stat -f -c %T "$HOME" 2>/dev/null) in
   nfs* | lustre | smb* | cifs | fuse* | ceph | gpfs | afs) svc_dir=$svc_home/machines-$(uname -n) ;;
 esac
@@ -30,10 +33,11 @@ fail() {
   exit 0
 }
 
-# Sets svc_ticks of process $1; fails when it is gone or only its zombie is left, without threads that are still ending.
+# Sets svc_ticks of process $1. Fails when it has ended or is a zombie without threads that are still ending.
 look_at() {
   { read -r svc_stat < "/proc/$1/stat"; } 2>/dev/null || return 1
-  # The command's name is in parentheses and may hold spaces: fields are counted after it (proc(5): state is field 3, start time 22).
+  # The command's name is in parentheses and may hold spaces. Fields are counted after it (proc(5): state is field 3,
+  # start time 22).
   set -- ${svc_stat##*) }
   [ "$1" != X ] && { [ "$1" != Z ] || [ "${18}" -gt 1 ]; } || return 1
   svc_ticks=${20}
@@ -45,7 +49,7 @@ read_boot() {
 }
 
 lock() {
-  # With a redirection that fails, exec would end this shell without a word.
+  # A failed redirection of exec would end this shell without a message.
   true >> "$svc_home/machines.lock" || fail "$svc_home cannot be written"
   exec 9>> "$svc_home/machines.lock"
   flock -w 20 9 || fail "the lock $svc_home/machines.lock cannot be taken"
@@ -56,20 +60,20 @@ read_revision() {
   [ ! -e "$svc_dir/revision" ] || read -r svc_revision < "$svc_dir/revision"
 }
 
-# Takes the files of standard input into folder $1.
+# Stores the files of standard input in folder $1.
 take_files() {
   while read -r svc_mode svc_bytes svc_name; do
     head -c "$svc_bytes" > "$1/$svc_name" && chmod "$svc_mode" "$1/$svc_name" || return 1
   done
 }
 
-# What ended runs left half made or half removed.
+# Removes the remains of interrupted calls.
 sweep() {
   find "$svc_dir" -maxdepth 1 -name '.*-*' -mmin +60 -exec rm -rf {} + 2>/dev/null
 }
 
 tools() {
-  for svc_tool in flock setsid unshare setpriv ip bwrap slirp4netns pasta rsync tar gzip sha256sum timeout awk; do
+  for svc_tool in flock setsid unshare setpriv ip perl bwrap slirp4netns pasta rsync tar gzip sha256sum timeout awk; do
     ! command -v "$svc_tool" > /dev/null 2>&1 || printf '%s ' "$svc_tool"
   done
 }
@@ -86,7 +90,7 @@ libc() {
 
 memory_kb() {
   svc_kb=$(awk '$1 == "MemTotal:" { print $2 }' /proc/meminfo)
-  # A container may have less than the computer it is on.
+  # A container may have less memory than its computer.
   { read -r svc_limit < /sys/fs/cgroup/memory.max; } 2>/dev/null
   case ${svc_limit-} in
     '' | *[!0-9]*) ;;
@@ -99,7 +103,7 @@ free_kb() {
   df -Pk "$1" 2>/dev/null | awk 'NR == 2 { print $4 }'
 }
 
-# Ports that somebody listens on, in hexadecimal (proc_pid_net(5): 0A is LISTEN).
+# Ports with a listener, in hexadecimal (proc_pid_net(5): 0A is LISTEN).
 listening() {
   cat /proc/net/tcp /proc/net/tcp6 2>/dev/null | awk '$4 == "0A" { sub(/.*:/, "", $2); print $2 }' | sort -u
 }
@@ -124,7 +128,7 @@ facts() {
   answer "apparmor_userns=$(cat /proc/sys/kernel/apparmor_restrict_unprivileged_userns 2>/dev/null)"
   answer "max_userns=$(cat /proc/sys/user/max_user_namespaces 2>/dev/null)"
   { grep -E '^(search|domain|options)[[:space:]]' /etc/resolv.conf | sed 's/^/resolv=/'; } 2>/dev/null
-  # Asking also makes the driver's device files, which programs then find.
+  # The query also makes the driver create its device files, which programs then find.
   { PATH=$PATH:/usr/local/bin:/usr/local/cuda/bin timeout 20 nvidia-smi --query-gpu=index,name,memory.total --format=csv,noheader,nounits |
     sed 's/^/gpu=/'; } 2>/dev/null
 }
@@ -133,9 +137,9 @@ look() {
   read_boot
   answer "home=$HOME"
   answer "dir=$svc_dir"
-  # A container that is started anew has the boot of before, but another first process.
+  # A restarted container has the same boot ID as before, but another first process.
   look_at 1 && answer "boot=$svc_boot-$svc_ticks" || answer "boot=$svc_boot"
-  # Before the machines: a creation in between then shows as a revision that is too old.
+  # Before the machines: a concurrent creation then shows as a revision that is too old.
   read_revision
   answer "revision=$svc_revision"
   mkdir -p "$svc_dir" 2>/dev/null && [ -w "$svc_dir" ] && answer writable=yes
@@ -155,9 +159,9 @@ create() {
   svc_stage=$svc_dir/.new-$svc_id-$$
   mkdir "$svc_stage" "$svc_stage/base" "$svc_stage/tmp" || fail "the folder $svc_stage cannot be made"
   chmod 1777 "$svc_stage/tmp"
-  # Taken before the lock, which a slow connection would hold up.
+  # Before the lock, because a slow connection would hold the lock for long.
   take_files "$svc_stage" || { rm -rf "$svc_stage" && fail 'files cannot be written: is the disk full?'; }
-  # A power cut must not leave a machine that nobody can read.
+  # A power cut must not leave a machine with an unreadable record.
   sync "$svc_stage/machine.json" 2>/dev/null
   lock
   read_revision
@@ -174,7 +178,8 @@ create() {
   elif [ "$svc_port" != 0 ] && listening | grep -qix "$(printf '%04x' "$svc_port")"; then
     svc_result=port-busy
   else
-    # Counted first: a crash in between wastes a number and nothing else. What is in the way has no record: nobody knows of it.
+    # The count comes first: a crash between both steps only skips a number. A folder at this path has no record and is
+    # not in use.
     rm -rf "${svc_dir:?}/$svc_id"
     answer "$((svc_revision + 1))" > "$svc_dir/revision.new" && mv -f "$svc_dir/revision.new" "$svc_dir/revision" &&
       mv "$svc_stage" "$svc_dir/$svc_id" || { rm -rf "$svc_stage" && fail "the folder $svc_dir/$svc_id cannot be made"; }
@@ -184,7 +189,8 @@ create() {
   answer "result=$svc_result"
 }
 
-# Kills the first process of each of the machine's namespaces, with which the kernel ends all others inside; succeeds when one still lived.
+# Kills the first process of each of the machine's namespaces; the kernel then kills all others inside. Succeeds when
+# one was still alive.
 kill_first_processes() {
   svc_any=1
   for svc_file in "$1"/init.*; do
@@ -206,13 +212,14 @@ find_marked() {
   done
 }
 
-# Whether anything is left of process $1, PID:TICKS.
+# Whether process $1, as PID:TICKS, still exists.
 is_left() {
   look_at "${1%:*}" && [ "$svc_ticks" = "${1#*:}" ]
 }
 
-# Ends every process that carries the cookie: all are stopped until no new one shows up, so that none can fork away, then killed. Sets svc_alive to those
-# that are left, also of former calls: one that is ending has no environment any more while the kernel takes its memory back, but its ports and GPUs still.
+# Kills every process that carries the cookie. First stops them all until no new one appears, so that none can fork
+# away. Sets svc_alive to the remaining ones, those of earlier calls included. While the kernel frees its memory, a
+# killed process has no environment, but still holds its ports and GPUs.
 kill_marked() {
   svc_known=' '
   while :; do
@@ -239,7 +246,7 @@ pids_alive() {
   for svc_entry in $svc_alive; do printf ' %s' "${svc_entry%:*}"; done
 }
 
-# Fails when processes are left after $2 seconds.
+# Fails when processes remain after $2 seconds.
 end_processes() {
   svc_rounds=0 svc_alive=
   while :; do
@@ -258,7 +265,7 @@ mounts_below() {
   awk -v dir="$1/" 'index($5, dir) == 1 { lines[++n] = $5 } END { while (n > 0) print lines[n--] }' /proc/self/mountinfo
 }
 
-# What is mounted below is unmounted and never deleted through: what lies there is not ours.
+# File systems below are unmounted, and files in them are never deleted: they do not belong to svc.
 unmount_below() {
   for svc_way in 'umount --lazy' 'fusermount3 -uz' 'fusermount -uz'; do
     mounts_below "$1" | while read -r svc_mount; do $svc_way "$(printf '%b' "$svc_mount")" 2>/dev/null; done
@@ -274,14 +281,15 @@ destroy() {
     answer result=gone
     return
   fi
-  # From now on nothing more is started in it. Where the disk is too full for that, what is being started finds its scripts gone.
+  # From now on no process starts in the machine. If the disk is too full for this file, starting processes find their
+  # scripts missing.
   true > "$svc_machine/destroying"
   end_processes "$svc_machine" "$2" || fail "processes cannot be ended:$(pids_alive)"
   unmount_below "$svc_machine" || fail "a file system is mounted below $svc_machine and cannot be unmounted: $(mounts_below "$svc_machine" | head -n 1)"
-  # The record and the cookie, by which its processes are found, go last.
+  # The record and the cookie, which identifies the machine's processes, are removed last.
   for svc_entry in "$svc_machine"/* "$svc_machine"/.[!.]* "$svc_machine"/..?*; do
     case ${svc_entry##*/} in machine.json | cookie | destroying | init.*) continue ;; esac
-    # Programs make folders that even their owner may not change.
+    # Programs may create folders that even their owner cannot change.
     rm -rf "$svc_entry" 2>/dev/null || { chmod -R u+rwx "$svc_entry" && rm -rf "$svc_entry"; } 2>/dev/null
   done
   end_processes "$svc_machine" "$2" || fail "processes cannot be ended:$(pids_alive)"

@@ -1,14 +1,15 @@
 #!/bin/sh
 # Process 1 of the container of a replica's pod: sh -c "$(cat pod-init.sh)" svc BASE_DIR
 #
-# It makes the replica's folder and then only waits: everything else is started in the container from outside. What those processes leave behind is
-# reaped, and when the pod is to end all get SIGTERM, a moment later where a job runs; the container ends with the last of them, or when the cluster's
-# patience does. Any POSIX shell will do; all variables begin with svc_.
+# It makes the replica's folder and then only waits: svc starts everything else in the container from outside. It reaps
+# orphaned processes. When the pod ends, all processes get SIGTERM, after a delay while a job runs. The container ends
+# with the last of them, or when the termination grace period ends. Any POSIX shell will do; all variables begin with
+# svc_.
 
 svc_dir=$1
 mkdir -p -- "$1" || { echo "The folder $1 cannot be made: is there no volume at ${1%/*} that user $(id -u) may write to?" >&2; exit 1; }
 
-# Whether any process is left besides this one: zombies are not.
+# Whether any process besides this one remains; zombies do not count.
 has_others() {
   for svc_entry in /proc/[0-9]*; do
     [ "$svc_entry" != "/proc/$$" ] || continue
@@ -27,7 +28,8 @@ is_working() {
   return 1
 }
 
-# Whoever sends requests hears of the pod's end when this does: those that it still sends, and those that are under way, are answered for three seconds.
+# Clients learn of the pod's end no earlier than this process. For three seconds, requests in progress and new ones
+# still get answers.
 linger() {
   svc_looks=0
   while [ "$svc_looks" -lt 30 ] && is_working; do
@@ -39,14 +41,15 @@ linger() {
 end() {
   trap '' TERM INT
   linger
-  # From process 1 that is every other process of the container.
+  # From process 1, -1 means every other process of the container.
   [ "$$" != 1 ] || kill -TERM -1 2> /dev/null
   while [ "$$" = 1 ] && has_others; do sleep 0.1 2> /dev/null || sleep 1; done
   exit 143
 }
 
 trap end TERM INT
-# A shell that waits for one child also takes in those that it has inherited. The signal must not wait for the end of a sleep, so that waits in the background.
+# A shell that waits for one child also reaps its inherited children. The signal must not wait for the end of a sleep,
+# so the sleep runs in the background.
 while :; do
   sleep 3600 &
   wait "$!"

@@ -5,22 +5,22 @@ import { systemClock } from '../shared/clock.ts';
 import { SvcError } from '../shared/errors.ts';
 import { isMachineId, type MachineId, type MachineSpec, type Offer, type Provider } from './provider.ts';
 
-/** A place made ready for the suite. */
+/** A provider prepared for the suite. */
 export interface ProviderFixture {
   readonly provider: Provider;
-  /** The same place as another process would open it. */
+  /** The same provider as another process would open it. */
   readonly other: Provider;
-  /** Resources that the place has. */
+  /** Resources that the provider has. */
   readonly resources: Resources;
-  /** From now on the place refuses new machines for want of capacity. */
+  /** The provider refuses new machines from now on: no capacity. */
   refuse(): Promise<void>;
-  /** From now on the place has taken back every machine. */
+  /** Makes the provider reclaim every machine. */
   preemptAll(): Promise<void>;
-  /** Settles when a machine that is booting runs. */
+  /** Settles when a booting machine runs. */
   untilRunning(id: MachineId): Promise<void>;
 }
 
-/** One thing that every provider does. Fails by throwing. */
+/** One behaviour that every provider has. Fails by throwing. */
 export interface ProviderCase {
   readonly name: string;
   readonly run: (fixture: ProviderFixture) => Promise<void>;
@@ -36,7 +36,7 @@ const spec = (tags: Readonly<Record<string, string>> = {}, nodes = 1): MachineSp
   imageId: undefined,
   nodes,
   volumes: {},
-  placeConfig: {},
+  providerConfig: {},
   role: 'replica',
 });
 
@@ -53,13 +53,13 @@ async function create(fixture: ProviderFixture, key: string, tags?: Readonly<Rec
   return id;
 }
 
-/** Settles when it is so, or fails; for what places tell in their own time. */
+/** Settles when `isSo` holds, or fails. Providers report changes with a delay. */
 async function until(isSo: () => boolean, what: string): Promise<void> {
   for (let attempt = 0; attempt < untilAttempts && !isSo(); attempt += 1) await systemClock.sleep(untilPauseMs);
   ok(isSo(), what);
 }
 
-/** A file that nobody else writes. */
+/** A file that only this suite writes. */
 const scratchOf = (remote: Remote): string => `${remote.baseDir}/conformance`;
 
 const untilPauseMs = 20;
@@ -76,10 +76,10 @@ function unknownId(): MachineId {
   return id;
 }
 
-/** What every provider does, whatever the place. A new one has to pass all of it; each case gets a place of its own. */
+/** The behaviour of every provider. A new provider must pass all of it; each case gets a provider of its own. */
 export const providerCases: readonly ProviderCase[] = [
   {
-    name: 'check says whether it can be used and in one line what was found',
+    name: 'check reports in one line whether the provider is usable',
     async run({ provider }) {
       const { enabled, summary } = await provider.check({});
       strictEqual(enabled, true);
@@ -87,7 +87,14 @@ export const providerCases: readonly ProviderCase[] = [
     },
   },
   {
-    name: 'offers are its own, satisfy what was asked for, and come cheapest first',
+    name: 'stop and start exist exactly when stopResume is true',
+    async run({ provider }) {
+      const { stopResume } = provider.capabilities;
+      deepStrictEqual([typeof provider.stop === 'function', typeof provider.start === 'function'], [stopResume, stopResume]);
+    },
+  },
+  {
+    name: 'offers are its own, satisfy the request, and are sorted by price',
     async run({ provider, resources }) {
       const { offers } = await provider.offers({ ...resources, cpus: { value: 1, atLeast: true } }, {});
       ok(offers.length > 0);
@@ -100,7 +107,7 @@ export const providerCases: readonly ProviderCase[] = [
     },
   },
   {
-    name: 'no offers come with a sentence that names what was asked for',
+    name: 'without offers, whyNone is a sentence that names the request',
     async run({ provider, resources }) {
       const { offers, whyNone } = await provider.offers({ ...resources, accelerator: { name: 'NoSuchGpu', count: 3 } }, {});
       strictEqual(offers.length, 0);
@@ -109,7 +116,7 @@ export const providerCases: readonly ProviderCase[] = [
     },
   },
   {
-    name: 'a machine that was created runs, and is listed with its tags',
+    name: 'a created machine runs and is listed with its tags',
     async run(fixture) {
       const id = await create(fixture, 'key-1', { 'svc-replica': '1' });
       strictEqual(await stateOf(fixture.provider, id), 'running');
@@ -119,7 +126,7 @@ export const providerCases: readonly ProviderCase[] = [
     },
   },
   {
-    name: 'creating twice with one key gives one machine, also from another process',
+    name: 'two creates with one key give one machine, also across processes',
     async run(fixture) {
       const { provider, other } = fixture;
       const offer = await firstOffer(fixture);
@@ -130,7 +137,7 @@ export const providerCases: readonly ProviderCase[] = [
     },
   },
   {
-    name: 'creating at the same time with one key gives one machine, with several keys several',
+    name: 'concurrent creates give one machine per key',
     async run(fixture) {
       const { provider, other } = fixture;
       const offer = await firstOffer(fixture);
@@ -151,7 +158,7 @@ export const providerCases: readonly ProviderCase[] = [
     },
   },
   {
-    name: 'many machines are inspected at once, each with its own state',
+    name: 'one inspect of many machines returns the state of each',
     async run(fixture) {
       const ids = [await create(fixture, 'a'), unknownId(), await create(fixture, 'b')];
       const statuses = await fixture.provider.inspect(ids, {});
@@ -162,7 +169,7 @@ export const providerCases: readonly ProviderCase[] = [
     },
   },
   {
-    name: 'a destroyed machine is gone and no longer listed; destroying again, or what never was, is success',
+    name: 'a destroyed machine is gone and unlisted; destroying again or an unknown machine succeeds',
     async run(fixture) {
       const { provider, other } = fixture;
       const id = await create(fixture, 'key-1');
@@ -175,7 +182,7 @@ export const providerCases: readonly ProviderCase[] = [
     },
   },
   {
-    name: 'destroying at the same time from two processes is success for both',
+    name: 'concurrent destroys from two processes both succeed',
     async run(fixture) {
       const id = await create(fixture, 'key-1');
       await Promise.all([fixture.provider.destroy(id, {}), fixture.other.destroy(id, {})]);
@@ -183,7 +190,7 @@ export const providerCases: readonly ProviderCase[] = [
     },
   },
   {
-    name: 'listing finds the machines that have all of the given tags',
+    name: 'list returns the machines that have all given tags',
     async run(fixture) {
       const a = await create(fixture, 'a', { 'svc-replica': '1' });
       const b = await create(fixture, 'b', { 'svc-replica': '2' });
@@ -198,7 +205,7 @@ export const providerCases: readonly ProviderCase[] = [
     },
   },
   {
-    name: 'a place without room says so with an error of kind capacity and makes nothing',
+    name: 'a provider without capacity refuses with kind capacity and creates nothing',
     async run(fixture) {
       const offer = await firstOffer(fixture);
       await fixture.refuse();
@@ -207,7 +214,7 @@ export const providerCases: readonly ProviderCase[] = [
     },
   },
   {
-    name: 'a machine that was created is given again even while there is no room for new ones',
+    name: 'a create with a known key returns its machine even without capacity',
     async run(fixture) {
       const offer = await firstOffer(fixture);
       const id = await fixture.provider.create(offer, spec(), 'key-1', {});
@@ -216,7 +223,7 @@ export const providerCases: readonly ProviderCase[] = [
     },
   },
   {
-    name: 'a machine that the place took back is preempted, however often one asks, until it is destroyed',
+    name: 'a preempted machine stays preempted until it is destroyed',
     async run(fixture) {
       const { provider, other } = fixture;
       const id = await create(fixture, 'key-1');
@@ -228,7 +235,7 @@ export const providerCases: readonly ProviderCase[] = [
     },
   },
   {
-    name: 'a call that was cancelled before it began does nothing',
+    name: 'a call cancelled before it began does nothing',
     async run(fixture) {
       const offer = await firstOffer(fixture);
       const signal = AbortSignal.abort();
@@ -238,7 +245,7 @@ export const providerCases: readonly ProviderCase[] = [
     },
   },
   {
-    name: 'a machine of several nodes is one machine; its nodes are told by rank, and the first is what remote gives',
+    name: 'a multi-node machine lists its nodes by rank, and remote is the first',
     async run(fixture) {
       const { provider, other } = fixture;
       if (!provider.capabilities.multiNode) return ok(!('nodes' in provider), 'it has nodes, but says that it has no machines of several');
@@ -266,25 +273,25 @@ export const providerCases: readonly ProviderCase[] = [
     },
   },
   {
-    name: 'who watches is told soon of a machine that the place takes, until he goes',
+    name: 'a watcher is notified of a preemption until its signal aborts',
     async run(fixture) {
       const { provider } = fixture;
       if (provider.watch === undefined) return;
       const id = await create(fixture, 'key-1');
       const over = new AbortController();
-      let told = 0;
-      provider.watch(() => (told += 1), over.signal);
+      let notifications = 0;
+      provider.watch(() => (notifications += 1), over.signal);
       await fixture.preemptAll();
-      await until(() => told > 0, 'nobody was told of it');
+      await until(() => notifications > 0, 'no watcher was notified');
       ok((await stateOf(provider, id))?.startsWith('gone'));
       over.abort();
       await provider.destroy(id, {});
-      // One that was stopped from the beginning is never told.
-      provider.watch(() => ok(false, 'told although its signal had aborted'), over.signal);
+      // A watch whose signal had aborted before it began never gets a call.
+      provider.watch(() => ok(false, 'notified although its signal had aborted'), over.signal);
     },
   },
   {
-    name: 'what a place says of a machine is a sentence for people, and nothing where there is nothing to say',
+    name: 'a status message is a sentence or absent, never empty',
     async run(fixture) {
       const { provider, other } = fixture;
       const id = await provider.create(await firstOffer(fixture), spec(), 'key-1', {});

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { FakeClock } from '../../test/support/fake-clock.ts';
 import { defaultConfig } from '../domain/config.ts';
-import { writtenPlace } from '../domain/place-name.ts';
+import { infraName } from '../domain/location-name.ts';
 import { noFence } from '../shared/fence.ts';
 import { homePaths } from '../shared/paths.ts';
 import { seededRandom } from '../shared/random.ts';
@@ -20,9 +20,9 @@ test.for(providerNames)('%s opens under its own name', async (name) => {
   expect((await openProvider(name, context)).name).toBe(name);
 });
 
-test('a name that is none is refused with the names there are', async () => {
+test('an unknown provider is refused with the known names', async () => {
   await expect(openProvider('loacl', context)).rejects.toMatchObject({
     code: 'SVC_NO_PLACE',
-    message: `There is no place called 'loacl' (known: ${providerNames.map(writtenPlace).join(', ')}). Did you mean 'local'?`,
+    message: `There is no provider called 'loacl' (known: ${providerNames.map(infraName).join(', ')}). Did you mean 'local'?`,
   });
 });

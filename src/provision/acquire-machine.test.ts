@@ -1,25 +1,25 @@
 import { expect, test } from 'vitest';
 import { aMachineSpec, anOffer, someResources } from '../../test/support/builders.ts';
-import { statesOf } from '../../test/support/places.ts';
+import { statesOf } from '../../test/support/providers.ts';
 import { SearchWorld, type Create } from '../../test/support/search-world.ts';
-import { aStubPlace, idOf } from '../../test/support/stub-place.ts';
+import { aStubProvider, idOf } from '../../test/support/stub-provider.ts';
 import type { RefusalKind, RefusalScope } from '../domain/placement.ts';
-import { PlaceRefusal } from '../providers/place-refusal.ts';
+import { ProviderRefusal } from '../providers/provider-refusal.ts';
 import type { MachineId, Offer, Provider } from '../providers/provider.ts';
 import { SvcError } from '../shared/errors.ts';
 import { askKey } from './acquire-machine.ts';
 import { PlacementHistory } from './placement-history.ts';
 
-/** Offers at prices that rise, one in each of the named regions. */
+/** Offers at rising prices, one in each of the named regions. */
 const offersIn = (...regions: readonly string[]): readonly Offer[] => regions.map((region, index) => anOffer({ region, hourlyUsd: index }));
 
 const refuse = (kind: RefusalKind, scope: RefusalScope = 'zone'): never => {
-  throw new PlaceRefusal(kind, scope, `no: ${kind}.`);
+  throw new ProviderRefusal(kind, scope, `no: ${kind}.`);
 };
 
 const never = (): Promise<MachineId> => new Promise(() => undefined);
 
-test('records each step before it is taken, and goes down the offers by price', async () => {
+test('each step is recorded before it is taken, and offers are tried by price', async () => {
   const world = new SearchWorld(offersIn('cheap', 'dear').toReversed(), ({ region }) =>
     region === 'cheap' ? refuse('capacity') : idOf('m1'),
   );
@@ -29,7 +29,7 @@ test('records each step before it is taken, and goes down the offers by price', 
   expect(notes).toEqual(['asking cheap', 'refused cheap', 'asking dear', 'given dear']);
 });
 
-test('when every place is full it waits and asks again, ever more seldom', async () => {
+test('when every provider is full, the search retries with a growing backoff', async () => {
   const askedAt: number[] = [];
   const world = new SearchWorld(offersIn('only'), () => {
     askedAt.push(world.clock.now());
@@ -38,11 +38,11 @@ test('when every place is full it waits and asks again, ever more seldom', async
   const { notes, given } = world.launch();
   await world.clock.advanceUntil(() => given() !== undefined);
   expect(askedAt.map((at) => at - (askedAt[0] ?? 0))).toEqual([0, 30_000, 90_000, 210_000]);
-  // Each refusal says why and until when: where there is no other place, that is told once.
+  // Each refusal step already carries the reason and the time. With a single offer, a `waiting` step would repeat it.
   expect(notes.filter((note) => note.startsWith('waiting'))).toEqual([]);
 });
 
-test('launches of one service do not ask a place that refused another of them', async () => {
+test('launches of one service do not ask a provider that refused another launch', async () => {
   const world = new SearchWorld(offersIn('full', 'free'), ({ region }) => (region === 'full' ? refuse('capacity') : idOf('m')));
   world.launch({ key: 'a' });
   await world.clock.advance(1_000);
@@ -51,9 +51,9 @@ test('launches of one service do not ask a place that refused another of them', 
   expect(world.asked).toEqual(['full', 'free', 'free']);
 });
 
-test('a process that starts anew does not ask again what refused the one before it', async () => {
+test('a restarted process does not repeat asks that were refused for lack of capacity', async () => {
   let saved = new PlacementHistory().memory;
-  const world = new SearchWorld(offersIn('full', 'free'), ({ region }) => (region === 'full' ? refuse('quota', 'region') : idOf('m')));
+  const world = new SearchWorld(offersIn('full', 'free'), ({ region }) => (region === 'full' ? refuse('capacity', 'region') : idOf('m')));
   world.history = new PlacementHistory({ save: (memory) => (saved = memory) });
   world.launch({ key: 'a' });
   await world.clock.advance(1_000);
@@ -63,7 +63,7 @@ test('a process that starts anew does not ask again what refused the one before 
   expect(world.asked).toEqual(['full', 'free', 'free']);
 });
 
-test('launches of the same moment spread over places of equal price', async () => {
+test('concurrent launches spread over locations of equal price', async () => {
   const offers = ['east', 'west', 'north'].map((region) => anOffer({ region }));
   const world = new SearchWorld(offers, ({ region }) => idOf(region));
   const launches = ['a', 'b', 'c'].map((key) => world.launch({ key }));
@@ -76,7 +76,7 @@ const slowly = async (world: () => SearchWorld, answer: () => MachineId): Promis
   return answer();
 };
 
-test('one launch finds out whether a place gives; the others follow when it does and turn away when it does not', async () => {
+test('one launch tries a location first; the others follow or avoid it', async () => {
   const good: SearchWorld = new SearchWorld(offersIn('cheap', 'dear'), () =>
     slowly(
       () => good,
@@ -101,7 +101,7 @@ test('one launch finds out whether a place gives; the others follow when it does
   ]);
 });
 
-test('a place that does not answer is not waited for: further ones are asked, and what comes late is given back', async () => {
+test('while a provider is slow others are asked, and its late machine is terminated', async () => {
   const world: SearchWorld = new SearchWorld(offersIn('slow', 'quick'), async ({ region }) => {
     await world.clock.sleep(region === 'slow' ? 40_000 : 1_000);
     return idOf(region);
@@ -115,7 +115,7 @@ test('a place that does not answer is not waited for: further ones are asked, an
   expect(notes.slice(-2)).toEqual(['given quick', 'surplus slow']);
 });
 
-test('a place that hangs is given up after minutes and searched for what it may have made', async () => {
+test('a provider that hangs is given up and searched for machines it created', async () => {
   const searched: unknown[] = [];
   const list = (tags: unknown) => Promise.resolve((searched.push(tags), []));
   const world = new SearchWorld(offersIn('hangs'), never, { list });
@@ -125,7 +125,7 @@ test('a place that hangs is given up after minutes and searched for what it may 
   expect(searched).toEqual([{ 'svc-key': askKey('key', anOffer({ region: 'hangs' })) }]);
 });
 
-test('a passing fault is tried three times at the same place before the next one is asked', async () => {
+test('a transient error is retried three times before the next location is asked', async () => {
   const world = new SearchWorld(offersIn('shaky', 'solid'), ({ region }) => {
     if (region === 'shaky') throw new SvcError('SVC_PLACE_FAILED', 'connection reset');
     return idOf('m1');
@@ -136,36 +136,36 @@ test('a passing fault is tried three times at the same place before the next one
 });
 
 test.for<readonly [string, () => never]>([
-  ['a refusal that says so', () => refuse('permission', 'place')],
+  ['a refusal for the whole provider', () => refuse('permission', 'place')],
   [
-    'credentials that have expired',
+    'expired credentials',
     () => {
       throw new SvcError('SVC_CREDENTIALS', 'The session has expired.');
     },
   ],
-])('a place that may not be used does not end the launch while others are left: %s', async ([, fail]) => {
+])('an unusable provider does not end the launch while others remain: %s', async ([, fail]) => {
   const world = new SearchWorld([anOffer({ region: 'a' }), anOffer({ region: 'b' })], fail);
-  const other = aStubPlace({
+  const other = aStubProvider({
     name: 'other',
     offers: () => Promise.resolve({ offers: [anOffer({ provider: 'other', region: 'there', hourlyUsd: 9 })], whyNone: undefined }),
     create: () => Promise.resolve(idOf('m1')),
     inspect: (ids) => Promise.resolve(new Map(ids.map((id) => [id, { state: 'running' }]))),
   });
-  const { given } = world.launch({ places: () => Promise.resolve(statesOf(world.place, other)) });
+  const { given } = world.launch({ providers: () => Promise.resolve(statesOf(world.provider, other)) });
   await world.clock.advance(100);
   expect([given(), world.asked]).toEqual(['m1 at there', ['a']]);
 });
 
-test('when no place is left it says of each why, once', async () => {
+test('when no provider is left, the reason of each is reported once', async () => {
   const said: string[] = [];
   const world = new SearchWorld(offersIn('a'), () => {
     throw new SvcError('SVC_DENIED', 'ec2:RunInstances is not allowed.');
   });
   const { notes } = world.launch();
   await world.clock.advance(100);
-  // It has just been told.
+  // The refusal was reported just before; a `waiting` step would repeat it.
   expect(notes).toEqual(['asking a', 'refused a']);
-  // Another launch does not even ask.
+  // A second launch sends no ask.
   world.launch({
     key: 'other',
     step: async (step) => {
@@ -177,7 +177,7 @@ test('when no place is left it says of each why, once', async () => {
   expect(said).toEqual(['stub/a: ec2:RunInstances is not allowed.']);
 });
 
-test('being asked too often is no exhaustion: the place is asked again after a pause, a dearer one only when that does not help', async () => {
+test('a throttled location is retried after a pause before a dearer one is asked', async () => {
   let left = 1;
   const world = new SearchWorld(offersIn('cheap', 'dear'), ({ region }) => {
     left -= 1;
@@ -195,7 +195,7 @@ test('being asked too often is no exhaustion: the place is asked again after a p
   expect([late.given(), always.asked]).toEqual(['m1 at dear', ['cheap', 'cheap', 'dear']]);
 });
 
-test('a machine that does not come up is given back and the next offer is tried, never the same machine again', async () => {
+test('a machine that does not boot is terminated and never requested again', async () => {
   const keys: string[] = [];
   const world = new SearchWorld(offersIn('bad', 'good'), ({ region }, key) => {
     keys.push(key);
@@ -210,22 +210,22 @@ test('a machine that does not come up is given back and the next offer is tried,
   expect(new Set(keys).size).toBe(3);
 });
 
-test('a machine from before a crash is taken up, and replaced when it does not run', async () => {
+test('a machine from before a crash is adopted, and replaced if it fails', async () => {
   const world = new SearchWorld(offersIn('a', 'b'), ({ region }) => idOf(region));
-  const found = { provider: world.place, offer: anOffer({ region: 'a' }), machineId: idOf('old'), askedAt: 0 };
+  const found = { provider: world.provider, offer: anOffer({ region: 'a' }), machineId: idOf('old'), askedAt: 0 };
   const adopted = world.launch({}, found);
   await world.clock.advance(1_000);
   expect([adopted.given(), world.asked]).toEqual(['old at a', []]);
   world.states = { old: { state: 'gone', reason: 'unknown' } };
   const replaced = world.launch({}, { ...found, offer: anOffer({ region: 'a', hourlyUsd: 0 }) });
-  await world.clock.advance(1_000);
+  await world.clock.advance(11_000);
   expect([replaced.given(), world.asked]).toEqual(['b at b', ['b']]);
 });
 
 const offersForLargeDisks: Provider['offers'] = ({ diskSizeGb }) =>
   Promise.resolve({ offers: diskSizeGb === 500 ? [anOffer()] : [], whyNone: 'none' });
 
-test('what is wanted of a machine follows from the alternative that it is for', async () => {
+test("the machine's specification follows from its resource alternative", async () => {
   const choices = [someResources({ diskSizeGb: 10 }), someResources({ diskSizeGb: 500 })];
   const sizes: number[] = [];
   const create: Create = (_offer, _key, spec) => (sizes.push(spec.diskSizeGb), idOf('m1'));
@@ -238,7 +238,7 @@ test('what is wanted of a machine follows from the alternative that it is for', 
   expect(sizes).toEqual([500]);
 });
 
-test('each machine is tagged with the key it was asked for with, one for each kind', async () => {
+test('each machine has its idempotency key as a tag, one per kind', async () => {
   const tags: unknown[] = [];
   const world = new SearchWorld(offersIn('a', 'b'), ({ region }, key, spec) => {
     tags.push([key, spec.tags['svc-key']]);
@@ -250,7 +250,7 @@ test('each machine is tagged with the key it was asked for with, one for each ki
   expect(tags).toEqual(keys.map((key) => [key, key]));
 });
 
-test('an error that no other place would mend ends the search', async () => {
+test('an error that no other provider can fix ends the search', async () => {
   const world = new SearchWorld(offersIn('a', 'b'), () => {
     throw new SvcError('SVC_INVALID_TASK', 'no such image');
   });
@@ -259,7 +259,7 @@ test('an error that no other place would mend ends the search', async () => {
   expect([given(), world.asked]).toEqual(['SvcError: no such image', ['a']]);
 });
 
-test('a cancelled search ends at once, and what it is given afterwards is given back', async () => {
+test('a cancelled search ends at once, and machines that arrive later are terminated', async () => {
   const world: SearchWorld = new SearchWorld(offersIn('slow'), async () => {
     await world.clock.sleep(3_000);
     return idOf('late');
@@ -273,7 +273,7 @@ test('a cancelled search ends at once, and what it is given afterwards is given 
   expect([world.destroyed, world.clock.pendingTimers]).toEqual([['late'], 0]);
 });
 
-test('with the process everything ends at once, asked or not', async () => {
+test('when the process stops, all searches end at once', async () => {
   const world = new SearchWorld(offersIn('slow', 'slower'), never);
   world.launch();
   await world.clock.advance(6_000);
@@ -284,7 +284,7 @@ test('with the process everything ends at once, asked or not', async () => {
   expect([world.history.isBusy, world.clock.pendingTimers]).toEqual([false, 0]);
 });
 
-test('a place that offers nothing for the moment does not end the search', async () => {
+test('a provider without offers for now does not end the search', async () => {
   let calls = 0;
   const offers: Provider['offers'] = () => {
     calls += 1;
@@ -305,14 +305,14 @@ test('a place that offers nothing for the moment does not end the search', async
 
 const hopeless = { state: 'gone', reason: 'unknown', message: 'No such image.', isHopeless: true } as const;
 
-test('where a machine can never run, the next place is asked, and when there is none the search ends with the reasons', async () => {
+test('where a machine can never run, the search asks the next location or fails', async () => {
   const world = new SearchWorld(offersIn('bad', 'good'), ({ region }) => idOf(region));
   world.states = { bad: hopeless };
   const { notes, given } = world.launch();
   await world.clock.advance(2_000);
   expect([given(), world.destroyed]).toEqual(['good at good', ['bad']]);
   expect(notes).toEqual(['asking bad', 'given bad', 'lost bad', 'asking good', 'given good']);
-  // It says nothing about other launches: theirs may be of another image.
+  // The refusal does not apply to other launches: they may use another image.
   expect(world.history.memory.refusals).toEqual([]);
 
   world.states = { bad: hopeless, good: hopeless };
@@ -323,12 +323,12 @@ test('where a machine can never run, the next place is asked, and when there is 
   );
 });
 
-test('where a machine can never run, one of an alternative with another image may', async () => {
+test('where one image can never run, an alternative with another image may', async () => {
   const alternatives = {
     order: 'ordered',
     choices: [someResources({ imageId: 'docker:bad' }), someResources({ imageId: 'docker:good' })],
   } as const;
-  const capabilities = { ...aStubPlace().capabilities, customImages: true };
+  const capabilities = { ...aStubProvider().capabilities, customImages: true };
   let made = 0;
   const world = new SearchWorld(offersIn('only'), () => idOf(`m${(made += 1)}`), { capabilities });
   world.states = { m1: hopeless };
@@ -337,7 +337,7 @@ test('where a machine can never run, one of an alternative with another image ma
   expect([given(), world.asked]).toEqual(['m2 at only', ['only', 'only']]);
 });
 
-test('what a booting machine is held up by is noted, and the place can tell of changes', async () => {
+test("a booting machine's message is recorded, and the provider can notify of changes", async () => {
   const watchers: (() => void)[] = [];
   const watch = (onChange: () => void): void => void watchers.push(onChange);
   const world = new SearchWorld(offersIn('only'), () => idOf('m'), { watch });
@@ -346,7 +346,33 @@ test('what a booting machine is held up by is noted, and the place can tell of c
   await world.clock.advance(5_100);
   expect(notes).toEqual(['asking only', 'given only', 'booting only']);
   world.states = {};
-  for (const tell of watchers) tell();
+  for (const notify of watchers) notify();
   await world.clock.settle();
   expect(given()).toBe('m at only');
+});
+
+test("a namespace's refusal ends when its provider reports room, after one second or more", async () => {
+  const freed: (() => void)[] = [];
+  const watchQuota = (_region: string, onFreed: () => void): void => void freed.push(onFreed);
+  const askedAt: number[] = [];
+  const world: SearchWorld = new SearchWorld(
+    offersIn('only'),
+    () => {
+      askedAt.push(world.clock.monotonic());
+      return askedAt.length < 4 ? refuse('quota', 'namespace') : idOf('m1');
+    },
+    { watchQuota },
+  );
+  const { given } = world.launch();
+  await world.clock.advance(100);
+  freed.at(-1)?.();
+  await world.clock.advance(1_000);
+  // The next backoff is 10 s, and the one after it 20 s.
+  await world.clock.advance(2_900);
+  freed.at(-1)?.();
+  await world.clock.advance(12_000);
+  expect(askedAt.map((at) => at - (askedAt[0] ?? 0))).toEqual([0, 1_000, 4_000]);
+  freed.at(-1)?.();
+  await world.clock.settle();
+  expect([given(), askedAt.length]).toEqual(['m1 at only', 4]);
 });

@@ -1,76 +1,87 @@
-import { placeName } from '../domain/place-name.ts';
-import { kindOf, type OccupiedPlace, type PlaceableOffer, type PlacementFacts } from '../domain/placement.ts';
+import { locationName } from '../domain/location-name.ts';
+import { kindOf, type OccupiedLocation, type PlaceableOffer, type PlacementFacts, type Refusal } from '../domain/placement.ts';
 import { nextMove, type AskReason } from '../domain/placement/next-move.ts';
 import { rankCandidates } from '../domain/placement/rank.ts';
-import { nextAttemptAt, refusalOf } from '../domain/placement/refusals.ts';
-import type { PlaceConfig, ResourceAlternatives } from '../domain/task.ts';
+import { nextAttemptAt, refusalOf, type Refused } from '../domain/placement/refusals.ts';
+import type { ProviderConfig, ResourceAlternatives } from '../domain/task.ts';
 import type { MachineId, MachineSpec, Offer, Provider } from '../providers/provider.ts';
 import type { Clock } from '../shared/clock.ts';
 import { messageOf, SvcError } from '../shared/errors.ts';
 import { fingerprint } from '../shared/fingerprint.ts';
-import { askPlace, type Answer } from './ask-place.ts';
-import { giveBack, waitUntilRunning } from './machine.ts';
+import { ProviderRefusal } from '../providers/provider-refusal.ts';
+import { requestMachine, type Answer } from './request-machine.ts';
+import { releaseMachine, waitUntilRunning } from './machine.ts';
 import { surveyOffers, type MachineCandidate } from './offers.ts';
-import type { PlaceState } from './places.ts';
+import type { ProviderState } from './providers.ts';
 import type { PlacementHistory } from './placement-history.ts';
 import type { SearchStep } from './search-steps.ts';
 
-/** What getting a machine needs. */
+/** Input of a search for a machine. */
 export interface MachineRequest {
   readonly alternatives: ResourceAlternatives;
-  /** How many nodes it is to have; one when absent. */
+  /** Number of nodes of the machine; default: one. */
   readonly nodes?: number;
-  /** What the task says for places. */
-  readonly placeConfig?: PlaceConfig;
-  /** All places as they are now; asked anew in a search that lasts. */
-  readonly places: () => Promise<readonly PlaceState[]>;
+  /** The task's settings for providers. */
+  readonly providerConfig?: ProviderConfig;
+  /** Returns all providers in their current state; called again during a long search. */
+  readonly providers: () => Promise<readonly ProviderState[]>;
   readonly history: PlacementHistory;
-  /** Where the service's other replicas are now. */
-  occupied(): readonly OccupiedPlace[];
-  /** What is wanted of the machine; it depends on the alternative of the resources that it is for. Tags get `svc-key`. */
+  /** Locations of the service's other replicas now. */
+  occupied(): readonly OccupiedLocation[];
+  /**
+   * The specification of the machine. It depends on the resource alternative of the candidate. The search adds the tag
+   * `svc-key`.
+   */
   spec(candidate: MachineCandidate): MachineSpec;
-  /** Unique to what the machine is for. Each offer is asked with a key that begins with it; see `askKey`. */
+  /** Unique per purpose of the machine (a replica). The idempotency key of each ask begins with it; see `askKey`. */
   readonly key: string;
   readonly clock: Clock;
-  /** Records a step before the next one is taken. */
+  /** Records a step. The next action starts only after the record is written. */
   step(step: SearchStep): Promise<void>;
-  /** Aborts with the process: what is still to be given back after the search is given back until then. */
+  /** Aborts with the process. Surplus machines are terminated until then, also after the search has ended. */
   readonly background: AbortSignal;
 }
 
-/** A machine that was accepted, and from where. */
+/** An accepted machine, with its provider and offer. */
 export interface GivenMachine {
   readonly provider: Provider;
   readonly offer: PlaceableOffer;
-  /** Index of the alternative of the resources that it is for; unknown for one that a process before this one was given. */
+  /**
+   * Index of the resource alternative that the machine is for. Undefined if an earlier process received the machine.
+   */
   readonly alternative?: number;
   readonly machineId: MachineId;
-  /** Monotonic ms when it was asked for. */
+  /** Monotonic time of the ask, ms. */
   readonly askedAt: number;
 }
 
-/** A machine may take so long from being accepted until it runs, ms: large GPU machines take ten minutes. */
+/** Limit from acceptance until the machine runs, ms: large GPU machines take ten minutes. */
 const bootLimitMs = 900_000;
 
-/** Offers are collected anew after so long, ms: places get enabled, and prices change. */
+/** Offers older than this are collected again, ms: providers get enabled, and prices change. */
 const offersAgeMs = 60_000;
 
-/** When no place offers anything, it is looked again after so long, ms. */
+/** Delay before the next survey when no provider has an offer, ms. */
 const nothingPauseMs = 15_000;
 
 const bootRemedy = 'Mend what that names in the task; an image is its resources.image_id.';
 
-/** The key for asking one kind of machine: the same kind is asked with the same key again after a crash, and gives no second machine. */
+/**
+ * The idempotency key for one kind of machine. After a crash the same kind is asked with the same key, so the provider
+ * does not create a second machine.
+ */
 export function askKey(key: string, offer: Parameters<typeof kindOf>[0], round = 0): string {
   const base = `${key}-${fingerprint(kindOf(offer)).slice(0, 8)}`;
   return round === 0 ? base : `${base}-${round}`;
 }
 
 /**
- * Gets a machine that runs, from the best place that gives one: goes down the offers as places refuse, asks further ones while answers are slow,
- * begins again when the first of them may be asked again, and gives up machines that do not come up. `found` is one that a search before this
- * one was given. Ends only with a machine, a cancelled signal, or an error that no other place and no waiting would mend; whatever else was
- * or will be given is given back.
+ * Returns a running machine from the best offer that succeeds. The search takes the next offer when a provider refuses.
+ * It asks further offers while responses are slow. It starts again when the first refusal ends. It terminates machines
+ * that do not come up.
+ * `found` is a machine that an earlier search received. The search ends only with a machine, an aborted signal, or an
+ * error that neither another provider nor waiting can fix. It terminates every other machine that it receives, also
+ * later.
  */
 export async function obtainMachine(request: MachineRequest, found: GivenMachine | undefined, signal: AbortSignal): Promise<GivenMachine> {
   const { clock, history } = request;
@@ -81,34 +92,40 @@ export async function obtainMachine(request: MachineRequest, found: GivenMachine
     const { provider, offer, alternative, machineId, askedAt } = given;
     const onMessage = (message: string): Promise<void> => request.step({ type: 'booting', offer, machineId, message });
     const onDetail = (detail: string): Promise<void> => request.step({ type: 'detail', offer, machineId, detail });
-    // Without its id, so that the same cause reads the same each time; the step has it.
-    const name = `The machine at ${placeName(offer)}`;
+    // The name omits the machine's id, so that equal causes give equal texts. The step has the id.
+    const name = `The machine at ${locationName(offer)}`;
     try {
       await waitUntilRunning(provider, machineId, clock, signal, { name, limitMs: bootLimitMs, onMessage, onDetail });
       history.started(offer, clock.monotonic() - askedAt);
       return given;
     } catch (error) {
+      // A retry in that region would fail the same way. The search excludes the region, or ends.
+      const isHopeless = error instanceof SvcError && error.code === 'SVC_BOOT_FAILED';
+      history.trialEnded(request.key, offer, clock.now());
       signal.throwIfAborted();
       if (!isBootFailure(error)) throw error;
       const reason = messageOf(error);
       const kind = kindOf(offer);
       failures.rounds.set(kind, (failures.rounds.get(kind) ?? 0) + 1);
-      // What never runs there would not do so the next time either: this search goes elsewhere, or ends.
-      if (error.code === 'SVC_BOOT_FAILED') failures.hopeless.push({ offer, image: imageOf(request, alternative), reason });
-      // A place whose machines do not come up has none that are of use.
-      else history.refused(offer, { kind: 'capacity', scope: 'zone', reason }, clock.now());
-      await request.step({ type: 'lost', offer, machineId, reason });
-      history.keepBusy(giveBack(provider, { id: machineId }, clock, request.background));
+      if (isHopeless) failures.hopeless.push({ offer, image: imageOf(request, alternative), reason });
+      else history.refusedLate(offer, lateRefusal(error), clock.now() - (clock.monotonic() - askedAt), clock.now());
+      const refusal = isHopeless ? undefined : refusalOf(offer, history.memory.refusals, clock.now());
+      const refused = refusal && { kind: lateRefusal(error).kind, until: refusal.until };
+      await request.step({ type: 'lost', offer, machineId, reason, ...(refused && { refused }) });
+      history.keepBusy(releaseMachine(provider, { id: machineId }, clock, request.background));
     }
     given = undefined;
   }
 }
 
-/** What came of machines that were given in a search. */
+/** Machines that a search received and that did not come up. */
 interface BootFailures {
-  /** How many of each kind were given up: asking with the same key again would only bring back the old one. */
+  /**
+   * Number of terminated machines per kind. It is part of the next key: the same key would return the terminated
+   * machine.
+   */
   readonly rounds: Map<string, number>;
-  /** Regions where machines as they are wanted never run. Without an image, none of the alternatives does. */
+  /** Regions where the requested machine never runs. `image` undefined: this holds for all alternatives. */
   readonly hopeless: { readonly offer: PlaceableOffer; readonly image: string | undefined; readonly reason: string }[];
 }
 
@@ -117,10 +134,21 @@ function imageOf({ alternatives }: MachineRequest, alternative: number | undefin
 }
 
 function isBootFailure(error: unknown): error is SvcError {
-  return error instanceof SvcError && (error.code === 'SVC_MACHINE_LOST' || error.code === 'SVC_BOOT_FAILED');
+  return (
+    error instanceof ProviderRefusal ||
+    (error instanceof SvcError && (error.code === 'SVC_MACHINE_LOST' || error.code === 'SVC_BOOT_FAILED'))
+  );
 }
 
-/** One search until a place has accepted. */
+/**
+ * The refusal that follows from a machine that ended before it ran. If the provider gave no cause, retries back off.
+ */
+function lateRefusal(error: SvcError): Refused {
+  const { refusal: kind, scope } = error instanceof ProviderRefusal ? error : { refusal: 'failed-launch' as const, scope: 'zone' as const };
+  return { kind, scope, reason: error.message };
+}
+
+/** Runs one search until a provider has accepted. */
 async function acquireMachine(request: MachineRequest, failures: BootFailures, signal: AbortSignal): Promise<GivenMachine> {
   const search = new Search(request, failures);
   try {
@@ -132,22 +160,22 @@ async function acquireMachine(request: MachineRequest, failures: BootFailures, s
 
 type AcceptedMachine = GivenMachine & { readonly offer: Offer };
 
-/** What a question to a place has come to. */
+/** The result of an ask. */
 type Outcome = { readonly given: AcceptedMachine } | { readonly error: unknown };
 
 class Search {
   readonly #request: MachineRequest;
   readonly #failures: BootFailures;
   readonly #outcomes: Outcome[] = [];
-  #places: readonly PlaceState[] = [];
+  #providers: readonly ProviderState[] = [];
   #candidates: readonly MachineCandidate[] = [];
-  /** Why there are no candidates. */
+  /** Reasons why there are no candidates. */
   #nothing: readonly string[] = [];
   #collectedAt = Number.NEGATIVE_INFINITY;
-  /** Until when everybody was told to wait, ms since the epoch. */
+  /** Time until which a `waiting` step was already recorded, ms since the epoch. */
   #announced = 0;
-  /** What was told as the last refusal. */
-  #told: string | undefined;
+  /** The text of the last recorded refusal. */
+  #reported: string | undefined;
   #isOver = false;
 
   constructor(request: MachineRequest, failures: BootFailures) {
@@ -174,17 +202,17 @@ class Search {
         order: facts.order,
         now,
       });
-      // Between the decision and the note of the ask nothing else runs, so that no two launches decide on the same.
+      // No await between the decision and `history.asking`: two launches must not choose the same offer.
       if (move.type === 'ask') void this.#ask(move.candidate, move.why);
       if (move.type === 'wait') await this.#pause(move.until === undefined ? undefined : move.until - now, signal);
       if (move.type === 'none') await this.#waitForRefusals(signal);
     }
   }
 
-  /** What is given from now on is given back. */
+  /** Ends the search. Machines that arrive later are terminated. */
   end(): void {
     this.#isOver = true;
-    for (const outcome of this.#outcomes.splice(0)) if ('given' in outcome) this.#giveBack(outcome.given);
+    for (const outcome of this.#outcomes.splice(0)) if ('given' in outcome) this.#releaseMachine(outcome.given);
   }
 
   async #keep(given: AcceptedMachine): Promise<GivenMachine> {
@@ -192,24 +220,29 @@ class Search {
       await this.#request.step({ type: 'given', offer: given.offer, machineId: given.machineId });
       return given;
     } catch (error) {
-      this.#giveBack(given);
+      this.#releaseMachine(given);
       throw error;
     }
   }
 
   async #collect(signal: AbortSignal): Promise<void> {
-    const { alternatives, nodes, placeConfig, clock, places } = this.#request;
+    const { alternatives, nodes, providerConfig, clock, providers } = this.#request;
     if (clock.monotonic() - this.#collectedAt < offersAgeMs) return;
-    this.#places = await places();
-    const { candidates: found, reasons } = await surveyOffers(alternatives, this.#places, { clock, signal, nodes, placeConfig });
+    this.#providers = await providers();
+    const { candidates: found, reasons } = await surveyOffers(alternatives, this.#providers, {
+      clock,
+      signal,
+      nodes,
+      providerConfig,
+    });
     const { hopeless } = this.#failures;
     const candidates = found.filter((candidate) => !this.#isHopeless(candidate));
-    // Nowhere else is there anything to be had, and there it is in vain.
+    // No other candidate exists, and the excluded regions would fail again.
     if (candidates.length === 0 && hopeless.length > 0)
       throw new SvcError('SVC_BOOT_FAILED', [...hopeless.map(({ reason }) => reason), ...reasons].join(' '), { hint: bootRemedy });
     this.#candidates = candidates;
     this.#nothing = candidates.length === 0 ? reasons : [];
-    // What is not there now may be soon: a place may have failed to answer, or its credentials be renewed.
+    // An empty result is not cached: a provider may have failed to answer, or its credentials may be renewed.
     this.#collectedAt = candidates.length === 0 ? Number.NEGATIVE_INFINITY : clock.monotonic();
   }
 
@@ -226,75 +259,92 @@ class Search {
     return { order: alternatives.order, refusals, starts, occupied: [...this.#request.occupied(), ...history.asked], now: clock.now() };
   }
 
-  /** Asks one place, from the intent to its answer; settles when the answer has been dealt with and never throws. */
+  /** Sends one ask, from the intent to the processed answer. Never throws. */
   async #ask(candidate: MachineCandidate, why: AskReason): Promise<void> {
     const { clock, history, key, background } = this.#request;
     const { offer } = candidate;
     const askedAt = clock.monotonic();
-    const ask = history.asking(key, offer, askedAt);
+    const ask = history.asking(key, offer, askedAt, clock.now());
     try {
-      const provider = this.#places.find(({ name }) => name === offer.provider)?.provider;
-      if (provider === undefined) throw new SvcError('SVC_INTERNAL', `An offer names the place '${offer.provider}', which is not enabled.`);
+      const provider = this.#providers.find(({ name }) => name === offer.provider)?.provider;
+      if (provider === undefined)
+        throw new SvcError('SVC_INTERNAL', `An offer names the provider '${offer.provider}', which is not enabled.`);
       await this.#request.step({ type: 'asking', offer, why, of: this.#candidates.length });
-      if (this.#isOver) return;
+      if (this.#isOver) return history.trialEnded(key, offer, clock.now());
       const spec = this.#request.spec(candidate);
       const kindKey = askKey(key, offer, this.#failures.rounds.get(kindOf(offer)));
       const tagged = { ...spec, tags: { ...spec.tags, 'svc-key': kindKey } };
-      const answer = await askPlace({ provider, offer, spec: tagged, key: kindKey }, clock, background);
+      const answer = await requestMachine({ provider, offer, spec: tagged, key: kindKey }, clock, background);
       await this.#take(answer, { provider, offer, alternative: candidate.alternative, askedAt }, kindKey);
     } catch (error) {
+      history.trialEnded(key, offer, clock.now());
       this.#outcomes.push({ error });
     } finally {
       ask.end();
     }
   }
 
-  async #take(answer: Answer, asked: Omit<AcceptedMachine, 'machineId'>, key: string): Promise<void> {
-    const { clock, history, background } = this.#request;
+  async #take(answer: Answer, asked: Omit<AcceptedMachine, 'machineId'>, kindKey: string): Promise<void> {
+    const { clock, history, key, background } = this.#request;
     const { provider, offer } = asked;
     if (answer.type === 'given') {
       const given = { ...asked, machineId: answer.machineId };
       history.gave(offer, clock.monotonic());
-      // Only one is kept: from here on no other answer finds the search unfinished.
-      if (this.#isOver || this.#outcomes.length > 0) return this.#giveBack(given);
+      // The search keeps one machine. Later ones are terminated.
+      if (this.#isOver || this.#outcomes.length > 0) return this.#releaseMachine(given);
       this.#outcomes.push({ given });
       return undefined;
     }
     if (answer.type === 'failed') {
+      history.trialEnded(key, offer, clock.now());
       this.#outcomes.push({ error: answer.error });
       return undefined;
     }
     const { refused, unclear } = answer;
+    if (!unclear) history.trialEnded(key, offer, clock.now());
     history.refused(offer, refused, clock.now());
-    if (unclear) history.keepBusy(giveBack(provider, { key }, clock, background));
+    if (unclear) history.keepBusy(releaseMachine(provider, { key: kindKey }, clock, background));
     const until = refusalOf(offer, history.memory.refusals, clock.now())?.until ?? clock.now();
     if (this.#isOver) return undefined;
     await this.#request.step({ type: 'refused', offer, refused, until });
-    this.#told = reasonOf(offer, refused.reason);
+    this.#reported = reasonOf(offer, refused.reason);
     return undefined;
   }
 
-  #giveBack(given: AcceptedMachine): void {
-    const { clock, history, background } = this.#request;
+  #releaseMachine(given: AcceptedMachine): void {
+    const { clock, history, key, background } = this.#request;
     const { provider, offer, machineId } = given;
-    const away = async (): Promise<void> => {
-      await giveBack(provider, { id: machineId }, clock, background);
+    history.trialEnded(key, offer, clock.now());
+    const release = async (): Promise<void> => {
+      await releaseMachine(provider, { id: machineId }, clock, background);
       await this.#request.step({ type: 'surplus', offer, machineId });
     };
-    history.keepBusy(away());
+    history.keepBusy(release());
   }
 
-  /** Until something is learned, an answer comes, or the time is over. */
+  /** Waits until the history changes, an answer comes, or the time is over. */
   async #pause(ms: number | undefined, signal: AbortSignal): Promise<void> {
     const { clock, history } = this.#request;
     const enough = new AbortController();
     const either = AbortSignal.any([signal, enough.signal]);
+    this.#watchQuotas(either);
     const waits = [history.change(either), ...(ms === undefined ? [] : [clock.sleep(ms, either)])];
     await Promise.race(waits);
     enough.abort();
   }
 
-  /** Nothing may be asked and nothing is being asked: until the first refusal ends, or offers may have appeared. */
+  /** Some providers can watch a quota. When the quota has room again, the refusals that it caused end. */
+  #watchQuotas(signal: AbortSignal): void {
+    const { clock, history } = this.#request;
+    const blocked = history.memory.refusals.filter((one) => isOfNamespace(one) && one.until > clock.now());
+    for (const [region, [refusal]] of Map.groupBy(blocked, ({ offer }) => offer.region)) {
+      const provider = this.#providers.find(({ name }) => name === refusal?.offer.provider)?.provider;
+      const isFreed = (one: Refusal): boolean => isOfNamespace(one) && one.offer.provider === provider?.name && one.offer.region === region;
+      provider?.watchQuota?.(region, () => history.endRefusals(isFreed, clock.now()), signal);
+    }
+  }
+
+  /** Applies when no ask is allowed or pending. Waits until the first refusal ends or new offers may exist. */
   async #waitForRefusals(signal: AbortSignal): Promise<void> {
     const { clock, history } = this.#request;
     const { refusals } = history.memory;
@@ -308,20 +358,22 @@ class Search {
         return refusal === undefined ? [] : [reasonOf(refusal.offer, refusal.reason)];
       });
       const reasons = [...new Set([...this.#nothing, ...refused])];
-      // The refusal itself has said why, and until when.
-      const isTold = reasons.length === 1 && reasons[0] === this.#told;
-      this.#told = undefined;
-      if (!isTold) await this.#request.step({ type: 'waiting', until, reasons });
+      // The `refused` step already has the reason and the time.
+      const isReported = reasons.length === 1 && reasons[0] === this.#reported;
+      this.#reported = undefined;
+      if (!isReported) await this.#request.step({ type: 'waiting', until, reasons });
     }
     await this.#pause(until - now, signal);
   }
 }
 
-function reasonOf(offer: Parameters<typeof placeName>[0], reason: string): string {
-  return `${placeName(offer)}: ${reason}`;
+const isOfNamespace = ({ kind, scope }: Refusal): boolean => kind === 'quota' && scope === 'namespace';
+
+function reasonOf(offer: Parameters<typeof locationName>[0], reason: string): string {
+  return `${locationName(offer)}: ${reason}`;
 }
 
-/** Candidates that only have to be left alone for a moment because they were asked too often, with the monotonic time when that is over. */
+/** Throttled candidates, each with the monotonic time at which the throttling ends. */
 function reopening(candidates: readonly MachineCandidate[], { refusals, now }: PlacementFacts, monotonic: number) {
   if (!refusals.some(({ kind, until }) => kind === 'throttled' && until > now)) return [];
   return candidates.flatMap((candidate) => {

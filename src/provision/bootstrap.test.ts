@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { aMachineSpec, anOffer, aTask } from '../../test/support/builders.ts';
 import { FakeClock } from '../../test/support/fake-clock.ts';
-import { idOf } from '../../test/support/stub-place.ts';
+import { idOf } from '../../test/support/stub-provider.ts';
 import { FakeMachine } from '../providers/fake/fake-machine.ts';
 import { FakeRemote } from '../providers/fake/fake-remote.ts';
 import type { ExecResult, ExecOptions } from '../remote/remote.ts';
@@ -14,7 +14,7 @@ function aMachine(): FakeMachine {
   return new FakeMachine({ ...settings, behaviourOf: () => ({}), onChange: () => undefined });
 }
 
-/** A node on which each command does what the test says. */
+/** A node on which the test defines the effect of each command. */
 class CommandedRemote extends FakeRemote {
   readonly #command: (signal: AbortSignal | undefined) => Promise<ExecResult>;
 
@@ -28,7 +28,7 @@ class CommandedRemote extends FakeRemote {
   }
 }
 
-test('when a node of a group cannot be prepared nothing goes on at the others, and its reason is told', async () => {
+test('when one node cannot be prepared, the others stop and its reason is reported', async () => {
   let ended = 0;
   const slow = new CommandedRemote(
     (signal) =>

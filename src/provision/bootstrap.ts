@@ -1,29 +1,38 @@
-import { posix } from 'node:path';
+import { join, posix } from 'node:path';
 import type { Task } from '../domain/task.ts';
 import type { MachineNode } from '../providers/provider.ts';
 import type { Remote } from '../remote/remote.ts';
-import type { MountedFiles } from './file-mounts.ts';
+import { type MountedFiles, isOutsideWorkdir } from './file-mounts.ts';
 import type { FileDelivery, LocalSource } from './files/delivery.ts';
-import { placeFiles } from './place-files.ts';
 import { jobStatus, startJob } from './job.ts';
 import { nodeLabel } from './node-jobs.ts';
-import type { ProvisionLog } from './provision-log.ts';
+import { type ProvisionLog, megabytes } from './provision-log.ts';
+import { SvcError } from '../shared/errors.ts';
+import { fingerprint } from '../shared/fingerprint.ts';
+import { printable } from '../shared/text.ts';
+import { type FetchPlan, fetchTree } from './files/fetch.ts';
 
-/** What is to be put on a machine and started there. */
-export interface Bootstrap {
+/** The files and commands of a job on a machine. */
+interface Bootstrap {
   readonly task: Task;
-  /** Folder on this machine whose content becomes the working directory; undefined for none. */
+  /** Folder on this machine that is copied to the working directory; undefined for none. */
   readonly workdir: LocalSource | undefined;
   readonly mounts: readonly MountedFiles[];
   readonly delivery: FileDelivery;
   readonly jobName: string;
   readonly withSetup: boolean;
-  /** Everything the commands see on a node besides what the machine itself adds; holds secrets. `nodes` is all of them, by rank. */
+  /**
+   * Environment of the commands on a node, in addition to the machine's own. Contains secrets. `nodes` are all nodes by
+   * rank.
+   */
   readonly env: (node: MachineNode, nodes: readonly MachineNode[]) => Readonly<Record<string, string>>;
   readonly log: ProvisionLog;
-  /** Whether `run` enters the machine's isolation, so that it has all ports to itself; else it shares the machine's network. */
+  /**
+   * Whether `run` enters the machine's network isolation, where all ports are free. Otherwise it shares the machine's
+   * network.
+   */
   readonly isolated: boolean;
-  /** Whether files that earlier jobs of the machine left in the working directory stay. */
+  /** Whether files from earlier jobs stay in the working directory. */
   readonly keepExtra: boolean;
 }
 
@@ -33,9 +42,10 @@ function remoteWorkdir(remote: Remote): string {
 }
 
 /**
- * Puts the files on the nodes of a machine and starts the task's commands there, detached; with several nodes, `run` begins when whoever watches the
- * job sees that all are prepared. Safe to repeat: a job that was started is left alone, and so are its files, in which it may have written; before that
- * the files are made equal again.
+ * Copies the files to the nodes of a machine and starts the task's commands, detached. With several nodes, the process
+ * that watches the job starts `run` when all nodes are prepared.
+ * Safe to repeat: it changes neither a started job nor its files, because the job may have written to them. Before the
+ * start, it makes the files equal to their sources again.
  */
 export async function bootstrap(nodes: readonly MachineNode[], what: Bootstrap, signal: AbortSignal): Promise<void> {
   const isGroup = nodes.length > 1;
@@ -45,7 +55,8 @@ export async function bootstrap(nodes: readonly MachineNode[], what: Bootstrap, 
     const log: ProvisionLog = isGroup ? (line) => what.log(`(${nodeLabel(node)}) ${line}`) : what.log;
     return prepareNode(node.remote, { ...what, log, env: what.env(node, nodes), waits: isGroup }, both);
   };
-  // Nothing goes on for a group that failed: whoever tries again would have two at the same files.
+  // All preparations must have ended before the failure is reported: a retry would otherwise write to the same files at
+  // the same time.
   await Promise.allSettled(nodes.map((node) => prepare(node).catch((error: unknown) => failed.abort(error))));
   failed.signal.throwIfAborted();
 }
@@ -58,7 +69,7 @@ interface NodeBootstrap extends Omit<Bootstrap, 'env'> {
 async function prepareNode(remote: Remote, what: NodeBootstrap, signal: AbortSignal): Promise<void> {
   if ((await jobStatus(remote, what.jobName)).phase !== 'absent') return;
   const workdir = remoteWorkdir(remote);
-  await placeFiles(remote, workdir, what, signal);
+  await deliverFiles(remote, workdir, what, signal);
   const { setup, run } = what.task;
   what.log(what.withSetup && setup !== undefined ? 'Starting setup, then run' : 'Starting run');
   await startJob(remote, what.jobName, {
@@ -69,4 +80,84 @@ async function prepareNode(remote: Remote, what: NodeBootstrap, signal: AbortSig
     isolated: what.isolated,
     waits: what.waits,
   });
+}
+
+/** The files of one job. */
+export interface JobFiles {
+  readonly workdir: LocalSource | undefined;
+  readonly mounts: readonly MountedFiles[];
+  readonly delivery: FileDelivery;
+  readonly log: ProvisionLog;
+  /** Whether files from earlier jobs stay in the working directory. */
+  readonly keepExtra: boolean;
+}
+
+/**
+ * Makes the working directory and all mounts of a machine equal to their sources. Targets outside the working directory
+ * are only added to: they may contain files of other programs.
+ */
+export async function deliverFiles(remote: Remote, workdir: string, files: JobFiles, signal: AbortSignal): Promise<void> {
+  const { workdir: source, delivery, log, keepExtra } = files;
+  if (source === undefined) {
+    await remote.exec(['mkdir', '-p', workdir], { signal });
+  } else {
+    const destination = { remote, target: workdir, shown: 'the working directory', keepExtra, isShared: false };
+    await deliverLocal(destination, source, delivery, log, signal);
+  }
+  for (const mount of files.mounts) {
+    const target = await targetPath(remote, workdir, mount.target, signal);
+    const isShared = isOutsideWorkdir(mount.target);
+    const destination = { remote, target, shown: printable(mount.target), keepExtra: isShared, isShared };
+    if (typeof mount.source !== 'string') await deliverLocal(destination, mount.source, delivery, log, signal);
+    else await deliverFetched(destination, await delivery.fetchable(mount.source, signal), log, signal);
+  }
+}
+
+interface DeliveryTarget {
+  readonly remote: Remote;
+  /** Absolute */
+  readonly target: string;
+  /** The target as shown in messages. */
+  readonly shown: string;
+  readonly keepExtra: boolean;
+  /** Whether other programs may have files there. */
+  readonly isShared: boolean;
+}
+
+async function deliverLocal(
+  destination: DeliveryTarget,
+  source: LocalSource,
+  delivery: FileDelivery,
+  log: ProvisionLog,
+  signal: AbortSignal,
+): Promise<void> {
+  const plan = await delivery.publish(source, log, signal);
+  if (plan !== undefined) return deliverFetched(destination, plan, log, signal);
+  log(`Copying ${destination.shown}`);
+  return destination.remote.copyTo(source.path, destination.target, {
+    signal,
+    keepExtra: destination.keepExtra,
+    isShared: destination.isShared,
+  });
+}
+
+async function deliverFetched(
+  { remote, target, shown, keepExtra }: DeliveryTarget,
+  plan: FetchPlan,
+  log: ProvisionLog,
+  signal: AbortSignal,
+): Promise<void> {
+  const bytes = plan.downloads.reduce((total, { size = 0 }) => total + size, 0);
+  log(`Fetching ${shown} on the machine${bytes === 0 ? '' : ` (${megabytes(bytes)} MB)`}`);
+  const workDir = posix.join(remote.baseDir, 'files', fingerprint(target));
+  await fetchTree(remote, plan, { path: target, merge: keepExtra, workDir }, signal);
+}
+
+/** The absolute path of a target. `~/` is resolved with the machine's own home folder. */
+async function targetPath(remote: Remote, workdir: string, target: string, signal: AbortSignal): Promise<string> {
+  if (!target.startsWith('~')) return posix.resolve(workdir, target);
+  const { stdout } = await remote.exec(['sh', '-c', 'printf %s "$HOME"'], { signal });
+  if (!stdout.startsWith('/'))
+    throw new SvcError('SVC_HOST_UNFIT', `The machine does not say where ${printable(target)} is: it has no HOME.`);
+  return join(stdout, target.slice(1));
 }

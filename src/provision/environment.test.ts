@@ -4,7 +4,7 @@ import { taskEnvironment } from './environment.ts';
 
 const identity = { owner: 'chat', replicaId: 3, taskId: 'svc-x_chat_3', port: 8080, gpus: 2, node: { rank: 0, ips: ['127.0.0.1'] } };
 
-test('every variable of ours is there, with the twin that SkyPilot defines', () => {
+test('every svc variable exists with its SkyPilot name', () => {
   expect(taskEnvironment(aTask(), identity)).toEqual({
     SVC_NUM_GPUS_PER_NODE: '2',
     SVC_NODE_RANK: '0',
@@ -26,7 +26,7 @@ test('every variable of ours is there, with the twin that SkyPilot defines', () 
   });
 });
 
-test('each of several nodes knows its rank and how to reach all of them', () => {
+test('each of several nodes gets its rank and all addresses', () => {
   const env = taskEnvironment(aTask({ numNodes: 2 }), { ...identity, node: { rank: 1, ips: ['10.0.0.1', '10.0.0.2'] } });
   for (const name of ['SVC', 'SKYPILOT', 'SKYPILOT_SETUP']) {
     expect(env[`${name}_NODE_RANK`]).toBe('1');
@@ -35,7 +35,7 @@ test('each of several nodes knows its rank and how to reach all of them', () => 
   expect([env['SVC_NUM_NODES'], env['SKYPILOT_NUM_NODES']]).toEqual(['2', '2']);
 });
 
-test('secrets win over envs of the same name, and neither can pretend to be ours', () => {
+test("secrets override envs, and neither overrides svc's own variables", () => {
   const env = taskEnvironment(aTask({ envs: { A: 'env', B: 'b', SVC_REPLICA_ID: '99' }, secrets: { A: 'secret' } }), identity);
   expect([env['A'], env['B'], env['SVC_REPLICA_ID']]).toEqual(['secret', 'b', '3']);
 });

@@ -1,21 +1,21 @@
 import type { Task } from '../domain/task.ts';
 
-/** What `run` and `setup` can know of where they are. */
-export interface ReplicaIdentity {
-  /** A service's or a cluster's name. */
+/** The facts about a replica that `setup` and `run` can read. */
+interface ReplicaIdentity {
+  /** Name of the service or the cluster. */
   readonly owner: string;
   readonly replicaId: number | undefined;
   readonly taskId: string;
   readonly port: number | undefined;
-  /** Accelerators of the machine it is on; of each of its nodes, where it has several. */
+  /** Accelerators of the machine; with several nodes, of each node. */
   readonly gpus: number;
-  /** Which of its nodes it is on, and how these reach each other, by rank; a single one reaches itself on its own loopback. */
+  /** The node's rank, and the addresses of all nodes by rank. A single node has its loopback address. */
   readonly node: { readonly rank: number; readonly ips: readonly string[] };
 }
 
 /**
- * The variables a task's commands see: the file's own envs and secrets (secrets win, as in SkyPilot), then ours, each under the name
- * SkyPilot gives it as well, so that programs written for it work unchanged.
+ * Environment of a task's commands: the file's `envs` and `secrets` (secrets win, as in SkyPilot), then svc's
+ * variables. Each svc variable also has its SkyPilot name, so that programs written for SkyPilot work unchanged.
  */
 export function taskEnvironment(task: Task, identity: ReplicaIdentity): Readonly<Record<string, string>> {
   const gpus = String(identity.gpus);

@@ -1,17 +1,20 @@
 import { join, posix } from 'node:path';
 import type { Task } from '../domain/task.ts';
 import type { LocalSource } from './files/delivery.ts';
+import type { Provider } from '../providers/provider.ts';
+import { SvcError } from '../shared/errors.ts';
+import { printable } from '../shared/text.ts';
 
-/** What is to be at `target` on a machine: relative to the working directory, below `~/`, or absolute. */
+/** A mount. `target` is a path on the machine: relative to the working directory, below `~/`, or absolute. */
 export interface MountedFiles {
-  /** A copy on this machine, or the `s3:` or `https:` address that the machine fetches from. */
+  /** A copy on this machine, or an `s3:` or `https:` address from which the machine downloads. */
   readonly source: LocalSource | string;
   readonly target: string;
 }
 
 /**
- * Where a task's mounts come from and where they go. Those from this machine were copied to `snapshotDir` at `up`; `name` stands for the copies of
- * this version among all of the owner.
+ * Sources and targets of a task's mounts. Local sources were copied to `snapshotDir` at `up`. `name` identifies the
+ * copies of this version among all copies of the owner.
  */
 export function fileMounts(task: Task, snapshotDir: string, name: string): readonly MountedFiles[] {
   return task.fileMounts.map(({ source, target }, index) => ({
@@ -20,8 +23,22 @@ export function fileMounts(task: Task, snapshotDir: string, name: string): reado
   }));
 }
 
-/** Whether a mount goes to a place on its machine that may have other things besides. */
+/** Whether a mount's target lies outside the working directory, where other programs may have files too. */
 export function isOutsideWorkdir(target: string): boolean {
   const path = posix.normalize(target);
   return path.startsWith('/') || path === '~' || path.startsWith('~/') || path === '..' || path.startsWith('../');
+}
+
+/**
+ * Refuses a task with mounts outside its working directory if it may run at a provider that cannot have them. On this
+ * machine, for example, these files are the user's own. Throws SVC_NOT_SUPPORTED with the provider and the remedy.
+ */
+export function refuseMountsAnywhere(task: Task, providers: readonly Pick<Provider, 'name' | 'capabilities'>[]): void {
+  const outside = task.fileMounts.map(({ target }) => target).filter(isOutsideWorkdir);
+  const unfit = providers.filter(({ capabilities }) => capabilities.mountsAnywhere !== true).map(({ name }) => name);
+  if (outside.length === 0 || unfit.length === 0) return;
+  const where = `At ${unfit.join(' and ')}, files can be put into the working directory only`;
+  throw new SvcError('SVC_NOT_SUPPORTED', `${where}, not to ${outside.map(printable).join(', ')}.`, {
+    hint: 'Use a relative target such as ./data, or name a provider with machines of its own in infra.',
+  });
 }

@@ -6,6 +6,7 @@ import {
   answerOf,
   dialErrorOf,
   job,
+  killOn,
   killRecorded,
   processesNaming,
   stubbornTree,
@@ -18,41 +19,44 @@ import {
 } from './job-observation.ts';
 import { jobLogPath, jobStatus, letRun, startJob, stopJob, watchJob, type JobSpec } from './job.ts';
 
-/** Two machines of one place, made ready for the suite. */
-export interface JobFixture {
+/** Two machines of one provider, prepared for the suite. */
+interface JobFixture {
   readonly remote: Remote;
   readonly other: Remote;
-  /** A Node binary on the machines. */
+  /** Path of a Node binary on the machines. */
   readonly node: string;
 }
 
-/** One thing about jobs that holds on every machine. Fails by throwing. */
-export interface JobCase {
+/** A property of jobs that must hold on every machine. `run` fails by throwing. */
+interface JobCase {
   readonly name: string;
-  /** About keeping machines apart and ending what runs on them: where machines differ most. */
+  /** Whether the case is about isolation between machines and the end of processes, where machines differ most. */
   readonly isAboutProcesses?: boolean;
   readonly run: (fixture: JobFixture) => Promise<void>;
 }
 
 const spec = (remote: Remote, change: Partial<JobSpec>): JobSpec => ({ env: {}, workdir: `${remote.baseDir}/workdir`, ...change });
 
-/** A number that nothing else on the machine has among its arguments, as one for `sleep`. */
+/** A number that no other process on the machine has among its arguments; usable as an argument of `sleep`. */
 const aMark = (): string => String(randomInt(1_000_000_000, 2_000_000_000));
 
-/** Shell that lasts until the file says that the phase was told. */
+/** Shell that waits until a file shows that the watcher has seen the phase. */
 const untilSeen = (phase: string): string => `while [ ! -e saw-${phase} ]; do sleep 0.1; done`;
 
-/** Jobs on machines: order, records, logs, signals, and that nothing outlives its end. Each case gets machines of its own. */
+/**
+ * The conformance suite for jobs: order, records, logs, signals, and that no process outlives the job. Each case gets
+ * its own machines.
+ */
 export const jobCases: readonly JobCase[] = [
   {
-    name: 'a job that nobody started is absent, and stopping it is success',
+    name: 'a job that was never started is absent, and stopping it succeeds',
     async run({ remote }) {
       strictEqual((await jobStatus(remote, job)).phase, 'absent');
       await stopJob(remote, job, { graceMs: 0 });
     },
   },
   {
-    name: 'setup runs before run, both in the working folder, and the log has both in order',
+    name: 'setup runs before run, both in the working folder, logged in order',
     async run({ remote }) {
       await startJob(remote, job, spec(remote, { setup: 'echo from setup; pwd > place', run: 'echo from run; cat place; echo oops >&2' }));
       const { phase, exitCode, failedPhase, startedAt, endedAt } = await untilEnded(remote);
@@ -68,15 +72,15 @@ export const jobCases: readonly JobCase[] = [
         `${remote.baseDir}/workdir`,
         'oops',
       ];
-      const places = lines.map((line) => log.indexOf(line));
+      const positions = lines.map((line) => log.indexOf(line));
       ok(
-        places.every((place, index) => place >= 0 && place > (places[index - 1] ?? -1)),
+        positions.every((position, index) => position >= 0 && position > (positions[index - 1] ?? -1)),
         log,
       );
     },
   },
   {
-    name: 'a job that waits is prepared and runs when it is let, also when somebody else lets it; it can be stopped before that',
+    name: 'a waiting job is prepared, runs after letRun, and can be stopped before',
     async run({ remote, other }) {
       for (const one of [remote, other]) await startJob(one, job, spec(one, { setup: 'echo > prepared', run: 'echo > ran', waits: true }));
       for (const one of [remote, other]) {
@@ -94,7 +98,7 @@ export const jobCases: readonly JobCase[] = [
     },
   },
   {
-    name: 'a job without setup, and one without run, end well',
+    name: 'a job without setup, and one without run, succeed',
     async run({ remote, other }) {
       await startJob(remote, job, spec(remote, { run: 'true' }));
       await startJob(other, job, spec(other, { setup: 'true' }));
@@ -102,7 +106,7 @@ export const jobCases: readonly JobCase[] = [
     },
   },
   {
-    name: 'a setup that fails ends the job, and run never begins',
+    name: 'a failed setup ends the job, and run never starts',
     async run({ remote }) {
       await startJob(remote, job, spec(remote, { setup: 'exit 7', run: 'touch ran' }));
       const { exitCode, failedPhase, startedAt } = await untilEnded(remote);
@@ -111,7 +115,7 @@ export const jobCases: readonly JobCase[] = [
     },
   },
   {
-    name: 'the exit code of run is told',
+    name: 'the status has the exit code of run',
     isAboutProcesses: true,
     async run({ remote }) {
       await startJob(remote, job, spec(remote, { run: 'exit 42' }));
@@ -120,32 +124,32 @@ export const jobCases: readonly JobCase[] = [
     },
   },
   {
-    name: 'a program that is killed is noticed at once, with the signal',
+    name: 'a killed program is detected at once, with the signal',
     isAboutProcesses: true,
     async run({ remote }) {
       const mark = aMark();
       await startJob(remote, job, spec(remote, { run: `exec sleep ${mark}` }));
       const ended = untilEnded(remote);
       const [pid] = await untilCount(remote, mark, 1);
-      await remote.exec(['kill', '-9', String(pid)]);
+      await killOn(remote, pid);
       const { exitCode, signal, failedPhase } = await ended;
       deepStrictEqual({ exitCode, signal, failedPhase }, { exitCode: 137, signal: 'SIGKILL', failedPhase: 'run' });
     },
   },
   {
-    name: 'a setup that is killed midway ends the job',
+    name: 'a setup that is killed ends the job',
     async run({ remote }) {
       const mark = aMark();
       await startJob(remote, job, spec(remote, { setup: `exec sleep ${mark}`, run: 'touch ran' }));
       strictEqual((await jobStatus(remote, job)).phase, 'setup');
       const [pid] = await untilCount(remote, mark, 1);
-      await remote.exec(['kill', '-9', String(pid)]);
+      await killOn(remote, pid);
       const { signal, failedPhase } = await untilEnded(remote);
       deepStrictEqual({ signal, failedPhase }, { signal: 'SIGKILL', failedPhase: 'setup' });
     },
   },
   {
-    name: 'starting a job several times, at once and later, runs it once',
+    name: 'a job that is started several times runs once',
     async run({ remote }) {
       const once = spec(remote, { setup: 'echo setup >> times', run: 'echo run >> times; sleep 1' });
       await Promise.all([startJob(remote, job, once), startJob(remote, job, once), startJob(remote, job, once)]);
@@ -156,13 +160,13 @@ export const jobCases: readonly JobCase[] = [
     },
   },
   {
-    name: 'watching tells each phase once, in order, also to who comes late',
+    name: 'a watcher gets each phase once, in order, even if it starts late',
     async run({ remote }) {
       const phases: string[] = [];
       const watching = (async () => {
         for await (const { phase } of watchJob(remote, job, new AbortController().signal)) {
           phases.push(phase);
-          // Each phase lasts until it was told.
+          // Each phase lasts until the watcher has seen it.
           if (phase === 'setup' || phase === 'run') await remote.writeFile(`${remote.baseDir}/workdir/saw-${phase}`, '');
         }
       })();
@@ -176,7 +180,7 @@ export const jobCases: readonly JobCase[] = [
     },
   },
   {
-    name: 'variables keep their values whatever these hold',
+    name: 'variables keep their values, whatever characters they contain',
     async run({ remote }) {
       const odd = {
         ODD: ` it's "$HOME" \`x\` \\ é漢🙂\n\n*?[a] # ; & | > \t`,
@@ -195,7 +199,7 @@ export const jobCases: readonly JobCase[] = [
     },
   },
   {
-    name: 'a PATH of the user holds for the program and harms nothing else',
+    name: "a user's PATH applies to the program and breaks nothing else",
     async run({ remote }) {
       await startJob(remote, job, spec(remote, { run: 'echo "$PATH" > path', env: { PATH: '/usr/bin:/bin:/my/own' } }));
       strictEqual((await untilEnded(remote)).exitCode, 0);
@@ -203,7 +207,7 @@ export const jobCases: readonly JobCase[] = [
     },
   },
   {
-    name: 'the value of a variable is in no argument of a process and in no file that others can read',
+    name: "no process argument and no readable file contains a variable's value",
     async run({ remote }) {
       const [secret, mark] = [`secret-${aMark()}`, aMark()];
       await startJob(remote, job, spec(remote, { run: `: $SECRET; exec sleep ${mark}`, env: { SECRET: secret } }));
@@ -223,7 +227,7 @@ export const jobCases: readonly JobCase[] = [
     },
   },
   {
-    name: 'what run leaves behind ends with it, however it hides',
+    name: 'background processes of run end with it, however they hide',
     isAboutProcesses: true,
     async run({ remote }) {
       const mark = aMark();
@@ -235,7 +239,7 @@ export const jobCases: readonly JobCase[] = [
     },
   },
   {
-    name: 'stopping lets a program finish its work, also below a shell that does not wait for it',
+    name: 'stopping lets a program finish, even below a shell that does not wait',
     isAboutProcesses: true,
     async run({ remote }) {
       const server = `trap 'sleep 0.7; echo finished > work; exit 0' TERM; echo up > up; while :; do sleep 0.1; done`;
@@ -251,7 +255,7 @@ export const jobCases: readonly JobCase[] = [
     name: 'stopping sends SIGTERM once',
     isAboutProcesses: true,
     async run({ remote }) {
-      // A second one would be written down in the second after the first.
+      // The program runs for one more second and would record a second SIGTERM.
       const lines = ["trap 'echo term >> terms; told=1' TERM", 'echo up > up', 'while [ -z "$told" ]; do sleep 0.1; done', 'sleep 1'];
       await startJob(remote, job, spec(remote, { run: lines.join('\n') }));
       await untilFile(remote, 'up');
@@ -260,7 +264,7 @@ export const jobCases: readonly JobCase[] = [
     },
   },
   {
-    name: 'stopping ends a tree of processes that ignore every signal they can, and leave their session',
+    name: 'stopping ends processes that ignore all signals and have their own sessions',
     isAboutProcesses: true,
     async run({ remote }) {
       const mark = aMark();
@@ -274,7 +278,7 @@ export const jobCases: readonly JobCase[] = [
     },
   },
   {
-    name: 'stopping during setup ends it, and run never begins',
+    name: 'stopping during setup ends it, and run never starts',
     async run({ remote }) {
       const mark = aMark();
       await startJob(remote, job, spec(remote, { setup: `trap 'exit 0' TERM; sleep ${mark} & wait`, run: 'touch ran' }));
@@ -285,7 +289,7 @@ export const jobCases: readonly JobCase[] = [
     },
   },
   {
-    name: 'a program goes on without its runner, and can be stopped',
+    name: 'a program continues without its runner, and can be stopped',
     isAboutProcesses: true,
     async run({ remote }) {
       const mark = aMark();
@@ -299,7 +303,7 @@ export const jobCases: readonly JobCase[] = [
     },
   },
   {
-    name: 'a job whose processes are all gone without a word is lost, and whoever watches learns it',
+    name: 'a job whose processes all vanish is lost, and watchers get that status',
     isAboutProcesses: true,
     async run({ remote }) {
       const mark = aMark();
@@ -312,7 +316,7 @@ export const jobCases: readonly JobCase[] = [
     },
   },
   {
-    name: 'a job that loses its runner during setup is lost: nobody would start run',
+    name: 'a job that loses its runner during setup is lost',
     async run({ remote }) {
       await startJob(remote, job, spec(remote, { setup: `sleep ${aMark()}`, run: 'true' }));
       await killRecorded(remote, 'runner');
@@ -320,7 +324,7 @@ export const jobCases: readonly JobCase[] = [
     },
   },
   {
-    name: 'a program can be interrupted, as on any machine',
+    name: 'a program can be interrupted',
     async run({ remote }) {
       await startJob(remote, job, spec(remote, { run: `sh -c 'kill -INT $$; echo survived > survived'` }));
       await untilEnded(remote);
@@ -328,7 +332,7 @@ export const jobCases: readonly JobCase[] = [
     },
   },
   {
-    name: 'programs on two machines listen on the same port, and each answers at its own address',
+    name: 'programs on two machines listen on the same port at their own addresses',
     isAboutProcesses: true,
     async run({ remote, other, node }) {
       const server = `require('net').createServer((s) => s.on('error', () => {}).end(process.env.WHO)).listen(process.env.SVC_REPLICA_PORT)`;
@@ -337,12 +341,12 @@ export const jobCases: readonly JobCase[] = [
       await startJob(remote, job, spec(remote, { run, env: { ...env, WHO: 'one' } }));
       await startJob(other, job, spec(other, { run, env: { ...env, WHO: 'two' } }));
       deepStrictEqual([await answerOf(remote), await answerOf(other)], ['one', 'two']);
-      // The next case may be on the same machines, and have the port free.
+      // The next case may use the same machines and needs the port.
       await Promise.all([remote, other].map((one) => stopJob(one, job, { graceMs: 0 })));
     },
   },
   {
-    name: 'a connection to a port on which nobody listens is refused',
+    name: 'a connection to a port without a listener is refused',
     isAboutProcesses: true,
     async run({ remote }) {
       await startJob(remote, job, spec(remote, { run: 'echo up > up; sleep 300' }));

@@ -1,18 +1,19 @@
-import { match } from 'node:assert/strict';
+import { ok } from 'node:assert/strict';
 import { buffer } from 'node:stream/consumers';
 import { jobDir, parseJobRecord } from '../remote/job-record.ts';
 import type { Remote } from '../remote/remote.ts';
 import { systemClock } from '../shared/clock.ts';
-import { DialError, dialReplica } from '../shared/dial.ts';
-import { jobStatus, watchJob, type JobStatus } from './job.ts';
+import { DialError, dialReplica } from '../shared/system/dial.ts';
+import { messageOf } from '../shared/errors.ts';
+import { jobLogPath, jobStatus, watchJob, type JobStatus } from './job.ts';
 
-/** The name of the one job of each case of the conformance suite. */
+/** The name of the only job in each case of the conformance suite. */
 export const job = 'main';
 
-/** Changes on a loaded machine take a while; on others this is never waited out. */
-const patienceMs = 20_000;
+/** Loaded machines need some time to show a change; other machines never reach this limit. */
+const patienceMs = 90_000;
 
-/** Asks until it is so. */
+/** Polls until the condition holds. */
 export async function until(isSo: () => boolean | Promise<boolean>, what: string): Promise<void> {
   const deadline = systemClock.monotonic() + patienceMs;
   while (!(await isSo())) {
@@ -21,7 +22,7 @@ export async function until(isSo: () => boolean | Promise<boolean>, what: string
   }
 }
 
-/** How the job ended. */
+/** Waits for the job's end and returns its status. */
 export async function untilEnded(remote: Remote): Promise<JobStatus> {
   let last: JobStatus | undefined;
   const stop = new AbortController();
@@ -32,45 +33,58 @@ export async function untilEnded(remote: Remote): Promise<JobStatus> {
   return last;
 }
 
-/** Settles when a file of the working folder has content. */
+/** Waits until a file in the working folder has content. */
 export async function untilFile(remote: Remote, name: string): Promise<void> {
-  await until(async () => ((await remote.readFile(`${remote.baseDir}/workdir/${name}`)) ?? '') !== '', name);
+  try {
+    await until(async () => ((await remote.readFile(`${remote.baseDir}/workdir/${name}`)) ?? '') !== '', name);
+  } catch (error) {
+    const instead = { status: await jobStatus(remote, job), log: await remote.readFile(jobLogPath(remote, job)) };
+    throw new Error(`${messageOf(error)}; instead: ${JSON.stringify(instead)}`, { cause: error });
+  }
 }
 
-/** Pids of the processes, as the machine's owner sees them, that have `mark` as an argument. */
+/** Pids, in the namespace of the machine's owner, of the processes with `mark` among their arguments. */
 export async function processesNaming(remote: Remote, mark: string): Promise<readonly number[]> {
-  // The mark is among the input of what looks for it, not among its arguments.
+  // The mark goes to `grep` on its input: as an argument it would match `grep` itself.
   const script = 'grep -lzFx -f - /proc/[0-9]*/cmdline 2>/dev/null';
   const { stdout } = await remote.exec(['sh', '-c', script], { input: mark });
   return [...stdout.matchAll(/\d+/g)].map(([pid]) => Number(pid));
 }
 
-/** Pids of the processes naming `mark`, once there are so many. */
+/** Waits until `count` processes have `mark` among their arguments; returns their pids. */
 export async function untilCount(remote: Remote, mark: string, count: number): Promise<readonly number[]> {
   let pids: readonly number[] = [];
   await until(async () => (pids = await processesNaming(remote, mark)).length === count, `${count} processes; there are ${pids.length}`);
   return pids;
 }
 
-/** Settles when the one process naming `mark` runs and the record says so: a program may begin a moment before that is written. */
+/**
+ * Waits until the one process with `mark` runs and the job's record says `run`: the program may start shortly before
+ * the record is written.
+ */
 export async function untilRunning(remote: Remote, mark: string): Promise<void> {
   await untilCount(remote, mark, 1);
   await until(async () => (await jobStatus(remote, job)).phase === 'run', 'the record to say that it runs');
 }
 
-/** Kills a process that the job's record names. */
+/** Kills a process through the shell: `kill` is a separate program only where procps is installed. */
+export async function killOn(remote: Remote, pid: number | undefined): Promise<void> {
+  await remote.exec(['sh', '-c', 'kill -9 "$1"', 'sh', String(pid)]);
+}
+
+/** Kills a process named in the job's record. */
 export async function killRecorded(remote: Remote, which: 'runner' | 'program'): Promise<void> {
   const record = parseJobRecord((await remote.readFile(`${jobDir(remote.baseDir, job)}/status`)) ?? '');
-  const pid = String(record?.[which]?.pid);
-  match(pid, /^\d+$/);
-  await remote.exec(['kill', '-9', pid]);
+  const pid = record?.[which]?.pid ?? 0;
+  ok(pid > 0);
+  await killOn(remote, pid);
   await until(async () => !/^\d+ \(.*\) [^ZX] /.test((await remote.readFile(`/proc/${pid}/stat`)) ?? ''), `process ${pid} to end`);
 }
 
-/** 9 background processes, 9 in sessions of their own, 9 daemons whose parents are gone; all ignore what can be ignored. */
+/** 9 background processes, 9 in sessions of their own, 9 daemons without parents; all ignore what can be ignored. */
 export const treeSize = 27;
 
-/** Shell that starts the tree; each process has `mark` among its arguments. */
+/** Shell that starts the tree. Each process has `mark` among its arguments. */
 export function stubbornTree(mark: string): string {
   return `for i in 1 2 3 4 5 6 7 8 9; do
   (trap '' TERM HUP INT QUIT; exec sleep ${mark}) &
@@ -81,14 +95,14 @@ done`;
 
 const dialTimeoutMs = 5_000;
 
-/** What the program on port 8080 says to who connects, once it does. */
+/** Connects to port 8080 until a program sends an answer; returns the answer. */
 export async function answerOf(remote: Remote): Promise<string> {
   let answer = '';
   await until(async () => {
     try {
       const socket = await dialReplica(await remote.address(8080), { timeoutMs: dialTimeoutMs });
       answer = (await buffer(socket)).toString();
-      // Behind a forward a program that does not listen yet looks like one that says nothing.
+      // Behind a forward, a closed port accepts the connection and sends nothing.
       return answer !== '';
     } catch (error) {
       if (error instanceof DialError) return false;
@@ -98,7 +112,10 @@ export async function answerOf(remote: Remote): Promise<string> {
   return answer;
 }
 
-/** Why port 8080 cannot be connected to; undefined when it can. Behind a forward a port on which nobody listens shows as a connection that ends without a byte. */
+/**
+ * The error of a connection to port 8080; undefined when it succeeds. Behind a forward, a port without a listener
+ * appears as a connection that ends without a byte.
+ */
 export async function dialErrorOf(remote: Remote): Promise<string | undefined> {
   const address = await remote.address(8080);
   try {

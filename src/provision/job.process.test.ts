@@ -1,9 +1,13 @@
 import { expect, test } from 'vitest';
 import type { LocalIsolation } from '../domain/config.ts';
-import { withLocalPlace } from '../../test/support/local-place.ts';
+import { withLocalProvider } from '../../test/support/local-provider.ts';
+import { needs } from '../../test/support/needs.ts';
 import { jobCases } from './job-conformance.ts';
 
-/** Everything on what is used by default and on what is least alike; on the others what depends on them. */
+/**
+ * All cases run on the default isolation and on `none`, which differs most. The others run only the cases about
+ * processes.
+ */
 const kinds: readonly (readonly [isolation: LocalIsolation, all: boolean])[] = [
   ['auto', true],
   ['none', true],
@@ -12,13 +16,15 @@ const kinds: readonly (readonly [isolation: LocalIsolation, all: boolean])[] = [
 ];
 
 for (const [isolation, all] of kinds) {
-  test.concurrent.for(jobCases.filter(({ isAboutProcesses }) => all || isAboutProcesses === true))(
-    `${isolation}: $name`,
-    async ({ run }) => {
-      await withLocalPlace({ isolation }, async (place) => {
-        const [{ remote }, { remote: other }] = [await place.machine('a'), await place.machine('b')];
-        await expect(run({ remote, other, node: process.execPath })).resolves.toBeUndefined();
-      });
-    },
-  );
+  needs(isolation === 'bwrap' ? 'bwrap' : [], () => {
+    test.concurrent.for(jobCases.filter(({ isAboutProcesses }) => all || isAboutProcesses === true))(
+      `${isolation}: $name`,
+      async ({ run }) => {
+        await withLocalProvider({ isolation }, async (fixture) => {
+          const [{ remote }, { remote: other }] = [await fixture.machine('a'), await fixture.machine('b')];
+          await expect(run({ remote, other, node: process.execPath })).resolves.toBeUndefined();
+        });
+      },
+    );
+  });
 }

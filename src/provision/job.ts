@@ -2,44 +2,51 @@ import { readFile } from 'node:fs/promises';
 import { jobDir, parseJobRecord, type JobRecord, type RecordedProcess } from '../remote/job-record.ts';
 import type { Remote } from '../remote/remote.ts';
 import { shellCommand, shellQuote } from '../remote/shell-quote.ts';
+import { delayMs, type Backoff } from '../shared/backoff.ts';
 import { systemClock, type Clock } from '../shared/clock.ts';
 import { SvcError } from '../shared/errors.ts';
-import { parseStartTicks } from '../shared/process-identity.ts';
+import { parseStartTicks } from '../shared/system/process-identity.ts';
 import { programFile } from '../shared/program-files.ts';
 
-/** What a job is to do. */
+/** The commands of a job and their environment. */
 export interface JobSpec {
-  /** Shell commands that prepare the machine; run once, before `run`, with the whole network. */
+  /** Shell commands that prepare the machine. They run once, before `run`, without network isolation. */
   readonly setup?: string;
-  /** Shell commands that are the program. */
+  /** Shell commands of the program. */
   readonly run?: string;
-  /** Everything both see besides the machine's own environment, which wins. Values may be secret: they only ever are in a file of mode 0600. */
+  /**
+   * Environment of both, in addition to the machine's own, which takes precedence. Values may be secret: they are
+   * stored only in a file of mode 0600.
+   */
   readonly env: Readonly<Record<string, string>>;
-  /** Absolute on the machine; made when missing. */
+  /** Absolute path on the machine; created when missing. */
   readonly workdir: string;
-  /** Whether `run` enters the machine's isolation, so that it has all ports to itself; else it shares the machine's network. Default: true. */
+  /**
+   * Whether `run` enters the machine's network isolation, where all ports are free. Otherwise it shares the machine's
+   * network. Default: true.
+   */
   readonly isolated?: boolean;
-  /** Whether `run` waits until `letRun` is called, as jobs of several nodes begin it together. Default: false. */
+  /** Whether `run` waits for `letRun`. Jobs of several nodes use it to start together. Default: false. */
   readonly waits?: boolean;
 }
 
-/** How a job is doing. Times are ms since the epoch by the machine's clock. */
+/** Status of a job. Times are ms since the epoch by the machine's clock. */
 export interface JobStatus {
-  /** `waiting`: prepared, until `letRun` is called; `lost`: its processes are gone and nobody wrote how it ended. */
+  /** `waiting`: prepared, waits for `letRun`. `lost`: the processes are gone and left no record of their end. */
   readonly phase: 'absent' | 'setup' | 'waiting' | 'run' | 'ended' | 'lost';
   readonly exitCode: number | undefined;
-  /** Such as `SIGKILL`, when a signal ended it. */
+  /** The signal that ended the job, such as `SIGKILL`. */
   readonly signal: string | undefined;
-  /** Of a job that ended with anything but 0. */
+  /** The phase that ended with an exit code other than 0. */
   readonly failedPhase: 'setup' | 'run' | undefined;
-  /** When `run` was started. */
+  /** Start time of `run`. */
   readonly startedAt: number | undefined;
   readonly endedAt: number | undefined;
 }
 
 /** How to stop a job. */
 export interface StopOptions {
-  /** From SIGTERM to SIGKILL, ms. */
+  /** Grace period between SIGTERM and SIGKILL, ms. */
   readonly graceMs: number;
   readonly signal?: AbortSignal;
 }
@@ -47,28 +54,29 @@ export interface StopOptions {
 /** How to watch a job. */
 export interface WatchOptions {
   readonly clock?: Clock;
-  /** How often it is looked at without being told of a change, ms: only this notices processes that are gone without a record. */
+  /** Poll interval without a change notification, ms. Only polling notices processes that ended without a record. */
   readonly pollMs?: number;
 }
 
 const namePattern = /^[A-Za-z0-9][A-Za-z0-9._-]*$/;
 const variablePattern = /^[A-Za-z_][A-Za-z0-9_]*$/;
 
-/** Variables that bash sets itself and lets nobody set. */
+/** Variables that bash sets itself and makes read-only. */
 const shellOwned = new Set(['BASHOPTS', 'BASH_VERSINFO', 'EUID', 'PPID', 'SHELLOPTS', 'UID']);
 
-/** Output of Python programs is in the log at once rather than when a buffer is full. */
+/** Python output must reach the log at once, not when a buffer is full. */
 const defaultEnv = { PYTHONUNBUFFERED: '1' };
 
-/** How long starting may take: writing a record, not the job itself. */
+/** Limit for the start of a job, ms: it only covers writing the record. */
 const startTimeoutMs = 30_000;
 
-/** Beyond its grace, stopping takes as long as the kernel needs to end processes. */
+/** Limit for stopping beyond the grace period, ms: the kernel needs time to end processes. */
 const killTimeoutMs = 30_000;
 
 /**
- * Starts a job on a machine, detached: it outlives this process. A job that was started before, by whomever, is left alone, so that this can be
- * repeated after a crash and from several processes at once. Settles when the job has a record.
+ * Starts a job on a machine, detached: it outlives this process. A job that any process has started before is not
+ * touched. The call can therefore be repeated after a crash, and from several processes at once. Settles when the job
+ * has a record.
  */
 export async function startJob(remote: Remote, name: string, spec: JobSpec): Promise<void> {
   const dir = dirOf(remote, name);
@@ -86,32 +94,35 @@ export async function startJob(remote: Remote, name: string, spec: JobSpec): Pro
   await untilRecorded(remote, name, dir);
 }
 
-/** Lets a prepared job that waits run; success when it runs already. */
+/** Starts `run` of a job that waits; succeeds when it already runs. */
 export async function letRun(remote: Remote, name: string): Promise<void> {
   await remote.writeFile(`${dirOf(remote, name)}/go`, '');
 }
 
-/** Nobody may be told that a job runs before it would be found again after a crash. */
+/** Delays between polls for the record of a started job. */
+const statusPoll: Backoff = { firstMs: 2, longestMs: 200 };
+
+/** Waits for the job's record. Without a record, a job reported as started would not be found again after a crash. */
 async function untilRecorded(remote: Remote, name: string, dir: string): Promise<void> {
   const deadline = systemClock.monotonic() + startTimeoutMs;
-  for (let pauseMs = 2; (await remote.readFile(`${dir}/status`)) === undefined; pauseMs = Math.min(200, pauseMs * 2)) {
+  for (let polls = 1; (await remote.readFile(`${dir}/status`)) === undefined; polls += 1) {
     if (systemClock.monotonic() > deadline)
       throw new SvcError('SVC_INTERNAL', `The job '${name}' did not start within ${startTimeoutMs / 1_000} s.`);
-    await systemClock.sleep(pauseMs);
+    await systemClock.sleep(delayMs(statusPoll, polls));
   }
 }
 
-/** How a job is doing now. */
+/** Reads the present status of a job. */
 export async function jobStatus(remote: Remote, name: string): Promise<JobStatus> {
   const record = await readRecord(remote, name);
   if (record === undefined) return { ...unknown, phase: 'absent' };
   if (record.phase === 'ended' || (await hasProcesses(remote, record))) return statusOf(record, record.phase);
-  // It may have written how it ended between the two looks.
+  // The job may have recorded its end between the read of the record and the process check.
   const latest = (await readRecord(remote, name)) ?? record;
   return statusOf(latest, latest.phase === 'ended' ? 'ended' : 'lost');
 }
 
-/** Each status that differs from the one before, beginning with the present one; ends after `ended` or `lost`, or when the signal aborts. */
+/** Yields the present status and then each change. Ends after `ended` or `lost`, or when the signal aborts. */
 export async function* watchJob(remote: Remote, name: string, signal: AbortSignal, options: WatchOptions = {}): AsyncGenerator<JobStatus> {
   const { clock = systemClock, pollMs = 1_000 } = options;
   let nap = new AbortController();
@@ -142,8 +153,8 @@ export async function* watchJob(remote: Remote, name: string, signal: AbortSigna
 }
 
 /**
- * Ends a job and everything it started: SIGTERM to all of its program, SIGKILL to what is left after the grace. Settles when nothing is left.
- * A job that has ended, or never began, is success.
+ * Ends a job and all its processes: SIGTERM to the processes of its program, SIGKILL to the rest after the grace
+ * period. Settles when no process is left. Succeeds for a job that has ended or never began.
  */
 export async function stopJob(remote: Remote, name: string, { graceMs, signal }: StopOptions): Promise<void> {
   const dir = dirOf(remote, name);
@@ -155,7 +166,7 @@ export async function stopJob(remote: Remote, name: string, { graceMs, signal }:
     throw new SvcError('SVC_MACHINE_LOST', `The job '${name}' could not be stopped: ${result.stderr.trim() || 'no answer'}`);
 }
 
-/** The file with the output of setup and run, in order. It exists from the moment the job has a record. */
+/** The log file of setup and run, in order. It exists as soon as the job has a record. */
 export function jobLogPath(remote: Remote, name: string): string {
   return `${dirOf(remote, name)}/job.log`;
 }
@@ -177,7 +188,10 @@ async function readRecord(remote: Remote, name: string): Promise<JobRecord | und
   return text === undefined ? undefined : parseJobRecord(text);
 }
 
-/** While setup runs, only the runner can bring the job further. A running program goes on without it: then nobody will write how it ends. */
+/**
+ * Whether the job can still make progress. During setup this needs the runner. A running program continues without the
+ * runner, but then no process records its end.
+ */
 async function hasProcesses(remote: Remote, record: JobRecord): Promise<boolean> {
   const lives = async (process: RecordedProcess | undefined): Promise<boolean> => {
     if (process === undefined) return false;
@@ -192,10 +206,10 @@ async function hasProcesses(remote: Remote, record: JobRecord): Promise<boolean>
   return boot?.trim() === record.bootId && (runner || program);
 }
 
-/** As the shell asks: whether there is anything. */
+/** The shell tests for an empty string. */
 const yesOrNothing = (isSo: boolean): string => (isSo ? 'yes' : '');
 
-/** What the runner has to know, as shell. */
+/** The runner's settings, as shell. */
 function settingsFile(enter: readonly string[], workdir: string, waits: boolean): string {
   return [
     `svc_workdir=${shellQuote(workdir)}`,
@@ -206,7 +220,7 @@ function settingsFile(enter: readonly string[], workdir: string, waits: boolean)
   ].join('\n');
 }
 
-/** The environment as shell that exports it. */
+/** The environment, as shell exports. */
 function environmentFile(env: Readonly<Record<string, string>>): string {
   return Object.entries(env)
     .filter(([name]) => !shellOwned.has(name))

@@ -2,7 +2,7 @@ import type { Resources, Task } from '../domain/task.ts';
 import type { MachineSpec } from '../providers/provider.ts';
 import { followsPort, servedPorts } from './replica-ports.ts';
 
-/** What is wanted of the machine of a replica, as far as its task and the alternative of the resources that it is for say. */
+/** The part of a replica's machine specification that follows from its task and the resource alternative. */
 export function replicaMachineSpec(task: Task, resources: Resources | undefined): Omit<MachineSpec, 'tags' | 'clients'> {
   return {
     labels: resources?.labels ?? {},
@@ -13,7 +13,7 @@ export function replicaMachineSpec(task: Task, resources: Resources | undefined)
     imageId: resources?.imageId,
     nodes: task.numNodes,
     volumes: task.volumes,
-    placeConfig: task.placeConfig,
+    providerConfig: task.providerConfig,
     role: 'replica',
   };
 }

@@ -1,4 +1,6 @@
+import { ProviderRefusal } from '../providers/provider-refusal.ts';
 import type { MachineId, MachineStatus, Provider } from '../providers/provider.ts';
+import { delayMs, type Backoff } from '../shared/backoff.ts';
 import type { Clock } from '../shared/clock.ts';
 import { withDeadline } from '../shared/deadline.ts';
 import { messageOf, SvcError } from '../shared/errors.ts';
@@ -6,26 +8,30 @@ import { wakeable } from '../shared/wakeable.ts';
 
 const noAnswer = (): Error => new SvcError('SVC_PLACE_FAILED', 'no answer');
 
-/** How often a booting machine is looked at, ms; longer for places that take minutes would save calls, but local ones take none. */
+/**
+ * Poll interval for a booting machine, ms. Providers that take minutes could be polled less often, but polls of local
+ * machines are free.
+ */
 const bootPollMs = 500;
 
-/** A place that cannot be asked about a booting machine for so long, ms, is as good as gone. */
+/** A booting machine counts as lost after its provider has not answered for this time, ms. */
 const silenceLimitMs = 60_000;
 
-/** How to wait for a machine. */
-export interface BootOptions {
-  /** What it is called in errors: `Machine ID of PLACE` when absent. */
+/** Options for waiting until a machine runs. */
+interface BootOptions {
+  /** The machine's name in errors; default: `Machine ID of LOCATION`. */
   readonly name?: string;
   readonly limitMs?: number;
-  /** Told what keeps the machine from running, in its place's own words, once for each change. */
+  /** Called once for each change of the provider's message about why the machine does not run yet. */
   readonly onMessage?: (message: string) => Promise<void>;
-  /** Told all that the place says of it, where a message is the short of that; once for each change. */
+  /** Called once for each change of the provider's full text, of which the message is a short form. */
   readonly onDetail?: (detail: string) => Promise<void>;
 }
 
 /**
- * Settles when the machine runs; throws SVC_MACHINE_LOST when it goes away instead, or does not run within `limitMs` of having room, and SVC_BOOT_FAILED when its
- * place says why it did not, or that no machine like it would ever run.
+ * Settles when the machine runs. Throws a `ProviderRefusal` when it ends before that. Throws SVC_MACHINE_LOST when it
+ * does not run within `limitMs` of having room, or its provider does not answer. Throws SVC_BOOT_FAILED when the
+ * provider reports that no machine like it would run.
  */
 export async function waitUntilRunning(
   provider: Provider,
@@ -36,11 +42,11 @@ export async function waitUntilRunning(
 ): Promise<void> {
   const lost = (what: string, code: 'SVC_MACHINE_LOST' | 'SVC_BOOT_FAILED' = 'SVC_MACHINE_LOST'): SvcError =>
     new SvcError(code, `${name} ${what}.`);
-  const told = wakeable(clock, signal);
+  const wakeup = wakeable(clock, signal);
   const over = new AbortController();
-  provider.watch?.(told.wake, AbortSignal.any([signal, over.signal]));
+  provider.watch?.(wakeup.wake, AbortSignal.any([signal, over.signal]));
   let startedAt = clock.monotonic();
-  let heardAt = startedAt;
+  let lastSeenAt = startedAt;
   let message: string | undefined;
   let detail: string | undefined;
   try {
@@ -53,10 +59,10 @@ export async function waitUntilRunning(
         const ask = (inner: AbortSignal) => provider.inspect([machineId], { signal: inner });
         const statuses = await withDeadline(clock, Math.min(left, silenceLimitMs), ask, noAnswer, signal);
         status = statuses.get(machineId) ?? { state: 'gone', reason: 'unknown' };
-        heardAt = clock.monotonic();
+        lastSeenAt = clock.monotonic();
       } catch (error) {
         signal.throwIfAborted();
-        if (clock.monotonic() - heardAt >= silenceLimitMs) throw lost(`cannot be asked about (${messageOf(error)})`);
+        if (clock.monotonic() - lastSeenAt >= silenceLimitMs) throw lost(`cannot be asked about (${messageOf(error)})`);
       }
       if (status?.state === 'running') return;
       if (status !== undefined && 'detail' in status && status.detail !== detail) {
@@ -64,19 +70,23 @@ export async function waitUntilRunning(
         if (detail !== undefined) await onDetail?.(detail);
       }
       if (status?.state === 'gone') {
-        const { reason, message: why, isHopeless, mayPass } = status;
-        // A place that says why did not take it back or lose it on the way: another one there would most likely fare the same.
-        if (isHopeless === true || (why !== undefined && reason === 'unknown' && mayPass !== true))
-          throw lost(`did not start: ${withoutStop(why ?? 'its place does not say why')}`, 'SVC_BOOT_FAILED');
-        throw lost(`went away while booting${why === undefined ? ` (${reason})` : `: ${withoutStop(why)}`}`);
+        const { reason, message: why, isHopeless, mayPass, refusal } = status;
+        // With a reported cause, the machine was neither preempted nor lost in transit. Another machine at this
+        // location would most likely fail the same way.
+        if (isHopeless === true || (why !== undefined && reason === 'unknown' && mayPass !== true && refusal === undefined))
+          throw lost(`did not start: ${withoutStop(why ?? 'its provider does not say why')}`, 'SVC_BOOT_FAILED');
+        // A provider that preempts a booting machine has no capacity.
+        const kind = refusal?.kind ?? (reason === 'preempted' ? 'capacity' : 'failed-launch');
+        const what = `went away while booting${why === undefined ? ` (${reason})` : `: ${withoutStop(why)}`}`;
+        throw new ProviderRefusal(kind, refusal?.scope ?? 'zone', `${name} ${what}.`);
       }
-      // How long it may wait for room is for its place to say: it boots from then on.
-      if (status?.state === 'booting' && status.isQueued === true) startedAt = heardAt;
+      // The provider decides how long a machine may be queued. The boot limit starts at the end of the queue.
+      if (status?.state === 'booting' && status.isQueued === true) startedAt = lastSeenAt;
       if (status?.state === 'booting' && status.message !== undefined && status.message !== message) {
         message = status.message;
         await onMessage?.(message);
       }
-      await told.pause(bootPollMs);
+      await wakeup.pause(bootPollMs);
       signal.throwIfAborted();
     }
   } finally {
@@ -84,12 +94,12 @@ export async function waitUntilRunning(
   }
 }
 
-/** Sentences of others are put into our own, which have a full stop already. */
+/** The sentence is embedded in a message that already ends with a full stop. */
 const withoutStop = (sentence: string): string => sentence.trim().replace(/\.$/, '');
 
 const gonePollMs = 100;
 
-/** Removes a machine and settles when the place confirms that it is gone; throws when it is not within `timeoutMs`. */
+/** Removes a machine and waits until the provider confirms it. Throws when that takes longer than `timeoutMs`. */
 export async function destroyMachine(
   provider: Provider,
   machineId: MachineId,
@@ -113,16 +123,16 @@ export async function destroyMachine(
   }
 }
 
-/** Tries to give a machine back, and the pause before the second one, ms; it doubles. */
-const giveBackAttempts = 6;
-const giveBackPauseMs = 1_000;
-const giveBackTimeoutMs = 60_000;
+/** Attempts to remove a machine, and the backoff between them. */
+const releaseAttempts = 6;
+const releaseBackoff: Backoff = { firstMs: 1_000, longestMs: 60_000 };
+const releaseTimeoutMs = 60_000;
 
 /**
- * Removes a machine that nobody wants any more, or whatever a place made for a key. Never throws: what cannot be removed, or shows up later, is
- * found by the sweep for machines that no record knows.
+ * Removes a machine that is not needed, or all machines that a provider made for a key. Never throws: the sweep for
+ * machines without a record removes what remains or appears later.
  */
-export async function giveBack(
+export async function releaseMachine(
   provider: Provider,
   machine: { readonly id: MachineId } | { readonly key: string },
   clock: Clock,
@@ -132,12 +142,12 @@ export async function giveBack(
     const ids = 'id' in machine ? [machine.id] : (await provider.list({ 'svc-key': machine.key }, { signal: inner })).map(({ id }) => id);
     for (const id of ids) await provider.destroy(id, { signal: inner });
   };
-  for (let attempt = 1; attempt <= giveBackAttempts && !signal.aborted; attempt += 1) {
+  for (let attempt = 1; attempt <= releaseAttempts && !signal.aborted; attempt += 1) {
     try {
-      return await withDeadline(clock, giveBackTimeoutMs, remove, noAnswer, signal);
+      return await withDeadline(clock, releaseTimeoutMs, remove, noAnswer, signal);
     } catch {
-      // Tried again, in the end by the sweep.
-      await clock.sleep(giveBackPauseMs * 2 ** (attempt - 1), signal);
+      // Retried; after the last attempt the sweep removes the machine.
+      await clock.sleep(delayMs(releaseBackoff, attempt), signal);
     }
   }
 }

@@ -2,20 +2,22 @@ import type { MachineId, MachineNode, Provider } from '../providers/provider.ts'
 import { SvcError } from '../shared/errors.ts';
 import { letRun, stopJob, watchJob, type JobStatus, type StopOptions, type WatchOptions } from './job.ts';
 
-/** How a job is doing on all its nodes together; where it has ended, `rank` is that of the node whose end that was. */
+/** Status of a job over all its nodes. After an end, `rank` is the node whose end decided it. */
 export interface NodesStatus extends JobStatus {
   readonly rank: number;
 }
 
-/** How to watch a job of several nodes. */
+/** Options for watching a job of several nodes. */
 export interface WatchNodesOptions extends WatchOptions {
-  /** Whether the job has ended as soon as it has on any of its nodes, or when it has failed on one or ended on all. */
+  /**
+   * When the job has ended: `any`: as soon as it ends on one node; `all`: when it failed on one node, or ended on all.
+   */
   readonly endsWith: 'any' | 'all';
 }
 
 /**
- * The first so many nodes of a machine, by rank. A single one needs no call to the place. Throws SVC_MACHINE_LOST when the machine has fewer, and
- * SVC_NOT_SUPPORTED where machines have one node each.
+ * The first nodes of a machine by rank. A single node needs no call to the provider. Throws SVC_MACHINE_LOST when the
+ * machine has fewer nodes, and SVC_NOT_SUPPORTED where machines have one node each.
  */
 export async function machineNodes(
   provider: Provider,
@@ -33,8 +35,8 @@ export async function machineNodes(
 }
 
 /**
- * Each status of a job that differs from the one before, over all its nodes; ends after `ended` or `lost`, or when the signal aborts. `run` is begun
- * when all nodes are prepared for it, by whoever watches then: it is the same after a crash.
+ * Yields each change of a job's status over all nodes. Ends after `ended` or `lost`, or when the signal aborts. The
+ * watching process starts `run` when all nodes are prepared, so this also works after a crash.
  */
 export async function* watchNodes(
   nodes: readonly MachineNode[],
@@ -68,7 +70,7 @@ export async function* watchNodes(
   }
 }
 
-/** What the statuses of single nodes say together, after `change`; undefined while some of them are not known. Pure. */
+/** Combines the statuses of the nodes after `change`; undefined while some are unknown. Pure. */
 function statusOfAll(
   known: readonly NodesStatus[],
   nodes: number,
@@ -76,15 +78,15 @@ function statusOfAll(
   endsWith: WatchNodesOptions['endsWith'],
 ): NodesStatus | undefined {
   const { phase, exitCode } = change;
-  // Whichever ends first is the cause: the others mostly fail for want of it.
+  // The first end is the cause: the other nodes usually fail because this one is gone.
   if (phase === 'lost' || (phase === 'ended' && (endsWith === 'any' || exitCode !== 0))) return change;
   const [first] = known.toSorted((a, b) => a.rank - b.rank);
   if (known.length < nodes || first === undefined) return undefined;
-  const has = (wanted: JobStatus['phase']): NodesStatus | undefined => known.find((status) => status.phase === wanted);
+  const has = (expected: JobStatus['phase']): NodesStatus | undefined => known.find((status) => status.phase === expected);
   return has('absent') ?? has('setup') ?? has('waiting') ?? has('run') ?? first;
 }
 
-/** Changes as they come, for one reader. */
+/** A queue of changes for one reader. */
 class Changes {
   readonly #signal: AbortSignal;
   readonly #queue: NodesStatus[] = [];
@@ -120,13 +122,16 @@ class Changes {
   }
 }
 
-/** Ends a job on all its nodes at once; see `stopJob`. Throws when one of them could not be asked, after all others were. */
+/**
+ * Ends a job on all nodes at once; see `stopJob`. If a node does not answer, the others are stopped first; then it
+ * throws.
+ */
 export async function stopNodes(nodes: readonly MachineNode[], name: string, options: StopOptions): Promise<void> {
   const stopped = await Promise.allSettled(nodes.map(({ remote }) => stopJob(remote, name, options)));
   for (const one of stopped) if (one.status === 'rejected') throw one.reason;
 }
 
-/** How a node is called in logs, as SkyPilot calls it: `head, rank=0` or `worker1, rank=1, ip=10.0.0.2`. */
+/** A node's name in logs, as in SkyPilot: `head, rank=0` or `worker1, rank=1, ip=10.0.0.2`. */
 export function nodeLabel({ rank, ip }: Pick<MachineNode, 'rank' | 'ip'>): string {
   return rank === 0 ? 'head, rank=0' : `worker${rank}, rank=${rank}, ip=${ip}`;
 }

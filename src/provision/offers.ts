@@ -1,66 +1,74 @@
 import type { Candidate } from '../domain/placement.ts';
 import { excludedBy } from '../domain/offer-match.ts';
-import { writtenPlace } from '../domain/place-name.ts';
+import { infraName } from '../domain/location-name.ts';
 import { missingAbility } from '../domain/placement/abilities.ts';
-import type { PlaceConfig, ResourceAlternatives, Resources } from '../domain/task.ts';
-import { fallbackPlace } from '../providers/registry.ts';
+import type { ProviderConfig, ResourceAlternatives, Resources } from '../domain/task.ts';
+import { fallbackProvider } from '../providers/registry.ts';
 import type { Offer, OfferList, Provider } from '../providers/provider.ts';
 import type { Clock } from '../shared/clock.ts';
 import { withDeadline } from '../shared/deadline.ts';
 import { didYouMean } from '../shared/did-you-mean.ts';
-import { messageOf, SvcError } from '../shared/errors.ts';
+import { SvcError, messageOf } from '../shared/errors.ts';
 import { shortGb } from '../shared/units.ts';
-import type { PlaceState } from './places.ts';
-import { describeUnknown, unknownAccelerators, type AcceleratorSources } from './unknown-accelerators.ts';
+import { type ProviderState, askProviders, whyOut } from './providers.ts';
+import { canonicalAccelerator, isSameAccelerator, nearestAccelerators } from '../domain/accelerators.ts';
+import { isGpuNamed } from '../domain/gpus.ts';
 
-/** A machine that could be had, and for which alternative of the task's resources. */
+/** An offer, with the resource alternative that it satisfies. */
 export type MachineCandidate = Candidate<Offer>;
 
-/** A machine that is out of the question for an alternative, and why: a clause such as `has 2 vCPUs, 4+ wanted`. */
+/** An offer that does not satisfy an alternative, and why: a clause such as `has 2 vCPUs, 4+ requested`. */
 export interface RejectedCandidate extends MachineCandidate {
   readonly why: string;
 }
 
-/** Everything the places say about a task. */
-export interface OfferSurvey {
+/** The answers of all providers about a task. */
+interface OfferSurvey {
   readonly candidates: readonly MachineCandidate[];
-  /** What places have but the task rules out; complete only with `explain`. */
+  /** Offers that the task rules out; complete only with `explain`. */
   readonly rejected: readonly RejectedCandidate[];
-  /** For each place that offers nothing for some alternative: why, beginning with its name. Sentences, each once. */
+  /**
+   * For each provider without an offer for some alternative: the reason, beginning with its name. Sentences, without
+   * duplicates.
+   */
   readonly reasons: readonly string[];
-  /** What places say about their figures. Sentences, each once. */
+  /** The providers' remarks about their figures. Sentences, without duplicates. */
   readonly notices: readonly string[];
-  /** Nothing was found, and all that is wrong are the names of places or of their parts, such as a context. */
+  /** Whether there is no offer and the only causes are wrong names of providers or their parts, such as a context. */
   readonly isMisnamed: boolean;
 }
 
-/** What asking for offers needs. */
-export interface OfferQuery {
+/** Input of a survey of offers. */
+interface OfferQuery {
   readonly clock: Clock;
   readonly signal?: AbortSignal | undefined;
-  /** Also collect what the places have and the task rules out. */
+  /** Whether to collect the offers that the task rules out, too. */
   readonly explain?: boolean;
-  /** Of how many nodes a machine is to be; one when absent. */
+  /** Number of nodes of a machine; default: one. */
   readonly nodes?: number | undefined;
-  /** What the task says for places. */
-  readonly placeConfig?: PlaceConfig | undefined;
+  /** The task's settings for providers. */
+  readonly providerConfig?: ProviderConfig | undefined;
 }
 
-/** A list of offers comes from tables or a few calls; a place that takes longer, ms, is left out of this search. */
+/** A list of offers needs tables or a few calls. A provider that takes longer is left out of this search, ms. */
 const offersTimeoutMs = 15_000;
 
-/** Asks all places at once what they have for each alternative. A place that fails or hangs is left out with its reason. */
+/**
+ * Asks all providers at once for offers for each alternative. A provider that fails or hangs is left out, with the
+ * reason.
+ */
 export async function surveyOffers(
   alternatives: ResourceAlternatives,
-  places: readonly PlaceState[],
+  providers: readonly ProviderState[],
   query: OfferQuery,
 ): Promise<OfferSurvey> {
   const perAlternative = await Promise.all(
-    alternatives.choices.map((resources, alternative) => surveyAlternative(resources, alternative, places, query)),
+    alternatives.choices.map((resources, alternative) => surveyAlternative(resources, alternative, providers, query)),
   );
   const candidates = perAlternative.flatMap(({ candidates: found }) => found);
-  // Where nothing is found, a place that could be enabled may be the one that has it.
-  const unasked = candidates.length === 0 && alternatives.choices.some(({ cloud }) => cloud === undefined) ? disabledReasons(places) : [];
+  // Without a candidate, a disabled provider may have a suitable machine.
+  const unasked =
+    candidates.length === 0 && alternatives.choices.some(({ cloud }) => cloud === undefined) ? disabledReasons(providers) : [];
   return {
     candidates,
     rejected: perAlternative.flatMap(({ rejected }) => rejected),
@@ -71,21 +79,49 @@ export async function surveyOffers(
 }
 
 /**
- * What could be had for a task, at least one. Throws SVC_NO_PLACE or SVC_NO_GPU, with each place's reason, when there is nothing.
+ * Returns at least one candidate for a task. Throws SVC_NO_PLACE or SVC_NO_GPU, with each provider's reason, when there
+ * is none.
  */
 export async function collectOffers(
   alternatives: ResourceAlternatives,
-  places: readonly PlaceState[],
+  providers: readonly ProviderState[],
   query: OfferQuery,
 ): Promise<readonly MachineCandidate[]> {
-  const { candidates, reasons, isMisnamed } = await surveyOffers(alternatives, places, query);
-  if (candidates.length === 0) throw isMisnamed ? misnamed(reasons) : nothingOffered(alternatives, reasons, { places, tables: [] });
+  return candidatesOf(await surveyOffers(alternatives, providers, query), alternatives, providers);
+}
+
+function candidatesOf(
+  { candidates, reasons, isMisnamed }: Awaited<ReturnType<typeof surveyOffers>>,
+  alternatives: ResourceAlternatives,
+  providers: readonly ProviderState[],
+): readonly MachineCandidate[] {
+  if (candidates.length === 0) throw isMisnamed ? misnamed(reasons) : nothingOffered(alternatives, reasons, { providers, tables: [] });
   return candidates;
 }
 
-/** The error that says that no place has what a task asks for, and whether anybody knows the accelerators that it names. */
+/**
+ * As `collectOffers`, with the providers' current states. Waits for late providers only when the others have no offer.
+ */
+export async function collectOffersNow(
+  alternatives: ResourceAlternatives,
+  states: () => Promise<readonly ProviderState[]>,
+  query: OfferQuery,
+): Promise<{ readonly providers: readonly ProviderState[]; readonly candidates: readonly MachineCandidate[] }> {
+  const { providers, answer } = await askProviders(
+    states,
+    (some) => surveyOffers(alternatives, some, query),
+    ({ candidates }) => candidates.length > 0,
+    { signal: query.signal },
+  );
+  return { providers, candidates: candidatesOf(answer, alternatives, providers) };
+}
+
+/**
+ * The error for a task without any offer. It also says which of the accelerators are unknown to svc, the providers and
+ * the price tables.
+ */
 export function nothingOffered({ choices }: ResourceAlternatives, reasons: readonly string[], sources: AcceleratorSources): SvcError {
-  const wantsGpu = choices.every((one) => one.accelerator !== undefined || one.acceleratorMemory !== undefined);
+  const requestsGpu = choices.every((one) => one.accelerator !== undefined || one.acceleratorMemory !== undefined);
   const unknown = unknownAccelerators(choices, sources);
   const isAll = unknown.length > 0 && choices.every(({ accelerator }) => unknown.some(({ name }) => name === accelerator?.name));
   const sentences = unknown.map(describeUnknown);
@@ -95,69 +131,65 @@ export function nothingOffered({ choices }: ResourceAlternatives, reasons: reado
       hint: 'Correct the name, or see those there are with: svc offers',
     });
   }
-  return new SvcError(wantsGpu ? 'SVC_NO_GPU' : 'SVC_NO_PLACE', `No enabled place has what the task asks for.\n${lines}`);
+  return new SvcError(requestsGpu ? 'SVC_NO_GPU' : 'SVC_NO_PLACE', `No enabled provider offers what the task requests.\n${lines}`);
 }
 
-/** The error that says that the place which a task names, or the part of it, is none; what is asked for there has nothing to do with it. */
+/**
+ * The error for a task that names an unknown provider or an unknown part of one. The requested resources are not the
+ * cause.
+ */
 export function misnamed(reasons: readonly string[]): SvcError {
   const lines = reasons.map((reason) => `  ${reason}`).join('\n');
-  return new SvcError('SVC_NO_PLACE', `The task names a place that there is not.\n${lines}`, {
-    hint: 'Correct infra in the file; the places and their parts are shown by: svc check',
+  return new SvcError('SVC_NO_PLACE', `The task names an unknown location.\n${lines}`, {
+    hint: 'Correct infra in the file; list the providers and their parts with: svc check',
   });
 }
 
 /**
- * The places that an alternative may use: the one it names; otherwise all that are enabled, and this machine only where there is no other: who
- * has a cloud enabled does not expect a replica on the laptop.
+ * The providers that an alternative may use: the one it names, else all enabled ones. This machine is used only if no
+ * other provider is enabled: users with a cloud do not expect a replica on their laptop. This machine does not replace
+ * a provider whose check is still running, either.
  */
-export function placesFor(resources: Pick<Resources, 'cloud'>, places: readonly PlaceState[]): readonly PlaceState[] {
-  if (resources.cloud !== undefined) return places.filter(({ name }) => name === resources.cloud);
-  const enabled = places.filter(({ provider }) => provider !== undefined);
-  const others = enabled.filter(({ name }) => name !== fallbackPlace);
-  return others.length > 0 ? others : enabled;
+export function providersFor(resources: Pick<Resources, 'cloud'>, providers: readonly ProviderState[]): readonly ProviderState[] {
+  if (resources.cloud !== undefined) return providers.filter(({ name }) => name === resources.cloud);
+  const enabled = providers.filter(({ provider }) => provider !== undefined);
+  const others = enabled.filter(({ name }) => name !== fallbackProvider);
+  if (others.length > 0) return others;
+  return providers.some(({ late }) => late !== undefined) ? [] : enabled;
 }
 
 async function surveyAlternative(
   resources: Resources,
   alternative: number,
-  places: readonly PlaceState[],
+  providers: readonly ProviderState[],
   query: OfferQuery,
 ): Promise<OfferSurvey> {
-  const used = placesFor(resources, places);
-  const surveys = await Promise.all(used.map((place) => surveyPlace(resources, alternative, place, query)));
+  const used = providersFor(resources, providers);
+  const surveys = await Promise.all(used.map((state) => surveyProvider(resources, alternative, state, query)));
   return {
     candidates: surveys.flatMap(({ candidates }) => candidates),
     rejected: surveys.flatMap(({ rejected }) => rejected),
-    reasons: used.length === 0 ? noPlaceReasons(resources, places) : surveys.flatMap(({ reasons }) => reasons),
+    reasons: used.length === 0 ? noProviderReasons(resources, providers) : surveys.flatMap(({ reasons }) => reasons),
     notices: surveys.flatMap(({ notices }) => notices),
     isMisnamed: used.length === 0 ? resources.cloud !== undefined : surveys.every((survey) => survey.isMisnamed),
   };
 }
 
-function noPlaceReasons({ cloud }: Resources, places: readonly PlaceState[]): readonly string[] {
-  if (cloud === undefined) return disabledReasons(places);
-  const names = places.map(({ name }) => name);
-  const written = names.map(writtenPlace);
+function noProviderReasons({ cloud }: Resources, providers: readonly ProviderState[]): readonly string[] {
+  if (cloud === undefined) return disabledReasons(providers);
+  const names = providers.map(({ name }) => name);
+  const written = names.map(infraName);
   const meant = didYouMean(cloud, [...written, ...names]);
-  const suggestion = meant === undefined ? '' : ` Did you mean '${writtenPlace(meant)}'?`;
-  return [`${cloud}: this version has no such place (it has ${written.join(', ') || 'none'}).${suggestion}`];
+  const suggestion = meant === undefined ? '' : ` Did you mean '${infraName(meant)}'?`;
+  return [`${cloud}: this version has no such provider (it has ${written.join(', ') || 'none'}).${suggestion}`];
 }
 
-function disabledReasons(places: readonly PlaceState[]): readonly string[] {
-  return places.flatMap(({ name, provider, check }) => (provider === undefined ? [`${name}: ${notEnabled(check.summary)}`] : []));
+function disabledReasons(providers: readonly ProviderState[]): readonly string[] {
+  return providers.flatMap((state) => (state.provider === undefined ? [`${state.name}: ${whyOut(state)}`] : []));
 }
 
-/** Why a place that is not enabled takes no part. */
-export function notEnabled(summary: string): string {
-  return `not enabled: ${summary.replace(/\.$/, '')}.`;
-}
-
-async function surveyPlace(
-  resources: Resources,
-  alternative: number,
-  { name, provider, check }: PlaceState,
-  query: OfferQuery,
-): Promise<OfferSurvey> {
+async function surveyProvider(resources: Resources, alternative: number, state: ProviderState, query: OfferQuery): Promise<OfferSurvey> {
+  const { name, provider } = state;
   const nothing = (reason: string): OfferSurvey => ({
     candidates: [],
     rejected: [],
@@ -165,7 +197,7 @@ async function surveyPlace(
     notices: [],
     isMisnamed: false,
   });
-  if (provider === undefined) return nothing(notEnabled(check.summary));
+  if (provider === undefined) return nothing(whyOut(state));
   const missing = missingAbility(resources, provider.capabilities, query.nodes);
   if (missing !== undefined) return nothing(`${missing}.`);
   let list: OfferList;
@@ -187,22 +219,57 @@ async function surveyPlace(
 async function askForOffers(
   provider: Provider,
   resources: Resources,
-  { clock, signal, explain, placeConfig }: OfferQuery,
+  { clock, signal, explain, providerConfig }: OfferQuery,
 ): Promise<OfferList> {
   const tooLong = (): Error => new SvcError('SVC_PLACE_FAILED', `it did not say within ${offersTimeoutMs / 1_000} s what it offers.`);
   const ask = (inner: AbortSignal): Promise<OfferList> =>
-    provider.offers(resources, { signal: inner, placeConfig, ...(explain === true && { explain }) });
+    provider.offers(resources, { signal: inner, providerConfig, ...(explain === true && { explain }) });
   return withDeadline(clock, offersTimeoutMs, ask, tooLong, signal);
 }
 
-/** The cheapest of what was ruled out is the nearest to being had. */
+/** The cheapest excluded offer is closest to being usable. */
 function whyExcluded(excluded: readonly RejectedCandidate[]): string {
   const nearest = excluded.toSorted((a, b) => a.offer.hourlyUsd - b.offer.hourlyUsd)[0];
   return nearest === undefined ? 'nothing there fits.' : `the cheapest, ${nearest.offer.instanceType}, ${nearest.why}.`;
 }
 
-/** What a machine of so many nodes of an offer is, in a few words for tables. */
+/** A short description of a machine with this many nodes, for tables. */
 export function describeOffer(offer: Offer, nodes = 1): string {
   const accelerator = offer.accelerator === undefined ? '' : `, ${offer.accelerator.name}:${offer.accelerator.count}`;
   return `${nodes}x(cpus=${offer.cpus}, mem=${shortGb(offer.memoryGb)}${accelerator})${offer.spot ? '[spot]' : ''}`;
+}
+
+/** Sources of names of accelerators beyond svc's own list. */
+interface AcceleratorSources {
+  /** Results of the providers' checks: a node's label or a driver may have any name. */
+  readonly providers: readonly Pick<ProviderState, 'check'>[];
+  /** Names in price tables. */
+  readonly tables: readonly string[];
+}
+
+/** An accelerator without a source, with the nearest known names. */
+interface UnknownAccelerator {
+  readonly name: string;
+  readonly nearest: readonly string[];
+}
+
+/** The requested accelerators that neither svc nor a provider nor a table knows, without duplicates. */
+export function unknownAccelerators(
+  choices: readonly Pick<Resources, 'accelerator'>[],
+  sources: AcceleratorSources,
+): readonly UnknownAccelerator[] {
+  const names = [...new Set(choices.flatMap(({ accelerator }) => accelerator?.name ?? []))];
+  return names.filter((name) => !isKnown(name, sources)).map((name) => ({ name, nearest: nearestAccelerators(name, sources.tables) }));
+}
+
+function isKnown(name: string, { providers, tables }: AcceleratorSources): boolean {
+  if (canonicalAccelerator(name) !== undefined || tables.some((one) => isSameAccelerator(one, name))) return true;
+  const found = providers.flatMap(({ check }) => check.details.map(([, text]) => text));
+  return found.some((text) => isGpuNamed({ index: 0, name: text, memoryGb: undefined }, name));
+}
+
+/** Describes an unknown accelerator in one or two sentences. */
+export function describeUnknown({ name, nearest }: UnknownAccelerator): string {
+  const meant = nearest.length === 0 ? '' : ` Did you mean ${nearest.join(' or ')}?`;
+  return `No provider offers an accelerator '${name}', and svc knows none of that name.${meant}`;
 }

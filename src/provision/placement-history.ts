@@ -1,30 +1,46 @@
-import { kindOf, type OccupiedPlace, type PlaceableOffer, type PlacementMemory } from '../domain/placement.ts';
+import { kindOf, type OccupiedLocation, type PlaceableOffer, type PlacementMemory, type Refusal } from '../domain/placement.ts';
 import type { PendingAsk } from '../domain/placement/next-move.ts';
-import { covers, forgetRefusals, rememberRefusal, type Refused } from '../domain/placement/refusals.ts';
+import {
+  covers,
+  endRefusals,
+  forgetRefusals,
+  lateRefusals,
+  paceLaunches,
+  refusalsAfterRestart,
+  rememberLateRefusal,
+  rememberRefusal,
+  resumeLaunches,
+  type Refused,
+} from '../domain/placement/refusals.ts';
 import { rememberStart } from '../domain/placement/start-times.ts';
 import type { Random } from '../shared/random.ts';
 
-/** What a history needs from outside. */
-export interface PlacementHistoryOptions {
-  /** What a process before this one learned. */
+/** Dependencies of a history. */
+interface PlacementHistoryOptions {
+  /** The memory that an earlier process saved. */
   readonly memory?: PlacementMemory | undefined;
-  /** Keeps what was learned; called after each change. Not waited for: it only saves asking again. */
+  /** Saves the memory; called after each change and not awaited. A lost save only costs repeated asks. */
   readonly save?: (memory: PlacementMemory) => void;
   readonly random?: Random;
 }
 
-/** An ask that is under way; `end` forgets it. */
-export interface OpenAsk {
+/** The part of an earlier process's memory that still holds. */
+export function placementAfterRestart(memory: PlacementMemory | undefined, now: number): PlacementMemory | undefined {
+  return memory && { ...memory, refusals: refusalsAfterRestart(memory.refusals, now) };
+}
+
+/** A pending ask; `end` removes it. */
+interface OpenAsk {
   readonly ask: PendingAsk;
   end(): void;
 }
 
-/** How long a kind that gave a machine counts as one that gives, ms. */
+/** A kind that gave a machine within this time counts as available, ms. */
 const givenLatelyMs = 300_000;
 
 /**
- * What the launches of a service have learned of the places and are finding out at this moment, so that they search together: none asks a place
- * that refused another, and all know what is being asked.
+ * Shared memory of a service's launches: refusals, start times and pending asks. No launch asks a provider that refused
+ * another launch.
  */
 export class PlacementHistory {
   #memory: PlacementMemory;
@@ -32,7 +48,7 @@ export class PlacementHistory {
   readonly #random: Random;
   readonly #open = new Map<PendingAsk, PlaceableOffer>();
   readonly #given = new Map<string, { offer: PlaceableOffer; machines: number; at: number }>();
-  readonly #waiting = new Set<() => void>();
+  readonly #waiters = new Set<() => void>();
   readonly #work = new Set<Promise<unknown>>();
 
   constructor({ memory, save = () => undefined, random = () => 0.5 }: PlacementHistoryOptions = {}) {
@@ -45,73 +61,116 @@ export class PlacementHistory {
     return this.#memory;
   }
 
-  /** Asks that no answer has come to, of all launches. */
+  /** Pending asks of all launches. */
   get pending(): readonly PendingAsk[] {
     return [...this.#open.keys()];
   }
 
-  /** Where machines are being asked for: launches at the same moment must see each other to spread. */
-  get asked(): readonly OccupiedPlace[] {
+  /** Locations of pending asks: concurrent launches must see each other to spread. */
+  get asked(): readonly OccupiedLocation[] {
     return [...this.#open.values()];
   }
 
-  /** Whether a place may still give a machine that nobody wants, or one is being given back. */
+  /** Whether a provider may still return a surplus machine, or one is being terminated. */
   get isBusy(): boolean {
     return this.#open.size > 0 || this.#work.size > 0;
   }
 
-  /** Work that goes on behind a search. What fails of it is made up for by the sweep for machines that no record knows. */
+  /** Tracks background work of a search. If the work fails, the sweep for machines without a record cleans up. */
   keepBusy(work: Promise<void>): void {
     const settled = work.catch(() => undefined).finally(() => this.#work.delete(settled));
     this.#work.add(settled);
   }
 
-  /** Machines that each kind gave since it last refused, of those that gave one lately. `now` is monotonic ms. */
+  /**
+   * Number of machines that each kind gave since its last refusal. Only kinds that gave one recently are included.
+   * `now` is monotonic ms.
+   */
   given(now: number): ReadonlyMap<string, number> {
     return new Map([...this.#given].filter(([, { at }]) => now - at < givenLatelyMs).map(([kind, { machines }]) => [kind, machines]));
   }
 
-  /** A launch is about to ask. `now` is monotonic ms. */
-  asking(launch: string, offer: PlaceableOffer, now: number): OpenAsk {
-    const ask = { launch, kind: kindOf(offer), at: now };
+  /** Records that a launch is about to ask. `at` is monotonic ms, `now` ms since the epoch. */
+  asking(launch: string, offer: PlaceableOffer, at: number, now: number): OpenAsk {
+    const ask = { launch, kind: kindOf(offer), at };
     this.#open.set(ask, offer);
+    const refusals = paceLaunches(this.#memory.refusals, offer, launch, now);
+    if (refusals !== this.#memory.refusals) this.#learn({ ...this.#memory, refusals });
     return {
       ask,
       end: () => {
-        if (this.#open.delete(ask)) this.#tell();
+        if (this.#open.delete(ask)) this.#notify();
       },
     };
   }
 
-  /** A place refused at `now`, ms since the epoch. */
+  /** Records a refusal at `now`, ms since the epoch. */
   refused(offer: PlaceableOffer, refused: Refused, now: number): void {
-    if (refused.kind !== 'throttled') {
-      for (const [kind, given] of this.#given) if (covers({ offer, ...refused }, given.offer)) this.#given.delete(kind);
-    }
+    this.#distrust(offer, refused);
     this.#learn({ ...this.#memory, refusals: rememberRefusal(this.#memory.refusals, offer, refused, now, this.#random()) });
   }
 
-  /** A place gave a machine at `now`, monotonic ms. */
+  /**
+   * Records that a launch got no machine, or that its machine ended. Other launches need not wait for its result. `now`
+   * is ms since the epoch.
+   */
+  trialEnded(launch: string, offer: PlaceableOffer, now: number): void {
+    this.#learn({ ...this.#memory, refusals: resumeLaunches(this.#memory.refusals, offer, launch, now) });
+  }
+
+  /**
+   * Records a late refusal: the provider accepted the ask sent at `askedAt` and refused at `now`. Both are ms since the
+   * epoch.
+   */
+  refusedLate(offer: PlaceableOffer, refused: Refused, askedAt: number, now: number): void {
+    this.#distrust(offer, refused);
+    this.#learn({ ...this.#memory, refusals: rememberLateRefusal(this.#memory.refusals, offer, refused, askedAt, now) });
+  }
+
+  /**
+   * Ends refusals whose cause at the provider has changed: their offers may be asked again at `now`, ms since the
+   * epoch.
+   */
+  endRefusals(isMeant: (refusal: Refusal) => boolean, now: number): void {
+    this.#learn({ ...this.#memory, refusals: endRefusals(this.#memory.refusals, isMeant, now) });
+  }
+
+  /**
+   * Forgets refusals, so that providers are asked again at once. `all`: every refusal, on a user's request. `early`:
+   * keeps the refusals of machines that ended after acceptance.
+   */
+  forget(which: 'all' | 'early'): void {
+    this.#learn({ ...this.#memory, refusals: which === 'all' ? [] : lateRefusals(this.#memory.refusals) });
+  }
+
+  /** After a refusal, several launches must not ask this kind at once, even if it created machines before. */
+  #distrust(offer: PlaceableOffer, refused: Refused): void {
+    if (refused.kind === 'throttled') return;
+    for (const [kind, given] of this.#given) if (covers({ offer, ...refused }, given.offer)) this.#given.delete(kind);
+  }
+
+  /** Records that a provider gave a machine at `now`, monotonic ms. */
   gave(offer: PlaceableOffer, now: number): void {
     const kind = kindOf(offer);
     this.#given.set(kind, { offer, machines: (this.#given.get(kind)?.machines ?? 0) + 1, at: now });
     this.#learn({ ...this.#memory, refusals: forgetRefusals(this.#memory.refusals, offer) });
   }
 
-  /** A machine runs, so many ms after it was asked for. */
+  /** Records that a machine runs, `tookMs` after the ask. */
   started(offer: PlaceableOffer, tookMs: number): void {
-    this.#learn({ ...this.#memory, starts: rememberStart(this.#memory.starts, offer, tookMs) });
+    const { refusals, starts } = this.#memory;
+    this.#learn({ refusals: forgetRefusals(refusals, offer, true), starts: rememberStart(starts, offer, tookMs) });
   }
 
-  /** Settles when something was learned or an ask has ended, or when the signal aborts. */
+  /** Settles when the memory changes, an ask ends, or the signal aborts. */
   change(signal: AbortSignal): Promise<void> {
     return new Promise((resolve) => {
       const done = (): void => {
-        this.#waiting.delete(done);
+        this.#waiters.delete(done);
         signal.removeEventListener('abort', done);
         resolve();
       };
-      this.#waiting.add(done);
+      this.#waiters.add(done);
       signal.addEventListener('abort', done, { once: true });
       if (signal.aborted) done();
     });
@@ -122,10 +181,10 @@ export class PlacementHistory {
       this.#memory = memory;
       this.#save(memory);
     }
-    this.#tell();
+    this.#notify();
   }
 
-  #tell(): void {
-    for (const wake of this.#waiting) wake();
+  #notify(): void {
+    for (const wake of this.#waiters) wake();
   }
 }

@@ -1,21 +1,25 @@
-import type { OccupiedPlace, PlacementFacts, PlacementMemory } from '../domain/placement.ts';
-import { placeName } from '../domain/place-name.ts';
-import { hoursPerMonth, planPlaces, type ChoiceReason, type JudgedCandidate, type Verdict } from '../domain/placement/plan.ts';
+import { type OccupiedLocation, type PlacementFacts, type PlacementMemory, kindOf } from '../domain/placement.ts';
+import { locationName } from '../domain/location-name.ts';
+import { type Refused, describeScope, rememberRefusal } from '../domain/placement/refusals.ts';
+import { type ChoiceReason, type JudgedCandidate, type Verdict, hoursPerMonth, planReplicaPlacement } from '../domain/placement/plan.ts';
 import { hourlyPrice } from '../domain/price.ts';
-import type { PlaceConfig, ResourceAlternatives } from '../domain/task.ts';
-import type { MachineSpec, Offer } from '../providers/provider.ts';
-import { isoTime, type Clock } from '../shared/clock.ts';
-import { notEnabled, placesFor, surveyOffers, type MachineCandidate, type RejectedCandidate } from './offers.ts';
-import type { PlaceState } from './places.ts';
-import { rehearsePlan, type RehearsedPlan } from './rehearse.ts';
+import type { ProviderConfig, ResourceAlternatives } from '../domain/task.ts';
+import type { MachineSpec, Offer, Provider } from '../providers/provider.ts';
+import { type Clock, isoTime } from '../shared/clock.ts';
+import { type MachineCandidate, type RejectedCandidate, providersFor, surveyOffers } from './offers.ts';
+import { type ProviderState, whyOut } from './providers.ts';
+import { withDeadline } from '../shared/deadline.ts';
+import { SvcError, messageOf } from '../shared/errors.ts';
+import { asSentence } from '../shared/text.ts';
+import { refusalFrom } from './request-machine.ts';
 
-/** A machine that was thought of, with the reason for or against it. Plain data, as are all parts of a plan. */
+/** A considered machine, with the reason for or against it. All parts of a plan are plain data. */
 export interface PlannedOffer {
   readonly provider: string;
   readonly region: string;
   readonly zone: string | null;
   readonly instanceType: string;
-  /** So many such machines make up one replica; prices are of all of them, the rest is of each. */
+  /** Number of such machines per replica. Prices cover all of them; other fields describe one. */
   readonly nodes: number;
   readonly cpus: number;
   readonly memoryGb: number;
@@ -24,66 +28,72 @@ export interface PlannedOffer {
   readonly spot: boolean;
   readonly hourlyUsd: number;
   readonly monthlyUsd: number;
-  /** Which alternative of the file's resources it is for, counted from 1. */
+  /** The resource alternative of the file, counted from 1. */
   readonly alternative: number;
-  /** `possible`: comes after what is chosen; `refused`: its place gives none for now; `excluded`: does not do for the file. */
+  /**
+   * `possible`: ranked after the chosen ones. `refused`: its provider refuses for now. `excluded`: does not satisfy the
+   * file.
+   */
   readonly verdict: 'chosen' | 'possible' | 'refused' | 'excluded';
-  /** Numbers of the replicas that it is chosen for, counted from 1. */
+  /** Numbers of the replicas that use it, counted from 1. */
   readonly replicas: readonly number[];
-  /** Why, as a clause. */
+  /** The reason, as a clause. */
   readonly why: string;
 }
 
 type OneNodeOffer = Omit<PlannedOffer, 'nodes'>;
 
-/** A place, and whether the plan may use it. */
-export interface PlannedPlace {
+/** A provider, and whether the plan may use it. */
+interface PlannedProvider {
   readonly name: string;
   readonly takesPart: boolean;
-  /** Why it takes no part; null when it does. */
+  /** Why the plan may not use it; null when it may. */
   readonly why: string | null;
 }
 
-/** Where the replicas of a service would be put now, and why there. */
+/** The placement of a service's replicas if they were launched now, with reasons. */
 export interface PlacementPlan {
-  /** How many replicas were planned. */
+  /** Number of planned replicas. */
   readonly replicas: number;
-  /** Best first; what is excluded comes last, cheapest first, and complete only when it was asked for. */
+  /** Best first. Excluded offers come last, cheapest first, and are complete only with `explain`. */
   readonly offers: readonly PlannedOffer[];
-  readonly places: readonly PlannedPlace[];
-  /** Of the planned replicas together. */
+  readonly places: readonly PlannedProvider[];
+  /** Total of the planned replicas. */
   readonly hourlyUsd: number;
   readonly monthlyUsd: number;
-  /** Why places offer nothing, and what is to be known about the figures. Sentences. */
+  /** Why providers offer nothing, and remarks about the figures. Sentences. */
   readonly notes: readonly string[];
-  /** There is no offer, and the notes say which names of places, or of their parts, are wrong. */
+  /** Whether there is no offer because names of providers or of their parts are wrong; the notes name them. */
   readonly isMisnamed?: boolean | undefined;
 }
 
-/** What to plan. */
+/** Input of a plan. */
 export interface PlanRequest {
   readonly alternatives: ResourceAlternatives;
-  /** Nodes of each machine; one when absent. Prices are of all of them. */
+  /** Nodes of each machine; default: one. Prices cover all of them. */
   readonly nodes?: number;
-  /** What the task says for places. */
-  readonly placeConfig?: PlaceConfig;
+  /** The task's settings for providers. */
+  readonly providerConfig?: ProviderConfig;
   readonly replicas: number;
-  readonly places: readonly PlaceState[];
-  /** What is known from launches of the service. */
+  readonly providers: readonly ProviderState[];
+  /** Memory of the service's earlier launches. */
   readonly memory?: PlacementMemory | undefined;
-  readonly occupied?: readonly OccupiedPlace[];
+  readonly occupied?: readonly OccupiedLocation[];
   readonly clock: Clock;
-  /** Also what the places have and the file rules out. */
+  /** Whether to include offers that the file rules out. */
   readonly explain: boolean;
-  /** What would be asked for: with it what is chosen is shown to places that can say beforehand whether they take it, and what they refuse is not chosen. */
+  /**
+   * The specification of each machine. When present, providers that support a preflight check the chosen machines.
+   * Refused ones are not chosen.
+   */
   readonly spec?: (candidate: MachineCandidate) => MachineSpec;
   readonly signal?: AbortSignal;
 }
 
-/** Asks the places for their offers, asks none for a machine, and chooses as a launch would. */
+/** Collects offers and chooses as a launch would. Sends no request for a machine. */
 export async function planPlacement(request: PlanRequest): Promise<PlacementPlan> {
-  const { alternatives, nodes = 1, placeConfig, replicas, places, memory, occupied = [], clock, explain, signal } = request;
-  const survey = await surveyOffers(alternatives, places, { clock, explain, signal, nodes, placeConfig });
+  const { alternatives, nodes = 1, providerConfig, replicas, providers, memory, occupied = [], clock, explain, signal } = request;
+  const survey = await surveyOffers(alternatives, providers, { clock, explain, signal, nodes, providerConfig });
   const { reasons, notices, isMisnamed } = survey;
   const candidates = survey.candidates.map((one) => ofNodes(one, nodes));
   const rejected = survey.rejected.map((one) => ofNodes(one, nodes));
@@ -102,7 +112,7 @@ export async function planPlacement(request: PlanRequest): Promise<PlacementPlan
   return {
     replicas,
     offers,
-    places: plannedPlaces(alternatives, places),
+    places: plannedProviders(alternatives, providers),
     hourlyUsd,
     monthlyUsd: hourlyUsd * hoursPerMonth,
     notes: [...reasons, ...notices, ...notes, ...crowded],
@@ -113,40 +123,40 @@ export async function planPlacement(request: PlanRequest): Promise<PlacementPlan
 async function judge(
   candidates: readonly MachineCandidate[],
   facts: PlacementFacts,
-  { replicas, places, spec, clock, signal }: PlanRequest,
-): Promise<RehearsedPlan> {
-  if (spec === undefined) return { judged: planPlaces(candidates, replicas, facts), notes: [] };
-  const providerOf = ({ offer }: MachineCandidate) => places.find(({ name }) => name === offer.provider)?.provider;
-  return rehearsePlan(candidates, replicas, facts, { providerOf, spec, clock, signal });
+  { replicas, providers, spec, clock, signal }: PlanRequest,
+): Promise<PreflightedPlan> {
+  if (spec === undefined) return { judged: planReplicaPlacement(candidates, replicas, facts), notes: [] };
+  const providerOf = ({ offer }: MachineCandidate) => providers.find(({ name }) => name === offer.provider)?.provider;
+  return preflightPlan(candidates, replicas, facts, { providerOf, spec, clock, signal });
 }
 
-/** Whether any of the replicas has a place now. */
+/** Whether at least one replica has an offer now. */
 export function hasChoice(plan: PlacementPlan): boolean {
   return plan.offers.some(({ verdict }) => verdict === 'chosen');
 }
 
-function plannedPlaces({ choices }: ResourceAlternatives, places: readonly PlaceState[]): readonly PlannedPlace[] {
-  const used = new Set(choices.flatMap((resources) => placesFor(resources, places)));
-  return places.map((place) => {
-    const { name, provider, check } = place;
-    if (provider === undefined) return { name, takesPart: false, why: notEnabled(check.summary) };
-    if (used.has(place)) return { name, takesPart: true, why: null };
+function plannedProviders({ choices }: ResourceAlternatives, providers: readonly ProviderState[]): readonly PlannedProvider[] {
+  const used = new Set(choices.flatMap((resources) => providersFor(resources, providers)));
+  return providers.map((state) => {
+    const { name, provider } = state;
+    if (provider === undefined) return { name, takesPart: false, why: whyOut(state) };
+    if (used.has(state)) return { name, takesPart: true, why: null };
     return {
       name,
       takesPart: false,
-      why: choices.some(({ cloud }) => cloud === undefined) ? 'other places come first.' : 'the file does not name it.',
+      why: choices.some(({ cloud }) => cloud === undefined) ? 'other providers come first.' : 'the file does not name it.',
     };
   });
 }
 
-/** The same with the price of a machine of so many nodes, and how many of those fit. */
+/** Scales price and room of a candidate to machines of several nodes. */
 function ofNodes<C extends MachineCandidate>(candidate: C, nodes: number): C {
   const { offer } = candidate;
   const { hourlyUsd, room } = offer;
   return { ...candidate, offer: { ...offer, hourlyUsd: hourlyUsd * nodes, ...(room !== undefined && { room: Math.floor(room / nodes) }) } };
 }
 
-/** How many replicas fit nowhere, and what room there is, where it is room that they lack. A sentence or none. */
+/** A sentence on how many replicas fit nowhere and how much room exists, if room is the cause; otherwise none. */
 function whyNotAll(judged: readonly JudgedCandidate<MachineCandidate>[], replicas: number): readonly string[] {
   const placed = judged.reduce((sum, { verdict }) => sum + (verdict.type === 'chosen' ? verdict.replicas.length : 0), 0);
   const crowded = judged.filter(({ verdict }) => verdict.type === 'chosen' || verdict.type === 'full');
@@ -154,7 +164,7 @@ function whyNotAll(judged: readonly JudgedCandidate<MachineCandidate>[], replica
   if (missing === 0 || crowded.length === 0) return [];
   const rooms = crowded.map(({ candidate: { offer }, verdict }) => {
     const taken = verdict.type === 'chosen' ? verdict.replicas.length : 0;
-    return `${placeName(offer)} has room for ${taken}`;
+    return `${locationName(offer)} has room for ${taken}`;
   });
   const all = replicas === 1 ? 'The replica has' : `${missing} of ${replicas} replicas ${missing === 1 ? 'has' : 'have'}`;
   return [`${all} no room now (${[...new Set(rooms)].join(', ')}), and would be asked for again until there is some.`];
@@ -170,11 +180,11 @@ function plannedOffer({ candidate, verdict }: JudgedCandidate<MachineCandidate>)
   };
 }
 
-/** Tells kinds of machines apart. */
+/** Identifies a kind of machine. */
 const nameOf = ({ provider, region, zone, instanceType, accelerator, spot }: Offer): string =>
   JSON.stringify([provider, region, zone, instanceType, accelerator, spot]);
 
-/** What does for another alternative is no exclusion. */
+/** An offer that satisfies another alternative is not excluded. */
 function excludedOffers(rejected: readonly RejectedCandidate[], candidates: readonly MachineCandidate[]): readonly OneNodeOffer[] {
   const possible = new Set(candidates.map(({ offer }) => nameOf(offer)));
   return rejected
@@ -201,7 +211,7 @@ function describe({ offer, alternative }: MachineCandidate): Omit<OneNodeOffer, 
 }
 
 const choiceTexts: Readonly<Record<ChoiceReason, string>> = {
-  only: 'the only place that has it',
+  only: 'the only location that offers it',
   best: 'the best that may be asked',
   spread: 'equally good; replicas are spread',
   'better-full': 'what is better has no room left',
@@ -212,7 +222,7 @@ function describeVerdict(verdict: Verdict): string {
     case 'chosen':
       return choiceTexts[verdict.because];
     case 'refused':
-      return `refused until ${isoTime(verdict.until)}: ${verdict.reason}`;
+      return `refused (${verdict.refusal.kind}) until ${isoTime(verdict.until)} for ${describeScope(verdict.refusal)}: ${verdict.refusal.reason}`;
     case 'later-alternative':
       return 'an alternative before it has a machine';
     case 'dearer':
@@ -223,5 +233,77 @@ function describeVerdict(verdict: Verdict): string {
       return 'as good; further replicas come here';
     case 'full':
       return 'no room there now';
+  }
+}
+
+/** Dependencies of the preflight checks. */
+interface PreflightDeps {
+  readonly providerOf: (candidate: MachineCandidate) => Provider | undefined;
+  /** The machine specification of a candidate. */
+  readonly spec: (candidate: MachineCandidate) => MachineSpec;
+  readonly clock: Clock;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** A plan in which every provider with a preflight accepts its chosen machines. */
+interface PreflightedPlan {
+  readonly judged: readonly JudgedCandidate<MachineCandidate>[];
+  /** Refusals with their remedies, and the providers that did not answer. Sentences. */
+  readonly notes: readonly string[];
+}
+
+/** Limit of a preflight, ms. After it, the provider's answer comes only with the real request. */
+const preflightTimeoutMs = 8_000;
+
+const late = (): Error => new SvcError('SVC_PLACE_FAILED', `no answer within ${preflightTimeoutMs / 1_000} s`);
+
+/**
+ * Chooses machines and has their providers check them. Repeats the choice without refused machines until all chosen
+ * ones are accepted. Each kind of machine is checked once.
+ */
+async function preflightPlan(
+  candidates: readonly MachineCandidate[],
+  replicas: number,
+  facts: PlacementFacts,
+  deps: PreflightDeps,
+): Promise<PreflightedPlan> {
+  const shown = new Set<string>();
+  const notes: string[] = [];
+  let { refusals } = facts;
+  for (;;) {
+    const judged = planReplicaPlacement(candidates, replicas, { ...facts, refusals });
+    const chosen = judged.flatMap(({ candidate, verdict }) => (verdict.type === 'chosen' ? [candidate] : []));
+    const unshown = chosen.filter(({ offer }) => !shown.has(kindOf(offer)));
+    if (unshown.length === 0) return { judged, notes };
+    const answers = await Promise.all(unshown.map(async (candidate) => ({ candidate, answer: await show(candidate, deps) })));
+    for (const { candidate, answer } of answers) {
+      const { offer } = candidate;
+      shown.add(kindOf(offer));
+      if (answer === undefined) continue;
+      notes.push(`${locationName(offer)}: ${answer.note}`);
+      if (answer.refused !== undefined) refusals = rememberRefusal(refusals, offer, answer.refused, facts.now, 0);
+    }
+  }
+}
+
+interface PreflightResult {
+  readonly note: string;
+  /** Absent when the provider did not answer: it may still accept the machine. */
+  readonly refused?: Refused;
+}
+
+async function show(candidate: MachineCandidate, { providerOf, spec, clock, signal }: PreflightDeps): Promise<PreflightResult | undefined> {
+  const provider = providerOf(candidate);
+  if (provider?.preflight === undefined) return undefined;
+  const ask = async (inner: AbortSignal): Promise<void> => provider.preflight?.(candidate.offer, spec(candidate), { signal: inner });
+  try {
+    await withDeadline(clock, preflightTimeoutMs, ask, late, signal);
+    return undefined;
+  } catch (error) {
+    signal?.throwIfAborted();
+    const answer = refusalFrom(error);
+    const said = asSentence(messageOf(error));
+    if (answer?.type !== 'refused') return { note: `it is not known whether it takes this: ${said}` };
+    return { note: error instanceof SvcError ? `${said} ${error.hint}` : said, refused: answer.refused };
   }
 }

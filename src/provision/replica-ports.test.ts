@@ -1,17 +1,17 @@
 import { expect, test } from 'vitest';
 import { aServiceSpec, aTask } from '../../test/support/builders.ts';
-import { goodCheck } from '../../test/support/places.ts';
-import type { PlaceState } from './places.ts';
+import { goodCheck } from '../../test/support/providers.ts';
+import type { ProviderState } from './providers.ts';
 import { followsPort, refuseSharedPorts, servedPorts } from './replica-ports.ts';
 
 const sharedPorts = 'this computer cannot isolate them (unshare: Operation not permitted)';
-const place = (check: Partial<PlaceState['check']>): readonly PlaceState[] => [
+const statesWith = (check: Partial<ProviderState['check']>): readonly ProviderState[] => [
   { name: 'local', provider: undefined, check: { ...goodCheck, ...check } },
 ];
-const crowded = place({ sharedPorts, remedies: ['install podman'] });
+const crowded = statesWith({ sharedPorts, remedies: ['install podman'] });
 const single = aServiceSpec({ replicaPolicy: { ...aServiceSpec().replicaPolicy, minReplicas: 1, maxReplicas: 1 } });
 
-test('several replicas on a fixed port are refused where machines share their ports', () => {
+test('several replicas on a fixed port are refused where machines share ports', () => {
   expect(() => refuseSharedPorts(aTask(), crowded)).toThrow(
     expect.objectContaining({
       code: 'SVC_ISOLATION',
@@ -22,16 +22,16 @@ test('several replicas on a fixed port are refused where machines share their po
 });
 
 test.for<readonly [string, () => void]>([
-  ['where each machine has its own ports', () => refuseSharedPorts(aTask(), place({}))],
-  ['where the place cannot be used anyway', () => refuseSharedPorts(aTask(), place({ enabled: false, sharedPorts }))],
-  ['for a program that listens where it is told', () => refuseSharedPorts(aTask({ run: 'serve --port ${SVC_REPLICA_PORT}' }), crowded)],
+  ['where each machine has its own ports', () => refuseSharedPorts(aTask(), statesWith({}))],
+  ['where the provider is disabled', () => refuseSharedPorts(aTask(), statesWith({ enabled: false, sharedPorts }))],
+  ['for a program that listens on the assigned port', () => refuseSharedPorts(aTask({ run: 'serve --port ${SVC_REPLICA_PORT}' }), crowded)],
   ['for one replica', () => refuseSharedPorts(aTask({ service: single }), crowded)],
-  ['for what is no service', () => refuseSharedPorts(aTask({ service: undefined }), crowded)],
+  ['without a service section', () => refuseSharedPorts(aTask({ service: undefined }), crowded)],
 ])('nothing is refused %s', ([, check]) => {
   expect(check).not.toThrow();
 });
 
-test('a machine serves the port of the service and what its resources open, and is told whether the program takes any port', () => {
+test("a machine serves the service's port and the ports of its resources", () => {
   expect(servedPorts(aTask(), { ports: [8080, 9090] })).toEqual([8080, 9090]);
   expect(servedPorts(aTask(), undefined)).toEqual([8080]);
   expect(servedPorts(aTask({ service: undefined }), { ports: [22] })).toEqual([22]);

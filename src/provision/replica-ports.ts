@@ -1,28 +1,28 @@
 import type { Resources, Task } from '../domain/task.ts';
-import type { PlaceState } from './places.ts';
+import type { ProviderState } from './providers.ts';
 import { SvcError } from '../shared/errors.ts';
 
-/** What in a program shows that it listens where it is told to. */
+/** A program that mentions this variable listens on the assigned port. */
 const portMention = /\$\{?SVC_REPLICA_PORT\b/;
 
-/** Whether the program of a task listens where it is told to, so that it can be given any port. */
+/** Whether the task's program listens on the assigned port, so that svc can choose any port. */
 export function followsPort({ run = '' }: Pick<Task, 'run'>): boolean {
   return portMention.test(run);
 }
 
-/** The ports that a machine for an alternative of a task serves: that of the service, and what the alternative opens. */
+/** The ports that a machine serves: the service's port, and the ports that the alternative opens. */
 export function servedPorts({ service }: Pick<Task, 'service'>, resources: Pick<Resources, 'ports'> | undefined): readonly number[] {
   return [...new Set([...(service === undefined ? [] : [service.replicaPort]), ...(resources?.ports ?? [])])];
 }
 
 /**
- * Refuses a service of several replicas, which may be at the given places, whose program listens on a fixed port where machines share their ports: only the first replica would
- * come up. Throws SVC_ISOLATION with the reason and what to do.
+ * Refuses a service of several replicas that listens on a fixed port at providers whose machines share ports: only the
+ * first replica would come up. Throws SVC_ISOLATION with the reason and the remedy.
  */
-export function refuseSharedPorts(task: Task, places: readonly PlaceState[]): void {
+export function refuseSharedPorts(task: Task, providers: readonly ProviderState[]): void {
   const { service } = task;
   if ((service?.replicaPolicy.maxReplicas ?? 1) <= 1 || followsPort(task)) return;
-  for (const { check } of places) {
+  for (const { check } of providers) {
     const { enabled, sharedPorts, remedies } = check;
     if (!enabled || sharedPorts === undefined) continue;
     throw new SvcError('SVC_ISOLATION', `Several replicas would all listen on port ${service?.replicaPort}, as ${sharedPorts}.`, {

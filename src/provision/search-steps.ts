@@ -1,60 +1,74 @@
-import { placeName } from '../domain/place-name.ts';
-import type { PlaceableOffer } from '../domain/placement.ts';
+import { locationName } from '../domain/location-name.ts';
+import type { PlaceableOffer, RefusalKind } from '../domain/placement.ts';
 import type { AskReason } from '../domain/placement/next-move.ts';
 import { hourlyPrice } from '../domain/price.ts';
 import type { Refused } from '../domain/placement/refusals.ts';
 import type { MachineId, Offer } from '../providers/provider.ts';
 import { isoTime } from '../shared/clock.ts';
-import { asSentence } from '../shared/sentence.ts';
+import { asSentence } from '../shared/text.ts';
 
-/** One step of the search for a machine, as it is recorded. */
+/** One recorded step of the search for a machine. */
 export type SearchStep =
-  /** Recorded before the place is asked: the intent. */
+  /** The intent, recorded before the ask is sent. `of`: the number of candidates. */
   | { readonly type: 'asking'; readonly offer: Offer; readonly why: AskReason; readonly of: number }
+  /** The provider refused. svc does not ask for the offer again before `until`. */
   | { readonly type: 'refused'; readonly offer: Offer; readonly refused: Refused; readonly until: number }
   | { readonly type: 'given'; readonly offer: Offer; readonly machineId: MachineId }
-  /** What keeps a machine that was given from running yet, as its place says it. */
+  /** Why an accepted machine does not run yet: the provider's message. */
   | { readonly type: 'booting'; readonly offer: PlaceableOffer; readonly machineId: MachineId; readonly message: string }
-  /** The same at its full length: for the log, and for nothing else. */
+  /** The full text of that message; for the log only. */
   | { readonly type: 'detail'; readonly offer: PlaceableOffer; readonly machineId: MachineId; readonly detail: string }
-  /** A machine that was given never came up, or went away before it had. */
-  | { readonly type: 'lost'; readonly offer: PlaceableOffer; readonly machineId: MachineId; readonly reason: string }
-  /** Another place was faster; this one's machine was given back. */
+  /** An accepted machine never ran. `refused`: why and until when its provider is not asked again. */
+  | {
+      readonly type: 'lost';
+      readonly offer: PlaceableOffer;
+      readonly machineId: MachineId;
+      readonly reason: string;
+      readonly refused?: { readonly kind: RefusalKind; readonly until: number };
+    }
+  /** Another location created a machine first. svc terminated this one. */
   | { readonly type: 'surplus'; readonly offer: Offer; readonly machineId: MachineId }
   | { readonly type: 'waiting'; readonly until: number; readonly reasons: readonly string[] };
 
+/** Why an accepted machine never ran, and when its provider is asked again. */
+export function whyLost({ reason, refused }: Extract<SearchStep, { type: 'lost' }>): string {
+  return refused === undefined
+    ? reason
+    : `${asSentence(reason)} Cause: ${refused.kind}. No machine is asked for there before ${isoTime(refused.until)}.`;
+}
+
 const reasonTexts: Readonly<Record<AskReason, string>> = {
   best: 'the best of what may be asked',
-  'better-busy': 'as better places are being asked already',
+  'better-busy': 'because better locations are being asked already',
   'slow-answer': 'as what was asked before is slow to answer',
 };
 
-/** More reasons of a wait are not spelled out. */
+/** A `waiting` step shows at most this many reasons. */
 const shownReasons = 4;
 
-/** A step as a sentence for the history and the log. */
+/** Describes a step in a sentence, for the history and the log. */
 export function describeStep(step: SearchStep): string {
   switch (step.type) {
     case 'asking': {
       const { offer, why, of } = step;
-      return `Asking ${placeName(offer)} for ${offer.instanceType} (${hourlyPrice(offer.hourlyUsd)}): ${of === 1 ? 'there is nothing else' : reasonTexts[why]}.`;
+      return `Asking ${locationName(offer)} for ${offer.instanceType} (${hourlyPrice(offer.hourlyUsd)}): ${of === 1 ? 'there is nothing else' : reasonTexts[why]}.`;
     }
     case 'refused':
-      return `${placeName(step.offer)} refused (${step.refused.kind}): ${asSentence(step.refused.reason)} Not asked again before ${isoTime(step.until)}.`;
+      return `${locationName(step.offer)} refused (${step.refused.kind}): ${asSentence(step.refused.reason)} Not asked again before ${isoTime(step.until)}.`;
     case 'given':
-      return `${placeName(step.offer)} gave machine ${step.machineId}.`;
+      return `${locationName(step.offer)} created machine ${step.machineId}.`;
     case 'booting':
-      return `${placeName(step.offer)}: ${step.message}`;
+      return `${locationName(step.offer)}: ${step.message}`;
     case 'detail':
-      return `${placeName(step.offer)} says of machine ${step.machineId}: ${step.detail}`;
+      return `${locationName(step.offer)} says of machine ${step.machineId}: ${step.detail}`;
     case 'lost':
-      return `Machine ${step.machineId} is given up. ${step.reason}`;
+      return `Machine ${step.machineId} is given up. ${whyLost(step)}`;
     case 'surplus':
-      return `${placeName(step.offer)} gave machine ${step.machineId} after another place had given one; it was given back.`;
+      return `${locationName(step.offer)} created machine ${step.machineId} after another location had created one; it was terminated.`;
     case 'waiting': {
       const { reasons, until } = step;
       const more = reasons.length > shownReasons ? ` (and ${reasons.length - shownReasons} more)` : '';
-      return `No place gives a machine now; asking again at ${isoTime(until)}. ${reasons.slice(0, shownReasons).join(' ')}${more}`;
+      return `No location has a machine now; the next attempt is at ${isoTime(until)}. ${reasons.slice(0, shownReasons).join(' ')}${more}`;
     }
   }
 }

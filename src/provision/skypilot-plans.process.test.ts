@@ -1,14 +1,18 @@
 import { expect, test } from 'vitest';
 import { FakeClock } from '../../test/support/fake-clock.ts';
-import { statesOf } from '../../test/support/places.ts';
+import { statesOf } from '../../test/support/providers.ts';
 import { parseText } from '../../test/support/task-text.ts';
-import { aStubPlace } from '../../test/support/stub-place.ts';
+import { aStubProvider } from '../../test/support/stub-provider.ts';
 import { withTempHome } from '../../test/support/temp-home.ts';
 import { PriceTables } from '../catalog/price-tables.ts';
-import { awsOffers } from '../providers/aws/offers.ts';
+import { chooseImage } from '../providers/aws/image-choice.ts';
+import { vmOffers } from '../providers/vm/offers.ts';
 import { hasChoice, planPlacement } from './placement-plan.ts';
 
-/** The plan of a file with AWS's built-in prices and this machine: what is chosen, or the sentences why nothing is. */
+/**
+ * Plans a file with AWS's built-in prices and this machine. Returns the chosen machines, or the sentences why there are
+ * none.
+ */
 async function planOf(resources: string): Promise<string> {
   const { resources: alternatives } = parseText(
     `resources: ${resources}\nservice: {readiness_probe: /, replicas: 1, ports: 8080}\nrun: serve\n`,
@@ -24,15 +28,21 @@ async function planOf(resources: string): Promise<string> {
       gpus: true,
       diskTiers: true,
     };
-    const aws = aStubPlace({
+    const aws = aStubProvider({
       name: 'aws',
       capabilities,
-      offers: (asked, { explain }) => awsOffers(asked, tables, { regions: undefined }, explain === true, Date.UTC(2026, 0, 1)),
+      offers: (asked, { explain = false }) =>
+        vmOffers({ name: 'aws', title: 'AWS', chooseImage }, asked, {
+          tables,
+          settings: { regions: undefined },
+          explain,
+          now: Date.UTC(2026, 0, 1),
+        }),
     });
     const plan = await planPlacement({
       alternatives,
       replicas: 1,
-      places: statesOf(aws, aStubPlace({ name: 'local' })),
+      providers: statesOf(aws, aStubProvider({ name: 'local' })),
       clock: new FakeClock(),
       explain: false,
     });
@@ -53,11 +63,11 @@ test.for([
   ],
   ['{ordered: [{infra: gcp, accelerators: L4:1}, {infra: aws, accelerators: L4:1}]}', 'aws L4:1 alternative 2 priced'],
   ['{infra: aws, accelerators: T4:1, disk_tier: ultra}', 'aws T4:1 alternative 1 priced'],
-  ['{cloud: gcp, accelerators: L4:1}', /^gcp: this version has no such place \(it has aws, local\)\.$/],
+  ['{cloud: gcp, accelerators: L4:1}', /^gcp: this version has no such provider \(it has aws, local\)\.$/],
   ['{infra: local, use_spot: true}', 'local: it has no spot machines (use_spot).'],
   ['{infra: aws, accelerators: L4:1, network_tier: best}', 'aws: its networks cannot be chosen (network_tier: best).'],
   ['{infra: aws, accelerators: L4:1, max_hourly_cost: 0.01}', /max_hourly_cost/],
   ['{infra: aws, accelerators: MI300X:8}', /MI300X/],
-] as const)('%s gives a plan with a price, or a sentence that says what is not offered', async ([resources, expected]) => {
+] as const)('%s gives a plan with a price, or a sentence with the missing offer', async ([resources, expected]) => {
   expect(await planOf(resources)).toMatch(expected);
 });

@@ -17,16 +17,19 @@ import { join } from 'node:path';
 import { systemClock } from '../shared/clock.ts';
 import type { Remote } from './remote.ts';
 
-/** One thing that every remote does. Fails by throwing. */
-export interface RemoteCase {
+/** One behaviour that every remote must show. Fails by throwing. */
+interface RemoteCase {
   readonly name: string;
   readonly run: (remote: Remote) => Promise<void>;
 }
 
-/** What every remote does on a machine with a POSIX shell and Python-free basics. Each case gets a machine of its own. */
+/**
+ * Behaviour of every remote on a machine with a POSIX shell and basic tools, without Python. Each case gets a machine
+ * of its own.
+ */
 export const remoteCases: readonly RemoteCase[] = [
   {
-    name: 'a command gives its output and exit code, and gets its arguments unchanged',
+    name: 'a command returns its output and exit code and receives its arguments unchanged',
     async run(remote) {
       const odd = ['a b', "it's", '$HOME', '"', '\\', '*', 'line\nline', ''];
       const result = await remote.exec(['sh', '-c', 'printf "[%s]" "$@"; echo problem >&2; exit 3', 'sh', ...odd]);
@@ -34,7 +37,7 @@ export const remoteCases: readonly RemoteCase[] = [
     },
   },
   {
-    name: 'a command gets its input, folder and variables',
+    name: 'a command receives its input, folder and variables',
     async run(remote) {
       await remote.exec(['mkdir', '-p', `${remote.baseDir}/sub`]);
       const options = { input: 'typed\n', cwd: `${remote.baseDir}/sub`, env: { ODD: "a'b\nc" } };
@@ -51,18 +54,18 @@ export const remoteCases: readonly RemoteCase[] = [
     },
   },
   {
-    name: 'a command that is not there, or that a signal ends, is told by its exit code as a shell tells it',
+    name: 'a missing or signalled command returns the exit code that a shell would return',
     async run(remote) {
       strictEqual((await remote.exec(['no-such-command-here'])).exitCode, 127);
       strictEqual((await remote.exec(['sh', '-c', 'kill -9 $$'])).exitCode, 137);
     },
   },
   {
-    name: 'a command that takes too long is ended with all that it started',
+    name: 'a timed-out command is killed together with its child processes',
     async run(remote) {
       const script = 'sleep 300 & echo $! > "$1"; sleep 300';
       let pid = '';
-      // Where it had no time to begin it could not be ended either: it is given more.
+      // A command that the timeout killed before it could start proves nothing. Try again with more time.
       for (let timeoutMs = 500; pid === '' && timeoutMs < patienceMs; timeoutMs *= 4) {
         strictEqual((await remote.exec(['sh', '-c', script, 'sh', `${remote.baseDir}/pid`], { timeoutMs })).exitCode, 124);
         pid = (await remote.readFile(`${remote.baseDir}/pid`)) ?? '';
@@ -71,7 +74,7 @@ export const remoteCases: readonly RemoteCase[] = [
     },
   },
   {
-    name: 'a cancelled command is ended, and the call fails',
+    name: 'a cancelled command is killed and the call fails',
     async run(remote) {
       const stop = new AbortController();
       const running = remote.exec(['sh', '-c', 'echo $$ > "$1"; sleep 300', 'sh', `${remote.baseDir}/pid`], { signal: stop.signal });
@@ -82,14 +85,14 @@ export const remoteCases: readonly RemoteCase[] = [
     },
   },
   {
-    name: 'what a command leaves running does not hold up its answer',
+    name: 'background processes of a command do not delay its result',
     async run(remote) {
       const { stdout } = await remote.exec(['sh', '-c', 'sleep 300 & echo $!']);
-      strictEqual((await remote.exec(['kill', '-9', stdout.trim()])).exitCode, 0);
+      strictEqual((await remote.exec(['sh', '-c', 'kill -9 "$1"', 'sh', stdout.trim()])).exitCode, 0);
     },
   },
   {
-    name: 'a detached command goes on after the call',
+    name: 'a detached command continues after the call',
     async run(remote) {
       const file = `${remote.baseDir}/written`;
       strictEqual((await remote.exec(['sh', '-c', 'sleep 0.2; echo done > "$1"', 'sh', file], { detached: true })).exitCode, 0);
@@ -97,14 +100,14 @@ export const remoteCases: readonly RemoteCase[] = [
     },
   },
   {
-    name: 'output is kept up to a mebibyte',
+    name: 'each output is cut at 1 MiB',
     async run(remote) {
       const { stdout, exitCode } = await remote.exec(['sh', '-c', 'head -c 3000000 /dev/zero | tr "\\0" x']);
       deepStrictEqual([exitCode, stdout.length], [0, 1_048_576]);
     },
   },
   {
-    name: 'a written file has its content and mode, and replaces the one before in one step',
+    name: 'writing a file sets content and mode and replaces the old file atomically',
     async run(remote) {
       const path = `${remote.baseDir}/deep/er/file`;
       strictEqual(await remote.readFile(path), undefined);
@@ -117,7 +120,7 @@ export const remoteCases: readonly RemoteCase[] = [
     },
   },
   {
-    name: 'copying makes a folder equal: contents, modes, times, links; what is not there goes',
+    name: 'copying makes a folder equal: contents, modes, times, links; extra files are removed',
     async run(remote) {
       await withLocalDir(async (dir) => {
         const target = `${remote.baseDir}/copy`;
@@ -143,16 +146,16 @@ export const remoteCases: readonly RemoteCase[] = [
     },
   },
   {
-    name: 'copying again leaves what has not changed as it is',
+    name: 'a repeated copy does not touch unchanged files',
     async run(remote) {
       await withLocalDir(async (dir) => {
         writeFileSync(join(dir, 'same'), 'same');
-        // The number of a file that went may be given to the next one, but not the time of its last change.
-        const look = async (): Promise<string> => (await remote.exec(['stat', '-c', '%i %z', `${remote.baseDir}/copy/same`])).stdout;
+        // A new file may get the inode of a removed one, but not its ctime.
+        const readStat = async (): Promise<string> => (await remote.exec(['stat', '-c', '%i %z', `${remote.baseDir}/copy/same`])).stdout;
         await remote.copyTo(dir, `${remote.baseDir}/copy`);
-        const before = await look();
+        const before = await readStat();
         await remote.copyTo(dir, `${remote.baseDir}/copy`);
-        strictEqual(await look(), before);
+        strictEqual(await readStat(), before);
       });
     },
   },
@@ -175,7 +178,7 @@ export const remoteCases: readonly RemoteCase[] = [
     },
   },
   {
-    name: 'following gives exactly the bytes from an offset on, waits for the file, and ends when told',
+    name: 'follow waits for the file, yields exact bytes from the offset and stops on abort',
     async run(remote) {
       const path = `${remote.baseDir}/log`;
       const stop = new AbortController();
@@ -186,14 +189,14 @@ export const remoteCases: readonly RemoteCase[] = [
           if (Buffer.concat(chunks).includes('end')) stop.abort();
         }
       })();
-      // Bytes that are no text, split within a character, in several writes.
+      // Bytes that are not text, split within a character over several writes.
       await remote.exec(['sh', '-c', 'printf "abc\\303" > "$1"; sleep 0.3; printf "\\251\\377\\000end" >> "$1"', 'sh', path]);
       await following;
       deepStrictEqual(Buffer.concat(chunks), Buffer.from([0xc3, 0xa9, 0xff, 0x00, 0x65, 0x6e, 0x64]));
     },
   },
   {
-    name: 'watching tells of new and changed files in a folder, also in one that appears later',
+    name: 'watch reports new and changed files, also in a folder created later',
     async run(remote) {
       const stop = new AbortController();
       const dir = `${remote.baseDir}/watched`;
@@ -204,7 +207,7 @@ export const remoteCases: readonly RemoteCase[] = [
           const before = calls;
           await remote.writeFile(`${dir}/file`, content);
           await until(() => calls > before, `a call after the ${content} change`);
-          // What belongs to the same change may still be told.
+          // Notifications that belong to the same change may still arrive.
           await systemClock.sleep(300);
         }
       } finally {
@@ -214,8 +217,8 @@ export const remoteCases: readonly RemoteCase[] = [
   },
 ];
 
-/** Changes on a loaded machine take a while; on others this is never waited out. */
-const patienceMs = 20_000;
+/** Changes on a loaded machine take a while; on other machines no case waits that long. */
+const patienceMs = 90_000;
 
 async function until(isSo: () => boolean | Promise<boolean>, what: string): Promise<void> {
   const deadline = systemClock.monotonic() + patienceMs;
@@ -231,7 +234,7 @@ async function untilContent(remote: Remote, path: string): Promise<string> {
   return content ?? '';
 }
 
-/** A zombie has ended: whether somebody has asked how is not ours to see. */
+/** A zombie counts as ended: this test cannot see whether its parent has reaped it. */
 async function untilGone(remote: Remote, pid: string): Promise<void> {
   ok(/^\d+\s*$/.test(pid), `no pid: '${pid}'`);
   await until(async () => {
@@ -249,7 +252,7 @@ async function withLocalDir(use: (dir: string) => Promise<void>): Promise<void> 
   }
 }
 
-/** One line per entry: path, kind, mode, time of change in seconds, and content or target. */
+/** One line per entry: path, kind, mode, mtime in seconds, and content or target. */
 async function listing(remote: Remote, dir: string): Promise<readonly string[]> {
   const script = `cd "$1" && find . -mindepth 1 ! -type l -printf '%P|%y|%m|%Ts|' -a \\( -type f -a -exec sh -c 'cat "$1" | od -An -tx1 -v | tr -d " \\n"' sh {} \\; -o -true \\) -printf '\\0' -o -type l -printf '%P|%y|%l\\0'`;
   const { stdout, exitCode, stderr } = await remote.exec(['sh', '-c', script, 'sh', dir]);

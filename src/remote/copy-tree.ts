@@ -1,25 +1,26 @@
 import { constants, type Stats } from 'node:fs';
 import { chmod, copyFile, lstat, mkdir, readdir, readlink, rm, symlink, utimes } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { lstatIfThere } from '../shared/lstat-if-there.ts';
+import { lstatIfThere } from '../shared/system/files.ts';
 
-/** What of a tree is copied. */
-export interface CopyOptions {
+/** Options of a copy. */
+interface CopyOptions {
   readonly signal?: AbortSignal;
-  /** What is not in the source stays in the target. */
+  /** Files that the source lacks stay in the target. */
   readonly keepExtra?: boolean;
-  /** Leaves out what it returns true for; paths are relative to the tree, with `/`. */
+  /** Skips every path for which it returns true; paths are relative to the tree, with `/`. */
   readonly ignore?: (path: string, isFolder: boolean) => boolean;
-  /** Told of what cannot be copied: sockets, pipes, devices, and names that are not UTF-8. */
+  /** Called for entries that cannot be copied: sockets, pipes, devices, and names that are not UTF-8. */
   readonly onSkipped?: (path: string, stats: Stats | undefined) => void;
 }
 
-/** Files of one folder copied at a time: enough to keep the disk busy. */
+/** Concurrent copies of files in one folder: enough to keep the disk busy. */
 const filesAtOnce = 16;
 
 /**
- * Makes `to` equal to `from`, a folder or a file: modes, times and symbolic links as they are, what is new or changed copied, what is not in
- * `from` removed unless it is to be kept. Sockets, pipes and devices are left out. Where the file system can, data is shared until one side changes.
+ * Makes `to` equal to `from`, a folder or a file: modes, times and symbolic links are kept. Copies new and changed
+ * files. Removes files that `from` lacks, unless `keepExtra` is set. Skips sockets, pipes and devices. Where the file
+ * system supports it, source and copy share data until one side changes.
  */
 export async function copyTree(from: string, to: string, options: CopyOptions = {}): Promise<void> {
   const source = await lstat(from);
@@ -33,14 +34,14 @@ async function copyFolder(from: string, to: string, path: string, source: Stats,
   const before = await lstatIfThere(to);
   if (before !== undefined && !before.isDirectory()) await remove(to);
   if (before?.isDirectory() !== true) await mkdir(to, { mode: 0o700 });
-  // A folder without these bits could not be filled; it gets its own mode when it is.
+  // Files cannot be created in a folder without these bits. It gets its own mode when it is filled.
   else if ((before.mode & 0o700) !== 0o700) await chmod(to, 0o700);
   const folders: (readonly [name: string, stats: Stats])[] = [];
   const files: (readonly [name: string, stats: Stats])[] = [];
   const names = new Set<string>();
   for (const name of await readdir(from)) {
     const stats = await lstatIfThere(join(from, name));
-    // Gone meanwhile, or the copy itself, which lies within what is copied.
+    // The entry was removed meanwhile, or it is the copy itself, which lies within the source.
     if (stats === undefined && name.includes('\uFFFD')) options.onSkipped?.(path + name, undefined);
     if (stats === undefined || join(from, name) === to) continue;
     if (options.ignore?.(path + name, stats.isDirectory()) === true) continue;
@@ -75,14 +76,14 @@ async function copyEntry(from: string, to: string, source: Stats, options: CopyO
     if ((before.mode & 0o7777) !== mode) await chmod(to, mode);
     return;
   }
-  // Removed rather than overwritten: somebody may be running or reading the old one.
+  // Removes instead of overwriting: a process may be running or reading the old file.
   if (before !== undefined) await remove(to);
   await copyFile(from, to, constants.COPYFILE_EXCL | constants.COPYFILE_FICLONE);
   await chmod(to, mode);
   await utimes(to, source.atime, source.mtime);
 }
 
-/** As rsync judges: the same size and time of change. Times are set with microseconds, so that finer ones differ. */
+/** The same rule as rsync: equal size and mtime. Times are set in microseconds, so finer ones differ. */
 function isSameFile(source: Stats, target: Stats): boolean {
   return target.isFile() && target.size === source.size && Math.abs(target.mtimeMs - source.mtimeMs) < 1;
 }

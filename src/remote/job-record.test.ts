@@ -17,7 +17,7 @@ const record: fc.Arbitrary<JobRecord> = fc.record({
   failedPhase: maybe(fc.constantFrom('setup', 'run')),
 });
 
-test('a record survives being written and read', () => {
+test('a formatted record parses to the same record', () => {
   fc.assert(
     fc.property(record, (one) => {
       expect(parseJobRecord(formatJobRecord(one))).toEqual(one);
@@ -25,7 +25,7 @@ test('a record survives being written and read', () => {
   );
 });
 
-test('text that is no record is none, and never an error', () => {
+test('text that is not a record yields undefined and no error', () => {
   fc.assert(
     fc.property(fc.string(), (text) => {
       expect(parseJobRecord(text)).toBeUndefined();
@@ -33,7 +33,7 @@ test('text that is no record is none, and never an error', () => {
   );
 });
 
-test('reads what the runner writes, with what it left empty', () => {
+test('a record written by the runner is parsed, empty fields included', () => {
   const text = 'phase=ended\nboot=b0\nrunner=12 345\nprogram=13 346\nstarted=1000\nended=2000\nexit=0\nsignal=\nfailed=\n';
   expect(parseJobRecord(text)).toEqual({
     phase: 'ended',

@@ -1,17 +1,20 @@
-/** A process as a job's record names it: a pid alone is reused. `startTicks` is field 22 of /proc/PID/stat. */
+/** A process in a job's record. A pid alone can be reused. `startTicks` is field 22 of /proc/PID/stat. */
 export interface RecordedProcess {
   readonly pid: number;
   readonly startTicks: number;
 }
 
-/** The record that `node/runner.sh` keeps of a job in its file `status`. Times are ms since the epoch by the machine's clock. */
+/**
+ * The content of the job's file `status`, which `node/runner.sh` writes. Times are ms since the epoch by the machine's
+ * clock.
+ */
 export interface JobRecord {
-  /** `waiting`: prepared, and to run as soon as all other nodes are. */
+  /** `waiting`: prepared; starts as soon as all other nodes are prepared. */
   readonly phase: 'setup' | 'waiting' | 'run' | 'ended';
   readonly bootId: string;
   /** The runner itself. */
   readonly runner: RecordedProcess | undefined;
-  /** The process whose end is the end of the phase. */
+  /** The process whose end ends the phase. */
   readonly program: RecordedProcess | undefined;
   /** When `run` was started. */
   readonly startedAt: number | undefined;
@@ -22,12 +25,12 @@ export interface JobRecord {
   readonly failedPhase: 'setup' | 'run' | undefined;
 }
 
-/** Where a job's files are, below the machine's base folder. */
+/** Folder of a job's files, below the machine's base folder. */
 export function jobDir(baseDir: string, name: string): string {
   return `${baseDir}/jobs/${name}`;
 }
 
-/** Undefined when the text is no record. */
+/** Undefined when the text is not a valid record. */
 export function parseJobRecord(text: string): JobRecord | undefined {
   const fields = new Map(
     text.split('\n').flatMap((line) => {
@@ -51,7 +54,7 @@ export function parseJobRecord(text: string): JobRecord | undefined {
   };
 }
 
-/** The text of a record, as the runner writes it. */
+/** The text of a record in the runner's format. */
 export function formatJobRecord(record: JobRecord): string {
   const fields: readonly (readonly [string, string | number | undefined])[] = [
     ['phase', record.phase],

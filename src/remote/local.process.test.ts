@@ -18,7 +18,7 @@ test.for(remoteCases)('local: $name', async ({ run }) => {
   await withRemote((remote) => expect(run(remote)).resolves.toBeUndefined());
 });
 
-test('files of a local machine are files of this one', async () => {
+test('localPath of a local machine returns the same path', async () => {
   await withRemote(async (remote) => {
     expect(remote.localPath('/a/b')).toBe('/a/b');
     await Promise.resolve();

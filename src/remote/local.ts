@@ -1,4 +1,4 @@
-import { chmod, mkdir, readFile, rename, writeFile } from 'node:fs/promises';
+import { type FileHandle, chmod, mkdir, open, readFile, rename, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import type { Clock } from '../shared/clock.ts';
 import { wholeEnv } from '../shared/env.ts';
@@ -6,15 +6,14 @@ import { hasErrno } from '../shared/errors.ts';
 import { randomHex } from '../shared/random-hex.ts';
 import type { ReplicaAddress } from '../shared/replica-address.ts';
 import { copyTree } from './copy-tree.ts';
-import { followFile } from './follow-file.ts';
 import type { CopyToOptions, ExecOptions, ExecResult, Remote } from './remote.ts';
 import { runCommand } from './run-command.ts';
 import { watchFolder } from './watch-folder.ts';
 
-/** The address of the controller's state holds a password: programs of replicas must not inherit it. */
+/** This variable holds a database password: programs of replicas must not inherit it. */
 const notForPrograms = { SVC_DATABASE: undefined } as const;
 
-/** What tells one local machine from another. */
+/** Settings that differ between local machines. */
 export interface LocalRemoteSettings {
   readonly baseDir: string;
   readonly enter: readonly string[];
@@ -23,7 +22,7 @@ export interface LocalRemoteSettings {
   readonly clock: Clock;
 }
 
-/** A folder of this very machine, worked on directly. */
+/** A folder of this machine, used directly. */
 export class LocalRemote implements Remote {
   readonly baseDir: string;
   readonly enter: readonly string[];
@@ -54,9 +53,9 @@ export class LocalRemote implements Remote {
   async writeFile(remotePath: string, content: string, mode = 0o600): Promise<void> {
     await mkdir(dirname(remotePath), { recursive: true, mode: 0o700 });
     const temporary = `${remotePath}.${randomHex(12)}.new`;
-    // Not synced to the disk: what these files describe does not outlive a crash of the machine either.
+    // No fsync: these files describe processes that do not survive a crash of the machine either.
     await writeFile(temporary, content, { mode, flag: 'wx' });
-    // The mode of a new file is cut by the process's mask.
+    // The process's umask reduces the mode of a new file.
     await chmod(temporary, mode);
     await rename(temporary, remotePath);
   }
@@ -65,7 +64,7 @@ export class LocalRemote implements Remote {
     try {
       return await readFile(remotePath, 'utf8');
     } catch (error) {
-      // ESRCH: a file of /proc whose process ended while it was read.
+      // ESRCH: a file of /proc whose process ended during the read.
       if (hasErrno(error, 'ENOENT', 'ENOTDIR', 'ESRCH')) return undefined;
       throw error;
     }
@@ -87,8 +86,45 @@ export class LocalRemote implements Remote {
     return Promise.resolve(this.#address(port));
   }
 
-  /** It is on this machine already. */
+  /** The socket already is on this machine. */
   forwardSocket(remotePath: string): Promise<string> {
     return Promise.resolve(remotePath);
   }
+}
+
+const chunkBytes = 65_536;
+
+/** Poll interval for appended data. Checking an open file costs microseconds and works on every file system. */
+const pollMs = 100;
+
+/** The exact bytes of a growing file from `offset` on, until the signal aborts; waits for the file to appear. */
+export async function* followFile(path: string, offset: number, clock: Clock, signal: AbortSignal): AsyncGenerator<Buffer> {
+  const file = await openWhenThere(path, clock, signal);
+  if (file === undefined) return;
+  try {
+    let position = offset;
+    while (!signal.aborted) {
+      const { bytesRead, buffer } = await file.read(Buffer.allocUnsafe(chunkBytes), 0, chunkBytes, position);
+      if (bytesRead === 0) {
+        await clock.sleep(pollMs, signal);
+        continue;
+      }
+      position += bytesRead;
+      yield buffer.subarray(0, bytesRead);
+    }
+  } finally {
+    await file.close();
+  }
+}
+
+async function openWhenThere(path: string, clock: Clock, signal: AbortSignal): Promise<FileHandle | undefined> {
+  while (!signal.aborted) {
+    try {
+      return await open(path, 'r');
+    } catch (error) {
+      if (!hasErrno(error, 'ENOENT', 'ENOTDIR')) throw error;
+    }
+    await clock.sleep(pollMs, signal);
+  }
+  return undefined;
 }

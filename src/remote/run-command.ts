@@ -4,8 +4,8 @@ import type { Clock } from '../shared/clock.ts';
 import { hasErrno, messageOf } from '../shared/errors.ts';
 import type { ExecOptions, ExecResult } from './remote.ts';
 
-/** How a command is to be run on this machine. `env` is the whole environment. */
-export interface CommandOptions extends Omit<ExecOptions, 'env'> {
+/** Options of a command on this machine. `env` is the whole environment. */
+interface CommandOptions extends Omit<ExecOptions, 'env'> {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly clock: Clock;
 }
@@ -13,17 +13,23 @@ export interface CommandOptions extends Omit<ExecOptions, 'env'> {
 /** Bytes kept of each of the two outputs. */
 const maxOutputBytes = 1_048_576;
 
-/** As timeout(1) reports it. */
+/** The exit code of timeout(1). */
 const timedOutExitCode = 124;
 
-/** What a command leaves running may hold its outputs open; they are read so much longer after its end. */
+/**
+ * Background processes of a command may hold its outputs open. After the command's end, the outputs are read for this
+ * long, ms.
+ */
 const lastOutputMs = 100;
 
-/** Exit codes of a shell for a command that is there but cannot be run, and for one that is not there. */
+/** A shell's exit codes for a command that cannot be run (126) and for one that does not exist (127). */
 const notRunnable = 126;
 const notFound = 127;
 
-/** Runs a command of this machine in a session of its own, so that giving up ends its children too. Throws only when cancelled. */
+/**
+ * Runs a command of this machine in its own session, so that an abort also ends its children. Throws only when
+ * cancelled.
+ */
 export function runCommand(argv: readonly string[], options: CommandOptions): Promise<ExecResult> {
   const [file = '', ...args] = argv;
   options.signal?.throwIfAborted();
@@ -51,7 +57,7 @@ function runToEnd(file: string, args: readonly string[], options: CommandOptions
       try {
         process.kill(-child.pid, 'SIGKILL');
       } catch (error) {
-        // It has ended, and nobody of its group is left.
+        // The command has ended, and no process of its group remains.
         if (!hasErrno(error, 'ESRCH', 'EPERM')) throw error;
       }
     };
@@ -69,7 +75,8 @@ function runToEnd(file: string, args: readonly string[], options: CommandOptions
     child.once('exit', (code, signalName) => {
       const ended = signalName === null ? (code ?? notRunnable) : 128 + constants.signals[signalName];
       const finish = (): void => settle({ exitCode: timedOut ? timedOutExitCode : ended, stdout: stdout.text(), stderr: stderr.text() });
-      // A process that was kept waiting finds the time over before it has looked at what arrived meanwhile: it looks once more.
+      // A delayed event loop may see the timer expire before it has read data that has arrived. `setImmediate` lets it
+      // read once more.
       const cancelWait = clock.after(lastOutputMs, () => setImmediate(finish));
       child.once('close', () => (cancelWait(), finish()));
     });
@@ -80,7 +87,8 @@ function runToEnd(file: string, args: readonly string[], options: CommandOptions
 }
 
 function failedToStart(file: string, error: Error): ExecResult {
-  // A name that was looked for along PATH is reported as forbidden when only one of the folders is: to a shell it is not there.
+  // For a name without a slash, Node reports EACCES when a single folder of PATH is not accessible. A shell reports
+  // such a command as missing.
   const isMissing = hasErrno(error, 'ENOENT') || (!file.includes('/') && hasErrno(error, 'EACCES'));
   return { exitCode: isMissing ? notFound : notRunnable, stdout: '', stderr: messageOf(error) };
 }

@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { shellCommand } from './shell-quote.ts';
 
-test('a shell takes quoted words apart into exactly what they were', () => {
+test('a shell splits quoted words into the original words', () => {
   const word = fc.string({ unit: 'binary' }).map((text) => text.replaceAll('\0', ''));
   fc.assert(
     fc.property(fc.array(fc.oneof(word, fc.constantFrom("'", "''", '$HOME', '\\', '\n', '-n', '*', '~', '"`$(id)'))), (words) => {

@@ -1,9 +1,9 @@
-/** The text as one word of a POSIX shell, whatever it holds (but NUL, which no argument can hold). */
+/** The text as one word of a POSIX shell, with any content except NUL, which no argument can hold. */
 export function shellQuote(text: string): string {
   return `'${text.replaceAll("'", `'\\''`)}'`;
 }
 
-/** The same for a person to read: without quotes where none are needed. */
+/** The same for messages: without quotes where none are needed. */
 export function quoteWord(text: string): string {
   return /^[\w@%+=:,./-]+$/.test(text) ? text : shellQuote(text);
 }

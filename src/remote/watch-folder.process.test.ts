@@ -6,25 +6,25 @@ import { waitFor } from '../../test/support/wait-for.ts';
 import { systemClock } from '../shared/clock.ts';
 import { watchFolder } from './watch-folder.ts';
 
-test('a folder that is there again before anybody looked is watched as the new one it is', async () => {
+test('a folder recreated before the next poll is watched as a new folder', async () => {
   await withTempHome(async (home) => {
     const dir = join(home, 'watched');
     mkdirSync(dir);
     const over = new AbortController();
-    let told = 0;
-    watchFolder(dir, () => (told += 1), systemClock, over.signal);
+    let notifications = 0;
+    watchFolder(dir, () => (notifications += 1), systemClock, over.signal);
     try {
       rmSync(dir, { recursive: true });
       mkdirSync(dir);
-      await waitFor('word of its end', () => told > 0);
-      // Until it is watched again, a change may be told late but not never.
+      await waitFor('word of its end', () => notifications > 0);
+      // Until the folder is watched again, a notification may be late but must not be lost.
       for (const content of ['one', 'two']) {
         await systemClock.sleep(300);
-        const before = told;
+        const before = notifications;
         writeFileSync(join(dir, 'file'), content);
-        await waitFor(`word of ${content}`, () => told > before, { timeoutMs: 10_000 });
+        await waitFor(`word of ${content}`, () => notifications > before);
       }
-      expect(told).toBeGreaterThan(2);
+      expect(notifications).toBeGreaterThan(2);
     } finally {
       over.abort();
     }

@@ -2,12 +2,13 @@ import { readdirSync, statSync, watch, type FSWatcher } from 'node:fs';
 import { basename, join } from 'node:path';
 import type { CancelTimer, Clock } from '../shared/clock.ts';
 
-/** How often a folder is looked at while the system cannot tell of changes. */
+/** Poll interval for a folder while the system does not report changes. */
 const pollMs = 200;
 
 /**
- * Calls `onChange` soon after files directly in a folder changed, until the signal aborts. The system tells of changes (inotify) where it can; while
- * the folder does not exist, or the system has no watches left to give, the folder is looked at instead.
+ * Calls `onChange` soon after files directly in a folder changed, until the signal aborts. Uses the system's
+ * notifications (inotify) where possible. Polls while the folder does not exist, or when the system has no watches
+ * left.
  */
 export function watchFolder(dir: string, onChange: () => void, clock: Clock, signal: AbortSignal): void {
   if (signal.aborted) return;
@@ -24,13 +25,13 @@ export function watchFolder(dir: string, onChange: () => void, clock: Clock, sig
   const startWatching = (): boolean => {
     try {
       watcher = watch(dir, { persistent: false }, (_kind, name) => {
-        // A folder that was removed and made again is another one, of which this watch will not tell. Its end is told under its own name; it may be
-        // there again by then.
+        // A recreated folder is a different one, and this watch does not report its changes. The end of the old folder
+        // is reported under its own name; a new one may exist by then.
         if (name === basename(dir) || signature(dir) === '') startPolling();
         onChange();
       });
     } catch {
-      // Not there, or no watches left: both may change.
+      // The folder does not exist, or no watches are left: both may change, so polling goes on.
       return false;
     }
     watcher.on('error', startPolling);
@@ -41,11 +42,11 @@ export function watchFolder(dir: string, onChange: () => void, clock: Clock, sig
     watcher = undefined;
     cancelPoll ??= clock.every(pollMs, () => {
       notice();
-      // Whoever was told may have had enough.
+      // The callback may have aborted the signal.
       if (signal.aborted || !startWatching()) return;
       cancelPoll?.();
       cancelPoll = undefined;
-      // What happened between the look and the watch.
+      // Catches changes between the last poll and the start of the watch.
       notice();
     });
   };
@@ -61,7 +62,7 @@ export function watchFolder(dir: string, onChange: () => void, clock: Clock, sig
   );
 }
 
-/** Changes with the names, sizes and times of the files in a folder; empty when it cannot be read. */
+/** Differs when names, sizes or times of the files in a folder differ; empty when the folder cannot be read. */
 function signature(dir: string): string {
   try {
     return `.${readdirSync(dir)
@@ -71,7 +72,7 @@ function signature(dir: string): string {
       })
       .join('\0')}`;
   } catch {
-    // Not there (any more).
+    // The folder does not exist (any more).
     return '';
   }
 }

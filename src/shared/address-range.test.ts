@@ -3,7 +3,7 @@ import { isAddressRange, isInRanges, parseAddressRange } from './address-range.t
 
 const ranges = (...texts: readonly string[]) => texts.map(parseAddressRange).filter((range) => range !== undefined);
 
-test.for(['10.0.0.1', '10.0.0.0/8', '0.0.0.0/0', '::1', 'fd00::/8', '2001:db8:0:0:0:0:0:1', '::/0'])('%s is a range', (text) => {
+test.for(['10.0.0.1', '10.0.0.0/8', '0.0.0.0/0', '::1', 'fd00::/8', '2001:db8:0:0:0:0:0:1', '::/0'])('%s is parsed as a range', (text) => {
   expect(isAddressRange(text)).toBe(true);
 });
 
@@ -20,7 +20,7 @@ test.for([
   ':1',
   '1:2:3:4:5:6:7',
   '::/129',
-])('%s is none', (text) => {
+])('%s is not a range', (text) => {
   expect(isAddressRange(text)).toBe(false);
 });
 
@@ -32,6 +32,6 @@ test('an address lies in a range when the counted bits agree', () => {
   expect(outside.map((address) => isInRanges(address, trusted))).toEqual([false, false, false, false, false]);
 });
 
-test('without ranges nothing is inside', () => {
+test('without ranges no address matches', () => {
   expect(isInRanges('10.0.0.1', [])).toBe(false);
 });

@@ -1,12 +1,12 @@
-/** Numeric form of an IP address: 32 or 128 bits. */
+/** An IP address as a number of 32 or 128 bits. */
 interface NumericAddress {
   readonly bits: 32 | 128;
   readonly value: bigint;
 }
 
-/** Addresses that begin with the same bits: `10.0.0.0/8`, `fd00::/8`, or one address. */
+/** Addresses with a common prefix: `10.0.0.0/8`, `fd00::/8`, or one address. */
 export interface AddressRange extends NumericAddress {
-  /** How many leading bits count. */
+  /** Number of leading bits that must match. */
   readonly prefix: number;
 }
 
@@ -27,7 +27,9 @@ export function parseAddressRange(text: string): AddressRange | undefined {
   return prefix <= numeric.bits ? { ...numeric, prefix } : undefined;
 }
 
-/** Whether an address lies in one of the ranges; false for what is no address. IPv4 in IPv6 form counts as IPv4. */
+/**
+ * Whether an address lies in one of the ranges; false for text that is no address. IPv4 in IPv6 form counts as IPv4.
+ */
 export function isInRanges(address: string, ranges: readonly AddressRange[]): boolean {
   if (ranges.length === 0) return false;
   const plain = address.toLowerCase().startsWith(ipv4InIpv6) ? address.slice(ipv4InIpv6.length) : address;

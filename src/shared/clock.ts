@@ -1,11 +1,11 @@
 import { setTimeout as sleepFor } from 'node:timers/promises';
 
-/** Stops a timer; calling it again, or after it fired, does nothing. */
+/** Stops a timer. Further calls, or a call after it fired, do nothing. */
 export type CancelTimer = () => void;
 
-/** The only source of time. Tests pass one whose time moves by hand. */
+/** The only source of time. Tests pass a clock that they advance by hand. */
 export interface Clock {
-  /** Wall time in ms since the epoch: for records and people. */
+  /** Wall time in ms since the epoch: for records and users. */
   now(): number;
   /** Monotonic ms, the same in all threads: for durations and deadlines; unaffected by changes of the system time. */
   monotonic(): number;
@@ -17,7 +17,10 @@ export interface Clock {
   every(ms: number, fire: () => void): CancelTimer;
 }
 
-/** Added to `performance.now()`, which counts from the start of its thread, so that all threads and processes of the machine agree on the time, ms. */
+/**
+ * Added to `performance.now()`, which counts from the start of its thread. So all threads and processes of the machine
+ * agree on the time, ms.
+ */
 const sinceBoot = Number(process.hrtime.bigint()) / 1_000_000 - performance.now();
 
 /** The machine's own clock. */
@@ -43,7 +46,7 @@ export const systemClock: Clock = {
   },
 };
 
-/** A point of time (ms since the epoch) for records and people: UTC, ISO 8601. */
+/** A point in time (ms since the epoch) for records and users: UTC, ISO 8601. */
 export function isoTime(ms: number): string {
   return new Date(ms).toISOString();
 }

@@ -5,7 +5,7 @@ import { expect, test } from 'vitest';
 import { codeFingerprint, codeVersion } from './code-version.ts';
 import { svcVersion } from './version.ts';
 
-/** A checkout with the given files below `src`. */
+/** Runs `use` with a checkout that has the given files below `src`. */
 function withCheckout(files: Readonly<Record<string, string>>, use: (root: string) => void): void {
   const root = mkdtempSync(join(tmpdir(), 'svc-code-'));
   try {
@@ -24,18 +24,18 @@ const of = (files: Readonly<Record<string, string>>): string => {
   return found;
 };
 
-test('the same code has the same fingerprint wherever it lies, and a changed line has another', () => {
+test('equal code has the same fingerprint in any folder; a changed line changes it', () => {
   const code = { 'a.ts': '1', 'deep/b.mjs': '2' };
   expect(of(code)).toBe(of(code));
   expect(of(code)).not.toBe(of({ ...code, 'deep/b.mjs': '3' }));
   expect(of(code)).not.toBe(of({ 'a.ts': '1', 'deep/c.mjs': '2' }));
 });
 
-test('tests and what is no code change nothing', () => {
+test('tests and other files do not change the fingerprint', () => {
   expect(of({ 'a.ts': '1' })).toBe(of({ 'a.ts': '1', 'a.test.ts': '2', 'deep/notes.md': '3' }));
 });
 
-test('the version of this program begins with its number and stays the same', () => {
+test('codeVersion begins with the version number and is stable', () => {
   expect(codeVersion()).toMatch(new RegExp(`^${svcVersion.replaceAll('.', '\\.')}\\+[0-9a-f]{12}$`));
   expect(codeVersion()).toBe(codeVersion());
 });

@@ -9,6 +9,6 @@ test.each([
   ['1.0', '1.0.1', true],
   ['2.0.0', '1.9.9', false],
   ['1.0.0-rc.1', '1.0.0', false],
-])('%s before %s: %s', (a, b, expected) => {
+])('%s is older than %s: %s', (a, b, expected) => {
   expect(isOlderVersion(a, b)).toBe(expected);
 });

@@ -5,7 +5,7 @@ import { withDeadline, withLateness } from './deadline.ts';
 const never = new Promise<never>(() => undefined);
 const tooLong = (): Error => new Error('too long');
 
-test('work that heeds no signal is given up when its time is over', async () => {
+test('work that ignores its signal is abandoned at the deadline', async () => {
   const clock = new FakeClock();
   let inner: AbortSignal | undefined;
   const result = withDeadline(clock, 1_000, (signal) => ((inner = signal), never), tooLong).catch(String);
@@ -16,14 +16,14 @@ test('work that heeds no signal is given up when its time is over', async () => 
   expect(inner?.aborted).toBe(true);
 });
 
-test('an abort from outside ends the work with its own reason', async () => {
+test('an outer abort ends the work with its own reason', async () => {
   const stop = new AbortController();
   const result = withDeadline(new FakeClock(), 1_000, () => never, tooLong, stop.signal);
   stop.abort(new Error('stopped'));
   await expect(result).rejects.toThrow('stopped');
 });
 
-test('what is late is left out, and what answered is kept', async () => {
+test('late answers are left out and timely ones kept', async () => {
   const clock = new FakeClock();
   const result = withLateness(clock, 1_000, (late) =>
     Promise.all([Promise.resolve('soon'), never].map((answer) => Promise.race([answer, late]))),
@@ -32,7 +32,7 @@ test('what is late is left out, and what answered is kept', async () => {
   expect(await result).toEqual(['soon', undefined]);
 });
 
-test('who is interrupted does not get half an answer', async () => {
+test('an aborted call throws instead of returning partial answers', async () => {
   const stop = new AbortController();
   const result = withLateness(new FakeClock(), 1_000, (late) => late, stop.signal);
   stop.abort(new Error('stopped'));

@@ -1,8 +1,9 @@
 import type { Clock } from './clock.ts';
 
 /**
- * The result of work that is handed a promise that settles after so long, ms: what has not answered by then the work leaves out, rather than fail
- * as a whole. Throws the signal's reason when that has aborted.
+ * Runs work with a promise that settles after a time limit, ms. The work then leaves out late answers, rather than
+ * failing as a whole.
+ * Throws the signal's reason when the signal has aborted.
  */
 export async function withLateness<Result>(
   clock: Clock,
@@ -21,8 +22,8 @@ export async function withLateness<Result>(
 }
 
 /**
- * The result of work that may take so long, ms. When it takes longer, its signal aborts and the error of `tooLong` is thrown at once, whether
- * the work heeds its signal or not.
+ * Runs work with a time limit, ms. After the limit the work's signal aborts and the error of `tooLong` is thrown at
+ * once, even if the work ignores its signal.
  */
 export async function withDeadline<Result>(
   clock: Clock,

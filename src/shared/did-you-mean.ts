@@ -1,7 +1,10 @@
-/** Longer words are not compared: nobody mistypes a sentence, and the cost grows with the square. */
+/** Longer words are not compared: users do not mistype a whole sentence, and the cost grows with the square. */
 const longestWord = 64;
 
-/** The known word that was probably meant, or undefined. Case does not count. Words that hold the given one as a part come second. */
+/**
+ * The known word that the user probably meant, or undefined. Case is ignored. Words that contain the given one come
+ * second.
+ */
 export function didYouMean(word: string, known: readonly string[]): string | undefined {
   const given = word.toLowerCase();
   if (given === '' || given.length > longestWord) return undefined;
@@ -19,7 +22,7 @@ export function didYouMean(word: string, known: readonly string[]): string | und
 }
 
 /**
- * The least number of insertions, deletions, replacements and swaps of neighbours that turn one word into the other
+ * The minimum number of insertions, deletions, replacements and swaps of neighbours that turn one word into the other
  * (optimal string alignment distance).
  */
 export function editDistance(a: string, b: string): number {

@@ -7,14 +7,23 @@ export function envVar(name: string): string | undefined {
   return value === undefined || value === '' ? undefined : value;
 }
 
-/** The whole environment, for handing on to a child process. */
+/** The whole environment, to pass on to a child process. */
 export function wholeEnv(): Readonly<Record<string, string | undefined>> {
   return process.env;
 }
 
-/** The folder that holds everything of one user or team: `SVC_HOME`, by default `~/.svc`. Always absolute. */
+/** The folder for all state of one user or team: `SVC_HOME`, by default `~/.svc`. Always absolute. */
 export function svcHome(): string {
   const given = envVar('SVC_HOME');
-  if (given !== undefined) return resolve(given);
+  return given === undefined ? defaultHome() : resolve(given);
+}
+
+/** The default SVC_HOME of the user. */
+export function defaultHome(): string {
   return join(envVar('HOME') ?? homedir(), '.svc');
+}
+
+/** The user's home folder, for `~` in paths. */
+export function homeDir(): string {
+  return envVar('HOME') ?? homedir();
 }

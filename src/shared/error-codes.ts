@@ -1,7 +1,10 @@
-/** What a caller can do about an error; decides the exit code, the HTTP status and whether a loop retries. */
+/** Class of an error by what a caller can do. It decides the exit code, the HTTP status and whether a loop retries. */
 export type ErrorKind = 'invalid-input' | 'not-found' | 'conflict' | 'unauthenticated' | 'capacity' | 'transient' | 'internal';
 
-/** One row of the table of errors: its kind, what it means, and what a user can do. docs/reference/errors.md is generated from it. */
+/**
+ * One row of the table of errors: its kind, its meaning, and the user's remedy. docs/reference/errors.md is generated
+ * from it.
+ */
 export interface ErrorCodeRow {
   readonly kind: ErrorKind;
   readonly meaning: string;
@@ -11,20 +14,20 @@ export interface ErrorCodeRow {
 const row = (kind: ErrorKind, meaning: string, remedy: string): ErrorCodeRow => ({ kind, meaning, remedy });
 
 /**
- * Every error a user can meet. Codes are stable: never reused for another meaning, never renamed.
- * A test fails when the source throws a code that is not here.
+ * Every error that users can see. Codes are stable: never reused for another meaning, never renamed.
+ * A test fails when the source throws a code that is not in this table.
  */
 export const errorCodes = {
   // Command line and files
   SVC_USAGE: row('invalid-input', 'The command line could not be understood.', 'Run the command with --help.'),
   SVC_INVALID_TASK: row(
     'invalid-input',
-    'The task or service file has problems; all of them are listed with their places.',
+    'The task or service file has problems; all of them are listed with their positions.',
     'Mend the listed lines.',
   ),
   SVC_INVALID_CONFIG: row(
     'invalid-input',
-    'The configuration file has problems; all of them are listed with their places.',
+    'The configuration file has problems; all of them are listed with their positions.',
     'Mend the listed lines.',
   ),
   SVC_FILE_NOT_FOUND: row('not-found', 'A file or folder named on the command line or in a task file does not exist.', 'Check the path.'),
@@ -86,34 +89,50 @@ export const errorCodes = {
     'Something that was to go away could not be removed completely.',
     'Mend the cause and take it down again; --purge forgets it.',
   ),
-  // Places
-  SVC_NO_PLACE: row('capacity', 'No enabled place can satisfy the resources.', 'Run: svc check; then change resources or enable a place.'),
-  SVC_CAPACITY: row('capacity', 'A place has no machine of the wanted kind right now.', 'It is tried elsewhere and again later.'),
-  SVC_QUOTA: row('capacity', 'A place refuses because of a quota.', 'Ask for more quota or use another place.'),
-  SVC_PRICE: row('capacity', 'A place asks more for a spot machine than was offered.', 'It is tried elsewhere and again later.'),
+  // Providers and placement
+  SVC_NO_PLACE: row(
+    'capacity',
+    'No enabled provider can satisfy the resources.',
+    'Run: svc check; then change resources or enable a provider.',
+  ),
+  SVC_CAPACITY: row(
+    'capacity',
+    'The provider has no machine of the requested type right now.',
+    'The controller tries other locations, and this one again later.',
+  ),
+  SVC_QUOTA: row(
+    'capacity',
+    'The provider refuses because of a quota.',
+    'Ask for more quota, then run: svc serve retry NAME. Or use another provider.',
+  ),
+  SVC_PRICE: row('capacity', 'The spot price is higher than the bid.', 'The controller tries other locations, and this one again later.'),
   SVC_DENIED: row(
     'unauthenticated',
-    'The credentials for a place may not do what is needed there.',
-    "Give them the rights that the place's page in docs/clouds lists.",
+    'The credentials for a provider lack a permission.',
+    "Grant the permissions that the provider's page in docs/clouds lists.",
   ),
   SVC_CREDENTIALS: row(
     'unauthenticated',
-    'There are no credentials for a place, or they are wrong or have expired.',
-    'Run: svc check; it says where they are looked for.',
+    'The credentials for a provider are missing, wrong or expired.',
+    'Run: svc check; it names where svc searches for them.',
   ),
-  SVC_THROTTLED: row('transient', 'A place was asked too often and wants a pause.', 'Nothing to do: it is asked again by itself.'),
-  SVC_UNSUPPORTED_THERE: row('capacity', 'A place does not have that kind of machine in that region or zone.', 'It is tried elsewhere.'),
+  SVC_THROTTLED: row('transient', 'The provider throttles requests.', 'Nothing to do: the controller retries by itself.'),
+  SVC_UNSUPPORTED_THERE: row(
+    'capacity',
+    'The provider does not have that machine type in that region or zone.',
+    'The controller tries other locations.',
+  ),
   SVC_REFUSED_THERE: row(
     'capacity',
-    'A place refuses it as the place is set up now: something is missing there, or a rule of its own forbids it.',
-    'Mend what the message names; the place is asked again within minutes.',
+    'The provider refuses it: something is missing there, or one of its policies forbids it.',
+    'Fix what the message names; the controller retries within minutes.',
   ),
   SVC_KUBERNETES: row(
     'transient',
     "A cluster's API server did not answer, or refused for a reason of its own.",
     'It is asked again by itself; the message has its own words. Run: svc check kubernetes',
   ),
-  SVC_PLACE_FAILED: row('transient', 'A place answered with an error of its own, or not at all.', 'It is asked again by itself.'),
+  SVC_PLACE_FAILED: row('transient', 'The provider answered with an error of its own, or not at all.', 'It is asked again by itself.'),
   SVC_CATALOG: row('invalid-input', 'A table of prices cannot be read.', 'Run: svc catalog update'),
   SVC_SSH: row('transient', 'A machine does not answer over SSH.', 'Check that it is on and reachable: ssh USER@HOST'),
   SVC_HOST_KEY: row(
@@ -127,7 +146,7 @@ export const errorCodes = {
     'Files could not be put into or fetched from a bucket.',
     'It is tried again; check the bucket and its credentials.',
   ),
-  SVC_NO_GPU: row('capacity', 'GPUs were asked for and this machine has not enough of them.', 'Use a place that has them: svc check'),
+  SVC_NO_GPU: row('capacity', 'GPUs were asked for and this machine has not enough of them.', 'Use a provider that has them: svc check'),
   SVC_MACHINE_LOST: row('transient', 'The machine of a replica is gone.', 'It is replaced automatically.'),
   SVC_BOOT_FAILED: row(
     'invalid-input',
@@ -181,6 +200,11 @@ export const errorCodes = {
     'Check SVC_HOME and its permissions.',
   ),
   SVC_STATE_CORRUPT: row('internal', 'The state database cannot be read.', 'Restore it from a copy, or move it away to start anew.'),
+  SVC_STATE_REPLACED: row(
+    'transient',
+    'The file of the state database was replaced, removed or overwritten while it was in use.',
+    'Run the command again in a few seconds: the controller starts anew on the file that is there now.',
+  ),
   SVC_STATE_BUSY: row(
     'transient',
     'Another process kept the state database locked for too long.',

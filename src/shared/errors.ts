@@ -1,6 +1,6 @@
 import { errorCodes, type ErrorCode, type ErrorKind } from './error-codes.ts';
 
-/** One fault found in a file the user wrote. Lines and columns count from 1. */
+/** One fault in a user's file. Lines and columns count from 1. */
 export interface Problem {
   readonly message: string;
   readonly file: string;
@@ -11,15 +11,15 @@ export interface Problem {
   readonly hint?: string;
 }
 
-/** What an error can carry besides its code and message. */
+/** Optional details of an error besides code and message. */
 export interface ErrorDetails {
-  /** One imperative sentence or command for this very case; the code's general remedy when absent. */
+  /** One imperative sentence or command for this case. When absent, the code's general remedy is shown. */
   readonly hint?: string | undefined;
   readonly cause?: unknown;
   readonly problems?: readonly Problem[];
 }
 
-/** An error we expected could happen. Anything else that reaches the top level is a bug. Messages never contain secrets. */
+/** An expected error. Any other error that reaches the top level is a bug. Messages never contain secrets. */
 export class SvcError extends Error {
   override readonly name = 'SvcError';
   readonly code: ErrorCode;
@@ -41,13 +41,13 @@ export interface ErrorReply {
   readonly error: { readonly code: ErrorCode; readonly message: string; readonly hint: string; readonly problems: readonly Problem[] };
 }
 
-/** The printable form; what is not an `SvcError` becomes SVC_INTERNAL without its stack. */
+/** The printable form. An error that is no `SvcError` becomes SVC_INTERNAL without its stack. */
 export function toErrorReply(error: unknown): ErrorReply {
   const known = error instanceof SvcError ? error : new SvcError('SVC_INTERNAL', `Unexpected: ${messageOf(error)}`, { cause: error });
   return { error: { code: known.code, message: known.message, hint: known.hint, problems: known.problems } };
 }
 
-/** The message of anything thrown. */
+/** The message of any thrown value. */
 export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { fenced, noFence, type Fence } from './fence.ts';
 
-/** With private state, as places have. */
+/** Has private state, as providers do. */
 class Counter {
   #count = 0;
   readonly name = 'counter';
@@ -32,7 +32,7 @@ class Gate implements Fence {
   }
 }
 
-test('a method does nothing once the fence is closed, but for those that call nobody', () => {
+test('methods throw after the fence closed, except those that call no provider', () => {
   const counter = new Counter();
   const gate = new Gate();
   const behind = fenced(counter, gate, { free: ['describe'], wrap: { child: (child) => fenced(child, gate) } });
@@ -49,7 +49,7 @@ test('a method does nothing once the fence is closed, but for those that call no
   expect(behind).toBeInstanceOf(Counter);
 });
 
-test('without rivals it is the object itself', () => {
+test('noFence returns the object itself', () => {
   const counter = new Counter();
   expect(fenced(counter, noFence)).toBe(counter);
 });

@@ -1,26 +1,28 @@
 /**
- * Whether this process may still act for the controller. Of several controllers only the one that holds the lease may call a place; one that was
- * paused may have lost it without knowing. Asked right before each call is sent, without waiting for anything.
+ * Checks whether this process may still act for the controller. With several controllers, only the holder of the leader
+ * lease may call a provider.
+ * A process that was paused may have lost the lease without noticing. So call `check` synchronously, immediately before
+ * each call is sent.
  */
 export interface Fence {
   /** Throws SVC_NOT_LEADER when the lease has run out, or may have. */
   check(): void;
 }
 
-/** For a controller that has no rival. */
+/** For a controller without rivals. */
 export const noFence: Fence = { check: () => undefined };
 
-/** What is different for some methods of a fenced object. */
-export interface FencedMethods<Target> {
-  /** Those that call nobody. */
+/** Exceptions for some methods of a fenced object. */
+interface FencedMethods<Target> {
+  /** Methods that make no calls to a provider. */
   readonly free?: readonly (keyof Target)[];
-  /** Those that give something which has to be fenced as well. */
+  /** Methods whose results must be fenced too. */
   readonly wrap?: {
     readonly [Name in keyof Target]?: (result: ReturnType<Extract<Target[Name], (...args: never) => unknown>>) => unknown;
   };
 }
 
-/** The same object, but each of its methods checks the fence before it does anything. */
+/** The same object, but each method checks the fence first. */
 export function fenced<Target extends object>(target: Target, fence: Fence, { free = [], wrap = {} }: FencedMethods<Target> = {}): Target {
   if (fence === noFence) return target;
   const isFree = new Set<PropertyKey>(free);

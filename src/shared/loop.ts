@@ -1,25 +1,25 @@
 import type { Clock } from './clock.ts';
 
-/** A control loop: one pass at a time, for ever. */
+/** A control loop: one pass at a time, without end. */
 export interface Loop {
   readonly name: string;
   readonly everyMs: number;
-  /** One pass: load, decide, apply. Must be safe to repeat after a crash at any line. */
+  /** One pass: load, decide, apply. It must be safe to repeat after a crash at any line. */
   tick(signal: AbortSignal): Promise<void>;
 }
 
-/** What a loop needs from outside. */
-export type LoopDeps = { readonly clock: Clock; readonly onError: (loop: string, error: unknown) => void };
+/** Dependencies of a loop. */
+type LoopDeps = { readonly clock: Clock; readonly onError: (loop: string, error: unknown) => void };
 
-/** A running loop that can be asked to make its next pass at once. */
+/** A running loop. Callers can request its next pass at once. */
 export interface RunningLoop {
-  /** Makes the next pass now; during a pass, one more follows it. */
+  /** Starts the next pass now. During a pass it schedules one more. */
   wake(): void;
-  /** Settles when the loop ended after its signal aborted. */
+  /** Settles when the loop has ended after its signal aborted. */
   readonly ended: Promise<void>;
 }
 
-/** Runs passes one after another until aborted. A failed pass goes to `onError` and the next one still comes. */
+/** Runs passes one after another until aborted. After a failed pass, `onError` is called and the loop continues. */
 export function startLoop(loop: Loop, deps: LoopDeps, signal: AbortSignal): RunningLoop {
   let nap = new AbortController();
   let woken = false;
@@ -33,7 +33,7 @@ export function startLoop(loop: Loop, deps: LoopDeps, signal: AbortSignal): Runn
         if (!signal.aborted) deps.onError(loop.name, error);
       }
       if (woken) {
-        // Timers and sockets get their turn even when each pass asks for the next one.
+        // Lets timers and sockets run even when each pass requests the next one.
         await deps.clock.sleep(0);
         continue;
       }

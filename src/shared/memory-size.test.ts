@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { memorySize } from './memory-size.ts';
+import { memorySize } from './text.ts';
 
 test.each([
   [2_000_000_000, '2 GB'],

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { notNamed } from './not-named.ts';
 
-test('a name that nothing has is told with the one that was probably meant, or those there are', () => {
+test('an unknown name gets a suggestion or a list of the known names', () => {
   expect(notNamed('service', 'wbe', ['chat', 'web'])).toMatchObject({
     code: 'SVC_SERVICE_NOT_FOUND',
     message: "There is no service named 'wbe'.",

@@ -6,10 +6,10 @@ const kinds = {
   cluster: { code: 'SVC_CLUSTER_NOT_FOUND', listCommand: 'svc status' },
 } as const;
 
-/** More names are not told. */
+/** Limit of names in the message. */
 const shownNames = 5;
 
-/** For a name that no service, or no cluster, has: with the one that was probably meant, or those there are. */
+/** The error for a name without a service or cluster. It suggests a similar known name or lists the known names. */
 export function notNamed(kind: keyof typeof kinds, name: string, known: readonly string[]): SvcError {
   const { code, listCommand } = kinds[kind];
   const meant = didYouMean(name, known);
@@ -23,7 +23,7 @@ export function notNamed(kind: keyof typeof kinds, name: string, known: readonly
   return new SvcError(code, `There is no ${kind} named '${name}'.`, { hint });
 }
 
-/** What things are called. */
+/** Names of services or clusters. */
 export function namesOf(things: readonly { readonly name: string }[]): readonly string[] {
   return things.map(({ name }) => name);
 }

@@ -4,11 +4,11 @@ import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { parseJson, readJsonFile } from './parse-json.ts';
 
-test('a text that is no JSON says nothing', () => {
+test('text that is not JSON gives undefined', () => {
   expect([parseJson('{"a":1}'), parseJson('{"a":'), parseJson('')]).toEqual([{ a: 1 }, undefined, undefined]);
 });
 
-test('a file that is not there differs from one that is damaged, and from one that cannot be read', () => {
+test('a missing, a damaged and an unreadable file give three different results', () => {
   const dir = mkdtempSync(join(tmpdir(), 'svc-json-'));
   onTestFinished(() => rmSync(dir, { recursive: true }));
   const file = join(dir, 'record.json');

@@ -1,46 +1,49 @@
 import { createHash } from 'node:crypto';
 import { join } from 'node:path';
 
-/** Linux allows 107 bytes for a socket's path; the longest name we put below the folder takes about 40. */
+/** Linux allows 107 bytes for a socket's path. The longest name that svc uses below the folder takes about 40. */
 const longestRuntimeDir = 66;
 
-/** Where everything lives below one SVC_HOME. All paths are absolute. */
+/** Paths of everything below one SVC_HOME. All paths are absolute. */
 export interface HomePaths {
   readonly home: string;
   readonly config: string;
   readonly database: string;
   readonly controllerLog: string;
   readonly controllerSocket: string;
-  /** There while no controller runs and nothing needs one: the last one stopped cleanly with nothing left. */
+  /** Exists while no controller runs and none is needed: the last one stopped cleanly and no work was left. */
   readonly idleMark: string;
-  /** Why the controller could not be started, as an `ErrorReply`; gone after a good start. */
+  /** Why the controller could not start, as an `ErrorReply`. A successful start removes it. */
   readonly startError: string;
-  /** Short enough for Unix sockets; mode 0700. Below SVC_HOME unless that is too long, then below /tmp. */
+  /** Short enough for Unix sockets; mode 0700. Below SVC_HOME, or below /tmp if that path is too long. */
   readonly runtimeDir: string;
-  /** Until when this machine's processes may act, where controllers have rivals; see `controller/leadership/fence-file.ts`. */
+  /**
+   * Until when this machine's processes may act, when controllers have rivals; see
+   * `controller/leadership/fence-file.ts`.
+   */
   readonly fence: string;
-  /** Where the reconcilers find the balancer hosts, where there are any. */
-  readonly balancerHosts: string;
-  /** One folder per service, named by its key: its versions' files, logs, balancer files. */
+  /** List of the edge proxies for the reconcilers, if any exist. */
+  readonly edgeProxies: string;
+  /** One folder per service, named by its key, with its versions' files, logs and balancer files. */
   readonly servicesDir: string;
   readonly clustersDir: string;
-  /** Of the local provider alone. */
+  /** Used only by the local provider. */
   readonly localDir: string;
-  /** Hosts of the user's own; see `spec/ssh-pools.ts`. */
+  /** The user's own SSH hosts; see `spec/ssh-pools.ts`. */
   readonly sshPools: string;
-  /** Our own SSH key, known host keys, and records of machines reached over SSH; mode 0700. */
+  /** svc's own SSH key, known host keys, and records of machines reached over SSH; mode 0700. */
   readonly sshDir: string;
-  /** Tables of prices that are newer than the built-in ones. */
+  /** Price tables that are newer than the built-in ones. */
   readonly catalogDir: string;
-  /** Where the controller is when it is not on this machine. */
+  /** Record of a remote controller. */
   readonly controllerRecord: string;
-  /** On the controller's own machine, when that was chosen for it: what it must know of it; see `domain/controller-host.ts`. */
+  /** On a remote controller's machine: facts about that machine; see `domain/remote-controller-info.ts`. */
   readonly controllerHost: string;
-  /** What clients brought for services and clusters that are being put up; one folder each. */
+  /** Files that clients uploaded for services and clusters that are being deployed; one folder each. */
   readonly uploadsDir: string;
 }
 
-/** Pure: no folder is made here. */
+/** Pure: creates no folder. */
 export function homePaths(home: string, uid: number): HomePaths {
   const inside = join(home, 'run');
   const hash = createHash('sha256').update(home).digest('hex').slice(0, 12);
@@ -55,7 +58,7 @@ export function homePaths(home: string, uid: number): HomePaths {
     controllerSocket: join(runtimeDir, 'controller.sock'),
     runtimeDir,
     fence: join(runtimeDir, 'fence.json'),
-    balancerHosts: join(runtimeDir, 'balancer-hosts.json'),
+    edgeProxies: join(runtimeDir, 'balancer-hosts.json'),
     servicesDir: join(home, 'services'),
     clustersDir: join(home, 'clusters'),
     localDir: join(home, 'local'),
@@ -72,35 +75,47 @@ export function homePaths(home: string, uid: number): HomePaths {
 export interface ServicePaths {
   readonly dir: string;
   readonly reconcilerLog: string;
+  /**
+   * Locked by the reconciler while it runs, and holds its process identity. So a reconciler that does not answer can be
+   * found.
+   */
+  readonly reconcilerLock: string;
+  readonly reconcilerIdentity: string;
   readonly balancerLog: string;
-  /** JSON line per request. */
+  /** One JSON line per request. */
   readonly accessLog: string;
   /** Prometheus metrics of the balancer over HTTP. */
   readonly metricsSocket: string;
-  /** What the balancer process reads at its start; see `domain/balancer-link.ts`. */
+  /** Read by the balancer process at its start; see `domain/balancer-link.ts`. */
   readonly balancerConfig: string;
-  /** The balancer's last good replica set. */
+  /** The balancer's last valid endpoint set. */
   readonly lastReplicas: string;
   readonly balancerSocket: string;
   readonly reconcilerSocket: string;
-  /** Everything that was copied for one version. */
+  /** All files that were copied for one version. */
   versionDir(version: number): string;
   /** A private copy of the task's workdir, taken at `up`, so that later replicas are identical. */
   workdirSnapshot(version: number): string;
   /** Copies of the task's file mounts, numbered in the file's order. */
   mountSnapshot(version: number): string;
-  /** Provisioning lines of one replica. */
+  /** Logs of replicas. */
+  readonly replicasDir: string;
+  /** Log of one replica's provisioning. */
   provisionLog(replicaId: number): string;
-  /** Output of setup and run of one replica; stays after the machine is gone. */
+  /** Output of setup and run of one replica. Kept after the machine was terminated. */
   jobLog(replicaId: number): string;
 }
 
-/** Pure. By key, not by name: a service put up again under a name shares nothing with the one before. */
+/**
+ * Pure. Paths use the key, not the name: a service deployed again under a name shares nothing with the previous one.
+ */
 export function servicePaths(paths: HomePaths, key: string): ServicePaths {
   const dir = join(paths.servicesDir, key);
   return {
     dir,
     reconcilerLog: join(dir, 'reconciler.log'),
+    reconcilerLock: join(dir, 'reconciler.lock'),
+    reconcilerIdentity: join(dir, 'reconciler.identity.json'),
     balancerLog: join(dir, 'balancer.log'),
     accessLog: join(dir, 'access.log'),
     metricsSocket: join(paths.runtimeDir, `m-${key}.sock`),
@@ -111,6 +126,7 @@ export function servicePaths(paths: HomePaths, key: string): ServicePaths {
     versionDir: (version) => join(dir, `v${version}`),
     workdirSnapshot: (version) => join(dir, `v${version}`, 'workdir'),
     mountSnapshot: (version) => join(dir, `v${version}`, 'mounts'),
+    replicasDir: join(dir, 'replicas'),
     provisionLog: (replicaId) => join(dir, 'replicas', `${replicaId}.provision.log`),
     jobLog: (replicaId) => join(dir, 'replicas', `${replicaId}.job.log`),
   };

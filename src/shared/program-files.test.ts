@@ -7,15 +7,16 @@ test.each(programEntries)('%s is a file of this checkout', (entry) => {
   expect(existsSync(threadEntry(entry))).toBe(true);
 });
 
-test('what is copied to machines is a file of this checkout', () => {
+test('files that svc copies to machines exist in this checkout', () => {
   for (const name of ['src/node/runner.sh', 'package.json']) expect(existsSync(programFile(name))).toBe(true);
 });
 
-test('the entries of a bundle lie beside each other, two levels below its folder', () => {
+test('bundle entries share a folder two levels below the bundle', () => {
   expect(programEntries.map((entry) => entryPath(entry, true))).toEqual([
     'src/bundle/balancer-main.js',
     'src/bundle/balancer-threads-thread.js',
-    'src/bundle/controller-balancer-host-main.js',
+    'src/bundle/controller-edge-proxy-health-checker.js',
+    'src/bundle/controller-edge-proxy-main.js',
     'src/bundle/controller-leadership-keeper.js',
     'src/bundle/controller-main.js',
     'src/bundle/controller-service-main.js',

@@ -2,17 +2,20 @@ import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { envVar } from './env.ts';
 
-/** Whether this is the bundle that is put on machines rather than a checkout: there everything is JavaScript. */
+/**
+ * Whether this program is the bundle for other machines rather than a checkout. In the bundle everything is JavaScript.
+ */
 export const isBundled = !import.meta.url.endsWith('.ts');
 
-/** The folder that holds this very program: a checkout, or an unpacked bundle, whose files lie two levels below it as this one does in a checkout. */
+/** The folder of this program: a checkout or an unpacked bundle. In both, this module is two levels below it. */
 const ownRoot = fileURLToPath(new URL('../../', import.meta.url));
 
-/** Files that run as processes or threads of their own, by their place below `src/` without the ending. */
+/** Files that run as separate processes or threads, by their path below `src/` without extension. */
 export const programEntries = [
   'balancer/main',
   'balancer/threads/thread',
-  'controller/balancer-host/main',
+  'controller/edge-proxy/health-checker',
+  'controller/edge-proxy/main',
   'controller/leadership/keeper',
   'controller/main',
   'controller/service/main',
@@ -21,28 +24,28 @@ export const programEntries = [
 ] as const;
 export type ProgramEntry = (typeof programEntries)[number];
 
-/** Folder of a bundle in which its code lies. */
+/** Folder of the code in a bundle. */
 const bundledFolder = 'src/bundle';
 
-/** Where an entry is below the folder of the program, in a checkout or in a bundle. */
+/** Path of an entry below the program's folder, in a checkout or in a bundle. */
 export function entryPath(entry: ProgramEntry, inBundle: boolean): string {
   return inBundle ? `${bundledFolder}/${entry.replaceAll('/', '-')}.js` : `src/${entry}.ts`;
 }
 
 /**
- * What to run for a new process. Where SVC_PROGRAM_ROOT names the program by a link, as on machines to which newer versions are brought, that is
- * the version to which the link leads by now.
+ * File to run for a new process. On machines that receive newer versions, SVC_PROGRAM_ROOT is a link to the program.
+ * The file is then from the version to which the link points now.
  */
 export function programEntry(entry: ProgramEntry): string {
   return join(envVar('SVC_PROGRAM_ROOT') ?? ownRoot, entryPath(entry, isBundled));
 }
 
-/** What to run for a new thread: of the version of this process, with which it shares memory. */
+/** File to run for a new thread. It has this process's version, because both share memory. */
 export function threadEntry(entry: ProgramEntry): URL {
   return pathToFileURL(join(ownRoot, entryPath(entry, isBundled)));
 }
 
-/** Absolute path of a file of this program that is read or copied, such as `src/node/runner.sh`. */
+/** Absolute path of a file of this program that other code reads or copies, such as `src/node/runner.sh`. */
 export function programFile(name: string): string {
   return join(ownRoot, name);
 }

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 
-/** Unguessable lower-case hex digits from the system's generator: for ids, keys and cookies. */
+/** Unpredictable lower-case hex digits from the system's generator: for ids, keys and cookies. */
 export function randomHex(digits: number): string {
   return randomBytes(Math.ceil(digits / 2))
     .toString('hex')

@@ -1,4 +1,4 @@
-/** A source of numbers in [0, 1). Passed in, so that decisions repeat under a seed. */
+/** A source of numbers in [0, 1). Passed as a parameter, so that decisions are repeatable with a seed. */
 export type Random = () => number;
 
 /** Not reproducible; for production. */

@@ -8,6 +8,6 @@ test.each<readonly [address: ReplicaAddress, words: string]>([
   [{ kind: 'unix', path: '/run/a.sock', port: 8080 }, 'Unix socket'],
   [{ kind: 'forward', path: '/run/a.sock', port: 8080 }, 'forward over SSH'],
   [{ kind: 'forward', path: '/run/a.sock', port: 8080, by: 'port-forward' }, 'port-forward through the API server'],
-])('%j is called %s', (address, words) => {
+])('%j is described as %s', (address, words) => {
   expect(describeAddress(address)).toBe(words);
 });

@@ -1,20 +1,21 @@
 /**
- * How to open a byte stream to a replica's port. Plain data, so that it can be stored, sent and dialled by any process.
- * - `tcp`: connect and talk.
- * - `unix`: connect to the socket file, send `PORT\n`, read `OK\n` (then the stream is the replica's) or `ERR <errno>\n`.
- * - `forward`: connect to the socket file and talk: something behind it, such as ssh, carries each connection to `port` of the machine. A port
- *   on which nobody listens shows as a connection that is accepted and then ends without a byte.
+ * How to open a byte stream to a replica's port. Plain data, so that any process can store, send and dial it.
+ * - `tcp`: connect and send.
+ * - `unix`: connect to the socket file, send `PORT\n`, read `OK\n` (then the stream is the replica's) or `ERR
+ *   <errno>\n`.
+ * - `forward`: connect to the socket file and send. A forwarder such as ssh carries each connection to `port` of the
+ *   machine. If no process listens on that port, the connection is accepted and then ends without a byte.
  */
 export type ReplicaAddress = (
   | { readonly kind: 'tcp'; readonly host: string; readonly port: number }
   | { readonly kind: 'unix'; readonly path: string; readonly port: number }
   | { readonly kind: 'forward'; readonly path: string; readonly port: number }
 ) & {
-  /** Which way that is, for people, where a place has several: `pod address`, `node port`. */
+  /** The route, for users, where a provider has several: `pod address`, `node port`. */
   readonly by?: string;
 };
 
-/** How requests get to a replica, in words: `pod address 10.0.0.7:8080`, `Unix socket`. */
+/** The route of requests to a replica in words: `pod address 10.0.0.7:8080`, `Unix socket`. */
 export function describeAddress(address: ReplicaAddress): string {
   const { kind, by } = address;
   if (kind === 'tcp') return `${by ?? 'address'} ${address.host.includes(':') ? `[${address.host}]` : address.host}:${address.port}`;

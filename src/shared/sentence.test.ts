@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { asSentence } from './sentence.ts';
+import { asSentence } from './text.ts';
 
-test('what ends without a full stop gets one, once', () => {
+test('a text without a final full stop gets one', () => {
   expect(['no room', 'No room. ', 'Why?', 'No!'].map(asSentence)).toEqual(['no room.', 'No room.', 'Why?', 'No!']);
 });

@@ -7,12 +7,13 @@ const sizeUnits: ReadonlyMap<string, number> = new Map([
   ['pb', 2 ** 50],
 ]);
 
-/** Bytes of one GB, as memory and disks are counted. */
+/** Bytes of one GB, for memory and disks. */
 export const bytesPerGb = 2 ** 30;
 
 /**
- * A size such as `16GB`, `1.5 tb` or `512` as bytes (KB = 1024 bytes, any case). A bare number counts in `bareUnit`.
- * Undefined when the text is no size; `GiB` and the like are none.
+ * Parses a size such as `16GB`, `1.5 tb` or `512` as bytes (KB = 1024 bytes, any case). A bare number counts in
+ * `bareUnit`.
+ * Undefined for invalid text, which includes `GiB` and the like.
  */
 export function parseSize(text: string, bareUnit: 'B' | 'GB'): number | undefined {
   const match = /^(\d{1,15}(?:\.\d{1,9})?) ?([kmgtp]?b)?$/i.exec(text.trim());
@@ -30,7 +31,8 @@ const durationUnits: ReadonlyMap<string, number> = new Map([
 ]);
 
 /**
- * A duration such as `90s`, `10m` or `1h30m` as seconds. A bare number counts in `bareUnit`. Undefined when the text is no duration.
+ * Parses a duration such as `90s`, `10m` or `1h30m` as seconds. A bare number counts in `bareUnit`. Undefined for
+ * invalid text.
  */
 export function parseDuration(text: string, bareUnit: 's' | 'm'): number | undefined {
   const trimmed = text.trim().toLowerCase();
@@ -41,7 +43,7 @@ export function parseDuration(text: string, bareUnit: 's' | 'm'): number | undef
   return seconds;
 }
 
-/** An amount of memory in a table: whole GB, below 10 GB with one digit more, as half a GB is not none. */
+/** An amount of memory for a table: whole GB, below 10 GB with one decimal, so that half a GB does not show as 0. */
 export function shortGb(gb: number): string {
   return String(gb < 10 ? Math.round(gb * 10) / 10 : Math.round(gb));
 }

@@ -1,14 +1,14 @@
 import type { Clock } from './clock.ts';
 
-/** A pause that can be cut short. */
+/** A pause that can be interrupted. */
 export interface Wakeable {
-  /** Ends the pause that is being made; without one, the next is none. */
+  /** Ends the current pause. If there is none, the next pause ends at once. */
   readonly wake: () => void;
-  /** Settles after so long, ms, when it is woken, or when the signal aborts. */
+  /** Settles after `ms`, when woken, or when the signal aborts. */
   pause(ms: number): Promise<void>;
 }
 
-/** For loops that look now and then, and at once when they are told of a change: one that happens while they look is not missed. */
+/** For loops that poll, and run at once when notified of a change. A change during a pass is not missed. */
 export function wakeable(clock: Clock, signal: AbortSignal): Wakeable {
   let isWoken = false;
   let nap = new AbortController();

@@ -5,20 +5,20 @@ import { openTask, printableAt, type TaskDocument, type TaskSource } from './tas
 import type { Path } from './yaml/node.ts';
 
 /**
- * Whether the local files that a task names are there: the working directory, sources of file mounts, TLS files.
- * Throws SVC_FILE_NOT_FOUND with a problem for every one that is not. `source` is what the task was read from.
+ * Checks that the local files of a task exist: the working directory, sources of file mounts, TLS files. Throws
+ * SVC_FILE_NOT_FOUND with a problem for each missing one. `source` is the text that the task was parsed from.
  */
 export async function checkTaskFiles(task: Task, source: TaskSource): Promise<void> {
-  const found = await Promise.all(wantedBy(task).map(missing));
+  const found = await Promise.all(requiredFiles(task).map(missing));
   const all = found.filter((each) => each !== undefined);
   if (all.length === 0) return;
   const document = openTask(source);
   const inFile = all.filter(({ field }) => field !== 'workdir' || source.workdir === undefined);
   for (const each of inFile) {
-    const path = placeOf(each, document);
+    const path = pathOf(each, document);
     document.report.at(path, `${printableAt(document.root, path, each.path)} ${each.reason}`);
   }
-  // A folder given on the command line has no place in the file.
+  // A folder from the command line has no position in the file.
   const given = all.find((each) => !inFile.includes(each));
   const messages = [
     ...(given === undefined ? [] : [`The working directory ${given.path}, given beside the file, ${given.reason}.`]),
@@ -31,7 +31,7 @@ export async function checkTaskFiles(task: Task, source: TaskSource): Promise<vo
   throw document.report.toError('SVC_FILE_NOT_FOUND', 'The task file', { message: messages.join(' '), hint });
 }
 
-interface Wanted {
+interface RequiredFile {
   readonly field: 'workdir' | 'keyfile' | 'certfile' | 'mount';
   /** Of a mount. */
   readonly target?: string;
@@ -39,7 +39,7 @@ interface Wanted {
   readonly kind: 'file' | 'folder' | 'any';
 }
 
-function wantedBy({ workdir, fileMounts, service }: Task): readonly Wanted[] {
+function requiredFiles({ workdir, fileMounts, service }: Task): readonly RequiredFile[] {
   const { tls } = service ?? {};
   return [
     ...(workdir?.kind === 'path' ? [{ field: 'workdir', path: workdir.path, kind: 'folder' } as const] : []),
@@ -50,19 +50,19 @@ function wantedBy({ workdir, fileMounts, service }: Task): readonly Wanted[] {
   ];
 }
 
-function placeOf({ field, target }: Wanted, { root }: TaskDocument): Path {
+function pathOf({ field, target }: RequiredFile, { root }: TaskDocument): Path {
   if (field === 'mount') return mountPath(root, target ?? '');
   return field === 'workdir' ? ['workdir'] : ['service', 'tls', field];
 }
 
-async function missing(wanted: Wanted): Promise<(Wanted & { readonly reason: string }) | undefined> {
+async function missing(file: RequiredFile): Promise<(RequiredFile & { readonly reason: string }) | undefined> {
   try {
-    const stats = await stat(wanted.path);
-    if (wanted.kind === 'folder' && !stats.isDirectory()) return { ...wanted, reason: 'is not a folder' };
-    if (wanted.kind === 'file' && stats.isDirectory()) return { ...wanted, reason: 'is a folder, not a file' };
+    const stats = await stat(file.path);
+    if (file.kind === 'folder' && !stats.isDirectory()) return { ...file, reason: 'is not a folder' };
+    if (file.kind === 'file' && stats.isDirectory()) return { ...file, reason: 'is a folder, not a file' };
     return undefined;
   } catch {
-    // Whatever the reason: it cannot be copied from there.
-    return { ...wanted, reason: 'does not exist or cannot be read' };
+    // Whatever the reason: the file cannot be copied.
+    return { ...file, reason: 'does not exist or cannot be read' };
   }
 }

@@ -11,7 +11,7 @@ import { parseTask } from './parse-task.ts';
 const text = 'service:\n  ports: 80\n  tls:\n    keyfile: key.pem\n    certfile: cert.pem\nrun: serve\n';
 const now = Date.UTC(2026, 0, 1);
 
-/** What is said of a service whose two files have these texts. */
+/** The result of the check for a service whose two files have these texts. */
 async function check(home: string, key: string, cert: string): Promise<string | undefined> {
   const source = { source: text, file: join(home, 'service.yaml'), envs: {}, secrets: {} };
   writeFileSync(join(home, 'key.pem'), key);
@@ -19,7 +19,7 @@ async function check(home: string, key: string, cert: string): Promise<string | 
   return checkTlsFiles(parseTask(source), source, now);
 }
 
-test('sound files pass, and a certificate that ends soon is told of', async () => {
+test('valid files pass, and a certificate that expires soon gives a warning', async () => {
   await withTempHome(async (home) => {
     const long = selfSigned();
     expect(await check(home, long.key, long.cert)).toBeUndefined();
@@ -28,7 +28,7 @@ test('sound files pass, and a certificate that ends soon is told of', async () =
   });
 });
 
-test('files that do not belong together are refused at their places', async () => {
+test('files that do not match are rejected with their positions', async () => {
   await withTempHome(async (home) => {
     const refused = check(home, 'no key', selfSigned().cert);
     await expect(refused).rejects.toMatchObject({
@@ -42,7 +42,7 @@ test('files that do not belong together are refused at their places', async () =
   });
 });
 
-test('a file that went away meanwhile has its own code, and a service without TLS needs none', async () => {
+test('a file removed meanwhile has its own code; without TLS no file is needed', async () => {
   await withTempHome(async (home) => {
     const { key, cert } = selfSigned();
     await check(home, key, cert);
@@ -55,7 +55,7 @@ test('a file that went away meanwhile has its own code, and a service without TL
 });
 
 // Root may read everything.
-test.skipIf(process.getuid?.() === 0)('a key that this user may not read has its own code', async () => {
+test.skipIf(process.getuid?.() === 0)('an unreadable key has its own code', async () => {
   await withTempHome(async (home) => {
     const { key, cert } = selfSigned();
     await check(home, key, cert);

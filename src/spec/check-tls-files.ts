@@ -1,20 +1,22 @@
 import { readFile } from 'node:fs/promises';
 import type { Task } from '../domain/task.ts';
 import { messageOf, SvcError } from '../shared/errors.ts';
+import { judgeTlsPair } from '../shared/system/tls-pair.ts';
 import { openTask, type TaskSource } from './task-document.ts';
-import { judgeTlsPair } from './tls-pair.ts';
 
 /**
- * Whether the key and the certificate of a service, which are there, can serve its endpoint at the time `now` (ms since the epoch). Throws
- * SVC_BAD_CERTIFICATE with a problem for each file that cannot, and SVC_FILE_UNREADABLE. Gives back a sentence for people when the certificate ends soon.
+ * Checks that the existing key and certificate of a service can serve its endpoint at the time `now` (ms since the
+ * epoch). Throws SVC_BAD_CERTIFICATE with a problem for each file that cannot, and SVC_FILE_UNREADABLE. Returns a
+ * warning for users when the certificate expires soon.
  */
 export async function checkTlsFiles({ service }: Task, source: TaskSource, now: number): Promise<string | undefined> {
   if (service?.tls === undefined) return undefined;
   const { keyfile, certfile } = service.tls;
-  const { faults, warning } = judgeTlsPair(await textOf(keyfile, 'key'), await textOf(certfile, 'certificate'), now);
-  if (faults.length === 0) return warning;
+  const { faults, notInForce, warning } = judgeTlsPair(await textOf(keyfile, 'key'), await textOf(certfile, 'certificate'), now);
+  const refusals = notInForce === undefined ? faults : [...faults, notInForce];
+  if (refusals.length === 0) return warning;
   const { report } = openTask(source);
-  for (const { field, reason, hint } of faults) report.at(['service', 'tls', field], reason, hint);
+  for (const { field, reason, hint } of refusals) report.at(['service', 'tls', field], reason, hint);
   throw report.toError('SVC_BAD_CERTIFICATE', 'The task file', {
     message: `The endpoint cannot be served over TLS with the files that ${source.file} names.`,
   });

@@ -7,14 +7,14 @@ import { collectEnvs, type EnvFlags } from './collect-envs.ts';
 const none: EnvFlags = { envFlags: [], secretFlags: [] };
 const local = (name: string): string | undefined => ({ LOCAL: 'here', EMPTY: '' })[name];
 
-test('flags give values, or take them from the local environment; the last one wins', () => {
+test('flags set values or copy them from the local environment; the last one wins', () => {
   expect(collectEnvs({ envFlags: ['A=1', 'A=2=3', 'LOCAL', 'EMPTY', 'B='], secretFlags: ['S=x'] }, local)).toEqual({
     envs: { A: '2=3', LOCAL: 'here', EMPTY: '', B: '' },
     secrets: { S: 'x' },
   });
 });
 
-test('a name that is not set locally has no value to give', () => {
+test('a name without a value must be set locally', () => {
   expect(() => collectEnvs({ ...none, envFlags: ['TOKEN'] }, local)).toThrow(
     expect.objectContaining({
       code: 'SVC_MISSING_ENV',
@@ -25,21 +25,18 @@ test('a name that is not set locally has no value to give', () => {
   expect(() => collectEnvs({ ...none, secretFlags: ['TOKEN'] }, local)).toThrow('--secret: TOKEN is not set in local environment.');
 });
 
-test.each(['1A=x', 'a b=hunter2', '=hunter2', '__proto__=hunter2', ''])(
-  '%j is not the name of a variable, and its value is not told',
-  (flag) => {
-    let message = '';
-    try {
-      collectEnvs({ ...none, secretFlags: [flag] }, local);
-    } catch (error: unknown) {
-      message = String(error);
-    }
-    expect(message).toContain('not the name of a variable');
-    expect(message).not.toContain('hunter2');
-  },
-);
+test.each(['1A=x', 'a b=hunter2', '=hunter2', '__proto__=hunter2', ''])('%j is not a variable name, and its value is not shown', (flag) => {
+  let message = '';
+  try {
+    collectEnvs({ ...none, secretFlags: [flag] }, local);
+  } catch (error: unknown) {
+    message = String(error);
+  }
+  expect(message).toContain('not the name of a variable');
+  expect(message).not.toContain('hunter2');
+});
 
-test('files give values, over which flags go', async () => {
+test('files set values, and flags override them', async () => {
   await withTempHome((home) => {
     const envFile = join(home, 'env');
     const secretFile = join(home, 'secrets');
@@ -52,7 +49,7 @@ test('files give values, over which flags go', async () => {
   });
 });
 
-test('a file that is not there, or is no env file, is told without its lines', async () => {
+test('a missing or invalid env file is reported without its lines', async () => {
   await withTempHome((home) => {
     const path = join(home, 'env');
     expect(() => collectEnvs({ ...none, envFile: path }, local)).toThrow(

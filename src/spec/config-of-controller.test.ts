@@ -2,12 +2,12 @@ import { expect, test } from 'vitest';
 import { configOfController } from './config-of-controller.ts';
 import { parseConfig } from './load-config.ts';
 
-const surroundings = { places: ['aws', 'kubernetes'], contexts: ['prod', 'staging'] } as const;
+const environment = { providers: ['aws', 'kubernetes'], contexts: ['prod', 'staging'] } as const;
 
-test('a controller in a cluster is told of the places it may use, and nothing of how it is brought up', () => {
+test("a cluster's controller gets its providers, but no settings of its own deployment", () => {
   const text = configOfController(
     'serve: {controller: {high_availability: true, autostop: 5}}\nlocal: {regions: [one, two]}\naws: {profile: lab}\n',
-    surroundings,
+    environment,
   );
   const config = parseConfig(text, 'config.yaml');
   expect(config).toMatchObject({
@@ -18,19 +18,19 @@ test('a controller in a cluster is told of the places it may use, and nothing of
   });
 });
 
-test('it never learns the address of the database from the file, which has a password', () => {
-  expect(configOfController('serve: {controller: {database: "postgres://svc:hunter2@db/svc"}}', surroundings)).not.toContain('hunter2');
+test('the database address, which holds a password, is left out', () => {
+  expect(configOfController('serve: {controller: {database: "postgres://svc:hunter2@db/svc"}}', environment)).not.toContain('hunter2');
 });
 
-test('contexts that it has no access to are left out', () => {
-  expect(configOfController('kubernetes: {allowed_contexts: all}', surroundings)).toContain(
+test('contexts without access are left out', () => {
+  expect(configOfController('kubernetes: {allowed_contexts: all}', environment)).toContain(
     'allowed_contexts:\n    - prod\n    - staging\n',
   );
-  expect(configOfController('', surroundings)).not.toContain('allowed_contexts');
+  expect(configOfController('', environment)).not.toContain('allowed_contexts');
 });
 
-test('without a file there is one all the same, and the same each time', () => {
-  const text = configOfController('', surroundings);
-  expect(text).toBe(configOfController('', surroundings));
+test('without a file the result is valid and the same each time', () => {
+  const text = configOfController('', environment);
+  expect(text).toBe(configOfController('', environment));
   expect(text).toContain('allowed_clouds:\n  - aws\n  - kubernetes\n');
 });

@@ -1,14 +1,15 @@
-import { grpcHealthPath } from '../domain/probe.ts';
+import { grpcHealthPath } from '../domain/replica/probe.ts';
 import type { ReplicaPolicy, ServiceSpec, Task } from '../domain/task.ts';
-import { printable } from '../shared/quote.ts';
+import { printable } from '../shared/text.ts';
 import { redact } from '../shared/redact.ts';
-import { countReplicas, describeAutoscaling } from './describe.ts';
+import { countReplicas } from '../domain/plan.ts';
+import { describeAutoscaling } from './describe.ts';
 import { openTask, printableAt, type TaskSource } from './task-document.ts';
 import { nodeAt, type Path, type YamlNode } from './yaml/node.ts';
 
 /**
- * A service's settings as label and value, printed before anything is started. Values of variables are not in it: where the file names one,
- * its name is shown. `source` is what the task was read from.
+ * A service's settings as label and value, printed before anything is deployed. Contains no values of variables: where
+ * the file names a variable, its name is shown. `source` is the text that the task was parsed from.
  */
 export function describeService(
   task: Task & { readonly service: ServiceSpec },
@@ -42,7 +43,7 @@ export function describeService(
     ['Load balancing policy', service.loadBalancingPolicy],
     ...(service.protocol === 'auto' ? [] : ([['Protocol of replicas', service.protocol]] as const)),
   ];
-  // A secret may also stand in the file twice.
+  // The file may repeat a secret outside of its section.
   return lines.map(([label, value]) => [label, printable(redact(value, Object.values(task.secrets)))]);
 }
 
@@ -52,7 +53,7 @@ function bodyAsWritten(root: YamlNode): string {
   return node.kind === 'scalar' ? node.text : JSON.stringify(asWritten(node));
 }
 
-/** As `toValue`, with `$NAME` where a variable was put in. */
+/** As `toValue`, with `$NAME` where a variable was substituted. */
 function asWritten(node: YamlNode): unknown {
   if (node.kind === 'scalar') return node.origin === 'file' ? node.value : node.text;
   if (node.kind === 'list') return node.items.map(asWritten);

@@ -13,7 +13,7 @@ const describe = (
   return Object.fromEntries(describeService({ ...task, service: serviceOf(task, 'x') }, sourceOf(source, { secrets, envs })));
 };
 
-test('a plain service in words', () => {
+test('describes a plain service', () => {
   expect(describe('service: {ports: 80, replicas: 2}')).toEqual({
     'Readiness probe method': 'GET /',
     'Readiness initial delay seconds': '1200',
@@ -25,7 +25,7 @@ test('a plain service in words', () => {
   });
 });
 
-test('a service with everything in words', () => {
+test('describes a service with all settings', () => {
   const source = `
 resources: {ports: 80, use_spot: true}
 service:
@@ -43,7 +43,7 @@ service:
   });
 });
 
-test('a gRPC service in words', () => {
+test('describes a gRPC service', () => {
   expect(describe('service: {ports: 80, protocol: h2c, readiness_probe: /grpc.health.v1.Health/Check}')).toMatchObject({
     'Readiness probe method': 'gRPC health check /grpc.health.v1.Health/Check',
     'Protocol of replicas': 'h2c',
@@ -63,21 +63,21 @@ test.each([
   ['a path', 'service: {ports: 80, readiness_probe: /$KEY/$NAME}', 'GET /$KEY/$NAME'],
   ['a body', 'service: {ports: 80, readiness_probe: {path: "/${KEY}", post_data: {key: $KEY, n: 1}}}', 'POST /${KEY} {"key":"$KEY","n":1}'],
   ['a body in text', `service: {ports: 80, readiness_probe: {path: /, post_data: '{"key": "$KEY"}'}}`, 'POST / {"key": "$KEY"}'],
-])('of variables in %s the name is shown, however short the value', (_about, source, expected) => {
+])('a variable in %s is shown by name, however short its value', (_about, source, expected) => {
   expect(describe(source, { KEY: 'q7' }, { NAME: 'x' })['Readiness probe method']).toBe(expected);
 });
 
-test('of variables in TLS files the name is shown, and paths without them are whole', () => {
+test('a variable in TLS paths is shown by name; other paths are shown whole', () => {
   const source = 'service: {ports: 80, tls: {keyfile: $KEY/k, certfile: c}}';
   expect(describe(source, { KEY: 'q7' })['TLS certificates']).toBe('Keyfile: $KEY/k, certfile: /project/c');
 });
 
-test('a secret that the file says a second time is starred out', () => {
+test('a secret that the file repeats is masked', () => {
   const source = 'service: {ports: 80, readiness_probe: /hunter2}\nsecrets: {KEY: hunter2}';
   expect(describe(source)['Readiness probe method']).toBe('GET /***');
 });
 
-test('autoscaling in words', () => {
+test('describes autoscaling', () => {
   const source = `service: {ports: 80, load_balancing_policy: instance_aware_least_load, replica_policy: {min_replicas: 0, max_replicas: 2, target_qps_per_replica: {L4: 1, A100: 4}}}`;
   expect(describeAutoscaling(parseText(source))).toBe('Autoscaling from 0 to 2 replicas (target QPS per replica: L4: 1, A100: 4)');
   expect(describeAutoscaling(parseText('service: {ports: 80}'))).toBe('Fixed 1 replica');
@@ -94,6 +94,6 @@ test.each([
   ['resources: {accelerators: 80GB+, instance_type: big}', '80+ GB GPU:1, big'],
   ['resources: {infra: "*/eu", accelerators: [H100, L4]}\nnum_nodes: 2', '2x[*/eu, H100:1, else */eu, L4:1]'],
   ['resources: {any_of: [{cpus: 1}, {cpus: 2}, {cpus: 3}, {cpus: 4}, {cpus: 1}]}', '1 CPU or 2 CPUs or 3 CPUs and 1 more'],
-])('resources in words: %s', (source, words) => {
+])('describes resources: %s', (source, words) => {
   expect(describeResources(parseText(source))).toBe(words);
 });

@@ -1,7 +1,11 @@
-import type { Amount, Resources, Task } from '../domain/task.ts';
-import { printable } from '../shared/quote.ts';
+import { countReplicas } from '../domain/plan.ts';
+import type { Amount, ResourceAlternatives, Resources, Task } from '../domain/task.ts';
+import { printable } from '../shared/text.ts';
 
-/** How many replicas, in words: `Fixed 2 replicas`, or from, to, and at which load. A task without a service has none. */
+/**
+ * The number of replicas in words: `Fixed 2 replicas`, or minimum, maximum and target load. `-` for a task without a
+ * service.
+ */
 export function describeAutoscaling(task: Task): string {
   const policy = task.service?.replicaPolicy;
   if (policy === undefined) return '-';
@@ -12,29 +16,30 @@ export function describeAutoscaling(task: Task): string {
   return `Autoscaling from ${min} to ${max} replicas${extra} (target QPS per replica: ${goal.join(', ')})`;
 }
 
-/** `1 replica`, `2 spare replicas`. */
-export function countReplicas(count: number, kind?: string): string {
-  return `${count}${kind === undefined ? '' : ` ${kind}`} ${count === 1 ? 'replica' : 'replicas'}`;
-}
-
 /** Alternatives beyond this are counted, not listed. */
 const shownChoices = 3;
 
-/** What each machine must have, in a few words: `aws/us-east-1 L4:2, 4+ CPUs, 16 GB, spot`. `-` when anything will do. */
+/**
+ * Requirements for each machine, in a few words: `aws/us-east-1 L4:2, 4+ CPUs, 16 GB, spot`. `-` without requirements.
+ */
 export function describeResources(task: Task): string {
-  const { order, choices } = task.resources;
+  const all = describeAlternatives(task.resources);
+  return task.numNodes > 1 ? `${task.numNodes}x[${all}]` : all;
+}
+
+/** Requirements for one machine: each alternative in a few words. */
+export function describeAlternatives({ order, choices }: ResourceAlternatives): string {
   const shown = [...new Set(choices.map(describeMachine))];
   const rest = shown.length - shownChoices;
   const words = shown.slice(0, shownChoices).join(order === 'ordered' ? ', else ' : ' or ');
-  const all = `${words}${rest > 0 ? ` and ${rest} more` : ''}`;
-  return printable(task.numNodes > 1 ? `${task.numNodes}x[${all}]` : all);
+  return printable(`${words}${rest > 0 ? ` and ${rest} more` : ''}`);
 }
 
 function describeMachine(machine: Resources): string {
   const { cpus, memory, accelerator, acceleratorMemory } = machine;
-  const place = [machine.cloud ?? '*', machine.region ?? '*', machine.zone ?? '*'].join('/').replace(/(\/\*)+$/, '');
+  const location = [machine.cloud ?? '*', machine.region ?? '*', machine.zone ?? '*'].join('/').replace(/(\/\*)+$/, '');
   const parts = [
-    place === '*' ? '' : place,
+    location === '*' ? '' : location,
     accelerator === undefined ? '' : `${accelerator.name}:${accelerator.count}`,
     acceleratorMemory === undefined ? '' : `${describeAmount(acceleratorMemory)} GB GPU:${acceleratorMemory.count}`,
     machine.instanceType ?? '',

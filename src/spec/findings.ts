@@ -1,17 +1,17 @@
 import type { z } from 'zod';
 import { didYouMean } from '../shared/did-you-mean.ts';
-import { quote } from '../shared/quote.ts';
+import { quote } from '../shared/text.ts';
 import { wholeNumberMark } from './schema/kit.ts';
 import { entryAt, nodeAt, type Path, type YamlNode } from './yaml/node.ts';
 
-/** One thing that validation found, in our words. */
-export interface Finding {
+/** One validation finding, in svc's own words. */
+interface Finding {
   readonly path: Path;
-  /** Whether it is about the key that the path ends in rather than about its value. */
+  /** Whether the finding concerns the path's last key rather than its value. */
   readonly key: boolean;
   readonly message: string;
   readonly hint: string | undefined;
-  /** For an unknown field: the one that was probably meant. */
+  /** For an unknown field: the known field that was probably meant. */
   readonly meant?: string | undefined;
   /** For a missing field: its name. */
   readonly needs?: string;
@@ -19,24 +19,24 @@ export interface Finding {
 
 type Issue = z.core.$ZodIssue;
 
-/** What the findings need to know besides the issue. */
+/** Context of the findings, besides the issue. */
 export interface FindingContext {
   readonly root: YamlNode;
-  /** Sections by the field they know, to tell where a misplaced field belongs. */
+  /** Sections by the field they know, to suggest the right section for a misplaced field. */
   readonly homes: ReadonlyMap<string, string>;
 }
 
 /**
- * Validation issues in our words: one finding for each unknown field, and for a union those of the branch that fits best. A field that is
- * missing only because it is misspelt is told once.
+ * Converts validation issues to findings: one for each unknown field, and for a union those of the best matching
+ * branch. A field that is missing only because it is misspelt is reported once.
  */
 export function findingsOf(issues: readonly Issue[], context: FindingContext): readonly Finding[] {
   const findings = issues.flatMap((issue) => fromIssue(issue, context));
-  const misspelt = new Set(findings.flatMap(({ path, meant }) => (meant === undefined ? [] : [place(path.slice(0, -1), meant)])));
-  return findings.filter(({ path, needs }) => needs === undefined || !misspelt.has(place(path, needs)));
+  const misspelt = new Set(findings.flatMap(({ path, meant }) => (meant === undefined ? [] : [fieldKey(path.slice(0, -1), meant)])));
+  return findings.filter(({ path, needs }) => needs === undefined || !misspelt.has(fieldKey(path, needs)));
 }
 
-const place = (path: Path, name: string): string => JSON.stringify([path, name]);
+const fieldKey = (path: Path, name: string): string => JSON.stringify([path, name]);
 
 function fromIssue(issue: Issue, context: FindingContext): readonly Finding[] {
   switch (issue.code) {
@@ -108,7 +108,10 @@ function unionFindings(issue: Issue & { readonly code: 'invalid_union' }, contex
   return [typeFinding(issue.path, [...new Set(expected)], context)];
 }
 
-/** How far a branch of a union got before it failed. A value of the right type that was refused got further than one of the wrong type. */
+/**
+ * How far a branch of a union got before it failed. A refused value of the right type got further than a value of the
+ * wrong type.
+ */
 function depthOf(issue: Issue, from: number): number {
   const depth = (issue.path.length - from) * 2;
   return issue.code === 'invalid_type' || issue.code === 'invalid_value' || issue.code === 'invalid_union' ? depth : depth + 1;
@@ -152,7 +155,7 @@ function range(issue: Issue & { readonly code: 'too_small' | 'too_big' }): strin
   return `must be at most ${String(issue.maximum)}`;
 }
 
-/** `, found text 'two'`. It shows what the file says, never what a variable holds. */
+/** `, found text 'two'`. Shows the file's text, never the value of a variable. */
 function found(path: Path, context: FindingContext): string {
   const node = nodeAt(context.root, path);
   if (node === undefined) return '';

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { problemLine } from '../../test/support/task-text.ts';
 import { defaultConfig } from '../domain/config.ts';
-import { kubernetesContextConfig, usableContexts } from '../domain/kubernetes-context.ts';
+import { kubernetesContextConfig, usableContexts } from '../domain/kubernetes/kubernetes-context.ts';
 import { SvcError } from '../shared/errors.ts';
 import { parseConfig } from './load-config.ts';
 
@@ -15,7 +15,7 @@ const problemsOf = (text: string): readonly string[] => {
   return [];
 };
 
-test('everything of Kubernetes is read, under the names that SkyPilot has for it', () => {
+test("all Kubernetes settings are read under SkyPilot's names", () => {
   const text = `
 kubernetes:
   allowed_contexts: [east, west]
@@ -65,7 +65,7 @@ kubernetes:
   expect(kubernetesContextConfig(kubernetes, 'east')).toMatchObject({ namespace: 'serving', autoscaler: 'gke' });
 });
 
-test('an empty section is the defaults, and true is any autoscaler', () => {
+test('an empty section gives the defaults, and true means any autoscaler', () => {
   expect(parseConfig('kubernetes:\n', 'c').kubernetes).toEqual(defaultConfig.kubernetes);
   expect(parseConfig('kubernetes: {autoscaler: true, allowed_contexts: all}\n', 'c').kubernetes).toMatchObject({
     autoscaler: 'generic',
@@ -73,7 +73,7 @@ test('an empty section is the defaults, and true is any autoscaler', () => {
   });
 });
 
-test('the controller with rivals is read', () => {
+test('settings of a controller with standbys are read', () => {
   const text =
     'serve: {controller: {database: "postgres://svc:secret@db/svc", image: "docker:svc:1", balancers: 3, endpoint_service: loadbalancer}}';
   expect(parseConfig(text, 'c').serve.controller).toMatchObject({
@@ -95,11 +95,11 @@ test.each([
   ['kubernetes: {context_configs: {a: {pod_config: {spek: {}}}}}', /context_configs\.a\.pod_config: a pod has no field 'spek'.*'spec'/],
   ['serve: {controller: {balancers: 0}}', /at least 1/],
   ['serve: {controller: {endpoint_service: Ingress}}', /must be one of ClusterIP, NodePort or LoadBalancer/],
-])('%s is refused with the place and the reason', (text, said) => {
+])('%s is rejected with its position and the reason', (text, said) => {
   expect(problemsOf(text).join('\n')).toMatch(said);
 });
 
-test('the password of a database is in no problem that is shown', () => {
+test('no shown problem contains the database password', () => {
   const text = 'serve: {controller: {database: "mysql://svc:hunter2@db/svc"}}\n';
   let said = '';
   try {
@@ -111,7 +111,7 @@ test('the password of a database is in no problem that is shown', () => {
   expect(said).not.toContain('hunter2');
 });
 
-test('without allowed_contexts the current context is used, and another one by who names it', () => {
+test('without allowed_contexts, the current context and an explicitly named one are usable', () => {
   const kubeconfig = { names: ['a', 'b', 'c'], current: 'b' };
   expect(usableContexts({ allowedContexts: undefined }, kubeconfig)).toEqual(['b']);
   expect(usableContexts({ allowedContexts: undefined }, kubeconfig, 'c')).toEqual(['b', 'c']);

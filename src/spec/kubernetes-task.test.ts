@@ -4,24 +4,24 @@ import { unsupportedFeatures } from './unsupported.ts';
 
 const unsupported = (text: string): readonly string[] => unsupportedFeatures(parseText(text)).map(({ field }) => field);
 
-test("a task's volumes and its pods are read", () => {
+test("a task's volumes and pod settings are read", () => {
   const task = parseText(`
 resources: {infra: k8s}
 volumes: {/data/: models, /cache: {name: cache}}
 config: {kubernetes: {provision_timeout: 60, pod_config: {spec: {priorityClassName: high}}}}
 `);
   expect(task.volumes).toEqual({ '/data': 'models', '/cache': 'cache' });
-  expect(task.placeConfig).toEqual({ kubernetes: { provisionTimeoutSeconds: 60, podConfig: { spec: { priorityClassName: 'high' } } } });
+  expect(task.providerConfig).toEqual({ kubernetes: { provisionTimeoutSeconds: 60, podConfig: { spec: { priorityClassName: 'high' } } } });
   expect(task.otherFields).toEqual([]);
 });
 
-test('volumes can be had on Kubernetes only, in every alternative', () => {
+test('volumes require Kubernetes in every alternative', () => {
   expect(unsupported('volumes: {/data: a}\nresources: {infra: k8s/east}\n')).toEqual([]);
   expect(unsupported('volumes: {/data: a}\n')).toEqual(['volumes']);
   expect(unsupported('volumes: {/data: a}\nresources: {any_of: [{infra: k8s}, {infra: aws}]}\n')).toEqual(['volumes']);
 });
 
-test('what config says for others than Kubernetes cannot be acted upon', () => {
+test('config sections for other clouds are unsupported', () => {
   expect(unsupported('config: {kubernetes: {provision_timeout: 10}, docker: {run_options: [a]}}\n')).toEqual(['config']);
 });
 
@@ -36,6 +36,6 @@ test.each([
     'config: {kubernetes: {pod_config: {spec: {containers: [{command: [a]}]}}}}',
     /config\.kubernetes\.pod_config\.spec\.containers\[0\]: command/,
   ],
-])('%s is refused with the reason', (text, said) => {
+])('%s is rejected with the reason', (text, said) => {
   expect(problemsOf(text).join('\n')).toMatch(said);
 });

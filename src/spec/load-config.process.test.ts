@@ -5,7 +5,7 @@ import { withTempHome } from '../../test/support/temp-home.ts';
 import { defaultConfig } from '../domain/config.ts';
 import { loadConfig } from './load-config.ts';
 
-test('an absent file is the defaults, a present one is read', async () => {
+test('a missing file gives the defaults, an existing one is read', async () => {
   await withTempHome(async (home) => {
     const path = join(home, 'config.yaml');
     expect(await loadConfig(path)).toBe(defaultConfig);
@@ -14,7 +14,7 @@ test('an absent file is the defaults, a present one is read', async () => {
   });
 });
 
-test('a folder, a file in Latin-1 and a huge file are refused', async () => {
+test('a folder, a Latin-1 file and a huge file are rejected', async () => {
   await withTempHome(async (home) => {
     const path = join(home, 'config.yaml');
     mkdirSync(path);

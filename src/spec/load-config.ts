@@ -16,7 +16,8 @@ import { nodeAt, toValue, type MapNode } from './yaml/node.ts';
 const maxConfigBytes = 1_048_576;
 
 /**
- * Reads the configuration file; an absent one is the defaults. Throws SVC_INVALID_CONFIG with all problems at once, or SVC_FILE_UNREADABLE.
+ * Reads the configuration file; without one, returns the defaults. Throws SVC_INVALID_CONFIG with all problems at once,
+ * or SVC_FILE_UNREADABLE.
  */
 export async function loadConfig(path: string): Promise<Config> {
   try {
@@ -42,13 +43,13 @@ const nullableSections = [
 ] as const;
 const resourcesPath = ['serve', 'controller', 'resources'] as const;
 
-/** The text of a configuration file as a value. An empty file, or one of comments only, is the defaults. */
+/** Parses the text of a configuration file. An empty file, or one of comments only, gives the defaults. */
 export function parseConfig(text: string, file: string): Config {
   if (text.split('\n').every((line) => /^\s*(#|$)/.test(line))) return defaultConfig;
   const source = new SourceText(text, file);
   const composed = composeYaml(source);
   const root = composed.root?.kind === 'map' ? dropNulls(composed.root, nullableSections) : undefined;
-  // Excerpts show lines around a problem: never a password.
+  // Excerpts show lines around a problem; they must never show a password.
   const report = new Report(source, root, () => passwordsIn(root));
   for (const fault of composed.faults) report.fault(fault);
   if (composed.root !== undefined && root === undefined) report.at([], 'expected a map of fields such as local and serve');
@@ -66,7 +67,7 @@ export function parseConfig(text: string, file: string): Config {
   return config;
 }
 
-/** The address of a database holds a password. */
+/** The address of a database may contain a password. */
 function passwordsIn(root: MapNode | undefined): readonly string[] {
   const node = root && nodeAt(root, ['serve', 'controller', 'database']);
   return node?.kind === 'scalar' && node.text !== '' ? [node.text] : [];

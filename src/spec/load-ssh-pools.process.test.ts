@@ -11,7 +11,7 @@ afterAll(() => rmSync(dir, { recursive: true, force: true }));
 const namesIn = async (ours: string, skypilots: string): Promise<readonly string[]> =>
   (await loadSshPools(join(dir, ours), join(dir, skypilots))).map(({ name, file }) => `${name} of ${file.slice(dir.length + 1)}`);
 
-test("our file is read; SkyPilot's when there is none of ours; without both there are no pools", async () => {
+test("svc's pools file is read, else SkyPilot's; without both there are no pools", async () => {
   writeFileSync(join(dir, 'ours'), 'mine: { hosts: [a] }');
   writeFileSync(join(dir, 'skypilots'), 'theirs: { hosts: [a] }');
   expect(await namesIn('ours', 'skypilots')).toEqual(['mine of ours']);
@@ -19,7 +19,7 @@ test("our file is read; SkyPilot's when there is none of ours; without both ther
   expect(await namesIn('none', 'none either')).toEqual([]);
 });
 
-test('a file that is too large is refused unread', async () => {
+test('a file that is too large is rejected unread', async () => {
   writeFileSync(join(dir, 'large'), '#'.repeat(1_048_577));
   await expect(loadSshPools(join(dir, 'large'))).rejects.toMatchObject({ code: 'SVC_INVALID_CONFIG' });
 });

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { SvcError } from '../shared/errors.ts';
-import { homeDir } from '../shared/home-dir.ts';
+import { homeDir } from '../shared/env.ts';
 import { parseSshPools } from './load-ssh-pools.ts';
 
 const bare = { user: undefined, port: undefined, identityFile: undefined, proxyJump: undefined, hourlyUsd: 0 };
@@ -15,7 +15,7 @@ function problemsOf(text: string): readonly string[] {
   throw new Error('no problem was found');
 }
 
-test("SkyPilot's own examples are read, fields without a value as absent ones", () => {
+test("SkyPilot's examples are read, with empty fields as absent", () => {
   const text = `
 my-cluster:
   hosts:
@@ -53,7 +53,7 @@ team:
   ]);
 });
 
-test('port, jump host and price hold for a pool, and otherwise for one host', () => {
+test('port, jump host and price apply to a pool unless a host overrides them', () => {
   const text = `
 lab:
   port: 2222
@@ -67,11 +67,11 @@ lab:
   ]);
 });
 
-test.for(['', '# pools will come\n\n'])('a file without pools has none', (text) => {
+test.for(['', '# pools will come\n\n'])('a file without pools gives no pools', (text) => {
   expect(parseSshPools(text, '/p')).toEqual([]);
 });
 
-test('everything that is wrong is told at once, at its place, with what was probably meant', () => {
+test('all problems are reported at once, with position and suggestion', () => {
   const problems = problemsOf(`
 lab:
   hosst: [a]
@@ -96,13 +96,13 @@ empty:
   ]);
 });
 
-test('a host that a pool has twice is a problem', () => {
+test('a duplicate host in a pool is a problem', () => {
   expect(problemsOf('lab: { hosts: [a, b, { ip: a }] }')).toEqual([
     expect.stringMatching(/^1: lab\.hosts\[2\]: the pool has the host a twice/),
   ]);
 });
 
-test('passwords are refused with the reason and are not shown', () => {
+test('passwords are rejected with the reason and not shown', () => {
   const problems = problemsOf(`
 lab:
   password: hunter2secret
@@ -117,6 +117,6 @@ lab:
   expect(problems.join('\n')).not.toMatch(/hunter2secret|swordfish9/);
 });
 
-test.for(['- a\n- b\n', 'just text\n'])('what is no map of pools is refused', (text) => {
+test.for(['- a\n- b\n', 'just text\n'])('a file that is not a map of pools is rejected', (text) => {
   expect(problemsOf(text)).toEqual([expect.stringContaining('expected a map of pools')]);
 });

@@ -1,26 +1,27 @@
 import { dirname, join, resolve } from 'node:path';
+import { z } from 'zod';
 import type { SshHost, SshPool } from '../domain/ssh-pool.ts';
 import { SvcError } from '../shared/errors.ts';
-import { homeDir } from '../shared/home-dir.ts';
+import { homeDir } from '../shared/env.ts';
 import { findingsOf } from './findings.ts';
 import { parsePartly } from './partial-parse.ts';
 import { readTextFile } from './read-text-file.ts';
 import { Report } from './report.ts';
-import { sshPoolsSection, type PoolFields } from './schema/ssh-pools.ts';
 import { SourceText } from './source-text.ts';
 import { composeYaml } from './yaml/compose.ts';
 import { dropNulls } from './yaml/drop-nulls.ts';
-import { toValue, type MapNode, type YamlNode } from './yaml/node.ts';
+import { type MapNode, type YamlNode, toValue } from './yaml/node.ts';
+import { anything, field, port, required, section, someText } from './schema/kit.ts';
 
 /** Bytes (1 MiB). */
 const maxPoolsBytes = 1_048_576;
 
-/** Where SkyPilot keeps its pools: read when there are none of ours. */
+/** SkyPilot's pools file: read when svc has none. */
 const skypilotFile = (): string => join(homeDir(), '.sky', 'ssh_node_pools.yaml');
 
 /**
- * Reads the user's pools of hosts: from `path`, or from SkyPilot's own file when there is none. Without either there are no pools.
- * Throws SVC_INVALID_CONFIG with all problems at once, or SVC_FILE_UNREADABLE.
+ * Reads the user's pools of SSH hosts from `path`, or from SkyPilot's file when `path` does not exist. Without either
+ * there are no pools. Throws SVC_INVALID_CONFIG with all problems at once, or SVC_FILE_UNREADABLE.
  */
 export async function loadSshPools(path: string, otherwise: string = skypilotFile()): Promise<readonly SshPool[]> {
   for (const file of [path, otherwise]) {
@@ -41,13 +42,13 @@ function textOf(path: string): string | undefined {
   }
 }
 
-/** The text of such a file as pools. An empty one, or one of comments only, has none. */
+/** Parses the text of a pools file. An empty file, or one of comments only, has no pools. */
 export function parseSshPools(text: string, file: string): readonly SshPool[] {
   if (text.split('\n').every((line) => /^\s*(#|$)/.test(line))) return [];
   const source = new SourceText(text, file);
   const composed = composeYaml(source);
   const root = composed.root?.kind === 'map' ? dropNulls(composed.root, nullable(composed.root)) : undefined;
-  // Excerpts show lines around a problem: never a password.
+  // Excerpts show lines around a problem; they must never show a password.
   const report = new Report(source, root, () => (root === undefined ? [] : passwordsIn(root)));
   for (const fault of composed.faults) report.fault(fault);
   if (composed.root !== undefined && root === undefined) report.at([], 'expected a map of pools, each with its hosts');
@@ -65,7 +66,7 @@ export function parseSshPools(text: string, file: string): readonly SshPool[] {
   return pools;
 }
 
-/** Fields without a value are as good as absent, as in SkyPilot's own examples. */
+/** Fields without a value count as absent, as in SkyPilot's own examples. */
 function nullable(root: MapNode): readonly (readonly string[])[] {
   return [...root.entries.keys()].flatMap((name) => [[name], [name, 'hosts', '*']]);
 }
@@ -104,7 +105,7 @@ function absolute(path: string, file: string): string {
   return path === '~' || path.startsWith('~/') ? join(homeDir(), path.slice(1)) : resolve(dirname(file), path);
 }
 
-/** What stands under any key `password`, however deep. */
+/** All values under a key `password`, at any depth. */
 function passwordsIn(node: YamlNode): readonly string[] {
   if (node.kind === 'list') return node.items.flatMap(passwordsIn);
   if (node.kind === 'scalar') return [];
@@ -112,3 +113,43 @@ function passwordsIn(node: YamlNode): readonly string[] {
     key === 'password' && value.kind === 'scalar' ? [value.text].filter((text) => text !== '') : passwordsIn(value),
   );
 }
+
+/** No leading dash, which `ssh` would read as an option, and no space. */
+const word = /^[^\s-]\S*$/;
+
+const hostName = z
+  .string()
+  .regex(/^[A-Za-z0-9_][A-Za-z0-9_.:%-]*$/, 'is not an address, a host name or an alias of ~/.ssh/config\nGive a user with user: NAME');
+const userName = z.string().regex(/^[A-Za-z0-9_.][^\s@]*$/, 'is not the name of a user');
+const jump = z.string().regex(word, 'must be HOST, USER@HOST or USER@HOST:PORT, several with commas in between');
+
+/** SSH access settings. Settings of a pool apply to those of its SSH hosts that have none of their own. */
+const access = {
+  user: field(userName, 'User to log in as.', { words: 'as `~/.ssh/config` says' }),
+  identity_file: field(someText, 'Private key. `~` is the home folder; other relative paths begin at the folder of this file.', {
+    words: "the user's own keys and agent",
+  }),
+  port: field(port, 'Port of SSH.', { words: '22, or as `~/.ssh/config` says' }),
+  proxy_jump: field(jump, 'Host to go through, as for `ssh -J`.', { words: 'none, or as `~/.ssh/config` says' }),
+  hourly_usd: field(z.number().min(0).max(100_000), 'What an hour of the host costs, in US dollars, when locations are compared.', 0),
+  password: field(anything, 'Not supported: hosts are reached with keys. SkyPilot knows the field.', { words: 'none' }),
+};
+
+const host = section({ ip: required(hostName, 'Address, host name, or alias of `~/.ssh/config`.'), ...access });
+
+/** One pool of SSH hosts. */
+const poolSection = section({
+  ...access,
+  hosts: required(
+    z
+      .array(z.union([hostName, host]))
+      .min(1)
+      .max(1_000),
+    'The hosts, by name or in detail.',
+  ),
+});
+
+/** The pools file: one entry per pool, by name. */
+export const sshPoolsSection = z.record(z.string().regex(word, 'is not the name of a pool: it must have no spaces'), poolSection);
+
+type PoolFields = z.output<typeof poolSection>;

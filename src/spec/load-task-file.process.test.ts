@@ -8,7 +8,7 @@ import { SvcError } from '../shared/errors.ts';
 import { checkTaskFiles } from './check-task-files.ts';
 import { loadTaskFile, type LoadedTask } from './load-task-file.ts';
 
-test('a file is read with what the command line adds', async () => {
+test('a file is read with the additions of the command line', async () => {
   await withTempHome(async (home) => {
     const path = join(home, 'service.yaml');
     writeFileSync(path, '\uFEFFenvs: {A: }\nworkdir: app\nrun: x\n');
@@ -19,7 +19,7 @@ test('a file is read with what the command line adds', async () => {
   });
 });
 
-test('a missing file, a folder, one that is no text and a huge one have codes of their own', async () => {
+test('missing, folder, non-text and huge files have codes of their own', async () => {
   await withTempHome(async (home) => {
     const path = join(home, 'service.yaml');
     await expect(loadTaskFile(path)).rejects.toMatchObject({ code: 'SVC_FILE_NOT_FOUND', message: `The file ${path} does not exist.` });
@@ -51,7 +51,7 @@ test.skipIf(process.getuid?.() === 0)('a file without permission has its own cod
   });
 });
 
-test('a dash is standard input', () => {
+test('a dash means standard input', () => {
   const script = `
     import { loadTaskFile } from ${JSON.stringify(join(import.meta.dirname, 'load-task-file.ts'))};
     const { task, source } = await loadTaskFile('-');
@@ -72,7 +72,7 @@ async function fileErrorOf({ task, source }: LoadedTask): Promise<SvcError> {
   throw new Error('the files were accepted');
 }
 
-test('all local files that are missing are told at once, each with its place', async () => {
+test('all missing local files are reported at once, each with its position', async () => {
   await withTempHome(async (home) => {
     const path = join(home, 'service.yaml');
     mkdirSync(join(home, 'certs'));
@@ -99,7 +99,7 @@ test('all local files that are missing are told at once, each with its place', a
   });
 });
 
-test('a missing folder that was given on the command line is told without a place', async () => {
+test('a missing folder from the command line is reported without a position', async () => {
   await withTempHome(async (home) => {
     const path = join(home, 'service.yaml');
     writeFileSync(path, 'workdir: .\nfile_mounts: {/a: gone}\n');
@@ -111,7 +111,7 @@ test('a missing folder that was given on the command line is told without a plac
   });
 });
 
-test('a secret in a path is not told, however short', async () => {
+test('a secret in a path is not shown, however short', async () => {
   await withTempHome(async (home) => {
     const path = join(home, 'service.yaml');
     writeFileSync(path, 'workdir: /nowhere/$KEY\n');

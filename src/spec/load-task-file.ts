@@ -4,7 +4,7 @@ import { parseTask } from './parse-task.ts';
 import { decode, readTextFile } from './read-text-file.ts';
 import { maxTaskBytes, tooBig, type TaskSource } from './task-document.ts';
 
-/** What the command line adds to a task file. */
+/** Command line overrides of a task file. */
 export interface TaskOverrides {
   readonly envs?: Readonly<Record<string, string>>;
   readonly secrets?: Readonly<Record<string, string>>;
@@ -12,14 +12,15 @@ export interface TaskOverrides {
   readonly workdir?: string | undefined;
 }
 
-/** A task file as read: what it means, and the source that is sent to the controller. */
+/** A task file after reading: the parsed task, and the source that is sent to the controller. */
 export interface LoadedTask {
   readonly task: Task;
   readonly source: TaskSource;
 }
 
 /**
- * Reads and parses a task file; `-` is standard input. Throws what `parseTask` throws, SVC_FILE_NOT_FOUND and SVC_FILE_UNREADABLE.
+ * Reads and parses a task file; `-` is standard input. Throws what `parseTask` throws, SVC_FILE_NOT_FOUND and
+ * SVC_FILE_UNREADABLE.
  */
 export async function loadTaskFile(path: string, overrides: TaskOverrides = {}): Promise<LoadedTask> {
   const file = path === '-' ? '-' : resolve(path);
@@ -34,7 +35,7 @@ export async function loadTaskFile(path: string, overrides: TaskOverrides = {}):
   return { task: parseTask(source), source };
 }
 
-/** By the stream rather than as a file: standard input may be a socket, which cannot be opened. */
+/** Reads the stream, not the file: standard input may be a socket, which cannot be opened. */
 async function readStandardInput(): Promise<string> {
   const chunks: Buffer[] = [];
   let length = 0;

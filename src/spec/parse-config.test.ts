@@ -15,13 +15,13 @@ const problemsOf = (text: string): readonly string[] => {
 };
 
 test.each(['', '# nothing\n\n', 'serve:\nlocal:\n', '{}\n', 'serve: {controller: {resources: , autostop: }}\n'])(
-  '%j is the defaults',
+  '%j gives the defaults',
   (text) => {
     expect(parseConfig(text, 'c')).toEqual(defaultConfig);
   },
 );
 
-test('everything is read', () => {
+test('all fields are read', () => {
   const text = `
 serve:
   controller:
@@ -73,7 +73,7 @@ test.each([
   expect(parseConfig(`local: {gpus: ${text}}`, 'c').local.gpus).toEqual(expected);
 });
 
-test('all problems are told at once', () => {
+test('all problems are reported at once', () => {
   const text = `
 serv: {}
 serve:
@@ -101,6 +101,6 @@ test.each([
   ['local: {regions: [a, a]}', '1:22 local.regions[1]: two regions have this name'],
   ['hello', '1:1 expected a map of fields such as local and serve'],
   ['local: [', '1:9 the closing ] or } is missing, or this line is not indented far enough'],
-])('%s is refused', (text, problem) => {
+])('%s is rejected', (text, problem) => {
   expect(problemsOf(text)).toEqual([problem]);
 });

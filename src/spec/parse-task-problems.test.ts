@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { problemsOf, refusalOf } from '../../test/support/task-text.ts';
 
-test('all problems of a file are told at once, in the order of their places', () => {
+test('all problems of a file are reported at once, in order of position', () => {
   const source = `name: 5
 service:
   replica: 2
@@ -24,7 +24,7 @@ envs:
   expect(refusalOf(source)).toMatchObject({ code: 'SVC_INVALID_TASK', message: 'The task file /project/service.yaml has 6 problems.' });
 });
 
-test('a part that is refused does not hide rules about the rest', () => {
+test('a rejected part does not hide rules about the rest', () => {
   const source = `service:
   ports: 80
   replicas: two
@@ -45,7 +45,7 @@ test.each([
   'resources: {ports: abc}\nservice: {}\n',
   'service: {ports: 0}\n',
   'resources: {any_of: [{ports: 80}, {ports: x}]}\nservice: {}\n',
-])('a refused port is not told a second time as a missing one: %j', (source) => {
+])('a rejected port is not also reported as missing: %j', (source) => {
   expect(problemsOf(source)).toHaveLength(1);
 });
 
@@ -55,7 +55,7 @@ test('a problem shows its line and the one before, with a caret', () => {
   expect(problem?.file).toBe('/project/service.yaml');
 });
 
-test('a problem inside what a merge key brought points to where it is written', () => {
+test('a problem in merged content points to the original position', () => {
   const source = `config: {x: &probe {path: health}}
 service:
   ports: 80
@@ -66,13 +66,13 @@ service:
   expect(problemsOf(source)).toEqual(['1:27 service.readiness_probe.path: must start with "/" (Write for instance: /health)']);
 });
 
-test('no more than 100 problems are listed, and their number is told', () => {
+test('at most 100 problems are listed, with their total number', () => {
   const error = refusalOf(Array.from({ length: 150 }, (_, index) => `x${index}: 1\n`).join(''));
   expect(error.problems).toHaveLength(100);
   expect(error.message).toBe('The task file /project/service.yaml has 150 problems. The first 100 are listed.');
 });
 
-test('a control character is refused and not printed', () => {
+test('a control character is rejected and not printed', () => {
   const [problem] = refusalOf('run: a\u001b[2Jb\n').problems;
   expect(problem).toMatchObject({
     line: 1,
@@ -82,15 +82,15 @@ test('a control character is refused and not printed', () => {
   });
 });
 
-test('keys and values of a file are quoted without characters that change the terminal', () => {
+test('keys and values are quoted without characters that change the terminal', () => {
   const [problem] = refusalOf('"a\\u202eb\\e[1m": 1\n').problems;
   expect(problem?.message).toBe("unknown field 'a·b·[1m'");
 });
 
-test('a tab is refused at its place', () => {
+test('a tab is rejected at its position', () => {
   expect(problemsOf('service:\n\treplicas: 1\n')).toEqual(['2:1 a tab cannot be used for indentation (Use spaces, two for each level.)']);
 });
 
-test('line ends of Windows and a byte order mark are taken', () => {
+test('Windows line ends and a byte order mark are accepted', () => {
   expect(problemsOf('\uFEFFname: a\r\nrunn: x\r\n')).toEqual(["2:1 unknown field 'runn' (Did you mean 'run'?)"]);
 });

@@ -9,7 +9,7 @@ import { composeYaml } from './yaml/compose.ts';
 import { toValue } from './yaml/node.ts';
 import { SourceText } from './source-text.ts';
 
-/** What `codeOf` gives, or how it broke; any other error than ours is thrown on and fails the property. */
+/** Allowed results of `codeOf`; any other error is thrown on and fails the property. */
 const documented = new Set<string | undefined>([undefined, 'SVC_INVALID_TASK', 'SVC_MISSING_ENV', 'SVC_FILE_TOO_BIG']);
 
 const given = { envs: { A: '1', B: 'text "with" quotes', C: '' }, secrets: { S: 'hunter2hunter2' } };
@@ -55,7 +55,7 @@ const values = fc.letrec((tie) => ({
   map: fc.array(fc.tuple(keys, tie('value')), { maxLength: 6 }).map((pairs) => Object.fromEntries(pairs)),
 })).map;
 
-/** JSON is YAML, but for what its keys may be: also plain, so that scalars are resolved. */
+/** JSON is YAML except for its keys. Also without quotes, so that scalars are resolved. */
 const plain = (value: unknown): string =>
   JSON.stringify(value)
     .replaceAll(/"([\w$/:+.-]{1,20})"/g, '$1')
@@ -106,18 +106,18 @@ const yamlBits = fc.constantFrom(
   '𝄞',
 );
 
-test('no text makes parsing throw anything but the documented errors', () => {
+test('any text throws only the documented errors', () => {
   fc.assert(fc.property(fc.string({ unit: 'binary', maxLength: 200 }), (text) => documented.has(codeOf(text, given))));
 });
 
-test('no pieces of YAML do either', () => {
+test('any sequence of YAML fragments throws only the documented errors', () => {
   fc.assert(
     fc.property(fc.array(yamlBits, { maxLength: 40 }), (bits) => documented.has(codeOf(bits.join(''), given))),
     { numRuns: 300 },
   );
 });
 
-test('no document of known fields with any values does either', () => {
+test('known fields with any values throw only the documented errors', () => {
   const text = values.chain((value) => fc.constantFrom(JSON.stringify(value), plain(value)));
   fc.assert(
     fc.property(text, (source) => documented.has(codeOf(source, given))),
@@ -125,7 +125,7 @@ test('no document of known fields with any values does either', () => {
   );
 });
 
-test('a refusal always has problems, each with a place inside the file and an excerpt with a caret', () => {
+test('every rejection has problems with a valid position and a caret', () => {
   const property = fc.property(values, (value) => {
     const source = plain(value);
     if (codeOf(source, given) === undefined) return true;
@@ -148,7 +148,7 @@ test('a refusal always has problems, each with a place inside the file and an ex
   fc.assert(property, { numRuns: 150 });
 });
 
-test('no refusal tells the value of a secret', () => {
+test('no rejection shows the value of a secret', () => {
   const property = fc.property(values, (value) => {
     const source = plain(value);
     if (codeOf(source, given) === undefined) return true;
@@ -158,7 +158,7 @@ test('no refusal tells the value of a secret', () => {
   fc.assert(property, { numRuns: 150 });
 });
 
-test('no document changes what all objects have', () => {
+test('no document changes Object.prototype', () => {
   const before = Object.getOwnPropertyNames(Object.prototype).join();
   const property = fc.property(values, (value) => {
     codeOf(JSON.stringify(value), given);

@@ -84,12 +84,12 @@ test('defaults are filled in', () => {
       },
     },
     volumes: {},
-    placeConfig: {},
+    providerConfig: {},
     otherFields: [],
   });
 });
 
-test('everything in a service is read', () => {
+test('all fields of a service are read', () => {
   const { service } = parseText(`
 service:
   readiness_probe:
@@ -192,25 +192,25 @@ test.each([
   expect(parseText(`service:\n  ports: 80\n  ${text}\n`).service?.replicaPolicy).toMatchObject(expected);
 });
 
-test('the probe may be a path, and post_data may be text, which is kept as it is', () => {
+test('the probe may be a path, and post_data may be text kept verbatim', () => {
   expect(parseText('service: {ports: 80, readiness_probe: /h}').service?.readinessProbe.path).toBe('/h');
   const source = `service: {ports: 80, readiness_probe: {path: /, post_data: '{"a":  [1]}'}}`;
   expect(parseText(source).service?.readinessProbe.postData).toBe('{"a":  [1]}');
 });
 
-test('empty values directly below the top, service and resources are as good as none', () => {
+test('empty values at top level, in service and in resources count as absent', () => {
   const task = parseText('name:\nsetup: null\nservice:\n  replicas: ~\n  ports: 80\nresources:\n  cpus:\n  any_of: [{memory: null}]\n');
   expect(task).toMatchObject({ name: undefined, service: { replicaPort: 80, replicaPolicy: { minReplicas: 1 } } });
   expect(parseText('run: x\nservice:\nresources:\nenvs:\n').service).toBeUndefined();
 });
 
-test('a service may open more ports than the one that gets the requests', () => {
+test('a service may open more ports than its main port', () => {
   const task = parseText('service: {ports: 9000}\nresources: {ports: [8000-8002, 9000, 8001]}\n');
   expect(task.service?.replicaPort).toBe(9000);
   expect(task.resources.choices[0]?.ports).toEqual([8000, 8001, 8002, 9000]);
 });
 
-test('a task without a service is a task; asking for its service is refused', () => {
+test('a task without a service is valid, but serviceOf rejects it', () => {
   const task = parseText('run: echo hi\n');
   expect(task.service).toBeUndefined();
   expect(() => serviceOf(task, 'task.yaml')).toThrow(
@@ -218,7 +218,7 @@ test('a task without a service is a task; asking for its service is refused', ()
   );
 });
 
-test('fields for others are kept by name', () => {
+test('fields for other modules are kept by name', () => {
   const source = `
 config: {docker: {run_options: [--privileged]}}
 volumes: {/data: disk}
@@ -234,7 +234,7 @@ api_server_access: false
   expect(parseText('service: {pool: {min_workers: 1, max_workers: 2}}\n')).toMatchObject({ service: undefined, otherFields: ['pool'] });
 });
 
-test('paths start from the folder of the file, and ~ is the home folder', () => {
+test("paths are relative to the file's folder, and ~ is the home folder", () => {
   const mounts = 'file_mounts:\n  ./data: ./local\n  ~/a/: ~/b\n  /c: /d\n  /e: ../f\n';
   expect(parseText(`workdir: .\n${mounts}`)).toMatchObject({
     workdir: { kind: 'path', path: '/project' },
@@ -255,7 +255,7 @@ test('paths start from the folder of the file, and ~ is the home folder', () => 
   });
 });
 
-test('buckets are mounts by their address or by their name', () => {
+test('bucket mounts have an address or a name', () => {
   const source = `
 file_mounts:
   /a: s3://bucket/path
@@ -273,7 +273,7 @@ file_mounts:
   ]);
 });
 
-test('a copy of a local path needs no bucket, and has one source', () => {
+test('a copy of a local path needs no bucket and has one source', () => {
   const [mount] = parseText('file_mounts:\n  ./a: {source: ./data, mode: COPY, name: mine}\n').fileMounts;
   expect(mount?.source).toEqual({ kind: 'path', path: '/project/data' });
   expect(refusalOf('file_mounts:\n  ./a: {source: [./b, ./c], mode: COPY}\n').problems[0]).toMatchObject({
@@ -281,7 +281,7 @@ test('a copy of a local path needs no bucket, and has one source', () => {
   });
 });
 
-test('a file of more than 1 MiB is refused', () => {
+test('a file of more than 1 MiB is rejected', () => {
   expect(refusalOf(`run: ${'x'.repeat(1_048_577)}`)).toMatchObject({
     code: 'SVC_FILE_TOO_BIG',
     message: '/project/service.yaml is larger than 1 MiB, which no task file needs to be.',

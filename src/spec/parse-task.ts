@@ -1,11 +1,11 @@
 import type { ServiceSpec, Task } from '../domain/task.ts';
 import { SvcError } from '../shared/errors.ts';
-import { homeDir } from '../shared/home-dir.ts';
-import { quote } from '../shared/quote.ts';
+import { homeDir } from '../shared/env.ts';
+import { quote } from '../shared/text.ts';
 import { findingsOf, type FindingContext } from './findings.ts';
 import { parsePartly } from './partial-parse.ts';
 import { pathBase, type PathBase } from './paths.ts';
-import { readPlaceConfig, readVolumes } from './read/kubernetes.ts';
+import { readProviderConfig, readVolumes } from './read/kubernetes.ts';
 import { readFileMounts, readWorkdir } from './read/mounts.ts';
 import { readResources } from './read/resources.ts';
 import { checkService, checkServiceResources } from './read/service-rules.ts';
@@ -20,8 +20,9 @@ import { openTask, type TaskDocument, type TaskSource } from './task-document.ts
 import { nodeAt, toValue, type MapNode } from './yaml/node.ts';
 
 /**
- * Reads a task or service file. Throws `SvcError` and nothing else: SVC_INVALID_TASK with all problems at once, SVC_MISSING_ENV when
- * the only ones are variables without a value, SVC_FILE_TOO_BIG. Does not look at the file system: see `checkTaskFiles`.
+ * Parses a task or service file. Throws only `SvcError`: SVC_INVALID_TASK with all problems at once, SVC_MISSING_ENV
+ * when the only problems are variables without a value, SVC_FILE_TOO_BIG. Does not read the file system: see
+ * `checkTaskFiles`.
  */
 export function parseTask(input: TaskSource): Task {
   const reader = new TaskReader(openTask(input));
@@ -37,13 +38,13 @@ export function serviceOf(task: Task, file: string): ServiceSpec {
   throw new SvcError('SVC_INVALID_TASK', `${file} has no service section.`, { hint });
 }
 
-/** Where fields belong that are often written one level too high. */
+/** The right section of fields that users often write one level too high. */
 const homes: ReadonlyMap<string, string> = new Map([
   ...Object.keys(serviceSection.shape).map((key) => [key, 'service'] as const),
   ...Object.keys(machineSection.shape).map((key) => [key, 'resources'] as const),
 ]);
 
-/** Top-level fields that are valid and acted upon elsewhere, or not at all. */
+/** Top-level fields that are valid and handled in another module, or ignored. */
 const otherFields = [
   'pool',
   'managed_secrets',
@@ -55,6 +56,11 @@ const otherFields = [
   'api_server_access',
   '_metadata',
 ] as const;
+
+/** Bytes of `NAME=VALUE` with its end, Linux's MAX_ARG_STRLEN: https://man7.org/linux/man-pages/man2/execve.2.html */
+const maxVariableBytes = 131_072;
+
+const largeValueHint = 'Put it into a file, and bring that with file_mounts or workdir.';
 
 class TaskReader {
   readonly #document: TaskDocument;
@@ -70,13 +76,25 @@ class TaskReader {
     this.#variables = document.variables;
   }
 
-  /** The command line checks its flags itself; the control API takes what it is sent. */
+  /** The command line checks its flags itself. The control API takes any input, so it is checked at this point. */
   checkGiven({ envs, secrets }: GivenVariables): void {
     for (const [name, value] of [...Object.entries(envs), ...Object.entries(secrets)]) {
       if (!variableName.test(name) || name === '__proto__')
         this.#report.at([], `${quote(name)}, given beside the file, is not the name of a variable`);
       else if (value.includes('\0')) this.#report.at([], `the value of ${name}, given beside the file, holds the NUL character`);
     }
+    this.#checkSizes('envs', this.#variables.envs);
+    this.#checkSizes('secrets', this.#variables.secrets);
+  }
+
+  #checkSizes(section: 'envs' | 'secrets', values: ReadonlyMap<string, string>): void {
+    for (const [name, value] of values)
+      if (Buffer.byteLength(`${name}=${value}\0`) > maxVariableBytes)
+        this.#report.at(
+          [section, name],
+          'the value is larger than 128 KiB, and Linux passes none of that size to a program',
+          largeValueHint,
+        );
   }
 
   read(base: PathBase, workdir: string | undefined): Task {
@@ -94,7 +112,7 @@ class TaskReader {
       if (!this.#broken.has('resources')) checkServiceResources(fields.service, resources, this.#root, report);
     }
     const volumes = readVolumes(fields.volumes, report);
-    const placeConfig = readPlaceConfig(fields.config, report);
+    const providerConfig = readProviderConfig(fields.config, report);
     this.#refuse();
     return {
       name: fields.name,
@@ -108,12 +126,12 @@ class TaskReader {
       run: fields.run,
       service: fields.service === undefined || isPool ? undefined : readService(fields.service, resources, base),
       volumes,
-      placeConfig,
+      providerConfig,
       otherFields: this.#otherFields(fields, isPool),
     };
   }
 
-  /** All that can be told of single fields; gives back what is sound. */
+  /** Reports all problems of single fields. Returns the valid fields. */
   #validate(): TaskFields {
     const root = this.#root;
     const { output, issues } = parsePartly(taskSection, toValue(root), (path) => retyped(root, path));
@@ -121,7 +139,7 @@ class TaskReader {
     for (const finding of findingsOf(issues, context)) {
       this.#broken.add(String(finding.path[0]));
       const node = nodeAt(root, finding.path);
-      // What depends on a variable without a value is not judged: the missing value is the problem.
+      // A field that depends on a variable without a value is not checked: the missing value is the problem.
       if (!finding.key && node?.kind === 'scalar' && node.origin === 'withheld') continue;
       if (finding.key) this.#report.atKey(finding.path, finding.message, finding.hint);
       else this.#report.at(finding.path, finding.message, finding.hint);
@@ -153,7 +171,7 @@ class TaskReader {
 
   #otherFields(fields: TaskFields, isPool: boolean): readonly string[] {
     const found: string[] = otherFields.filter((name) => fields[name] !== undefined && fields[name] !== false);
-    // What it says for Kubernetes is acted upon; the rest is SkyPilot's own.
+    // The `kubernetes` part is applied; the rest is SkyPilot's own.
     if (Object.keys(fields.config ?? {}).some((name) => name !== 'kubernetes')) found.push('config');
     if (isPool && !found.includes('pool')) found.push('pool');
     if (this.#variables.hasManagedSecrets && !found.includes('managed_secrets')) found.push('managed_secrets');

@@ -1,19 +1,22 @@
 import type { z } from 'zod';
 import type { Path } from './yaml/node.ts';
 
-/** What came of validating a value. */
-export interface PartialParse<Output> {
-  /** What is left when everything that was refused is taken away; undefined when nothing is. */
+/** Result of validating a value. */
+interface PartialParse<Output> {
+  /** The value without the refused parts; undefined when nothing is left. */
   readonly output: Output | undefined;
   readonly issues: readonly z.core.$ZodIssue[];
 }
 
-/** A process reads one file or a few: writing a parser for each schema first takes longer than it saves (about 10 ms for a small file). */
+/**
+ * A process reads one file or a few. Compiling a parser for each schema first takes longer than it saves (about 10 ms
+ * for a small file).
+ */
 const once = { jitless: true } as const;
 
 /**
- * Validates, and where parts are refused goes on with the rest, so that rules over several fields can be checked on what is sound.
- * `retype` may offer another value for a part of the wrong type (a number for a variable's text); undefined leaves it.
+ * Validates. When parts are invalid, continues with the rest: rules over several fields are checked on the valid parts.
+ * `retype` may return another value for a part of the wrong type (a number for a variable's text); undefined leaves it.
  */
 export function parsePartly<Schema extends z.ZodType>(
   schema: Schema,
@@ -33,7 +36,7 @@ export function parsePartly<Schema extends z.ZodType>(
     if (result.success) return { output: result.data, issues: [] };
   }
   const { issues } = result.error;
-  // Each round takes something away, so it ends; a required field that is gone takes its parent with it.
+  // Each round removes something, so the loop ends. A missing required field removes its parent.
   while (!result.success && rest !== undefined) {
     const cuts = new Edits();
     for (const issue of result.error.issues) for (const path of refusedPaths(issue)) cuts.add(path, gone);
@@ -49,21 +52,21 @@ function refusedPaths(issue: z.core.$ZodIssue): readonly Path[] {
 
 const gone = Symbol('gone');
 
-/** Changes to make in a value, all in one pass, as a hostile file can have ten thousand of them. */
+/** Edits to a value, applied in one pass: a hostile file can need ten thousand of them. */
 class Edits {
-  #here: unknown;
+  #value: unknown;
   readonly #below = new Map<string, Edits>();
 
   get isEmpty(): boolean {
-    return this.#here === undefined && this.#below.size === 0;
+    return this.#value === undefined && this.#below.size === 0;
   }
 
-  /** `gone` takes the value away, undefined changes nothing. */
+  /** `gone` removes the value, undefined changes nothing. */
   add(path: Path, value: unknown): void {
     if (value === undefined) return;
     const [key, ...rest] = path;
     if (key === undefined) {
-      this.#here = value;
+      this.#value = value;
       return;
     }
     const next = this.#below.get(String(key)) ?? new Edits();
@@ -71,14 +74,14 @@ class Edits {
     next.add(rest, value);
   }
 
-  /** A changed copy. Cutting what is not there (a missing field), or an item of a list, takes the holder along. */
+  /** Returns an edited copy. Removing a missing field or a list item removes its holder too. */
   apply(value: unknown): unknown {
     const result = this.#apply(value);
     return result === gone ? undefined : result;
   }
 
   #apply(value: unknown): unknown {
-    if (this.#here !== undefined) return this.#here;
+    if (this.#value !== undefined) return this.#value;
     if (Array.isArray(value)) {
       const items = value.map((item: unknown, index) => this.#child(String(index), item));
       return items.includes(gone) ? gone : items;

@@ -1,14 +1,14 @@
 import { dirname, join, resolve } from 'node:path';
 
-/** What relative paths of a file start from. */
+/** Base of a file's relative paths. */
 export interface PathBase {
   /** Folder of the file, absolute. */
   readonly folder: string;
-  /** What `~` stands for, absolute. */
+  /** What `~` expands to, absolute. */
   readonly home: string;
 }
 
-/** Paths in a file start from its folder; those in text from standard input from the working directory. */
+/** Paths in a file are relative to its folder; those in text from standard input, to the working directory. */
 export function pathBase(file: string, home: string): PathBase {
   return { folder: file === '-' ? resolve('.') : dirname(resolve(file)), home };
 }

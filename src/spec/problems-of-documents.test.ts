@@ -65,11 +65,11 @@ envs: {▸__proto__: x}
 => the key '__proto__' is not allowed
 `);
 
-test.each(cases)('refused: $about', ({ source, problems }) => {
+test.each(cases)('rejected: $about', ({ source, problems }) => {
   expect(problemsOf(source)).toEqual(problems);
 });
 
-test.each(['', '\n\n', '# nothing\n', '---\n'])('the hint for an empty file (%j) says what to write', (source) => {
+test.each(['', '\n\n', '# nothing\n', '---\n'])('the hint for an empty file (%j) suggests its content', (source) => {
   expect(refusalOf(source).hint).toBe(
     'Write a task into it, for instance: run: echo hello; examples/hello/service.yaml is a whole service.',
   );

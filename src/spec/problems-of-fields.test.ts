@@ -69,7 +69,7 @@ file_mounts: {▸"s3://a": ./b}
 file_mounts: {/a: ./b, ▸/a/: ./c}
 => file_mounts: two mounts have this target
 
-# a mount of nothing
+# a mount without a source
 file_mounts: {/a: ▸{store: s3}}
 => file_mounts./a: needs a source, or the name of a bucket (Write name: BUCKET, or source: s3://BUCKET/PATH.)
 
@@ -82,6 +82,6 @@ workdir: ▸{ref: main}
 => workdir: needs 'url'
 `);
 
-test.each(cases)('refused: $about', ({ source, problems }) => {
+test.each(cases)('rejected: $about', ({ source, problems }) => {
   expect(problemsOf(source)).toEqual(problems);
 });

@@ -26,14 +26,14 @@ run: python server.py
   ▸--model: x
 => this line is indented further than the line above (Begin it at the left edge, like 'run'; for text of several lines, write | behind 'run:'.)
 
-# several lines that are too deep, of which the first is told
+# several lines that are too deep, only the first reported
 service:
   readiness_probe: /
    ▸replicas: 2
    ports: 80
 => this line is indented further than the line above (Begin it after 2 spaces, like 'readiness_probe'; to put it below 'readiness_probe', remove the value there.)
 
-# several places
+# several positions
 service:
   readiness_probe: /
     ▸replicas: 2
@@ -64,20 +64,20 @@ resources:
      ▸memory: 2
 => the indentation fits none of the lines above (Begin it after 6 spaces, like 'cpus', or after 2 spaces, like 'any_of'.)
 
-# a key at the place of an item
+# a key in the position of an item
 resources:
   any_of:
     - cpus: 1
     ▸memory: 2
 => a key stands among the items of a list (Begin it after 6 spaces, like 'cpus', to put it into the item above, or begin it with '- '.)
 
-# an item at the place of a key
+# an item in the position of a key
 resources:
   cpus: 1
   ▸- memory: 2
 => an item of a list ('- ') stands among keys (Remove the '- ', or put the list below a key that has no value.)
 
-# an item at the place of a key of the item above
+# an item in the position of a key of the item above
 resources:
   any_of:
     - cpus: 1
@@ -122,18 +122,18 @@ service:
   ports: 80
 => a space is missing after the ':' (Write: replicas: VALUE)
 
-# an error inside brackets over several lines, which may be indented in any way
+# an error inside brackets over several lines with free indentation
 envs: {
     A: 1,
   B: ▸*x }
 => there is no anchor &x above this alias
 `);
 
-test.each(cases)('refused: $about', ({ source, problems }) => {
+test.each(cases)('rejected: $about', ({ source, problems }) => {
   expect(problemsOf(source)).toEqual(problems);
 });
 
-test('the excerpt shows the line that is indented wrongly', () => {
+test('the excerpt shows the wrongly indented line', () => {
   const [problem] = refusalOf('service:\n  readiness_probe: /\n   replicas: 2\n').problems;
   expect(problem?.excerpt).toBe('2 |   readiness_probe: /\n3 |    replicas: 2\n  |    ^');
 });
@@ -142,7 +142,7 @@ test.each([
   ['a list at the indentation of its key', 'resources:\n  any_of:\n  - cpus: 1\n  - cpus: 2\n'],
   ['text of several lines that looks like keys', 'run: |\n  a: b\n    c: d\n  - e\nname: x\n'],
   ['indentation of another depth in each section', 'envs:\n    A: b\nresources:\n cpus: 1\n'],
-])('%s is fine even beside a mistake', (_about, source) => {
+])('%s is accepted even next to a mistake', (_about, source) => {
   expect(problemsOf(`${source}setup: a: b\n`)).toEqual([
     `${source.split('\n').length}:8 a second ': ' on one line (Put the text in quotes if it is meant to be text: '…'.)`,
   ]);

@@ -109,6 +109,20 @@ service: {}
 => resources.job_recovery: not for services, which replace their replicas by themselves (Remove job_recovery.)
 `);
 
-test.each(cases)('refused: $about', ({ source, problems }) => {
+test.each(cases)('rejected: $about', ({ source, problems }) => {
   expect(problemsOf(source)).toEqual(problems);
+});
+
+// A pattern that backtracks over such a text for each character would take hours: the test would reach its time limit.
+test.for([
+  ['memory', `1${' '.repeat(400_000)}x`],
+  ['memory', `${'1'.repeat(400_000)}x`],
+  ['cpus', '1.'.repeat(200_000)],
+  ['accelerators', 'A:'.repeat(200_000)],
+  ['infra', `${'a/'.repeat(200_000)} `],
+  ['infra', '*'.repeat(400_000)],
+  ['disk_size', `${'9'.repeat(400_000)}GB !`],
+  ['ports', `${'1'.repeat(200_000)}-${'1'.repeat(200_000)}`],
+] as const)('a very long text that is almost a valid %s is rejected', ([field, text]) => {
+  expect(problemsOf(`resources:\n  ${field}: "${text}"\n`)).toEqual([expect.stringContaining(`resources.${field}: must`)]);
 });

@@ -111,7 +111,7 @@ resources: {ports: 80}
 service: {replica_policy: {min_replicas: 1, ▸target_qps_per_replica: 1}}
 => service.replica_policy: needs max_replicas beside it (Add max_replicas: the most replicas you want to pay for.)
 
-# a target of nothing
+# a target of 0
 resources: {ports: 80}
 service: {replica_policy: {min_replicas: 1, max_replicas: 2, target_qps_per_replica: ▸0}}
 => service.replica_policy.target_qps_per_replica: must be greater than 0, found the number 0
@@ -130,7 +130,7 @@ service: {replica_policy: {min_replicas: 1, dynamic_ondemand_fallback: ▸true, 
 # a spot placer with several machines
 resources: {ports: 80, use_spot: true, accelerators: {L4: 1, T4: 1}}
 service: {replica_policy: {min_replicas: 1, spot_placer: ▸dynamic_fallback}}
-=> service.replica_policy.spot_placer: with a spot placer the alternatives in resources may differ in their place only (Keep one kind of machine, or remove spot_placer.)
+=> service.replica_policy.spot_placer: with a spot placer the alternatives in resources may differ in their location only (Keep one kind of machine, or remove spot_placer.)
 
 # spot in one alternative
 resources: ▸{ports: 80, any_of: [{use_spot: true}, {infra: aws}]}
@@ -142,7 +142,7 @@ resources: {ports: 80}
 service: {load_balancing_policy: ▸round-robin}
 => service.load_balancing_policy: must be one of round_robin, least_load or instance_aware_least_load, found text 'round-robin' (Did you mean 'round_robin'?)
 
-# a target for each accelerator with a policy that does not know them
+# a target for each accelerator with a policy without accelerators
 resources: {ports: 80}
 service: {replica_policy: {min_replicas: 1, max_replicas: 2, target_qps_per_replica: ▸{A100-80GB: 2}}}
 => service.replica_policy.target_qps_per_replica: a target for each accelerator needs load_balancing_policy: instance_aware_least_load
@@ -254,7 +254,7 @@ service: {}
 => service and pool cannot both be given (Keep one of the two.)
 `);
 
-test.each(cases)('refused: $about', ({ source, problems }) => {
+test.each(cases)('rejected: $about', ({ source, problems }) => {
   expect(problemsOf(source)).toEqual(problems);
 });
 
@@ -262,13 +262,13 @@ test.each([
   ['is missing', 'name: x\nservice: {ports: 80}\n', '2:1'],
   ['is nothing', 'service: {ports: 80}\nrun:\n', '2:1'],
   ['is blank', 'service: {ports: 80}\nrun: "  "\n', '2:1'],
-])('a service whose run %s has no program', (_about, source, place) => {
+])('a service whose run %s has no program', (_about, source, position) => {
   expect(rawProblemsOf(source)).toEqual([
-    `${place} the service has no program: run is missing or empty (Add the command that starts the server, for instance: run: python3 -m http.server 8080)`,
+    `${position} the service has no program: run is missing or empty (Add the command that starts the server, for instance: run: python3 -m http.server 8080)`,
   ]);
 });
 
-/** As `problemsOf`, without a program given to a service that has none. */
+/** As `problemsOf`, but does not add a program to a service without one. */
 function rawProblemsOf(source: string): readonly string[] {
   try {
     parseTask(sourceOf(source));
@@ -279,7 +279,7 @@ function rawProblemsOf(source: string): readonly string[] {
   return [];
 }
 
-test('a pool needs no run, and a run of the wrong type is told once', () => {
+test('a pool needs no run, and an invalid run is reported once', () => {
   expect(rawProblemsOf('service: {pool: {workers: 1}}\n')).toEqual([]);
   expect(problemsOf('service: {ports: 80}\nrun: [x]\n')).toEqual(['2:6 run: expected text, found a list']);
 });

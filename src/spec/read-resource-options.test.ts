@@ -12,7 +12,7 @@ const read = (change: Partial<ResourceOptions>) =>
     ...change,
   });
 
-test('options read as the fields of a task file do', () => {
+test('options are read like the fields of a task file', () => {
   expect(read({ gpus: 'H100:8', infra: 'AWS/us-east-2', cpus: '4+', memory: '16+', useSpot: true })).toMatchObject({
     cloud: 'aws',
     region: 'us-east-2',
@@ -33,7 +33,7 @@ test.for<[Partial<ResourceOptions>, string, string]>([
   [{ infra: 'a/b/c/d' }, '--infra a/b/c/d: must be CLOUD', 'Write for instance: --infra aws/us-east-1'],
   [{ gpus: 'L4:0' }, '--gpus L4:0: the count must be greater than 0', 'Leave'],
   [{ gpus: 'L4:1:1' }, '--gpus L4:1:1: must be NAME', 'Write for instance: --gpus L4'],
-])('what is wrong is said with the option’s name: %j', ([options, message, hint]) => {
+])('a problem names its option: %j', ([options, message, hint]) => {
   expect(() => read(options)).toThrow(
     expect.objectContaining({ code: 'SVC_USAGE', message: expect.stringContaining(message), hint: expect.stringContaining(hint) }),
   );

@@ -2,11 +2,11 @@ import type { z } from 'zod';
 import type { Resources } from '../domain/task.ts';
 import { SvcError } from '../shared/errors.ts';
 import { readAccelerator } from './schema/accelerators.ts';
-import { cpuAmount, memoryAmount } from './schema/amounts.ts';
+import { cpuAmount, memoryAmount } from './schema/resources.ts';
 import { infra } from './schema/infra.ts';
 import type { Reading } from './schema/kit.ts';
 
-/** Resources as options of a command line: the forms are those of the fields of a task file. */
+/** Resources as command line options, in the same forms as the fields of a task file. */
 export interface ResourceOptions {
   readonly gpus: string | undefined;
   readonly infra: string | undefined;
@@ -16,16 +16,19 @@ export interface ResourceOptions {
   readonly useSpot: boolean;
 }
 
-/** Reads resources from options, without the defaults of task files: no disk, no ports. Throws SVC_USAGE naming the option that is wrong. */
+/**
+ * Reads resources from options, without the defaults of task files: no disk, no ports. Throws SVC_USAGE with the name
+ * of the wrong option.
+ */
 export function readResourceOptions(options: ResourceOptions): Resources {
   const gpus = optional(options.gpus, (text) => unwrap('--gpus', text, readAccelerator(text)));
-  const place = optional(options.infra, (text) => parse('--infra', text, infra));
+  const location = optional(options.infra, (text) => parse('--infra', text, infra));
   const cpus = optional(options.cpus, (text) => parse('--cpus', text, cpuAmount));
   const memory = optional(options.memory, (text) => parse('--memory', text, memoryAmount));
   return {
-    cloud: place?.cloud,
-    region: place?.region,
-    zone: place?.zone,
+    cloud: location?.cloud,
+    region: location?.region,
+    zone: location?.zone,
     cpus,
     memory:
       memory === undefined
@@ -55,7 +58,7 @@ function parse<Schema extends z.ZodType>(option: string, text: string, schema: S
   return unwrap(option, text, result.success ? { ok: result.data } : { problem: result.error.issues[0]?.message ?? 'is wrong' });
 }
 
-/** A problem is a clause after the field's name, and after a line break what to do. */
+/** A problem is a clause that follows the field's name. After a line break comes the remedy. */
 function unwrap<Result>(option: string, text: string, result: Reading<Result>): Result {
   if ('ok' in result) return result.ok;
   const [problem, hint] = result.problem.split('\n');

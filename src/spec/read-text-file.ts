@@ -2,8 +2,9 @@ import { readFileSync, statSync } from 'node:fs';
 import { hasErrno, messageOf, SvcError } from '../shared/errors.ts';
 
 /**
- * The text of a small file that a user named. `what` says what it is (`Task file`). Throws SVC_FILE_NOT_FOUND, SVC_FILE_UNREADABLE
- * (a folder, no permission, not UTF-8), or what `tooBig` makes when it has more than `maxBytes`, without reading it.
+ * Reads a small text file that a user named. `what` describes it (`Task file`). Throws SVC_FILE_NOT_FOUND,
+ * SVC_FILE_UNREADABLE (a folder, no permission, not UTF-8), or the error of `tooBig` when it has more than `maxBytes`,
+ * without reading it.
  */
 export function readTextFile(path: string, what: string, maxBytes: number, tooBig: (path: string) => SvcError): string {
   try {
@@ -19,7 +20,7 @@ export function readTextFile(path: string, what: string, maxBytes: number, tooBi
   }
 }
 
-/** Strict UTF-8; a byte order mark is taken away. */
+/** Strict UTF-8; a byte order mark is removed. */
 export function decode(bytes: Uint8Array, path: string, what: string): string {
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(bytes);

@@ -1,15 +1,15 @@
 import type { ErrorCode } from '../shared/error-codes.ts';
 import { SvcError, type Problem } from '../shared/errors.ts';
-import { quote } from '../shared/quote.ts';
+import { quote } from '../shared/text.ts';
 import { redact } from '../shared/redact.ts';
 import type { SourceText } from './source-text.ts';
 import type { Fault } from './yaml/fault.ts';
 import { entryAt, nodeAt, type Path, type YamlNode } from './yaml/node.ts';
 
-/** Problems that are listed at once; a file with more of them is not a task file. */
+/** Limit of listed problems; a file with more of them is not a task file. */
 const maxProblems = 100;
 
-/** Collects what is wrong with one file, and turns paths and offsets into places. */
+/** Collects the problems of one file. Converts paths and offsets to positions. */
 export class Report {
   readonly #source: SourceText;
   readonly #root: YamlNode | undefined;
@@ -27,12 +27,12 @@ export class Report {
     return this.#found.size === 0;
   }
 
-  /** A problem with the value at a path; where there is none, it is shown at the nearest key above it. */
+  /** Reports a problem with the value at a path. Without such a value, the nearest key above is shown. */
   at(path: Path, message: string, hint?: string): void {
     this.#add(this.#offset(path, false), prefixed(this.nameOf(path), message), hint);
   }
 
-  /** A problem with the key that a path ends in; the message names the path above it. */
+  /** Reports a problem with the last key of a path; the message names the path above it. */
   atKey(path: Path, message: string, hint?: string): void {
     this.#add(this.#offset(path, true), prefixed(this.nameOf(path.slice(0, -1)), message), hint);
   }
@@ -41,7 +41,7 @@ export class Report {
     this.#add(fault.at, fault.message, fault.hint);
   }
 
-  /** A path as the file writes it: `resources.any_of[1].cpus`. Keys are shown before variables are put in. */
+  /** A path as the file writes it: `resources.any_of[1].cpus`. Keys are shown before variables are substituted. */
   nameOf(path: Path): string {
     let name = '';
     for (const [index, step] of path.entries()) {
@@ -51,13 +51,13 @@ export class Report {
     return name;
   }
 
-  /** What the file says at a path, for quoting in a message: its own text, never the value of a variable. */
+  /** The file's own text at a path, for quoting in a message; never the value of a variable. */
   textAt(path: Path): string {
     const node = this.#root === undefined ? undefined : nodeAt(this.#root, path);
     return node?.kind === 'scalar' ? quote(node.text) : '';
   }
 
-  /** Ordered by place. */
+  /** Ordered by position. */
   problems(): readonly Problem[] {
     const secrets = [...this.#secrets()];
     const faults = [...this.#found.values()].toSorted((a, b) => a.at - b.at).slice(0, maxProblems);
@@ -70,7 +70,7 @@ export class Report {
     }));
   }
 
-  /** The error that carries everything found. */
+  /** The error with all reported problems. */
   toError(code: ErrorCode, what: string, details: { readonly hint?: string; readonly message?: string } = {}): SvcError {
     const problems = this.problems();
     const count = this.#found.size;
@@ -93,7 +93,7 @@ export class Report {
     const entry = entryAt(this.#root, path);
     if (key && entry !== undefined) return entry.keyAt;
     const node = nodeAt(this.#root, path);
-    // Of an empty value there is nothing to see but its key.
+    // An empty value has no text to show: show its key.
     if (node?.kind === 'scalar' && node.value === null && node.text === '' && entry !== undefined) return entry.keyAt;
     if (node !== undefined) return node.at;
     return path.length === 0 ? 0 : this.#offset(path.slice(0, -1), true);

@@ -30,7 +30,7 @@ test.each([
   expect(choicesOf(`{accelerators: ${text}}`).choices[0]).toMatchObject({ accelerator: undefined, acceleratorMemory: expected });
 });
 
-test('gpus is another name of accelerators', () => {
+test('gpus is an alias of accelerators', () => {
   expect(choicesOf('{gpus: L4:2}')).toEqual(choicesOf('{accelerators: L4:2}'));
 });
 
@@ -89,11 +89,11 @@ test.each([
   expect(choicesOf(`{ports: ${text}}`).choices[0]?.ports).toEqual(ports);
 });
 
-test('a range of all ports is read once, however often it is written', () => {
+test('duplicate ports of a range are listed once', () => {
   expect(choicesOf(`{ports: [${Array.from({ length: 100 }, () => '1-65535').join(', ')}]}`).choices[0]?.ports).toHaveLength(65_535);
 });
 
-test('what any_of leaves out comes from outside; labels add up and do not leak from one entry into the next', () => {
+test('any_of entries inherit outer fields; labels merge without leaking between entries', () => {
   const { order, choices } = choicesOf(`
   cpus: 4+
   use_spot: true
@@ -109,7 +109,7 @@ test('what any_of leaves out comes from outside; labels add up and do not leak f
   expect(choices[1]?.labels).toEqual({ team: 'web' });
 });
 
-test('an entry may refine the place outside, or replace it', () => {
+test('an entry may refine the outer location or replace it', () => {
   const { choices } = choicesOf('{infra: aws, any_of: [{region: us-east-1}, {infra: gcp/us-west1}]}');
   expect(choices).toMatchObject([
     { cloud: 'aws', region: 'us-east-1' },
@@ -117,13 +117,13 @@ test('an entry may refine the place outside, or replace it', () => {
   ]);
 });
 
-test('ordered keeps its order, and accelerators outside multiply', () => {
+test('ordered keeps its order, and outer accelerators multiply the entries', () => {
   const { order, choices } = choicesOf('{accelerators: {L4: 1, T4: 1}, ordered: [{infra: aws}, {infra: gcp}]}');
   expect(order).toBe('ordered');
   expect(choices.map(({ cloud, accelerator }) => `${cloud} ${accelerator?.name}`)).toEqual(['aws L4', 'aws T4', 'gcp L4', 'gcp T4']);
 });
 
-test('the other fields of a machine', () => {
+test('all other fields of a machine are read', () => {
   const { choices } = choicesOf(`
   instance_type: p4d.24xlarge
   disk_tier: BEST

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { parseText } from '../../test/support/task-text.ts';
 import { unsupportedFeatures } from './unsupported.ts';
 
-/** Files as users of SkyPilot write them, each with what it must come to. They have to be accepted as they are. */
+/** Files as SkyPilot users write them, each with its expected result. They must be accepted unchanged. */
 
 test('a vLLM server on any of several GPUs, probed by a real request', () => {
   const task = parseText(`
@@ -76,7 +76,7 @@ run: text-generation-launcher --port 8080 --model-id my-org/model
   expect(unsupportedFeatures(task).map(({ field }) => field)).toEqual([]);
 });
 
-test('spot machines with on-demand fallback in several places', () => {
+test('spot machines with on-demand fallback in several locations', () => {
   const task = parseText(`
 service:
   readiness_probe: {path: /health, initial_delay_seconds: 120}
@@ -111,7 +111,7 @@ run: python3 server.py
   });
 });
 
-test('an order of preference over accelerators and places', () => {
+test('an order of preference over accelerators and locations', () => {
   const task = parseText(`
 resources:
   ports: "8000"
@@ -135,7 +135,7 @@ service:
   ]);
 });
 
-test('a target for each kind of accelerator', () => {
+test('a QPS target for each kind of accelerator', () => {
   const task = parseText(`
 service:
   readiness_probe: /health
@@ -151,7 +151,7 @@ resources: {ports: 8000, accelerators: [A100, L4:2]}
   expect(task.service?.replicaPolicy.targetQpsPerReplica).toEqual({ A100: 10, 'L4:2': 2.5 });
 });
 
-test('mounted buckets, volumes: accepted, and named as what cannot be done yet; TLS and several nodes can be done', () => {
+test('buckets and volumes are reported as unsupported; TLS and several nodes are supported', () => {
   const task = parseText(`
 service:
   readiness_probe: /

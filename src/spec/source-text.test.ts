@@ -1,13 +1,13 @@
 import { expect, test } from 'vitest';
 import { SourceText } from './source-text.ts';
 
-test('places count from 1, and what lies beyond the end is the last place', () => {
+test('positions count from 1; offsets beyond the end give the last position', () => {
   const source = new SourceText('ab\n\ncd', 'x');
-  const places = [0, 1, 2, 3, 4, 5, 6, 99].map((offset) => source.position(offset)).map(({ line, column }) => `${line}:${column}`);
-  expect(places).toEqual(['1:1', '1:2', '1:3', '2:1', '3:1', '3:2', '3:3', '3:3']);
+  const positions = [0, 1, 2, 3, 4, 5, 6, 99].map((offset) => source.position(offset)).map(({ line, column }) => `${line}:${column}`);
+  expect(positions).toEqual(['1:1', '1:2', '1:3', '2:1', '3:1', '3:2', '3:3', '3:3']);
 });
 
-test('an excerpt has the line before unless it is empty, and numbers of one width', () => {
+test('an excerpt includes a non-empty line before; line numbers have equal width', () => {
   const source = new SourceText(Array.from({ length: 12 }, (_, index) => (index === 3 ? '' : `line ${index + 1}`)).join('\n'), 'x');
   expect(source.excerpt(source.text.indexOf('line 10'))).toBe(' 9 | line 9\n10 | line 10\n   | ^');
   expect(source.excerpt(source.text.indexOf('line 5') + 5)).toBe('5 | line 5\n  |      ^');
@@ -21,11 +21,11 @@ test('a long line is cut around the caret', () => {
   expect(line).toMatch(/^1 \| …a+Xb+…$/);
 });
 
-test('tabs and line ends of Windows do not move the caret', () => {
+test('tabs and Windows line ends do not move the caret', () => {
   expect(new SourceText('\ta: b\r\n', 'x').excerpt(4)).toBe('1 |  a: b\n  |     ^');
 });
 
-test('what stands below secrets is starred out, wherever it stands', () => {
+test('values below secrets are masked wherever the section is', () => {
   const lines = [
     'secrets:',
     '  A: one',

@@ -1,12 +1,12 @@
-import { printable } from '../shared/quote.ts';
+import { printable } from '../shared/text.ts';
 
 /** Characters of a line that an excerpt shows; longer lines are cut around the caret. */
 const excerptWidth = 100;
 
-/** A file's text with its lines, for turning offsets into places and excerpts. */
+/** A file's text with its lines. Converts offsets into positions and excerpts. */
 export class SourceText {
   readonly text: string;
-  /** As messages name it. */
+  /** File name in messages. */
   readonly file: string;
   readonly #lineStarts: readonly number[];
   #secretLines: ReadonlyMap<number, number> | undefined;
@@ -19,7 +19,7 @@ export class SourceText {
     this.#lineStarts = starts;
   }
 
-  /** Line and column of an offset, both from 1. Offsets beyond the end are its last place. */
+  /** Line and column of an offset, both from 1. Offsets beyond the end give the last position. */
   position(offset: number): { readonly line: number; readonly column: number } {
     let low = 0;
     let high = this.#lineStarts.length - 1;
@@ -32,7 +32,7 @@ export class SourceText {
     return { line: low + 1, column: Math.max(1, column) };
   }
 
-  /** The line before and the line of an offset, numbered, with a caret under it. What stands below `secrets:` is starred out. */
+  /** The line of an offset and the line before it, numbered, with a caret below. Values below `secrets:` are masked. */
   excerpt(offset: number): string {
     const { line, column } = this.position(offset);
     const width = String(line).length;
@@ -63,8 +63,8 @@ function cut(text: string, start: number): string {
 }
 
 /**
- * Lines that hold values of secrets, with the number of characters before the value. It goes by the look of the lines, not by the parsed
- * document, because a file that does not parse has to be shown as well.
+ * Lines that contain values of secrets, with the number of characters before the value. Works on the lines, not on the
+ * parsed document: the lines of an invalid file must be masked as well.
  */
 function findSecretLines(lines: readonly string[]): ReadonlyMap<number, number> {
   const found = new Map<number, number>();

@@ -1,7 +1,7 @@
 import { resolvePlain } from './yaml/plain-scalar.ts';
 import { nodeAt, type MapEntry, type Path, type ScalarNode, type YamlNode } from './yaml/node.ts';
 
-/** What stands behind the names in a file: values, and names that are declared and have none. */
+/** Variables of a file: names with values, and declared names without one. */
 export interface Variables {
   readonly values: ReadonlyMap<string, string>;
   readonly missing: ReadonlySet<string>;
@@ -10,59 +10,90 @@ export interface Variables {
 const reference = /\$(?:\{([A-Za-z_]\w*)\}|([A-Za-z_]\w*))/g;
 
 /**
- * Puts variables into every text and key of a part of a document. Only declared names are replaced, as `$` may mean something to the program.
- * It works on each text by itself, so that no value can change the structure around it.
+ * Substitutes variables in the texts and keys of a document. Only declared names are replaced: other `$` may mean
+ * something to the program. Each text is handled by itself, so no value can change the structure around it. All
+ * resulting texts share one limit. Otherwise a few names of a large value, or one text behind many aliases, would fill
+ * the memory.
  */
-export function substitute(node: YamlNode, variables: Variables): YamlNode {
-  if (node.kind === 'list') return { ...node, items: node.items.map((item) => substitute(item, variables)) };
-  if (node.kind === 'scalar') return substituteScalar(node, variables, replaceReferences);
-  const entries = new Map<string, MapEntry>();
-  for (const [key, entry] of node.entries) {
-    entries.set(replaceReferences(key, variables), { ...entry, value: substitute(entry.value, variables) });
+export class Substitution {
+  readonly #variables: Variables;
+  #charactersLeft: number;
+  /** Offset of the text that exceeded the limit. From there on values are left out, and the result must not be used. */
+  tooLongAt: number | undefined;
+
+  /** `maxCharacters`: limit for all substituted texts together. */
+  constructor(variables: Variables, maxCharacters: number) {
+    this.#variables = variables;
+    this.#charactersLeft = maxCharacters;
   }
-  return { ...node, entries };
-}
 
-/** The same for text that holds JSON: a value is put into the strings of the JSON, with the escapes it needs there. */
-export function substituteJson(node: YamlNode, variables: Variables): YamlNode {
-  return node.kind === 'scalar' ? substituteScalar(node, variables, replaceInJson) : substitute(node, variables);
-}
+  /** Returns a part of a document with its variables substituted. */
+  of(node: YamlNode): YamlNode {
+    if (node.kind === 'list') return { ...node, items: node.items.map((item) => this.of(item)) };
+    if (node.kind === 'scalar') return this.#scalar(node, (text) => this.#replaced(text, node.at));
+    const entries = new Map<string, MapEntry>();
+    for (const [key, entry] of node.entries) {
+      entries.set(key.includes('$') ? this.#replaced(key, entry.keyAt) : key, { ...entry, value: this.of(entry.value) });
+    }
+    return { ...node, entries };
+  }
 
-function substituteScalar(node: ScalarNode, variables: Variables, replace: (text: string, variables: Variables) => string): ScalarNode {
-  if (typeof node.value !== 'string' || !node.value.includes('$')) return node;
-  const names = [...node.value.matchAll(reference)].map((match) => match[1] ?? match[2] ?? '');
-  if (names.some((name) => variables.missing.has(name))) return { ...node, origin: 'withheld' };
-  if (!names.some((name) => variables.values.has(name))) return node;
-  return { ...node, value: replace(node.value, variables), origin: 'substituted' };
-}
+  /** The same for text that contains JSON: a value inside a JSON string is escaped as JSON requires. */
+  ofJson(node: YamlNode): YamlNode {
+    return node.kind === 'scalar' ? this.#scalar(node, (text) => this.#replacedInJson(text, node.at)) : this.of(node);
+  }
 
-function replaceReferences(text: string, variables: Variables, escape = (value: string): string => value): string {
-  return text.replaceAll(reference, (whole: string, braced: string | undefined, bare: string | undefined) => {
-    const value = variables.values.get(braced ?? bare ?? '');
-    return value === undefined ? whole : escape(value);
-  });
+  #scalar(node: ScalarNode, replace: (text: string) => string): ScalarNode {
+    if (typeof node.value !== 'string' || !node.value.includes('$')) return node;
+    const { values, missing } = this.#variables;
+    const names = [...node.value.matchAll(reference)].map((match) => match[1] ?? match[2] ?? '');
+    if (names.some((name) => missing.has(name))) return { ...node, origin: 'withheld' };
+    if (!names.some((name) => values.has(name))) return node;
+    return { ...node, value: replace(node.value), origin: 'substituted' };
+  }
+
+  #replaced(text: string, at: number, escape = (value: string): string => value): string {
+    this.#take(text, at);
+    return text.replaceAll(reference, (whole: string, braced: string | undefined, bare: string | undefined) => {
+      const value = this.#variables.values.get(braced ?? bare ?? '');
+      if (value === undefined) return whole;
+      // Escaping takes time in proportion to the value, so it stops at the limit.
+      return this.tooLongAt === undefined ? this.#take(escape(value), at) : '';
+    });
+  }
+
+  /** Outside of JSON strings a value is inserted unescaped (`{"n": $N}`); the result is checked afterwards. */
+  #replacedInJson(text: string, at: number): string {
+    let result = '';
+    let start = 0;
+    let inString = false;
+    for (let index = 0; index <= text.length; index += 1) {
+      if (inString && text[index] === '\\') {
+        index += 1;
+      } else if (text[index] === '"' || index === text.length) {
+        result += this.#replaced(text.slice(start, index), at, inString ? escapeForJson : undefined) + (text[index] ?? '');
+        start = index + 1;
+        inString = !inString;
+      }
+    }
+    return result;
+  }
+
+  /** The text while it fits the limit, nothing afterwards. */
+  #take(text: string, at: number): string {
+    this.#charactersLeft -= text.length;
+    if (this.#charactersLeft >= 0) return text;
+    this.tooLongAt ??= at;
+    return '';
+  }
 }
 
 const escapeForJson = (value: string): string => JSON.stringify(value).slice(1, -1);
 
-/** Outside of JSON's strings a value goes in as it is (`{"n": $N}`); what comes out is checked afterwards. */
-function replaceInJson(text: string, variables: Variables): string {
-  let result = '';
-  let start = 0;
-  let inString = false;
-  for (let index = 0; index <= text.length; index += 1) {
-    if (inString && text[index] === '\\') {
-      index += 1;
-    } else if (text[index] === '"' || index === text.length) {
-      result += replaceReferences(text.slice(start, index), variables, inString ? escapeForJson : undefined) + (text[index] ?? '');
-      start = index + 1;
-      inString = !inString;
-    }
-  }
-  return result;
-}
-
-/** What a variable's text at a path means as an unquoted scalar, when that is not text: `replicas: $N` with N=2 is a number. */
+/**
+ * The value of a variable's text at a path, read as an unquoted scalar, when that is not text: `replicas: $N` with N=2
+ * is a number.
+ */
 export function retyped(root: YamlNode, path: Path): number | boolean | undefined {
   const node = nodeAt(root, path);
   if (node?.kind !== 'scalar' || node.origin !== 'substituted' || typeof node.value !== 'string') return undefined;

@@ -2,21 +2,21 @@ import { SvcError } from '../shared/errors.ts';
 import { readVariables, type TaskVariables } from './read/variables.ts';
 import { Report } from './report.ts';
 import { SourceText } from './source-text.ts';
-import { substitute, substituteJson } from './substitute.ts';
+import { Substitution } from './substitute.ts';
 import { composeYaml } from './yaml/compose.ts';
 import { dropNulls } from './yaml/drop-nulls.ts';
 import { nodeAt, type MapEntry, type MapNode, type Path, type YamlNode } from './yaml/node.ts';
 
-/** A task file's text with what the command line added to it. */
+/** A task file's text with additions from the command line. */
 export interface TaskSource {
   readonly source: string;
-  /** Absolute path of the file, or `-` for standard input: for messages, and what relative paths start from. */
+  /** Absolute path of the file, or `-` for standard input. Used in messages and to resolve relative paths. */
   readonly file: string;
   readonly envs: Readonly<Record<string, string>>;
   readonly secrets: Readonly<Record<string, string>>;
   /** Replaces the `workdir` of the file. */
   readonly workdir?: string | undefined;
-  /** What `~` stands for; by default the home folder of the user. */
+  /** What `~` expands to; by default the home folder of the user. */
   readonly home?: string | undefined;
 }
 
@@ -30,12 +30,12 @@ export function tooBig(file: string): SvcError {
 
 /** A task file as a document: its fields are not validated. */
 export interface TaskDocument {
-  /** With variables put in, and without fields that are as good as none. */
+  /** With variables substituted, and without empty fields that count as absent. */
   readonly root: MapNode;
   /** As written. */
   readonly written: MapNode;
   readonly variables: TaskVariables;
-  /** Takes what is found wrong with it, and gives it places; values of secrets are starred out. */
+  /** Collects problems with their positions; values of secrets are masked. */
   readonly report: Report;
 }
 
@@ -52,13 +52,23 @@ export function openTask(input: TaskSource): TaskDocument {
   }
   const dropped = dropNulls(written, nullableSections);
   const variables = readVariables(dropped, input);
-  const root = substituteSections(dropped, variables);
-  return { root, written, variables, report: new Report(source, root, () => variables.secrets.values()) };
+  const substitution = new Substitution(variables, maxTaskBytes);
+  const root = substituteSections(dropped, variables, substitution);
+  const report = new Report(source, root, () => variables.secrets.values());
+  if (substitution.tooLongAt !== undefined) {
+    report.fault({ at: substitution.tooLongAt, message: tooLong, hint: tooLongHint });
+    throw report.toError('SVC_INVALID_TASK', 'The task file');
+  }
+  return { root, written, variables, report };
 }
 
+const tooLong = 'with the values of its variables put in, the file is larger than 1 MiB';
+
+const tooLongHint = 'Name large values only in run and setup, which see them as environment variables.';
+
 /**
- * What may be printed of a value: the value itself when the file has it so, else the text with `$NAME` in it. Values of variables are never
- * shown: short secrets cannot be starred out of a text.
+ * The printable form of a value: the value itself when the file contains it, else the text with `$NAME` in it. Values
+ * of variables are never shown: short secrets cannot be masked reliably in a text.
  */
 export function printableAt(root: YamlNode, path: Path, value: string): string {
   const node = nodeAt(root, path);
@@ -71,30 +81,36 @@ function isBlank(text: string): boolean {
   return text.split('\n').every((line) => /^\s*(?:#|---|$)/.test(line));
 }
 
-/** Sections in which an empty value is as good as none. Deeper ones are mistakes. */
+/** Sections in which an empty value counts as absent. Deeper ones are mistakes. */
 const nullableSections = [[], ['service'], ['resources'], ['resources', 'any_of', '*'], ['resources', 'ordered', '*']] as const;
 
-/** Variables are put in below these fields only; `run` and `setup` see them as real environment variables. */
+/** Variables are substituted only below these fields. `run` and `setup` see them as real environment variables. */
 const substituted = new Set(['service', 'file_mounts', 'workdir', 'volumes']);
 
-function substituteSections(root: MapNode, variables: TaskVariables): MapNode {
+function substituteSections(root: MapNode, variables: TaskVariables, substitution: Substitution): MapNode {
   if (variables.values.size === 0 && variables.missing.size === 0) return root;
   const entries = [...root.entries].map(([key, entry]): readonly [string, MapEntry] => {
     if (!substituted.has(key)) return [key, entry];
-    return [key, { ...entry, value: key === 'service' ? substituteService(entry.value, variables) : substitute(entry.value, variables) }];
+    return [key, { ...entry, value: key === 'service' ? substituteService(entry.value, substitution) : substitution.of(entry.value) }];
   });
   return { ...root, entries: new Map(entries) };
 }
 
-/** `readiness_probe.post_data` may be JSON in text, which takes values with care. */
-function substituteService(service: MapEntry['value'], variables: TaskVariables): MapEntry['value'] {
-  const result = substitute(service, variables);
+/** `readiness_probe.post_data` may be JSON in text: values substituted into it need escaping. */
+function substituteService(service: MapEntry['value'], substitution: Substitution): MapEntry['value'] {
   const body = nodeAt(service, ['readiness_probe', 'post_data']);
-  const probe = nodeAt(result, ['readiness_probe']);
-  if (result.kind !== 'map' || probe?.kind !== 'map' || body === undefined) return result;
-  const probeEntry = result.entries.get('readiness_probe');
+  // An empty list stands in for it, so its variables are substituted once and count once.
+  const result = substitution.of(body === undefined ? service : withPostData(service, { ...body, kind: 'list', items: [] }));
+  return body === undefined ? result : withPostData(result, substitution.ofJson(body));
+}
+
+/** A service with another value in its existing `readiness_probe.post_data`. */
+function withPostData(service: MapEntry['value'], body: MapEntry['value']): MapEntry['value'] {
+  const probe = nodeAt(service, ['readiness_probe']);
+  if (service.kind !== 'map' || probe?.kind !== 'map') return service;
+  const probeEntry = service.entries.get('readiness_probe');
   const bodyEntry = probe.entries.get('post_data');
-  if (probeEntry === undefined || bodyEntry === undefined) return result;
-  const newProbe = { ...probe, entries: new Map(probe.entries).set('post_data', { ...bodyEntry, value: substituteJson(body, variables) }) };
-  return { ...result, entries: new Map(result.entries).set('readiness_probe', { ...probeEntry, value: newProbe }) };
+  if (probeEntry === undefined || bodyEntry === undefined) return service;
+  const newProbe = { ...probe, entries: new Map(probe.entries).set('post_data', { ...bodyEntry, value: body }) };
+  return { ...service, entries: new Map(service.entries).set('readiness_probe', { ...probeEntry, value: newProbe }) };
 }

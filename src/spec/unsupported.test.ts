@@ -37,12 +37,12 @@ test.each([
   ['inputs', 'inputs: {a: 1}', ['inputs']],
   ['autostop', 'resources: {autostop: 5}', ['resources.autostop']],
   ['job_recovery', 'resources: {job_recovery: failover}', ['resources.job_recovery']],
-])('%s is named where it cannot be done and passed where it can', (feature, source, fields) => {
+])('%s is reported only without the ability', (feature, source, fields) => {
   expect(fieldsOf(source)).toEqual(fields);
   expect(fieldsOf(source, feature)).toEqual([]);
 });
 
-test('each of the three spot policies is named', () => {
+test('each of the three spot policies is reported', () => {
   const source =
     'resources: {ports: 80, use_spot: true}\nservice: {replica_policy: {min_replicas: 1, dynamic_ondemand_fallback: true, base_ondemand_fallback_replicas: 1, spot_placer: dynamic_fallback}}';
   expect(fieldsOf(source)).toEqual([
@@ -53,7 +53,7 @@ test('each of the three spot policies is named', () => {
   expect(fieldsOf(source, 'spot_policy')).toEqual([]);
 });
 
-test('what is acted upon, or changes nothing, is never named', () => {
+test('supported and irrelevant fields are never reported', () => {
   const source = `
 name: x
 resources: {ports: [80, 81], cpus: 2, memory: 4, accelerators: L4, disk_size: 100, max_hourly_cost: 1, labels: {a: b}, infra: local, autostop: false, use_spot: true, image_id: x, disk_tier: best, network_tier: best}
@@ -70,7 +70,7 @@ api_server_access: false
   expect(fieldsOf(source)).toEqual([]);
 });
 
-test('TLS, a target for each accelerator, and threads can be done', () => {
+test('TLS, targets per accelerator and threads are supported', () => {
   const source = `service:
   ports: 80
   tls: {keyfile: a, certfile: b}
@@ -81,7 +81,7 @@ test('TLS, a target for each accelerator, and threads can be done', () => {
   expect(unsupportedFeatures(parseText(source))).toEqual([]);
 });
 
-/** How a text is refused. */
+/** The error that refuses a text. */
 function refusal(text: string, secrets: Readonly<Record<string, string>> = {}): SvcError {
   try {
     refuseUnsupported(parseText(text, { secrets }), sourceOf(text, { secrets }));
@@ -92,7 +92,7 @@ function refusal(text: string, secrets: Readonly<Record<string, string>> = {}): 
   throw new Error('the task was accepted');
 }
 
-test('a task that asks for several such things is refused once, with the place of each and what to do', () => {
+test('all unsupported features are rejected at once, with position and hint', () => {
   const text = `pool: {workers: 1}
 file_mounts:
   ../a/: b
@@ -124,14 +124,14 @@ secrets: ["secrets:A"]
   ).not.toThrow();
 });
 
-test('the place of a field of the service is that field', () => {
+test('the position of a service field is that field', () => {
   const text = 'service:\n  ports: 80\n  pool:\n    workers: 1\n';
   expect(refusal(text).problems.map(problemLine)).toEqual([
     "3:3 service: this version cannot act on 'pool' (Pools of workers are not there yet; use replicas of a service.)",
   ]);
 });
 
-test('a secret in a mount target is not told', () => {
+test('a secret in a mount target is not shown', () => {
   const error = refusal('file_mounts: {../data/$KEY: b}\n', { KEY: 'hunter2hunter2' });
   expect(error.message).toBe('This version cannot act on file_mounts.../data/***.');
   expect(error.problems.map(problemLine)).toEqual([expect.stringContaining("1:15 file_mounts: this version cannot act on '../data/$KEY'")]);

@@ -1,12 +1,12 @@
 import { posix } from 'node:path';
 import type { FileMount, Task } from '../domain/task.ts';
-import { quote } from '../shared/quote.ts';
+import { quote } from '../shared/text.ts';
 import { redact } from '../shared/redact.ts';
 import { mountPath } from './read/mounts.ts';
 import { openTask, type TaskSource } from './task-document.ts';
 import { entryAt, nodeAt, type Path, type YamlNode } from './yaml/node.ts';
 
-/** What a file can ask for that a version, or a place, may not be able to do. */
+/** Features that a file can request and that a version or a provider may lack. */
 export const features = [
   'tls',
   'bucket_mounts',
@@ -19,54 +19,57 @@ export const features = [
   'balancer_threads',
   'metrics_port',
 ] as const;
-export type Feature = (typeof features)[number];
+type Feature = (typeof features)[number];
 
-/** What can be done. Fields in `otherFields` of the task, by the name in the file, may stand here as well. */
-export interface DeployAbilities {
+/** The supported features. May also contain fields in `otherFields` of the task, by their name in the file. */
+interface DeployAbilities {
   readonly can: ReadonlySet<Feature | (string & {})>;
 }
 
-/** What this version can do beyond the plain case. */
+/** What this version supports beyond the basic features. */
 const currentAbilities: DeployAbilities = { can: new Set(['tls', 'target_qps_per_accelerator', 'balancer_threads', 'metrics_port']) };
 
-/** The same where balancers are on machines of their own, behind a Service whose ports are those of endpoints. */
-export const hostedAbilities: DeployAbilities = { can: new Set([...currentAbilities.can].filter((name) => name !== 'metrics_port')) };
+/** The same with edge proxies, which serve endpoints behind a Service with exactly the endpoints' ports. */
+export const edgeProxyAbilities: DeployAbilities = { can: new Set([...currentAbilities.can].filter((name) => name !== 'metrics_port')) };
 
-/** Something a file asks for that cannot be done yet. */
-export interface UnsupportedFeature {
+/** A requested feature that is not supported yet. */
+interface UnsupportedFeature {
   /** The field, as the file writes it. */
   readonly field: string;
-  /** What cannot be done, and what to do instead. */
+  /** The unsupported feature and its alternative. */
   readonly sentence: string;
 }
 
 /**
- * Every field of a valid task that could only be ignored, given what can be done. Empty means that the task can be deployed as it is meant, where
- * there is a place for it: what machines are to be like is for the places to offer.
+ * Every field of a valid task that would have to be ignored, given the supported features. Empty means that the task
+ * can be deployed as written, if a provider offers its machines: the providers check machine requirements.
  */
 export function unsupportedFeatures(task: Task, abilities: DeployAbilities = currentAbilities): readonly UnsupportedFeature[] {
-  const wanted: readonly (UnsupportedFeature & { readonly feature: string; readonly used: boolean })[] = [
-    ...serviceWishes(task),
-    ...mountWishes(task),
-    ...volumeWishes(task),
-    ...otherWishes(task),
+  const requested: readonly (UnsupportedFeature & { readonly feature: string; readonly used: boolean })[] = [
+    ...serviceFeatures(task),
+    ...mountFeatures(task),
+    ...volumeFeatures(task),
+    ...otherFeatures(task),
   ];
-  return wanted.filter(({ used, feature }) => used && !abilities.can.has(feature)).map(({ field, sentence }) => ({ field, sentence }));
+  return requested.filter(({ used, feature }) => used && !abilities.can.has(feature)).map(({ field, sentence }) => ({ field, sentence }));
 }
 
-/** Throws SVC_NOT_SUPPORTED naming every such field; each place of the file that has one is a problem. `source` is what the task was read from. */
+/**
+ * Throws SVC_NOT_SUPPORTED with every such field; each occurrence in the file is a problem. `source` is the text that
+ * the task was parsed from.
+ */
 export function refuseUnsupported(task: Task, source: TaskSource, abilities: DeployAbilities = currentAbilities): void {
   const found = unsupportedFeatures(task, abilities);
   if (found.length === 0) return;
   const { root, report } = openTask(source);
   for (const { field, sentence } of found) {
-    for (const path of placesOf(field, root)) {
+    for (const path of pathsOf(field, root)) {
       const name = entryAt(root, path)?.keyText ?? field;
       report.atKey(path, `this version cannot act on ${quote(name)}`, sentence);
     }
   }
   const fields = [...new Set(found.map(({ field }) => field))].join(', ');
-  // Targets of mounts can hold the values of variables.
+  // Mount targets may contain the values of variables.
   const secrets = Object.values(task.secrets);
   throw report.toError('SVC_NOT_SUPPORTED', 'The task file', {
     message: redact(`This version cannot act on ${fields}.`, secrets),
@@ -74,8 +77,8 @@ export function refuseUnsupported(task: Task, source: TaskSource, abilities: Dep
   });
 }
 
-/** Where the file has what became of a field: at least one path. */
-function placesOf(field: string, root: YamlNode): readonly Path[] {
+/** The paths of a field's occurrences in the file: at least one. */
+function pathsOf(field: string, root: YamlNode): readonly Path[] {
   const has = (path: Path): boolean => {
     const node = nodeAt(root, path);
     return node !== undefined && !(node.kind === 'scalar' && node.value === false);
@@ -98,36 +101,41 @@ function alternativesIn(root: YamlNode): readonly Path[] {
   return [['resources'], ...lists];
 }
 
-type Wish = UnsupportedFeature & { readonly feature: string; readonly used: boolean };
+type RequestedFeature = UnsupportedFeature & { readonly feature: string; readonly used: boolean };
 
-function wish(feature: Feature | (string & {}), field: string, used: boolean, sentence: string): Wish {
+function requestedFeature(feature: Feature | (string & {}), field: string, used: boolean, sentence: string): RequestedFeature {
   return { feature, field, used, sentence };
 }
 
-function serviceWishes({ service }: Task): readonly Wish[] {
+function serviceFeatures({ service }: Task): readonly RequestedFeature[] {
   if (service === undefined) return [];
   const { replicaPolicy: policy, loadBalancer } = service;
   const section = 'service.replica_policy';
   const spot = 'Spot policies are not there yet; leave it out.';
   const target = policy.targetQpsPerReplica;
   return [
-    wish('tls', 'service.tls', service.tls !== undefined, 'The endpoint speaks plain HTTP; put a TLS proxy before it and leave this out.'),
-    wish('spot_policy', `${section}.dynamic_ondemand_fallback`, policy.dynamicOndemandFallback, spot),
-    wish('spot_policy', `${section}.base_ondemand_fallback_replicas`, policy.baseOndemandFallbackReplicas > 0, spot),
-    wish('spot_policy', `${section}.spot_placer`, policy.spotPlacer !== undefined, spot),
-    wish(
+    requestedFeature(
+      'tls',
+      'service.tls',
+      service.tls !== undefined,
+      'The endpoint speaks plain HTTP; put a TLS proxy before it and leave this out.',
+    ),
+    requestedFeature('spot_policy', `${section}.dynamic_ondemand_fallback`, policy.dynamicOndemandFallback, spot),
+    requestedFeature('spot_policy', `${section}.base_ondemand_fallback_replicas`, policy.baseOndemandFallbackReplicas > 0, spot),
+    requestedFeature('spot_policy', `${section}.spot_placer`, policy.spotPlacer !== undefined, spot),
+    requestedFeature(
       'target_qps_per_accelerator',
       `${section}.target_qps_per_replica`,
       typeof target === 'object',
       'A target for each accelerator is not there yet; give one number.',
     ),
-    wish(
+    requestedFeature(
       'balancer_threads',
       'service.load_balancer.threads',
       (loadBalancer.threads ?? 1) > 1,
       'The balancer has one thread; leave it out.',
     ),
-    wish(
+    requestedFeature(
       'metrics_port',
       'service.load_balancer.metrics_port',
       loadBalancer.metricsPort !== undefined,
@@ -138,16 +146,21 @@ function serviceWishes({ service }: Task): readonly Wish[] {
 
 const mountField = (mount: FileMount): string => `file_mounts.${mount.target}`;
 
-function mountWishes({ fileMounts, workdir }: Task): readonly Wish[] {
+function mountFeatures({ fileMounts, workdir }: Task): readonly RequestedFeature[] {
   return [
-    wish('git_workdir', 'workdir.url', workdir?.kind === 'git', 'Clone the repository and name its folder.'),
+    requestedFeature('git_workdir', 'workdir.url', workdir?.kind === 'git', 'Clone the repository and name its folder.'),
     ...fileMounts.flatMap((mount) => {
       const { source } = mount;
       const isMounted = source.kind === 'bucket' && source.mode !== 'COPY';
       return [
-        wish('bucket_mounts', mountField(mount), isMounted, mountSentence),
-        wish('other_buckets', mountField(mount), !isMounted && source.kind === 'bucket' && !canFetch(source.uri), fetchSentence(source)),
-        wish('mounts_above_workdir', mountField(mount), isAbove(mount.target), aboveSentence),
+        requestedFeature('bucket_mounts', mountField(mount), isMounted, mountSentence),
+        requestedFeature(
+          'other_buckets',
+          mountField(mount),
+          !isMounted && source.kind === 'bucket' && !canFetch(source.uri),
+          fetchSentence(source),
+        ),
+        requestedFeature('mounts_above_workdir', mountField(mount), isAbove(mount.target), aboveSentence),
       ];
     }),
   ];
@@ -162,7 +175,7 @@ function canFetch(uri: string): boolean {
   return uri.startsWith('s3://') || (uri.startsWith('https://') && !azureContainer.test(uri));
 }
 
-/** What SkyPilot takes for a container of Azure's rather than for a file. */
+/** SkyPilot treats such an address as an Azure container, not as a file. */
 const azureContainer = /^https:\/\/[^/]+\.blob\.core\.windows\.net(?:\/|$)/;
 
 function fetchSentence(source: FileMount['source']): string {
@@ -177,11 +190,11 @@ function isAbove(target: string): boolean {
   return path === '..' || path.startsWith('../') || /^~[^/]/.test(path);
 }
 
-/** Other places would start the program without them. */
-function volumeWishes({ volumes, resources }: Task): readonly Wish[] {
-  const isElsewhere = Object.keys(volumes).length > 0 && resources.choices.some(({ cloud }) => cloud !== 'kubernetes');
+/** Providers other than Kubernetes would start the program without its volumes. */
+function volumeFeatures({ volumes, resources }: Task): readonly RequestedFeature[] {
+  const isOutsideKubernetes = Object.keys(volumes).length > 0 && resources.choices.some(({ cloud }) => cloud !== 'kubernetes');
   const sentence = 'Only Kubernetes has volumes: write infra: k8s, in each alternative of resources.';
-  return [wish('volumes_elsewhere', 'volumes', isElsewhere, sentence)];
+  return [requestedFeature('volumes_elsewhere', 'volumes', isOutsideKubernetes, sentence)];
 }
 
 const otherSentences: Readonly<Record<string, string>> = {
@@ -193,14 +206,14 @@ const otherSentences: Readonly<Record<string, string>> = {
   job_recovery: 'Jobs are not recovered yet; leave it out.',
 };
 
-/** Only tools write these, and nothing depends on them. */
+/** Only tools write these fields, and nothing depends on them. */
 const harmless = new Set(['_metadata']);
 
-function otherWishes({ otherFields, resources }: Task): readonly Wish[] {
+function otherFeatures({ otherFields, resources }: Task): readonly RequestedFeature[] {
   const inResources = new Set(resources.choices.flatMap((choice) => choice.otherFields));
   const fields = [
     ...otherFields.filter((name) => !harmless.has(name)).map((name) => ({ name, field: name })),
     ...[...inResources].map((name) => ({ name, field: `resources.${name}` })),
   ];
-  return fields.map(({ name, field }) => wish(name, field, true, otherSentences[name] ?? 'It is not there yet; leave it out.'));
+  return fields.map(({ name, field }) => requestedFeature(name, field, true, otherSentences[name] ?? 'It is not there yet; leave it out.'));
 }

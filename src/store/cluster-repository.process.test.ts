@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { aTask } from '../../test/support/builders.ts';
 import { describeStores } from '../../test/support/describe-stores.ts';
 import { anEvent, withStore } from '../../test/support/stores.ts';
-import type { ClusterRecord, JobRecord } from './records.ts';
+import type { ClusterRecord, JobRecord } from '../domain/records.ts';
 import type { Store } from './store.ts';
 
 function aCluster(change: Partial<ClusterRecord> = {}): ClusterRecord {
@@ -12,7 +12,7 @@ function aCluster(change: Partial<ClusterRecord> = {}): ClusterRecord {
     state: 'INIT',
     machineKey: 'k',
     machineId: null,
-    place: null,
+    offer: null,
     createdAt: 1_000,
     reason: null,
     revision: 1,
@@ -37,7 +37,7 @@ async function addCluster(store: Store, change: Partial<ClusterRecord> = {}): Pr
 }
 
 describeStores('clusters', (driver) => {
-  test('a cluster is there as it was added, and every field can be changed', async () => {
+  test('an added cluster is read back, and every field can be changed', async () => {
     await withStore(driver, async (store) => {
       const cluster = await addCluster(store);
       expect(await store.clusters.get('box')).toEqual(cluster);
@@ -47,7 +47,7 @@ describeStores('clusters', (driver) => {
         state: 'UP',
         machineKey: 'k2',
         machineId: 'm',
-        place: { provider: 'local', region: 'local', zone: null, instanceType: 'x', resources: '2x', gpus: 0, spot: false, hourlyUsd: 0 },
+        offer: { provider: 'local', region: 'local', zone: null, instanceType: 'x', resources: '2x', gpus: 0, spot: false, hourlyUsd: 0 },
         createdAt: 1_001,
         reason: 'because',
         revision: 2,
@@ -59,7 +59,7 @@ describeStores('clusters', (driver) => {
     });
   });
 
-  test('a taken name is refused', async () => {
+  test('an existing name is refused', async () => {
     await withStore(driver, async (store) => {
       await addCluster(store);
       await expect(addCluster(store, { key: 'other' })).rejects.toMatchObject({ code: 'SVC_NAME_IN_USE' });
@@ -67,7 +67,7 @@ describeStores('clusters', (driver) => {
     });
   });
 
-  test('jobs count from 1 within their cluster, and every field can be changed', async () => {
+  test('job ids count from 1 per cluster, and every field can be changed', async () => {
     await withStore(driver, async (store) => {
       await addCluster(store);
       await addCluster(store, { name: 'tin' });
@@ -82,7 +82,7 @@ describeStores('clusters', (driver) => {
     });
   });
 
-  test('jobs added at once over two connections get ids of their own', async () => {
+  test('jobs added concurrently over two connections get different ids', async () => {
     await withStore(driver, async (store, reopen) => {
       await addCluster(store);
       const stores = [store, await reopen()];
@@ -91,13 +91,13 @@ describeStores('clusters', (driver) => {
     });
   });
 
-  test('a job of no cluster is refused', async () => {
+  test('a job of a missing cluster is refused', async () => {
     await withStore(driver, async (store) => {
       await expect(store.clusters.addJob(aJob)).rejects.toMatchObject({ code: 'SVC_CLUSTER_NOT_FOUND' });
     });
   });
 
-  test('removing takes the jobs along, is fine to repeat, and spares a later cluster of the same name', async () => {
+  test('removing a cluster removes its jobs, is repeatable, and spares a later namesake', async () => {
     await withStore(driver, async (store) => {
       const old = await addCluster(store);
       const oldJob = await store.clusters.addJob(aJob);

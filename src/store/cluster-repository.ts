@@ -4,12 +4,12 @@ import type { Driver } from './driver.ts';
 import { insertEvent } from './event-repository.ts';
 import { jobRepository } from './job-repository.ts';
 import { fromJsonOrNull, toJson } from './json-column.ts';
-import { isPlace } from './json-guards.ts';
-import type { ClusterRecord } from './records.ts';
+import { isOfferRecord } from './json-guards.ts';
+import type { ClusterRecord } from '../domain/records.ts';
 import type { ClusterTable } from './schema.ts';
 import type { ClusterRepository } from './store.ts';
 
-/** Clusters and their jobs, over a database. */
+/** Clusters and their jobs in a database. */
 export function clusterRepository(driver: Driver): ClusterRepository {
   const { db } = driver;
   return {
@@ -52,7 +52,7 @@ export function clusterRepository(driver: Driver): ClusterRepository {
 
     remove: (name, key, event) =>
       driver.write(async (writer) => {
-        // Its jobs go with it: their foreign key cascades.
+        // The foreign key cascades: its jobs are removed too.
         const { numDeletedRows } = await writer
           .deleteFrom('clusters')
           .where('name', '=', name)
@@ -72,7 +72,7 @@ function toRow(record: ClusterRecord): Insertable<ClusterTable> {
     state: record.state,
     machine_key: record.machineKey,
     machine_id: record.machineId,
-    place: toJson(record.place),
+    place: toJson(record.offer),
     created_at: record.createdAt,
     reason: record.reason,
     revision: record.revision,
@@ -86,7 +86,7 @@ function toRecord(row: Selectable<ClusterTable>): ClusterRecord {
     state: row.state,
     machineKey: row.machine_key,
     machineId: row.machine_id,
-    place: fromJsonOrNull(row.place, 'clusters.place', isPlace),
+    offer: fromJsonOrNull(row.place, 'clusters.place', isOfferRecord),
     createdAt: row.created_at,
     reason: row.reason,
     revision: row.revision,

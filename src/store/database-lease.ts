@@ -3,8 +3,8 @@ import { unlessAborted } from '../shared/unless-aborted.ts';
 import type { LeadershipRepository, Store } from './store.ts';
 
 /**
- * The lease that controllers with one database compete for, when nothing else decides who leads. What was sent before a signal aborted may still arrive: it is
- * a compare-and-set, so that does no harm.
+ * The lease of the controllers that share one database, used when no other lease decides the leader.
+ * A write sent before a signal aborted may still arrive. It does no harm, because it is a compare-and-set.
  */
 export function databaseLease(store: Store): LeaseLock {
   const { leadership } = store;
@@ -16,12 +16,13 @@ export function databaseLease(store: Store): LeaseLock {
 }
 
 /**
- * A lease that is kept elsewhere, with terms that come from the database: whoever takes it claims there a term above all that were before, whatever the lease
- * says of itself. Anybody may edit a lease, or delete it and so begin anew with 1; a term that comes twice would let a former leader's writes pass, and a
- * lower one would be refused for ever.
+ * A lease stored outside the database, with terms from the database. A process that takes the lease claims a term in
+ * the database above all earlier ones, whatever term the lease shows.
+ * A user may edit the lease, or delete it so that it starts again with 1. A repeated term would let a former leader's
+ * writes pass. A lower one would be refused forever.
  */
 export function leaseAbove(lock: LeaseLock, leadership: Pick<LeadershipRepository, 'read' | 'claim'>): LeaseLock {
-  /** What this process leads with, once it does. */
+  /** The holder and term with which this process leads; undefined while it does not lead. */
   let held: { readonly holder: string; readonly term: number } | undefined;
   const withOwnTerm = (view: LeaseView): LeaseView =>
     view.holder === held?.holder && held !== undefined ? { ...view, term: held.term } : view;
@@ -30,7 +31,7 @@ export function leaseAbove(lock: LeaseLock, leadership: Pick<LeadershipRepositor
       const view = await lock.read(signal);
       if (view.holder !== null) return withOwnTerm(view);
       const { term } = await unlessAborted(leadership.read(), signal);
-      // Somebody led before, and may do so still: the lease was deleted, or the holder's name taken out of it.
+      // An earlier leader may still lead: a user deleted the lease, or removed the holder's name from it.
       return term === 0 ? view : { ...view, durationMs: Math.max(view.durationMs, leaseDurationMs) };
     },
     async write(seen, holder, durationMs, signal) {
@@ -38,7 +39,8 @@ export function leaseAbove(lock: LeaseLock, leadership: Pick<LeadershipRepositor
         const renewed = await lock.write(seen, holder, durationMs, signal);
         return renewed === undefined ? undefined : withOwnTerm(renewed);
       }
-      // Before the lease is taken: who claims late, after the next one has taken it, must not claim above that one.
+      // Read this before taking the lease. A process that claims late, after the next leader has taken the lease, must
+      // not claim a higher term than that leader.
       const { term: newest } = await unlessAborted(leadership.read(), signal);
       const taken = await lock.write({ ...seen, term: Math.max(seen.term, newest) }, holder, durationMs, signal);
       if (taken === undefined) return undefined;

@@ -1,34 +1,48 @@
 import type { ColumnDefinitionBuilder, Kysely, Transaction } from 'kysely';
+import type { DatabaseFile } from './database-file.ts';
 import type { Schema } from './schema.ts';
 
-/** A transaction that has the database to itself for writing. */
+/** A write transaction with exclusive access to the database. */
 export type Writer = Transaction<Schema>;
 
 /**
- * What the repositories need of a database. Queries are kysely's and the same for every database; what differs is here, most of it as data.
+ * The interface between repositories and a database. All databases run the same queries, written with kysely. The
+ * differences are here, mostly as data.
  *
- * Whatever runs a query may throw `SvcError`: SVC_STATE_BUSY (others kept it locked for too long), SVC_NO_SPACE, SVC_STATE_CORRUPT,
- * SVC_HOME_UNUSABLE; and over a network SVC_DATABASE (it is away, also after waiting for it) and SVC_DATABASE_REFUSED. Integers come back as numbers,
- * which is exact up to 2^53.
+ * Methods that run a query may throw `SvcError`:
+ * - SVC_STATE_BUSY: other processes kept the database locked for too long.
+ * - SVC_NO_SPACE, SVC_STATE_CORRUPT, SVC_HOME_UNUSABLE.
+ * - over a network SVC_DATABASE (the server is unreachable, even after waiting) and SVC_DATABASE_REFUSED.
+ *
+ * Integers are returned as numbers, which is exact up to 2^53.
  */
 export interface Driver {
   readonly name: 'sqlite' | 'postgres';
-  /** Whether processes of other machines may have it open too. */
+  /** Whether processes on other machines may have the database open too. */
   readonly isShared: boolean;
-  /** For single statements and reads; each sees only committed data. */
+  /** For single statements and reads. Each sees only committed data. */
   readonly db: Kysely<Schema>;
   /**
-   * Runs `work` in one transaction, as if no other writer existed: what it reads stays true until it has committed. All or nothing: what
-   * `work` throws, or a crash at any point, leaves the database as it was. Await nothing but the writer's queries inside, as all other
-   * writers wait for it, and nothing else has effects: it is run again when the database went away before the commit. Durable once
-   * resolved, also through a loss of power.
+   * Runs `work` in one transaction, as if no other writer existed: the data it reads stays valid until the commit. If
+   * `work` throws, or the process crashes at any point, the database stays unchanged. After the promise has resolved,
+   * the change survives a loss of power.
+   *
+   * Inside `work`, await only the writer's queries, because all other writers wait. Cause no other effects, because
+   * `work` runs again when the database was lost before the commit.
    */
   write<Result>(work: (writer: Writer) => Promise<Result>): Promise<Result>;
-  /** The type of columns that `selfCounting` makes. */
+  /** The type of columns created by `selfCounting`. */
   readonly counterType: 'integer' | 'bigint';
-  /** The type of columns that hold bytes. */
+  /** The type of columns for bytes. */
   readonly binaryType: 'blob' | 'bytea';
-  /** Makes a column the primary key that counts up by itself and never gives a number twice. */
+  /** Makes a column an auto-increment primary key that never reuses a number. */
   selfCounting(column: ColumnDefinitionBuilder): ColumnDefinitionBuilder;
+  /** The database file on this machine, which may be replaced while it is open. Absent for a server. */
+  readonly file?: DatabaseFile;
+  /** Whether the database files have reserved space for `ownSpaceBytes` of changes. Absent for a server. */
+  hasOwnSpace?(): Promise<boolean>;
   close(): Promise<void>;
 }
+
+/** Space reserved within the files of a database: enough for some thousand changes. */
+export const ownSpaceBytes = 4_194_304;

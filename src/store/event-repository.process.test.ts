@@ -3,7 +3,7 @@ import { describeStores } from '../../test/support/describe-stores.ts';
 import { anEvent, withStore } from '../../test/support/stores.ts';
 
 describeStores('events', (driver) => {
-  test('an event comes back as it was appended, with a number that goes up', async () => {
+  test('an appended event is read back with an ascending id', async () => {
     await withStore(driver, async (store) => {
       const event = anEvent({
         at: 1_900_000_000_123,
@@ -21,7 +21,7 @@ describeStores('events', (driver) => {
     });
   });
 
-  test('a name that was used again shows the newest service, and each by its key', async () => {
+  test('a reused name lists the newest service; a key lists its own', async () => {
     await withStore(driver, async (store) => {
       await store.events.append(anEvent({ subjectKey: 'old', message: '1' }));
       await store.events.append(anEvent({ subjectKey: 'new', message: '2' }));
@@ -36,7 +36,7 @@ describeStores('events', (driver) => {
     });
   });
 
-  test('a reader that goes on after the last id it saw meets each event once', async () => {
+  test('a reader that continues after its last id gets each event once', async () => {
     await withStore(driver, async (store) => {
       for (let index = 0; index < 10; index += 1) await store.events.append(anEvent({ message: String(index) }));
       const met: string[] = [];

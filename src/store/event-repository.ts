@@ -1,14 +1,16 @@
 import type { Selectable } from 'kysely';
 import type { Driver, Writer } from './driver.ts';
-import type { EventRecord, NewEvent } from './records.ts';
+import type { EventRecord, NewEvent } from '../domain/records.ts';
 import type { EventTable } from './schema.ts';
 import type { EventRepository } from './store.ts';
 
-/** The history, over a database. */
+/** The history of events in a database. */
 export function eventRepository(driver: Driver): EventRepository {
   const { db } = driver;
   return {
     append: (event) => driver.write((writer) => insertEvent(writer, event)),
+
+    knows: (subjectKey, replicaId) => hasEvent(db, subjectKey, replicaId),
 
     async list({ subject, subjectKey, after, limit }) {
       let query = db.selectFrom('events').selectAll().where('subject', '=', subject).orderBy('id');
@@ -24,7 +26,14 @@ export function eventRepository(driver: Driver): EventRepository {
   };
 }
 
-/** Adds an event to a transaction, together with the change that it tells of. */
+/** See `EventRepository.knows`. */
+export async function hasEvent(reader: Driver['db'] | Writer, subjectKey: string, replicaId?: number): Promise<boolean> {
+  let query = reader.selectFrom('events').select('id').where('subject_key', '=', subjectKey).limit(1);
+  if (replicaId !== undefined) query = query.where('replica_id', '=', replicaId);
+  return (await query.executeTakeFirst()) !== undefined;
+}
+
+/** Adds an event in a transaction, together with the change that it describes. */
 export async function insertEvent(writer: Writer, event: NewEvent): Promise<void> {
   await writer
     .insertInto('events')

@@ -1,7 +1,7 @@
 import type { Driver } from './driver.ts';
 import type { FileRepository } from './store.ts';
 
-/** Files that controllers on other machines need, over a database. */
+/** Files that controllers on other machines need, in a database. */
 export function fileRepository(driver: Driver): FileRepository {
   const { db } = driver;
   return {

@@ -1,13 +1,12 @@
 import type { Insertable, Selectable } from 'kysely';
 import { SvcError } from '../shared/errors.ts';
 import type { Driver } from './driver.ts';
-import { fromJson, toJson } from './json-column.ts';
-import { isTask } from './json-guards.ts';
-import type { JobRecord } from './records.ts';
+import { taskFromJson, toJson } from './json-column.ts';
+import type { JobRecord } from '../domain/records.ts';
 import type { JobTable } from './schema.ts';
 import type { ClusterRepository } from './store.ts';
 
-/** Jobs of all clusters, over a database: the part of the clusters' repository that is about them. */
+/** Jobs of all clusters in a database: the part of the cluster repository for jobs. */
 export function jobRepository(driver: Driver): Pick<ClusterRepository, 'jobs' | 'addJob' | 'updateJob'> {
   const { db } = driver;
   return {
@@ -33,7 +32,7 @@ export function jobRepository(driver: Driver): Pick<ClusterRepository, 'jobs' | 
     updateJob: (seen, change) =>
       driver.write(async (writer) => {
         const changed = { ...seen, ...change, revision: seen.revision + 1 };
-        // The time of creation too: ids and revisions start anew with a new cluster of the same name.
+        // The creation time must match too: ids and revisions restart with a new cluster of the same name.
         const { numUpdatedRows } = await writer
           .updateTable('jobs')
           .set(toRow(changed))
@@ -66,7 +65,7 @@ function toRecord(row: Selectable<JobTable>): JobRecord {
     cluster: row.cluster,
     id: row.id,
     state: row.state,
-    task: fromJson(row.task, 'jobs.task', isTask),
+    task: taskFromJson(row.task, 'jobs.task'),
     createdAt: row.created_at,
     startedAt: row.started_at,
     endedAt: row.ended_at,

@@ -1,9 +1,12 @@
+import type { Task } from '../domain/task.ts';
 import { SvcError } from '../shared/errors.ts';
+import { parseJson, withCurrentNames } from '../shared/parse-json.ts';
+import { isTask } from './json-guards.ts';
 
-/** Tells whether parsed JSON is what a column is meant to hold. */
-export type Guard<Value> = (value: unknown) => value is Value;
+/** Checks whether parsed JSON has the type of a column. */
+type Guard<Value> = (value: unknown) => value is Value;
 
-/** JSON text for a column; null stays the column's own null. */
+/** JSON text for a column; null stays null. */
 export function toJson(value: object): string;
 export function toJson(value: object | null): string | null;
 export function toJson(value: object | null): string | null {
@@ -11,21 +14,28 @@ export function toJson(value: object | null): string | null {
 }
 
 /**
- * The value in a JSON column. Throws SVC_STATE_CORRUPT, naming the column, when it is no JSON or not what the column is meant to hold.
- * The parser's own message is left out: it quotes the text, which may hold secrets.
+ * The value of a JSON column. Throws SVC_STATE_CORRUPT with the name of the column when the text is no JSON or has
+ * another type.
  */
 export function fromJson<Value>(text: string, column: string, isValue: Guard<Value>): Value {
-  let value: unknown;
-  try {
-    value = JSON.parse(text);
-  } catch {
-    // Stays undefined, which no column holds: reported below.
-  }
-  if (!isValue(value)) throw new SvcError('SVC_STATE_CORRUPT', `The state database has unreadable content in ${column}.`);
-  return value;
+  // Invalid JSON becomes undefined, which no column holds.
+  return checked(parseJson(text), column, isValue);
 }
 
-/** Like `fromJson`, with null for the column's null. */
+/** Like `fromJson`, but returns null for null. */
 export function fromJsonOrNull<Value>(text: string | null, column: string, isValue: Guard<Value>): Value | null {
   return text === null ? null : fromJson(text, column, isValue);
+}
+
+/** Fields of a task as earlier versions stored them. */
+const formerTaskNames = new Map([['placeConfig', 'providerConfig']]);
+
+/** Like `fromJson`, for a task of this or an earlier version. */
+export function taskFromJson(text: string, column: string): Task {
+  return checked(withCurrentNames(parseJson(text), formerTaskNames), column, isTask);
+}
+
+function checked<Value>(value: unknown, column: string, isValue: Guard<Value>): Value {
+  if (!isValue(value)) throw new SvcError('SVC_STATE_CORRUPT', `The state database has unreadable content in ${column}.`);
+  return value;
 }

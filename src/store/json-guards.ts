@@ -1,11 +1,11 @@
 import type { Task } from '../domain/task.ts';
 import { isObject } from '../shared/is-object.ts';
 import type { ReplicaAddress } from '../shared/replica-address.ts';
-import type { PlaceRecord, ServiceMemory } from './records.ts';
+import type { OfferRecord, ServiceMemory } from '../domain/records.ts';
 
-// These look for damage, not for mistakes in our own writing: what every reader relies on is checked, not every leaf.
+// These guards detect damage, not bugs of svc: they check the fields that every reader relies on, not every field.
 
-/** Whether it is a replica's address. */
+/** Whether a value is a replica's address. */
 export function isReplicaAddress(value: unknown): value is ReplicaAddress {
   if (!isObject(value) || typeof value['port'] !== 'number') return false;
   if (value['by'] !== undefined && typeof value['by'] !== 'string') return false;
@@ -13,8 +13,8 @@ export function isReplicaAddress(value: unknown): value is ReplicaAddress {
   return (value['kind'] === 'unix' || value['kind'] === 'forward') && typeof value['path'] === 'string';
 }
 
-/** Whether it is a place. */
-export function isPlace(value: unknown): value is PlaceRecord {
+/** Whether a value is a replica's location and machine. */
+export function isOfferRecord(value: unknown): value is OfferRecord {
   return (
     isObject(value) &&
     typeof value['provider'] === 'string' &&
@@ -26,7 +26,7 @@ export function isPlace(value: unknown): value is PlaceRecord {
 const isPlacementMemory = (value: unknown): boolean =>
   isObject(value) && Array.isArray(value['refusals']) && Array.isArray(value['starts']);
 
-/** Whether it is a service's memory. */
+/** Whether a value is a service's memory. */
 export function isServiceMemory(value: unknown): value is ServiceMemory {
   return (
     isObject(value) &&
@@ -37,7 +37,7 @@ export function isServiceMemory(value: unknown): value is ServiceMemory {
   );
 }
 
-/** Whether it is a task. */
+/** Whether a value is a task. */
 export function isTask(value: unknown): value is Task {
   return (
     isObject(value) &&

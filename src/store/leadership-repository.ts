@@ -5,20 +5,20 @@ import type { LeadershipTable } from './schema.ts';
 import type { LeadershipRepository } from './store.ts';
 import { controllerLease, newestTerm, writeTerm } from './term-guard.ts';
 
-const nobody: LeaseView = { holder: null, term: 0, renewal: '0', durationMs: 0 };
+const unheldLease: LeaseView = { holder: null, term: 0, renewal: '0', durationMs: 0 };
 
-/** The lease of all controllers of a database. `driver` is one without a guard: whoever asks for the lease does not lead yet. */
+/** The lease of all controllers of a database. `driver` has no term guard, because a candidate does not lead yet. */
 export function leadershipRepository(driver: Driver): LeadershipRepository {
   const { db } = driver;
   return {
     async read() {
       const row = await db.selectFrom('leadership').selectAll().where('name', '=', controllerLease).executeTakeFirst();
-      return row === undefined ? nobody : toView(row);
+      return row === undefined ? unheldLease : toView(row);
     },
 
     async renew(seen, durationMs) {
-      // By itself rather than in a transaction: it does not wait for writers then. One that is repeated because its answer was lost finds its own renewal, and is
-      // told as one of somebody else; the lease is read then.
+      // A single statement instead of a transaction, so it does not wait for writers. If it is repeated after a lost
+      // response, it finds its own renewal and reports a conflict. The caller then reads the lease.
       const renewed = { ...seen, renewal: String(Number(seen.renewal) + 1), durationMs };
       const { numUpdatedRows } = await db
         .updateTable('leadership')
@@ -32,10 +32,11 @@ export function leadershipRepository(driver: Driver): LeadershipRepository {
     },
 
     take: (seen, holder, durationMs) =>
-      // As a writer: the last transaction of the former leader is complete, and its next one sees the new term.
+      // In a write transaction: the former leader's last transaction is then complete, and its next one sees the new
+      // term.
       driver.write(async (writer) => {
         const row = await writer.selectFrom('leadership').selectAll().where('name', '=', controllerLease).executeTakeFirst();
-        const now = row === undefined ? nobody : toView(row);
+        const now = row === undefined ? unheldLease : toView(row);
         if (now.renewal !== seen.renewal || now.term !== seen.term || now.holder !== seen.holder) return undefined;
         const taken = { holder, term: now.term + 1, renewal: Number(now.renewal) + 1, duration_ms: durationMs };
         await writer

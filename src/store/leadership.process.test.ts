@@ -10,7 +10,7 @@ import { openStore } from './open-store.ts';
 
 const { signal } = new AbortController();
 describeStores('leadership', (driver) => {
-  test('the lease is free at first, and each who takes it has the next term', async () => {
+  test('the lease is free at first, and each holder gets the next term', async () => {
     await withStore(driver, async (store, reopen) => {
       const [a, b] = [databaseLease(store), databaseLease(await reopen())];
       const free = await a.read(signal);
@@ -24,7 +24,7 @@ describeStores('leadership', (driver) => {
     });
   });
 
-  test('a renewal changes the renewal and nothing else', async () => {
+  test("a renewal changes only the lease's renewal", async () => {
     await withStore(driver, async (store) => {
       const lock = databaseLease(store);
       const taken = await lock.write(await lock.read(signal), 'a', 8_000, signal);
@@ -36,7 +36,7 @@ describeStores('leadership', (driver) => {
     });
   });
 
-  test('of several who saw the same one gets it, whether it was free or had run out', async () => {
+  test('of several candidates for the same lease, free or expired, one gets it', async () => {
     await withStore(driver, async (store, reopen) => {
       const locks = [databaseLease(store), databaseLease(await reopen()), databaseLease(await reopen())];
       for (const round of [1, 2]) {
@@ -52,7 +52,7 @@ describeStores('leadership', (driver) => {
     });
   });
 
-  test('a holder that was overtaken cannot renew', async () => {
+  test('a holder that lost the lease cannot renew it', async () => {
     await withStore(driver, async (store) => {
       const lock = databaseLease(store);
       const taken = await lock.write(await lock.read(signal), 'a', 8_000, signal);
@@ -63,13 +63,13 @@ describeStores('leadership', (driver) => {
     });
   });
 
-  test('nobody waits for the database longer than for its signal', async () => {
+  test('a call waits for the database no longer than its signal', async () => {
     await withStore(driver, async (store) => {
       await expect(databaseLease(store).read(AbortSignal.abort(new Error('too late')))).rejects.toThrow('too late');
     });
   });
 
-  test('every kind of write of an earlier term is refused, and changes nothing', async () => {
+  test('every kind of write with an earlier term is refused without effect', async () => {
     await withStore(driver, async (store, reopen) => {
       await store.raiseTerm(4);
       const service = aService();
@@ -97,13 +97,13 @@ describeStores('leadership', (driver) => {
       expect(await next.services.list()).toEqual([service]);
       expect(await next.events.list({ subject: 'chat' })).toHaveLength(1);
       expect(await next.files.owners()).toEqual([]);
-      // Reading harms nobody, and the leader writes as before.
+      // Reads are still allowed, and the leader writes as before.
       expect(await store.services.list()).toEqual([service]);
       await next.events.append(anEvent());
     });
   });
 
-  test('a reconciler that was started for a term loses the right to write with it', async () => {
+  test('a reconciler started for a term cannot write after the next term', async () => {
     await withTempHome(async (home) => {
       const where = { ...(await driver.make(home)), clock: systemClock };
       const [daemon, reconciler, next] = [await openStore(where), await openStore({ ...where, term: 1 }), await openStore(where)];
@@ -118,7 +118,7 @@ describeStores('leadership', (driver) => {
     });
   });
 
-  test('of two that claim a term above the same one gets it', async () => {
+  test('of two claims above the same term one succeeds', async () => {
     await withStore(driver, async (store, reopen) => {
       const [a, b] = [store.leadership, (await reopen()).leadership];
       expect((await Promise.all([a.claim(0, 5), b.claim(0, 5)])).toSorted()).toEqual([false, true]);
@@ -128,42 +128,42 @@ describeStores('leadership', (driver) => {
     });
   });
 
-  test('a lease that is kept elsewhere leads with terms of the database, however somebody edits it', async () => {
+  test('an external lease gets terms from the database, whatever a user edits', async () => {
     await withStore(driver, async (store, reopen) => {
       await store.raiseTerm(7);
-      const elsewhere = new EditableLease();
-      const [a, b, c] = ['a', 'b', 'c'].map(() => leaseAbove(elsewhere.lock(), store.leadership));
+      const externalLease = new EditableLease();
+      const [a, b, c] = ['a', 'b', 'c'].map(() => leaseAbove(externalLease.lock(), store.leadership));
       if (a === undefined || b === undefined || c === undefined) throw new Error('three were made');
       const first = await a.write(await a.read(signal), 'a', 8_000, signal);
       expect(first).toMatchObject({ holder: 'a', term: 8 });
-      // Its holder knows better than what somebody wrote there.
-      elsewhere.edit({ term: 2 });
+      // The holder uses its own term, not the edited one.
+      externalLease.edit({ term: 2 });
       expect(await a.write(await a.read(signal), 'a', 8_000, signal)).toMatchObject({ holder: 'a', term: 8 });
 
-      // Whoever takes it over has a term that nobody had, though the lease says one that a had.
-      elsewhere.edit({ term: 7 });
+      // The next holder gets an unused term, although the lease shows a term that `a` had.
+      externalLease.edit({ term: 7 });
       expect(await b.write(await b.read(signal), 'b', 8_000, signal)).toMatchObject({ holder: 'b', term: 9 });
       const former = await reopen();
       await expect(former.raiseTerm(8)).rejects.toMatchObject({ code: 'SVC_NOT_LEADER' });
       expect(await a.read(signal)).toMatchObject({ holder: 'b' });
 
-      // As one that was deleted.
-      elsewhere.edit({ term: 0, holder: null });
+      // Simulates a deleted lease.
+      externalLease.edit({ term: 0, holder: null });
       expect(await c.write(await c.read(signal), 'c', 8_000, signal)).toMatchObject({ holder: 'c', term: 10 });
-      elsewhere.edit({ term: 100 });
+      externalLease.edit({ term: 100 });
       expect(await b.write(await b.read(signal), 'b', 8_000, signal)).toMatchObject({ holder: 'b', term: 101 });
     });
   });
 
-  test('who took the lease and claims its term late does not claim above the next one, and one that was forestalled claims again', async () => {
+  test("a late claim does not exceed the next leader's term and can be repeated", async () => {
     await withStore(driver, async (store) => {
-      const elsewhere = new EditableLease();
-      const second = leaseAbove(elsewhere.lock(), store.leadership);
+      const externalLease = new EditableLease();
+      const second = leaseAbove(externalLease.lock(), store.leadership);
       let term: number | undefined;
-      const first = leaseAbove(elsewhere.lock(), {
+      const first = leaseAbove(externalLease.lock(), {
         read: () => store.leadership.read(),
         async claim(from, to) {
-          // It stands still for so long that another one leads by now.
+          // The first process pauses for so long that the second one leads.
           term = (await second.write(await second.read(signal), 'second', 8_000, signal))?.term;
           return store.leadership.claim(from, to);
         },
@@ -171,15 +171,15 @@ describeStores('leadership', (driver) => {
       expect(await first.write(await first.read(signal), 'first', 8_000, signal)).toBeUndefined();
       expect(await store.leadership.read()).toMatchObject({ term });
 
-      const third = leaseAbove(elsewhere.lock(), store.leadership);
-      const taken = await elsewhere.lock().write(await elsewhere.lock().read(signal), 'third', 8_000, signal);
-      // Its claim failed, or the answer to it was lost: the lease is its own already.
+      const third = leaseAbove(externalLease.lock(), store.leadership);
+      const taken = await externalLease.lock().write(await externalLease.lock().read(signal), 'third', 8_000, signal);
+      // The claim failed, or its response was lost: the third process already holds the lease.
       expect(await third.write(taken ?? (await third.read(signal)), 'third', 8_000, signal)).toMatchObject({ holder: 'third', term: 3 });
     });
   });
 });
 
-/** A lease in memory that somebody edits. */
+/** A lease in memory that the test edits. */
 class EditableLease {
   #view: LeaseView = { holder: null, term: 0, renewal: '0', durationMs: 0 };
 

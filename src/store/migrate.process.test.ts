@@ -36,7 +36,7 @@ test('versions count from 1 without gaps', () => {
   expect(migrations.map(({ version }) => version)).toEqual(migrations.map((_, index) => index + 1));
 });
 
-test('only the steps that a database lacks are taken, in order', async () => {
+test('only missing migrations run, in order', async () => {
   await withDriver(async (driver) => {
     await migrate(driver, [addsTable(1)], systemClock);
     await migrate(driver, [addsTable(1), addsTable(2), addsTable(3)], systemClock);
@@ -47,7 +47,25 @@ test('only the steps that a database lacks are taken, in order', async () => {
   });
 });
 
-test('a step that fails leaves the schema as it was', async () => {
+test('stored events get the current names of their causes', async () => {
+  await withDriver(async (driver) => {
+    await migrate(driver, migrations.slice(0, 3), systemClock);
+    const event = { at: 1, subject: 'chat', subject_key: 'k', message: 'm' };
+    for (const cause of ['wanted', 'place-gave', 'place-refused', 'machine-heard', 'given-back', 'user'])
+      await driver.write((writer) =>
+        writer
+          .insertInto('events')
+          .values({ ...event, cause })
+          .execute(),
+      );
+    await migrate(driver, migrations, systemClock);
+    const rows = await driver.db.selectFrom('events').select('cause').orderBy('id').execute();
+    const expected = ['replica-requested', 'machine-created', 'launch-refused', 'machine-responsive', 'machine-released', 'user'];
+    expect(rows.map(({ cause }) => cause)).toEqual(expected);
+  });
+});
+
+test('a failed migration leaves the schema unchanged', async () => {
   await withDriver(async (driver) => {
     await migrate(driver, [addsTable(1)], systemClock);
     const failing: Migration = { version: 3, name: 'fails', up: () => Promise.reject(new Error('no')) };
@@ -58,7 +76,7 @@ test('a step that fails leaves the schema as it was', async () => {
   });
 });
 
-test('a database of a newer version of svc is refused and not touched', async () => {
+test('a database of a newer svc version is refused and not changed', async () => {
   await withDriver(async (driver) => {
     await migrate(driver, [addsTable(1), addsTable(2)], systemClock);
     await expect(migrate(driver, [addsTable(1)], systemClock)).rejects.toMatchObject({

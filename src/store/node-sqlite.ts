@@ -10,38 +10,55 @@ import {
   type Kysely,
   type QueryResult,
 } from 'kysely';
+import { delayMs, type Backoff } from '../shared/backoff.ts';
 import type { Clock } from '../shared/clock.ts';
-import { explainSqliteError, isBusy } from './sqlite-errors.ts';
+import { explainSqliteError, isBusy, isNoSpace } from './sqlite-errors.ts';
 
-/** How long to wait for other processes' transactions, ms. Each lasts about a millisecond, so this is only reached when one is stopped. */
+/**
+ * How long to wait for transactions of other processes, ms. Each takes about a millisecond, so only a stopped process
+ * reaches this limit.
+ */
 const busyTimeoutMs = 5_000;
 
-/** Longest pause between two tries for the lock, ms. */
-const longestPauseMs = 16;
+/** Backoff between attempts to get the lock. */
+const relock: Backoff = { firstMs: 1, longestMs: 16 };
 
-/** Makes kysely speak to SQLite through Node's built-in module, so that no native package is installed. */
-export function nodeSqliteDialect(path: string, clock: Clock): Dialect {
+/** Connects kysely to SQLite through Node's built-in module, so no native package is needed. */
+export function nodeSqliteDialect(path: string, clock: Clock, makeSpace: () => boolean): Dialect {
   return {
-    createDriver: () => new NodeSqliteDriver(path, clock),
+    createDriver: () => new NodeSqliteDriver(path, clock, makeSpace),
     createQueryCompiler: () => new SqliteQueryCompiler(),
     createAdapter: () => new SqliteAdapter(),
     createIntrospector: (db: Kysely<unknown>) => new SqliteIntrospector(db),
   };
 }
 
-/** One connection; kysely lets its users have it one after another, as the adapter says that there are no more. */
+/** One connection that kysely's users share one after another. The adapter reports that there are no more. */
 class NodeSqliteDriver implements Driver {
   readonly #path: string;
   readonly #clock: Clock;
+  readonly #makeSpace: () => boolean;
   #database: DatabaseSync | undefined;
   #connection: NodeSqliteConnection | undefined;
 
-  constructor(path: string, clock: Clock) {
+  constructor(path: string, clock: Clock, makeSpace: () => boolean) {
     this.#path = path;
     this.#clock = clock;
+    this.#makeSpace = makeSpace;
   }
 
   async init(): Promise<void> {
+    for (;;) {
+      try {
+        await this.#open();
+        return;
+      } catch (error) {
+        if (!isNoSpace(error) || !this.#makeSpace()) throw error;
+      }
+    }
+  }
+
+  async #open(): Promise<void> {
     let database: DatabaseSync;
     try {
       database = new DatabaseSync(this.#path, { enableForeignKeyConstraints: true });
@@ -50,11 +67,11 @@ class NodeSqliteDriver implements Driver {
     }
     const connection = new NodeSqliteConnection(database, this.#path, this.#clock);
     try {
-      // WAL: readers never wait for the writer. Synchronous full: a commit is on the disk when it returns, as what follows it may be a
-      // machine that costs money; measured at 0.6 ms each, for a few a second.
+      // WAL: readers never wait for the writer. Synchronous full: a commit is on the disk when it returns, because the
+      // next step may create a machine that costs money. Measured at 0.6 ms each, for a few per second.
       await connection.run('pragma journal_mode = wal');
       await connection.run('pragma synchronous = full');
-      // What is deleted may have been secret: it is overwritten, not just forgotten.
+      // Deleted data may have been secret, so SQLite overwrites it.
       await connection.run('pragma secure_delete = on');
     } catch (error) {
       database.close();
@@ -70,7 +87,7 @@ class NodeSqliteDriver implements Driver {
   }
 
   async beginTransaction(connection: DatabaseConnection): Promise<void> {
-    // Immediate: a transaction that only later turns into a writing one fails at once when another wrote in between.
+    // Immediate: a transaction that starts as a reader fails at once if another process wrote before its first write.
     await connection.executeQuery(CompiledQuery.raw('begin immediate'));
   }
 
@@ -84,7 +101,7 @@ class NodeSqliteDriver implements Driver {
   }
 
   async releaseConnection(): Promise<void> {
-    // The one connection stays open until the end.
+    // The single connection stays open until the driver closes.
   }
 
   async destroy(): Promise<void> {
@@ -108,18 +125,19 @@ class NodeSqliteConnection implements DatabaseConnection {
   }
 
   /**
-   * Waits for locks here rather than in SQLite, which would stop the whole process meanwhile: its event loop goes on serving. A statement that
-   * found the database locked has done nothing, so it is safe to repeat; inside a transaction none does, as that began with the lock.
+   * Waits for locks in this process rather than in SQLite, which would block the event loop.
+   * A statement that found the database locked has had no effect, so repeating it is safe. Inside a transaction this
+   * does not occur, because the transaction began with the lock.
    */
   async executeQuery<Row>(query: CompiledQuery): Promise<QueryResult<Row>> {
     const deadline = this.#clock.monotonic() + busyTimeoutMs;
-    for (let pauseMs = 1; ; pauseMs = Math.min(pauseMs * 2, longestPauseMs)) {
+    for (let tries = 1; ; tries += 1) {
       try {
         return this.#execute(query);
       } catch (error) {
         if (!isBusy(error) || this.#clock.monotonic() >= deadline) throw explainSqliteError(error, this.#path);
       }
-      await this.#clock.sleep(pauseMs);
+      await this.#clock.sleep(delayMs(relock, tries));
     }
   }
 
@@ -139,7 +157,7 @@ class NodeSqliteConnection implements DatabaseConnection {
   }
 }
 
-/** The values that columns take; kysely does not know which those are. */
+/** Converts a value to a type that columns accept; kysely does not know these types. */
 function toInput(value: unknown): SQLInputValue {
   if (value === null || typeof value === 'string' || typeof value === 'number' || typeof value === 'bigint' || value instanceof Uint8Array)
     return value;

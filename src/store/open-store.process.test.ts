@@ -5,6 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { sql } from 'kysely';
 import { expect, test } from 'vitest';
 import { aService, aVersion } from '../../test/support/builders.ts';
+import { fillDisk, withSmallDisk } from '../../test/support/small-disk.ts';
 import { anEvent } from '../../test/support/stores.ts';
 import { withTempHome } from '../../test/support/temp-home.ts';
 import { systemClock, type Clock } from '../shared/clock.ts';
@@ -15,7 +16,7 @@ import type { Store } from './store.ts';
 const open = (path: string, clock: Clock = systemClock): Promise<Store> => openStore({ path, clock });
 const mode = (path: string): number => statSync(path).mode & 0o777;
 
-/** Time that passes only while someone sleeps. */
+/** Time that passes only during a sleep. */
 function skippingClock(): Clock {
   let now = 0;
   return {
@@ -28,7 +29,7 @@ function skippingClock(): Clock {
   };
 }
 
-test('the database, the files beside it and a folder made for it are private, whatever the umask', async () => {
+test('the database, its companion files and its new folder are private under any umask', async () => {
   await withTempHome(async (home) => {
     const before = process.umask(0);
     const folder = join(home, 'new', 'folder');
@@ -36,14 +37,14 @@ test('the database, the files beside it and a folder made for it are private, wh
     process.umask(before);
     await store.services.add(aService(), aVersion(), anEvent(), 16);
     const files = readdirSync(folder).toSorted();
-    expect(files).toEqual(['state.db', 'state.db-shm', 'state.db-wal']);
-    expect(files.map((file) => mode(join(folder, file)))).toEqual([0o600, 0o600, 0o600]);
+    expect(files).toEqual(['state.db', 'state.db-shm', 'state.db-wal', 'state.db.seal']);
+    expect(files.map((file) => mode(join(folder, file)))).toEqual([0o600, 0o600, 0o600, 0o600]);
     expect([mode(folder), mode(join(home, 'new'))]).toEqual([0o700, 0o700]);
     await store.close();
   });
 });
 
-test('a database that others can read is made private again', async () => {
+test('a database readable by others is made private again', async () => {
   await withTempHome(async (home) => {
     const path = join(home, 'state.db');
     await (await open(path)).close();
@@ -53,7 +54,7 @@ test('a database that others can read is made private again', async () => {
   });
 });
 
-test('a file that is no database is refused and left alone', async () => {
+test('a file that is no database is refused and not changed', async () => {
   await withTempHome(async (home) => {
     const path = join(home, 'state.db');
     writeFileSync(path, 'hello, this is a text\n'.repeat(1_000));
@@ -75,7 +76,7 @@ test('a path that cannot be a file is refused with the reason', async () => {
   });
 });
 
-test('a full disk is told as such, what was saved stays, and work goes on once there is space', async () => {
+test('a full disk is reported, data is kept, and writes succeed once space exists', async () => {
   await withTempHome(async (home) => {
     const driver = await openSqlite(join(home, 'state.db'), systemClock);
     const store = await createStore(driver, systemClock);
@@ -91,7 +92,24 @@ test('a full disk is told as such, what was saved stays, and work goes on once t
   });
 });
 
-test('content that was damaged is reported by its column, without quoting it', async () => {
+test.skipIf(process.getuid?.() !== 0)('on a completely full disk, a store with reserved space can still write', async () => {
+  await withTempHome(async (home) => {
+    await withSmallDisk(home, 'size=40m', async () => {
+      const store = await open(join(home, 'state.db'));
+      let service = aService();
+      await store.services.add(service, aVersion(), anEvent(), 16);
+      await store.keepOwnSpace();
+      fillDisk(join(home, 'junk'));
+      for (let change = 0; change < 500; change += 1) {
+        service = (await store.services.update(service, { reason: `change ${change}` }, anEvent())) ?? service;
+      }
+      expect((await store.services.get('chat'))?.reason).toBe('change 499');
+      await store.close();
+    });
+  });
+});
+
+test('damaged content is reported by its column without quoting it', async () => {
   await withTempHome(async (home) => {
     const path = join(home, 'state.db');
     const store = await open(path);
@@ -110,7 +128,7 @@ test('content that was damaged is reported by its column, without quoting it', a
   });
 });
 
-test('a writer waits for the lock of another process and lets the event loop go on meanwhile', async () => {
+test("a writer waits for another process's lock without blocking the event loop", async () => {
   await withTempHome(async (home) => {
     const path = join(home, 'state.db');
     const store = await open(path);
@@ -127,7 +145,7 @@ test('a writer waits for the lock of another process and lets the event loop go 
   });
 });
 
-test('a lock that is never given back ends in an error that says so', async () => {
+test('a lock that is never released ends in SVC_STATE_BUSY', async () => {
   await withTempHome(async (home) => {
     const path = join(home, 'state.db');
     const store = await open(path, skippingClock());

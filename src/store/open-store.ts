@@ -1,6 +1,8 @@
+import { sql } from 'kysely';
 import type { Clock } from '../shared/clock.ts';
+import { randomHex } from '../shared/random-hex.ts';
 import { clusterRepository } from './cluster-repository.ts';
-import type { Driver } from './driver.ts';
+import { ownSpaceBytes, type Driver } from './driver.ts';
 import { eventRepository } from './event-repository.ts';
 import { fileRepository } from './file-repository.ts';
 import { leadershipRepository } from './leadership-repository.ts';
@@ -12,39 +14,56 @@ import { openSqlite } from './sqlite-driver.ts';
 import type { Store } from './store.ts';
 import { TermGuard } from './term-guard.ts';
 
-/** What a store is opened with. */
+/** Options for opening a store. */
 export interface StoreOptions {
-  /** Absolute path of the database file; it and its folder are created when missing, for this user alone. Not used with `database`. */
+  /**
+   * Absolute path of the database file. The file and its folder are created when missing, with access for this user
+   * only. Not used with `database`.
+   */
   readonly path: string;
-  /** `postgres://…`: the state is there instead. */
+  /** `postgres://…`: keeps the state in that database instead. */
   readonly database?: string | undefined;
   readonly clock: Clock;
-  /** The term of the leader for which this process works: its writes are refused as soon as there is a later one. undefined: it has no rivals. */
+  /**
+   * The fencing token (term) of the leader for which this process works. The store refuses this process's writes once
+   * the database has a later term. undefined: the store compares no terms until `raiseTerm`.
+   */
   readonly term?: number | undefined;
+  /** Whether this process may accept a database file that replaced the former one; see `openSqlite`. Default: true. */
+  readonly settles?: boolean;
+  /** Frees some space on a full disk and returns whether it did; see `openSqlite`. */
+  readonly makeSpace?: () => boolean;
 }
 
 /**
- * Opens the state database and brings its schema up to date. Throws SVC_HOME_UNUSABLE, SVC_STATE_CORRUPT, SVC_STATE_BUSY, SVC_NO_SPACE, or
- * SVC_VERSION_MISMATCH when a newer version of svc has used it; for PostgreSQL also SVC_INVALID_CONFIG, SVC_DATABASE and SVC_DATABASE_REFUSED. Each
- * repository's methods throw those too, and SVC_NOT_LEADER.
+ * Opens the state database and brings its schema up to date. Errors:
+ * - SVC_HOME_UNUSABLE, SVC_STATE_CORRUPT, SVC_STATE_BUSY, SVC_STATE_REPLACED, SVC_NO_SPACE.
+ * - SVC_VERSION_MISMATCH when a newer version of svc has used it.
+ * - for PostgreSQL also SVC_INVALID_CONFIG, SVC_DATABASE and SVC_DATABASE_REFUSED.
+ *
+ * The methods of the repositories throw the same errors, and SVC_NOT_LEADER.
  */
-export async function openStore({ path, database, clock, term }: StoreOptions): Promise<Store> {
-  if (database === undefined) return createStore(await openSqlite(path, clock), clock, term);
-  // pg takes a while to load, and most never need it.
+export async function openStore({ path, database, clock, term, settles, makeSpace }: StoreOptions): Promise<Store> {
+  if (database === undefined) return createStore(await openSqlite(path, clock, settles, makeSpace), clock, term);
+  // pg takes a while to load, and most users never need it.
   const { openPostgres } = await import('./postgres/postgres-driver.ts');
   return createStore(await openPostgres(database, clock), clock, term);
 }
 
-/** A store over an open driver, which it closes in the end, also when it cannot be used. */
+/**
+ * Makes a store on an open driver and brings the schema up to date. The store owns the driver: `close` closes it, and
+ * so does a failure of this function.
+ */
 export async function createStore(driver: Driver, clock: Clock, term?: number): Promise<Store> {
   try {
     await migrate(driver, migrations, clock);
+    await identify(driver, clock);
   } catch (error) {
     await driver.close();
     throw error;
   }
   const guard = new TermGuard(term);
-  const guarded = guard.guard(driver);
+  const guarded = guard.guard(counting(driver));
   return {
     isShared: driver.isShared,
     services: serviceRepository(guarded),
@@ -53,7 +72,81 @@ export async function createStore(driver: Driver, clock: Clock, term?: number): 
     clusters: clusterRepository(guarded),
     files: fileRepository(guarded),
     leadership: leadershipRepository(driver),
+    file: driver.file,
+    async restoredAt() {
+      const row = await driver.db.selectFrom('database_identity').select('restored_at').executeTakeFirst();
+      return row?.restored_at ?? null;
+    },
+    async keepOwnSpace() {
+      if ((await driver.hasOwnSpace?.()) ?? true) return;
+      await guarded.write(async (writer) => {
+        // The file keeps the freed pages and the log keeps its length, so later writes succeed even on a full disk.
+        await sql`create table own_space (content blob)`.execute(writer);
+        await sql`insert into own_space values (zeroblob(${ownSpaceBytes}))`.execute(writer);
+        await sql`drop table own_space`.execute(writer);
+      });
+    },
     raiseTerm: (newTerm) => guard.raise(driver, newTerm),
-    close: () => driver.close(),
+    // A replaced file stays open until the process ends: closing it would make SQLite write the log into the new file.
+    close: async () => (driver.file?.isReplaced === true ? undefined : driver.close()),
+  };
+}
+
+/** Name of the only row of `database_identity`. */
+const identityRow = 'state';
+
+/**
+ * Number of replica ids that a restored database skips per service. The services may have used these ids after the
+ * backup, and machines with these ids may still run. A new replica with the same id would have the same tags.
+ */
+export const idsLeftAfterRestore = 1_000;
+
+/**
+ * Gives a new database its identity. If an older state replaced the former database, it records the restore and skips
+ * replica ids. Starts to compare the file with this identity.
+ */
+async function identify(driver: Driver, clock: Clock): Promise<void> {
+  const { db, file } = driver;
+  if (file === undefined) return;
+  await driver.write(async (writer) => {
+    await writer
+      .insertInto('database_identity')
+      .values({ name: identityRow, id: randomHex(16), changes: 0, restored_at: null })
+      .onConflict((conflict) => conflict.doNothing())
+      .execute();
+    const isOlder = file.replaced !== undefined;
+    await writer
+      .updateTable('database_identity')
+      .set((columns) => ({ changes: columns('changes', '+', 1), ...(isOlder && { restored_at: clock.now() }) }))
+      .execute();
+    if (!isOlder) return;
+    await writer
+      .updateTable('services')
+      .set((columns) => ({
+        next_replica_id: columns('next_replica_id', '+', idsLeftAfterRestore),
+        revision: columns('revision', '+', 1),
+      }))
+      .execute();
+  });
+  const { id } = await db.selectFrom('database_identity').select('id').executeTakeFirstOrThrow();
+  await file.begin(id, () => sql`pragma wal_checkpoint(passive)`.execute(db));
+}
+
+/** Counts write transactions, which shows which copy of a database is older. Refuses writes to a replaced file. */
+function counting(driver: Driver): Driver {
+  const { file } = driver;
+  if (file === undefined) return driver;
+  return {
+    ...driver,
+    write: (work) =>
+      driver.write(async (writer) => {
+        file.assertCurrent();
+        const result = await work(writer);
+        await writer
+          .updateTable('database_identity')
+          .set((columns) => ({ changes: columns('changes', '+', 1) }))
+          .execute();
+        return result;
+      }),
   };
 }

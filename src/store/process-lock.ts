@@ -2,21 +2,23 @@ import { DatabaseSync } from 'node:sqlite';
 import { chmodSync, mkdirSync } from 'node:fs';
 import { dirname } from 'node:path';
 
-/** A lock that one process holds; the kernel gives it back when the process ends, however it ends. */
+/** A lock that one process holds. The kernel releases it when the process ends, for any reason. */
 export interface ProcessLock {
   release(): void;
 }
 
 /**
- * Takes a lock named by a file, or gives undefined when another living process has it. SQLite's own file lock is used, because it leaves
- * nothing stale behind: a pid file would have to be guessed about after a crash.
+ * Takes a lock named by a file; undefined when another living process has it.
+ * It uses SQLite's own file lock, which leaves nothing stale behind. After a crash the owner of a pid file would be
+ * uncertain.
  */
 export function tryProcessLock(path: string): ProcessLock | undefined {
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
   const database = new DatabaseSync(path);
   try {
     chmodSync(path, 0o600);
-    database.exec('pragma locking_mode = exclusive; pragma busy_timeout = 0; begin exclusive');
+    // Without a journal on disk, because a full disk has no space for it. Nothing is ever written.
+    database.exec('pragma journal_mode = memory; pragma locking_mode = exclusive; pragma busy_timeout = 0; begin exclusive');
   } catch (error) {
     database.close();
     if (error instanceof Error && /locked|busy/i.test(error.message)) return undefined;

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { aReplica, aService, aVersion } from '../../test/support/builders.ts';
 import { describeStores } from '../../test/support/describe-stores.ts';
 import { anEvent, withStore } from '../../test/support/stores.ts';
-import type { ReplicaRecord, ServiceRecord } from './records.ts';
+import type { ReplicaRecord, ServiceRecord } from '../domain/records.ts';
 import type { Store } from './store.ts';
 
 async function addReplica(store: Store, seen: ServiceRecord, change: Partial<ReplicaRecord> = {}): Promise<ServiceRecord> {
@@ -19,7 +19,7 @@ async function addService(store: Store): Promise<ServiceRecord> {
 }
 
 describeStores('replicas', (driver) => {
-  test('adding one moves the next id of the service on, in one step with its event', async () => {
+  test("adding a replica raises the service's next id in one transaction with its event", async () => {
     await withStore(driver, async (store) => {
       const service = await addService(store);
       const after = await addReplica(store, service);
@@ -30,7 +30,7 @@ describeStores('replicas', (driver) => {
     });
   });
 
-  test('none is added from an outdated view of the service', async () => {
+  test('adding a replica with an outdated service record is refused', async () => {
     await withStore(driver, async (store) => {
       const service = await addService(store);
       await addReplica(store, service);
@@ -40,7 +40,7 @@ describeStores('replicas', (driver) => {
     });
   });
 
-  test('an id is never used twice, even when its record is gone', async () => {
+  test('an id is never reused, even after its record was removed', async () => {
     await withStore(driver, async (store) => {
       const after = await addReplica(store, await addService(store), { state: 'FAILED' });
       await store.replicas.prune('chat', 0);
@@ -50,7 +50,15 @@ describeStores('replicas', (driver) => {
     });
   });
 
-  test('every field can be changed and comes back as it was given', async () => {
+  test('an unused lower id can be added without changing the next id', async () => {
+    await withStore(driver, async (store) => {
+      const after = await addReplica(store, await addService(store), { id: 7 });
+      expect(await addReplica(store, after, { id: 6, key: 'key-6' })).toMatchObject({ nextReplicaId: 8 });
+      expect((await store.replicas.list('chat')).map(({ id }) => id)).toEqual([6, 7]);
+    });
+  });
+
+  test('every field can be changed and read back', async () => {
     await withStore(driver, async (store) => {
       await addReplica(store, await addService(store));
       const [seen] = await store.replicas.list('chat');
@@ -59,7 +67,7 @@ describeStores('replicas', (driver) => {
         ...seen,
         version: 3,
         state: 'NOT_READY',
-        place: { provider: 'aws', region: 'r', zone: 'z', instanceType: 'i', resources: '1x', gpus: 0, spot: true, hourlyUsd: 0.1 },
+        offer: { provider: 'aws', region: 'r', zone: 'z', instanceType: 'i', resources: '1x', gpus: 0, spot: true, hourlyUsd: 0.1 },
         machineId: 'm',
         address: { kind: 'unix', path: '/run/x.sock', port: 8080 },
         createdAt: 11,
@@ -76,15 +84,15 @@ describeStores('replicas', (driver) => {
       };
       expect(await store.replicas.update(seen, changed, anEvent({ cause: 'changed' }))).toEqual(changed);
       expect(await store.replicas.list('chat')).toEqual([changed]);
-      await store.replicas.update(changed, { address: { kind: 'tcp', host: '10.0.0.1', port: 1 }, place: null });
+      await store.replicas.update(changed, { address: { kind: 'tcp', host: '10.0.0.1', port: 1 }, offer: null });
       expect(await store.replicas.list('chat')).toEqual([
-        { ...changed, address: { kind: 'tcp', host: '10.0.0.1', port: 1 }, place: null, revision: 3 },
+        { ...changed, address: { kind: 'tcp', host: '10.0.0.1', port: 1 }, offer: null, revision: 3 },
       ]);
       expect((await store.events.list({ subject: 'chat' })).at(-1)?.cause).toBe('changed');
     });
   });
 
-  test('of two changes made from the same state only the first is kept', async () => {
+  test('of two changes from the same state only the first is kept', async () => {
     await withStore(driver, async (store, reopen) => {
       await addReplica(store, await addService(store));
       const [seen] = await store.replicas.list('chat');
@@ -97,7 +105,7 @@ describeStores('replicas', (driver) => {
     });
   });
 
-  test('a change never reaches the replica of the same id in a later service of the same name', async () => {
+  test('a change does not affect the same id of a later service', async () => {
     await withStore(driver, async (store) => {
       const service = await addService(store);
       await addReplica(store, service, { key: 'old' });
@@ -110,7 +118,7 @@ describeStores('replicas', (driver) => {
     });
   });
 
-  test('pruning drops the oldest ended replicas alone', async () => {
+  test('pruning removes only the oldest ended replicas', async () => {
     await withStore(driver, async (store) => {
       let service = await addService(store);
       const states = ['FAILED', 'READY', 'TERMINATED', 'FAILED_CLEANUP', 'PREEMPTED', 'SHUTTING_DOWN', 'FAILED_PROBING'] as const;

@@ -1,9 +1,12 @@
 import type { Generated } from 'kysely';
-import type { EndCause, ReplicaState } from '../domain/replica-state.ts';
+import type { EndCause, ReplicaState } from '../domain/replica/replica-state.ts';
 import type { ServiceState } from '../domain/service-state.ts';
-import type { ClusterRecord, JobRecord, ServiceRecord } from './records.ts';
+import type { ClusterRecord, JobRecord, ServiceRecord } from '../domain/records.ts';
 
-/** A column that holds JSON text; `json-column.ts` reads and writes it. Text rather than a JSON type: all databases keep it alike. */
+/**
+ * A column with JSON text; `json-column.ts` reads and writes it. It is text rather than a JSON type, because all
+ * databases store text alike.
+ */
 type Json = string;
 
 /** A column that holds 0 or 1, as SQLite has no booleans. */
@@ -31,7 +34,7 @@ export interface ServiceTable {
 }
 
 /** Columns of `versions`. */
-export interface VersionTable {
+interface VersionTable {
   service: string;
   version: number;
   task: Json;
@@ -62,7 +65,7 @@ export interface ReplicaTable {
   revision: number;
 }
 
-/** Columns of `events`; `from` and `to` are words of SQL. */
+/** Columns of `events`; `from` and `to` are reserved words of SQL. */
 export interface EventTable {
   id: Generated<number>;
   at: number;
@@ -101,8 +104,8 @@ export interface JobTable {
   revision: number;
 }
 
-/** Columns of `migrations`: which steps of the schema this database has. */
-export interface MigrationTable {
+/** Columns of `migrations`: the schema steps that this database has. */
+interface MigrationTable {
   version: number;
   name: string;
   applied_at: number;
@@ -117,22 +120,32 @@ export interface LeadershipTable {
   duration_ms: number;
 }
 
-/** Columns of `file_trees`: folders that the next controller needs as they are on the disk of the one that has them. */
-export interface FileTreeTable {
+/** Columns of `file_trees`: folders on the disk of the present leader that the next leader needs. */
+interface FileTreeTable {
   /** The key of a service or a cluster. */
   owner: string;
   name: string;
   manifest: string;
 }
 
-/** Columns of `file_blocks`: the content of the trees of one owner, each block once. */
-export interface FileBlockTable {
+/** Columns of `file_blocks`: the content of one owner's trees, each block once. */
+interface FileBlockTable {
   owner: string;
   sha256: string;
   content: Uint8Array;
 }
 
-/** All tables, as the newest migration leaves them. */
+/** Columns of `database_identity`. One row, named `state`. */
+interface DatabaseIdentityTable {
+  name: string;
+  id: string;
+  /** Number of write transactions so far. */
+  changes: number;
+  /** When an older copy of this database last replaced a newer one, ms. */
+  restored_at: number | null;
+}
+
+/** All tables after the newest migration. */
 export interface Schema {
   services: ServiceTable;
   versions: VersionTable;
@@ -144,4 +157,5 @@ export interface Schema {
   file_trees: FileTreeTable;
   file_blocks: FileBlockTable;
   migrations: MigrationTable;
+  database_identity: DatabaseIdentityTable;
 }

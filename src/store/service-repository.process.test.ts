@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { aReplica, aService, aTask, aVersion } from '../../test/support/builders.ts';
 import { describeStores } from '../../test/support/describe-stores.ts';
 import { anEvent, withStore } from '../../test/support/stores.ts';
-import type { ServiceRecord } from './records.ts';
+import type { ServiceRecord } from '../domain/records.ts';
 import type { Store } from './store.ts';
 
 const changedEverywhere: ServiceRecord = {
@@ -42,7 +42,7 @@ async function addService(store: Store, change: Partial<ServiceRecord> = {}, lim
 }
 
 describeStores('services', (driver) => {
-  test('a service is there as it was added, also for another process and after a restart', async () => {
+  test('an added service is read back, by another process and after a restart too', async () => {
     await withStore(driver, async (store, reopen) => {
       const service = await addService(store);
       expect(await store.services.get('chat')).toEqual(service);
@@ -53,7 +53,7 @@ describeStores('services', (driver) => {
     });
   });
 
-  test('every field can be changed and comes back as it was given', async () => {
+  test('every field can be changed and read back', async () => {
     await withStore(driver, async (store) => {
       const service = await addService(store);
       expect(await store.services.update(service, changedEverywhere)).toEqual(changedEverywhere);
@@ -64,7 +64,16 @@ describeStores('services', (driver) => {
     });
   });
 
-  test('a version keeps its task with all values, and unusual names in it do no harm', async () => {
+  test('a task stored by an earlier version is read under the current names', async () => {
+    await withStore(driver, async (store) => {
+      const task = aTask({ providerConfig: { kubernetes: { provisionTimeoutSeconds: 300 } } });
+      const stored = JSON.parse(JSON.stringify(task).replace('"providerConfig"', '"placeConfig"'));
+      await store.services.add(aService(), aVersion({ task: stored }), anEvent(), 16);
+      expect((await store.services.version('chat', 1))?.task).toEqual(task);
+    });
+  });
+
+  test('a version keeps its task with all values, including unusual names', async () => {
     await withStore(driver, async (store) => {
       const task = aTask({
         envs: JSON.parse('{"__proto__":"x","constructor":"y","A B":"\\u0000é"}'),
@@ -80,7 +89,7 @@ describeStores('services', (driver) => {
     });
   });
 
-  test('a taken name, a taken port and a full controller are refused, and nothing of the refused service is kept', async () => {
+  test('a used name, a used port and a full controller are refused without traces', async () => {
     await withStore(driver, async (store) => {
       await addService(store);
       await expect(addService(store, { key: 'ffffffff', port: 30_002 })).rejects.toMatchObject({ code: 'SVC_NAME_IN_USE' });
@@ -98,7 +107,7 @@ describeStores('services', (driver) => {
     });
   });
 
-  test('of two changes made from the same state only the first is kept, with its event alone', async () => {
+  test('of two changes from the same state only the first is kept', async () => {
     await withStore(driver, async (store, reopen) => {
       const seen = await addService(store);
       const other = await reopen();
@@ -112,7 +121,7 @@ describeStores('services', (driver) => {
     });
   });
 
-  test('a change never reaches another service that was put up under the same name', async () => {
+  test('a change never affects a later service with the same name', async () => {
     await withStore(driver, async (store) => {
       const old = await addService(store);
       await store.services.remove('chat', old.key, anEvent());
@@ -124,7 +133,7 @@ describeStores('services', (driver) => {
     });
   });
 
-  test('removing takes versions and replicas along, frees name and port, keeps the history, and is fine to repeat', async () => {
+  test('removing a service removes versions and replicas, keeps events, and is repeatable', async () => {
     await withStore(driver, async (store) => {
       const service = await addService(store);
       await addService(store, { name: 'other', key: 'eeeeeeee', port: 30_002 });
@@ -139,7 +148,7 @@ describeStores('services', (driver) => {
     });
   });
 
-  test('services are listed in the order they were made', async () => {
+  test('services are listed in the order of creation', async () => {
     await withStore(driver, async (store) => {
       await addService(store, { name: 'b', createdAt: 2, port: 1 });
       await addService(store, { name: 'c', createdAt: 1, port: 2 });

@@ -1,16 +1,19 @@
-import type { Insertable, Selectable } from 'kysely';
+import type { Insertable, Kysely, Selectable } from 'kysely';
 import { SvcError } from '../shared/errors.ts';
 import type { Driver, Writer } from './driver.ts';
 import { insertEvent } from './event-repository.ts';
-import { fromJson, fromJsonOrNull, toJson } from './json-column.ts';
-import { isProcessIdentity } from '../shared/process-identity.ts';
+import { fromJson, fromJsonOrNull, taskFromJson, toJson } from './json-column.ts';
+import { isProcessIdentity } from '../shared/system/process-identity.ts';
 import { isServiceMemory } from './json-guards.ts';
-import type { ServiceRecord } from './records.ts';
-import type { ServiceTable } from './schema.ts';
-import type { Change, ServiceRepository } from './store.ts';
-import { findVersion, insertVersion } from './version-repository.ts';
+import { insertReplica, updateReplica } from './replica-rows.ts';
+import type { Change, ReplicaRecord, ServiceRecord, VersionRecord } from '../domain/records.ts';
+import type { Schema, ServiceTable } from './schema.ts';
+import type { ServiceRepository } from './store.ts';
 
-/** Services and their versions, over a database. */
+/** Rolls a transaction back after another process changed a record first. */
+class Overtaken extends Error {}
+
+/** Services and their versions in a database. */
 export function serviceRepository(driver: Driver): ServiceRepository {
   const { db } = driver;
   return {
@@ -19,9 +22,9 @@ export function serviceRepository(driver: Driver): ServiceRepository {
       return rows.map(toRecord);
     },
 
-    async get(name) {
+    async get(name, key) {
       const row = await db.selectFrom('services').selectAll().where('name', '=', name).executeTakeFirst();
-      return row === undefined ? undefined : toRecord(row);
+      return row === undefined || (key !== undefined && row.key !== key) ? undefined : toRecord(row);
     },
 
     add: (service, version, event, limit) =>
@@ -39,9 +42,36 @@ export function serviceRepository(driver: Driver): ServiceRepository {
         return changed;
       }),
 
+    async commit(seen, { change, events, changed, added }) {
+      try {
+        return await driver.write(async (writer) => {
+          const nextReplicaId = Math.max(seen.nextReplicaId, ...added.map(({ replica }) => replica.id + 1));
+          const service = await updateService(writer, seen, { ...change, nextReplicaId });
+          if (service === undefined) throw new Overtaken();
+          const replicas: ReplicaRecord[] = [];
+          for (const one of changed) {
+            const written = await updateReplica(writer, one.replica, one.change);
+            if (written === undefined) throw new Overtaken();
+            replicas.push(written);
+            await insertEvent(writer, one.event);
+          }
+          for (const { replica, event } of added) {
+            await insertReplica(writer, replica);
+            replicas.push(replica);
+            await insertEvent(writer, event);
+          }
+          for (const event of events) await insertEvent(writer, event);
+          return { service, replicas };
+        });
+      } catch (error) {
+        if (error instanceof Overtaken) return undefined;
+        throw error;
+      }
+    },
+
     remove: (name, key, event) =>
       driver.write(async (writer) => {
-        // Versions and replicas go with it: their foreign keys cascade.
+        // The foreign keys cascade: versions and replicas are removed too.
         const { numDeletedRows } = await writer
           .deleteFrom('services')
           .where('name', '=', name)
@@ -55,8 +85,8 @@ export function serviceRepository(driver: Driver): ServiceRepository {
 }
 
 /**
- * Compare-and-set within a transaction; undefined when the service has changed or gone since `seen` was read. The row is as it was seen when
- * the revision is, so it is written as a whole.
+ * Compare-and-set in a transaction; undefined when the service has changed or was removed since `seen` was read.
+ * An equal revision means an unchanged row, so the whole row is written.
  */
 export async function updateService(
   writer: Writer,
@@ -132,4 +162,31 @@ function toRecord(row: Selectable<ServiceTable>): ServiceRecord {
     processesFailed: row.processes_failed !== 0,
     revision: row.revision,
   };
+}
+
+/** One version of a service. */
+async function findVersion(db: Kysely<Schema>, service: string, version: number): Promise<VersionRecord | undefined> {
+  const row = await db.selectFrom('versions').selectAll().where('service', '=', service).where('version', '=', version).executeTakeFirst();
+  if (row === undefined) return undefined;
+  return {
+    service: row.service,
+    version: row.version,
+    task: taskFromJson(row.task, 'versions.task'),
+    source: row.source,
+    createdAt: row.created_at,
+  };
+}
+
+/** Adds a version in a transaction. */
+async function insertVersion(writer: Writer, version: VersionRecord): Promise<void> {
+  await writer
+    .insertInto('versions')
+    .values({
+      service: version.service,
+      version: version.version,
+      task: toJson(version.task),
+      source: version.source,
+      created_at: version.createdAt,
+    })
+    .execute();
 }

@@ -3,14 +3,24 @@ import { dirname } from 'node:path';
 import { Kysely, sql } from 'kysely';
 import type { Clock } from '../shared/clock.ts';
 import { hasErrno, messageOf, SvcError } from '../shared/errors.ts';
-import type { Driver } from './driver.ts';
+import { DatabaseFile, refuseForeignFile, setAsideForeignLog, stateReplaced, whyReplaced } from './database-file.ts';
+import { ownSpaceBytes, type Driver } from './driver.ts';
 import { nodeSqliteDialect } from './node-sqlite.ts';
 import type { Schema } from './schema.ts';
+import { isNoSpace } from './sqlite-errors.ts';
 
-/** Opens or creates the database file at `path`, readable by its owner alone. Any number of processes may have it open. */
-export async function openSqlite(path: string, clock: Clock): Promise<Driver> {
+const pageBytes = 4_096;
+
+/**
+ * Opens or creates the database file at `path`, readable by its owner only. Any number of processes may have it open.
+ * If the file was replaced since its last use, only a caller that `settles` may open it first. Such a caller ensures
+ * that no process has the former file open. Others get SVC_STATE_REPLACED until then.
+ * `makeSpace` frees some space when the disk is full and returns whether it did. Then the failed write is repeated.
+ */
+export async function openSqlite(path: string, clock: Clock, settles = true, makeSpace = () => false): Promise<Driver> {
+  const file = settle(path, clock, settles);
   makePrivateFile(path);
-  const db = new Kysely<Schema>({ dialect: nodeSqliteDialect(path, clock) });
+  const db = new Kysely<Schema>({ dialect: nodeSqliteDialect(path, clock, makeSpace) });
   const mode = await sql<{ journal_mode: string }>`pragma journal_mode`.execute(db);
   if (mode.rows[0]?.journal_mode !== 'wal') {
     await db.destroy();
@@ -26,18 +36,45 @@ export async function openSqlite(path: string, clock: Clock): Promise<Driver> {
     name: 'sqlite',
     isShared: false,
     db,
-    write: (work) => db.transaction().execute(work),
+    async write(work) {
+      for (;;) {
+        try {
+          return await db.transaction().execute(work);
+        } catch (error) {
+          // The transaction was rolled back, so nothing has changed.
+          if (!isNoSpace(error) || !makeSpace()) throw error;
+        }
+      }
+    },
+    async hasOwnSpace() {
+      const { rows } = await sql<{ freelist_count: number }>`pragma freelist_count`.execute(db);
+      const logBytes = statSync(`${path}-wal`, { throwIfNoEntry: false })?.size ?? 0;
+      return (rows[0]?.freelist_count ?? 0) * pageBytes >= ownSpaceBytes / 2 && logBytes >= ownSpaceBytes;
+    },
     counterType: 'integer',
     binaryType: 'blob',
     selfCounting: (column) => column.primaryKey().autoIncrement(),
+    file,
     close: () => db.destroy(),
   };
 }
 
+function settle(path: string, clock: Clock, settles: boolean): DatabaseFile {
+  try {
+    refuseForeignFile(path);
+    const why = whyReplaced(path);
+    if (why !== undefined && !settles) throw stateReplaced(path, why);
+    return new DatabaseFile(path, why, settles ? setAsideForeignLog(path, clock.now()) : []);
+  } catch (error) {
+    throw error instanceof SvcError ? error : unusable(path, error);
+  }
+}
+
 /**
- * SQLite would create the file with the permissions that the umask leaves; it gives those of the database to the files beside it (-wal, -shm).
- * An existing file is never opened here: closing it would drop the locks that this very process has on it (POSIX locks belong to the
- * process; https://www.sqlite.org/howtocorrupt.html, section 2.2).
+ * SQLite would create the file with the permissions that the umask leaves. SQLite copies the permissions of the
+ * database to the files beside it (-wal, -shm).
+ * This function never opens an existing file. Closing it would drop this process's own locks on it, because POSIX locks
+ * belong to the process (https://www.sqlite.org/howtocorrupt.html, section 2.2).
  */
 function makePrivateFile(path: string): void {
   try {

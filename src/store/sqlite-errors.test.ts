@@ -17,14 +17,14 @@ test.for<readonly [name: string, errcode: number, code: string]>([
   ['SQLITE_NOTADB', 26, 'SVC_STATE_CORRUPT'],
   ['SQLITE_READONLY', 8, 'SVC_HOME_UNUSABLE'],
   ['SQLITE_CANTOPEN', 14, 'SVC_HOME_UNUSABLE'],
-])('%s is told as such, with the path', ([, errcode, code]) => {
+])('%s becomes its svc error with the path', ([, errcode, code]) => {
   const cause = sqliteError(errcode);
   const explained = explainSqliteError(cause, '/home/state.db');
   expect(explained).toBeInstanceOf(SvcError);
   expect(explained).toMatchObject({ code, cause, message: expect.stringContaining('/home/state.db') });
 });
 
-test('a mistake of ours, and what is not of SQLite, stays what it is', () => {
+test('a bug in svc and a foreign error stay unchanged', () => {
   for (const error of [sqliteError(1), sqliteError(1555), new Error('other'), 'text']) {
     expect(explainSqliteError(error, '/home/state.db')).toBe(error);
     expect(isBusy(error)).toBe(false);

@@ -1,12 +1,15 @@
+import { dirname } from 'node:path';
 import { SvcError } from '../shared/errors.ts';
 
-/** Primary result codes, https://www.sqlite.org/rescode.html; the low byte of an extended one. */
+/** Primary result codes, https://www.sqlite.org/rescode.html: the low byte of an extended code. */
 const codes = { perm: 3, busy: 5, locked: 6, readonly: 8, ioError: 10, corrupt: 11, full: 13, cannotOpen: 14, notADatabase: 26 } as const;
 
-/** SQLITE_IOERR_SHMSIZE: the file shared between processes could not grow, which is what a full disk looks like while opening. */
+/**
+ * SQLITE_IOERR_SHMSIZE: the file shared between processes could not grow. A full disk causes this error during opening.
+ */
 const sharedMemorySizeError = 4874;
 
-/** The part of node:sqlite's errors that tells what went wrong. */
+/** The fields of node:sqlite's errors that identify the cause. */
 interface SqliteError extends Error {
   /** Extended result code. */
   readonly errcode: number;
@@ -16,14 +19,25 @@ function isSqliteError(error: unknown): error is SqliteError {
   return error instanceof Error && 'errcode' in error && typeof error.errcode === 'number';
 }
 
-/** Whether another connection has the lock that was needed: nothing was done, and the same statement may succeed later. */
+/** Whether another connection held the lock. The statement had no effect and may succeed later. */
 export function isBusy(error: unknown): boolean {
   if (!isSqliteError(error)) return false;
   const primary = error.errcode & 0xff;
   return primary === codes.busy || primary === codes.locked;
 }
 
-/** The error to show for what SQLite reported about the database at `path`; anything else comes back as it is. */
+/** Whether an explained error means that the disk is full. The failed operation has changed nothing. */
+export const isNoSpace = (error: unknown): boolean => error instanceof SvcError && error.code === 'SVC_NO_SPACE';
+
+/** Whether a file is not a database at all, or is an encrypted one. */
+export function isNoDatabase(error: unknown): boolean {
+  return isSqliteError(error) && (error.errcode & 0xff) === codes.notADatabase;
+}
+
+/**
+ * The error to show for a failure that SQLite reported about the database at `path`. Other errors are returned
+ * unchanged.
+ */
 export function explainSqliteError(error: unknown, path: string): unknown {
   if (!isSqliteError(error)) return error;
   if (isBusy(error)) {
@@ -36,15 +50,19 @@ export function explainSqliteError(error: unknown, path: string): unknown {
     case codes.corrupt:
     case codes.notADatabase:
     case codes.ioError:
-      return new SvcError('SVC_STATE_CORRUPT', `The state database ${path} cannot be read: ${error.message}.`, { cause: error });
+      return new SvcError('SVC_STATE_CORRUPT', `The state database ${path} cannot be read: ${error.message}.`, {
+        hint: `Put a copy of it at its place, or begin with an empty one: mv ${path} ${path}.bad; then svc serve status names what still runs, and svc controller sweep removes that.`,
+        cause: error,
+      });
     case codes.perm:
     case codes.readonly:
     case codes.cannotOpen:
       return new SvcError('SVC_HOME_UNUSABLE', `The state database ${path} cannot be opened for writing: ${error.message}.`, {
+        hint: `Make it and its folder writable for this user (ls -la ${dirname(path)}), then run the command again. Nothing of it was changed.`,
         cause: error,
       });
     default:
-      // A mistake in a query or a broken constraint: a bug of ours, which has to show as one.
+      // A mistake in a query or a broken constraint: a bug in svc, which must show as one.
       return error;
   }
 }

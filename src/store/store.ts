@@ -1,15 +1,24 @@
 import type { LeaseView } from '../domain/leadership.ts';
-import type { ClusterRecord, EventRecord, JobRecord, NewEvent, ReplicaRecord, ServiceRecord, VersionRecord } from './records.ts';
-
-/** A change of a record: only these fields; `revision` counts up by itself. */
-export type Change<Row> = Partial<Omit<Row, 'revision' | 'name' | 'key' | 'service' | 'id' | 'cluster'>>;
+import type { DatabaseFile } from './database-file.ts';
+import type {
+  Change,
+  ClusterRecord,
+  EventRecord,
+  JobRecord,
+  NewEvent,
+  ReplicaRecord,
+  ServiceRecord,
+  VersionRecord,
+} from '../domain/records.ts';
 
 /**
- * Everything that is remembered. Several processes use one database at once (the daemon and each service's reconciler), so every change is
- * guarded by the revision that was read (compare-and-set) and comes with its event in one transaction.
+ * The persistent state. The daemon and each service's reconciler use one database at once. So every change checks the
+ * revision that was read (compare-and-set), and is written with its event in one transaction.
  */
 export interface Store {
-  /** Whether controllers on other machines may have it open too: what they need of the disk is then kept in `files`. */
+  /**
+   * Whether controllers on other machines may have it open too. The files that they need are then also kept in `files`.
+   */
   readonly isShared: boolean;
   readonly services: ServiceRepository;
   readonly replicas: ReplicaRepository;
@@ -17,26 +26,60 @@ export interface Store {
   readonly clusters: ClusterRepository;
   readonly files: FileRepository;
   readonly leadership: LeadershipRepository;
+  /** The database file on this machine; it detects its replacement. Absent for a server. */
+  readonly file: DatabaseFile | undefined;
+  /** When another state of the database, such as an older copy, last replaced the one in use, ms; null if never. */
+  restoredAt(): Promise<number | null>;
   /**
-   * Tells that this process leads with a term. From then on it writes with it, and whatever is of a lower one is refused with SVC_NOT_LEADER; so is this itself
-   * when there is a higher one.
+   * Records that this process leads with a term, its fencing token. Its writes use that term from then on.
+   * Writes with a lower term are refused with SVC_NOT_LEADER. So is this call when there is a higher term.
    */
   raiseTerm(term: number): Promise<void>;
+  /**
+   * Reserves space within the database files, unless that has been done. Changes then succeed on a full disk, and no
+   * other program can take that space.
+   * Call it every few seconds while there is space.
+   */
+  keepOwnSpace(): Promise<void>;
   close(): Promise<void>;
+}
+
+/** Changes from a decision about a service. */
+interface ServiceCommit {
+  readonly change: Change<ServiceRecord>;
+  readonly events: readonly NewEvent[];
+  readonly changed: readonly { readonly replica: ReplicaRecord; readonly change: Change<ReplicaRecord>; readonly event: NewEvent }[];
+  /** New replicas with their first events. Their ids are the service's next ones. */
+  readonly added: readonly { readonly replica: ReplicaRecord; readonly event: NewEvent }[];
+}
+
+/** The records that were written. */
+export interface Committed {
+  readonly service: ServiceRecord;
+  readonly replicas: readonly ReplicaRecord[];
 }
 
 /** Services and the versions of their files. */
 export interface ServiceRepository {
   list(): Promise<readonly ServiceRecord[]>;
-  get(name: string): Promise<ServiceRecord | undefined>;
+  /** With a key: undefined when the name now belongs to another service. */
+  get(name: string, key?: string): Promise<ServiceRecord | undefined>;
   /**
-   * Adds a service with its first version and event, unless `limit` services exist already (SVC_TOO_MANY_SERVICES), the name is taken
-   * (SVC_NAME_IN_USE), or another service has the port (SVC_PORT_BUSY): one transaction, so that two at once cannot both pass.
+   * Adds a service with its first version and event, in one transaction, so that two concurrent calls cannot both pass.
+   * Refused when:
+   * - `limit` services exist already (SVC_TOO_MANY_SERVICES);
+   * - the name is taken (SVC_NAME_IN_USE);
+   * - another service has the port (SVC_PORT_BUSY).
    */
   add(service: ServiceRecord, version: VersionRecord, event: NewEvent, limit: number): Promise<void>;
-  /** The changed record, or undefined when it has changed or gone since `seen` was read: read again and decide again. */
+  /** The changed record; undefined when it has changed or was removed since `seen` was read: read and decide again. */
   update(seen: ServiceRecord, change: Change<ServiceRecord>, event?: NewEvent): Promise<ServiceRecord | undefined>;
-  /** Removes the service, its versions and its replicas; its events stay. Gone already is success. */
+  /**
+   * Commits a decision about a service in one transaction. Returns undefined and changes nothing when the service or
+   * one of the changed replicas has changed or was removed since it was read.
+   */
+  commit(seen: ServiceRecord, commit: ServiceCommit): Promise<Committed | undefined>;
+  /** Removes the service, its versions and its replicas; its events stay. Succeeds if it is already removed. */
   remove(name: string, key: string, event: NewEvent): Promise<void>;
   version(name: string, version: number): Promise<VersionRecord | undefined>;
 }
@@ -44,17 +87,29 @@ export interface ServiceRepository {
 /** Replicas of all services; ids count within a service. */
 export interface ReplicaRepository {
   list(service: string): Promise<readonly ReplicaRecord[]>;
-  /** Adds a replica and moves the service's `nextReplicaId` past it; undefined when the service has changed since `seen`. */
+  /**
+   * Adds a replica and keeps the service's `nextReplicaId` above it; undefined when the service has changed since
+   * `seen`.
+   * Throws when this database has ever had a replica with that id.
+   */
   add(seen: ServiceRecord, replica: ReplicaRecord, event: NewEvent): Promise<ServiceRecord | undefined>;
   update(seen: ReplicaRecord, change: Change<ReplicaRecord>, event?: NewEvent): Promise<ReplicaRecord | undefined>;
-  /** Drops records of ended replicas beyond the newest `keep` of a service, so that a long crash loop does not grow without bound. */
+  /**
+   * Removes records of ended replicas beyond the newest `keep` of a service. Otherwise a long crash loop would grow the
+   * database without bound.
+   */
   prune(service: string, keep: number): Promise<void>;
 }
 
-/** The history: only appended to. */
+/** The history of events; append-only. */
 export interface EventRepository {
   append(event: NewEvent): Promise<void>;
-  /** Oldest first. Without `subjectKey`: of the newest subject of that name. `after` is an event id. */
+  /**
+   * Whether there is an event of the subject with that key, or of that replica of it. Every subject and replica that
+   * was ever recorded in this database has one.
+   */
+  knows(subjectKey: string, replicaId?: number): Promise<boolean>;
+  /** Events, oldest first. Without `subjectKey`: of the newest subject with that name. `after` is an event id. */
   list(query: {
     readonly subject: string;
     readonly subjectKey?: string;
@@ -67,30 +122,30 @@ export interface EventRepository {
 export interface ClusterRepository {
   list(): Promise<readonly ClusterRecord[]>;
   get(name: string): Promise<ClusterRecord | undefined>;
-  /** SVC_NAME_IN_USE when the name is taken. */
+  /** Throws SVC_NAME_IN_USE when the name is taken. */
   add(cluster: ClusterRecord, event: NewEvent): Promise<void>;
   update(seen: ClusterRecord, change: Change<ClusterRecord>, event?: NewEvent): Promise<ClusterRecord | undefined>;
   remove(name: string, key: string, event: NewEvent): Promise<void>;
   jobs(cluster: string): Promise<readonly JobRecord[]>;
-  /** Adds a job with the next id and gives it back. */
+  /** Adds a job with the next id and returns it. */
   addJob(job: Omit<JobRecord, 'id' | 'revision'>): Promise<JobRecord>;
   updateJob(seen: JobRecord, change: Change<JobRecord>): Promise<JobRecord | undefined>;
 }
 
-/** Folders of services and clusters, each a manifest and the blocks that it names. */
+/** Folders of services and clusters: each is a manifest and the blocks that it lists. */
 export interface FileRepository {
-  /** Keys of all that have something here. */
+  /** Keys of all owners that have files in the database. */
   owners(): Promise<readonly string[]>;
-  /** Manifests by their names. */
+  /** Manifests of an owner by name. */
   trees(owner: string): Promise<ReadonlyMap<string, string>>;
   /** One manifest. */
   tree(owner: string, name: string): Promise<string | undefined>;
-  /** Which blocks are here, by the SHA-256 of their content. */
+  /** The blocks that are stored, by the SHA-256 of their content. */
   blocks(owner: string): Promise<ReadonlySet<string>>;
   block(owner: string, sha256: string): Promise<Uint8Array | undefined>;
-  /** There already is success. */
+  /** Succeeds if the block is already stored. */
   addBlock(owner: string, sha256: string, content: Uint8Array): Promise<void>;
-  /** After the blocks: a manifest that is here is complete. */
+  /** Call it after the blocks: a stored manifest is complete. */
   setTree(owner: string, name: string, manifest: string): Promise<void>;
   remove(owner: string): Promise<void>;
 }
@@ -98,10 +153,13 @@ export interface FileRepository {
 /** The lease of the controllers that share this database; see `domain/leadership.ts`. */
 export interface LeadershipRepository {
   read(): Promise<LeaseView>;
-  /** Of its holder; undefined when somebody wrote since `seen`. */
+  /** Renews the lease for its holder; undefined when another process wrote since `seen`. */
   renew(seen: LeaseView, durationMs: number): Promise<LeaseView | undefined>;
-  /** By another one than its holder: with the next term. */
+  /** Takes the lease for another holder, with the next term. */
   take(seen: LeaseView, holder: string, durationMs: number): Promise<LeaseView | undefined>;
-  /** Raises the term for a leader whose lease is kept elsewhere; false when `from` is not the newest one any more. From then on lower ones are refused. */
+  /**
+   * Raises the term for a leader with a lease outside this database; false when `from` is no longer the newest term.
+   * Lower terms are refused from then on.
+   */
   claim(from: number, term: number): Promise<boolean>;
 }

@@ -1,15 +1,17 @@
 import { SvcError } from '../shared/errors.ts';
 import type { Driver, Writer } from './driver.ts';
 
-/** The one row of the table `leadership`. */
+/** Name of the only row of the table `leadership`. */
 export const controllerLease = 'controller';
 
 /**
- * Lets a controller write only as long as none of a later term is known to the database. Whoever takes over raises the term in a writing transaction of its own, so each of the
- * former leader's is either complete before or refused: also of one that was paused in the middle.
+ * Fencing: a controller may write only while the database has no later term.
+ *
+ * A new leader raises the term in a write transaction of its own. A transaction of the former leader either commits
+ * before that or is refused. This holds even if the former leader was paused in the middle.
  */
 export class TermGuard {
-  /** undefined: this process has no rivals, or does not lead yet. */
+  /** undefined: no check, because no other controller uses the database or this process does not lead yet. */
   #term: number | undefined;
 
   constructor(term: number | undefined) {
@@ -27,7 +29,7 @@ export class TermGuard {
     };
   }
 
-  /** From now on all that is of a lower term is refused, whoever writes it; and what is written here is of this one. */
+  /** Stores `term`: from now on every process's writes with a lower term are refused. This guard then uses `term`. */
   async raise(driver: Driver, term: number): Promise<void> {
     await driver.write(async (writer) => {
       refuseOlder(term, await newestTerm(writer));
@@ -37,13 +39,13 @@ export class TermGuard {
   }
 }
 
-/** The newest term that is known to the database; 0 before the first. */
+/** The newest term in the database; 0 before the first. */
 export async function newestTerm(writer: Writer): Promise<number> {
   const row = await writer.selectFrom('leadership').select('term').where('name', '=', controllerLease).executeTakeFirst();
   return row?.term ?? 0;
 }
 
-/** Makes a term the newest one. */
+/** Stores the newest term. The lease of the current holder stays unchanged. */
 export async function writeTerm(writer: Writer, term: number): Promise<void> {
   await writer
     .insertInto('leadership')

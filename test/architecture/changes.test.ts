@@ -15,7 +15,7 @@ test('every file of changes/ has a kind and one paragraph for users', () => {
   expect(problems).toEqual([]);
 });
 
-test('package.json, the lock file and the newest release in the changelog have one version', () => {
+test('package.json, the lock file and the newest changelog release have the same version', () => {
   const released = /^## (\S+)/m.exec(readFileSync('CHANGELOG.md', 'utf8'))?.[1];
   const version = versionIn('package.json');
   expect([versionIn('package-lock.json'), released ?? version]).toEqual([version, version]);
@@ -35,7 +35,7 @@ test('a paragraph over several lines becomes one line', () => {
   expect(parseChange('kind: fixed\n\nThe thing\n  works again.\n')).toEqual({ kind: 'fixed', sentence: 'The thing works again.' });
 });
 
-test('a release stands above the earlier ones, its changes by kind', () => {
+test('a new release is inserted above earlier ones, with changes grouped by kind', () => {
   const section = changelogSection('0.2.0', '2030-01-01', [
     { kind: 'fixed', sentence: 'B.' },
     { kind: 'added', sentence: 'A.' },

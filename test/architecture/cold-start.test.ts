@@ -7,10 +7,10 @@ import { staticallyLoaded } from './source-tree.ts';
 
 const entry = 'src/cli/main.ts';
 
-/** 20 ms of start-up for each ten modules: `svc --help` is to take 100 ms. */
+/** Ten modules cost about 20 ms of start-up; `svc --help` must take 100 ms. */
 const maxProjectModules = 25;
 
-/** What one run of the CLI really loads, by static and dynamic imports alike. */
+/** Lists the modules that one run of the CLI loads, by static and dynamic imports. */
 function loadedBy(home: string, ...args: readonly string[]): { readonly project: readonly string[]; readonly packages: readonly string[] } {
   const record = join(home, `modules${args.join('')}`);
   execFileSync('node_modules/.bin/node', ['--import', './test/architecture/record-modules.ts', entry, ...args], {
@@ -25,13 +25,13 @@ function loadedBy(home: string, ...args: readonly string[]): { readonly project:
   return { project: files.filter((path) => path.startsWith('src/')), packages: [...new Set(inPackages)] };
 }
 
-test('the CLI begins with few modules and no package but commander', () => {
+test('the CLI entry point loads few modules and no package but commander', () => {
   const { files, packages } = staticallyLoaded(entry);
   expect([...packages].filter((name) => !name.startsWith('node:'))).toEqual(['commander']);
   expect(files.size).toBeLessThan(maxProjectModules);
 });
 
-test('--help and --version load little more than that', async () => {
+test('--help and --version load few modules beyond the entry point', async () => {
   await withTempHome((home) => {
     for (const argument of ['--help', '--version']) {
       const { project, packages } = loadedBy(home, argument);

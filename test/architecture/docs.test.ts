@@ -6,7 +6,7 @@ import { allSources, productSources } from './source-tree.ts';
 
 const pageByPath = new Map(pages.map((page) => [page.path, page]));
 
-test('every link leads to a file, and to a heading where it names one', () => {
+test('every link in the docs resolves to a file and a heading', () => {
   const broken = pages.flatMap((page) =>
     linksOf(page).flatMap(({ file, anchor, line }) => {
       if (!existsSync(file)) return [`${page.path}:${line}: there is no ${file}`];
@@ -24,7 +24,7 @@ test('every page that the source names exists', () => {
   expect(named.filter(({ page }) => !existsSync(page))).toEqual([]);
 });
 
-test('every error code and every variable that a page names is known to the source', () => {
+test('every error code and variable in the docs exists in the source', () => {
   const known = new Set(productSources.flatMap(({ text }) => text.match(/\b(?:SVC|SKYPILOT)_[A-Z_]*[A-Z]\b/g) ?? []));
   expect(Object.keys(errorCodes).filter((code) => !known.has(code))).toEqual([]);
   const unknown = pages.flatMap(({ path, text }) =>

@@ -5,7 +5,7 @@ import type { Task } from '../../src/domain/task.ts';
 import { parseTask } from '../../src/spec/parse-task.ts';
 import { pages } from './markdown.ts';
 
-/** Values that users have to give. */
+/** Values that users must supply. */
 const given = { envs: { AUTH_TOKEN: 'key' }, secrets: { HF_TOKEN: 'key' } };
 const schemaLine = '# yaml-language-server: $schema=../../schemas/task.schema.json\n';
 
@@ -13,17 +13,17 @@ const files = globSync('examples/*/service.yaml').toSorted();
 
 const parseExample = (file: string): Task => {
   const source = readFileSync(file, 'utf8');
-  const wanted = (values: Readonly<Record<string, string>>): Record<string, string> =>
+  const required = (values: Readonly<Record<string, string>>): Record<string, string> =>
     Object.fromEntries(Object.entries(values).filter(([name]) => source.includes(`${name}: null`)));
-  return parseTask({ source, file: resolve(file), envs: wanted(given.envs), secrets: wanted(given.secrets) });
+  return parseTask({ source, file: resolve(file), envs: required(given.envs), secrets: required(given.secrets) });
 };
 
-test('there are the promised examples', () => {
+test('all promised examples exist', () => {
   const names = files.map((file) => file.split('/')[1]);
   expect(names).toEqual(['auth', 'autoscaling', 'grpc', 'hello', 'kubernetes', 'openai-like', 'ssh', 'tgi', 'tls', 'vllm']);
 });
 
-test.for(files)('%s parses, begins with the schema line, and has a README that puts it up', (file) => {
+test.for(files)('%s parses, begins with the schema line, and its README deploys it', (file) => {
   expect(readFileSync(file, 'utf8').startsWith(schemaLine)).toBe(true);
   const task = parseExample(file);
   expect(task.service?.replicaPort).toBeGreaterThan(0);
@@ -38,7 +38,7 @@ test('the schema that editors are pointed to exists', () => {
   expect(existsSync('schemas/task.schema.json')).toBe(true);
 });
 
-test('every service file that a page shows parses', () => {
+test('every service file in the docs parses', () => {
   const shown = pages.flatMap(({ path, text }) =>
     [...text.matchAll(/^```yaml\n([\s\S]*?)^```/gm)].flatMap(([, source = '']) =>
       /^service:/m.test(source) && /^run:/m.test(source) ? [{ path, source }] : [],

@@ -2,15 +2,15 @@ import { expect, test } from 'vitest';
 import { houseRules, type HouseRule } from './house-rules.ts';
 import { lineOf, productSources, type SourceFile } from './source-tree.ts';
 
-const lies = (path: string, places: readonly string[]): boolean =>
-  places.some((place) => (place.endsWith('/') ? path.startsWith(`src/${place}`) : path === `src/${place}`));
+const isWithin = (path: string, paths: readonly string[]): boolean =>
+  paths.some((prefix) => (prefix.endsWith('/') ? path.startsWith(`src/${prefix}`) : path === `src/${prefix}`));
 
 function violations(rule: HouseRule, { path, codeOnly, imports }: SourceFile): readonly string[] {
-  if (lies(path, rule.except) || (rule.within !== undefined && !lies(path, rule.within))) return [];
-  const said = rule.says === undefined ? [] : [...codeOnly.matchAll(new RegExp(rule.says, `g${rule.says.flags}`))];
+  if (isWithin(path, rule.except) || (rule.within !== undefined && !isWithin(path, rule.within))) return [];
+  const matches = rule.says === undefined ? [] : [...codeOnly.matchAll(new RegExp(rule.says, `g${rule.says.flags}`))];
   const imported = imports.filter(({ specifier, kind }) => kind !== 'type' && rule.imports?.test(specifier));
   return [
-    ...said.map((match) => `${path}:${lineOf(codeOnly, match.index)}: ${match[0].trim()}: ${rule.instead}`),
+    ...matches.map((match) => `${path}:${lineOf(codeOnly, match.index)}: ${match[0].trim()}: ${rule.instead}`),
     ...imported.map(({ line, specifier }) => `${path}:${line}: ${specifier}: ${rule.instead}`),
   ];
 }
@@ -33,7 +33,7 @@ test.for<readonly [name: string, code: string]>([
   expect(houseRules.filter((rule) => rule.name === name).flatMap((rule) => violations(rule, file(code)))).toHaveLength(1);
 });
 
-test('a literal dynamic import, a date of a given time and a method of another object break no rule', () => {
+test('literal dynamic imports, dates of a given time and foreign methods break no rule', () => {
   const fine = file("const a = import('      '); const b = new Date(at); socket.setTimeout(5);");
   expect(houseRules.flatMap((rule) => violations(rule, fine))).toEqual([]);
 });
@@ -43,14 +43,14 @@ test('files stay below 400 lines', () => {
   expect(long).toEqual([]);
 });
 
-test('every export says in a sentence what it is', () => {
+test('every export has a sentence of documentation', () => {
   const silent = productSources.flatMap(({ path, text }) => undocumentedExports(text).map((found) => `${path}:${found}`));
   expect(silent).toEqual([]);
 });
 
 /**
- * `export type X = (typeof xs)[number]` right below a documented `xs` needs no sentence of its own; neither do the lines of a block of
- * one-line exports under one comment, nor the overloads of a function after the first.
+ * `export type X = (typeof xs)[number]` right below a documented `xs` needs no sentence of its own. Neither do one-line
+ * exports in a block under one comment, nor the overloads of a function after the first.
  */
 function undocumentedExports(text: string): readonly string[] {
   const lines = text.split('\n');

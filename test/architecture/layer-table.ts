@@ -5,13 +5,13 @@ export interface Layer {
   readonly folder: string;
   readonly mayImport: readonly string[];
   readonly packages: readonly string[];
-  /** Whether it may use Node's own modules; when not, nothing it loads may either. */
+  /** Whether it may use Node's own modules. When not, no module that it loads may either. */
   readonly usesNode: boolean;
 }
 
 const ticked = (cell: string): readonly string[] => [...cell.matchAll(/`([^`]+)`/g)].map(([, name = '']) => name);
 
-/** The table as the document has it, so that document and check cannot drift apart. */
+/** Reads the table from the document, so that document and check cannot differ. */
 export function readLayerTable(): readonly Layer[] {
   const section = readFileSync('ARCHITECTURE.md', 'utf8').split('\n## Layers')[1]?.split('\n## ')[0] ?? '';
   const rows = section.split('\n').filter((line) => line.startsWith('| `'));
@@ -26,7 +26,7 @@ export function readLayerTable(): readonly Layer[] {
   });
 }
 
-/** The row of a file: that of the longest folder name it lies below. */
+/** Returns the row of a file: the one with the longest matching folder name. */
 export function layerOf(path: string, table: readonly Layer[]): Layer | undefined {
   return table.filter(({ folder }) => path.startsWith(`src/${folder}/`)).toSorted((a, b) => b.folder.length - a.folder.length)[0];
 }

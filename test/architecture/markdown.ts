@@ -5,13 +5,13 @@ import { dirname, join, normalize } from 'node:path';
 export interface Page {
   readonly path: string;
   readonly text: string;
-  /** Without code blocks and inline code, lines kept. */
+  /** Without code blocks and inline code; line numbers are kept. */
   readonly prose: string;
-  /** What headings can be linked to, as GitHub names them. */
+  /** Anchors of the headings, as GitHub names them. */
   readonly anchors: ReadonlySet<string>;
 }
 
-/** A link to a place in this checkout. */
+/** A link to a file in this checkout. */
 export interface PageLink {
   readonly line: number;
   /** From the root of the checkout. */
@@ -36,10 +36,10 @@ function readPage(path: string): Page {
   return { path, text, prose: withoutBlocks.replaceAll(/`[^`\n]*`/g, blank), anchors: new Set(anchors) };
 }
 
-/** Every page that people read, generated ones among them. */
+/** Every page for readers, including generated ones. */
 export const pages: readonly Page[] = globSync(['*.md', 'docs/**/*.md', 'examples/**/*.md']).toSorted().map(readPage);
 
-/** Links of a page that lead into this checkout; those to other hosts are left out. */
+/** Returns links of a page that lead into this checkout; links to other websites are left out. */
 export function linksOf({ path, prose }: Page): readonly PageLink[] {
   return [...prose.matchAll(/\]\(([^)\s]+)\)/g)].flatMap((match) => {
     const [target = '', anchor] = (match[1] ?? '').split('#');
@@ -49,14 +49,14 @@ export function linksOf({ path, prose }: Page): readonly PageLink[] {
   });
 }
 
-/** A command of ours as a page shows it. */
+/** A `svc` command as a page shows it. */
 export interface ShownCommand {
   readonly line: number;
   /** The words after `svc`. */
   readonly words: readonly string[];
 }
 
-/** Every `svc …` in code blocks and inline code, up to a pipe, a comment or the end of a substitution. */
+/** Finds every `svc …` in code blocks and inline code, up to a pipe, a comment or the end of a substitution. */
 export function commandsOf({ text }: Page): readonly ShownCommand[] {
   const code = [...text.matchAll(/^```(?:sh|console|bash)\n([\s\S]*?)^```/gm), ...text.matchAll(/`([^`\n]+)`/g)];
   return code.flatMap((block) => {

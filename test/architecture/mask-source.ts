@@ -1,8 +1,8 @@
-/** A source text with the same length and lines as the original, some of it blanked, so that positions stay true. */
+/** A source text with the same length and lines as the original, partly blanked, so that positions stay valid. */
 export interface MaskedSource {
-  /** Comments blanked, strings kept: for imports. */
+  /** Comments blanked, strings kept: for finding imports. */
   readonly withoutComments: string;
-  /** Comments and the contents of strings blanked: for finding what the code itself says. */
+  /** Comments and string contents blanked: for matching code only. */
   readonly codeOnly: string;
 }
 
@@ -17,7 +17,7 @@ const templateText = /(?:\\[\s\S]|(?!\$\{)[^\\`])*/y;
 
 const blank = (text: string): string => text.replaceAll(/[^\n]/g, ' ');
 
-/** Good enough for this code base's TypeScript; it isn't a parser. */
+/** Handles the TypeScript of this code base only; it is no parser. */
 export function maskSource(text: string): MaskedSource {
   let withoutComments = '';
   let codeOnly = '';
@@ -51,7 +51,7 @@ export function maskSource(text: string): MaskedSource {
     if (comment !== undefined) take(comment, 'comment');
     else if (pattern !== undefined) take(pattern, 'string');
     else if (string !== undefined) {
-      // The quotes stay, so that "a literal is here" can still be seen.
+      // The quotes stay, so that a rule can still match a literal.
       take(char, 'code');
       take(string.slice(1, -1), 'string');
       take(char, 'code');

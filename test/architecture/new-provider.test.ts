@@ -5,10 +5,10 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { newProviderFiles, writeNewProvider } from '../../scripts/new-provider/generate.ts';
 
-/** A checkout of its own: what the generator writes must be in no product. */
+/** A separate checkout, so that generated files never get into the product. */
 let root = '';
 
-const made = ['index', 'client', 'offers', 'machines', 'errors', 'nimbus.process.test'].map((name) => `src/providers/nimbus/${name}.ts`);
+const made = ['index', 'client', 'driver', 'errors', 'nimbus.process.test'].map((name) => `src/providers/nimbus/${name}.ts`);
 
 beforeAll(() => {
   root = mkdtempSync(join(tmpdir(), 'svc-new-provider-'));
@@ -23,34 +23,33 @@ beforeAll(() => {
 
 afterAll(() => rmSync(root, { recursive: true, force: true }));
 
-/** The output of a program of ours in the checkout; fails with what it said. */
+/** Returns the output of a program run in the checkout; throws with its output when it fails. */
 function run(program: string, ...args: readonly string[]): string {
   return execFileSync(join(root, 'node_modules/.bin', program), args, { cwd: root, encoding: 'utf8', stdio: 'pipe' });
 }
 
-test('a new place has its modules, a test, a page, and a row before the hosts of users', () => {
+test('a new provider gets modules, a test, a page and a registry row', () => {
   expect([...made, 'docs/clouds/nimbus.md'].filter((path) => !existsSync(join(root, path)))).toEqual([]);
   const registry = readFileSync(join(root, 'src/providers/registry.ts'), 'utf8');
   expect(registry).toContain("'nimbus', 'ssh'");
   expect(registry).toContain("import('./nimbus/index.ts')).NimbusProvider(context)");
 });
 
-/** Each runs a whole tool, ten seconds of a busy machine: several times that where it is slow as well. */
-const long = { timeout: 120_000 };
+/** Each test runs a whole tool: ten seconds on a busy machine, and several times that on a slow one. */
 
-test('it has the right types', long, () => {
+test('the generated provider passes the type check', () => {
   const project = { extends: './tsconfig.json', include: [], files: [...made, 'src/providers/registry.ts'] };
   writeFileSync(join(root, 'tsconfig.nimbus.json'), JSON.stringify(project));
   expect(() => run('tsc', '--noEmit', '--project', 'tsconfig.nimbus.json')).not.toThrow();
 });
 
-test('it is written as everything else is', long, () => {
+test('the generated provider passes lint and format', () => {
   const files = [...made, 'src/providers/registry.ts'];
   expect(() => run('oxfmt', '--check', ...files)).not.toThrow();
   expect(() => run('oxlint', '--type-aware', '--deny-warnings', ...files)).not.toThrow();
 });
 
-test('its own tests pass: every case of the conformance suite over a fake, and that it says that it is not written', long, () => {
+test('the generated tests pass: conformance over a fake, and the not-written notice', () => {
   const config = {
     test: { include: ['src/providers/nimbus/*.test.ts', 'src/providers/registry.test.ts'], pool: 'forks', maxWorkers: 1 },
   };
@@ -66,7 +65,7 @@ test.for([
   expect(() => newProviderFiles(process.cwd(), name)).toThrow(why);
 });
 
-test('a registry that has changed its form is said to have, and nothing is written', () => {
+test('an unknown form of the registry is reported, and no file is written', () => {
   const path = join(root, 'src/providers/registry.ts');
   const before = readFileSync(path, 'utf8');
   writeFileSync(path, before.replace('providerNames', 'allNames'));

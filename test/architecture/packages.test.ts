@@ -21,24 +21,24 @@ const lock = z
   })
   .parse(JSON.parse(readFileSync('package-lock.json', 'utf8')));
 
-test('every version is exact, so that two checkouts of one commit are the same program', () => {
+test('every package version is exact, so checkouts of one commit are identical', () => {
   const all = { ...manifest.dependencies, ...manifest.devDependencies, ...manifest.optionalDependencies };
   expect(Object.entries(all).filter(([, version]) => !/^\d+\.\d+\.\d+$/.test(version))).toEqual([]);
 });
 
-test('no package needs an install script: npm refuses or skips them', () => {
+test('no package needs an install script, which npm refuses or skips', () => {
   const needed = Object.entries(lock.packages).filter(([, entry]) => !entry.optional || (entry.os ?? ['linux']).includes('linux'));
   expect(needed.filter(([, entry]) => entry.hasInstallScript).map(([path]) => path)).toEqual([]);
 });
 
-test('every dependency is used by the product, and the product uses no other', () => {
+test('the dependencies are exactly the packages that the product uses', () => {
   const used = new Set(
     productSources.flatMap(({ imports }) => imports.flatMap(({ packageName, kind }) => (kind === 'type' ? [] : (packageName ?? [])))),
   );
   expect([...used].toSorted()).toEqual(Object.keys(manifest.dependencies).toSorted());
 });
 
-test('package.json and package-lock.json agree: `npm ci` would work', () => {
+test('package.json and package-lock.json agree, so `npm ci` works', () => {
   const npm = ['ci', '--dry-run', '--ignore-scripts', '--offline', '--no-audit', '--no-fund', '--loglevel=error'];
   expect(() => execFileSync('npm', npm, { stdio: 'pipe', encoding: 'utf8' })).not.toThrow();
 });

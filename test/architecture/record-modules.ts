@@ -2,7 +2,7 @@ import { appendFileSync } from 'node:fs';
 import { registerHooks } from 'node:module';
 import { fileURLToPath } from 'node:url';
 
-/** Loaded with `node --import`: writes the path of every module that is loaded to the file named by SVC_TEST_MODULES. */
+/** Loaded with `node --import`: appends the path of every loaded module to the file named by SVC_TEST_MODULES. */
 const record = process.env['SVC_TEST_MODULES'];
 
 registerHooks({

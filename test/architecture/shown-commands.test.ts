@@ -5,7 +5,7 @@ import { commandsOf, pages } from './markdown.ts';
 import { maskSource } from './mask-source.ts';
 import { lineOf, productSources } from './source-tree.ts';
 
-/** The command that the words begin with; the longest path wins. */
+/** Returns the command that the words begin with; the longest path wins. */
 function commandFor(words: readonly string[]): Command | undefined {
   return commands
     .filter(({ path }) => path.every((word, index) => words[index] === word))
@@ -21,7 +21,7 @@ function flagsOf(command: Command): ReadonlySet<string> {
   return new Set([...flags, '--help', '-h']);
 }
 
-/** What is wrong with a command as a page shows it; undefined when it would be understood. */
+/** Returns the problem of a command on a page; undefined when the CLI accepts it. */
 function problemOf(words: readonly string[]): string | undefined {
   const isGroup = commandGroups.some(({ name }) => words[0] === name && (words.length === 1 || words[1] === '…'));
   if (isGroup || words.every((word) => ['--help', '-h', '--version'].includes(word))) return undefined;
@@ -33,7 +33,7 @@ function problemOf(words: readonly string[]): string | undefined {
   return unknown === undefined ? undefined : `it has no option ${unknown}`;
 }
 
-test('every command that a page shows exists, with its options', () => {
+test('every command in the docs exists with its options', () => {
   const wrong = pages.flatMap((page) =>
     commandsOf(page).flatMap(({ words, line }) => {
       const problem = problemOf(words);
@@ -43,36 +43,36 @@ test('every command that a page shows exists, with its options', () => {
   expect(wrong).toEqual([]);
 });
 
-test('enough commands are found for the check to mean something', () => {
+test('the docs contain enough commands for a meaningful check', () => {
   expect(pages.flatMap((page) => commandsOf(page)).length).toBeGreaterThan(40);
 });
 
-/** A command as a text of the program names it. */
+/** A command in a text of the program. */
 interface NamedCommand {
   readonly words: readonly string[];
   readonly offset: number;
 }
 
-/** One word of a command in a text: what is filled in when the text is made is one as well. */
+/** Matches one word of a command; a placeholder counts as one word. */
 const word = String.raw`(?:\$\{[^}]*\}|[^\s|#;&()"'\`,$])+`;
 const inTexts = new RegExp(String.raw`(?<![\w/.-])svc((?: +${word})+)`, 'g');
 
-/** What comes before a command, rather than before a sentence about svc. */
+/** Words before a command, as opposed to a sentence about svc. */
 const beforeCommand = /(?:[:;(`]|\bthen|\bwith|\b[Rr]un) ?$/;
 
-/** What follows in a sentence about svc that stands where a command could. */
+/** Words that follow `svc` in a sentence where a command could stand. */
 const sentenceWords: readonly string[] = ['has', 'knows', 'on', 'replaces'];
 
-/** Every `svc …` in the texts of a source: what begins with a word of ours, and what stands where a command does. */
+/** Finds every `svc …` in the texts of a source: known first words, and positions where a command stands. */
 function commandsInTexts(source: string): readonly NamedCommand[] {
   const { withoutComments, codeOnly } = maskSource(source);
   return [...withoutComments.matchAll(inTexts)].flatMap((match) => {
     const all = (match[1] ?? '').trim().split(/ +/);
-    // Where a sentence ends, the command does.
+    // The end of a sentence ends the command.
     const last = all.findIndex((one) => /[^.][.:]$/.test(one));
     const words = all.slice(0, last < 0 ? all.length : last + 1).map((one) => one.replace(/(?<=[^.])[.:]$/, ''));
     const [first = ''] = words;
-    // What is only known when the text is made, and code.
+    // Skips parts that are only known at run time, and code.
     if (first.startsWith('${') || codeOnly.startsWith('svc', match.index)) return [];
     const isOurs = commandGroups.some(({ name }) => name === first) || commands.some(({ path: [own] }) => own === first);
     if (sentenceWords.includes(first)) return [];
@@ -80,12 +80,12 @@ function commandsInTexts(source: string): readonly NamedCommand[] {
   });
 }
 
-/** The same for a command of a text, where a word may be filled in later. */
+/** The same check for a command of a text, where a placeholder may replace a word. */
 function problemOfNamed(words: readonly string[]): string | undefined {
   return words[1]?.startsWith('${') === true && commandGroups.some(({ name }) => name === words[0]) ? undefined : problemOf(words);
 }
 
-test('every command that an error, a hint or another text of the program names exists, with its options', () => {
+test('every command in an error, hint or other text exists with its options', () => {
   const wrong = productSources.flatMap(({ path, text }) =>
     commandsInTexts(text).flatMap(({ words, offset }) => {
       const problem = problemOfNamed(words);
@@ -95,7 +95,7 @@ test('every command that an error, a hint or another text of the program names e
   expect(wrong).toEqual([]);
 });
 
-test('enough commands are found in texts for the check to mean something', () => {
+test('texts of the program contain enough commands for a meaningful check', () => {
   expect(productSources.flatMap(({ text }) => commandsInTexts(text)).length).toBeGreaterThan(120);
 });
 

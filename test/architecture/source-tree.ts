@@ -6,7 +6,7 @@ import { maskSource } from './mask-source.ts';
 export interface Import {
   readonly specifier: string;
   readonly line: number;
-  /** `type`: gone at run time. `dynamic`: loaded when the code comes to it. */
+  /** `type`: erased at run time. `dynamic`: loaded when the code reaches it. */
   readonly kind: 'static' | 'type' | 'dynamic';
   /** Path from the root of the checkout, for modules of this project. */
   readonly file: string | undefined;
@@ -46,7 +46,7 @@ function readImports(path: string, withoutComments: string, codeOnly: string): r
   for (const match of withoutComments.matchAll(importPattern)) {
     const [whole, keyword = '', type, , specifier = ''] = match;
     const offset = match.index + whole.indexOf(keyword);
-    // What looks like an import inside a string, such as a generated script, is none.
+    // An import inside a string, such as a generated script, is skipped.
     if (!codeOnly.startsWith(keyword, offset)) continue;
     add(type === undefined ? 'static' : 'type', specifier, offset);
   }
@@ -70,7 +70,7 @@ export function readSources(...patterns: readonly string[]): readonly SourceFile
 
 const isTest = (path: string): boolean => path.endsWith('.test.ts');
 
-/** All modules below src/, tests among them. */
+/** All modules below src/, including tests. */
 export const allSources: readonly SourceFile[] = readSources('src/**/*.ts');
 
 /** The modules that make up the product. */
@@ -79,7 +79,7 @@ export const productSources: readonly SourceFile[] = allSources.filter(({ path }
 /** A module of the product by its path. */
 export const sourceByPath: ReadonlyMap<string, SourceFile> = new Map(productSources.map((source) => [source.path, source]));
 
-/** All project modules that loading `entry` loads at once, and the packages and built-in modules they load. */
+/** Returns all project modules that `entry` loads statically, and the packages and built-in modules they load. */
 export function staticallyLoaded(entry: string): { readonly files: ReadonlySet<string>; readonly packages: ReadonlySet<string> } {
   const files = new Set<string>();
   const packages = new Set<string>();

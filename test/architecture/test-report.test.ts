@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest';
-import { passedTests, tellTests } from '../../scripts/test-report.ts';
+import { passedTests, summarizeTests } from '../../scripts/test-report.ts';
 
 const long = Array.from({ length: 20 }, (_, line) => `line ${line}`).join('\n');
 
-test('tests that failed are named with the beginning of why, without the stack; skipped ones are named', () => {
+test('failed tests are named with their message but no stack; skipped ones are named', () => {
   const passed = { fullName: 'one that passed', status: 'passed', failureMessages: [] };
   const report = {
     testResults: [
@@ -23,7 +23,7 @@ test('tests that failed are named with the beginning of why, without the stack; 
       { name: '/w/test/e2e/c.test.ts', status: 'passed', message: '', assertionResults: [passed] },
     ],
   };
-  expect(tellTests('checks', report, new Set())).toEqual({
+  expect(summarizeTests('checks', report, new Set())).toEqual({
     failed: [
       'checks: src/shared/a.test.ts > group one that failed',
       '    Error: no',
@@ -47,10 +47,10 @@ const file = (path: string, status: string) => ({
   assertionResults: [{ fullName: 'one', status }],
 });
 
-test('what was skipped in one suite and passed in another is no skipped test', () => {
+test('a test that passed in any suite does not count as skipped', () => {
   const name = 'src/spec/a.process.test.ts';
   const asRoot = { testResults: [file(`/w/${name}`, 'skipped')] };
   const asUser = { testResults: [file(`/tmp/tmp.1/svc/${name}`, 'passed')] };
-  expect(tellTests('checks', asRoot, new Set(passedTests(asUser))).skipped).toEqual([]);
-  expect(tellTests('checks', asRoot, new Set(passedTests(asRoot))).skipped).toEqual([`checks: ${name} > one`]);
+  expect(summarizeTests('checks', asRoot, new Set(passedTests(asUser))).skipped).toEqual([]);
+  expect(summarizeTests('checks', asRoot, new Set(passedTests(asRoot))).skipped).toEqual([`checks: ${name} > one`]);
 });

@@ -7,7 +7,7 @@ import { processesOf } from '../support/leaks.ts';
 
 const token = 'tok-5f0c1b7e9d3a4286';
 
-/** Every file below the home that holds the token, with its mode. */
+/** Returns every file below the home that contains the token, with its mode. */
 function filesWithToken(home: string): readonly string[] {
   return globSync(`${home}/**/{*,.*}`, { withFileTypes: true })
     .filter((entry) => entry.isFile())
@@ -15,7 +15,7 @@ function filesWithToken(home: string): readonly string[] {
     .filter((path) => contentOf(path).includes(token));
 }
 
-/** Empty for a file that went away meanwhile: others take its place. */
+/** Empty for a file that was removed meanwhile: log rotation and atomic writes replace files. */
 function contentOf(path: string): string {
   try {
     return readFileSync(path, 'latin1');
@@ -38,13 +38,13 @@ async function expectSecrecy(svc: Svc): Promise<void> {
   for (const listing of listings) expect(await svc.ok(listing)).not.toContain(token);
   expect(processesOf(svc.home).filter(({ command }) => command.includes(token))).toEqual([]);
   for (const path of filesWithToken(svc.home)) {
-    // The token has to be kept somewhere to be given to the next replica: where only its owner can read it, and in no log.
+    // svc must store the token for the next replica: readable by its owner only, and in no log.
     expect((statSync(path, { throwIfNoEntry: false })?.mode ?? 0) & 0o077).toBe(0);
     expect(basename(path)).not.toMatch(/log/);
   }
 }
 
-test.for(['--env', '--secret'])('a key given with %s guards the replicas and shows up nowhere', async (option) => {
+test.for(['--env', '--secret'])('a key given with %s guards the replicas and appears in no output', async (option) => {
   await withSvc(async (svc) => {
     await svc.ok(['serve', 'up', 'examples/auth/service.yaml', '-n', 'auth', option, 'AUTH_TOKEN'], { env: { AUTH_TOKEN: token } });
     const { endpoint } = await svc.ready('auth', 2);
@@ -63,7 +63,7 @@ test.for(['--env', '--secret'])('a key given with %s guards the replicas and sho
   });
 });
 
-test('a key that is not given is asked for by name, and nothing is begun', async () => {
+test('a missing key is reported by name, and the command starts nothing', async () => {
   await withSvc(async (svc) => {
     const { code, stderr } = await svc.run(['serve', 'up', 'examples/auth/service.yaml']);
     expect(code).toBe(2);

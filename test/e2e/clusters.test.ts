@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { withSvc } from '../support/e2e.ts';
 import { waitFor } from '../support/wait-for.ts';
 
-test('a launch runs setup and run once, exec adds a job without setup, down leaves nothing', async () => {
+test('launch runs setup and run once, exec skips setup, down leaves nothing', async () => {
   await withSvc(async (svc) => {
     const file = svc.file(
       'task.yaml',
@@ -15,14 +15,14 @@ test('a launch runs setup and run once, exec adds a job without setup, down leav
     };
     await waitFor('the first job to end', () => ended(1), { describe: svc.clusters });
     const first = await svc.ok(['logs', 'dev', '--no-follow']);
-    expect(first).toMatch(/gave machine[\s\S]*setting up[\s\S]*hello world, job of node 0/);
+    expect(first).toMatch(/created machine[\s\S]*setting up[\s\S]*hello world, job of node 0/);
 
     await svc.ok(['exec', 'dev', file, '--env', 'WHO=again']);
     await waitFor('the second job to end', () => ended(2), { describe: svc.clusters });
     const second = await svc.ok(['logs', 'dev', '2', '--no-follow']);
     expect(second).toContain('hello again');
-    // Nothing was launched for it.
-    expect(second).not.toMatch(/setting up|Asking|gave machine/);
+    // The failed command must not have created a cluster.
+    expect(second).not.toMatch(/setting up|Asking|created machine/);
 
     const [cluster] = await svc.clusters();
     expect(cluster?.jobs.map(({ id, status, exitCode }) => ({ id, status, exitCode }))).toEqual([
@@ -36,7 +36,7 @@ test('a launch runs setup and run once, exec adds a job without setup, down leav
   });
 });
 
-test('a job that fails keeps its exit code and its output', async () => {
+test('a failed job keeps its exit code and output', async () => {
   await withSvc(async (svc) => {
     const file = svc.file('task.yaml', 'run: echo about to fail; exit 7\n');
     await svc.run(['launch', file, '-c', 'dev']);

@@ -8,7 +8,7 @@ import { letGo } from '../support/processes.ts';
 import { checkout, finish, startSvc, testEnv } from '../support/run-svc.ts';
 import { waitFor } from '../support/wait-for.ts';
 
-test('the wrapper works from anywhere, through a link, and without a home folder', async () => {
+test('the wrapper works from any folder, through a link, without a home', async () => {
   await withSvc(async ({ home }) => {
     const link = join(home, 'svc-link');
     symlinkSync(join(checkout, 'svc'), link);
@@ -17,7 +17,7 @@ test('the wrapper works from anywhere, through a link, and without a home folder
   });
 });
 
-test('looking starts nothing; `status -r` starts the controller and shows it among the clusters', async () => {
+test('reading commands start no controller; `status -r` starts it and lists it', async () => {
   await withSvc(async (svc) => {
     expect(await svc.ok(['serve', 'status'])).toBe('No live services.\n');
     expect(await svc.ok(['status'])).toContain('No existing clusters.');
@@ -27,7 +27,7 @@ test('looking starts nothing; `status -r` starts the controller and shows it amo
   });
 });
 
-test('Ctrl-C while `up` follows leaves the service running', async () => {
+test('Ctrl-C during `up` leaves the service running', async () => {
   await withSvc(async (svc) => {
     const file = svc.file(
       'service.yaml',
@@ -35,7 +35,7 @@ test('Ctrl-C while `up` follows leaves the service running', async () => {
     );
     const up = startSvc(['serve', 'up', file, '-n', 'slow'], { home: svc.home, tty: true });
     const ended = finish(up);
-    // By then the command has been following for long.
+    // By then `up` has been following for a while.
     const isStarting = async (): Promise<boolean> =>
       (await svc.services()).some(({ replicas }) => replicas.some(({ status }) => status === 'STARTING'));
     await waitFor('its program', isStarting);
@@ -47,7 +47,7 @@ test('Ctrl-C while `up` follows leaves the service running', async () => {
   });
 });
 
-test('variables come from the environment, the command line and a file, the later over the earlier', async () => {
+test('variables come from environment, command line and file; later sources override earlier ones', async () => {
   await withSvc(async (svc) => {
     const file = svc.file(
       'service.yaml',
@@ -73,7 +73,7 @@ test('variables come from the environment, the command line and a file, the late
   });
 });
 
-test.for(['examples/vllm/service.yaml', 'examples/tgi/service.yaml'])('%s is refused politely where there is no GPU', async (file) => {
+test.for(['examples/vllm/service.yaml', 'examples/tgi/service.yaml'])('%s is refused clearly where there is no GPU', async (file) => {
   await withSvc(async (svc) => {
     const { code, stderr } = await svc.run(['serve', 'up', file, '--secret', 'HF_TOKEN'], { env: { HF_TOKEN: 'hf-secret' } });
     expect([code, /^code: (\S+)$/m.exec(stderr)?.[1]]).toEqual([6, 'SVC_NO_GPU']);

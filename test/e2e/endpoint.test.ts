@@ -7,7 +7,7 @@ import { waitFor } from '../support/wait-for.ts';
 
 const hello = 'examples/hello/service.yaml';
 
-test('the endpoint keeps its port, and its replicas, when the controller is stopped and started again', async () => {
+test('the endpoint keeps its port and replicas across a controller restart', async () => {
   await withSvc(async (svc) => {
     await svc.ok(['serve', 'up', hello, '-n', 'hello']);
     const before = await svc.ready('hello', 2);
@@ -21,12 +21,12 @@ test('the endpoint keeps its port, and its replicas, when the controller is stop
   });
 });
 
-/** The status of a request to the endpoint's port at another address; 0 when nobody listens there. */
+/** Returns the status of a request to the endpoint's port at another address; 0 when the connection is refused. */
 async function statusFrom(address: string, endpoint: string): Promise<number> {
   try {
     return (await fetch(`http://${address}:${new URL(endpoint).port}/`)).status;
   } catch {
-    // fetch throws for a refused connection, and that is the answer.
+    // fetch throws for a refused connection: the expected result.
     return 0;
   }
 }
@@ -41,7 +41,7 @@ test('only this machine reaches the endpoint, unless it is exposed', async () =>
     const [closed, open] = [await svc.ready('closed', 1), await svc.ready('open', 1)];
     expect([closed.exposed, open.exposed]).toEqual([false, true]);
     expect([await statusFrom('127.0.0.1', closed.endpoint), await statusFrom('127.0.0.1', open.endpoint)]).toEqual([200, 200]);
-    // A machine without a network has no address to try from outside.
+    // A machine without a network has no external address to try.
     const expected = outside === undefined ? [] : [0, 200];
     expect(outside === undefined ? [] : [await statusFrom(outside, closed.endpoint), await statusFrom(outside, open.endpoint)]).toEqual(
       expected,
@@ -50,22 +50,22 @@ test('only this machine reaches the endpoint, unless it is exposed', async () =>
   });
 });
 
-/** A request whose connection stays open afterwards. */
-function askAndStay(endpoint: string, agent: Agent): Promise<number | undefined> {
+/** Sends a request and keeps its connection open. */
+function askKeepingConnection(endpoint: string, agent: Agent): Promise<number | undefined> {
   return new Promise((resolve, reject) => {
     const request = get(endpoint, { agent }, (response) => response.resume().once('end', () => resolve(response.statusCode)));
     request.once('error', reject);
   });
 }
 
-test('a controller that is stopped while services go leaves no process of theirs behind', async () => {
+test('stopping a controller while services terminate leaves no process behind', async () => {
   await withSvc(async (svc) => {
     const agent = new Agent({ keepAlive: true });
     const names = ['one', 'two', 'three'];
     try {
       for (const name of names) await svc.ok(['serve', 'up', hello, '-n', name]);
-      // Clients that stay connected hold a balancer up for a moment.
-      for (const name of names) expect(await askAndStay((await svc.ready(name, 1)).endpoint, agent)).toBe(200);
+      // Open client connections delay the end of a balancer.
+      for (const name of names) expect(await askKeepingConnection((await svc.ready(name, 1)).endpoint, agent)).toBe(200);
       await svc.end();
     } finally {
       agent.destroy();
@@ -73,7 +73,7 @@ test('a controller that is stopped while services go leaves no process of theirs
   });
 });
 
-test('before the first replica is ready the endpoint says so, at once and as JSON', async () => {
+test('before the first ready replica the endpoint answers 503 as JSON at once', async () => {
   await withSvc(async (svc) => {
     const file = svc.file(
       'service.yaml',

@@ -9,7 +9,7 @@ import { processesOf } from '../support/leaks.ts';
 const serving = 'run: python3 -m http.server 8080\n';
 const withPort = `service: {}\nresources:\n  ports: 8080\n${serving}`;
 
-/** What is typed and written, and how it is refused. */
+/** The command and the file, and the expected refusal. */
 interface Refusal {
   readonly name: string;
   readonly file?: string;
@@ -88,7 +88,7 @@ test.for(refusals)('up refuses $name with $code and leaves nothing half made', a
   });
 });
 
-test('a file that is not there is refused before anything is started', async () => {
+test('a missing file is refused before any process starts', async () => {
   await withSvc(async (svc) => {
     const { code, stderr } = await svc.run(['serve', 'up', 'nowhere.yaml']);
     expect({ code, stderr }).toEqual({ code: 3, stderr: expect.stringContaining('nowhere.yaml') });
@@ -97,7 +97,7 @@ test('a file that is not there is refused before anything is started', async () 
   });
 });
 
-test('a name in use is refused, and the service that has it goes on', async () => {
+test('a name in use is refused, and its service continues', async () => {
   await withSvc(async (svc) => {
     await svc.ok(['serve', 'up', 'examples/hello/service.yaml', '-n', 'hello']);
     const before = await svc.ready('hello', 2);
@@ -110,7 +110,7 @@ test('a name in use is refused, and the service that has it goes on', async () =
   });
 });
 
-test('a port in use is refused, whoever has it', async () => {
+test('a port in use is refused, whichever process has it', async () => {
   await withSvc(async (svc) => {
     const squatter = createServer().listen(0, '127.0.0.1');
     await new Promise((listening) => squatter.once('listening', listening));
@@ -130,7 +130,7 @@ test('a port in use is refused, whoever has it', async () => {
 });
 
 // Only root can make a disk that is nearly full.
-test.skipIf(process.getuid?.() !== 0)('a full disk is told as such, and nothing half made is left', async () => {
+test.skipIf(process.getuid?.() !== 0)('a full disk is reported as such, and nothing half made remains', async () => {
   await withSvc(async (svc) => {
     const disk = join(svc.home, 'disk');
     execFileSync('mkdir', [disk]);
@@ -141,7 +141,10 @@ test.skipIf(process.getuid?.() !== 0)('a full disk is told as such, and nothing 
       const onDisk = { env: { SVC_HOME: join(disk, 'home') } };
       const { code, stderr } = await svc.run(['serve', 'up', join(svc.home, 'files', 'service.yaml')], onDisk);
       expect({ code, known: stderr.includes('SVC_NO_SPACE') }).toEqual({ code: 6, known: true });
-      expect(JSON.parse(await svc.ok(['serve', 'status', '--json'], onDisk))).toEqual({ services: [] });
+      expect(JSON.parse(await svc.ok(['serve', 'status', '--json'], onDisk))).toMatchObject({
+        services: [],
+        disk: { folder: join(disk, 'home') },
+      });
       await svc.ok(['controller', 'stop'], onDisk);
     } finally {
       execFileSync('umount', ['--lazy', disk]);
@@ -166,7 +169,7 @@ test.for([
   });
 });
 
-test('what destroys asks on a terminal, and needs --yes elsewhere', async () => {
+test('destructive commands ask on a terminal and need --yes without one', async () => {
   await withSvc(async (svc) => {
     await svc.ok(['serve', 'up', 'examples/hello/service.yaml', '-n', 'hello']);
     const piped = await svc.run(['serve', 'down', 'hello']);

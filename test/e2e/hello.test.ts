@@ -3,7 +3,7 @@ import { withSvc } from '../support/e2e.ts';
 
 const hello = 'examples/hello/service.yaml';
 
-test('the first example: up, two replicas that take turns, status, events, down, and nothing left', async () => {
+test('the first example: up, two replicas share requests, status, events, down, nothing left', async () => {
   await withSvc(async (svc) => {
     const printed = await svc.ok(['serve', 'up', hello, '-n', 'hello']);
     const { endpoint } = await svc.ready('hello', 2);
@@ -39,7 +39,7 @@ test('the first example: up, two replicas that take turns, status, events, down,
   });
 });
 
-test('up on a terminal follows until the first replica is ready and says what to do next', async () => {
+test('up on a terminal follows until a replica is ready and shows next steps', async () => {
   await withSvc(async (svc) => {
     const screen = await svc.ok(['serve', 'up', hello, '-n', 'hello'], { tty: true });
     const { endpoint, replicasReady } = await svc.service('hello');
@@ -50,7 +50,7 @@ test('up on a terminal follows until the first replica is ready and says what to
   });
 });
 
-test('up without a name makes one, and a second up of the same file is another service', async () => {
+test('up without a name generates one; a second up makes another service', async () => {
   await withSvc(async (svc) => {
     await svc.ok(['serve', 'up', hello]);
     await svc.ok(['serve', 'up', hello]);

@@ -7,11 +7,11 @@ import { withSvc } from '../support/e2e.ts';
 const status = z.object({ controller: z.object({ serviceLimit: z.number() }) });
 const idle = 'service: {}\nresources:\n  ports: 8080\nrun: sleep 100000\n';
 
-/** Each service is two processes: more than this many would only test the machine. */
+/** Each service needs two processes: more services than this would only load the machine. */
 const affordable = 12;
 const tooMany = serviceLimit(cpus().length, totalmem() / 2 ** 30) > affordable;
 
-test.skipIf(tooMany)('one service more than the controller runs is refused with the reason', { timeout: 240_000 }, async () => {
+test.skipIf(tooMany)("a service beyond the controller's limit is refused with the reason", async () => {
   await withSvc(async (svc) => {
     await svc.ok(['controller', 'start']);
     const limit = status.parse(JSON.parse(await svc.ok(['controller', 'status', '--json']))).controller.serviceLimit;
@@ -24,7 +24,7 @@ test.skipIf(tooMany)('one service more than the controller runs is refused with 
     expect(refused.stderr).toContain('svc serve down');
     expect(await svc.services()).toHaveLength(limit);
 
-    // One that ends makes room.
+    // Terminating a service frees its slot.
     await svc.ok(['serve', 'down', 's1', '--yes']);
     await svc.ok(['serve', 'up', file, '-n', 'surplus', '--no-wait']);
     await svc.end();

@@ -25,7 +25,7 @@ test('the official OpenAI client works through the endpoint, streaming and not',
     }
     expect(said).toMatch(/^You said: hello there \(replica \d+\)$/);
     expect(tokens).toBe(6);
-    // Six words half a second apart: held back and sent at the end they would all come at once.
+    // Six words half a second apart: a buffering balancer would deliver them all at once.
     expect((arrivals.at(-1) ?? 0) - (arrivals[0] ?? 0)).toBeGreaterThan(600);
 
     await expect(client.chat.completions.create({ ...asked, model: 'other' })).rejects.toMatchObject({ status: 404 });
@@ -33,7 +33,7 @@ test('the official OpenAI client works through the endpoint, streaming and not',
   });
 });
 
-test('a client that leaves in the middle of a stream frees the replica', async () => {
+test('a client that disconnects in the middle of a stream frees the replica', async () => {
   await withSvc(async (svc) => {
     await svc.ok(['serve', 'up', 'examples/openai-like/service.yaml', '-n', 'parrot', '--env', 'WORD_DELAY=0.3']);
     const { endpoint } = await svc.ready('parrot', 2);
@@ -43,7 +43,7 @@ test('a client that leaves in the middle of a stream frees the replica', async (
       const stream = await client.chat.completions.create({ model: 'parrot', messages, stream: true });
       for await (const chunk of stream) if (chunk.choices[0]?.delta.content) break;
     }
-    // Counts that leaked would now send everything to the replica that leaked less.
+    // Leaked in-flight counts would direct all requests to the other replica.
     const replicas = new Set<string>();
     for (let request = 0; request < 4; request += 1) {
       const reply = await client.chat.completions.create({ model: 'parrot', messages: [{ role: 'user', content: 'who' }] });

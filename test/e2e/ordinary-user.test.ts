@@ -3,8 +3,8 @@ import { withSvc } from '../support/e2e.ts';
 
 const ordinaryUid = 1000;
 
-// An ordinary user who runs the tests has seen it all in the other files.
-test.skipIf(process.getuid?.() !== 0)('an ordinary user has the same: two replicas, one endpoint, nothing left', async () => {
+// For an ordinary user the other files already cover this.
+test.skipIf(process.getuid?.() !== 0)('an ordinary user gets two replicas, one endpoint, and nothing left after down', async () => {
   await withSvc(
     async (svc) => {
       await svc.ok(['serve', 'up', 'examples/hello/service.yaml', '-n', 'hello']);

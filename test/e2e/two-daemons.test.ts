@@ -2,15 +2,15 @@ import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { withSvc, type Svc } from '../support/e2e.ts';
 import { printFigures } from '../support/figures.ts';
-import { whyNoPostgres, withPostgres } from '../support/postgres.ts';
+import { needs } from '../support/needs.ts';
+import { withPostgres } from '../support/postgres.ts';
 import { balancersOf, daemonOf, killHard, machinesOf, programsOf, reconcilersOf } from '../support/processes.ts';
 import { waitFor } from '../support/wait-for.ts';
 
 const program = /http\.server/;
-const missing = whyNoPostgres();
 const pids = (list: readonly { readonly pid: number }[]): readonly number[] => list.map(({ pid }) => pid);
 
-/** Two homes, as of two people or of two units of systemd, whose controllers keep their state in one PostgreSQL. */
+/** Two homes, as of two users or two systemd units. Their controllers share their state in one PostgreSQL. */
 async function withTwoHomes(use: (first: Svc, second: Svc) => Promise<void>): Promise<void> {
   await withPostgres((server) => {
     const env = { SVC_DATABASE: server.url() };
@@ -18,7 +18,7 @@ async function withTwoHomes(use: (first: Svc, second: Svc) => Promise<void>): Pr
   });
 }
 
-/** A service that sleeps for nobody and whose replicas show what was copied for them. */
+/** A service that never scales to zero and whose replicas serve the copied files. */
 function serviceFile(svc: Svc): string {
   svc.file('work/index.html', 'hello from the working directory\n');
   return svc.file(
@@ -33,9 +33,8 @@ run: exec python3 -m http.server $SVC_REPLICA_PORT
   );
 }
 
-test.skipIf(missing !== undefined)(
-  `two daemons with one PostgreSQL: one leads, the other takes over after kill -9 and adopts what runs${missing === undefined ? '' : ` (${missing})`}`,
-  async () => {
+needs('postgres', () => {
+  test('two daemons share one PostgreSQL: after kill -9 the other takes over', async () => {
     await withTwoHomes(async (first, second) => {
       await first.ok(['serve', 'up', serviceFile(first), '-n', 'shared', '--yes']);
       const before = await first.ready('shared', 2);
@@ -43,7 +42,7 @@ test.skipIf(missing !== undefined)(
         await waitFor('both programs', () => programsOf(first.home, program).length === 2 && programsOf(first.home, program)),
       );
 
-      // The second one stands by, and says so.
+      // The second daemon is on standby and reports it.
       const refused = await second.run(['serve', 'status']);
       expect([refused.code, refused.stderr]).toEqual([4, expect.stringContaining('stands by')]);
       expect(daemonOf(second.home)).toHaveLength(1);
@@ -56,31 +55,31 @@ test.skipIf(missing !== undefined)(
       await waitFor('the endpoint', async () => (await fetch(after.endpoint).catch(() => undefined))?.ok === true);
       printFigures('two daemons, ms after kill -9', { leads: ledMs, endpointAnswers: performance.now() - killedAt });
 
-      // The same service with the same replicas, and the very same programs.
+      // The same service with the same replica processes.
       expect(after).toMatchObject({ name: before.name, version: before.version, endpoint: before.endpoint });
       expect(after.replicas.map(({ id, status }) => [id, status])).toEqual(before.replicas.map(({ id }) => [id, 'READY']));
       expect(pids(programsOf(first.home, program))).toEqual(programs);
       expect([programsOf(second.home, program), machinesOf(second.home)]).toEqual([[], []]);
       expect(await (await fetch(after.endpoint)).text()).toBe('hello from the working directory\n');
 
-      // Nothing of the former leader works for the service any more.
+      // No process of the former leader serves the service any more.
       await waitFor('its processes to end', () => reconcilersOf(first.home).length + balancersOf(first.home).length === 0);
 
-      // Whatever is launched now has the files that only the first home had.
+      // A replica launched now has the files that only the first home had.
       killHard(programsOf(first.home, program));
       await waitFor('new replicas', () => programsOf(second.home, program).length === 2);
       const replaced = await second.ready('shared', 2);
       expect(Math.min(...replaced.replicas.filter(({ status }) => status === 'READY').map(({ id }) => id))).toBeGreaterThan(2);
       expect(await (await fetch(after.endpoint)).text()).toBe('hello from the working directory\n');
 
-      // The address of the database, with its password, is in the environment of the controller alone.
+      // Only the environment of the controller contains the database URL with its password.
       const [replica] = programsOf(second.home, program);
       expect(readFileSync(`/proc/${replica?.pid}/environ`, 'utf8')).not.toContain('SVC_DATABASE');
 
       await second.end();
       await waitFor('the machines of the first home to be gone', () => machinesOf(first.home).length === 0);
-      // The controller of the first home leads again, and clears away what a process that was killed leaves.
+      // The controller of the first home leads again, and removes leftovers of the killed process.
       await first.end();
     });
-  },
-);
+  });
+});

@@ -1,7 +1,7 @@
 import { connect, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
-import { connectionLimit, openFilesLimit } from '../../src/balancer/threads/connection-limit.ts';
+import { fileLimits, openFilesLimit } from '../../src/balancer/threads/connection-limit.ts';
 import type { RunningBalancer } from '../support/balancer.ts';
 import type { Behaviour } from '../support/faulty-replica/behaviour.ts';
 import { printFigures, quantile, spread } from '../support/figures.ts';
@@ -13,7 +13,7 @@ import { countsAtZero, withFaultyService } from './support.ts';
 const working: Behaviour = { type: 'answer', afterMs: 5, spreadMs: 5 };
 const measureMs = 4_000;
 
-/** Honest requests before and during an attack: all must succeed, and their times are printed. */
+/** Sends honest requests before and during an attack: all must succeed, and their times are printed. */
 async function expectHonestTrafficUnharmed(
   name: string,
   balancer: RunningBalancer,
@@ -54,7 +54,7 @@ function openMany(port: number, count: number, first: string): readonly Socket[]
   });
 }
 
-test('500 heads that come a byte at a time are cut after 10 s, and nobody else notices', async () => {
+test('500 heads sent bytewise are cut after 10 s, without effect on others', async () => {
   await withFaultyService([working, working], async (balancer) => {
     await expectHonestTrafficUnharmed('500 slow heads', balancer, async () => {
       const clients = Array.from({ length: 500 }, () => new RawClient(balancer.port).send('GET / HTTP/1.1\r\nHost: h\r\nX-Slow: '));
@@ -68,7 +68,7 @@ test('500 heads that come a byte at a time are cut after 10 s, and nobody else n
   });
 });
 
-test('200 bodies that come a byte each second are cut', async () => {
+test('200 bodies sent a byte per second are cut', async () => {
   await withFaultyService([working, working], async (balancer) => {
     await expectHonestTrafficUnharmed('200 slow bodies', balancer, async () => {
       const clients = Array.from({ length: 200 }, () =>
@@ -84,10 +84,10 @@ test('200 bodies that come a byte each second are cut', async () => {
   });
 });
 
-/** Each takes a file of the balancer and may need a second one. */
-const many = Math.min(10_000, connectionLimit(null, openFilesLimit(), 1) - 500);
+/** Each uses a file of the balancer and may need a second one. */
+const many = Math.min(10_000, fileLimits(null, openFilesLimit(), 1).connections - 500);
 
-test('10,000 idle connections, or as many as files may be open, cost little memory and hold up nobody', { timeout: 120_000 }, async () => {
+test('10,000 idle connections, or the file limit, cost little memory and block no one', async () => {
   await withFaultyService([working, working], async (balancer) => {
     const memory = balancer.memory();
     await expectHonestTrafficUnharmed('idle connections, of which a fifth never sent anything', balancer, async () => {
@@ -96,8 +96,8 @@ test('10,000 idle connections, or as many as files may be open, cost little memo
         const isSilent = sockets.length >= many * 0.8;
         const batch = openMany(balancer.port, 250, isSilent ? '' : 'GET / HTTP/1.1\r\nHost: h\r\n\r\n');
         sockets.push(...batch);
-        const isThere = ({ bytesRead, connecting }: Socket): boolean => !connecting && (isSilent || bytesRead > 0);
-        await waitFor('a batch to be served', () => batch.every(isThere), { everyMs: 10 });
+        const isServed = ({ bytesRead, connecting }: Socket): boolean => !connecting && (isSilent || bytesRead > 0);
+        await waitFor('a batch to be served', () => batch.every(isServed), { everyMs: 10 });
       }
       printFigures('idle connections', { count: sockets.length, 'KiB each': (balancer.memory() - memory) / 1_024 / sockets.length });
       return () => {
@@ -114,7 +114,7 @@ const tooMuch = [
   { text: `GET / HTTP/1.1\r\nHost: h\r\n${'X: y\r\n'.repeat(120)}\r\n`, status: '431' },
 ] as const;
 
-test('floods of request lines of 9 KiB, heads of 40 KiB and heads of 120 fields are refused', async () => {
+test('floods of long request lines, large heads and many fields are refused', async () => {
   await withFaultyService([working, working], async (balancer, replicas) => {
     await expectHonestTrafficUnharmed('200 heads a second that are too large', balancer, async () => {
       const seen: string[] = [];
@@ -140,7 +140,7 @@ test('floods of request lines of 9 KiB, heads of 40 KiB and heads of 120 fields 
 test.each([
   ['announced', `Content-Length: ${2 ** 30}`, false],
   ['in chunks', 'Transfer-Encoding: chunked', true],
-])('an upload of 1 GB over the limit, %s, is answered 413 before all of it was read', async (_, field, isChunked) => {
+])('a 1 GB upload over the limit, %s, gets 413 before its end', async (_, field, isChunked) => {
   await withFaultyService(
     [{ type: 'hang' }],
     async (balancer) => {

@@ -9,17 +9,20 @@ import { waitFor } from '../support/wait-for.ts';
 import { countsAtZero, withFaultyService } from './support.ts';
 
 const times = 20;
-/** 200 ms is promised; the rest is for a machine that is busy. */
+/** The documented limit is 200 ms; the margin is for a busy machine. */
 const usuallyMs = 1_000;
-/** When a process stands still at the wrong moment; without a sign of the client's leaving, a replica is free after `idleTimeoutMs` at the earliest. */
+/**
+ * Margin for a stalled process. When the balancer misses the client's disconnect, it frees the replica after
+ * `idleTimeoutMs` at the earliest.
+ */
 const latestMs = 10_000;
 const idleTimeoutMs = 60_000;
 
 const get = (id: string): string => `GET / HTTP/1.1\r\nHost: h\r\n${idHeader}: ${id}\r\n\r\n`;
 const upload = (id: string): string => `POST / HTTP/1.1\r\nHost: h\r\n${idHeader}: ${id}\r\nContent-Length: 100000000\r\n\r\n`;
 
-/** Sends until the other end takes no more for a while. */
-async function sendUntilHeldUp(client: RawClient): Promise<void> {
+/** Sends until the peer accepts no more bytes for a while. */
+async function sendUntilBlocked(client: RawClient): Promise<void> {
   const block = 'x'.repeat(65_536);
   for (let isFlowing = true; isFlowing;) {
     client.send(block);
@@ -27,7 +30,7 @@ async function sendUntilHeldUp(client: RawClient): Promise<void> {
   }
 }
 
-/** The phase in which the client leaves, what the replica does, and how the client gets into it. */
+/** The phase in which the client disconnects, the replica's behaviour, and the steps that reach the phase. */
 const phases: readonly (readonly [name: string, behaviour: Behaviour, enter: (client: RawClient, id: string) => Promise<void>])[] = [
   ['the request was sent', { type: 'hang' }, async (client, id) => void client.send(get(id))],
   [
@@ -38,27 +41,27 @@ const phases: readonly (readonly [name: string, behaviour: Behaviour, enter: (cl
   ['a part of its body was sent', { type: 'hang' }, async (client, id) => void client.send(upload(id)).send('x'.repeat(100_000))],
 ];
 
-test.each(phases)('a client that leaves when %s is gone for the replica at once', async (name, behaviour, enter) => {
+test.each(phases)('a client that disconnects when %s frees the replica at once', async (name, behaviour, enter) => {
   await withFaultyService(
     [behaviour],
     async (balancer, [replica]) => {
-      const leftAt = new Map<string, number>();
-      for (let turn = 0; turn < times; turn += 1) await leaveOnce(balancer, `t${turn}`);
+      const disconnectedAt = new Map<string, number>();
+      for (let turn = 0; turn < times; turn += 1) await disconnectOnce(balancer, `t${turn}`);
 
-      async function leaveOnce({ port }: RunningBalancer, id: string): Promise<void> {
+      async function disconnectOnce({ port }: RunningBalancer, id: string): Promise<void> {
         const client = new RawClient(port);
         await enter(client, id);
-        await waitFor('the replica to have it', () => noted(replica, id, 'got'), { everyMs: 2 });
-        leftAt.set(id, machineTime());
-        if (leftAt.size % 2 === 0) client.destroy();
+        await waitFor('the replica to have it', () => isInJournal(replica, id, 'got'), { everyMs: 2 });
+        disconnectedAt.set(id, machineTime());
+        if (disconnectedAt.size % 2 === 0) client.destroy();
         else client.socket.resetAndDestroy();
       }
 
       const gone = await waitFor('the replica to see all of them leave', () => {
-        const left = replica?.journal().filter(({ what }) => what === 'left') ?? [];
-        return left.length === times ? left : undefined;
+        const disconnects = replica?.journal().filter(({ what }) => what === 'left') ?? [];
+        return disconnects.length === times ? disconnects : undefined;
       });
-      const latencies = gone.map(({ id, at }) => at - (leftAt.get(id) ?? 0)).toSorted((a, b) => a - b);
+      const latencies = gone.map(({ id, at }) => at - (disconnectedAt.get(id) ?? 0)).toSorted((a, b) => a - b);
       printFigures(`cancel when ${name}`, { ms: spread(latencies) });
       expect(quantile(latencies, 0.5)).toBeLessThan(usuallyMs);
       expect(latencies.at(-1)).toBeLessThan(latestMs);
@@ -68,29 +71,30 @@ test.each(phases)('a client that leaves when %s is gone for the replica at once'
   );
 });
 
-const noted = (replica: FaultyReplica | undefined, id: string, kind: string): boolean =>
+const isInJournal = (replica: FaultyReplica | undefined, id: string, kind: string): boolean =>
   replica?.journal().some((entry) => entry.id === id && entry.what === kind) === true;
 
-// A client that closes in order while its own data is still queued cannot be told from one that waits: its end comes after the data.
-test('a client that resets while the replica takes no more of its body frees the replica', async () => {
+// A client that closes while its own data is still queued cannot be distinguished from one that waits: its FIN comes
+// after the data.
+test('a client reset during a blocked request body frees the replica', async () => {
   await withFaultyService(
     [{ type: 'unread' }],
     async (balancer, [replica]) => {
       const clients = Array.from({ length: 5 }, (_, index) => ({ client: new RawClient(balancer.port), id: `t${index}` }));
-      await Promise.all(clients.map(({ client, id }) => sendUntilHeldUp(client.send(upload(id)))));
-      await waitFor('all to be under way', () => clients.every(({ id }) => noted(replica, id, 'got')));
-      const leftAt = performance.now();
+      await Promise.all(clients.map(({ client, id }) => sendUntilBlocked(client.send(upload(id)))));
+      await waitFor('all to be under way', () => clients.every(({ id }) => isInJournal(replica, id, 'got')));
+      const disconnectedAt = performance.now();
       for (const { client } of clients) client.socket.resetAndDestroy();
       await waitFor('the counts to be zero', () => balancer.link.lastStats?.inFlight['1'] === 0, { everyMs: 5 });
-      // The counts are reported each 250 ms.
-      printFigures('cancel when the upload is held up', { 'ms until the report': performance.now() - leftAt });
-      expect(performance.now() - leftAt).toBeLessThan(latestMs);
+      // The balancer reports its counts every 250 ms.
+      printFigures('cancel when the upload is held up', { 'ms until the report': performance.now() - disconnectedAt });
+      expect(performance.now() - disconnectedAt).toBeLessThan(latestMs);
     },
     { idleTimeoutMs },
   );
 });
 
-test('a client that leaves while its request waits for a replica frees its place at once, and nothing of it is sent later', async () => {
+test('a client that disconnects while queued leaves the request queue, and nothing is sent', async () => {
   await withFaultyService(
     [{ type: 'refuse' }],
     async (balancer, [replica]) => {
@@ -102,7 +106,7 @@ test('a client that leaves while its request waits for a replica frees its place
       const last = new RawClient(balancer.port).send(get('last'));
       await last.until(/ok$/);
       last.destroy();
-      await waitFor('the replica to note its end', () => noted(replica, 'last', 'done'));
+      await waitFor('the replica to note its end', () => isInJournal(replica, 'last', 'done'));
       expect(replica?.journal().map(({ id }) => id)).toEqual(['last', 'last']);
       await countsAtZero(balancer);
     },
@@ -110,12 +114,13 @@ test('a client that leaves while its request waits for a replica frees its place
   );
 });
 
-test('10,000 requests that are given up in all phases leave all counts at zero', async () => {
+test('10,000 requests cancelled in all phases leave all counts at zero', async () => {
   const random: Behaviour = { type: 'events', everyMs: 8, count: 3 };
   await withFaultyService([random, random, { type: 'hang' }, { type: 'answer', spreadMs: 10 }], async (balancer, replicas) => {
     let begun = 0;
     const worker = async (): Promise<void> => {
-      while (begun < 10_000) {
+      // On a busy machine many clients disconnect before the replica read anything of theirs: those do not count.
+      while (begun < 10_000 || (balancer.link.lastStats?.requestsTotal ?? 0) < 5_000) {
         begun += 1;
         const client = new RawClient(balancer.port).send(begun % 3 === 0 ? `${upload(`t${begun}`)}xyz` : get(`t${begun}`));
         await sleep(Math.random() * 30);
@@ -126,13 +131,13 @@ test('10,000 requests that are given up in all phases leave all counts at zero',
     await Promise.all(Array.from({ length: 64 }, worker));
     const stats = await countsAtZero(balancer);
     expect([stats.inFlight, stats.queued]).toEqual([{ 1: 0, 2: 0, 3: 0, 4: 0 }, 0]);
-    // Some leave before anything of theirs was read.
-    expect(stats.requestsTotal).toBeGreaterThan(5_000);
     for (const replica of replicas) {
-      // Each connection that is left is an idle one: a request that was given up takes its connection with it.
-      const journal = replica.journal();
-      const begunHere = journal.filter(({ what }) => what === 'got').length;
-      await waitFor('its requests to have ended', () => replica.journal().filter(({ what }) => what !== 'got').length === begunHere);
+      // Each remaining connection is idle: a cancelled request closes its connection. A busy replica may detect the
+      // close late.
+      await waitFor('its requests to have ended', () => {
+        const journal = replica.journal();
+        return journal.filter(({ what }) => what === 'got').length * 2 === journal.length;
+      });
     }
     printFigures('10,000 requests given up', { 'reached a replica': stats.requestsTotal });
   });

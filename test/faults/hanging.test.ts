@@ -7,7 +7,7 @@ import { withFaultyService } from './support.ts';
 
 const working: Behaviour = { type: 'answer', afterMs: 10, spreadMs: 20 };
 const windowMs = 5_000;
-/** From the moment at which it hangs to that from which on nobody may notice it. */
+/** From the start of the hang until it must no longer affect clients. */
 const recoverMs = 5_000;
 
 const begunWithin = (outcomes: readonly Outcome[], from: number, ms: number): readonly Outcome[] =>
@@ -16,7 +16,7 @@ const begunWithin = (outcomes: readonly Outcome[], from: number, ms: number): re
 const unanswered = (some: readonly Outcome[]): number => some.filter(({ status }) => status !== 200).length;
 
 test.each(['least_load', 'round_robin'] as const)(
-  'a replica that accepts and never answers is not noticed any more after 5 s (%s)',
+  'a replica that accepts and never answers has no effect after 5 s (%s)',
   async (policy) => {
     await withFaultyService(
       [working, working, working, working],
@@ -29,7 +29,7 @@ test.each(['least_load', 'round_robin'] as const)(
         await first?.become({ type: 'hang' });
         const hungAt = performance.now();
         await sleep(recoverMs + windowMs);
-        // What is under way has a moment to end, and what hangs is cut.
+        // Requests in flight get a moment to end; hung ones are cut.
         const ending = stop();
         await sleep(2_000);
         traffic.close();
@@ -45,7 +45,7 @@ test.each(['least_load', 'round_robin'] as const)(
           'unanswered of those begun in the first 5 s': `${unanswered(during)} of ${during.length}`,
           'unanswered of those begun later': `${unanswered(after)} of ${after.length}`,
         });
-        // One in a hundred is what a p99 lets through.
+        // A p99 permits one in a hundred.
         expect(unanswered(after)).toBeLessThan(after.length / 100);
         expect(balancer.link.of('suspect').some(({ replicaId }) => replicaId === 1)).toBe(true);
       },

@@ -9,20 +9,20 @@ import { attemptsLogged, countsAtZero, executions } from './support.ts';
 
 const seconds = 60;
 const killEveryMs = 5_000;
-/** How long the reconciler takes to see that a replica is gone. */
+/** Time in which the reconciler detects a lost replica. */
 const noticeMs = 400;
 const working: Behaviour = { type: 'answer', afterMs: 5, spreadMs: 15 };
 
-/** Replicas that are killed one after the other and replaced, as a reconciler would. */
-class Rotation {
-  /** All that ever ran. */
+/** Replicas that are killed one after the other and replaced, as a reconciler replaces them. */
+class ReplicaFleet {
+  /** All replicas that ever ran. */
   readonly all: FaultyReplica[] = [];
   #living: { readonly id: number; readonly replica: FaultyReplica }[] = [];
   #lastId = 0;
-  readonly #tell: (replicas: readonly { readonly id: number; readonly port: number }[]) => Promise<void>;
+  readonly #publish: (replicas: readonly { readonly id: number; readonly port: number }[]) => Promise<void>;
 
-  constructor(tell: (replicas: readonly { readonly id: number; readonly port: number }[]) => Promise<void>) {
-    this.#tell = tell;
+  constructor(publish: (replicas: readonly { readonly id: number; readonly port: number }[]) => Promise<void>) {
+    this.#publish = publish;
   }
 
   async add(): Promise<void> {
@@ -33,7 +33,7 @@ class Rotation {
     await this.#announce();
   }
 
-  /** The oldest dies at once; the balancer is told later. */
+  /** Kills the oldest replica at once; the balancer gets the new endpoint set later. */
   async killOldest(): Promise<void> {
     const [oldest, ...others] = this.#living;
     await oldest?.replica.kill();
@@ -47,32 +47,32 @@ class Rotation {
   }
 
   #announce(): Promise<void> {
-    return this.#tell(this.#living.map(({ id, replica: { port } }) => ({ id, port })));
+    return this.#publish(this.#living.map(({ id, replica: { port } }) => ({ id, port })));
   }
 }
 
 const answered = (method: string) => (outcome: Outcome) =>
   outcome.method === method && outcome.status === 200 && outcome.error === undefined;
 
-test('a replica is killed every 5 s for 60 s under 64 open-loop clients: nothing is lost that may be sent again, nothing runs twice that may not', async () => {
+test('kills under 64 open-loop clients lose no retryable request and duplicate no other', async () => {
   await withBalancer(
     [],
     async (balancer) => {
-      const rotation = new Rotation((replicas) => balancer.link.setReplicas(replicas.map(({ id, port }) => aBalancerReplica(port, id))));
+      const fleet = new ReplicaFleet((replicas) => balancer.link.setReplicas(replicas.map(({ id, port }) => aBalancerReplica(port, id))));
       const traffic = new Traffic(balancer.url);
       try {
-        for (let count = 0; count < 4; count += 1) await rotation.add();
+        for (let count = 0; count < 4; count += 1) await fleet.add();
         const stop = traffic.begin(64, 4, (index) => (index % 4 === 0 ? { method: 'POST', body: `{"prompt":"${index}"}` } : {}));
         const end = performance.now() + seconds * 1_000;
         while (performance.now() < end) {
           await sleep(killEveryMs - noticeMs);
-          await rotation.killOldest();
-          await rotation.add();
+          await fleet.killOldest();
+          await fleet.add();
         }
         const outcomes = await stop();
         await countsAtZero(balancer);
 
-        const times = executions(rotation.all);
+        const times = executions(fleet.all);
         const attempts = await attemptsLogged(balancer, outcomes.length);
         const posts = outcomes.filter(({ method }) => method === 'POST');
         const lostPosts = posts.filter((outcome) => !answered('POST')(outcome));
@@ -84,17 +84,17 @@ test('a replica is killed every 5 s for 60 s under 64 open-loop clients: nothing
           'ms of all': spread(latencies(outcomes)),
         });
 
-        // What had begun to be answered is small and is answered at once: none breaks off in the middle.
+        // A started reply is small and is sent at once: no reply breaks off in the middle.
         expect(outcomes.filter(({ method, ...outcome }) => method === 'GET' && !answered('GET')({ method, ...outcome }))).toEqual([]);
         expect(lostPosts.filter(({ status, reason }) => status !== 502 || reason !== 'replica_lost')).toEqual([]);
         expect(posts.filter(({ id }) => (times.get(id) ?? 0) > 1)).toEqual([]);
         expect(posts.filter((outcome) => answered('POST')(outcome) && times.get(outcome.id) !== 1)).toEqual([]);
-        // Each kill can take with it only what that replica was working on.
+        // Each kill can only lose the requests in flight at that replica.
         expect(lostPosts.length).toBeLessThan(posts.length / 100);
         expect(attempts).toBeLessThanOrEqual(outcomes.length * 1.2);
       } finally {
         traffic.close();
-        await rotation.stop();
+        await fleet.stop();
       }
     },
     { queue: { maxRequests: 1_000, maxBytes: 67_108_864, timeoutMs: 10_000, fromZero: false } },

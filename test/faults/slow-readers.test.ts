@@ -7,17 +7,20 @@ import { countsAtZero, withFaultyService } from './support.ts';
 
 const mebibyte = 1_048_576;
 const readers = 40;
-/** What a process may grow by whatever the number of streams: code that runs for the first time, garbage that nobody collected yet. */
+/**
+ * Growth of a process that does not depend on the number of streams: first execution of code, and garbage before its
+ * collection.
+ */
 const noise = 30 * mebibyte;
 
-test('clients that read 100 MB at 1 KB/s: 2 MiB of memory each at most, and others are served', async () => {
+test('slow readers of 100 MB cost 2 MiB each, and others are served', async () => {
   await withFaultyService([{ type: 'answer' }], async (balancer, [replica]) => {
     const traffic = new Traffic(balancer.url, 16);
     await traffic.sendMany(3_000, 16, () => ({}));
     const before = balancer.memory();
     await replica?.become({ type: 'answer', bytes: 100 * mebibyte });
     const clients = Array.from({ length: readers }, () => new RawClient(balancer.port).send('GET / HTTP/1.1\r\nHost: h\r\n\r\n'));
-    // As little as is asked for at a time, once each has begun.
+    // Small read sizes, once each stream has begun.
     await Promise.all(clients.map((client) => client.until(/\r\n\r\nx/)));
     const timer = setInterval(() => {
       for (const { socket } of clients) {

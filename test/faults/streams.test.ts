@@ -12,13 +12,13 @@ const upTo = (count: number): readonly number[] => Array.from({ length: count },
 
 const median = (values: readonly number[]): number => quantile(ascending(values), 0.5);
 
-/** 200 streams at once, spread over the ports. */
+/** 200 concurrent streams, spread over the ports. */
 const readMany = (ports: readonly number[]): Promise<readonly SeenStream[]> =>
   Promise.all(upTo(200).map((index) => readEvents(ports[index % ports.length] ?? 0)));
 
 const lagsOf = (streams: readonly SeenStream[]): readonly number[] => ascending(streams.flatMap(({ lags }) => lags));
 
-/** Writes an event and waits until it has come through, `count` times; how many ms each took. */
+/** Writes an event and waits for its arrival, `count` times; returns the ms of each. */
 async function oneByOne(port: number, streams: readonly ServerResponse[], count: number): Promise<readonly number[]> {
   const client = new RawClient(port).send('GET / HTTP/1.1\r\nHost: h\r\n\r\n');
   const before = streams.length;
@@ -34,7 +34,7 @@ async function oneByOne(port: number, streams: readonly ServerResponse[], count:
   return took;
 }
 
-// Each is sent only after the one before it came through: nothing may be held back to be sent together, however busy the machine is.
+// Each event is sent after the previous one has arrived, so a proxy that batches would fail on any machine.
 test('60 events are delivered one by one', async () => {
   const streams: ServerResponse[] = [];
   const replica = httpReplica((_, response) => {
@@ -47,15 +47,15 @@ test('60 events are delivered one by one', async () => {
       const direct = await oneByOne(port, streams, 60);
       const through = await oneByOne(balancer.port, streams, 60);
       printFigures('60 events one by one', { 'ms direct': spread(ascending(direct)), 'ms through': spread(ascending(through)) });
-      // A proxy that collects for a while takes 50 ms and more for each.
+      // A proxy that batches adds 50 ms and more to each.
       expect(median(through) - median(direct)).toBeLessThan(20);
     });
   });
 });
 
-test('60 events, one each 50 ms, all come, in order', async () => {
+test('60 events, one each 50 ms, all arrive in order', async () => {
   await withFaultyService([{ type: 'events', everyMs: 10, count: 50 }], async (balancer, [replica]) => {
-    // What a process does for the first time takes it long.
+    // The first execution in a process is slow.
     await readEvents(balancer.port);
     await replica?.become({ type: 'events', everyMs: 50, count: 60 });
     const direct = await readEvents(replica?.port ?? 0);
@@ -69,7 +69,7 @@ test('60 events, one each 50 ms, all come, in order', async () => {
   });
 });
 
-test('the first event is there as soon as without the balancer', async () => {
+test('the first event is as early as without the balancer', async () => {
   await withFaultyService([{ type: 'events', everyMs: 20, count: 1 }], async (balancer, [replica]) => {
     const direct: number[] = [];
     const through: number[] = [];
@@ -82,12 +82,12 @@ test('the first event is there as soon as without the balancer', async () => {
       'through, median ms': median(through),
       overhead: median(through) - median(direct),
     });
-    // 5 ms is promised; proxies that collect output first take 50 and more.
+    // The documented limit is 5 ms; proxies that buffer output take 50 ms and more.
     expect(median(through) - median(direct)).toBeLessThan(20);
   });
 });
 
-test('200 streams with an event each 25 ms: each event comes, in order, and at its time', async () => {
+test('200 streams with an event per 25 ms deliver in order and on time', async () => {
   const streaming = { type: 'events', everyMs: 25, count: 160 } as const;
   await withFaultyService([streaming, streaming], async (balancer, replicas) => {
     const direct = await readMany(replicas.map(({ port }) => port));

@@ -11,12 +11,12 @@ export async function withFaultyService(
   changes: Partial<BalancerConfig> = {},
 ): Promise<void> {
   await withFaultyReplicas(behaviours, async (replicas) => {
-    const told = replicas.map(({ port }, index) => aBalancerReplica(port, index + 1));
-    await withBalancer(told, (balancer) => use(balancer, replicas), changes);
+    const endpointSet = replicas.map(({ port }, index) => aBalancerReplica(port, index + 1));
+    await withBalancer(endpointSet, (balancer) => use(balancer, replicas), changes);
   });
 }
 
-/** How often each request was begun by any of the replicas, by its id. */
+/** Returns how often any replica began each request, by request id. */
 export function executions(replicas: readonly { journal(): readonly JournalEntry[] }[]): ReadonlyMap<string, number> {
   const counts = new Map<string, number>();
   for (const { what, id } of replicas.flatMap((replica) => replica.journal())) {
@@ -25,13 +25,13 @@ export function executions(replicas: readonly { journal(): readonly JournalEntry
   return counts;
 }
 
-/** Attempts of all requests together, by the access log, which also knows of those that were answered by nobody. */
+/** Attempts of all requests together, from the access log, which includes attempts without a reply. */
 export async function attemptsLogged(balancer: RunningBalancer, requests: number): Promise<number> {
   const lines = await balancer.accessLog(requests);
   return lines.reduce((sum, line) => sum + Number(line['attempts'] ?? 0), 0);
 }
 
-/** Waits for counts of zero that were reported after the call: an older report may be of the time before the requests. */
+/** Waits for zero counts in a report sent after the call: an older report may precede the requests. */
 export async function countsAtZero({ link }: RunningBalancer): Promise<RunningStats> {
   const seen = link.of('stats').length;
   return waitFor(

@@ -9,15 +9,15 @@ import { printFigures } from '../support/figures.ts';
 import { waitFor } from '../support/wait-for.ts';
 import { countsAtZero } from './support.ts';
 
-/** What a test may look at and do on the replica's side. */
+/** Observations and actions of a test on the replica's side. */
 interface EchoReplica {
   readonly port: number;
   readonly server: WebSocketServer;
-  /** Codes and reasons with which clients closed. */
+  /** Codes and reasons of close frames from clients. */
   readonly closed: string[];
 }
 
-/** Runs `use` with a balancer before a replica that sends back every message, and does as it is told by `close:CODE:REASON` and `die`. */
+/** Runs `use` with a balancer before a replica that echoes every message, and obeys `close:CODE:REASON` and `die`. */
 async function withEcho(
   use: (balancer: RunningBalancer, replica: EchoReplica) => Promise<void>,
   options: ServerOptions = {},
@@ -57,7 +57,7 @@ async function opened(balancer: RunningBalancer, protocols: string[] = [], optio
   return socket;
 }
 
-/** Sends a message and gives back what comes next. */
+/** Sends a message and returns the next one received. */
 async function echoed(socket: WebSocket, message: string | Buffer): Promise<{ readonly data: Buffer; readonly isBinary: boolean }> {
   const reply = new Promise<{ readonly data: Buffer; readonly isBinary: boolean }>((resolve) => {
     socket.once('message', (data: Buffer, isBinary) => resolve({ data, isBinary }));
@@ -82,7 +82,7 @@ const isRefused = (port: number): Promise<boolean> =>
 
 const digest = (data: Buffer): string => createHash('sha256').update(data).digest('hex');
 
-test.each([false, true])('text and binary of all sizes come back as they went (compressed: %s)', async (perMessageDeflate) => {
+test.each([false, true])('text and binary of all sizes are echoed unchanged (compressed: %s)', async (perMessageDeflate) => {
   await withEcho(
     async (balancer) => {
       const socket = await opened(balancer, [], { perMessageDeflate });
@@ -102,7 +102,7 @@ test.each([false, true])('text and binary of all sizes come back as they went (c
   );
 });
 
-test('a message in many fragments comes back whole', async () => {
+test('a message in many fragments is echoed whole', async () => {
   await withEcho(async (balancer) => {
     const socket = await opened(balancer);
     const reply = new Promise<string>((resolve) => {
@@ -114,7 +114,7 @@ test('a message in many fragments comes back whole', async () => {
   });
 });
 
-test('pings are answered in both directions, with what they carry', async () => {
+test('pings are answered in both directions with their payload', async () => {
   await withEcho(async (balancer, { server }) => {
     const socket = await opened(balancer);
     const pong = once(socket, 'pong');
@@ -134,7 +134,7 @@ test.each([
   [1_001, ''],
   [3_000, 'a reason of our own'],
   [4_999, 'ümlaut'],
-])('close code %s arrives, whoever sends it', async (code, reason) => {
+])('close code %s arrives in both directions', async (code, reason) => {
   await withEcho(async (balancer, { closed }) => {
     const byReplica = await opened(balancer);
     const seen = closing(byReplica);
@@ -150,7 +150,7 @@ test.each([
   });
 });
 
-test('the replica chooses among the subprotocols', async () => {
+test('the replica selects the subprotocol', async () => {
   await withEcho(
     async (balancer) => {
       const socket = await opened(balancer, ['graphql-ws', 'chat.v2', 'chat.v1']);
@@ -161,7 +161,7 @@ test('the replica chooses among the subprotocols', async () => {
   );
 });
 
-test.each([401, 403, 503])('a refusal with %s reaches the client as it is, and the connection is not counted any more', async (status) => {
+test.each([401, 403, 503])('a refusal with %s reaches the client unchanged and frees the count', async (status) => {
   await withEcho(
     async (balancer) => {
       const socket = new WebSocket(balancer.url.replace('http', 'ws'));
@@ -179,7 +179,7 @@ test.each([401, 403, 503])('a refusal with %s reaches the client as it is, and t
   );
 });
 
-test('a replica that dies is seen by the client as a connection that broke', async () => {
+test('a killed replica appears to the client as a broken connection', async () => {
   await withEcho(async (balancer) => {
     const socket = await opened(balancer);
     const seen = closing(socket);
@@ -190,7 +190,7 @@ test('a replica that dies is seen by the client as a connection that broke', asy
   });
 });
 
-test('a client that is gone is seen by the replica', async () => {
+test('the replica detects a disconnected client', async () => {
   await withEcho(async (balancer, { closed }) => {
     const socket = await opened(balancer);
     await echoed(socket, 'hello');
@@ -203,7 +203,7 @@ test('a client that is gone is seen by the replica', async () => {
   });
 });
 
-test('a replica that leaves the service keeps the sockets that it has, and gets no more', async () => {
+test('a draining replica keeps its sockets and gets no new ones', async () => {
   await withEcho(async (balancer, { port }) => {
     const socket = await opened(balancer);
     await balancer.link.setReplicas([aBalancerReplica(port, 1, { state: 'draining' })]);
@@ -217,7 +217,7 @@ test('a replica that leaves the service keeps the sockets that it has, and gets 
   });
 });
 
-test('a balancer that ends lets sockets go on for its grace, and takes no more', async () => {
+test('a stopping balancer keeps sockets for its grace period and accepts no more', async () => {
   await withEcho(async (balancer) => {
     const socket = await opened(balancer);
     balancer.signal('SIGTERM');
@@ -230,7 +230,7 @@ test('a balancer that ends lets sockets go on for its grace, and takes no more',
   });
 });
 
-test('sockets that are still open when the grace of a balancer ends are told to come again', { timeout: 60_000 }, async () => {
+test('sockets still open after the grace period get a going-away close', async () => {
   await withEcho(async (balancer) => {
     const socket = await opened(balancer);
     const closed = closing(socket);
@@ -240,7 +240,7 @@ test('sockets that are still open when the grace of a balancer ends are told to 
   });
 });
 
-test('1,000 sockets at once: each gets its own messages back', async () => {
+test('1,000 concurrent sockets each get their own messages back', async () => {
   await withEcho(async (balancer) => {
     const memory = balancer.memory();
     const sockets: WebSocket[] = [];

@@ -14,7 +14,10 @@ type OwnMessage = Message<RequestHead>;
 
 const client = { address: '10.0.0.9', proto: 'http', isTrusted: false } as const;
 
-/** Whether ours refuses what a client sends, or reads it as `node:http` does; and whether what is forwarded is read so by both. */
+/**
+ * Checks that svc either refuses a client's bytes or reads them as `node:http` does, and that both read the forwarded
+ * bytes alike.
+ */
 export async function checkRequests({ text, cuts }: FuzzCase): Promise<Verdict> {
   const whole = readRequests(text);
   const messages = upToClose(whole.messages);
@@ -29,13 +32,13 @@ export async function checkRequests({ text, cuts }: FuzzCase): Promise<Verdict> 
   return { disagreement: await checkForwarded(upToUpgrade(messages)), isRefused, knownDifference: undefined };
 }
 
-/** Nothing after a request that ends its connection is looked at. */
+/** Ignores everything after a request that ends its connection. */
 function upToClose(messages: readonly OwnMessage[]): readonly OwnMessage[] {
   const last = messages.findIndex(({ head, isComplete }) => isComplete && head?.isPersistent === false);
   return last < 0 ? messages : messages.slice(0, last + 1);
 }
 
-/** The requests that are forwarded one after the other: what follows one that asks for an upgrade waits for the answer. */
+/** The consecutively forwarded requests: those after an upgrade request wait for its answer. */
 function upToUpgrade(messages: readonly OwnMessage[]): readonly OwnMessage[] {
   const complete = messages.filter(({ isComplete }) => isComplete);
   const last = complete.findIndex(({ head }) => head?.isUpgrade === true);
@@ -51,7 +54,7 @@ function readOne({ head, fields, body, trailers, isComplete }: OwnMessage): Read
   return { first: `${head?.method ?? ''} ${head?.path ?? ''}`, fields, body, trailers, isComplete };
 }
 
-/** With targets in origin-form, and without what comes after a request that ends its connection for ours. */
+/** With targets in origin-form, and without anything after a request that ends its connection for svc. */
 function asReplicasSeeIt({ messages, refusal }: Reading, own: readonly OwnMessage[]): Reading {
   const last = own.at(-1);
   const isClosed = last?.isComplete === true && last.head?.isPersistent === false && messages[own.length - 1]?.isComplete === true;
@@ -67,7 +70,9 @@ function inOriginForm(message: ReadMessage): ReadMessage {
   return { ...message, first: `${method} ${path}` };
 }
 
-/** What replicas get must be one canonical request each: for `node:http`, and for ours, which forwards it as it is. */
+/**
+ * Forwarded bytes must be one canonical request each, both for `node:http` and for svc, which forwards it unchanged.
+ */
 async function checkForwarded(messages: readonly OwnMessage[]): Promise<string | undefined> {
   const text = messages.map(forward).join('');
   const again = readRequests(text).messages;

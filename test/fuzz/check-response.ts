@@ -17,7 +17,10 @@ import type { ReadMessage, Reading } from './reading.ts';
 
 type OwnMessage = Message<ResponseHead>;
 
-/** Whether ours refuses what a replica sends, or reads it as `node:http` does; and whether what the client gets is read so by both. */
+/**
+ * Checks that svc either refuses a replica's bytes or reads them as `node:http` does, and that both read the client's
+ * bytes alike.
+ */
 export async function checkResponse({ text, method, cuts }: FuzzCase): Promise<Verdict> {
   const whole = readResponse(text, [], method);
   const [message] = whole.messages;
@@ -50,13 +53,13 @@ function readFinal({ body, trailers, isComplete }: OwnMessage, head: ResponseHea
   return { first: String(head.status), fields: fieldsOf(head), body, trailers, isComplete };
 }
 
-/** An early end is no refusal, and bytes after the response are refused by the connection, not by our parser. */
+/** An early end is no refusal. The connection, not the parser, refuses bytes after the response. */
 function withoutEnd(node: Reading, own: Reading, excess: number): Reading {
   const isAfterEnd = excess > 0 && node.messages.length === own.messages.length && node.messages.at(-1)?.isComplete === true;
   return isAfterEnd || node.refusal === 'ECONNRESET' ? { messages: node.messages, refusal: undefined } : node;
 }
 
-/** What clients get must be the same response: for `node:http`, and for ours, which forwards it as it is. */
+/** The client must get the same response, both for `node:http` and for svc, which forwards it unchanged. */
 async function checkForwarded(message: OwnMessage, head: ResponseHead, method: string): Promise<string | undefined> {
   const request = requestOf(method);
   const framing = responseFraming(head, request);

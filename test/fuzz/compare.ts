@@ -1,7 +1,10 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { ReadMessage, Reading } from './reading.ts';
 
-/** Says what ours reads in another way than `node:http`; undefined when nothing. Once ours has refused, what comes after does not matter. */
+/**
+ * Returns the difference between svc's and `node:http`'s reading; undefined when there is none. Everything after a
+ * refusal by svc is ignored.
+ */
 export function compareReadings(own: Reading, node: Reading): string | undefined {
   for (const [index, message] of own.messages.entries()) {
     const difference = differenceOf(message, node.messages[index]);
@@ -12,7 +15,7 @@ export function compareReadings(own: Reading, node: Reading): string | undefined
   return node.refusal === undefined ? undefined : `node:http refuses it (${node.refusal}), ours does not`;
 }
 
-/** Says in which part two readings of one message differ; undefined when in none. */
+/** Returns the part in which two readings of a message differ; undefined when in none. */
 export function differenceOf(own: ReadMessage, node: ReadMessage | undefined): string | undefined {
   if (node === undefined) return 'node:http does not see it';
   for (const part of ['first', 'fields', 'body', 'trailers', 'isComplete'] as const) {
@@ -23,7 +26,7 @@ export function differenceOf(own: ReadMessage, node: ReadMessage | undefined): s
   return undefined;
 }
 
-/** Whether `node:http` read the beginning of what ours read, and differs only in that it stopped. */
+/** Whether `node:http` read a prefix of svc's reading, and then stopped. */
 export function isBeginning(node: Reading, own: Reading): boolean {
   return node.messages.every((message, index) => {
     const other = own.messages[index];
@@ -34,12 +37,12 @@ export function isBeginning(node: Reading, own: Reading): boolean {
   });
 }
 
-/** A piece of a body as one chunk; nothing for nothing, which would end the body. */
+/** A piece of a body as one chunk; empty for an empty piece, because a chunk of length 0 would end the body. */
 export function chunkOf(body: string): string {
   return body === '' ? '' : `${body.length.toString(16)}\r\n${body}\r\n`;
 }
 
-/** The lines of a message, whose order may change when it is forwarded a second time. */
+/** The lines of a message, whose order may change at a second forwarding. */
 export function sortedLines(text: string): readonly string[] {
   return text.split('\r\n').toSorted();
 }

@@ -1,6 +1,6 @@
 import { seededRandom, type Random } from '../../src/shared/random.ts';
 
-/** Everything that is left to chance in one case, so that its seed repeats it. */
+/** All random choices of one case, so that its seed repeats it. */
 export class Dice {
   readonly #random: Random;
 
@@ -8,7 +8,7 @@ export class Dice {
     this.#random = seededRandom(seed);
   }
 
-  /** From 0 up to, but without, `end`. */
+  /** From 0 up to, but excluding, `end`. */
   below(end: number): number {
     return Math.floor(this.#random() * end);
   }
@@ -22,12 +22,12 @@ export class Dice {
     return values[this.below(values.length)] ?? values[0];
   }
 
-  /** Some of the values, in their order; each with the chance 1 in `times`. */
+  /** Some of the values, in their order; each with the probability 1 in `times`. */
   someOf<Value>(values: readonly Value[], times: number): readonly Value[] {
     return values.filter(() => this.once(times));
   }
 
-  /** `count` of what `make` makes, joined. */
+  /** `count` results of `make`, joined. */
   repeat(count: number, make: () => string): string {
     let out = '';
     for (let turn = 0; turn < count; turn += 1) out += make();

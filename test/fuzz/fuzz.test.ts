@@ -4,7 +4,7 @@ import { check, makeCase, run } from './run.ts';
 import { shrink } from './shrink.ts';
 import type { FuzzCase } from './fuzz-case.ts';
 
-test('ours and node:http agree on a few thousand cases, of which ours takes a good part', async () => {
+test('svc and node:http agree on thousands of cases, many of them accepted', async () => {
   const cases = 6_000;
   const { finding, refused, known } = await run(1, (done) => done >= cases);
   expect(finding).toBeUndefined();
@@ -13,14 +13,14 @@ test('ours and node:http agree on a few thousand cases, of which ours takes a go
   expect(excused).toBeLessThan(cases * 0.1);
 });
 
-test('a seed makes the same case each time, and other seeds make others', () => {
+test('the same seed makes the same case, and other seeds make others', () => {
   expect(makeCase(7)).toEqual(makeCase(7));
   expect(new Set(Array.from({ length: 50 }, (_, seed) => makeCase(seed).text)).size).toBeGreaterThan(30);
 });
 
 const requests = (text: string): FuzzCase => ({ kind: 'requests', text, method: 'GET', cuts: [3, 30] });
 
-test('a case on which both agree, one that ours refuses, and a known difference are told apart', async () => {
+test('agreement, refusal and known difference are distinguished', async () => {
   expect(await check(requests('GET / HTTP/1.1\r\nHost: a\r\n\r\n'))).toEqual({
     disagreement: undefined,
     isRefused: false,
@@ -33,7 +33,7 @@ test('a case on which both agree, one that ours refuses, and a known difference 
   });
 });
 
-test('another number of requests, or a body that ends elsewhere, is a disagreement', () => {
+test('another number of requests, or another body end, is a disagreement', () => {
   const one = { first: 'GET /', fields: [], body: 'ab', trailers: [], isComplete: true };
   const own = { messages: [one], refusal: undefined };
   expect(compareReadings(own, own)).toBeUndefined();
@@ -43,7 +43,7 @@ test('another number of requests, or a body that ends elsewhere, is a disagreeme
   expect(compareReadings({ messages: [], refusal: 'bad_host' }, { messages: [one], refusal: undefined })).toBeUndefined();
 });
 
-test('a finding is made as small as it goes', async () => {
+test('a finding is shrunk to its minimum', async () => {
   const large = requests(`GET / HTTP/1.1\r\nHost: a\r\nA: ${'b'.repeat(100)}xyz${'c'.repeat(100)}\r\n\r\n`);
   const smallest = await shrink(large, async ({ text }) => /x.*z/.test(text));
   expect(smallest).toMatchObject({ text: 'xz', cuts: [] });

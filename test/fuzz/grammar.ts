@@ -1,6 +1,6 @@
 import type { Dice } from './dice.ts';
 
-/** Makes messages that are right by the grammar; what is wrong about a case is done to them afterwards. */
+/** Generates grammatical messages; mutations damage them afterwards. */
 
 const methods = ['GET', 'GET', 'POST', 'POST', 'PUT', 'DELETE', 'HEAD', 'OPTIONS', 'PATCH', 'REPORT'] as const;
 const targets = [
@@ -17,7 +17,7 @@ const targets = [
   'HTTP://A/x',
 ] as const;
 
-/** Bodies that look like what follows a body, so that a boundary read wrongly shows at once. */
+/** Bodies that resemble the bytes after a body, so that a wrong boundary shows at once. */
 const bodies = [
   '',
   'a',
@@ -77,7 +77,7 @@ const trailers = [
   'X-Obs: \u00e4\r\n',
 ];
 
-/** As a list, for a mutation to take one from. */
+/** As a list, so that a mutation can choose one. */
 export const anyField: readonly string[] = [...plainFields, ...requestFields, ...responseFields];
 
 function fields(dice: Dice, special: readonly string[]): string {
@@ -105,7 +105,7 @@ function framed(dice: Dice, body: string): string {
 
 const content = (dice: Dice): string => dice.oneOf(bodies) + (dice.once(4) ? dice.oneOf(bodies) : '');
 
-/** One request with everything that belongs to it. */
+/** One complete request. */
 export function aRequest(dice: Dice): string {
   const method = dice.oneOf(methods);
   const target = method === 'OPTIONS' && dice.once(2) ? '*' : dice.oneOf(targets);

@@ -3,17 +3,20 @@ import { isBeginning } from './compare.ts';
 import { stoppedAtUpgrade } from './node-server.ts';
 import type { ReadMessage, Reading } from './reading.ts';
 
-/** Where `node:http` stopped. */
+/** The position at which `node:http` stopped. */
 interface Stop {
   readonly refusal: string;
-  /** Ours of the message that it refused; undefined when ours waits for the rest of its head. */
+  /** svc's reading of the refused message; undefined when svc waits for the rest of its head. */
   readonly refused: ReadMessage | undefined;
-  /** Whether it had taken the head of that message. */
+  /** Whether `node:http` had accepted the head of that message. */
   readonly isInBody: boolean;
   readonly before: ReadMessage | undefined;
 }
 
-/** A case in which `node:http` refuses, on purpose or not, what ours takes. What it read before it refused must agree all the same. */
+/**
+ * A case in which `node:http` refuses a message that svc accepts, on purpose or not. Both readings before the refusal
+ * must agree.
+ */
 interface KnownDifference {
   readonly name: string;
   readonly applies: (stop: Stop) => boolean;
@@ -31,7 +34,7 @@ const framingRefusals: ReadonlySet<string> = new Set([
 
 const knownDifferences: readonly KnownDifference[] = [
   {
-    // It has not taken it: most of these it refuses once it has seen the whole head.
+    // node:http has not accepted the head: it refuses most of these after the whole head.
     name: 'ours waits for the rest of a head',
     applies: ({ refused }) => refused === undefined,
   },
@@ -41,27 +44,27 @@ const knownDifferences: readonly KnownDifference[] = [
     applies: ({ refusal, refused }) => refusal === 'HPE_INVALID_METHOD' && !nodeMethods.has(refused?.first.split(' ')[0] ?? ''),
   },
   {
-    // Ours drops chunk extensions, so that it need not understand them.
+    // svc drops chunk extensions without parsing them.
     name: 'a chunk extension that is against the grammar',
     applies: ({ refusal, refused, isInBody }) => refusal === 'HPE_STRICT' && isInBody && isChunked(refused),
   },
   {
-    // RFC 9110, section 6.5.1 lets a recipient drop them, as ours does.
+    // RFC 9110, section 6.5.1 lets a recipient drop them, as svc does.
     name: 'a framing field in the trailers',
     applies: ({ refusal, refused, isInBody }) => framingRefusals.has(refusal) && isInBody && isChunked(refused),
   },
   {
-    // It takes the field for one of the head.
+    // node:http treats the field as one of the head.
     name: 'Connection in the trailers ends the connection for node:http',
     applies: ({ refusal, before }) => refusal === 'HPE_CLOSED_CONNECTION' && isChunked(before),
   },
   {
-    // What it says of the connection is no matter of an interim response; ours does not pass it on.
+    // Connection fields have no meaning in an interim response; svc does not forward it.
     name: 'Connection in an interim response ends the connection for node:http',
     applies: ({ refusal, before }) => refusal === 'HPE_CLOSED_CONNECTION' && before?.first.startsWith('1') === true,
   },
   {
-    // No standard knows the field; ours drops it.
+    // No standard defines the field; svc drops it.
     name: 'Proxy-Connection ends the connection for node:http',
     applies: ({ refusal, before }) => refusal === 'HPE_CLOSED_CONNECTION' && hasField(before, 'proxy-connection'),
   },
@@ -71,7 +74,7 @@ const knownDifferences: readonly KnownDifference[] = [
   },
 ];
 
-/** The name of the known difference that explains why `node:http` refuses; undefined when none does. */
+/** Returns the name of the known difference that explains the refusal by `node:http`; undefined when there is none. */
 export function knownDifference(own: Reading, { messages, refusal }: Reading): string | undefined {
   if (refusal === undefined || !isBeginning({ messages, refusal }, own)) return undefined;
   const isInBody = messages.at(-1)?.isComplete === false;

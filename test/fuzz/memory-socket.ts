@@ -1,21 +1,21 @@
 import { Duplex } from 'node:stream';
 
-/** The end of a connection that is no socket: a test puts bytes in, and what is written goes nowhere. */
+/** A connection without a socket: a test puts bytes in, and written bytes are discarded. */
 export class MemorySocket extends Duplex {
   constructor() {
-    // Enough that nothing ever waits for room: when bytes are handed on is not what is compared.
+    // A high limit avoids backpressure, whose timing the comparison ignores.
     super({ highWaterMark: 16_777_216, emitClose: true });
   }
 
   override _read(): void {
-    // Bytes are put in from outside, as they come.
+    // The test pushes bytes from outside.
   }
 
   override _write(_bytes: unknown, _encoding: BufferEncoding, done: (error?: Error) => void): void {
     done();
   }
 
-  /** What `node:http` calls on a socket. */
+  /** Methods that `node:http` calls on a socket. */
   setTimeout(): this {
     return this;
   }

@@ -1,7 +1,7 @@
 import type { Dice } from './dice.ts';
 import { anyField } from './grammar.ts';
 
-/** Lines that decide about framing or trust, in forms that parsers are known to read in different ways. */
+/** Lines that decide about framing or trust, in forms that parsers are known to read differently. */
 const framingLines = [
   'Content-Length: 0',
   'Content-Length: 5',
@@ -89,7 +89,9 @@ const sizeTricks = ['0x', '+', '-', ' ', '00000000000000000', 'ffffffffffffffff'
 
 const lineBreak = '\r\n';
 
-/** Does up to four things to a message that make it wrong, or right in another way. Some cases stay as they are. */
+/**
+ * Applies up to four mutations, which make a message wrong or keep it valid in another form. Some cases stay unchanged.
+ */
 export function mutate(dice: Dice, text: string): string {
   const count = dice.oneOf([0, 1, 1, 1, 1, 2, 2, 3, 4]);
   let out = text;
@@ -117,19 +119,19 @@ const withOtherValue = atLine(
 const withSizeTrick = atLine((dice, line) => (dice.once(2) ? `${dice.oneOf(sizeTricks)}${line}` : `${line}${dice.oneOf(sizeTricks)}`));
 const twice = atLine((_, line) => `${line}${lineBreak}${line}`);
 
-function atPlace(change: (dice: Dice, before: string, after: string) => string): Mutation {
+function atOffset(change: (dice: Dice, before: string, after: string) => string): Mutation {
   return (dice, text) => {
     const at = dice.below(text.length + 1);
     return change(dice, text.slice(0, at), text.slice(at));
   };
 }
 
-const withOctet = atPlace((dice, before, after) => before + dice.oneOf(octets) + after);
-const withOtherOctet = atPlace((dice, before, after) => before + dice.oneOf(octets) + after.slice(1));
-const withAnyOctet = atPlace((dice, before, after) => before + String.fromCharCode(dice.below(256)) + after.slice(1));
-const withoutSome = atPlace((dice, before, after) => before + after.slice(1 + dice.below(4)));
-const cutOff = atPlace((_, before) => before);
-const again = atPlace((dice, before, after) => before + before.slice(-dice.below(40)) + after);
+const withOctet = atOffset((dice, before, after) => before + dice.oneOf(octets) + after);
+const withOtherOctet = atOffset((dice, before, after) => before + dice.oneOf(octets) + after.slice(1));
+const withAnyOctet = atOffset((dice, before, after) => before + String.fromCharCode(dice.below(256)) + after.slice(1));
+const withoutSome = atOffset((dice, before, after) => before + after.slice(1 + dice.below(4)));
+const cutOff = atOffset((_, before) => before);
+const again = atOffset((dice, before, after) => before + before.slice(-dice.below(40)) + after);
 
 function withoutLine(dice: Dice, text: string): string {
   const lines = text.split(lineBreak);
@@ -137,7 +139,7 @@ function withoutLine(dice: Dice, text: string): string {
   return lines.join(lineBreak);
 }
 
-/** A line end that some parsers take for one. */
+/** A line end that only some parsers accept. */
 function withOtherLineEnd(dice: Dice, text: string): string {
   const parts = text.split(lineBreak);
   if (parts.length < 2) return text;

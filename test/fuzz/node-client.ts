@@ -4,7 +4,7 @@ import { MemorySocket } from './memory-socket.ts';
 import { linesOf, passedOn } from './node-server.ts';
 import type { ReadMessage, Reading } from './reading.ts';
 
-/** What has come on one connection so far. */
+/** Bytes received on one connection so far. */
 interface Connection {
   readonly messages: ReadMessage[];
   refusal: string | undefined;
@@ -14,12 +14,12 @@ interface Connection {
   isOver: boolean;
 }
 
-/** How `node:http` as a client reads the bytes that come on a connection on which it sent one request, and which ends after them. */
+/** Reads a connection's bytes with `node:http` as the client of one request; the connection ends after them. */
 export async function readAsNodeClient(bytes: Buffer, method: string): Promise<Reading> {
   const socket = new MemorySocket();
   const connection: Connection = { messages: [], refusal: undefined, final: undefined, body: '', isEnded: false, isOver: false };
   ask(socket, method, connection);
-  // The request is on its way from the next turn on; before it, nothing would be read.
+  // Node sends the request in the next turn; bytes before it would be ignored.
   await nextTurn();
   socket.push(bytes);
   await nextTurn();

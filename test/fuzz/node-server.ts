@@ -4,7 +4,7 @@ import { mayTrail } from '../../src/balancer/http1/field-kinds.ts';
 import { MemorySocket } from './memory-socket.ts';
 import type { ReadMessage, Reading } from './reading.ts';
 
-/** In place of the code of a refusal: after such a request `node:http` reads what it likes and tells nobody. */
+/** Pseudo-code of a refusal: after such a request `node:http` silently skips bytes. */
 export const stoppedAtUpgrade = 'stopped at an upgrade';
 
 /** A request while it is read. */
@@ -22,7 +22,7 @@ interface Connection {
 
 const connections = new WeakMap<object, Connection>();
 
-/** No limits and no timers, so that nothing but the grammar decides. */
+/** No limits and no timers, so that only the grammar decides. */
 const server = createServer({ maxHeaderSize: 16_777_216, insecureHTTPParser: false, requireHostHeader: false, keepAliveTimeout: 0 });
 server.maxHeadersCount = 0;
 server.maxRequestsPerSocket = 0;
@@ -48,14 +48,14 @@ function take(incoming: IncomingMessage, response: ServerResponse): void {
   });
 }
 
-/** How `node:http` as a server reads the bytes that a client sends on one connection. */
+/** Reads a client's bytes on one connection with `node:http` as the server. */
 export async function readAsNodeServer(bytes: Buffer): Promise<Reading> {
   const socket = new MemorySocket();
   const connection: Connection = { requests: [], refusal: undefined };
   connections.set(socket, connection);
   server.emit('connection', socket);
   socket.push(bytes);
-  // What it has read is handed on in turns of the event loop.
+  // Node delivers parsed data in later turns of the event loop.
   do await nextTurn();
   while (connection.requests.some(({ incoming, isEnded }) => incoming.complete && !isEnded && !incoming.destroyed));
   const messages = connection.requests.map(readingOf);
@@ -78,7 +78,7 @@ export function linesOf(rawHeaders: readonly string[]): readonly string[] {
   return rawHeaders.flatMap((name, index) => (index % 2 === 0 ? [`${name}: ${rawHeaders[index + 1] ?? ''}`] : []));
 }
 
-/** Only the trailers that a proxy may pass on. */
+/** Only the trailers that a proxy may forward. */
 export function passedOn(trailers: readonly string[]): readonly string[] {
   return trailers.flatMap((name, index) => (index % 2 === 0 && mayTrail(name) ? [name, trailers[index + 1] ?? ''] : []));
 }

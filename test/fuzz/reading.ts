@@ -2,17 +2,17 @@
 export interface ReadMessage {
   /** `METHOD target` of a request, the status of a response. */
   readonly first: string;
-  /** `Name: value`, as they came. */
+  /** `Name: value`, as received. */
   readonly fields: readonly string[];
   readonly body: string;
-  /** Name, value, name, value: those that may be passed on. */
+  /** Name, value, name, value: trailers that may be forwarded. */
   readonly trailers: readonly string[];
   readonly isComplete: boolean;
 }
 
-/** Everything that a parser made of the bytes of one connection. */
+/** The complete reading of the bytes of one connection. */
 export interface Reading {
   readonly messages: readonly ReadMessage[];
-  /** Why it read no further; undefined when it was content with everything that came. */
+  /** Reason why the parser stopped; undefined when it accepted all bytes. */
   readonly refusal: string | undefined;
 }

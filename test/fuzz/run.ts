@@ -6,7 +6,7 @@ import { kinds, type FuzzCase, type Verdict } from './fuzz-case.ts';
 import { mutate } from './mutate.ts';
 import { shrink } from './shrink.ts';
 
-/** The case of a seed. */
+/** Generates the case of a seed. */
 export function makeCase(seed: number): FuzzCase {
   const dice = new Dice(seed);
   const kind = kinds[seed % kinds.length] ?? 'requests';
@@ -16,22 +16,22 @@ export function makeCase(seed: number): FuzzCase {
   return { kind, text, method, cuts };
 }
 
-/** Puts a case before both parsers. */
+/** Runs both parsers on a case. */
 export function check(one: FuzzCase): Promise<Verdict> {
   return one.kind === 'requests' ? checkRequests(one) : checkResponse(one);
 }
 
-/** What a run found. */
+/** The findings of a run. */
 export interface FuzzResult {
   readonly cases: number;
   readonly refused: number;
-  /** How often each known difference was met. */
+  /** How often each known difference occurred. */
   readonly known: ReadonlyMap<string, number>;
-  /** The first disagreement that is not known, with the smallest case that shows one. */
+  /** The first unknown disagreement, with its smallest case. */
   readonly finding: { readonly seed: number; readonly smallest: FuzzCase; readonly disagreement: string } | undefined;
 }
 
-/** Checks the cases of `firstSeed` and the seeds after it, until one disagrees or `isOver`. */
+/** Checks the cases of `firstSeed` and the following seeds, until one disagrees or `isOver`. */
 export async function run(firstSeed: number, isOver: (cases: number) => boolean): Promise<FuzzResult> {
   const known = new Map<string, number>();
   let refused = 0;

@@ -1,6 +1,6 @@
 import type { FuzzCase } from './fuzz-case.ts';
 
-/** Makes a case smaller as long as `isStillOne` says that it shows the same: without reads, then without ever smaller parts of its bytes. */
+/** Shrinks a case while `isStillOne` holds: first removes cuts between reads, then ever smaller parts of its bytes. */
 export async function shrink(one: FuzzCase, isStillOne: (smaller: FuzzCase) => Promise<boolean>): Promise<FuzzCase> {
   let smallest = one;
   const tryOne = async (smaller: FuzzCase): Promise<boolean> => {

@@ -1,16 +1,16 @@
 import { expect, test } from 'vitest';
 import { jobCases } from '../../src/provision/job-conformance.ts';
 import { remoteCases } from '../../src/remote/conformance.ts';
-import type { HostOptions } from '../testbed/hosts/test-hosts.ts';
-import { describeHosts, nodeBinary, openRemote, withHome, withRemote } from './support.ts';
+import type { TestSshHostOptions } from '../testbed/hosts/test-hosts.ts';
+import { describeSshHosts, nodeBinary, openRemote, withHome, withRemote } from './support.ts';
 
-const machines: readonly (readonly [name: string, options: HostOptions])[] = [
+const machines: readonly (readonly [name: string, options: TestSshHostOptions])[] = [
   ['near', {}],
   ['without rsync and with two sessions', { rsync: false, maxSessions: 2 }],
   ['far and without sudo', { delayMs: 35, sudo: false, user: 'someone' }],
 ];
 
-describeHosts('remote over SSH', (hostOf) => {
+describeSshHosts('remote over SSH', (hostOf) => {
   for (const [name, options] of machines) {
     test.for(remoteCases)(`${name}: $name`, async ({ run }) => {
       const host = await hostOf(name.replaceAll(' ', '-'), options);

@@ -5,17 +5,17 @@ import { buffer } from 'node:stream/consumers';
 import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
 import type { Remote } from '../../src/remote/remote.ts';
-import { dialReplica } from '../../src/shared/dial.ts';
+import { dialReplica } from '../../src/shared/system/dial.ts';
 import { waitFor } from '../support/wait-for.ts';
-import type { TestHost } from '../testbed/hosts/test-hosts.ts';
-import { describeHosts, nodeBinary, openRemote, remoteAt, signalSsh, sshProcessesOf, withHome, withRemote } from './support.ts';
+import type { TestSshHost } from '../testbed/hosts/test-hosts.ts';
+import { describeSshHosts, nodeBinary, openRemote, remoteAt, signalSsh, sshProcessesOf, withHome, withRemote } from './support.ts';
 
 const port = 8080;
 
-/** Long enough for a connection over a line that loses much, or one that has to be given up first. */
-const patience = { timeoutMs: 90_000 };
-
-/** A server that says `hello` to who connects, on loopback only unless told otherwise; who only looks whether it is there may hang up before it is said. */
+/**
+ * Starts a server that answers each connection with `hello`, by default on loopback only. A probe may hang up before
+ * the answer.
+ */
 async function serve(remote: Remote, address = '127.0.0.1'): Promise<void> {
   const program = `require('net').createServer((s) => s.on('error', () => {}).end('hello')).listen(${port}, '${address}')`;
   await remote.exec(['/usr/local/bin/node', '-e', program], { detached: true });
@@ -26,7 +26,7 @@ async function answerOf(remote: Remote): Promise<string> {
   return (await buffer(await dialReplica(address, { timeoutMs: 3_000 }))).toString();
 }
 
-/** What who holds only the path gets, without asking the remote. */
+/** Returns the answer at a forwarded path, without any call of the remote. */
 async function answerAt(path: string): Promise<string> {
   try {
     return (await buffer(await dialReplica({ kind: 'forward', path, port }, { timeoutMs: 3_000 }))).toString();
@@ -35,12 +35,12 @@ async function answerAt(path: string): Promise<string> {
   }
 }
 
-async function stopServers(host: TestHost): Promise<void> {
+async function stopServers(host: TestSshHost): Promise<void> {
   await host.exec('sh', '-c', 'pkill -f "[c]reateServer" || true');
 }
 
-describeHosts('SSH connections that break', (hostOf) => {
-  test('a follower gets every byte once, though the machine is cut off and its connections are lost', async () => {
+describeSshHosts('SSH connections that break', (hostOf) => {
+  test('a follower gets every byte once, although the machine loses its connections', async () => {
     const host = await hostOf('main', { node: nodeBinary });
     await withRemote(host, async (remote, paths) => {
       const file = `${remote.baseDir}/log`;
@@ -52,13 +52,13 @@ describeHosts('SSH connections that break', (hostOf) => {
       const following = (async () => {
         for await (const chunk of remote.follow(file, 5, stop.signal)) chunks.push(chunk);
       })();
-      await waitFor('some lines', () => text().includes('line 20\n'), patience);
+      await waitFor('some lines', () => text().includes('line 20\n'));
       await host.cut();
       signalSsh(paths.home);
       await host.heal();
-      await waitFor('more lines', () => text().includes('line 100\n'), patience);
+      await waitFor('more lines', () => text().includes('line 100\n'));
       signalSsh(paths.home);
-      await waitFor('the last line', () => text().includes('line 400\n'), patience);
+      await waitFor('the last line', () => text().includes('line 400\n'));
       stop.abort();
       await following;
       expect(text()).toBe(
@@ -69,7 +69,7 @@ describeHosts('SSH connections that break', (hostOf) => {
     });
   });
 
-  test('what was started detached goes on when every connection is gone', async () => {
+  test('a detached program continues when every connection is gone', async () => {
     const host = await hostOf('main', { node: nodeBinary });
     await withRemote(host, async (remote, paths) => {
       const file = `${remote.baseDir}/beats`;
@@ -77,25 +77,25 @@ describeHosts('SSH connections that break', (hostOf) => {
       signalSsh(paths.home);
       await host.exec('sh', '-c', 'pkill -f "^sshd(-session)?: ubuntu" || true');
       const size = async (): Promise<number> => ((await remote.readFile(file)) ?? '').length;
-      const before = await waitFor('a beat', async () => (await size()) || undefined, patience);
-      await waitFor('another beat', async () => (await size()) > before, patience);
+      const before = await waitFor('a beat', async () => (await size()) || undefined);
+      await waitFor('another beat', async () => (await size()) > before);
       expect(sshProcessesOf(paths.home).length).toBeGreaterThan(0);
       await host.exec('sh', '-c', 'pkill -f "[e]cho beat" || true');
     });
   });
 
-  test('a way to a port is private, keeps its name, and is rebuilt without being asked when the connection is lost', async () => {
+  test('a tunnel is private, keeps its path, and is restored by itself', async () => {
     const host = await hostOf('main', { node: nodeBinary });
     await withRemote(
       host,
       async (remote, paths) => {
         await serve(remote);
-        await waitFor('an answer', async () => (await answerOf(remote)) === 'hello', patience);
+        await waitFor('an answer', async () => (await answerOf(remote)) === 'hello');
         const address = await remote.address(port);
         if (address.kind !== 'forward') throw new Error(`a forward, not ${address.kind}`);
         expect(statSync(address.path).mode & 0o777).toBe(0o600);
         signalSsh(paths.home);
-        await waitFor('an answer again', async () => (await answerAt(address.path)) === 'hello', patience);
+        await waitFor('an answer again', async () => (await answerAt(address.path)) === 'hello');
         expect(await remote.address(port)).toEqual(address);
 
         await remote.close();
@@ -106,43 +106,43 @@ describeHosts('SSH connections that break', (hostOf) => {
     );
   });
 
-  test('a way outlives the process that opened it, and whoever next works on the machine keeps it', async () => {
+  test('a tunnel outlives its process, and the next user of the machine keeps it', async () => {
     const host = await hostOf('main', { node: nodeBinary });
     await withRemote(host, async (remote, paths) => {
       await serve(remote);
-      const program = join(import.meta.dirname, 'open-way.ts');
+      const program = join(import.meta.dirname, 'open-tunnel.ts');
       const args = [program, paths.home, JSON.stringify(host.target()), remote.baseDir, String(port)];
       const { stdout } = await promisify(execFile)(nodeBinary, args);
       const { path } = JSON.parse(stdout);
-      await waitFor('an answer', async () => (await answerAt(path)) === 'hello', patience);
+      await waitFor('an answer', async () => (await answerAt(path)) === 'hello');
       signalSsh(paths.home);
       expect(await answerAt(path)).toBe('');
       await remote.exec(['true']);
-      await waitFor('an answer again', async () => (await answerAt(path)) === 'hello', patience);
+      await waitFor('an answer again', async () => (await answerAt(path)) === 'hello');
       await stopServers(host);
     });
   });
 
-  test('a rebooted machine is worked on again, and the way to its port is back once the program is', async () => {
+  test('a rebooted machine works again, and so does the tunnel to its port', async () => {
     const host = await hostOf('rebooted', { node: nodeBinary });
     await withRemote(
       host,
       async (remote) => {
         await serve(remote);
-        await waitFor('an answer', async () => (await answerOf(remote)) === 'hello', patience);
+        await waitFor('an answer', async () => (await answerOf(remote)) === 'hello');
         const address = await remote.address(port);
         if (address.kind !== 'forward') throw new Error(`a forward, not ${address.kind}`);
         await host.reboot();
-        await waitFor('work to be possible', async () => (await remote.exec(['true']).catch(() => undefined))?.exitCode === 0, patience);
+        await waitFor('work to be possible', async () => (await remote.exec(['true']).catch(() => undefined))?.exitCode === 0);
         await serve(remote);
-        await waitFor('an answer over the same path', async () => (await answerAt(address.path)) === 'hello', patience);
+        await waitFor('an answer over the same path', async () => (await answerAt(address.path)) === 'hello');
         expect(await remote.address(port)).toEqual(address);
       },
       { address: { direct: 'never' } },
     );
   });
 
-  test('a machine that vanishes is noticed, also during a command, and comes back by itself', async () => {
+  test('an unreachable machine is detected, also during a command, and recovers by itself', async () => {
     const host = await hostOf('main', { node: nodeBinary });
     await withRemote(host, async (remote) => {
       await remote.exec(['true']);
@@ -155,7 +155,7 @@ describeHosts('SSH connections that break', (hostOf) => {
     });
   });
 
-  test('a machine that stands still fails calls after a while, and serves them when it goes on', async () => {
+  test('calls to a paused machine fail in time, and succeed after it resumes', async () => {
     const host = await hostOf('main', { node: nodeBinary });
     await withRemote(host, async (remote) => {
       await remote.exec(['true']);
@@ -169,7 +169,7 @@ describeHosts('SSH connections that break', (hostOf) => {
     });
   });
 
-  test('a connection whose holder hangs is replaced', async () => {
+  test('a connection whose control process hangs is replaced', async () => {
     const host = await hostOf('main', { node: nodeBinary });
     await withRemote(host, async (remote, paths) => {
       await remote.exec(['true']);
@@ -179,7 +179,7 @@ describeHosts('SSH connections that break', (hostOf) => {
     });
   });
 
-  test('a killed machine fails a call in time, and a cancelled call at once', async () => {
+  test('a killed machine fails a call in time, a cancelled call fails at once', async () => {
     const host = await hostOf('killed');
     await withRemote(host, async (remote) => {
       await host.kill();
@@ -196,7 +196,7 @@ describeHosts('SSH connections that break', (hostOf) => {
   test.for([
     ['150 ms away', { delayMs: 75 }],
     ['over a line that loses one packet in twenty', { delayMs: 5, lossPercent: 5 }],
-  ] as const)('work is done %s', async ([name, shape]) => {
+  ] as const)('calls succeed %s', async ([name, shape]) => {
     const host = await hostOf('shaped', { cable: true });
     await host.shape(shape);
     try {
@@ -212,11 +212,11 @@ describeHosts('SSH connections that break', (hostOf) => {
     }
   });
 
-  test('a way is direct where the port is open, and through SSH where it is not', async () => {
+  test('the address is direct where the port is open, and a tunnel otherwise', async () => {
     const host = await hostOf('main', { node: nodeBinary });
     await withRemote(host, async (remote) => {
       await serve(remote, '0.0.0.0');
-      await waitFor('a direct way', async () => (await remote.address(port)).kind === 'tcp', patience);
+      await waitFor('a direct way', async () => (await remote.address(port)).kind === 'tcp');
       expect(await answerOf(remote)).toBe('hello');
       await host.firewall(port, 'drop');
       expect(await remote.address(port)).toMatchObject({ kind: 'forward' });
@@ -226,7 +226,7 @@ describeHosts('SSH connections that break', (hostOf) => {
     });
   });
 
-  test('several homes and processes share nothing, and one home shares its connections', async () => {
+  test('homes and processes share nothing; one home shares its connections', async () => {
     const host = await hostOf('main', { node: nodeBinary });
     await withHome(host, async (paths) => {
       const remotes = await Promise.all([1, 2, 3, 4].map(() => openRemote(paths, host)));

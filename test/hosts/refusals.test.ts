@@ -6,7 +6,7 @@ import { endSshConnections } from '../../src/remote/ssh/index.ts';
 import { systemClock } from '../../src/shared/clock.ts';
 import { SvcError } from '../../src/shared/errors.ts';
 import { waitFor } from '../support/wait-for.ts';
-import { describeHosts, openRemote, withHome, withRemote } from './support.ts';
+import { describeSshHosts, openRemote, withHome, withRemote } from './support.ts';
 
 function makeKey(path: string): string {
   execFileSync('ssh-keygen', ['-q', '-t', 'ed25519', '-N', '', '-f', path]);
@@ -16,12 +16,15 @@ function makeKey(path: string): string {
 /** Arguments of all processes. */
 const wordsOfProcesses = `for p in /proc/[0-9]*; do tr '\\0' ' ' < "$p/cmdline"; done 2> /dev/null; true`;
 
-/** Variables of this machine's own processes; those of the test hosts are seen from here as well, and one of them is to have the secret. */
+/**
+ * Variables of this machine's own processes. The test hosts' processes are visible as well, and one of them
+ * legitimately has the secret.
+ */
 const variablesOfOurs = `own=$(readlink /proc/self/ns/pid)
 for p in /proc/[0-9]*; do [ "$(readlink "$p/ns/pid")" != "$own" ] || tr '\\0' '\\n' < "$p/environ"; done 2> /dev/null; true`;
 
-describeHosts('machines that refuse', (hostOf) => {
-  test('a wrong key is told from a machine that is away, with what to do', async () => {
+describeSshHosts('SSH hosts that refuse', (hostOf) => {
+  test('errors distinguish a wrong key from an unreachable host, each with a remedy', async () => {
     const host = await hostOf('main');
     await withHome(host, async (paths) => {
       const wrong = makeKey(join(paths.home, 'wrong'));
@@ -43,7 +46,7 @@ describeHosts('machines that refuse', (hostOf) => {
     });
   });
 
-  test('a changed host key is refused with both fingerprints, until the old one is forgotten', async () => {
+  test('a changed host key is refused with both fingerprints, until it is forgotten', async () => {
     const host = await hostOf('changing');
     await withHome(host, async (paths) => {
       const remote = await openRemote(paths, host);
@@ -52,7 +55,7 @@ describeHosts('machines that refuse', (hostOf) => {
         (await host.exec('ssh-keygen', '-lf', '/etc/ssh/ssh_host_ed25519_key.pub')).split(' ')[1] ?? '';
       const before = await fingerprint();
       await host.rekey();
-      // As a machine that was set up anew: connections to the one before are gone.
+      // Simulates a reinstalled machine: connections to the former one are gone.
       await endSshConnections(host.target(), paths, systemClock);
       await host.reboot();
       const after = await fingerprint();
@@ -69,7 +72,7 @@ describeHosts('machines that refuse', (hostOf) => {
     });
   });
 
-  test('a machine whose keys are given is let in with one of them only', async () => {
+  test('a host with configured keys is accepted only with one of them', async () => {
     const host = await hostOf('main');
     const right = (await host.exec('cat', '/etc/ssh/ssh_host_ed25519_key.pub')).trim();
     await withHome(host, async (paths) => {
@@ -85,13 +88,13 @@ describeHosts('machines that refuse', (hostOf) => {
     });
   });
 
-  test('an exit code of 255 is the command’s own', async () => {
+  test("an exit code of 255 is reported as the command's own", async () => {
     await withRemote(await hostOf('main'), async (remote) => {
       expect((await remote.exec(['sh', '-c', 'exit 255'])).exitCode).toBe(255);
     });
   });
 
-  test('a full disk is said to be full, and the file that was there stays', async () => {
+  test('a full disk is reported as such, and the existing file stays', async () => {
     const host = await hostOf('full', { diskMb: 8 });
     await withHome(host, async (paths) => {
       const remote = await openRemote(paths, host);
@@ -107,29 +110,29 @@ describeHosts('machines that refuse', (hostOf) => {
     });
   });
 
-  test('secrets are among the arguments of no process, here or there', async () => {
+  test('secrets are in the arguments of no process, on either machine', async () => {
     const host = await hostOf('main');
     await withRemote(host, async (remote) => {
       const secret = `secret-${process.hrtime.bigint()}`;
       const running = remote.exec(['sh', '-c', 'cat > /dev/null; echo up > "$1"; sleep 300', 'sh', `${remote.baseDir}/up`], {
         env: { SECRET: secret },
         input: secret,
-        timeoutMs: 20_000,
+        timeoutMs: 240_000,
       });
       await waitFor('the command', () => remote.readFile(`${remote.baseDir}/up`));
       await remote.writeFile(`${remote.baseDir}/file`, secret);
-      // Compared here: what a failed assertion prints would be everybody's variables.
+      // Compared in the test: a failed assertion would print the variables of all processes.
       expect((await host.exec('sh', '-c', wordsOfProcesses)).includes(secret)).toBe(false);
       expect(execFileSync('sh', ['-c', wordsOfProcesses], { encoding: 'utf8' }).includes(secret)).toBe(false);
       expect(execFileSync('sh', ['-c', variablesOfOurs], { encoding: 'utf8', maxBuffer: 1e9 }).includes(secret)).toBe(false);
-      // It has said that it is up a moment before it sleeps.
+      // The command reports that it is up shortly before it sleeps.
       const end = () => host.exec('pkill', '-x', 'sleep').catch(() => undefined);
       await waitFor('its sleep', async () => (await end()) !== undefined);
       await running;
     });
   });
 
-  test('the language of whoever calls does not reach the machine', async () => {
+  test("the caller's locale does not reach the remote machine", async () => {
     await withRemote(await hostOf('main'), async (remote) => {
       const before = process.env['LC_ALL'];
       process.env['LC_ALL'] = 'xx_XX';
@@ -142,7 +145,7 @@ describeHosts('machines that refuse', (hostOf) => {
     });
   });
 
-  test('a machine behind another one is reached through it', async () => {
+  test('a host behind a jump host is reachable through it', async () => {
     const [host, jump] = [await hostOf('main'), await hostOf('jump')];
     await withHome(host, async (paths) => {
       const remote = await openRemote(paths, host, { target: { proxyJump: `${jump.user}@${jump.ip}:22`, name: 'behind' } });

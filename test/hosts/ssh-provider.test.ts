@@ -5,39 +5,41 @@ import { providerCases } from '../../src/providers/conformance.ts';
 import type { MachineId } from '../../src/providers/provider.ts';
 import { jobLogPath, jobStatus, startJob } from '../../src/provision/job.ts';
 import type { Remote } from '../../src/remote/remote.ts';
-import { dialReplica } from '../../src/shared/dial.ts';
+import { dialReplica } from '../../src/shared/system/dial.ts';
 import type { ReplicaAddress } from '../../src/shared/replica-address.ts';
 import { someResources } from '../support/builders.ts';
-import { openSshPlace, type SshPlace } from '../support/ssh-place.ts';
+import { openSshProvider, type SshProviderFixture } from '../support/ssh-provider.ts';
 import { withTempHome } from '../support/temp-home.ts';
 import { waitFor } from '../support/wait-for.ts';
-import type { HostOptions, TestHost } from '../testbed/hosts/test-hosts.ts';
-import { describeHosts, signalSsh } from './support.ts';
+import type { TestSshHostOptions, TestSshHost } from '../testbed/hosts/test-hosts.ts';
+import { describeSshHosts, signalSsh } from './support.ts';
 
-function entryOf(host: TestHost): SshHost {
+function entryOf(host: TestSshHost): SshHost {
   const { identityFile } = host.target();
   return { host: host.ip, user: host.user, port: undefined, identityFile, proxyJump: undefined, hourlyUsd: 0 };
 }
 
-/** Runs `use` with a home whose pool has the hosts; afterwards nothing of it may be left on any of them that still answers. */
-async function withPlace(hosts: readonly TestHost[], use: (place: SshPlace) => Promise<void>): Promise<void> {
+/**
+ * Runs `use` with a home whose pool has the SSH hosts. Afterwards nothing may remain on any of them that still answers.
+ */
+async function withSshPool(hosts: readonly TestSshHost[], use: (pool: SshProviderFixture) => Promise<void>): Promise<void> {
   await withTempHome(async (dir) => {
-    const place = openSshPlace({ home: join(dir, 'svc'), hosts: hosts.map(entryOf), open: undefined });
+    const pool = openSshProvider({ home: join(dir, 'svc'), hosts: hosts.map(entryOf), open: undefined });
     try {
-      // Opening the connections takes longest, and whoever lists offers or checks a place waits for seconds only.
-      await waitFor('the hosts to answer', async () => (await place.offers()).offers.length === hosts.length, { timeoutMs: 60_000 });
-      await use(place);
-      for (const { id } of await place.open().list({}, {})) await place.provider.destroy(id, {});
+      // Opening the connections takes longest, but listings and checks have a limit of seconds.
+      await waitFor('the hosts to answer', async () => (await pool.offers()).offers.length === hosts.length);
+      await use(pool);
+      for (const { id } of await pool.open().list({}, {})) await pool.provider.destroy(id, {});
     } finally {
       signalSsh(dir);
     }
   });
 }
 
-const foldersOf = async (host: TestHost): Promise<string> =>
+const foldersOf = async (host: TestSshHost): Promise<string> =>
   host.exec('sh', '-c', `ls /home/${host.user}/.svc/machines | grep -v revision || true`);
 
-/** A server of nothing but a shell and what every machine here has. */
+/** A server that needs only a shell and the tools of the base machine. */
 async function serve(remote: Remote): Promise<ReplicaAddress> {
   const program = `exec perl -MSocket -e 'socket(S, PF_INET, SOCK_STREAM, 0); setsockopt(S, SOL_SOCKET, SO_REUSEADDR, 1); bind(S, sockaddr_in(80, INADDR_ANY)) or die $!; listen(S, 9); while (accept(C, S)) { print C "here\\n"; close C }'`;
   await startJob(remote, 'main', { run: program, env: {}, workdir: `${remote.baseDir}/workdir` });
@@ -54,97 +56,89 @@ async function answerAt(address: ReplicaAddress): Promise<string | undefined> {
   }
 }
 
-const machines: readonly (readonly [name: string, options: HostOptions])[] = [
+const machines: readonly (readonly [name: string, options: TestSshHostOptions])[] = [
   ['near', {}],
   ['far, no rsync, no sudo', { delayMs: 35, rsync: false, sudo: false, user: 'someone' }],
 ];
 
-describeHosts('hosts of the user, over SSH', (hostOf) => {
+describeSshHosts("SSH hosts of a user's pool", (hostOf) => {
   for (const [what, options] of machines) {
     test.for(providerCases)(`${what}: $name`, async ({ run }) => {
       const host = await hostOf(what === 'near' ? 'suite' : 'suite-far', options);
-      await withPlace([host], async (place) => {
+      await withSshPool([host], async (pool) => {
         const fixture = {
-          provider: place.provider,
-          other: place.open(),
+          provider: pool.provider,
+          other: pool.open(),
           resources: someResources(),
-          refuse: () => Promise.resolve(place.setHosts([])),
+          refuse: () => Promise.resolve(pool.setHosts([])),
           async preemptAll() {
             await host.reboot();
-            // What was known of it is of the time before.
-            await waitFor('its return', async () => (await place.offers()).offers.length === 1, { timeoutMs: 60_000 });
+            // The cached state predates the reboot.
+            await waitFor('its return', async () => (await pool.offers()).offers.length === 1);
           },
           untilRunning: () => Promise.resolve(),
         };
         await expect(run(fixture)).resolves.toBeUndefined();
-        place.setHosts([entryOf(host)]);
+        pool.setHosts([entryOf(host)]);
       });
       expect(await foldersOf(host)).toBe('');
     });
   }
 
-  test('two replicas on a host without Node.js and root serve one port, and go on while the host is cut off', async () => {
+  test('two replicas on one host serve one port, also while it is cut off', async () => {
     const host = await hostOf('cut-off');
-    await withPlace([host], async (place) => {
-      const [a, b] = [await place.create('a'), await place.create('b')];
-      const remotes = [a, b].map((id) => place.provider.remote(id));
+    await withSshPool([host], async (pool) => {
+      const [a, b] = [await pool.create('a'), await pool.create('b')];
+      const remotes = [a, b].map((id) => pool.provider.remote(id));
       const addresses: ReplicaAddress[] = [];
       for (const remote of remotes) addresses.push(await serve(remote));
       const log = (): Promise<readonly (string | undefined)[]> =>
         Promise.all(remotes.map((remote) => remote.readFile(jobLogPath(remote, 'main'))));
       for (const address of addresses) expect(await waitFor('an answer', () => answerAt(address), { describe: log })).toBe('here\n');
       await host.cut();
-      const asked = await waitFor('the cut', () => place.provider.list({ 'svc-service-key': 'k' }, {}).then(() => undefined, String), {
-        timeoutMs: 60_000,
-      });
+      const asked = await waitFor('the cut', () => pool.provider.list({ 'svc-service-key': 'k' }, {}).then(() => undefined, String));
       expect(asked).toContain('which has machines, cannot be asked about them');
-      expect([...(await place.provider.inspect([a, b], {})).values()]).toEqual([{ state: 'running' }, { state: 'running' }]);
+      expect([...(await pool.provider.inspect([a, b], {})).values()]).toEqual([{ state: 'running' }, { state: 'running' }]);
       await host.heal();
-      for (const address of addresses)
-        expect(await waitFor('another answer', () => answerAt(address), { timeoutMs: 90_000 })).toBe('here\n');
-      await waitFor('the host to be asked again', async () => (await place.provider.list({}, {}).catch(() => [])).length === 2, {
-        timeoutMs: 90_000,
-      });
+      for (const address of addresses) expect(await waitFor('another answer', () => answerAt(address))).toBe('here\n');
+      await waitFor('the host to be asked again', async () => (await pool.provider.list({}, {}).catch(() => [])).length === 2);
       for (const remote of remotes) expect((await jobStatus(remote, 'main')).phase).toBe('run');
     });
     expect(await foldersOf(host)).toBe('');
   });
 
-  test('a machine of a host that was started anew is gone, its folder is removed, and a new one comes up', async () => {
+  test("a reboot ends a host's machine, removes its folder, and permits a new one", async () => {
     const host = await hostOf('rebooted');
-    await withPlace([host], async (place) => {
-      const id = await place.create('a');
-      await serve(place.provider.remote(id));
+    await withSshPool([host], async (pool) => {
+      const id = await pool.create('a');
+      await serve(pool.provider.remote(id));
       await host.reboot();
-      const state = async (of: MachineId) => (await place.provider.inspect([of], {})).get(of);
-      await waitFor('the news', async () => (await state(id))?.state === 'gone', { timeoutMs: 60_000 });
+      const state = async (of: MachineId) => (await pool.provider.inspect([of], {})).get(of);
+      await waitFor('the news', async () => (await state(id))?.state === 'gone');
       expect(await state(id)).toEqual({ state: 'gone', reason: 'preempted' });
-      await waitFor(
-        'its removal',
-        () =>
-          place.provider.destroy(id, {}).then(
-            () => true,
-            () => false,
-          ),
-        { timeoutMs: 60_000 },
+      await waitFor('its removal', () =>
+        pool.provider.destroy(id, {}).then(
+          () => true,
+          () => false,
+        ),
       );
-      const next = await place.create('b');
-      expect(await waitFor('an answer', async () => answerAt(await serve(place.provider.remote(next))))).toBe('here\n');
+      const next = await pool.create('b');
+      expect(await waitFor('an answer', async () => answerAt(await serve(pool.provider.remote(next))))).toBe('here\n');
     });
     expect(await foldersOf(host)).toBe('');
   });
 
-  test('a host with a full disk, and one with another key than before, are left out with the reason while another one is used', async () => {
+  test('a host with a full disk or a changed key is skipped with reason', async () => {
     const [full, rekeyed, good] = [await hostOf('full', { diskMb: 300 }), await hostOf('rekeyed'), await hostOf('good')];
-    await withPlace([full, rekeyed, good], async (place) => {
-      expect((await place.offers()).offers).toHaveLength(3);
+    await withSshPool([full, rekeyed, good], async (pool) => {
+      expect((await pool.offers()).offers).toHaveLength(3);
       await full.exec('sh', '-c', `dd if=/dev/zero of=/home/${full.user}/fill bs=1M count=280 2>/dev/null || true`);
       await rekeyed.rekey();
-      signalSsh(join(place.paths.home, '..'));
-      let fresh = place.open();
-      // Its sshd is started anew, which takes a moment.
+      signalSsh(join(pool.paths.home, '..'));
+      let fresh = pool.open();
+      // Its sshd restarts, which takes a moment.
       const { enabled, details, remedies } = await waitFor('the findings', async () => {
-        fresh = place.open();
+        fresh = pool.open();
         const check = await fresh.check({});
         return check.details.every(([, text]) => !/ yet$|does not answer/.test(text)) && check;
       });
@@ -156,13 +150,13 @@ describeHosts('hosts of the user, over SSH', (hostOf) => {
     });
   });
 
-  test('two controllers on one host at the same time never make more than was asked for, nor take the same share', async () => {
+  test('concurrent controllers on one host create no extra machines and share no capacity', async () => {
     const host = await hostOf('shared');
-    await withPlace([host], (one) =>
-      withPlace([host], async (other) => {
+    await withSshPool([host], (one) =>
+      withSshPool([host], async (other) => {
         const cpus = (await one.offers()).offers[0]?.cpus ?? 0;
         const whole = { cpus: { value: cpus, atLeast: true } };
-        // Both see it free.
+        // Both controllers see it as free.
         const [mine, theirs] = [await one.offers(whole), await other.offers(whole)];
         expect([mine.offers.length, theirs.offers.length]).toEqual([1, 1]);
         const outcomes = await Promise.allSettled([one.create('a', whole), other.create('b', whole)]);

@@ -6,21 +6,27 @@ import { systemClock } from '../../src/shared/clock.ts';
 import { homePaths, type HomePaths } from '../../src/shared/paths.ts';
 import { signalAll } from '../support/signal-all.ts';
 import { withTempHome } from '../support/temp-home.ts';
-import { whyNoTestHosts } from '../testbed/hosts/needs.ts';
-import { claimTestHosts, type HostOptions, type TestHost, type TestHosts } from '../testbed/hosts/test-hosts.ts';
+import { whyNoTestSshHosts } from '../testbed/hosts/needs.ts';
+import { claimTestSshHosts, type TestSshHostOptions, type TestSshHost, type TestSshHosts } from '../testbed/hosts/test-hosts.ts';
 
-/** A Node binary that machines may have. */
+/** A Node binary to install on machines. */
 export const nodeBinary = process.execPath;
 
-const skipReason = whyNoTestHosts();
+const skipReason = whyNoTestSshHosts();
 
-/** Tests over machines of a testbed; each machine is made when it is first asked for. Left out, by name and with the reason, where there can be none. */
-export function describeHosts(name: string, tests: (hostOf: (name: string, options?: HostOptions) => Promise<TestHost>) => void): void {
+/**
+ * Groups tests over machines of a testbed; each machine is created on first use. Skipped by name and with the reason
+ * where the testbed cannot run.
+ */
+export function describeSshHosts(
+  name: string,
+  tests: (hostOf: (name: string, options?: TestSshHostOptions) => Promise<TestSshHost>) => void,
+): void {
   describe.skipIf(skipReason !== undefined)(`${name}${skipReason === undefined ? '' : ` (left out: ${skipReason})`}`, () => {
-    let hosts: TestHosts;
-    const machines = new Map<string, Promise<TestHost>>();
+    let hosts: TestSshHosts;
+    const machines = new Map<string, Promise<TestSshHost>>();
     beforeAll(async () => {
-      hosts = await claimTestHosts();
+      hosts = await claimTestSshHosts();
     });
     afterAll(async () => {
       await hosts.release();
@@ -33,7 +39,7 @@ export function describeHosts(name: string, tests: (hostOf: (name: string, optio
   });
 }
 
-/** What a remote of a test is made from. */
+/** Options of a test's remote. */
 export interface RemoteOptions {
   readonly target?: Partial<SshTarget>;
   readonly address?: SshAddressSettings;
@@ -42,18 +48,18 @@ export interface RemoteOptions {
 
 let count = 0;
 
-/** A new folder on a machine, seen through a remote of the given home. */
-export async function openRemote(paths: HomePaths, host: TestHost, options: RemoteOptions = {}): Promise<SshRemote> {
+/** Opens a remote of the given home for a new folder on a machine. */
+export async function openRemote(paths: HomePaths, host: TestSshHost, options: RemoteOptions = {}): Promise<SshRemote> {
   count += 1;
   const baseDir = `/home/${host.user}/t${process.pid}-${count}`;
   await host.exec('install', '-d', '-o', host.user, '-g', host.user, baseDir);
   return remoteAt(paths, host, baseDir, options);
 }
 
-/** As `openRemote`, with a folder that is there. */
+/** As `openRemote`, with a folder that exists. */
 export function remoteAt(
   paths: HomePaths,
-  host: TestHost,
+  host: TestSshHost,
   baseDir: string,
   { target = {}, address, environment = {} }: RemoteOptions = {},
 ): SshRemote {
@@ -68,8 +74,8 @@ export function remoteAt(
   });
 }
 
-/** Runs `use` with a home of its own, and ends the connections to the host that were made from there. */
-export async function withHome<Result>(host: TestHost, use: (paths: HomePaths) => Promise<Result>): Promise<Result> {
+/** Runs `use` with a new home, and closes its connections to the SSH host afterwards. */
+export async function withHome<Result>(host: TestSshHost, use: (paths: HomePaths) => Promise<Result>): Promise<Result> {
   return withTempHome(async (home) => {
     const paths = homePaths(home, process.getuid?.() ?? 0);
     mkdirSync(paths.runtimeDir, { recursive: true, mode: 0o700 });
@@ -77,7 +83,7 @@ export async function withHome<Result>(host: TestHost, use: (paths: HomePaths) =
       return await use(paths);
     } finally {
       await endSshConnections(host.target(), paths, systemClock);
-      // Connections to targets that a test changed are not found by the host's own.
+      // The host object does not know connections to targets that a test changed.
       signalSsh(home);
     }
   });
@@ -85,25 +91,25 @@ export async function withHome<Result>(host: TestHost, use: (paths: HomePaths) =
 
 /** Runs `use` with a remote for a new folder on a machine. */
 export function withRemote<Result>(
-  host: TestHost,
+  host: TestSshHost,
   use: (remote: SshRemote, paths: HomePaths) => Promise<Result>,
   options: RemoteOptions = {},
 ): Promise<Result> {
   return withHome(host, async (paths) => use(await openRemote(paths, host, options), paths));
 }
 
-/** Pids of the ssh processes of this machine that name the home among their arguments. */
+/** Returns the pids of this machine's ssh processes that name the home in their arguments. */
 export function sshProcessesOf(home: string): readonly number[] {
   try {
     const listing = execFileSync('pgrep', ['-f', '-x', `ssh .*${home}/.*`], { encoding: 'utf8' });
     return listing.trim().split('\n').map(Number);
   } catch {
-    // None.
+    // No such process.
     return [];
   }
 }
 
-/** Sends a signal to the ssh processes of this machine that name the home: the end of one is soon that of those that use its connection. */
+/** Signals this machine's ssh processes that name the home. Ending a master soon ends its sessions too. */
 export function signalSsh(home: string, signal: 'SIGKILL' | 'SIGSTOP' = 'SIGKILL'): void {
   signalAll(sshProcessesOf(home), signal);
 }

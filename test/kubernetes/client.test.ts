@@ -9,7 +9,7 @@ import { kubernetesLease } from '../../src/kubernetes/lease.ts';
 import { WatchedList } from '../../src/kubernetes/watched-list.ts';
 import { systemClock } from '../../src/shared/clock.ts';
 import { systemRandom } from '../../src/shared/random.ts';
-import { openClusterApi } from '../support/kubernetes-place.ts';
+import { openTestKubeApi } from '../support/kubernetes-provider.ts';
 import { busyboxImage, describeKubernetes, startKubernetes, type TestCluster } from '../support/kubernetes.ts';
 import { waitFor } from '../support/wait-for.ts';
 
@@ -29,14 +29,14 @@ describeKubernetes('api', 'requests to a real API server', () => {
 
   beforeAll(async () => {
     cluster = await startKubernetes();
-    api = openClusterApi(cluster);
+    api = openTestKubeApi(cluster);
   });
 
   afterAll(async () => {
     await cluster.release();
   });
 
-  test('an object is applied, taken over from others, merged, replaced and removed', async () => {
+  test('an object is applied, taken over, merged, replaced and removed', async () => {
     const path = `${configMaps}/one`;
     expect(await api.get(path)).toBeUndefined();
     const draft = aConfigMap('one', { a: '1' });
@@ -60,7 +60,7 @@ describeKubernetes('api', 'requests to a real API server', () => {
     expect(await api.merge(path, { data: {} })).toBeUndefined();
   });
 
-  test('more objects than a page holds are all listed, and only those that were meant', async () => {
+  test('a listing spans pages and contains only the selected objects', async () => {
     const names = Array.from({ length: 620 }, (_, index) => `many-${index}`);
     for (let index = 0; index < names.length; index += 62) {
       await Promise.all(names.slice(index, index + 62).map((name) => api.create(configMaps, aConfigMap(name, {}, { group: 'many' }))));
@@ -71,12 +71,12 @@ describeKubernetes('api', 'requests to a real API server', () => {
     expect((await api.list(configMaps, { labelSelector: 'group' })).items).toHaveLength(620);
   });
 
-  test('what is not valid, or not allowed, is told in the words of the API server', async () => {
+  test("invalid or forbidden requests are reported in the API server's words", async () => {
     const pod = { apiVersion: 'v1', kind: 'Pod', metadata: { name: 'p' }, spec: { containers: [] } };
     const invalid: unknown = await api.apply('/api/v1/namespaces/default/pods/p', pod).catch((error: unknown) => error);
     expect(invalid).toMatchObject({ code: 'SVC_KUBERNETES', message: expect.stringContaining('spec.containers: Required value') });
     expect(kubeStatusOf(invalid)).toMatchObject({ code: 422, reason: 'Invalid' });
-    const reader = openClusterApi(
+    const reader = openTestKubeApi(
       cluster,
       await cluster.addUser('reader', { namespace: 'team', rules: [{ apiGroups: [''], resources: ['pods'], verbs: ['list'] }] }),
     );
@@ -88,20 +88,20 @@ describeKubernetes('api', 'requests to a real API server', () => {
     await expect(reader.exec({ namespace: 'team', name: 'p' }, ['true'])).rejects.toMatchObject({ code: 'SVC_DENIED' });
   });
 
-  test('the token of a service account is accepted, and another one is not', async () => {
+  test("a service account's token is accepted, and a wrong one is refused", async () => {
     const kubeconfig = await cluster.addServiceAccount('robot', {
       rules: [{ apiGroups: [''], resources: ['configmaps'], verbs: ['list'] }],
     });
-    const robot = openClusterApi(cluster, kubeconfig);
+    const robot = openTestKubeApi(cluster, kubeconfig);
     await expect(robot.list(configMaps)).resolves.toBeDefined();
     writeFileSync(kubeconfig, readFileSync(kubeconfig, 'utf8').replace(/(token"?: *"?)[\w.-]+/, '$1nonsense'));
     await expect(robot.list(configMaps)).rejects.toMatchObject({ code: 'SVC_CREDENTIALS' });
   });
 
-  test('of two candidates only one gets a lease, and terms grow even when it is deleted', async () => {
+  test('only one of two candidates gets a lease; terms grow despite its deletion', async () => {
     const { signal } = new AbortController();
     const a = kubernetesLease(api, 'default', 'leader', systemClock);
-    const b = kubernetesLease(openClusterApi(cluster), 'default', 'leader', systemClock);
+    const b = kubernetesLease(openTestKubeApi(cluster), 'default', 'leader', systemClock);
     const [none] = await Promise.all([a.read(signal), b.read(signal)]);
     const [first, second] = await Promise.all([a.write(none, 'a', 8_000, signal), b.write(none, 'b', 8_000, signal)]);
     expect([first, second].filter((view) => view !== undefined)).toHaveLength(1);
@@ -119,7 +119,7 @@ describeKubernetes('api', 'requests to a real API server', () => {
     expect(anew.holder).toBe('d');
   });
 
-  describe('a collection that is kept up', () => {
+  describe('a watched collection', () => {
     const abort = new AbortController();
     const trouble: (string | undefined)[] = [];
     let list: WatchedList<ConfigMap>;
@@ -141,7 +141,7 @@ describeKubernetes('api', 'requests to a real API server', () => {
 
     afterAll(() => abort.abort());
 
-    test('tells changes as they come', async () => {
+    test('reports changes as they arrive', async () => {
       expect(valueOf('stays')).toBe('1');
       await put('stays', '2');
       await put('comes', '1');
@@ -150,7 +150,7 @@ describeKubernetes('api', 'requests to a real API server', () => {
       await waitFor('the removal', () => list.find('comes') === undefined);
     });
 
-    test('goes on after 410 Gone', async () => {
+    test('continues after 410 Gone', async () => {
       await put('before', '1');
       await waitFor('the change', () => valueOf('before') === '1');
       const { resourceVersion } = await api.list(configMaps);
@@ -164,7 +164,7 @@ describeKubernetes('api', 'requests to a real API server', () => {
       expect(valueOf('before')).toBe('1');
     });
 
-    test('tells what happened while the API server was away for it', async () => {
+    test('reports changes made while its API server was unreachable', async () => {
       await put('going', '1');
       await waitFor('the change', () => valueOf('going') === '1');
       await cluster.stopApiServer();
@@ -177,15 +177,15 @@ describeKubernetes('api', 'requests to a real API server', () => {
       await waitFor('the end of the trouble', () => trouble.at(-1) === undefined);
     });
 
-    test('goes on after the API server stood still', async () => {
-      const heardAt = list.heardAt ?? 0;
+    test('continues after the API server was paused', async () => {
+      const lastSeenAt = list.lastSeenAt ?? 0;
       await waitFor('the end of the trouble', () => trouble.at(-1) === undefined);
       await cluster.pauseApiServer();
-      await waitFor('the loss to be noticed', () => trouble.at(-1) !== undefined, { timeoutMs: 120_000 });
+      await waitFor('the loss to be noticed', () => trouble.at(-1) !== undefined);
       await cluster.resumeApiServer();
       await waitFor('the API server', () => put('late', '1').catch(() => false));
       await waitFor('the change', () => valueOf('late') === '1');
-      expect(list.heardAt).toBeGreaterThan(heardAt);
+      expect(list.lastSeenAt).toBeGreaterThan(lastSeenAt);
     });
   });
 });
@@ -198,7 +198,7 @@ describeKubernetes('nodes', 'commands and ports of real pods', () => {
 
   beforeAll(async () => {
     cluster = await startKubernetes({ nodes: 1 });
-    api = openClusterApi(cluster);
+    api = openTestKubeApi(cluster);
     const container = { name: 'main', image: busyboxImage, command: ['/serve.sh'] };
     await api.apply('/api/v1/namespaces/default/pods/web', {
       apiVersion: 'v1',
@@ -206,7 +206,7 @@ describeKubernetes('nodes', 'commands and ports of real pods', () => {
       metadata: { name: 'web', namespace: 'default' },
       spec: { containers: [container], terminationGracePeriodSeconds: 1 },
     });
-    await waitFor('the pod', async () => (await cluster.pods('default')).some(({ isReady }) => isReady), { timeoutMs: 60_000 });
+    await waitFor('the pod', async () => (await cluster.pods('default')).some(({ isReady }) => isReady));
   });
 
   afterAll(async () => {
@@ -225,7 +225,7 @@ describeKubernetes('nodes', 'commands and ports of real pods', () => {
     expect(await none.ended).toEqual({ exitCode: undefined, message: expect.stringContaining('no such file') });
   });
 
-  test('megabytes go in and come back as they were', async () => {
+  test('megabytes are sent and received unchanged', async () => {
     const sent = randomBytes(8 * mebibyte);
     const process = await api.exec(pod, ['sh', '-c', `head -c ${sent.length}`], { stdin: true });
     process.stdio.write(sent);
@@ -234,7 +234,7 @@ describeKubernetes('nodes', 'commands and ports of real pods', () => {
     expect((await process.ended).exitCode).toBe(0);
   });
 
-  test('a command whose output nobody reads stands still, and goes on when it is read', async () => {
+  test('a command with unread output blocks, and continues when it is read', async () => {
     const process = await api.exec(pod, ['sh', '-c', 'head -c 100000000 /dev/zero; echo done >/tmp/done']);
     await once(process.stdio, 'readable');
     const isDone = await api.exec(pod, ['cat', '/tmp/done']);
@@ -244,7 +244,7 @@ describeKubernetes('nodes', 'commands and ports of real pods', () => {
     expect((await process.ended).exitCode).toBe(0);
   });
 
-  test('input that a command does not read stops the writer', async () => {
+  test('input that a command does not read blocks the writer', async () => {
     const process = await api.exec(pod, ['sh', '-c', 'until [ -e /tmp/read ]; do sleep 0.1; done; wc -c'], { stdin: true });
     process.stdio.resume();
     const ended = once(process.stdio, 'drain');
@@ -261,7 +261,7 @@ describeKubernetes('nodes', 'commands and ports of real pods', () => {
     process.close();
   });
 
-  test('a port is reached through the API server, many times at once', async () => {
+  test('a port serves many concurrent connections through the API server', async () => {
     const replies = await Promise.all(
       Array.from({ length: 8 }, async () => {
         const stream = await api.portForward(pod, 8080);
@@ -272,12 +272,12 @@ describeKubernetes('nodes', 'commands and ports of real pods', () => {
     for (const reply of replies) expect(reply).toMatch(/^HTTP\/1\.[01] 200[^]*web/);
   });
 
-  test('a port where nobody listens is told with the reason', async () => {
+  test('a port without a listener is reported with the reason', async () => {
     const stream = await api.portForward(pod, 9);
     await expect(text(stream)).rejects.toMatchObject({ code: 'SVC_KUBERNETES', message: expect.stringContaining('connection refused') });
   });
 
-  test('a pod that is removed ends its commands', async () => {
+  test('removing a pod ends its commands', async () => {
     const process = await api.exec(pod, ['sleep', '1000']);
     process.stdio.resume();
     await api.remove('/api/v1/namespaces/default/pods/web', { gracePeriodSeconds: 0 });

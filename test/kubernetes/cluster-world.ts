@@ -6,19 +6,22 @@ import { withSvc, type Svc } from '../support/e2e.ts';
 import { waitFor } from '../support/wait-for.ts';
 import { writeWebService } from '../support/web-service.ts';
 
-/** Clusters, and a home whose places they are. */
-export interface ClusterWorld {
+/** Kubernetes clusters, and a home that uses them as contexts. */
+export interface KubernetesWorld {
   readonly svc: Svc;
   readonly clusters: readonly TestCluster[];
 }
 
-/** The role that the project writes for its users, so that tests do with it. */
+/** Returns the kubeconfig of a user. By default the admin's; tests can use the documented role instead. */
 export type UserOf = (cluster: TestCluster) => Promise<string>;
 
-/** Runs `use` with clusters of its own and a home that uses all of them. Whatever becomes of it, nothing is left. */
-export async function withClusters(
+/**
+ * Runs `use` with new clusters and a home that uses all of them. Afterwards it removes everything, even after a
+ * failure.
+ */
+export async function withKubernetesClusters(
   options: readonly (ClusterOptions & { readonly name: string })[],
-  use: (world: ClusterWorld) => Promise<void>,
+  use: (world: KubernetesWorld) => Promise<void>,
   { config = '', user = async ({ kubeconfig }) => kubeconfig }: { readonly config?: string; readonly user?: UserOf } = {},
 ): Promise<void> {
   const clusters: TestCluster[] = [];
@@ -38,7 +41,10 @@ export async function withClusters(
   }
 }
 
-/** Writes a service whose replicas answer with `replica ID`, after 20 ms and from a file of its working directory; gives the path of its file. */
+/**
+ * Writes a service whose replicas answer with `replica ID`, after 20 ms and from a file of its working directory.
+ * Returns the path of its file.
+ */
 export function webFiles(svc: Svc, replicas: number, resources: readonly string[], service: readonly string[] = []): string {
   return writeWebService(svc, { replicas, resources, service, answerMs: 20 });
 }
@@ -47,7 +53,7 @@ interface Listed {
   readonly metadata: { readonly name: string; readonly namespace?: string; readonly labels?: Readonly<Record<string, string>> };
 }
 
-/** What of ours is in a cluster, in any namespace and of any kind, but for what the cluster itself remembers of the past (its events). */
+/** Lists svc's objects in a cluster, of every namespace and kind, except for the cluster's own history (its events). */
 async function objectsOfOurs(cluster: TestCluster): Promise<readonly string[]> {
   const kinds = (await cluster.kubectl('api-resources', '--verbs=list', '-o', 'name'))
     .trim()
@@ -68,8 +74,8 @@ async function objectsOfOurs(cluster: TestCluster): Promise<readonly string[]> {
 }
 
 /**
- * Fails when anything of ours stays in a cluster, or a packet for one was about to leave this computer. What goes with its owner is removed by the cluster, a
- * while after the owner. `isOurs`: which of what is called like ours is.
+ * Fails when svc's objects stay in a cluster, or a packet for one was about to leave this computer. The cluster removes
+ * owned objects a while after their owner. `isOurs` decides which objects with svc's names count.
  */
 export async function nothingLeft(clusters: readonly TestCluster[], isOurs: (object: string) => boolean = () => true): Promise<void> {
   for (const cluster of clusters) {
@@ -78,7 +84,7 @@ export async function nothingLeft(clusters: readonly TestCluster[], isOurs: (obj
       left = (await objectsOfOurs(cluster)).filter(isOurs);
       return left.length === 0;
     };
-    await waitFor('nothing to be left', isGone, { timeoutMs: 60_000, everyMs: 1_000, describe: () => left });
+    await waitFor('nothing to be left', isGone, { everyMs: 1_000, describe: () => left });
     expect(await cluster.leakedPackets()).toBe(0);
   }
 }

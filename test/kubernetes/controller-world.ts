@@ -8,10 +8,13 @@ import { debianImage, withKubernetes, type PodView, type TestCluster } from '../
 import { waitFor } from '../support/wait-for.ts';
 import { nothingLeft, webFiles } from './cluster-world.ts';
 
-/** How long what a cluster does by itself may take. */
-export const slow = { timeoutMs: 240_000, everyMs: 250 } as const;
+/** Limit for actions that a Kubernetes cluster performs by itself. */
+export const slow = { everyMs: 250 } as const;
 
-/** A controller that survives its node, in a cluster of three, and the command line of whoever brought it up. */
+/**
+ * A controller that survives its node, in a Kubernetes cluster of three, and the command line of the user who deployed
+ * it.
+ */
 export interface World {
   readonly svc: Svc;
   readonly cluster: TestCluster;
@@ -27,7 +30,7 @@ export async function withController(
     await cluster.addVolume('state', { gb: 300 });
     const settings = ['high_availability: true', `image: ${controllerImageName}`, ...controller(cluster)].map((line) => `    ${line}`);
     const config = ['serve:', '  controller:', ...settings, `kubernetes: {image: ${debianImage}}`, ''].join('\n');
-    // A command waits for the next leader while there is none.
+    // While no controller leads, a command waits for the next leader.
     const options = { env: { KUBECONFIG: cluster.kubeconfig }, timeoutMs: 400_000 };
     await withSvc(async (svc) => {
       writeFileSync(join(svc.home, 'config.yaml'), config);
@@ -36,10 +39,10 @@ export async function withController(
   });
 }
 
-/** Waits until so many replicas are ready; while nobody leads a command may fail. */
+/** Waits until this many replicas are ready; commands may fail while no controller leads. */
 export async function readyReplicas(svc: Svc, replicas: number): Promise<ServiceView> {
   let last: unknown;
-  const look = async (): Promise<ServiceView | false> => {
+  const poll = async (): Promise<ServiceView | false> => {
     try {
       const service = await svc.service('web');
       last = service.replicas.map(({ id, status }) => `${id} ${status}`);
@@ -49,10 +52,10 @@ export async function readyReplicas(svc: Svc, replicas: number): Promise<Service
       return false;
     }
   };
-  return waitFor(`${replicas} ready replicas`, look, { timeoutMs: 300_000, everyMs: 500, describe: () => last });
+  return waitFor(`${replicas} ready replicas`, poll, { everyMs: 500, describe: () => last });
 }
 
-/** A service that has scaled itself to three replicas under the load of the test. */
+/** A service that has scaled to three replicas under the load of the test. */
 export async function webService({ svc, cluster }: World): Promise<{ readonly url: string; readonly file: string }> {
   const policy = [
     'min_replicas: 2',
@@ -91,19 +94,22 @@ export async function podsWith(cluster: TestCluster, prefix: string): Promise<re
 
 export const nodeNumber = ({ node = '' }: PodView): number => Number(node.replace('node', ''));
 
-/** The pod that leads, by the Lease. */
+/** Returns the pod of the leader, from the Lease. */
 export async function leaderPod(cluster: TestCluster): Promise<PodView | undefined> {
   const path = '/apis/coordination.k8s.io/v1/namespaces/default/leases/svc-controller';
   const { spec } = await cluster.request<{ readonly spec: { readonly holderIdentity: string } }>('GET', path);
   return (await cluster.pods('default')).find(({ name }) => spec.holderIdentity.startsWith(`${name}_`));
 }
 
-/** Takes everything down as a user does; nothing of it is left in the cluster. A node that was lost comes back before: the pods of one that is away are waited for. */
-export async function takeDown({ svc, cluster }: World): Promise<void> {
+/**
+ * Terminates everything with the user's commands and checks that the cluster is clean. Lost nodes return first, because
+ * svc waits for their pods.
+ */
+export async function downAll({ svc, cluster }: World): Promise<void> {
   for (const node of [1, 2, 3]) if (!(await cluster.isNodeReady(node))) await cluster.startNode(node);
   expect((await svc.run(['controller', 'down', '--yes'])).stderr).toContain('still looks after: web');
   await svc.ok(['serve', 'down', 'web', '--yes']);
   await svc.ok(['controller', 'down', '--yes']);
-  // The class of the test bed's own disk is called like something of ours.
+  // The storage class of the testbed has a name like svc's objects.
   await nothingLeft([cluster], (object) => !object.startsWith('storageclasses.storage.k8s.io '));
 }

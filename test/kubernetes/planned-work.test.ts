@@ -11,7 +11,7 @@ import {
   podsWith,
   readyReplicas,
   slow,
-  takeDown,
+  downAll,
   webService,
   withController,
   type World,
@@ -19,7 +19,7 @@ import {
 
 const perSecond = 200;
 
-/** Does something to the cluster under load; gives what became of the requests that ended meanwhile. */
+/** Runs an operation on the cluster under load; returns the outcomes of the requests that ended meanwhile. */
 async function underLoad(what: string, url: string, act: () => Promise<void>): Promise<readonly string[]> {
   const load = new Requests(url, perSecond);
   const at = Date.now();
@@ -34,7 +34,7 @@ async function underLoad(what: string, url: string, act: () => Promise<void>): P
   return Object.keys(outcomes);
 }
 
-/** Both balancers serve, and somebody leads. */
+/** Waits until both balancers serve and a controller leads. */
 async function settled({ svc, cluster }: World): Promise<void> {
   await waitFor(
     'two balancers to serve',
@@ -45,14 +45,68 @@ async function settled({ svc, cluster }: World): Promise<void> {
   await readyReplicas(svc, 2);
 }
 
-describeKubernetes('nodes', 'work on a controller in a cluster that was planned', () => {
-  test('a restart, an upgrade and a node that is drained lose no request', { timeout: 600_000 }, async () => {
+const balancerAccount = 'system:serviceaccount:default:svc-balancer';
+
+/** Lists the permissions of the balancers' account on sensitive resources; must be empty. */
+async function rightsOfBalancers({ cluster }: World): Promise<readonly string[]> {
+  const resources = [
+    'pods',
+    'pods/status',
+    'pods/exec',
+    'secrets',
+    'configmaps',
+    'services',
+    'endpoints',
+    'leases',
+    'deployments',
+    'roles',
+  ];
+  const verbs = ['get', 'list', 'create', 'update', 'patch', 'delete'];
+  const asked = resources.flatMap((resource) => verbs.map((verb) => [verb, resource] as const));
+  const answers = await Promise.all(
+    asked.map(async ([verb, resource]) => {
+      const group = { leases: 'coordination.k8s.io', deployments: 'apps', roles: 'rbac.authorization.k8s.io' }[resource] ?? '';
+      const [name = '', subresource = ''] = resource.split('/');
+      const { status } = await cluster.request<{ readonly status: { readonly allowed: boolean } }>(
+        'POST',
+        '/apis/authorization.k8s.io/v1/subjectaccessreviews',
+        {
+          apiVersion: 'authorization.k8s.io/v1',
+          kind: 'SubjectAccessReview',
+          spec: {
+            user: balancerAccount,
+            groups: ['system:serviceaccounts', 'system:serviceaccounts:default', 'system:authenticated'],
+            resourceAttributes: { namespace: 'default', verb, group, resource: name, subresource },
+          },
+        },
+      );
+      return status.allowed ? [`${verb} ${resource}`] : [];
+    }),
+  );
+  return answers.flat();
+}
+
+describeKubernetes('nodes', 'planned work on an in-cluster controller', () => {
+  test('a restart, an upgrade and a node drain lose no request', { timeout: 1_800_000 }, async () => {
     await withController(
       () => ['balancers: 2', 'endpoint_service: NodePort', 'resources: {infra: k8s/prod, disk_size: 50}'],
       async (world) => {
         const { svc, cluster } = world;
         const { url } = await webService(world);
         await settled(world);
+        const [balancer] = await podsWith(cluster, 'svc-balancer-');
+        expect(await rightsOfBalancers(world)).toEqual([]);
+        await expect(cluster.kubectl('exec', balancer?.name ?? '', '--', 'ls', '/var/run/secrets/kubernetes.io')).rejects.toThrow(
+          'No such file',
+        );
+        await expect(
+          cluster.kubectl('label', 'pod', balancer?.name ?? '', 'svc-serving=false', '--overwrite', `--as=${balancerAccount}`),
+        ).rejects.toThrow('Forbidden');
+        // As older versions created it.
+        const metadata = { name: 'svc-balancer', namespace: 'default' };
+        const rules = [{ apiGroups: [''], resources: ['pods'], verbs: ['get', 'list', 'watch', 'patch'] }];
+        await cluster.request('PATCH', '/apis/rbac.authorization.k8s.io/v1/namespaces/default/roles/svc-balancer', { metadata, rules });
+        await waitFor('the right of before', async () => (await rightsOfBalancers(world)).includes('patch pods'), slow);
         const restarted = await underLoad('controller restarted', url, async () => {
           await svc.ok(['controller', 'restart']);
           await settled(world);
@@ -65,6 +119,7 @@ describeKubernetes('nodes', 'work on a controller in a cluster that was planned'
           await settled(world);
         });
         expect(upgraded).toEqual(['200']);
+        await waitFor('the right to be taken away', async () => (await rightsOfBalancers(world)).length === 0, slow);
         const leader = await leaderPod(cluster);
         const node = `node${leader === undefined ? 0 : nodeNumber(leader)}`;
         const drained = await underLoad('node of the leader drained', url, async () => {
@@ -73,7 +128,7 @@ describeKubernetes('nodes', 'work on a controller in a cluster that was planned'
           await settled(world);
         });
         expect(drained).toEqual(['200']);
-        await takeDown(world);
+        await downAll(world);
       },
     );
   });

@@ -3,27 +3,27 @@ import { join } from 'node:path';
 import { onTestFinished, vi } from 'vitest';
 import type { KubernetesReach } from '../../src/domain/config.ts';
 import type { KubeApi } from '../../src/kubernetes/kube-api.ts';
-import { workFolder } from '../../src/domain/pod-config.ts';
+import { workFolder } from '../../src/domain/kubernetes/pod-config.ts';
 import { KubernetesRemote, podCommand } from '../../src/remote/kubernetes/index.ts';
 import { systemClock } from '../../src/shared/clock.ts';
 import { homePaths, type HomePaths } from '../../src/shared/paths.ts';
-import { prepareHome } from '../../src/shared/prepare-home.ts';
-import { openClusterApi } from '../support/kubernetes-place.ts';
+import { prepareHome } from '../../src/shared/system/prepare-home.ts';
+import { openTestKubeApi } from '../support/kubernetes-provider.ts';
 import { debianImage, type TestCluster } from '../support/kubernetes.ts';
 import { killProcessesOf } from '../support/leaks.ts';
 import { makeTempHome } from '../support/temp-home.ts';
 
-/** What a pod is to be like. */
+/** Options of a pod. */
 export interface PodOptions {
   readonly image?: string;
-  /** Another user than root, nothing but the volume to write to, no privileges. */
+  /** A non-root user, write access to the volume only, no privileges. */
   readonly isTight?: boolean;
   readonly memory?: string;
 }
 
 let pods = 0;
 
-/** Starts a pod as a replica's is; it goes when the test ends. Gives its name. */
+/** Starts a pod like a replica's; it is removed when the test ends. Returns its name. */
 export async function startPod(cluster: TestCluster, { image = debianImage, isTight = false, memory }: PodOptions = {}): Promise<string> {
   pods += 1;
   const name = `svc-pod-${process.pid}-${pods}`;
@@ -54,7 +54,7 @@ export async function startPod(cluster: TestCluster, { image = debianImage, isTi
   return name;
 }
 
-/** A home of its own, in which forwarders know the cluster; everything of it ends with the test. */
+/** Creates a home whose forwarders know the cluster; removed when the test ends. */
 export function aHome(cluster: TestCluster): HomePaths {
   const home = makeTempHome();
   const paths = homePaths(join(home, 'svc'), process.getuid?.() ?? 0);
@@ -68,7 +68,7 @@ export function aHome(cluster: TestCluster): HomePaths {
   return paths;
 }
 
-/** How a pod is worked on. */
+/** Options of a pod's remote. */
 export interface RemoteOptions {
   readonly paths: HomePaths;
   readonly reach?: KubernetesReach;
@@ -76,13 +76,13 @@ export interface RemoteOptions {
   readonly environment?: Readonly<Record<string, string>>;
 }
 
-/** A pod that is worked on as the program does. */
+/** Opens a pod's remote as the program does. */
 export function openPod(
   cluster: TestCluster,
   name: string,
   { paths, reach = 'auto', api, environment = {} }: RemoteOptions,
 ): KubernetesRemote {
-  const own = api ?? openClusterApi(cluster);
+  const own = api ?? openTestKubeApi(cluster);
   const remote = new KubernetesRemote({
     api: () => Promise.resolve(own),
     context: cluster.context,

@@ -8,7 +8,7 @@ import { waitFor } from '../support/wait-for.ts';
 import { withTempHome } from '../support/temp-home.ts';
 import { aHome, openPod, startPod } from './pod-remotes.ts';
 
-/** Busybox's find lists neither what the first of these looks for nor what has changed, without which all comes again. */
+/** Busybox's find can list neither removed nor changed files, so every copy sends all files again. */
 const needsGnu = [
   'copying makes a folder equal: contents, modes, times, links; what is not there goes',
   'copying again leaves what has not changed as it is',
@@ -40,7 +40,7 @@ describeKubernetes('nodes', 'a pod as a machine', () => {
     await expect(run({ remote, other, node: stdout.trim() })).resolves.toBeUndefined();
   });
 
-  test('a folder becomes equal where find cannot list it', async () => {
+  test('a folder is synchronised although find cannot list it', async () => {
     await withTempHome(async (dir) => {
       const remote = openPod(cluster, await startPod(cluster, { image: busyboxImage }), { paths: aHome(cluster) });
       const target = `${remote.baseDir}/copy`;
@@ -65,7 +65,7 @@ describeKubernetes('nodes', 'a pod as a machine', () => {
     });
   });
 
-  test('a long name comes through to a tar that is not of GNU', async () => {
+  test("a long name is unpacked by a tar other than GNU's", async () => {
     await withTempHome(async (dir) => {
       const long = join('d'.repeat(90), 'e'.repeat(90), `${'f'.repeat(90)}.txt`);
       mkdirSync(join(dir, long, '..'), { recursive: true });
@@ -76,7 +76,7 @@ describeKubernetes('nodes', 'a pod as a machine', () => {
     });
   });
 
-  test('what a limit of memory ended is known', async () => {
+  test('an OOM kill is recognised', async () => {
     const remote = openPod(cluster, await startPod(cluster, { memory: '64Mi' }), { paths: aHome(cluster) });
     expect(await remote.memoryKills()).toEqual({ kills: 0, limitBytes: 67_108_864 });
     await remote.exec(['python3', '-c', 'x = bytearray(200_000_000); x[:] = b"1" * len(x)']);
@@ -84,31 +84,31 @@ describeKubernetes('nodes', 'a pod as a machine', () => {
     expect((await remote.memoryKills())?.kills).toBeGreaterThan(0);
   });
 
-  test('looking at a pod again and again asks the API server for nothing new', async () => {
+  test('repeated inspection of a pod sends no further API requests', async () => {
     const name = await startPod(cluster);
     const remote = openPod(cluster, name, { paths: aHome(cluster) });
     const requests = (): number => cluster.auditLog().filter(({ uri }) => uri.includes(`/pods/${name}/exec`)).length;
     await remote.writeFile(`${remote.baseDir}/file`, 'content');
     const before = requests();
-    for (let look = 0; look < 50; look += 1) expect(await remote.readFile(`${remote.baseDir}/file`)).toBe('content');
+    for (let attempt = 0; attempt < 50; attempt += 1) expect(await remote.readFile(`${remote.baseDir}/file`)).toBe('content');
     expect(requests()).toBe(before);
   });
 
-  test('an image without a shell is told from a pod that cannot be reached', async () => {
+  test('an image without a shell is distinguished from an unreachable pod', async () => {
     const remote = openPod(cluster, await startPod(cluster), { paths: aHome(cluster) });
     await remote.exec(['sh', '-c', 'rm -f /bin/sh /usr/bin/sh']);
     await expect(remote.exec(['true'])).rejects.toMatchObject({ code: 'SVC_HOST_UNFIT', message: expect.stringContaining('no /bin/sh') });
   });
 
-  // Last: the cluster itself takes a while to recover from this.
-  test('a command ends when the API server dies under it, and work goes on when it is back', async () => {
+  // Last, because the cluster takes a while to recover.
+  test('a command fails when the API server dies, and later commands succeed', async () => {
     const remote = openPod(cluster, await startPod(cluster), { paths: aHome(cluster) });
     const running = remote.exec(['sh', '-c', 'echo $$ > "$1"; exec sleep 1000', 'sh', `${remote.baseDir}/pid`]);
     const pid = await waitFor('the command', async () => (await remote.readFile(`${remote.baseDir}/pid`))?.trim() || undefined);
-    const told = running.catch((error: unknown) => error);
+    const outcome = running.catch((error: unknown) => error);
     await cluster.stopApiServer();
     try {
-      expect(await told).toMatchObject({ code: 'SVC_KUBERNETES', message: expect.stringContaining('broke while a command ran') });
+      expect(await outcome).toMatchObject({ code: 'SVC_KUBERNETES', message: expect.stringContaining('broke while a command ran') });
     } finally {
       await cluster.startApiServer();
     }

@@ -31,12 +31,12 @@ function aPod(name: string, container: object = {}, spec: object = {}): object {
   };
 }
 
-/** Of a container that wants GPUs. */
+/** A container that requests GPUs. */
 function gpus(count: number): object {
   return { resources: { limits: { 'nvidia.com/gpu': String(count) } } };
 }
 
-/** Replicas of a server, on different nodes if there are, and its Service. */
+/** Replicas of a server, on different nodes if possible, and their Service. */
 function aDeployment(name: string, replicas: number, serviceType = 'NodePort'): readonly object[] {
   const labels = { app: name };
   const topologySpreadConstraints = [
@@ -69,21 +69,21 @@ async function readyPods(
   cluster: TestCluster,
   prefix: string,
   count: number,
-  isWanted: (node: string | undefined) => boolean = () => true,
+  matchesNode: (node: string | undefined) => boolean = () => true,
 ) {
   return waitFor(
     `${count} ready pods of ${prefix}`,
     async () => {
       const ready = (await cluster.pods('default')).filter(
-        ({ name, isReady, node }) => name.startsWith(prefix) && isReady && isWanted(node),
+        ({ name, isReady, node }) => name.startsWith(prefix) && isReady && matchesNode(node),
       );
       return ready.length >= count && ready;
     },
-    { timeoutMs: 90_000, everyMs: 200, describe: () => cluster.kubectl('get', 'pods,events', '-A', '-o', 'wide') },
+    { everyMs: 200, describe: () => cluster.kubectl('get', 'pods,events', '-A', '-o', 'wide') },
   );
 }
 
-/** What answers at a URL says; waits until something does. */
+/** Returns the answer at a URL; waits until there is one. */
 function answerOf(url: string): Promise<string> {
   return waitFor(`an answer of ${url}`, () =>
     fetch(url, { signal: AbortSignal.timeout(2000) }).then(
@@ -93,7 +93,7 @@ function answerOf(url: string): Promise<string> {
   );
 }
 
-/** How an attempt to connect ends within a second. */
+/** Returns how an attempt to connect ends within a second. */
 function connecting(host: string, port: number): Promise<string> {
   return new Promise((resolve) => {
     const socket = createConnection({ host, port });
@@ -107,7 +107,7 @@ function connecting(host: string, port: number): Promise<string> {
   });
 }
 
-/** The device that packets for an address leave by; `none` where they are refused. */
+/** The network device for packets to an address; `none` where a route refuses them. */
 function deviceFor(address: string): string {
   try {
     return /dev (\S+)/.exec(execFileSync('ip', ['route', 'get', address], { encoding: 'utf8', stdio: 'pipe' }))?.[1] ?? 'none';
@@ -116,7 +116,7 @@ function deviceFor(address: string): string {
   }
 }
 
-/** Programs with a folder in their command line or among their open files. */
+/** Programs that have a folder in their command line or among their open files. */
 function processesOf(dir: string): readonly string[] {
   return execFileSync('ps', ['-eo', 'pid,args'], { encoding: 'utf8' })
     .split('\n')
@@ -145,7 +145,7 @@ describeKubernetes('nodes', 'a cluster with two nodes', () => {
     expectGone(cluster);
   });
 
-  test('is reached at addresses of pods, services, nodes and load balancers', async () => {
+  test('is reachable at addresses of pods, services, nodes and load balancers', async () => {
     await cluster.apply(...aDeployment('web', 2, 'LoadBalancer'));
     const pods = await readyPods(cluster, 'web', 2);
     expect(new Set(pods.map(({ node }) => node)).size).toBe(2);
@@ -154,14 +154,14 @@ describeKubernetes('nodes', 'a cluster with two nodes', () => {
       'GET',
       '/api/v1/namespaces/default/services/web',
     );
-    const loadBalancer = await cluster.giveLoadBalancer('default', 'web');
+    const loadBalancer = await cluster.assignLoadBalancer('default', 'web');
     const nodeIp = cluster.ownIp?.replace(/1$/, '11');
     for (const host of [spec.clusterIP, loadBalancer, `${nodeIp}:${spec.ports[0]?.nodePort}`]) {
       expect(await answerOf(`http://${host}/`)).toMatch(/^web-/);
     }
   });
 
-  test('has images with Python and Node, and gets those that a test makes', async () => {
+  test("has images with Python and Node, and accepts a test's own images", async () => {
     await withTempHome(async (home) => {
       const root = join(home, 'root');
       mkdirSync(join(root, 'data'), { recursive: true });
@@ -171,7 +171,7 @@ describeKubernetes('nodes', 'a cluster with two nodes', () => {
     });
     await cluster.apply(
       aPod('debian', { image: debianImage, command: ['python3', '-m', 'http.server', '8080'] }),
-      // It has no program: so what is told is that it could not be started, not that it could not be had.
+      // The image has no program: the error must be about the start, not about the image.
       aPod('said', { image: 'said:1', command: undefined }, { restartPolicy: 'Never' }),
       aPod('unknown', { image: 'registry.test/none:1' }),
     );
@@ -186,7 +186,7 @@ describeKubernetes('nodes', 'a cluster with two nodes', () => {
     await cluster.kubectl('delete', 'pod', '--wait=false', 'debian', 'said', 'unknown');
   });
 
-  test('has disks that both nodes see', async () => {
+  test('has disks that both nodes share', async () => {
     await cluster.addVolume('disk');
     await cluster.claimVolume('data');
     const volumes = [{ name: 'data', persistentVolumeClaim: { claimName: 'data' } }];
@@ -206,7 +206,7 @@ describeKubernetes('nodes', 'a cluster with two nodes', () => {
     await cluster.kubectl('delete', 'pod', '--wait=false', 'writer', 'reader');
   });
 
-  test('lets a user do what the role says and nothing else, and notes who did what', async () => {
+  test('lets a user do exactly what the role allows, and audits calls', async () => {
     const rules = [{ apiGroups: [''], resources: ['configmaps'], verbs: ['get', 'create'] }];
     const users = {
       alice: await cluster.addUser('alice', { namespace: 'team', rules }),
@@ -230,7 +230,7 @@ describeKubernetes('nodes', 'a cluster with two nodes', () => {
     ]);
   });
 
-  test('has GPUs by its word', async () => {
+  test('advertises simulated GPUs', async () => {
     await cluster.fakeGpus(1, { count: 2, labels: { 'nvidia.com/gpu.product': 'NVIDIA-L4' } });
     await cluster.apply(aPod('gpu', gpus(2)), aPod('greedy', gpus(3)));
     const [pod] = await readyPods(cluster, 'gpu', 1);
@@ -239,14 +239,14 @@ describeKubernetes('nodes', 'a cluster with two nodes', () => {
     await cluster.kubectl('delete', 'pod', '--wait=false', 'gpu', 'greedy');
   });
 
-  test('answers 410 to who wants to go on from before the past was forgotten', async () => {
+  test('answers 410 to a watch from before the compaction', async () => {
     const { metadata } = await cluster.request<{ metadata: { resourceVersion: string } }>('GET', '/api/v1/namespaces/default/pods');
     await cluster.compactEtcd();
     const watch = `/api/v1/namespaces/default/pods?watch=1&timeoutSeconds=1&resourceVersion=${metadata.resourceVersion}`;
     expect(await cluster.kubectl('get', '--raw', watch).catch(String)).toMatch(/"code":410|too old resource version/);
   });
 
-  test('goes on without its API server, which comes back', async () => {
+  test('survives an outage of its API server', async () => {
     const [pod] = await readyPods(cluster, 'web', 2);
     await cluster.stopApiServer();
     expect(await connecting(new URL(cluster.server).hostname, 6443)).toBe('ECONNREFUSED');
@@ -254,12 +254,12 @@ describeKubernetes('nodes', 'a cluster with two nodes', () => {
     await cluster.startApiServer();
     expect((await cluster.pods('default')).map(({ name }) => name)).toContain(pod?.name);
     await cluster.pauseApiServer();
-    const away = await fetch(cluster.server, { signal: AbortSignal.timeout(500) }).catch((error: Error) => error.name);
-    expect(away).toBe('TimeoutError');
+    const failure = await fetch(cluster.server, { signal: AbortSignal.timeout(500) }).catch((error: Error) => error.name);
+    expect(failure).toBe('TimeoutError');
     await cluster.resumeApiServer();
   });
 
-  test('has nodes that stand still, and go on', async () => {
+  test('has nodes that can be paused and resumed', async () => {
     const pod = (await readyPods(cluster, 'web', 2)).find(({ node }) => node === 'node2');
     const url = `http://${pod?.ip}:8080/`;
     await cluster.pauseNode(2);
@@ -268,19 +268,19 @@ describeKubernetes('nodes', 'a cluster with two nodes', () => {
     expect(await answerOf(url)).toBe(`${pod?.name}\n`);
   });
 
-  test('loses a node: silence, not ready, pods elsewhere, and a new one in its place', async () => {
+  test('loses a node: silent, not ready, pods rescheduled, replaced by a new one', async () => {
     const pod = (await readyPods(cluster, 'web', 2)).find(({ node }) => node === 'node2');
     await cluster.killNode(2);
     expect(await connecting(pod?.ip ?? '', 8080)).toBe('silence');
     expect(await connecting(cluster.ownIp?.replace(/1$/, '12') ?? '', 10_250)).toBe('silence');
-    await waitFor('the node to be missed', async () => !(await cluster.isNodeReady(2)), { timeoutMs: 60_000 });
+    await waitFor('the node to be missed', async () => !(await cluster.isNodeReady(2)));
     await readyPods(cluster, 'web', 2, (node) => node === 'node1');
     await cluster.startNode(2);
     await cluster.kubectl('scale', 'deployment', 'web', '--replicas=4');
     await readyPods(cluster, 'web', 2, (node) => node === 'node2');
   });
 
-  test('is known by no route when it shall not be, and never by the default one', async () => {
+  test('has no routes when they are off, and never the default one', async () => {
     const [pod] = await readyPods(cluster, 'web', 2);
     const network = cluster.ownIp?.replace(/\.0\.1$/, '');
     const bridge = `svck${network?.split('.')[1]}`;
@@ -288,11 +288,11 @@ describeKubernetes('nodes', 'a cluster with two nodes', () => {
     await cluster.hostRoutes(false);
     expect(deviceFor(pod?.ip ?? '')).toBe('none');
     expect(await connecting(pod?.ip ?? '', 8080)).toMatch(/EHOSTUNREACH|ENETUNREACH/);
-    // Pods still reach what listens here.
+    // Pods still reach this computer.
     expect(await cluster.kubectl('exec', pod?.name ?? '', '--', 'sh', '-c', `nc -w 2 ${cluster.ownIp} 6443 < /dev/null`)).toBe('');
     await cluster.hostRoutes(true);
     expect(await answerOf(`http://${pod?.ip}:8080/`)).toBe(`${pod?.name}\n`);
-    // Addresses of nobody: a node and pods that never were, a service and a load balancer.
+    // Unused addresses of a node, a pod, a service and a load balancer.
     for (const address of ['0.77', '16.1', '30.3', '129.7', '192.200', '255.1']) {
       expect([bridge, 'none']).toContain(deviceFor(`${network}.${address}`));
       await connecting(`${network}.${address}`, 80);
@@ -300,16 +300,16 @@ describeKubernetes('nodes', 'a cluster with two nodes', () => {
     expect(await cluster.leakedPackets()).toBe(0);
   });
 
-  test('lets nothing of a pod leave', async () => {
+  test('lets no packet of a pod leave', async () => {
     await cluster.apply(aPod('out', { command: ['sleep', '1000'] }));
     await readyPods(cluster, 'out', 1);
-    // Of the range that is for documentation: nobody answers there anyway.
+    // From the range for documentation, where no machine answers anyway.
     await expect(cluster.kubectl('exec', 'out', '--', 'nc', '-w', '2', '198.51.100.77', '80')).rejects.toThrow(/unreachable|No route/);
   });
 });
 
 describeKubernetes('nodes', 'two clusters', () => {
-  test('are apart, and one goes on when the other ends', async () => {
+  test('are isolated, and one continues when the other ends', async () => {
     await withKubernetes({ name: 'first', nodes: 1 }, async (first) => {
       const second = await startKubernetes({ name: 'second', nodes: 1, withoutBetaApis: true });
       try {
@@ -333,7 +333,7 @@ describeKubernetes('nodes', 'two clusters', () => {
 });
 
 describeKubernetes('api', 'a cluster without nodes', () => {
-  test('assigns pods to nodes that are only objects, and is gone afterwards', async () => {
+  test('assigns pods to fake nodes, and is gone afterwards', async () => {
     const cluster = await startKubernetes({ name: 'api' });
     try {
       expect(cluster.server).toMatch(/^https:\/\/127\./);
@@ -366,7 +366,7 @@ describe('leftovers', () => {
         const ended = once(child, 'exit');
         child.kill('SIGKILL');
         await ended;
-        await waitFor('the guard', () => !existsSync(abandoned.dir), { timeoutMs: 60_000 });
+        await waitFor('the guard', () => !existsSync(abandoned.dir));
         await waitFor('its own end', () => processesOf(abandoned.dir).length === 0);
         expectGone(abandoned);
       });

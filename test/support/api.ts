@@ -64,7 +64,7 @@ export const aClusterView: ClusterView = {
   jobs: [{ id: 1, name: null, status: 'RUNNING', createdAt: at, endedAt: null, exitCode: null }],
 };
 
-/** What `health` replies. */
+/** The reply of `health`. */
 export const aHealth: RouteReply<'health'> = {
   apiVersion: 1,
   version: '1.2.3',
@@ -93,9 +93,11 @@ export function handlersWith(given: Partial<ApiHandlers>): ApiHandlers {
     health: unexpected,
     stopController: unexpected,
     listServices: unexpected,
+    sweep: unexpected,
     getService: unexpected,
     createService: unexpected,
     terminateService: unexpected,
+    retryService: unexpected,
     terminateReplica: unexpected,
     serviceEvents: unexpected,
     explainService: unexpected,
@@ -109,12 +111,12 @@ export function handlersWith(given: Partial<ApiHandlers>): ApiHandlers {
   };
 }
 
-/** An API that is served on a socket in a folder of its own. */
+/** An API on a socket in a new folder. */
 export interface ServedApi {
   readonly client: ApiClient;
   readonly server: ApiServer;
   readonly socketPath: string;
-  /** Messages of what was logged as an error. */
+  /** Messages of errors in the log. */
   readonly logged: readonly string[];
 }
 

@@ -1,23 +1,26 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync, writeFileSync } from 'node:fs';
+import { request } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
+import { afterAll, beforeAll, inject } from 'vitest';
 import type { BalancerConfig, BalancerReplica, BalancerReport } from '../../src/domain/balancer-link.ts';
-import { withTempHome } from './temp-home.ts';
+import { entryPath } from '../../src/shared/program-files.ts';
+import { makeTempHome, removeTempHome, withTempHome } from './temp-home.ts';
 import { waitFor } from './wait-for.ts';
 
 type Stats = Extract<BalancerReport, { type: 'stats' }>;
 
-/** A replica at a TCP port of this machine, in rotation. */
+/** A serving replica at a TCP port of this machine. */
 export function aBalancerReplica(port: number, id = 1, changes: Partial<BalancerReplica> = {}): BalancerReplica {
   return { id, address: { kind: 'tcp', host: '127.0.0.1', port }, place: 'local', weight: 1, state: 'serving', ...changes };
 }
 
-/** A client of the control socket, as the reconciler is. */
+/** A client of the control socket, like the reconciler. */
 export class ControlLink {
   readonly reports: BalancerReport[] = [];
-  /** The balancer cut the link. */
+  /** The balancer closed the link. */
   isClosed = false;
   readonly #socket: Socket;
   #revision = 0;
@@ -37,7 +40,7 @@ export class ControlLink {
     });
   }
 
-  /** Puts a set in force and waits until the balancer says so. */
+  /** Applies an endpoint set and waits for the balancer's confirmation. */
   async setReplicas(replicas: readonly BalancerReplica[], epoch = 'test'): Promise<void> {
     this.#revision += 1;
     const revision = this.#revision;
@@ -58,7 +61,7 @@ export class ControlLink {
     return this.of('stats').at(-1);
   }
 
-  /** Waits until no request is under way, by the balancer's own count. */
+  /** Waits until no request is in flight, by the balancer's own count. */
   async idle(): Promise<Stats> {
     return waitFor('counts of zero', () => {
       const stats = this.lastStats;
@@ -72,14 +75,14 @@ export class ControlLink {
 }
 
 function readReport(line: string): BalancerReport {
-  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- what the process under test says is what the tests look at
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- tests inspect the reports as the process sends them
   return JSON.parse(line) as BalancerReport;
 }
 
 /** One line of the access log. */
 export type AccessLine = Readonly<Record<string, string | number>>;
 
-/** A balancer process of its own. */
+/** A balancer process. */
 export class RunningBalancer {
   readonly config: BalancerConfig;
   readonly link: ControlLink;
@@ -97,9 +100,9 @@ export class RunningBalancer {
     this.port = port;
   }
 
-  /** Starts one and waits until it serves. */
-  static async start(config: BalancerConfig): Promise<RunningBalancer> {
-    const spawned = spawnBalancer(config);
+  /** Starts one and waits until it serves. `openFiles`: the limit of its open files. */
+  static async start(config: BalancerConfig, openFiles?: number): Promise<RunningBalancer> {
+    const spawned = spawnBalancer(config, openFiles);
     const { child, output, exit } = spawned;
     try {
       const listening = await waitFor('the balancer to listen', () => /"port":(\d+).*"msg":"Listening"/.exec(output.text) ?? undefined, {
@@ -110,7 +113,7 @@ export class RunningBalancer {
       await waitFor('hello', () => link.of('hello').length > 0, { everyMs: 5 });
       return new RunningBalancer(config, spawned, link, Number(listening[1]));
     } catch (error) {
-      // Nobody else would end it.
+      // No other cleanup would end the process.
       child.kill('SIGKILL');
       await exit;
       throw error;
@@ -125,7 +128,7 @@ export class RunningBalancer {
     return this.#child.pid ?? 0;
   }
 
-  /** What it logged. */
+  /** Its log output. */
   get output(): string {
     return this.#output.text;
   }
@@ -145,12 +148,29 @@ export class RunningBalancer {
     return Number(kibibytes) * 1_024;
   }
 
-  /** The access log once it has at least `count` lines. */
+  /** Returns the access log once it has at least `count` lines. */
   async accessLog(count: number): Promise<readonly AccessLine[]> {
     return waitFor(`${count} lines in the access log`, () => {
       const lines = readFileSync(this.config.accessLog, 'utf8').split('\n').slice(0, -1);
       // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- see readReport
       return lines.length >= count ? lines.map((line) => JSON.parse(line) as AccessLine) : undefined;
+    });
+  }
+
+  /** Value by series of a scrape of its metrics. */
+  metrics(): Promise<ReadonlyMap<string, number>> {
+    return new Promise((resolve, reject) => {
+      const asked = request({ socketPath: this.config.metricsSocket, path: '/metrics' }, (response) => {
+        let text = '';
+        response.setEncoding('utf8');
+        response.on('data', (piece: string) => (text += piece));
+        response.on('end', () => {
+          const lines = text.split('\n').filter((line) => line !== '' && !line.startsWith('#'));
+          resolve(new Map(lines.map((line) => [line.slice(0, line.lastIndexOf(' ')), Number(line.slice(line.lastIndexOf(' ') + 1))])));
+        });
+      });
+      asked.on('error', reject);
+      asked.end();
     });
   }
 
@@ -167,18 +187,23 @@ function exitOf(child: ChildProcess): Promise<number | null> {
   });
 }
 
-/** A process that was just started. */
+/** A started process. */
 interface Spawned {
   readonly child: ChildProcess;
   readonly output: { text: string };
-  /** Of its exit code; null when a signal ended it. */
+  /** Resolves with its exit code; null when a signal ended it. */
   readonly exit: Promise<number | null>;
 }
 
-function spawnBalancer(config: BalancerConfig): Spawned {
+function spawnBalancer(config: BalancerConfig, openFiles?: number): Spawned {
   const path = join(config.controlSocket, '..', 'balancer.json');
   writeFileSync(path, JSON.stringify(config));
-  const child = spawn(process.execPath, ['src/balancer/main.ts', path], { stdio: ['ignore', 'pipe', 'pipe'] });
+  const bundle = inject('programBundle');
+  const entry = bundle === undefined ? entryPath('balancer/main', false) : join(bundle, entryPath('balancer/main', true));
+  const command = [process.execPath, entry, path];
+  const limited = openFiles === undefined ? command : ['sh', '-c', 'ulimit -n "$0" && exec "$@"', String(openFiles), ...command];
+  const [program = '', ...args] = limited;
+  const child = spawn(program, args, { stdio: ['ignore', 'pipe', 'pipe'] });
   const exit = exitOf(child);
   const output = { text: '' };
   const collect = (bytes: Buffer): void => {
@@ -189,10 +214,10 @@ function spawnBalancer(config: BalancerConfig): Spawned {
   return { child, output, exit };
 }
 
-/** Runs a balancer that is expected to give up; its exit code and output. */
+/** Runs a balancer that must exit by itself; returns its exit code and output. */
 export async function runToExit(config: BalancerConfig): Promise<{ readonly code: number | null; readonly output: string }> {
   const { child, output, exit } = spawnBalancer(config);
-  // What it said last may still be in the pipes when it has ended.
+  // The last output may still be in the pipes at the exit.
   await once(child, 'close');
   return { code: await exit, output: output.text };
 }
@@ -229,14 +254,15 @@ export function balancerConfig(dir: string, changes: Partial<BalancerConfig> = {
   };
 }
 
-/** Runs `use` with a balancer of its own before the given replicas; ended afterwards, whatever happened. */
+/** Runs `use` with a new balancer before the given replicas, and always ends it afterwards. */
 export async function withBalancer(
   replicas: readonly BalancerReplica[],
   use: (balancer: RunningBalancer) => Promise<void>,
   changes: Partial<BalancerConfig> = {},
+  openFiles?: number,
 ): Promise<void> {
   await withTempHome(async (dir) => {
-    const balancer = await RunningBalancer.start(balancerConfig(dir, changes));
+    const balancer = await RunningBalancer.start(balancerConfig(dir, changes), openFiles);
     try {
       await balancer.link.setReplicas(replicas);
       await use(balancer);
@@ -244,4 +270,31 @@ export async function withBalancer(
       await balancer.stop();
     }
   });
+}
+
+/**
+ * One balancer for all tests of a file, because a start takes longer than most tests. Each test applies its own
+ * endpoint set, which replaces the former one. Only for tests that read no totals, metrics or access log, and leave the
+ * balancer running.
+ */
+export function sharedBalancer(
+  changes: Partial<BalancerConfig> = {},
+): (replicas: readonly BalancerReplica[], use: (balancer: RunningBalancer) => Promise<void>) => Promise<void> {
+  let dir = '';
+  let balancer: RunningBalancer | undefined;
+  beforeAll(async () => {
+    dir = makeTempHome();
+    balancer = await RunningBalancer.start(balancerConfig(dir, changes));
+  });
+  afterAll(async () => {
+    await balancer?.stop();
+    await removeTempHome(dir);
+  });
+  return async (replicas, use) => {
+    if (balancer === undefined) throw new Error('The shared balancer did not start.');
+    await balancer.link.setReplicas([]);
+    await balancer.link.setReplicas(replicas);
+    balancer.link.reports.length = 0;
+    await use(balancer);
+  };
 }

@@ -1,10 +1,11 @@
 import type { Resources, ServiceSpec, Task } from '../../src/domain/task.ts';
 import type { PlaceableOffer } from '../../src/domain/placement.ts';
+import { newReplica } from '../../src/domain/replica/new-replica.ts';
 import { freshControllerRecord, type ControllerRecord } from '../../src/launcher/controller-record.ts';
 import type { MachineSpec, Offer } from '../../src/providers/provider.ts';
-import type { ReplicaRecord, ServiceRecord, VersionRecord } from '../../src/store/records.ts';
+import type { ReplicaRecord, ServiceRecord, VersionRecord } from '../../src/domain/records.ts';
 
-/** Resources that ask for nothing in particular. */
+/** Resources without any requirement. */
 export function someResources(change: Partial<Resources> = {}): Resources {
   return {
     cloud: undefined,
@@ -28,7 +29,7 @@ export function someResources(change: Partial<Resources> = {}): Resources {
   };
 }
 
-/** A machine that could be had. */
+/** An available machine. */
 export function aPlaceableOffer(change: Partial<PlaceableOffer> = {}): PlaceableOffer {
   return {
     provider: 'stub',
@@ -43,12 +44,12 @@ export function aPlaceableOffer(change: Partial<PlaceableOffer> = {}): Placeable
   };
 }
 
-/** The same as a place offers it. */
+/** The same, as a provider offers it. */
 export function anOffer(change: Partial<Offer> = {}): Offer {
   return { ...aPlaceableOffer(), memoryGb: 16, accelerator: undefined, ...change };
 }
 
-/** What a replica wants of a machine when it wants nothing in particular. */
+/** A replica's request for a machine without any requirement. */
 export function aMachineSpec(change: Partial<MachineSpec> = {}): MachineSpec {
   return {
     tags: {},
@@ -60,7 +61,7 @@ export function aMachineSpec(change: Partial<MachineSpec> = {}): MachineSpec {
     imageId: undefined,
     nodes: 1,
     volumes: {},
-    placeConfig: {},
+    providerConfig: {},
     role: 'replica',
     ...change,
   };
@@ -132,7 +133,7 @@ export function aTask(change: Partial<Task> = {}): Task {
     run: 'exec python3 -m http.server 8080',
     service: aServiceSpec(),
     volumes: {},
-    placeConfig: {},
+    providerConfig: {},
     otherFields: [],
     ...change,
   };
@@ -167,33 +168,13 @@ export function aVersion(change: Partial<VersionRecord> = {}): VersionRecord {
   return { service: 'chat', version: 1, task: aTask(), source: 'service: {}\n', createdAt: 1_000, ...change };
 }
 
-/** A replica that has just been thought of. */
+/** A replica that was just recorded. */
 export function aReplica(change: Partial<ReplicaRecord> = {}): ReplicaRecord {
-  return {
-    service: 'chat',
-    id: 1,
-    version: 1,
-    state: 'PENDING',
-    key: 'chat-0a1b2c3d-1',
-    place: null,
-    machineId: null,
-    address: null,
-    createdAt: 1_000,
-    launchedAt: null,
-    startedAt: null,
-    firstReadyAt: null,
-    readySince: null,
-    firstProbeFailureAt: null,
-    endCause: null,
-    reason: null,
-    endRequestedAt: null,
-    endedAt: null,
-    revision: 1,
-    ...change,
-  };
+  const known = { id: 1, key: 'chat-0a1b2c3d-1', createdAt: 1_000, revision: 1 };
+  return newReplica({ name: 'chat', version: 1 }, { ...known, ...change });
 }
 
-/** A controller elsewhere for which nothing was asked yet. */
+/** A remote controller without any requirement. */
 export function aControllerRecord(change: Partial<ControllerRecord> = {}): ControllerRecord {
-  return { ...freshControllerRecord({ key: 'c0ffee', wished: '{}', createdAt: 1 }), ...change };
+  return { ...freshControllerRecord({ key: 'c0ffee', requestedResources: '{}', createdAt: 1 }), ...change };
 }

@@ -6,11 +6,11 @@ export interface KeyAndCertificate {
   readonly cert: string;
 }
 
-/** What a certificate says; times in ms since the epoch. */
+/** Content of a certificate; times in ms since the epoch. */
 export interface CertificateOptions {
   readonly notBefore?: number;
   readonly notAfter?: number;
-  /** An RSA key of so many bits rather than one of P-256. */
+  /** Bits of an RSA key; default: a P-256 key. */
   readonly rsaBits?: number;
 }
 
@@ -35,7 +35,10 @@ function pem(label: string, content: Buffer): string {
   return `-----BEGIN ${label}-----\n${lines.trimEnd()}\n-----END ${label}-----\n`;
 }
 
-/** A certificate for `localhost` and 127.0.0.1, signed by its own new key; by default it is good for all times that a test lives in. */
+/**
+ * A certificate for `localhost` and 127.0.0.1, signed by its own new key. By default it is valid for all times that
+ * occur in tests.
+ */
 export function selfSigned({ notBefore = Date.UTC(2000), notAfter = Date.UTC(2200), rsaBits }: CertificateOptions = {}): KeyAndCertificate {
   const isRsa = rsaBits !== undefined;
   const pair = isRsa ? generateKeyPairSync('rsa', { modulusLength: rsaBits }) : generateKeyPairSync('ec', { namedCurve: 'P-256' });

@@ -1,24 +1,23 @@
 import { Readable, Writable } from 'node:stream';
 import { vi } from 'vitest';
 import type { ApiClient } from '../../src/api/client.ts';
-import type { Connection } from '../../src/cli/connection.ts';
-import type { Elsewhere } from '../../src/cli/elsewhere-connection.ts';
+import type { Connection, RemoteController } from '../../src/cli/connection/controller-connection.ts';
 import { runCli } from '../../src/cli/run-cli.ts';
 import type { Clock } from '../../src/shared/clock.ts';
 import { homePaths } from '../../src/shared/paths.ts';
-import type { Places } from '../../src/provision/places.ts';
+import type { Providers } from '../../src/provision/providers.ts';
 import { anOffer } from './builders.ts';
-import { placesOf } from './places.ts';
-import { aStubPlace } from './stub-place.ts';
+import { providersOf } from './providers.ts';
+import { aStubProvider } from './stub-provider.ts';
 import { FakeClock } from './fake-clock.ts';
 import { fakeClient, type FakeRoutes, type RecordedCall } from './fake-client.ts';
 
-const ownMachine = aStubPlace({
+const ownMachine = aStubProvider({
   name: 'local',
   offers: async () => ({ offers: [anOffer({ provider: 'local', region: 'local', hourlyUsd: 0 })], whyNone: undefined }),
 });
 
-/** A stream that keeps what is written to it. */
+/** A stream that keeps all written text. */
 export class Screen extends Writable {
   text = '';
   readonly isTTY: boolean;
@@ -37,29 +36,29 @@ export class Screen extends Writable {
   }
 }
 
-/** How the command line is run. */
+/** Options of a run of the command line. */
 export interface CliOptions {
-  /** The controller's answers; without any, no controller runs and none has. */
+  /** Responses of the local controller. Without them no controller runs or has ever run. */
   readonly routes?: FakeRoutes;
-  /** The controller on another machine; without it there is none. */
-  readonly elsewhere?: Elsewhere;
-  /** The places; without any, this machine alone, which costs nothing. */
-  readonly places?: Places;
+  /** Responses of the remote controller; without them there is none. */
+  readonly remoteController?: RemoteController;
+  /** The providers; default: this machine alone, which costs nothing. */
+  readonly providers?: Providers;
   /** Whether all three streams are on a terminal. */
   readonly tty?: boolean;
   readonly width?: number;
-  /** Typed by a person. */
+  /** Terminal input. */
   readonly input?: string;
   readonly env?: Readonly<Record<string, string>>;
   readonly cwd?: string;
-  /** A folder that is there, for commands that read from SVC_HOME. */
+  /** An existing folder, for commands that read from SVC_HOME. */
   readonly home?: string;
   readonly clock?: Clock;
-  /** Aborted by the test for Ctrl-C. */
+  /** Aborted by the test to simulate Ctrl-C. */
   readonly interrupt?: AbortController;
 }
 
-/** How a command ended, and what it asked of the controller. */
+/** The result of a command, and its calls of the controller. */
 export interface CliResult {
   readonly code: number;
   readonly stdout: string;
@@ -67,7 +66,7 @@ export interface CliResult {
   readonly calls: readonly RecordedCall[];
 }
 
-/** Runs the command line in this process, against fakes. On a terminal without colours unless `env` asks for them. */
+/** Runs the command line in this process, against fakes. Colours are off unless `env` enables them. */
 export async function runInProcess(argv: readonly string[], options: CliOptions = {}): Promise<CliResult> {
   const { routes, tty = false, width = 80, clock = new FakeClock(), interrupt = new AbortController() } = options;
   const env: Readonly<Record<string, string>> = { NO_COLOR: '1', ...options.env };
@@ -81,16 +80,16 @@ export async function runInProcess(argv: readonly string[], options: CliOptions 
     cwd: options.cwd ?? '/project',
     paths: homePaths(options.home ?? '/home/ann/.svc', 1000),
     version: '1.2.3',
-    connection: fakeConnection(api, options.elsewhere),
-    places: async () => options.places ?? placesOf(ownMachine),
+    connection: fakeConnection(api, options.remoteController),
+    providers: async () => options.providers ?? providersOf(ownMachine),
     signal: interrupt.signal,
   });
   return { code, stdout: stdout.text, stderr: stderr.text, calls };
 }
 
 /**
- * The same for a command that waits: time passes until it is over. Not while it loads a module, which takes real time, on a busy machine a lot: by the
- * time it has come hours could have passed.
+ * The same for a command that waits: virtual time passes until it ends. Time stands still while the command loads a
+ * module, because loading takes real time and hours of virtual time would pass meanwhile.
  */
 export async function runWithTime(argv: readonly string[], options: Omit<CliOptions, 'clock'> = {}): Promise<CliResult> {
   const clock = new FakeClock();
@@ -104,7 +103,7 @@ export async function runWithTime(argv: readonly string[], options: Omit<CliOpti
   return running;
 }
 
-/** A terminal's input does not end with what was typed. */
+/** A terminal's input stays open after the typed text. */
 function keyboard(input: string | undefined, isTTY: boolean): Readable & { readonly isTTY: boolean } {
   const stream = new Readable({ read: () => undefined });
   if (input !== undefined) stream.push(input);
@@ -112,7 +111,7 @@ function keyboard(input: string | undefined, isTTY: boolean): Readable & { reado
   return Object.assign(stream, { isTTY, setRawMode: () => stream });
 }
 
-function fakeConnection(api: ApiClient | undefined, elsewhere: Elsewhere | undefined): Connection {
+function fakeConnection(api: ApiClient | undefined, remoteController: RemoteController | undefined): Connection {
   return {
     async client() {
       if (api === undefined) throw new Error('the test expects no controller to be started');
@@ -120,9 +119,9 @@ function fakeConnection(api: ApiClient | undefined, elsewhere: Elsewhere | undef
     },
     existing: async () => api,
     running: async () => api,
-    bring: async (task, source, onStep = () => undefined) => elsewhere?.bring(task, source, onStep),
-    checkWish: async () => elsewhere?.checkWish(),
-    plan: async (near) => elsewhere?.plan(near),
-    elsewhere: async () => elsewhere,
+    bring: async (task, source, onStep = () => undefined) => remoteController?.bring(task, source, onStep),
+    preflight: async () => remoteController?.preflight(),
+    plan: async (near) => remoteController?.plan(near),
+    remoteController: async () => remoteController,
   };
 }

@@ -3,7 +3,7 @@ import { promisify } from 'node:util';
 
 const run = promisify(execFile);
 
-/** What the Dockerfile of this checkout makes. */
+/** The image of this checkout's Dockerfile. */
 export interface ControllerImage {
   /** Its name, for `serve.controller.image`. */
   readonly name: string;
@@ -11,12 +11,12 @@ export interface ControllerImage {
   readonly archive: string;
 }
 
-/** Of the image. */
+/** Architecture of the image. */
 export const controllerImageName = 'localhost/svc-controller:test';
 
 let building: Promise<ControllerImage> | undefined;
 
-/** Builds the project's Dockerfile without a registry: a minute for the first time, then only what has changed, and nothing when nothing has. */
+/** Builds the project's Dockerfile without a registry: a minute for the first time, then only changed layers. */
 export function controllerImage(): Promise<ControllerImage> {
   building ??= build();
   return building;

@@ -1,10 +1,13 @@
 import { once } from 'node:events';
 import { connect, createServer, type Socket } from 'node:net';
 
-/** A way to a PostgreSQL server that breaks when a statement goes through it. */
+/** A proxy to a PostgreSQL server that breaks a connection at a chosen statement. */
 export interface CuttingProxy {
   readonly port: number;
-  /** Breaks the next connection through which the words go: before the server gets them, or after, so that only its answer is lost. */
+  /**
+   * Breaks the next connection that sends these words: before the server gets them, or afterwards, so that only the
+   * answer is lost.
+   */
   cutAt(words: string, when: 'before' | 'after'): void;
   close(): Promise<void>;
 }
@@ -36,7 +39,7 @@ export async function startCuttingProxy(target: number): Promise<CuttingProxy> {
       cut = undefined;
     });
     upstream.on('data', (chunk) => {
-      // The server has done it by now.
+      // The server has executed it by now.
       if (isCut) drop();
       else client.write(chunk);
     });

@@ -8,24 +8,24 @@ import { runSvc, svcOk, type RunOptions, type RunResult } from './run-svc.ts';
 import { makeTempHome, removeTempHome } from './temp-home.ts';
 import { waitFor } from './wait-for.ts';
 
-/** How a command is run, but for the home, which is the test's. */
+/** Options of a command, except for the home, which belongs to the test. */
 export type CallOptions = Omit<RunOptions, 'home'>;
 
 /** The command line with a home of its own. */
 export interface Svc {
   readonly home: string;
   readonly run: (args: readonly string[], options?: CallOptions) => Promise<RunResult>;
-  /** For a command that has to succeed; gives what it printed. */
+  /** Runs a command that must succeed; returns its output. */
   readonly ok: (args: readonly string[], options?: CallOptions) => Promise<string>;
   readonly services: () => Promise<readonly ServiceView[]>;
   readonly service: (name: string) => Promise<ServiceView>;
   readonly clusters: () => Promise<readonly ClusterView[]>;
   readonly events: (name: string) => Promise<readonly EventView[]>;
-  /** Waits until at least so many replicas are ready. */
-  readonly ready: (name: string, replicas: number, timeoutMs?: number) => Promise<ServiceView>;
-  /** Writes one of the test's own files and gives its path. */
+  /** Waits until at least this many replicas are ready. */
+  readonly ready: (name: string, replicas: number) => Promise<ServiceView>;
+  /** Writes a file of the test and returns its path. */
   readonly file: (path: string, content: string) => string;
-  /** Takes everything down as a user does, and fails when anything of it is left. */
+  /** Terminates everything with the user's commands, and fails when anything remains. */
   readonly end: () => Promise<void>;
 }
 
@@ -61,13 +61,13 @@ function createSvc(home: string, defaults: CallOptions): Svc {
         .split('\n')
         .map((line) => eventView.parse(JSON.parse(line)));
     },
-    async ready(name, replicas, timeoutMs = 60_000) {
+    async ready(name, replicas) {
       let last: ServiceView | undefined;
       const isReady = async (): Promise<ServiceView | false> => {
         last = await service(name);
         return last.replicasReady >= replicas && last;
       };
-      return waitFor(`${replicas} ready replicas of ${name}`, isReady, { timeoutMs, everyMs: 200, describe: () => last });
+      return waitFor(`${replicas} ready replicas of ${name}`, isReady, { everyMs: 200, describe: () => last });
     },
     file(path, content) {
       const full = join(home, 'files', path);
@@ -76,7 +76,7 @@ function createSvc(home: string, defaults: CallOptions): Svc {
       return full;
     },
     async end() {
-      if ((await services()).length > 0) await ok(['serve', 'down', '--all', '--yes'], { timeoutMs: 120_000 });
+      if ((await services()).length > 0) await ok(['serve', 'down', '--all', '--yes']);
       await waitFor('all services to be gone', async () => (await services()).length === 0, { describe: services });
       await ok(['controller', 'stop']);
       await expectNoLeaks(home);
@@ -84,14 +84,14 @@ function createSvc(home: string, defaults: CallOptions): Svc {
   };
 }
 
-/** The ends of all logs below a home, for the report of a failure. */
+/** Returns the ends of all logs below a home, for the report of a failure. */
 function logsOf(home: string): string {
   return globSync([`${home}/*.log`, `${home}/services/**/*.log`, `${home}/clusters/**/*.log`])
     .map((path) => `--- ${path}\n${lastLines(path, 25).join('\n')}`)
     .join('\n');
 }
 
-/** Runs a test with a home of its own. Whatever becomes of it, nothing is left: neither processes nor files. */
+/** Runs a test with a new home. Afterwards no processes or files remain, even after a failure. */
 export async function withSvc(use: (svc: Svc) => Promise<void>, options: CallOptions = {}): Promise<void> {
   const home = makeTempHome();
   mkdirSync(join(home, 'home'));

@@ -1,24 +1,24 @@
 import { connect } from 'node:net';
 import { machineTime } from './faulty-replica/behaviour.ts';
 
-/** What a client saw of one event stream of a faulty replica. Times are ms. */
+/** A client's observations of one event stream of a faulty replica. Times are ms. */
 export interface SeenStream {
   /** From the request to the first event. */
   readonly firstEventMs: number;
-  /** The numbers of the events, as they came. */
+  /** The numbers of the events, in order of arrival. */
   readonly numbers: readonly number[];
-  /** From the sending of each to its arrival. */
+  /** From the sending of each event to its arrival. */
   readonly lags: readonly number[];
   /** Reads in which at least one event came. */
   readonly reads: number;
-  /** Whether the body came to its proper end. */
+  /** Whether the body ended properly. */
   readonly isComplete: boolean;
 }
 
 const lastChunk = '0\r\n\r\n';
 const eventPattern = /data: (\d+) ([\d.]+)\n\n/g;
 
-/** Asks for an event stream over a connection of its own and reads it to the end. */
+/** Requests an event stream over a new connection and reads it to the end. */
 export function readEvents(port: number): Promise<SeenStream> {
   const socket = connect({ host: '127.0.0.1', port, noDelay: true });
   const startedAt = machineTime();

@@ -1,6 +1,6 @@
 import { messageOf, SvcError } from '../../src/shared/errors.ts';
 
-/** The expected failure that a promise ends with; fails when it ends otherwise. */
+/** Returns the error with which a promise rejects; fails when it resolves or rejects otherwise. */
 export async function failureOf(promise: Promise<unknown>): Promise<SvcError> {
   const error: unknown = await promise.then(
     () => new Error('it did not fail'),

@@ -9,19 +9,19 @@ type Result<Name extends RouteName> =
       ? Iterable<RouteReply<Name>> | AsyncIterable<RouteReply<Name>>
       : Iterable<string> | AsyncIterable<string>;
 
-/** What a route does. Wrapped so that any of them may be called with any input. */
+/** Implementation of a route. Wrapped so that a test may call any of them with any input. */
 type Fake<Name extends RouteName> = { call(input: RouteInput<Name> & { readonly signal?: AbortSignal }): Result<Name> }['call'];
 
 /** The routes that a test expects to be called. */
 export type FakeRoutes = { readonly [Name in RouteName]?: Fake<Name> };
 
-/** One call as it was made. */
+/** One recorded call. */
 export interface RecordedCall {
   readonly name: RouteName;
   readonly input: unknown;
 }
 
-/** A client over functions instead of a controller. A route that the test did not give fails the call. */
+/** A client over functions instead of a controller. A route without an implementation fails the call. */
 export function fakeClient(routes: FakeRoutes, calls: RecordedCall[] = []): ApiClient {
   async function run(name: RouteName, input: unknown): Promise<unknown> {
     calls.push({ name, input: withoutSignal(input) });

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { FakeClock } from './fake-clock.ts';
 
-test('fires timers in the order they fall due, at their own time', async () => {
+test('timers fire in the order they fall due, at their own time', async () => {
   const clock = new FakeClock(0);
   const fired: string[] = [];
   clock.after(30, () => fired.push(`late at ${clock.now()}`));
@@ -27,7 +27,7 @@ test('work started by one timer runs before the next timer fires', async () => {
   expect(seen).toEqual(['slept 10', 'timer at 15', 'slept 20 at 20']);
 });
 
-test('a cancelled timer never fires, and an aborted sleep ends at once and leaves no timer', async () => {
+test('cancelled timers never fire; an aborted sleep ends and leaves no timer', async () => {
   const clock = new FakeClock();
   let fired = false;
   const cancel = clock.after(10, () => {
@@ -56,7 +56,7 @@ test('a jump of the wall time moves no timer', async () => {
   expect(fired).toBe(true);
 });
 
-test('advanceUntil tells how long it took, and gives up at its limit', async () => {
+test('advanceUntil returns the elapsed time, and throws at its limit', async () => {
   const clock = new FakeClock();
   let done = false;
   clock.after(250, () => {

@@ -1,6 +1,6 @@
 import type { KubeApi, KubeDraft, KubeObject, KubeRemoval } from '../../src/kubernetes/kube-api.ts';
 
-/** An API server that remembers objects by their paths, and what was asked of it. */
+/** An API server that stores objects by path and records its calls. */
 export class FakeKubeApi implements KubeApi {
   readonly context = 'prod';
   readonly namespace = 'serving';
@@ -10,11 +10,11 @@ export class FakeKubeApi implements KubeApi {
   readonly asked: string[] = [];
   /** Texts by their paths. */
   readonly texts = new Map<string, string>();
-  /** Thrown instead of doing it, for paths that contain the key. */
+  /** Errors to throw for paths that contain the key. */
   readonly failures = new Map<string, Error>();
   #count = 0;
 
-  /** Puts an object there. */
+  /** Stores an object. */
   put(path: string, object: object): void {
     this.#count += 1;
     const draft: KubeObject = {
@@ -92,7 +92,7 @@ export class FakeKubeApi implements KubeApi {
     return act();
   }
 
-  // oxlint-disable-next-line typescript/no-unnecessary-type-parameters -- whoever asks knows what is there
+  // oxlint-disable-next-line typescript/no-unnecessary-type-parameters -- the caller knows the type of the object
   #read<T extends KubeObject>(path: string): T | undefined {
     const found = this.objects.get(path);
     return found === undefined ? undefined : JSON.parse(JSON.stringify(found));

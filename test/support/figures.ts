@@ -1,4 +1,4 @@
-/** The value that `share` (0 to 1) of the ascending values do not exceed; NaN for none. */
+/** Returns the value that `share` (0 to 1) of the ascending values do not exceed; NaN without values. */
 export function quantile(ascending: ArrayLike<number>, share: number): number {
   return ascending[Math.min(ascending.length - 1, Math.floor(ascending.length * share))] ?? Number.NaN;
 }
@@ -11,12 +11,12 @@ export function spread(ascending: readonly number[]): string {
     .join(', ');
 }
 
-/** Says a line in the report of the test. */
+/** Prints a line in the report of the test. */
 export function report(text: string): void {
   process.stdout.write(`${text}\n`);
 }
 
-/** Prints what was measured, for people to judge: times depend on the machine, so tests do not. */
+/** Prints measurements for readers. Times depend on the machine, so tests do not assert them. */
 export function printFigures(what: string, figures: Readonly<Record<string, string | number>>): void {
   const parts = Object.entries(figures).map(([name, value]) => `${name}: ${typeof value === 'number' ? round(value) : value}`);
   report(`[figures] ${what}: ${parts.join('; ')}`);

@@ -1,6 +1,9 @@
 import { connect, createServer, type Server } from 'node:net';
 
-/** A Unix socket that leads to ports of this machine after a handshake, as the one of a local replica does; see `ReplicaAddress`. */
+/**
+ * A Unix socket that forwards to ports of this machine after a handshake, like the one of a local replica; see
+ * `ReplicaAddress`.
+ */
 export async function forwarder(path: string): Promise<Server> {
   const server = createServer({ allowHalfOpen: true }, (near) => {
     near.on('error', () => undefined);

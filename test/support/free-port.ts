@@ -2,14 +2,14 @@ import { randomInt } from 'node:crypto';
 import { createServer } from 'node:net';
 
 /**
- * Below the ports that svc gives out, and those that systems give to connections and to whoever asks for any: one of these could be taken
- * by other tests before it is used here.
+ * Below the ports that svc assigns and the ephemeral ports of the system. Another test could take one of those before
+ * its use.
  */
 const firstPort = 11_000;
 const portCount = 9_000;
 const attempts = 100;
 
-/** A port that nobody listens on at this moment, and that nobody is given without asking for it. */
+/** Returns a port without a listener, outside of the ranges that are assigned automatically. */
 export async function freePort(address = '127.0.0.1'): Promise<number> {
   for (let attempt = 0; attempt < attempts; attempt += 1) {
     const port = randomInt(firstPort, firstPort + portCount);

@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http2';
 import { Http2Call, type Http2TestClient } from './http2.ts';
 
-/** One message of gRPC over HTTP/2: not compressed, its length, its bytes. */
+/** One gRPC message over HTTP/2: uncompressed flag, length, bytes. */
 export function grpcMessage(text: string): Buffer {
   const bytes = Buffer.from(text);
   const head = Buffer.alloc(5);
@@ -9,7 +9,7 @@ export function grpcMessage(text: string): Buffer {
   return Buffer.concat([head, bytes]);
 }
 
-/** The whole messages at the beginning of some bytes. */
+/** Returns the whole messages at the start of some bytes. */
 export function readGrpcMessages(bytes: Buffer): readonly string[] {
   const messages: string[] = [];
   let at = 0;
@@ -22,10 +22,10 @@ export function readGrpcMessages(bytes: Buffer): readonly string[] {
   return messages;
 }
 
-/** What every request of gRPC says. */
+/** The headers of every gRPC request. */
 const grpcRequestHeaders = { ':method': 'POST', 'content-type': 'application/grpc', te: 'trailers' } as const;
 
-/** A call of gRPC: any number of messages each way at any time. */
+/** A gRPC call: any number of messages in both directions at any time. */
 export class GrpcCall {
   readonly call: Http2Call;
 
@@ -42,7 +42,7 @@ export class GrpcCall {
     return this;
   }
 
-  /** No more messages from us. */
+  /** Ends the client's messages. */
   finish(): this {
     this.call.stream.end();
     return this;
@@ -52,15 +52,15 @@ export class GrpcCall {
     return readGrpcMessages(Buffer.from(this.call.text, 'latin1'));
   }
 
-  /** The status and the message of the call, from the trailers, or from the head when there is nothing else. */
+  /** The status and the message of the call, from the trailers, or from the head without trailers. */
   async result(): Promise<{
     readonly status: string | undefined;
     readonly message: string | undefined;
     readonly headers: IncomingHttpHeaders;
   }> {
     const { headers, trailers } = await this.call.done;
-    const told = trailers['grpc-status'] === undefined ? headers : trailers;
-    return { status: textOf(told['grpc-status']), message: textOf(told['grpc-message']), headers };
+    const statusHeaders = trailers['grpc-status'] === undefined ? headers : trailers;
+    return { status: textOf(statusHeaders['grpc-status']), message: textOf(statusHeaders['grpc-message']), headers };
   }
 }
 

@@ -3,9 +3,10 @@ import { renameSync, rmSync } from 'node:fs';
 import { createServer, type Socket } from 'node:net';
 
 /**
- * A process as the supervisor knows them, for its tests: `hello-program.ts SOCKET VERSION [CONFIG]`. Says hello on the Unix socket and speaks ten times a
- * second. Told to end it lets go of its connections first, and ends a moment later. Asked to hand over it starts a successor of version `new`, lets go of its connections when that one is there, and lives on, as one
- * does that still has requests.
+ * A process with the supervisor's protocol, for its tests: `hello-program.ts SOCKET VERSION [CONFIG]`. It sends a hello
+ * on the Unix socket and a message ten times a second. On an end request it closes its connections and exits a moment
+ * later. On a hand-over request it starts a successor of version `new` and closes its connections once that runs. It
+ * stays alive like a process that still has requests.
  */
 const [, self = '', path = '', version = '', config = 'new'] = process.argv;
 const sockets = new Set<Socket>();

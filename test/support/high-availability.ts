@@ -8,11 +8,11 @@ import { systemClock } from '../../src/shared/clock.ts';
 import { homePaths } from '../../src/shared/paths.ts';
 import { aControllerRecord } from './builders.ts';
 import { FakeKubeApi } from './fake-kube-api.ts';
-import { placesOf } from './places.ts';
-import { aStubPlace } from './stub-place.ts';
+import { providersOf } from './providers.ts';
+import { aStubProvider } from './stub-provider.ts';
 import { withTempHome } from './temp-home.ts';
 
-/** A controller in a cluster, small and complete. */
+/** A small and complete in-cluster controller. */
 export function aDesign(change: Partial<HighAvailabilityDesign> = {}): HighAvailabilityDesign {
   return {
     key: 'c0ffee0123456789',
@@ -38,7 +38,7 @@ export function aDesign(change: Partial<HighAvailabilityDesign> = {}): HighAvail
   };
 }
 
-/** What its Secrets hold. */
+/** Content of its Secrets. */
 export const someSecrets: HighAvailabilitySecrets = {
   token: 'a-token-that-is-secret',
   files: [
@@ -48,23 +48,23 @@ export const someSecrets: HighAvailabilitySecrets = {
   environment: { SVC_DATABASE: 'postgres://svc:hunter2@db/svc' },
 };
 
-/** What a cluster says of its groups of objects. */
-export const clusterGroups = JSON.stringify({ groups: [{ name: 'policy', versions: [{ groupVersion: 'policy/v1' }] }] });
+/** The API groups of a cluster. */
+export const apiGroupList = JSON.stringify({ groups: [{ name: 'policy', versions: [{ groupVersion: 'policy/v1' }] }] });
 
-/** A home that is to have its controller in a cluster, which does not exist but for what a fake remembers. */
-export async function withCluster(
+/** A home whose controller is to run in a Kubernetes cluster, which a fake replaces. */
+export async function withFakeKubeApi(
   use: (deps: HighAvailabilityDeps, api: FakeKubeApi) => Promise<void>,
   controller: Partial<ControllerConfig> = {},
 ): Promise<void> {
   await withTempHome(async (home) => {
     const api = new FakeKubeApi();
-    api.texts.set('/apis', clusterGroups);
+    api.texts.set('/apis', apiGroupList);
     api.put('/api/v1/namespaces/kube-system', { metadata: { name: 'kube-system' } });
     await use(depsIn(home, api, controller), api);
   });
 }
 
-/** The same home by itself: `api` is what its cluster answers with. */
+/** The same home alone; `api` is the cluster's API. */
 export function depsIn(home: string, api: FakeKubeApi, controller: Partial<ControllerConfig> = {}): HighAvailabilityDeps {
   const settings = { ...defaultConfig.serve.controller, highAvailability: true, image: 'svc:1', ...controller };
   const kubernetes = { ...defaultConfig.kubernetes, allowedContexts: ['prod'], namespace: 'serving' };
@@ -75,7 +75,7 @@ export function depsIn(home: string, api: FakeKubeApi, controller: Partial<Contr
   };
   writeFileSync(kubeconfig, JSON.stringify({ ...contexts, users: [{ name: 'u', user: { token: 't' } }], 'current-context': 'prod' }));
   process.env['KUBECONFIG'] = kubeconfig;
-  const aws = aStubPlace({
+  const aws = aStubProvider({
     name: 'aws',
     credentials: async () => ({
       summary: 'keys of the profile lab',
@@ -85,7 +85,7 @@ export function depsIn(home: string, api: FakeKubeApi, controller: Partial<Contr
   });
   return {
     paths: homePaths(home, 1000),
-    places: placesOf(aws, aStubPlace({ name: 'kubernetes' }), aStubPlace({ name: 'local' })),
+    providers: providersOf(aws, aStubProvider({ name: 'kubernetes' }), aStubProvider({ name: 'local' })),
     config: async () => ({ ...defaultConfig, serve: { controller: settings }, kubernetes }),
     clock: systemClock,
     signal: new AbortController().signal,
@@ -94,13 +94,13 @@ export function depsIn(home: string, api: FakeKubeApi, controller: Partial<Contr
   };
 }
 
-/** What it knows of its controller before anything was made. */
-export const aClustersRecord = (change: Partial<ControllerRecord> = {}): ControllerRecord =>
+/** The record of its controller before any object exists. */
+export const aKubernetesControllerRecord = (change: Partial<ControllerRecord> = {}): ControllerRecord =>
   aControllerRecord({ cluster: { context: 'prod', namespace: 'serving' }, ...change });
 
 /** Paths of two of the objects. */
 export const leasePath = '/apis/coordination.k8s.io/v1/namespaces/serving/leases/svc-controller';
 export const anchorPath = '/api/v1/namespaces/serving/configmaps/svc-controller';
-/** Paths of what was applied, in order. */
+/** Paths of applied objects, in order. */
 export const applied = (api: FakeKubeApi): readonly string[] =>
   api.asked.flatMap((line) => (line.startsWith('apply ') ? [line.slice(6)] : []));

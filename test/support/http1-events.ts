@@ -4,7 +4,7 @@ import { RequestParser } from '../../src/balancer/http1/request-parser.ts';
 import type { ResponseHead } from '../../src/balancer/http1/response-head.ts';
 import { ResponseParser } from '../../src/balancer/http1/response-parser.ts';
 
-/** What a parser said of one message. Pieces of a body are joined, as where they part depends on the reads. */
+/** A parser's events for one message. Pieces of a body are joined, because their boundaries depend on the reads. */
 export interface Message<Head> {
   readonly interim: readonly Head[];
   readonly head: Head | undefined;
@@ -16,10 +16,10 @@ export interface Message<Head> {
   readonly fault: string | undefined;
 }
 
-/** Everything that came of some bytes. */
+/** All events of some bytes. */
 export interface Reading<Head> {
   readonly messages: readonly Message<Head>[];
-  /** Bytes after the last message that were not asked for. */
+  /** Unexpected bytes after the last message. */
   readonly excess: number;
 }
 
@@ -42,13 +42,13 @@ export function fieldsOf({ fields }: RequestHead | ResponseHead): readonly strin
 
 const bytesOf = (text: string): Buffer => Buffer.from(text, 'latin1');
 
-/** Cuts bytes at the given offsets, each piece with a buffer of its own as reads have. */
+/** Cuts bytes at the given offsets; each piece has a separate buffer, like reads of a socket. */
 export function cut(text: string, offsets: readonly number[]): readonly Buffer[] {
   const edges = [0, ...offsets.toSorted((a, b) => a - b), text.length];
   return edges.slice(1).map((edge, index) => bytesOf(text.slice(edges[index], edge)));
 }
 
-/** Reads requests off a connection on which the bytes arrive cut at `offsets`. */
+/** Parses requests of a connection whose bytes arrive cut at `offsets`. */
 export function readRequests(text: string, offsets: readonly number[] = []): Reading<RequestHead> {
   const messages: Open<RequestHead>[] = [];
   let current = blank<RequestHead>();
@@ -85,7 +85,7 @@ export function readRequests(text: string, offsets: readonly number[] = []): Rea
   return { messages, excess: 0 };
 }
 
-/** Reads the response to one request; `ends`: the replica closes the connection after the bytes. */
+/** Parses the response to one request; `ends`: the replica closes the connection after the bytes. */
 export function readResponse(text: string, offsets: readonly number[] = [], method = 'GET', ends = true): Reading<ResponseHead> {
   const current = blank<ResponseHead>();
   const interim: ResponseHead[] = [];

@@ -17,7 +17,7 @@ export const FrameType = {
 /** Flags of frames. */
 export const Flag = { endStream: 1, ack: 1, endHeaders: 4 } as const;
 
-/** What a client sends first. */
+/** The client preface. */
 export const preface = Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n');
 
 /** One frame. */
@@ -53,22 +53,22 @@ function integer(value: number, prefixBits: number, first: number): Buffer {
 
 const text = (part: string): Buffer => Buffer.concat([integer(part.length, 7, 0), Buffer.from(part, 'latin1')]);
 
-/** A field that the table of names does not learn (RFC 7541, section 6.2.2), or does when `isIndexed` (section 6.2.1). */
+/** A field that is not added to the dynamic table (RFC 7541, section 6.2.2), or is when `isIndexed` (section 6.2.1). */
 export function field(name: string, value: string, isIndexed = false): Buffer {
   return Buffer.concat([Buffer.from([isIndexed ? 0x40 : 0]), text(name), text(value)]);
 }
 
-/** A field by its place in the table (RFC 7541, section 6.1); the newest one that was learned is 62. */
+/** A field by its index; the newest entry of the dynamic table is 62. */
 export function indexed(index: number): Buffer {
   return integer(index, 7, 0x80);
 }
 
-/** What every request begins with. */
+/** The fields of every request. */
 export function requestFields(path = '/', method = 'GET'): Buffer {
   return Buffer.concat([field(':method', method), field(':scheme', 'https'), field(':authority', 'a.example'), field(':path', path)]);
 }
 
-/** A frame that came. */
+/** A received frame. */
 export interface ReceivedFrame {
   readonly type: number;
   readonly flags: number;
@@ -76,7 +76,7 @@ export interface ReceivedFrame {
   readonly payload: Buffer;
 }
 
-/** A client that sends exactly the frames that a test says, over TLS or not. */
+/** A client that sends exactly the given frames, with or without TLS. */
 export class FrameClient {
   readonly frames: ReceivedFrame[] = [];
   isClosed = false;
@@ -84,8 +84,8 @@ export class FrameClient {
   #rest = Buffer.alloc(0);
 
   constructor(port: number, isTls = true) {
-    const where = { host: '127.0.0.1', port };
-    this.#socket = isTls ? connectTls({ ...where, rejectUnauthorized: false, ALPNProtocols: ['h2'] }) : connect(where);
+    const target = { host: '127.0.0.1', port };
+    this.#socket = isTls ? connectTls({ ...target, rejectUnauthorized: false, ALPNProtocols: ['h2'] }) : connect(target);
     this.#socket.on('data', (bytes: Buffer) => this.#read(bytes));
     this.#socket.on('error', () => undefined);
     this.#socket.on('close', () => {
@@ -99,12 +99,12 @@ export class FrameClient {
     return this;
   }
 
-  /** Sends the same bytes until the other end closes, or so many times; waits whenever the socket is full. How often it was. */
+  /** Repeats the same bytes until the peer closes, at most this many times, with backpressure. Returns the count. */
   async flood(bytes: Uint8Array, times: number): Promise<number> {
     let sent = 0;
     for (; sent < times && !this.isClosed && this.#socket.writable; sent += 1) {
       const isFree = this.#socket.write(bytes);
-      // The answers must be read too, or the flood would be one of another kind.
+      // The answers must be read too; unread answers would be a different attack.
       if (!isFree || sent % 100 === 0) await new Promise((resolve) => setImmediate(resolve));
       if (this.#socket.writableLength > 1_000_000)
         await waitFor('room', () => this.isClosed || this.#socket.writableLength < 100_000, { everyMs: 1 });
@@ -116,17 +116,17 @@ export class FrameClient {
     return this.frames.filter((one) => one.type === type);
   }
 
-  /** The error code of the GOAWAY frame that came last. */
+  /** Returns the error code of the last GOAWAY frame. */
   get goaway(): number | undefined {
     return this.of(FrameType.goaway).at(-1)?.payload.readUInt32BE(4);
   }
 
-  /** Waits for the end of the connection. */
+  /** Waits until the connection has ended. */
   async closed(): Promise<void> {
     await waitFor('the connection to be closed', () => this.isClosed, { describe: () => this.frames.slice(-5) });
   }
 
-  /** Sends no more. */
+  /** Ends its side of the connection. */
   end(): void {
     this.#socket.end();
   }
@@ -145,7 +145,7 @@ export class FrameClient {
       const end = 9 + this.#rest.readUIntBE(0, 3);
       if (this.#rest.length < end) return;
       const [type = 0, flags = 0] = [this.#rest[3], this.#rest[4]];
-      // Answers to floods are many and all the same.
+      // Answers to floods are numerous and identical.
       if (this.frames.length < 50_000)
         this.frames.push({ type, flags, stream: this.#rest.readUInt32BE(5), payload: this.#rest.subarray(9, end) });
       this.#rest = this.#rest.subarray(end);

@@ -16,7 +16,7 @@ import { watchConnections, type FakeReplica } from './raw-http.ts';
 export interface Http2Response {
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
-  /** Name, value, name, value; as they came. */
+  /** Name, value, name, value; as received. */
   readonly raw: readonly string[];
   readonly interims: readonly IncomingHttpHeaders[];
   readonly trailers: IncomingHttpHeaders;
@@ -25,7 +25,7 @@ export interface Http2Response {
   readonly code: number;
 }
 
-/** One stream as it goes on; `done` resolves when it is closed, however that came. */
+/** One open stream; `done` resolves when it is closed for any reason. */
 export class Http2Call {
   readonly stream: ClientHttp2Stream;
   readonly done: Promise<Http2Response>;
@@ -66,11 +66,11 @@ export class Http2Call {
   }
 }
 
-/** A client's connection over HTTP/2; errors of it are collected. */
+/** A client's HTTP/2 connection; it collects errors. */
 export class Http2TestClient {
   readonly session: ClientHttp2Session;
   readonly errors: string[] = [];
-  /** The codes of the GOAWAY frames that came. */
+  /** The codes of the received GOAWAY frames. */
   readonly goaways: number[] = [];
   isClosed = false;
 
@@ -88,7 +88,7 @@ export class Http2TestClient {
     return new Http2Call(this.session, headers, { endStream: false, waitForTrailers });
   }
 
-  /** A whole request and its response. */
+  /** Sends a whole request; returns its response. */
   get(path: string, headers: OutgoingHttpHeaders = {}): Promise<Http2Response> {
     return new Http2Call(this.session, { ':path': path, ...headers }, { endStream: true }).done;
   }
@@ -105,7 +105,7 @@ export class Http2TestClient {
   }
 }
 
-/** Runs `use` with a client that is closed afterwards, whatever happened. */
+/** Runs `use` with a client, and always closes it afterwards. */
 export async function withHttp2<Result>(
   url: string,
   use: (client: Http2TestClient) => Promise<Result>,
@@ -124,7 +124,7 @@ export interface Http2Replica extends FakeReplica {
   readonly sessions: ReadonlySet<ServerHttp2Session>;
 }
 
-/** What a replica does with one stream. */
+/** Handler of one stream of a replica. */
 export type OnHttp2Stream = (stream: ServerHttp2Stream, headers: IncomingHttpHeaders, raw: readonly string[]) => void;
 
 /** Starts a replica on `node:http2`. */

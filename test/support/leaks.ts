@@ -14,7 +14,7 @@ function readProc(pid: string, file: string): string {
   try {
     return readFileSync(`/proc/${pid}/${file}`, 'latin1');
   } catch {
-    // Ended meanwhile, or another user's: not ours either way.
+    // The process ended, or belongs to another user.
     return '';
   }
 }
@@ -27,21 +27,35 @@ function workingDirectory(pid: string): string {
   }
 }
 
-/** Every living process that carries the home in its environment or arguments, or works below it. The calling process is left out. */
+/**
+ * Returns every living process whose environment, arguments or working folder contain the home, except for the calling
+ * process.
+ */
 export function processesOf(home: string): readonly OwnedProcess[] {
-  // The path may have more after it, but no longer name may begin with it.
+  // A path below the home matches, a longer name does not.
   const mention = new RegExp(`${home.replaceAll('.', '\\.')}(?![\\w.-])`);
   return readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name) && Number(name) !== process.pid)
     .flatMap((pid) => {
       const args = readProc(pid, 'cmdline');
-      const places = [readProc(pid, 'environ'), args, workingDirectory(pid)];
+      const sources = [readProc(pid, 'environ'), args, workingDirectory(pid)];
       // A zombie has none of these.
-      return places.some((text) => mention.test(text)) ? [{ pid: Number(pid), command: args.replaceAll('\0', ' ').trim() }] : [];
+      return sources.some((text) => mention.test(text)) ? [{ pid: Number(pid), command: args.replaceAll('\0', ' ').trim() }] : [];
     });
 }
 
-/** What is left of a home that should have nothing running any more: processes, mounts, sockets, one line each. */
+/** Returns the living processes of a process group, from /proc: Debian's base image has no `ps`. */
+export function groupOf(group: number | undefined): readonly string[] {
+  return readdirSync('/proc')
+    .map((pid) => readProc(pid, 'stat'))
+    .filter((stat) => {
+      // Fields 3 (state) and 5 (process group) of proc(5); the command's name before them may contain spaces.
+      const [state, , processGroup] = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+      return processGroup === String(group) && state !== 'Z';
+    });
+}
+
+/** Lists the remains of a home without services: processes, mounts, sockets, one line each. */
 function leaksOf(home: string): readonly string[] {
   const { runtimeDir } = homePaths(home, process.getuid?.() ?? 0);
   const mentions = (line: string): boolean => line.includes(home) || line.includes(runtimeDir);
@@ -54,12 +68,13 @@ function leaksOf(home: string): readonly string[] {
   ];
 }
 
-/** Waits until nothing of the home is left; fails with what still is. */
-export async function expectNoLeaks(home: string, timeoutMs = 20_000): Promise<void> {
-  await waitFor('everything of the home to be gone', () => leaksOf(home).length === 0, { timeoutMs, describe: () => leaksOf(home) });
+/** Waits until nothing of the home remains; fails with the remains. */
+export async function expectNoLeaks(home: string): Promise<void> {
+  const isClean = (): boolean => leaksOf(home).length === 0;
+  await waitFor('everything of the home to be gone', isClean, { describe: () => leaksOf(home) });
 }
 
-/** Ends every process of a home, by pid, until none is new: for cleaning up after a test, whatever became of it. */
+/** Kills all processes of a home by pid, until no new one appears: the cleanup after a test. */
 export async function killProcessesOf(home: string): Promise<void> {
   for (let round = 0; round < 100; round += 1) {
     const found = processesOf(home);

@@ -1,7 +1,7 @@
 import { Agent, request, type IncomingMessage } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-/** What to ask for. */
+/** Target of a load. */
 export interface LoadTarget {
   /** Such as `http://127.0.0.1:30001/`. */
   readonly url: string;
@@ -11,20 +11,20 @@ export interface LoadTarget {
   readonly timeoutMs?: number;
   /** False: a new connection for each request of `openLoad`. */
   readonly keepAlive?: boolean;
-  /** How many requests of `openLoad` may be under way at once; any number when absent. */
+  /** Maximum number of requests of `openLoad` in flight; unlimited when absent. */
   readonly mostUnderWay?: number;
 }
 
-/** What became of the requests, by outcome. */
+/** Outcomes of the requests. */
 export interface LoadResult {
   readonly sent: number;
   /** Complete replies by status. */
   readonly statuses: Readonly<Record<string, number>>;
-  /** Requests that got not one byte back, by error code. */
+  /** Requests without any reply byte, by error code. */
   readonly failedBefore: Readonly<Record<string, number>>;
   /** Replies that broke off after their head. */
   readonly failedAfter: Readonly<Record<string, number>>;
-  /** Ms from the request to the end of its reply, of complete replies, ascending. */
+  /** Durations of complete replies, ms, ascending. */
   readonly latencies: readonly number[];
 }
 
@@ -46,7 +46,7 @@ class Tally {
   }
 }
 
-/** How many requests had which outcome: a status, an error before the first byte, or an error after it. */
+/** Counts requests by outcome: a status, an error before the first byte, or an error after it. */
 export function outcomes({ statuses, failedBefore, failedAfter }: LoadResult): Readonly<Record<string, number>> {
   return { ...statuses, ...renamed(failedBefore, 'before the first byte'), ...renamed(failedAfter, 'after it') };
 }
@@ -54,7 +54,7 @@ export function outcomes({ statuses, failedBefore, failedAfter }: LoadResult): R
 const renamed = (table: Readonly<Record<string, number>>, when: string): Readonly<Record<string, number>> =>
   Object.fromEntries(Object.entries(table).map(([name, count]) => [`${name} ${when}`, count] as const));
 
-/** Requests that did not end with a complete reply of the given status. */
+/** Counts requests without a complete reply of the given status. */
 export function failures(result: LoadResult, status = 200): number {
   return result.sent - (result.statuses[status] ?? 0);
 }
@@ -96,7 +96,7 @@ function send(target: LoadTarget, agent: Agent, tally: Tally): Promise<void> {
   });
 }
 
-/** Sends `requests` in all over `connections` kept-alive connections, each one request after the other. */
+/** Sends `requests` requests over `connections` kept-alive connections; each connection sends one at a time. */
 export async function closedLoad(
   target: LoadTarget,
   amount: { readonly requests: number; readonly connections: number },
@@ -111,17 +111,17 @@ export async function closedLoad(
   return tally.result();
 }
 
-/** A load that goes on until it is stopped. */
+/** A continuous load. */
 export interface RunningLoad {
   /** Outcomes so far. */
   current(): LoadResult;
-  /** Begins no more requests, waits for those under way, and gives the outcomes. */
+  /** Starts no more requests, waits for those in flight, and returns the outcomes. */
   stop(): Promise<LoadResult>;
 }
 
 /**
- * Begins `perSecond` requests a second whatever becomes of the earlier ones, as real users do. With `mostUnderWay` it begins fewer when they do not
- * come to an end: replicas in the same process that get no processor would else be drowned by it, and lose what their listening queue does not hold.
+ * Starts `perSecond` requests a second, regardless of earlier ones, like real users. `mostUnderWay` limits the requests
+ * in flight. Without it, replicas in the same process could starve and lose connections from a full listen queue.
  */
 export function openLoad(target: LoadTarget, perSecond: number): RunningLoad {
   const { mostUnderWay = Number.POSITIVE_INFINITY } = target;

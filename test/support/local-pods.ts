@@ -7,24 +7,27 @@ const unused = (): never => {
   throw new Error('not used here');
 };
 
-/** A cluster whose pods are this very machine: commands are run here as Kubernetes before 1.30 runs them. */
+/** A cluster whose pods are this machine: commands run as in Kubernetes before 1.30. */
 export interface LocalPods {
   readonly api: KubeApi;
-  /** How many commands were started. */
+  /** Number of started commands. */
   readonly execs: () => number;
-  /** How many of the connections that are open keep this process from ending. */
+  /** Number of open connections that keep this process alive. */
   readonly holding: () => number;
-  /** Cuts all connections. As in a cluster the commands go on, with the end of their input. */
+  /** Number of unreferenced connections that were referenced again. */
+  readonly holds: () => number;
+  /** Cuts all connections. As in a real cluster the commands continue, with their input at its end. */
   readonly cut: () => void;
-  /** The next so many commands are refused with this. */
+  /** Refusal of the next commands, with its count. */
   readonly refuse: (error: Error, times: number) => void;
 }
 
-/** Makes one. */
+/** Creates one. */
 export function localPods(): LocalPods {
   const open = new Set<() => void>();
   const holding = new Set<object>();
   let execs = 0;
+  let holds = 0;
   const refusals: Error[] = [];
   const api: KubeApi = {
     context: 'local',
@@ -49,28 +52,34 @@ export function localPods(): LocalPods {
         open.delete(close);
         holding.delete(close);
       };
-      const process = runHere(command, onEnd);
+      const process = runLocally(command, onEnd);
       open.add(close);
       holding.add(close);
-      return { ...process, holdProcess: (isHeld) => void (isHeld ? holding.add(close) : holding.delete(close)) };
+      const holdProcess = (isHeld: boolean): void => {
+        if (isHeld && !holding.has(close)) holds += 1;
+        if (isHeld) holding.add(close);
+        else holding.delete(close);
+      };
+      return { ...process, holdProcess };
     },
   };
   return {
     api,
     execs: () => execs,
     holding: () => holding.size,
+    holds: () => holds,
     cut: () => [...open].forEach((close) => close()),
     refuse: (error, times) => void refusals.push(...Array.from({ length: times }, () => error)),
   };
 }
 
-function runHere([file = '', ...args]: readonly string[], onEnd: () => void): Omit<PodProcess, 'holdProcess'> {
+function runLocally([file = '', ...args]: readonly string[], onEnd: () => void): Omit<PodProcess, 'holdProcess'> {
   const child = spawn(file, args, { env: wholeEnv(), detached: true, stdio: 'pipe' });
   child.stdin.on('error', () => undefined);
   const { promise: ended, resolve } = Promise.withResolvers<Awaited<PodProcess['ended']>>();
   const stdio = new Duplex({
     read: () => void child.stdout.resume(),
-    // Ending the input does nothing: the protocol cannot say it.
+    // The end of the input has no effect: the protocol cannot express it.
     write: (chunk: Buffer, _encoding, done) => void child.stdin.write(chunk, () => done()),
   });
   child.stdout.on('data', (chunk: Buffer) => {

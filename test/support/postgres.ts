@@ -1,51 +1,41 @@
 import { execFileSync, spawn, type ChildProcess } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
-import { chownSync, existsSync, globSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { chownSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir, userInfo } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { getuid } from 'node:process';
 import pg from 'pg';
 import type { KeyAndCertificate } from './certificate.ts';
 import { freePort } from './free-port.ts';
+import { pathOf, whyMissing } from './needs.ts';
 import { waitFor } from './wait-for.ts';
 
 /** The only user of the test servers; its password has characters that a URL must encode. */
 const user = { name: 'svc', password: 'pass: w@rd/%?' } as const;
 
-/** A PostgreSQL server of Debian's package, with an empty database; on loopback alone. */
+/** A server from Debian's PostgreSQL package, with an empty database; on loopback only. */
 export interface PostgresServer {
   readonly port: number;
-  /** Its data; the log is beside it. */
+  /** Its data; the log is next to it. */
   readonly dir: string;
-  /** For SVC_DATABASE, with parameters such as `{ schema: 'one' }`. */
+  /** The value of SVC_DATABASE, with parameters such as `{ schema: 'one' }`. */
   url(parameters?: Readonly<Record<string, string>>): string;
-  /** The password as it must never be shown anywhere. */
+  /** The password, which must never appear in output. */
   readonly password: string;
   /** Runs statements as the administrator. */
   run(sql: string): Promise<readonly Readonly<Record<string, unknown>>[]>;
-  /** Ends all sessions and the server: `immediate` as a crash does, without giving them time. */
+  /** Ends all sessions and the server: `immediate` as a crash does, without a shutdown period. */
   stop(mode?: 'fast' | 'immediate'): Promise<void>;
   start(): Promise<void>;
   /** Stops it and removes everything. */
   close(): Promise<void>;
 }
 
-const binFolder = globSync('/usr/lib/postgresql/*/bin').toSorted().at(-1);
-
-/** Why there can be no PostgreSQL server on this machine; undefined when there can. In CI there must be: then it throws instead. */
-export function whyNoPostgres(): string | undefined {
-  const reason = findReason();
-  if (reason !== undefined && process.env['CI'] !== undefined) throw new Error(`no PostgreSQL: ${reason}`);
-  return reason;
-}
-
-function findReason(): string | undefined {
-  if (binFolder === undefined || !existsSync(join(binFolder, 'postgres'))) return "not installed: Debian's package postgresql";
-  return existsSync('/usr/bin/setpriv') ? undefined : 'not installed: setpriv';
-}
-
-/** Runs `use` with a server of its own and removes it afterwards, whatever happened. `settings` are those of postgresql.conf; with `tls` it can do TLS. */
+/**
+ * Runs `use` with a new server and always removes it afterwards. `settings` are those of postgresql.conf; with `tls` it
+ * supports TLS.
+ */
 export async function withPostgres<Result>(
   use: (server: PostgresServer) => Promise<Result>,
   settings: Readonly<Record<string, string>> = {},
@@ -59,12 +49,18 @@ export async function withPostgres<Result>(
   }
 }
 
-/** Starts a server, which the end of this process ends too. */
+/** Starts a server, which ends with this process. */
 export async function startPostgres(settings: Readonly<Record<string, string>> = {}, tls?: KeyAndCertificate): Promise<PostgresServer> {
-  if (binFolder === undefined) throw new Error(findReason());
+  const program = pathOf('postgres');
+  if (program === undefined) throw new Error(whyMissing('postgres'));
   const dir = mkdtempSync(join(tmpdir(), 'svc-pg-'));
   const ssl = tls === undefined ? 'off' : 'on';
-  const server = new OwnPostgres(binFolder, dir, await freePort(), { ...testSettings, unix_socket_directories: dir, ssl, ...settings });
+  const server = new OwnPostgres(dirname(program), dir, await freePort(), {
+    ...testSettings,
+    unix_socket_directories: dir,
+    ssl,
+    ...settings,
+  });
   try {
     server.initialise();
     if (tls !== undefined) server.addCertificate(tls);
@@ -77,7 +73,7 @@ export async function startPostgres(settings: Readonly<Record<string, string>> =
   return server;
 }
 
-/** Of every server here; nothing of them has to outlive the computer. */
+/** Settings of all test servers, whose data need not survive a crash. */
 const testSettings = { listen_addresses: '127.0.0.1', fsync: 'off', max_connections: '60' } as const;
 
 class OwnPostgres implements PostgresServer {
@@ -102,7 +98,7 @@ class OwnPostgres implements PostgresServer {
   }
 
   initialise(): void {
-    giveToPostgres(this.dir);
+    chownToPostgres(this.dir);
     const passwordFile = join(this.dir, 'password');
     writeFileSync(passwordFile, user.password, { mode: 0o644 });
     const flags = ['-U', user.name, '-A', 'scram-sha-256', '--pwfile', passwordFile, '-E', 'UTF8', '--locale=C', '--no-sync'];
@@ -114,7 +110,7 @@ class OwnPostgres implements PostgresServer {
     for (const [name, text] of Object.entries({ 'server.key': key, 'server.crt': cert })) {
       const path = join(this.#data, name);
       writeFileSync(path, text, { mode: 0o600 });
-      giveToPostgres(path);
+      chownToPostgres(path);
     }
   }
 
@@ -164,26 +160,26 @@ class OwnPostgres implements PostgresServer {
 
 let shared: Promise<PostgresServer> | undefined;
 
-/** The address of a schema that nobody has used yet, on one server for all tests of a file; see `closeSharedPostgres`. */
+/** Returns the URL of a new schema, on one server for all tests of a file; see `closeSharedPostgres`. */
 export async function newSchema(): Promise<string> {
   shared ??= startPostgres();
   return (await shared).url({ schema: `t_${randomBytes(6).toString('hex')}` });
 }
 
-/** To be called when the tests that used `newSchema` are done. */
+/** Called when the tests that used `newSchema` have finished. */
 export async function closeSharedPostgres(): Promise<void> {
   const server = await shared;
   shared = undefined;
   await server?.close();
 }
 
-/** PostgreSQL does not run as root. It ends with the process that started it, also when that is killed. */
+/** PostgreSQL does not run as root. It ends with its parent process, even when that is killed. */
 function asPostgres(command: readonly string[]): [string, ...string[]] {
   const drop = getuid?.() === 0 ? ['--reuid', 'postgres', '--regid', 'postgres', '--clear-groups'] : [];
   return ['setpriv', ...drop, '--pdeathsig', 'QUIT', ...command];
 }
 
-function giveToPostgres(path: string): void {
+function chownToPostgres(path: string): void {
   if (getuid?.() !== 0) return;
   const [, uid, gid] = /:(\d+):(\d+):/.exec(execFileSync('getent', ['passwd', 'postgres'], { encoding: 'utf8' })) ?? [];
   if (uid === undefined || gid === undefined) throw new Error(`no user postgres beside ${userInfo().username}`);

@@ -1,4 +1,4 @@
-/** A text that is refused, and how. */
+/** A refused text, and its problems. */
 export interface ProblemCase {
   readonly about: string;
   readonly source: string;
@@ -7,8 +7,8 @@ export interface ProblemCase {
 }
 
 /**
- * Reads cases written as blocks with an empty line between them: a line `# what it is about`, the text with `▸` at the place of each problem,
- * and a line `=> message (hint)` for each problem, in the order of their places.
+ * Reads cases written as blocks with an empty line between them: a line `# what it is about`, the text with `▸` at the
+ * position of each problem, and a line `=> message (hint)` for each problem, in order of position.
  */
 export function readProblemCases(text: string): readonly ProblemCase[] {
   return text
@@ -21,12 +21,12 @@ export function readProblemCases(text: string): readonly ProblemCase[] {
       return {
         about: about.slice(2),
         source: marked.join('').replaceAll('▸', ''),
-        problems: places(marked).map((place, index) => `${place} ${messages[index]}`),
+        problems: positionsOf(marked).map((position, index) => `${position} ${messages[index]}`),
       };
     });
 }
 
-function places(lines: readonly string[]): readonly string[] {
+function positionsOf(lines: readonly string[]): readonly string[] {
   return lines.flatMap((line, index) => {
     const columns = [...line.matchAll(/▸/g)].map((match, before) => match.index - before + 1);
     return columns.map((column) => `${index + 1}:${column}`);

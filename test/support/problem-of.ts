@@ -1,4 +1,4 @@
-/** What a call throws; fails when it throws nothing. */
+/** Returns the error of a call; fails when it throws nothing. */
 export function problemOf(call: () => unknown): unknown {
   try {
     call();

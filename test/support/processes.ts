@@ -10,8 +10,8 @@ function findProcesses(home: string, command: RegExp): readonly OwnedProcess[] {
 }
 
 /**
- * Whether a process has been forked and has not begun its own program yet: until then it looks in all like its parent, down to where its arguments are in
- * memory, which differs between any two programs that were begun.
+ * Whether a process was forked and has not yet executed its own program. Until then it looks like its parent, including
+ * the memory address of its arguments, which differs between any two executed programs.
  */
 function isJustForked(pid: number): boolean {
   const own = readStat(pid);
@@ -19,11 +19,13 @@ function isJustForked(pid: number): boolean {
   return own.argumentsAt !== 0n && own.argumentsAt === parent.argumentsAt;
 }
 
-/** The parent of a process and the address of its arguments; zeros for one that is gone, or of which the system does not tell. */
+/**
+ * The parent of a process and the address of its arguments; zeros for a process that has ended or whose data is hidden.
+ */
 function readStat(pid: number): { readonly parent: number; readonly argumentsAt: bigint } {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'latin1');
-    // The fields 4 and 48 (proc(5)), counted after the command's name in parentheses, which is the second.
+    // Fields 4 and 48 (proc(5)), counted after the command's name in parentheses, which is field 2.
     const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
     return { parent: Number(fields[1]), argumentsAt: BigInt(fields[45] ?? 0) };
   } catch {
@@ -31,7 +33,7 @@ function readStat(pid: number): { readonly parent: number; readonly argumentsAt:
   }
 }
 
-/** Kills processes the hard way; gives back how many there were. */
+/** Kills processes with SIGKILL; returns their number. */
 export function killHard(processes: readonly OwnedProcess[]): number {
   signalAll(
     processes.map(({ pid }) => pid),
@@ -40,31 +42,31 @@ export function killHard(processes: readonly OwnedProcess[]): number {
   return processes.length;
 }
 
-/** Programs that replicas run (`run`), without the shells and helpers around them. */
+/** Programs of replicas (`run`), without the shells and helpers around them. */
 export const programsOf = (home: string, program: RegExp): readonly OwnedProcess[] =>
   findProcesses(home, program).filter(({ pid }) => !isWrapper(pid));
 
-/** Shells, `unshare` and the like carry the program's name in their arguments too. */
+/** Shells, `unshare` and the like have the program's name in their arguments too. */
 function isWrapper(pid: number): boolean {
   try {
     return /^(sh|bash|dash|unshare|setpriv|setsid|nsenter|bwrap|podman)$/.test(readFileSync(`/proc/${pid}/comm`, 'utf8').trim());
   } catch {
-    // Gone: no program any more.
+    // The process has ended.
     return true;
   }
 }
 
-/** The daemon's pid, from its process list: no command has to be run for it. */
+/** The daemon's pid, from the process list, without running a command. */
 export const daemonOf = (home: string): readonly OwnedProcess[] => findProcesses(home, /src\/controller\/main\.ts/);
 export const reconcilersOf = (home: string): readonly OwnedProcess[] => findProcesses(home, /src\/controller\/service\/main\.ts/);
 export const balancersOf = (home: string): readonly OwnedProcess[] => findProcesses(home, /src\/balancer\/main\.ts/);
 
-/** Folders of machines of the local provider that exist. */
+/** Folders of existing machines of the local provider. */
 export const machinesOf = (home: string): readonly string[] => globSync(`${home}/local/machines/*`);
 
 /**
- * Makes the file `go` for which programs of a test wait, as in `until [ -e go ]; do sleep 0.1; done`, in each machine on which they were told to start. A pause
- * instead may be over before a test on a busy machine has looked.
+ * Creates the file `go`, for which test programs wait, as in `until [ -e go ]; do sleep 0.1; done`. Creates it in each
+ * machine that has started its program. A fixed pause could end before a test on a busy machine has checked.
  */
 export function letGo(home: string): void {
   for (const machine of machinesOf(home)) writeFileSync(`${machine}/base/workdir/go`, '');

@@ -3,11 +3,11 @@ import { connect, createServer, type AddressInfo, type Server, type Socket } fro
 import { readResponse } from './http1-events.ts';
 import { waitFor } from './wait-for.ts';
 
-/** A connection on which a test says exactly which bytes go out, and sees exactly which come back. */
+/** A connection with full control over the sent bytes and access to the received ones. */
 export class RawClient {
   /** Latin-1. */
   received = '';
-  /** How the other end closed it; undefined while it is open. */
+  /** How the peer closed it; undefined while it is open. */
   ended: 'end' | 'reset' | undefined;
   readonly socket: Socket;
 
@@ -29,18 +29,18 @@ export class RawClient {
     return this;
   }
 
-  /** Waits until the received text matches, and gives the match. */
+  /** Waits until the received text matches, and returns the match. */
   until(pattern: RegExp): Promise<RegExpExecArray> {
     return waitFor(String(pattern), () => pattern.exec(this.received) ?? undefined, { everyMs: 5, describe: () => this.received });
   }
 
-  /** Waits until what was received is one complete response to a request of that method. */
+  /** Waits until the received bytes are one complete response to a request of that method. */
   untilResponse(method: string): Promise<true | undefined> {
     const isComplete = (): true | undefined => readResponse(this.received, [], method, false).messages[0]?.isComplete === true || undefined;
     return waitFor('a complete response', isComplete, { everyMs: 1, describe: () => this.received.slice(0, 2_000) });
   }
 
-  /** Waits until the other end has closed; everything that was received. */
+  /** Waits until the peer has closed; returns all received bytes. */
   async closed(): Promise<string> {
     await waitFor('the connection to be closed', () => this.ended, { everyMs: 5, describe: () => this.received });
     return this.received;
@@ -51,7 +51,7 @@ export class RawClient {
   }
 }
 
-/** Sends bytes on a connection of their own and reads until it is closed. */
+/** Sends bytes on a new connection and reads until it is closed. */
 export async function rawExchange(port: number, text: string): Promise<RawClient> {
   const client = new RawClient(port).send(text);
   try {
@@ -62,17 +62,17 @@ export async function rawExchange(port: number, text: string): Promise<RawClient
   return client;
 }
 
-/** A replica whose behaviour a test writes down; closed by `close`. */
+/** A replica with scripted behaviour; closed by `close`. */
 export interface FakeReplica {
   readonly port: number;
   /** Connections that are open now. */
   readonly connections: ReadonlySet<Socket>;
-  /** Connections that were accepted so far. */
+  /** Connections accepted so far. */
   readonly accepted: () => number;
   readonly close: () => Promise<void>;
 }
 
-/** Knows the connections of a server, those that are open and how many there ever were. */
+/** Tracks the connections of a server: the open ones and the total count. */
 export function watchConnections(server: Server | HttpServer): Pick<FakeReplica, 'connections' | 'accepted'> {
   const connections = new Set<Socket>();
   let accepted = 0;
@@ -109,7 +109,10 @@ export function httpReplica(handler: RequestListener, keepAliveTimeoutMs = 60_00
   return listen(server);
 }
 
-/** A replica on bare sockets. `onRequest` gets the socket, everything received on it so far (latin-1), and what came just now, whenever more came. */
+/**
+ * A replica on bare sockets. For each read `onRequest` gets the socket, all bytes received on it so far (latin-1), and
+ * the new bytes.
+ */
 export function rawReplica(onRequest: (socket: Socket, received: string, bytes: Buffer) => void): Promise<FakeReplica> {
   return listen(
     createServer({ noDelay: true, allowHalfOpen: true }, (socket) => {
@@ -123,7 +126,7 @@ export function rawReplica(onRequest: (socket: Socket, received: string, bytes: 
   );
 }
 
-/** A replica that answers each request with the same bytes and then does `after`. */
+/** A replica that answers each request with the same bytes and then performs `after`. */
 export function scriptedReplica(answer: string, after: (socket: Socket) => void = () => undefined): Promise<FakeReplica> {
   return rawReplica((socket, received) => {
     if (!received.endsWith('\r\n\r\n')) return;
@@ -131,10 +134,10 @@ export function scriptedReplica(answer: string, after: (socket: Socket) => void 
   });
 }
 
-/** tcpmux, which nobody serves. Not a port that was free a moment ago: the system gives it to whichever process next asks for any free one. */
+/** The tcpmux port, which no program serves. A port that was merely free could be assigned to any other process. */
 const unusedPort = 1;
 
-/** A port that refuses connections, for as long as a test goes on. */
+/** A port that refuses connections for the whole test. */
 export function refusingPort(): Promise<number> {
   return new Promise((resolve, reject) => {
     const probe = connect({ host: '127.0.0.1', port: unusedPort }, () => {
@@ -145,7 +148,7 @@ export function refusingPort(): Promise<number> {
   });
 }
 
-/** Runs `use` with replicas that are closed afterwards, whatever happened. */
+/** Runs `use` with replicas, and always closes them afterwards. */
 export async function withReplicas(
   starting: readonly Promise<FakeReplica>[],
   use: (...replicas: readonly FakeReplica[]) => Promise<void>,

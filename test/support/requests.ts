@@ -9,20 +9,29 @@ interface Answer {
   readonly outcome: string;
 }
 
-/** What became of the requests that ended in a span of time. */
+/** Outcomes of the requests that ended in a time span. */
 export interface Figures {
-  /** How many had which outcome; all of status 200 as one. */
+  /** Number of requests by outcome; all of status 200 as one. */
   readonly outcomes: Readonly<Record<string, number>>;
-  /** The longest time in which no request was answered with 200, ms. */
+  /** The longest time without an answer of status 200, ms. */
   readonly gapMs: number;
-  /** The longest that a request took that was answered with 200, ms. */
+  /** The longest request with status 200, ms. */
   readonly slowestMs: number;
 }
 
-/** A request may take so long, ms: what waits at a replica whose host died without a word is answered by another one when the replica is given up. */
+/**
+ * Limit of a request, ms. A request at an unreachable replica is answered by another one once the replica is declared
+ * lost.
+ */
 const timeoutMs = 150_000;
 
-/** Sends `perSecond` requests to an endpoint, whatever becomes of the earlier ones, until it is stopped. */
+/**
+ * Limit of a connection attempt, ms. An unreachable machine answers none, and each pending attempt uses a file of this
+ * process.
+ */
+const connectTimeoutMs = 5_000;
+
+/** Sends `perSecond` requests to an endpoint until it is stopped, regardless of earlier ones. */
 export class Requests {
   readonly #answers: Answer[] = [];
   readonly #agent = new Agent({ keepAlive: true });
@@ -31,18 +40,18 @@ export class Requests {
   readonly #method: 'GET' | 'POST';
   readonly #running: Promise<void>;
 
-  /** `method`: one that may not be repeated once it was sent is answered by the replica that has it, or by nobody. */
+  /** `method`: a non-repeatable request that was sent gets its answer from the same replica or not at all. */
   constructor(url: string, perSecond: number, method: 'GET' | 'POST' = 'GET') {
     this.#method = method;
     this.#running = this.#run(url, 1_000 / perSecond);
   }
 
-  /** The replicas that answered since then, by what they say. */
+  /** The replicas that answered since then, by their replies. */
   repliesSince(at: number): ReadonlySet<string> {
     return new Set(this.#answers.flatMap(({ startedAt, outcome }) => (startedAt >= at && isGood(outcome) ? [outcome.slice(4)] : [])));
   }
 
-  /** Of those that ended from then until now. */
+  /** Figures of requests that ended from then until now. */
   figuresSince(at: number): Figures {
     const ended = this.#answers.filter(({ endedAt }) => endedAt >= at);
     const outcomes: Record<string, number> = {};
@@ -56,7 +65,7 @@ export class Requests {
     return { outcomes, gapMs: Math.max(...gaps), slowestMs: Math.max(0, ...good.map(({ startedAt, endedAt }) => endedAt - startedAt)) };
   }
 
-  /** Begins no more; those under way get some seconds to end. */
+  /** Starts no more requests; those in flight get some seconds to end. */
   async stop(): Promise<void> {
     this.#stopping.abort();
     await this.#running;
@@ -70,7 +79,7 @@ export class Requests {
     const begunAt = performance.now();
     let begun = 0;
     while (!signal.aborted) {
-      // By the clock: a busy machine sleeps too long.
+      // Paced by the clock, because sleeps take too long on a busy machine.
       for (const due = 1 + (performance.now() - begunAt) / everyMs; begun < due; begun += 1) {
         const sent: Promise<void> = this.#send(url).finally(() => this.#underWay.delete(sent));
         this.#underWay.add(sent);
@@ -84,16 +93,23 @@ export class Requests {
     return new Promise((resolve) => {
       const settle = (outcome: string): void => {
         clearTimeout(timer);
+        clearTimeout(connecting);
         this.#answers.push({ startedAt, endedAt: Date.now(), outcome });
         resolve();
       };
       const asked = request(url, { agent: this.#agent, method: this.#method });
       const timer = setTimeout(() => asked.destroy(new Error('no answer')), timeoutMs);
+      let connecting: NodeJS.Timeout | undefined;
+      asked.on('socket', (socket) => {
+        if (!socket.connecting) return;
+        connecting = setTimeout(() => asked.destroy(new Error('no connection')), connectTimeoutMs);
+        socket.once('connect', () => clearTimeout(connecting));
+      });
       asked.on('error', (error) => settle('code' in error ? String(error.code) : error.message));
       asked.on('response', (reply) => {
         let body = '';
         reply.setEncoding('utf8').on('data', (text: string) => (body += text));
-        // `close` comes in every case, and after `error`.
+        // `close` occurs in every case, and after `error`.
         reply.on('error', () => undefined);
         reply.on('close', () =>
           settle(reply.complete ? `${reply.statusCode} ${reply.statusCode === 200 ? body : codeOf(body)}` : 'broken off'),
@@ -104,7 +120,7 @@ export class Requests {
   }
 }
 
-/** What a balancer says of an error in a word, or all that somebody else says. */
+/** The balancer's error code, or the whole text of another program. */
 const codeOf = (body: string): string => /"code":\s*"(\w+)"/.exec(body)?.[1] ?? body;
 
 const isGood = (outcome: string): boolean => outcome.startsWith('200 ');

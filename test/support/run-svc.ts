@@ -3,16 +3,16 @@ import { once } from 'node:events';
 import { tmpdir, userInfo } from 'node:os';
 import { join, resolve } from 'node:path';
 
-/** Where and how the command line is run. */
+/** Options of a run of the command line. */
 export interface RunOptions {
-  /** SVC_HOME; also the parent of HOME, so that nothing of the person who runs the tests is touched. */
+  /** SVC_HOME; also the parent of HOME, so that the files of the user who runs the tests stay untouched. */
   readonly home: string;
-  /** Added to a small environment; undefined takes a variable away. */
+  /** Added to a small environment; undefined removes a variable. */
   readonly env?: Readonly<Record<string, string | undefined>>;
   readonly cwd?: string;
-  /** Typed into it. Without, standard input is empty. */
+  /** Standard input; empty by default. */
   readonly input?: string;
-  /** Runs it on a terminal of its own; standard output then holds everything that appears there. */
+  /** Runs it on a new terminal; standard output then contains all of its output. */
   readonly tty?: boolean;
   /** Runs it as this user and group; only root can. */
   readonly uid?: number;
@@ -21,7 +21,7 @@ export interface RunOptions {
   readonly from?: string;
 }
 
-/** How a command ended. `code` is null when a signal ended it. */
+/** The result of a command. `code` is null when a signal ended it. */
 export interface RunResult {
   readonly code: number | null;
   readonly signal: NodeJS.Signals | null;
@@ -35,7 +35,7 @@ export const checkout = resolve(import.meta.dirname, '../..');
 const node = join(checkout, 'node_modules/.bin/node');
 const systemPath = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 
-/** The environment of every command: nothing of the caller's but the place of temporary files. */
+/** The environment of every command: only the temporary folder comes from the caller. */
 export function testEnv({ home, env = {}, uid = userInfo().uid }: RunOptions): Record<string, string | undefined> {
   return {
     PATH: systemPath,
@@ -50,22 +50,22 @@ export function testEnv({ home, env = {}, uid = userInfo().uid }: RunOptions): R
 
 const quote = (word: string): string => `'${word.replaceAll("'", `'\\''`)}'`;
 
-/** Starts `svc` with the arguments, for tests that meddle with it while it runs. The caller ends it. */
+/** Starts `svc` for tests that act while it runs. The caller ends it. */
 export function startSvc(args: readonly string[], options: RunOptions): ChildProcess {
   const user = options.uid === undefined ? [] : ['setpriv', `--reuid=${options.uid}`, `--regid=${options.uid}`, '--clear-groups', '--'];
   const command = [...user, node, join(options.from ?? checkout, 'src/cli/main.ts'), ...args];
-  // script(1) is the one tool on every Debian that gives a program a terminal.
+  // script(1) is the one tool on every Debian that allocates a terminal for a program.
   const onTerminal = ['script', '--quiet', '--return', '--command', command.map(quote).join(' '), '/dev/null'];
   const [program = '', ...rest] = options.tty === true ? onTerminal : command;
   const child = spawn(program, rest, { cwd: options.cwd ?? checkout, env: testEnv(options), stdio: ['pipe', 'pipe', 'pipe'] });
-  // A command that ends before it has read everything closes the pipe: no fault of the test.
+  // A command that exits early closes its input pipe; that is no test failure.
   child.stdin.on('error', () => undefined);
   if (options.tty !== true || options.input !== undefined) child.stdin.end(options.input ?? '');
   return child;
 }
 
-/** Waits for a started command and collects what it printed. */
-export async function finish(child: ChildProcess, timeoutMs = 60_000): Promise<RunResult> {
+/** Waits for a started command and collects its output. */
+export async function finish(child: ChildProcess, timeoutMs = 300_000): Promise<RunResult> {
   let stdout = '';
   let stderr = '';
   child.stdout?.setEncoding('utf8').on('data', (text: string) => (stdout += text));
@@ -81,7 +81,7 @@ export function runSvc(args: readonly string[], options: RunOptions): Promise<Ru
   return finish(startSvc(args, options), options.timeoutMs);
 }
 
-/** The same, for a command that has to succeed; gives its standard output. */
+/** The same for a command that must succeed; returns its standard output. */
 export async function svcOk(args: readonly string[], options: RunOptions): Promise<string> {
   const { code, signal, stdout, stderr } = await runSvc(args, options);
   if (code !== 0) throw new Error(`svc ${args.join(' ')} ended with ${code ?? signal}:\n${stderr}\n${stdout}`);

@@ -15,7 +15,7 @@ import { seededRandom } from '../../src/shared/random.ts';
 import { selfSigned } from './certificate.ts';
 import { makeTempHome } from './temp-home.ts';
 
-/** A request as the server got it. */
+/** A request as the server received it. */
 export interface SeenRequest {
   readonly method: string;
   readonly url: URL;
@@ -23,10 +23,10 @@ export interface SeenRequest {
   readonly body: string;
 }
 
-/** Answers requests; whatever a test wants to go wrong. */
+/** Answers requests with any fault that a test needs. */
 export type ScriptedAnswer = (request: SeenRequest, response: ServerResponse) => void;
 
-/** What is asked for with a test's API. */
+/** Options of a test's API client. */
 export interface ScriptedApiOptions {
   readonly fence?: Fence;
   readonly clock?: Clock;
@@ -35,17 +35,20 @@ export interface ScriptedApiOptions {
   readonly cluster?: Readonly<Record<string, unknown>>;
 }
 
-/** Speaks HTTPS and WebSocket as an API server does, and says what a test tells it to. For what a real one does only when it is broken. */
+/**
+ * A server of HTTPS and WebSocket like an API server, with scripted replies. For behaviour that a real one shows only
+ * when it is broken.
+ */
 export class ScriptedApiServer {
-  /** For the kubeconfig and what tests put beside it. */
+  /** For the kubeconfig and other files of a test. */
   readonly folder: string;
   readonly seen: SeenRequest[] = [];
-  /** WebSockets, by the protocols that the server knows. */
+  /** WebSockets, by supported protocol. */
   protocols: readonly string[] = ['v5.channel.k8s.io', 'v4.channel.k8s.io'];
   onSocket: (socket: WebSocket, url: URL) => void = (socket) => socket.close();
-  /** Instead of a handshake. */
+  /** Reply instead of a handshake. */
   refuseSocket: ((request: SeenRequest) => { readonly code: number; readonly body: unknown } | undefined) | undefined;
-  /** Handshakes are left without an answer. */
+  /** Handshakes stay unanswered. */
   holdSockets = false;
   readonly #pair = selfSigned();
   readonly #server: Server;
@@ -70,7 +73,7 @@ export class ScriptedApiServer {
     this.#server.on('upgrade', (request, socket, head) => this.#onUpgrade(request, socket, head));
   }
 
-  /** One for the test that runs, with a folder of its own; both end with the test. */
+  /** Creates one for the current test, with a new folder; both end with the test. */
   static async start(answer: ScriptedAnswer = (_request, response) => sendStatus(response, 404, 'NotFound')): Promise<ScriptedApiServer> {
     const server = new ScriptedApiServer(makeTempHome(), answer);
     onTestFinished(async () => {
@@ -91,7 +94,7 @@ export class ScriptedApiServer {
     return this.#connections.size;
   }
 
-  /** Answers what comes from now on. */
+  /** Sets the handler of later requests. */
   answer(answer: ScriptedAnswer): void {
     this.#answer = answer;
   }
@@ -106,7 +109,7 @@ export class ScriptedApiServer {
     return promise;
   }
 
-  /** Cuts all connections, and takes no new ones. */
+  /** Cuts all connections, and accepts no new ones. */
   async stop(): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#server.close(() => resolve());
@@ -118,7 +121,7 @@ export class ScriptedApiServer {
     for (const socket of this.#connections) socket.destroy();
   }
 
-  /** Writes a kubeconfig with the context `test`, and gives its path. */
+  /** Writes a kubeconfig with the context `test`, and returns its path. */
   writeKubeconfig({ user = { token: 'a-token' }, cluster = {} }: ScriptedApiOptions = {}): string {
     mkdirSync(this.folder, { recursive: true });
     const path = join(this.folder, 'kubeconfig');
@@ -135,7 +138,7 @@ export class ScriptedApiServer {
     return path;
   }
 
-  /** The API as the program sees it. */
+  /** Opens the API as the program does. */
   open(options: ScriptedApiOptions = {}): KubeApi {
     const { fence = noFence, clock = systemClock } = options;
     const source = { files: [this.writeKubeconfig(options)], pod: undefined };
@@ -143,7 +146,7 @@ export class ScriptedApiServer {
   }
 
   async #onRequest(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    // One whose client left in its middle is answered by nobody.
+    // The client disconnected in the middle of the request: no reply.
     const seen = await seenRequest(request).catch(() => undefined);
     if (seen === undefined) return;
     this.seen.push(seen);
@@ -151,7 +154,8 @@ export class ScriptedApiServer {
   }
 
   #onUpgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void {
-    // Node leaves it to us from here on: a client that is gone before its answer is no fault of the test.
+    // Node leaves the socket to the caller after an upgrade. A client that disconnects before its reply is no test
+    // failure.
     socket.on('error', () => undefined);
     const seen: SeenRequest = { method: 'GET', url: urlOf(request), headers: request.headers, body: '' };
     this.seen.push(seen);
@@ -176,7 +180,7 @@ function urlOf(request: IncomingMessage): URL {
   return new URL(request.url ?? '/', 'https://server');
 }
 
-/** Answers with JSON. */
+/** Replies with JSON. */
 export function sendJson(response: ServerResponse, value: unknown, code = 200, headers: Readonly<Record<string, string>> = {}): void {
   response.writeHead(code, { 'content-type': 'application/json', ...headers });
   response.end(JSON.stringify(value));

@@ -1,26 +1,26 @@
 import type { RefusalKind, RefusalScope } from '../../src/domain/placement.ts';
 import { covers } from '../../src/domain/placement/refusals.ts';
-import { PlaceRefusal } from '../../src/providers/place-refusal.ts';
+import { ProviderRefusal } from '../../src/providers/provider-refusal.ts';
 import type { MachineId, Offer, Provider } from '../../src/providers/provider.ts';
 import { obtainMachine } from '../../src/provision/acquire-machine.ts';
 import { PlacementHistory } from '../../src/provision/placement-history.ts';
 import { seededRandom, type Random } from '../../src/shared/random.ts';
 import { aMachineSpec, anOffer, someResources } from './builders.ts';
 import { FakeClock } from './fake-clock.ts';
-import { statesOf } from './places.ts';
-import { aStubPlace, idOf } from './stub-place.ts';
+import { statesOf } from './providers.ts';
+import { aStubProvider, idOf } from './stub-provider.ts';
 
-/** A market of machines, made from a seed. Times are ms. */
+/** A market of machines, generated from a seed. Times are ms. */
 export interface Market {
   readonly seed: number;
   readonly replicas: number;
-  /** How long places take to answer, from and to. */
+  /** Response times of providers, from and to. */
   readonly answerMs: readonly [number, number];
-  /** Kinds of machines at places. */
+  /** Number of offers. */
   readonly kinds: number;
-  /** How many of them refuse, from 0 to 1. */
+  /** Share of offers that refuse, from 0 to 1. */
   readonly refusing: number;
-  /** Machines that a place which gives any has, from and to. */
+  /** Capacity of offers that do not refuse, from and to. */
   readonly room: readonly [number, number];
 }
 
@@ -29,16 +29,19 @@ const programMs = 240_000;
 /** From accepted to running. */
 const bootMs: readonly [number, number] = [40_000, 90_000];
 
-/** How a search went, beside what one who knows the market would do. Times are ms from the wish to the last replica that is ready. */
+/**
+ * The result of a search, compared with an oracle that knows the market. Times are ms from the request to the last
+ * ready replica.
+ */
 export interface SearchResult {
   readonly tookMs: number;
   readonly oracleMs: number;
   readonly asks: number;
-  /** Machines that were given although they were no longer wanted. */
+  /** Machines that were created after the search no longer needed them. */
   readonly surplus: number;
-  /** What the machines cost, as a multiple of what the oracle pays. */
+  /** Cost of the machines, relative to the oracle's cost. */
   readonly priceRatio: number;
-  /** Machines that nobody has and nobody gave back, and replicas with two. */
+  /** Machines without an owner that were not terminated, and second machines of a replica. */
   readonly leaked: number;
 }
 
@@ -50,7 +53,7 @@ interface KindOfMachine {
   room: number;
 }
 
-/** Refusals as clouds give them: mostly for want of machines. */
+/** Refusals as clouds send them: mostly of capacity. */
 const refusals: readonly (readonly [RefusalKind, RefusalScope])[] = [
   ['capacity', 'zone'],
   ['capacity', 'zone'],
@@ -61,8 +64,8 @@ const refusals: readonly (readonly [RefusalKind, RefusalScope])[] = [
   ['unsupported', 'zone'],
 ];
 
-/** A place that has these kinds of machines, and what became of them. */
-class MarketPlace {
+/** A cloud with these offers, and the record of its machines. */
+class SimulatedCloud {
   readonly living = new Map<MachineId, { readonly kind: KindOfMachine; readonly runsAt: number }>();
   asks = 0;
   surplus = 0;
@@ -74,7 +77,7 @@ class MarketPlace {
   constructor(kinds: readonly KindOfMachine[], clock: FakeClock) {
     this.#kinds = kinds;
     this.#clock = clock;
-    this.provider = aStubPlace({
+    this.provider = aStubProvider({
       name: 'cloud',
       offers: () => Promise.resolve({ offers: kinds.map(({ offer }) => offer), whyNone: undefined }),
       create: (offer, _spec, _key, { signal }) => this.#create(offer, signal),
@@ -88,8 +91,8 @@ class MarketPlace {
     const kind = this.#kinds.find((one) => one.offer === offer);
     if (kind === undefined) throw new Error('an offer that is none');
     await this.#clock.sleep(kind.answerMs, signal);
-    if (kind.refusal !== undefined) throw new PlaceRefusal(kind.refusal.kind, kind.refusal.scope, 'refused.');
-    if (kind.room === 0) throw new PlaceRefusal('capacity', 'zone', 'no more.');
+    if (kind.refusal !== undefined) throw new ProviderRefusal(kind.refusal.kind, kind.refusal.scope, 'refused.');
+    if (kind.room === 0) throw new ProviderRefusal('capacity', 'zone', 'no more.');
     kind.room -= 1;
     this.#machines += 1;
     const id = idOf(`m${this.#machines}`);
@@ -109,22 +112,22 @@ class MarketPlace {
   }
 }
 
-/** Lets all replicas of a service search at once. */
+/** Runs the searches of all replicas of a service at once. */
 export async function simulateSearch(market: Market): Promise<SearchResult> {
   const random = seededRandom(market.seed);
   const kinds = makeKinds(market, random);
   const clock = new FakeClock();
   const oracleMs = oracle(kinds, market.replicas);
   const oracleUsd = cheapest(kinds, market.replicas);
-  const place = new MarketPlace(kinds, clock);
+  const cloud = new SimulatedCloud(kinds, clock);
   const history = new PlacementHistory({ random });
   const stop = new AbortController();
   const startedAt = clock.monotonic();
   const given: MachineId[] = [];
   let lastAt = startedAt;
-  const wish = {
+  const request = {
     alternatives: { order: 'any', choices: [someResources()] },
-    places: () => Promise.resolve(statesOf(place.provider)),
+    providers: () => Promise.resolve(statesOf(cloud.provider)),
     history,
     occupied: () => [],
     spec: () => aMachineSpec(),
@@ -133,21 +136,21 @@ export async function simulateSearch(market: Market): Promise<SearchResult> {
     background: stop.signal,
   } as const;
   const launch = async (replica: number): Promise<void> => {
-    const { machineId } = await obtainMachine({ ...wish, key: `replica-${replica}` }, undefined, stop.signal);
+    const { machineId } = await obtainMachine({ ...request, key: `replica-${replica}` }, undefined, stop.signal);
     given.push(machineId);
     lastAt = clock.monotonic();
   };
   for (let replica = 1; replica <= market.replicas; replica += 1) void launch(replica);
   await clock.advanceUntil(() => given.length === market.replicas && !history.isBusy, 7_200_000, 1_000);
   stop.abort();
-  const paidUsd = given.reduce((sum, id) => sum + (place.living.get(id)?.kind.offer.hourlyUsd ?? 0), 0);
+  const paidUsd = given.reduce((sum, id) => sum + (cloud.living.get(id)?.kind.offer.hourlyUsd ?? 0), 0);
   return {
     tookMs: lastAt - startedAt + programMs,
     oracleMs: oracleMs + programMs,
-    asks: place.asks,
-    surplus: place.surplus,
+    asks: cloud.asks,
+    surplus: cloud.surplus,
     priceRatio: paidUsd / oracleUsd,
-    leaked: place.living.size - new Set(given).size,
+    leaked: cloud.living.size - new Set(given).size,
   };
 }
 
@@ -155,7 +158,7 @@ function makeKinds(market: Market, random: Random): readonly KindOfMachine[] {
   const between = ([from, to]: readonly [number, number]): number => from + random() * (to - from);
   const all = Array.from({ length: market.kinds }, (_, index): KindOfMachine => {
     const region = `r${Math.floor(index / 6)}`;
-    // Zones of a region cost the same, as in most clouds.
+    // Zones of a region have equal prices, as in most clouds.
     const hourlyUsd = 1 + Math.floor(index / 3) * 0.05;
     return {
       offer: anOffer({
@@ -171,7 +174,7 @@ function makeKinds(market: Market, random: Random): readonly KindOfMachine[] {
       room: Math.floor(between([market.room[0], market.room[1] + 1])),
     };
   });
-  // A refusal refuses everything that it is about; there are more of them until as many kinds refuse as are to.
+  // A refusal applies to its whole scope. Add refusals until the configured share of offers refuses.
   let kinds: readonly KindOfMachine[] = all;
   const good = (): readonly KindOfMachine[] => kinds.filter(({ refusal }) => refusal === undefined);
   while (good().length > market.kinds * (1 - market.refusing)) {
@@ -183,13 +186,13 @@ function makeKinds(market: Market, random: Random): readonly KindOfMachine[] {
       one.refusal === undefined && covers({ offer, kind, scope }, one.offer) ? { ...one, refusal: { kind, scope } } : one,
     );
   }
-  // There is room for all in the end.
+  // Ensure capacity for all replicas.
   const missing = market.replicas - good().reduce((sum, { room }) => sum + room, 0);
   const more = Math.ceil(Math.max(0, missing) / Math.max(1, good().length));
   return kinds.map((kind) => ({ ...kind, room: kind.room + more }));
 }
 
-/** The rooms there are, cheapest first, as many as are wanted. */
+/** The available machines, cheapest first, one for each replica. */
 function rooms(kinds: readonly KindOfMachine[], replicas: number): readonly KindOfMachine[] {
   return kinds
     .filter(({ refusal }) => refusal === undefined)
@@ -198,9 +201,9 @@ function rooms(kinds: readonly KindOfMachine[], replicas: number): readonly Kind
     .slice(0, replicas);
 }
 
-/** One who knows asks each replica's place at once, the cheapest with room. */
+/** The oracle asks for each replica's machine at once, at the cheapest offer with capacity. */
 function oracle(kinds: readonly KindOfMachine[], replicas: number): number {
-  // A machine is looked at twice a second.
+  // A search polls a machine twice a second.
   return Math.max(...rooms(kinds, replicas).map((kind) => kind.answerMs + kind.bootMs));
 }
 

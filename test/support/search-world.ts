@@ -1,15 +1,15 @@
 import { aMachineSpec, someResources } from './builders.ts';
 import { FakeClock } from './fake-clock.ts';
-import { statesOf } from './places.ts';
-import { aStubPlace } from './stub-place.ts';
+import { statesOf } from './providers.ts';
+import { aStubProvider } from './stub-provider.ts';
 import type { MachineId, MachineSpec, MachineStatus, Offer, Provider } from '../../src/providers/provider.ts';
 import { obtainMachine, type GivenMachine, type MachineRequest } from '../../src/provision/acquire-machine.ts';
 import { PlacementHistory } from '../../src/provision/placement-history.ts';
 
-/** What the place does when it is asked for a machine. */
+/** The provider's `create` of a test. */
 export type Create = (offer: Offer, key: string, spec: MachineSpec) => MachineId | Promise<MachineId>;
 
-/** Searches for a machine in virtual time, at a place whose `create` does what the test says. */
+/** Searches for a machine in virtual time, at a provider whose `create` the test defines. */
 export class SearchWorld {
   readonly clock = new FakeClock();
   readonly asked: string[] = [];
@@ -18,12 +18,12 @@ export class SearchWorld {
   readonly process = new AbortController();
   states: Readonly<Record<string, MachineStatus>> = {};
   history = new PlacementHistory();
-  readonly place: Provider;
+  readonly provider: Provider;
   readonly #offers: readonly Offer[];
 
   constructor(offers: readonly Offer[], create: Create, given: Partial<Provider> = {}) {
     this.#offers = offers;
-    this.place = aStubPlace({
+    this.provider = aStubProvider({
       offers: () => Promise.resolve({ offers: this.#offers, whyNone: undefined }),
       create: async (offer, spec, key) => {
         this.asked.push(offer.region);
@@ -35,7 +35,7 @@ export class SearchWorld {
     });
   }
 
-  /** Starts a search; what it notes and gives can be read later. */
+  /** Starts a search; its log and result can be read later. */
   launch(
     change: Partial<MachineRequest> = {},
     found?: GivenMachine,
@@ -44,15 +44,15 @@ export class SearchWorld {
     let result: string | undefined;
     const request: MachineRequest = {
       alternatives: { order: 'any', choices: [someResources()] },
-      places: () => Promise.resolve(statesOf(this.place)),
+      providers: () => Promise.resolve(statesOf(this.provider)),
       history: this.history,
       occupied: () => [],
       spec: () => aMachineSpec(),
       key: 'key',
       clock: this.clock,
       step: async (step) => {
-        const where = 'offer' in step ? step.offer.region : `${step.until - this.clock.now()} ms`;
-        notes.push(`${step.type} ${where}`);
+        const detail = 'offer' in step ? step.offer.region : `${step.until - this.clock.now()} ms`;
+        notes.push(`${step.type} ${detail}`);
         await Promise.resolve();
       },
       background: this.process.signal,

@@ -4,17 +4,18 @@ import { join } from 'node:path';
 import { pino } from 'pino';
 import { anOffer, aService, aServiceSpec, aTask, aVersion } from './builders.ts';
 import { FakeClock } from './fake-clock.ts';
-import { placesOf } from './places.ts';
-import type { ControllerHost } from '../../src/domain/controller-host.ts';
+import { providersOf } from './providers.ts';
+import type { RemoteControllerInfo } from '../../src/domain/remote-controller-info.ts';
+import type { SuspectReason } from '../../src/domain/balancer-link.ts';
 import type { ReplicaPolicy, Task } from '../../src/domain/task.ts';
-import { FakePlace } from '../../src/providers/fake/fake-place.ts';
+import { FakeCloud } from '../../src/providers/fake/fake-cloud.ts';
 import { FakeProvider } from '../../src/providers/fake/index.ts';
 import type { Offer } from '../../src/providers/provider.ts';
 import { noFence } from '../../src/shared/fence.ts';
 import { homePaths, servicePaths, type ServicePaths } from '../../src/shared/paths.ts';
 import { seededRandom } from '../../src/shared/random.ts';
 import { openStore } from '../../src/store/open-store.ts';
-import type { ReplicaRecord } from '../../src/store/records.ts';
+import type { ReplicaRecord } from '../../src/domain/records.ts';
 import type { Store } from '../../src/store/store.ts';
 import type { BalancerListeners, BalancerView } from '../../src/controller/service/balancer-client.ts';
 import { runService } from '../../src/controller/service/run-service.ts';
@@ -24,15 +25,17 @@ const offer = anOffer({ provider: 'fake', region: 'r1', instanceType: 'small', c
 /** Pauses for real files in each step of a wait. */
 const turnsForFiles = 10;
 
-/** A store in which a process that was killed neither reads nor writes any more. */
-function untilDead(store: Store, killed: AbortSignal): Store {
+/** A store whose calls fail after the kill of its process. Each call first takes `delay`. */
+function untilDead(store: Store, killed: AbortSignal, delay: () => Promise<void> | undefined): Store {
   const guarded = <Part extends object>(part: Part): Part =>
     new Proxy(part, {
       get(target, name) {
         const value: unknown = Reflect.get(target, name);
         if (typeof value !== 'function') return value;
-        return (...args: readonly unknown[]): unknown =>
-          killed.aborted ? new Promise(() => undefined) : Reflect.apply(value, target, args);
+        return (...args: readonly unknown[]): unknown => {
+          const call = (): unknown => (killed.aborted ? new Promise(() => undefined) : Reflect.apply(value, target, args));
+          return delay()?.then(call) ?? call();
+        };
       },
     });
   const { services, replicas, events, clusters } = store;
@@ -45,20 +48,29 @@ function untilDead(store: Store, killed: AbortSignal): Store {
   };
 }
 
-/** A service with its own database, over a place in memory, in virtual time. Its control can be killed and started like a process. */
+/**
+ * A service with a new database, over an in-memory provider, in virtual time. A test can kill and start its control
+ * loop like a process.
+ */
 export class World {
   readonly clock = new FakeClock();
-  readonly place: FakePlace;
+  readonly cloud: FakeCloud;
   readonly store: Store;
-  /** Every set that a balancer was sent: the ids of its replicas. */
+  /** Every endpoint set sent to a balancer: the ids of its replicas that are not lost. */
   readonly sets: (readonly number[])[] = [];
-  /** What the balancer says; otherwise it is there and has nothing to do. */
+  /** Overrides of the balancer's view; by default it runs and is idle. */
   balancer: Partial<BalancerView> = {};
-  /** The machine the control runs on, where that was chosen for it. */
-  host: ControllerHost | undefined;
+  /** The remote machine of the control loop, when the test chose one. */
+  host: RemoteControllerInfo | undefined;
   readonly files: ServicePaths;
-  /** When the files of the service are all there; they are, unless a test says otherwise. */
+  /** Resolves when all files of the service are present; by default they are. */
   filesThere: Promise<void> | undefined;
+  /** Ids of replicas whose probes time out. */
+  readonly hung = new Set<number>();
+  /** Duration of each call of the store. */
+  storeMs = 0;
+  /** Reports that the balancer sends when its link opens. */
+  whenLinked: (listeners: BalancerListeners) => void = () => undefined;
   #stop = new AbortController();
   #listeners: BalancerListeners | undefined;
 
@@ -66,38 +78,49 @@ export class World {
     this.clock = clock;
     this.store = store;
     this.files = servicePaths(homePaths(home, 0), '0a1b2c3d');
-    this.place = new FakePlace(clock, seededRandom(seed), offers);
+    this.cloud = new FakeCloud(clock, seededRandom(seed), offers);
   }
 
   async start(): Promise<void> {
     this.#stop = new AbortController();
-    const provider = new FakeProvider(this.place);
+    const provider = new FakeProvider(this.cloud);
     let isStarted = false;
+    let reports = 0;
+    const currentView = (): Partial<BalancerView> => this.balancer;
     const starting = runService(
       {
         name: 'chat',
         key: '0a1b2c3d',
-        host: this.host,
-        store: untilDead(this.store, this.#stop.signal),
+        controllerHost: this.host,
+        store: untilDead(this.store, this.#stop.signal, () => (this.storeMs > 0 ? this.clock.sleep(this.storeMs) : undefined)),
         clock: this.clock,
         log: pino({ level: 'silent' }),
         files: this.files,
-        filesThere: this.filesThere,
+        filesRestored: this.filesThere,
         fence: noFence,
-        places: placesOf(provider),
-        probe: async (address) => ({ passed: address.kind === 'tcp' && this.place.isServing(address.host), detail: '/ answered 503' }),
-        openBalancer: (listeners) => {
-          this.#listeners = listeners;
-          let reports = 0;
-          const said = (): Partial<BalancerView> => this.balancer;
-          return {
-            send: ({ replicas }) => void this.sets.push(replicas.map(({ id }) => id)),
-            applied: async () => true,
-            get view() {
-              reports += 1;
-              return { connected: true, inFlight: {}, queued: 0, hellos: 1, reports, ...said() };
-            },
-          };
+        providers: providersOf(provider),
+        probe: async (address, _service, signal) => {
+          const asked =
+            this.hung.size === 0
+              ? undefined
+              : (await this.replicas()).find((one) => JSON.stringify(one.address) === JSON.stringify(address));
+          if (asked !== undefined && this.hung.has(asked.id)) {
+            await this.clock.sleep(15_000, signal);
+            return { passed: false, detail: '/ did not answer within 15 s', isUnanswered: true };
+          }
+          return { passed: address.kind === 'tcp' && this.cloud.isServing(address.host), detail: '/ answered 503' };
+        },
+        balancer: {
+          send: ({ replicas }) => void this.sets.push(replicas.flatMap(({ id, lost }) => (lost === undefined ? [id] : []))),
+          applied: async () => true,
+          get view() {
+            reports += 1;
+            return { connected: true, inFlight: {}, queued: 0, hellos: 1, reports, ...currentView() };
+          },
+          open: (listeners) => {
+            this.#listeners = listeners;
+            this.whenLinked(listeners);
+          },
         },
       },
       this.#stop,
@@ -106,17 +129,20 @@ export class World {
     await this.clock.advanceUntil(() => isStarted, 10_000, 10);
   }
 
-  /** As `kill -9` of the process: nothing is finished, nothing is written any more. */
+  /** Simulates `kill -9` of the process: nothing is finished, nothing is written any more. */
   async crash(): Promise<void> {
     this.#stop.abort();
     await this.clock.settle();
   }
 
-  /** Kills it in the middle of its so-manieth call of a place from now on: before that has its effect, or after it and before the reply. */
+  /**
+   * Kills the process in its n-th provider call from now: before the call has its effect, or after the effect and
+   * before the reply.
+   */
   crashAtCall(number: number, when: 'before' | 'after'): void {
     let calls = 0;
     const stop = this.#stop;
-    this.place.conduct.onCall = (now) => {
+    this.cloud.conduct.onCall = (now) => {
       if (now === when && (calls += 1) === number) stop.abort();
     };
   }
@@ -126,13 +152,21 @@ export class World {
   }
 
   /** The history of a replica: causes and messages. */
-  async told(replicaId: number): Promise<readonly (readonly [cause: string, message: string])[]> {
+  async historyOf(replicaId: number): Promise<readonly (readonly [cause: string, message: string])[]> {
     const events = await this.store.events.list({ subject: 'chat' });
     return events.filter((event) => event.replicaId === replicaId).map(({ cause, message }) => [cause, message]);
   }
 
   arrivals(count: number): void {
     this.#listeners?.arrivals(count, this.balancer.queued ?? 0);
+  }
+
+  suspect(replicaId: number, reason: SuspectReason): void {
+    this.#listeners?.suspect(replicaId, reason);
+  }
+
+  tlsChanged(problem: string | null): void {
+    this.#listeners?.tlsChanged(problem);
   }
 
   replicas(): Promise<readonly ReplicaRecord[]> {
@@ -143,13 +177,24 @@ export class World {
     return (await this.replicas()).map(({ id, state }) => `${id} ${state}`);
   }
 
-  /** Lets virtual time pass until so many replicas are ready. */
-  async untilReady(count: number, limitMs = 600_000): Promise<number> {
+  /** Advances virtual time until this many replicas are ready. */
+  untilReady(count: number, limitMs = 600_000): Promise<number> {
+    const isReady = (states: readonly string[]): boolean => states.filter((state) => state.endsWith(' READY')).length === count;
+    return this.#until(isReady, `${count} ready`, limitMs);
+  }
+
+  /** Advances virtual time until the replicas have these states. */
+  untilStates(states: readonly string[], limitMs: number): Promise<number> {
+    return this.#until((found) => found.join() === states.join(), states.join(', '), limitMs);
+  }
+
+  async #until(isReached: (states: readonly string[]) => boolean, expected: string, limitMs: number): Promise<number> {
     const startedAt = this.clock.now();
-    while ((await this.replicas()).filter(({ state }) => state === 'READY').length !== count) {
-      if (this.clock.now() - startedAt > limitMs) throw new Error(`not ${count} ready: ${(await this.states()).join(', ')}`);
+    while (!isReached(await this.states())) {
+      if (this.clock.now() - startedAt > limitMs) throw new Error(`not ${expected}: ${(await this.states()).join(', ')}`);
       await this.clock.advance(50);
-      // A launch reads and writes real files: other threads do that, and need their time however little of the virtual one is to pass.
+      // A launch reads and writes real files in other threads, which need real time even when little virtual time
+      // passes.
       for (let turn = 0; turn < turnsForFiles; turn += 1) await this.clock.settle();
     }
     return this.clock.now() - startedAt;

@@ -1,10 +1,10 @@
-/** Sends a signal to processes, of which some may have ended: by themselves, or with one that was met before them. */
+/** Sends a signal to processes; ignores those that have already ended. */
 export function signalAll(pids: readonly number[], signal: NodeJS.Signals): void {
   for (const pid of pids) {
     try {
       process.kill(pid, signal);
     } catch {
-      // It has ended.
+      // The process has ended.
     }
   }
 }

@@ -14,7 +14,7 @@ import { anEvent } from './stores.ts';
  * With SVC_DATABASE in its environment it uses that instead of the file PATH.
  */
 export interface HammerReport {
-  /** Codes of what refused each service that could not be added. */
+  /** Error codes of the services that could not be added. */
   readonly refused: readonly string[];
   readonly changes: number;
   readonly replicaIds: readonly number[];
@@ -26,7 +26,7 @@ const serviceLimit = 3;
 async function addServices(store: Store): Promise<readonly string[]> {
   const refused: string[] = [];
   for (let index = 0; index < 6; index += 1) {
-    // Every worker wants the name "chat" and the same few ports.
+    // All workers compete for the name "chat" and the same few ports.
     const name = index === 0 ? 'chat' : `s-${worker}-${index}`;
     try {
       await store.services.add(
@@ -43,7 +43,7 @@ async function addServices(store: Store): Promise<readonly string[]> {
   return refused;
 }
 
-/** One change that is tried until nobody else came between reading and writing. */
+/** Retries one change until no other writer came between its read and its write. */
 async function changeService(store: Store, cause: string): Promise<number> {
   for (;;) {
     const seen = await store.services.get('chat');

@@ -1,27 +1,31 @@
 import { join } from 'node:path';
 import { systemClock } from '../../src/shared/clock.ts';
 import { openStore, type StoreOptions } from '../../src/store/open-store.ts';
-import type { NewEvent } from '../../src/store/records.ts';
+import type { NewEvent } from '../../src/domain/records.ts';
 import type { Store } from '../../src/store/store.ts';
-import { newSchema, whyNoPostgres } from './postgres.ts';
+import type { Tool } from './needs.ts';
+import { newSchema } from './postgres.ts';
 import { withTempHome } from './temp-home.ts';
 
-/** A database that the store's tests run over. */
+/** A database on which the store's tests run. */
 export interface StoreDriver {
   readonly name: string;
-  /** Why its tests cannot run on this machine. */
-  readonly missing: string | undefined;
-  /** A new, empty database, in this folder or elsewhere: what `openStore` is given to open it, in as many processes as a test likes. */
+  /** The programs that its tests need. */
+  readonly tools: readonly Tool[];
+  /**
+   * Creates an empty database, in this folder or on a server. Returns the options of `openStore`, which any number of
+   * processes can use.
+   */
   make(home: string): Promise<Pick<StoreOptions, 'path' | 'database'>>;
 }
 
 /** Every database: all of them pass the same tests. */
 export const storeDrivers: readonly StoreDriver[] = [
-  { name: 'sqlite', missing: undefined, make: async (home) => ({ path: join(home, 'state.db') }) },
-  { name: 'postgres', missing: whyNoPostgres(), make: async (home) => ({ path: join(home, 'unused.db'), database: await newSchema() }) },
+  { name: 'sqlite', tools: [], make: async (home) => ({ path: join(home, 'state.db') }) },
+  { name: 'postgres', tools: ['postgres'], make: async (home) => ({ path: join(home, 'unused.db'), database: await newSchema() }) },
 ];
 
-/** Runs `use` with an empty store and removes it afterwards. `reopen` gives another connection to the same data. */
+/** Runs `use` with an empty store and removes it afterwards. `reopen` returns another connection to the same data. */
 export async function withStore<Result>(
   driver: StoreDriver,
   use: (store: Store, reopen: () => Promise<Store>) => Promise<Result>,

@@ -9,13 +9,13 @@ export function sourceOf(source: string, added: Partial<TaskSource> = {}): TaskS
   return { source, file: '/project/service.yaml', envs: {}, secrets: {}, home: '/home/me', ...added };
 }
 
-/** Such a file as a task. A service that says nothing of `run` is given a program, so that a test needs to write only what it is about. */
+/** Parses such a file as a task. A service without `run` gets a program, so that a test can omit it. */
 export function parseText(source: string, added: Partial<TaskSource> = {}): Task {
   const program = /^service:/m.test(source) && !/^run:/m.test(source) ? `${source.endsWith('\n') ? '' : '\n'}run: serve\n` : '';
   return parseTask(sourceOf(source + program, added));
 }
 
-/** What is wrong with a text, as an error; fails when nothing is. */
+/** Returns the problems of a text as an error; fails when it is valid. */
 export function refusalOf(source: string, added: Partial<TaskSource> = {}): SvcError {
   try {
     parseText(source, added);
@@ -36,7 +36,7 @@ export function problemLine({ line, column, message, hint }: Problem): string {
   return `${line}:${column} ${message}${hint === undefined ? '' : ` (${hint})`}`;
 }
 
-/** The code with which a text is refused; undefined when it is accepted. */
+/** Returns the error code of a refused text; undefined when it is accepted. */
 export function codeOf(source: string, added: Partial<TaskSource> = {}): ErrorCode | undefined {
   try {
     parseText(source, added);

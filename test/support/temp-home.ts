@@ -6,14 +6,16 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { hasErrno } from '../../src/shared/errors.ts';
 
-/** A fresh, empty folder of mode 0700 for SVC_HOME; short, as Unix sockets below it must be. */
+/**
+ * Creates an empty folder of mode 0700 for SVC_HOME; its path is short, because the paths of Unix sockets are limited.
+ */
 export function makeTempHome(): string {
   const home = mkdtempSync(join(tmpdir(), 'svc-t-'));
   chmodSync(home, 0o700);
   return home;
 }
 
-/** Runs `use` with a folder of its own and removes the folder afterwards, whatever happened. */
+/** Runs `use` with a new folder and always removes the folder afterwards. */
 export async function withTempHome<Result>(use: (home: string) => Promise<Result> | Result): Promise<Result> {
   const home = makeTempHome();
   try {
@@ -23,7 +25,10 @@ export async function withTempHome<Result>(use: (home: string) => Promise<Result
   }
 }
 
-/** Removes the home of a test. One that failed half way may leave folders that even their owner may not change: its own error must come through. */
+/**
+ * Removes the home of a test. A failed test may leave folders that their owner cannot change; that must not hide the
+ * test's own error.
+ */
 export async function removeTempHome(home: string): Promise<void> {
   try {
     await removeFolder(home);
@@ -34,8 +39,9 @@ export async function removeTempHome(home: string): Promise<void> {
 }
 
 /**
- * Removes a folder in which a process that was killed may write for a moment more: it is tried again for 5 s while it is not empty after all. Not
- * left to the options of `rm`: those of `rmSync` wait for whole seconds or not at all, and `rm` tries again in each folder within (Node.js 24.21).
+ * Removes a folder into which a killed process may still write for a moment: retries for 5 s while the folder is not
+ * empty. The options of `rm` do not suffice: `rmSync` waits for whole seconds or not at all, and `rm` retries in each
+ * subfolder (Node.js 24.21).
  */
 async function removeFolder(path: string): Promise<void> {
   const deadline = performance.now() + 5_000;

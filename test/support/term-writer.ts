@@ -8,34 +8,35 @@ import { openStore } from '../../src/store/open-store.ts';
 import { anEvent } from './stores.ts';
 
 /**
- * A controller that asks for the lease in the database and, once it leads, writes events with its term as fast as it can, for as long as the database lets it:
- *   term-writer.ts PATH NAME
- * Nothing else keeps it from writing. It prints `stands by` once it has seen another one lead, `leads TERM`, and `refused CODE` before it ends. With SVC_DATABASE in its environment it uses that instead of the file PATH.
+ * A controller that acquires the lease in the database. As leader it writes events with its term as fast as the
+ * database permits: `term-writer.ts PATH NAME`. Only the database stops its writes. It prints `stands by` once it has
+ * seen another leader, `leads TERM`, and `refused CODE` before it exits. With SVC_DATABASE in its environment it uses
+ * that instead of the file PATH.
  */
 
 const [path = '', name = ''] = process.argv.slice(2);
-const where = { path, database: envVar('SVC_DATABASE'), clock: systemClock };
-let standsBy = false;
-function standBy(): void {
-  if (!standsBy) writeSync(1, 'stands by\n');
-  standsBy = true;
+const storeOptions = { path, database: envVar('SVC_DATABASE'), clock: systemClock };
+let isStandby = false;
+function reportStandby(): void {
+  if (!isStandby) writeSync(1, 'stands by\n');
+  isStandby = true;
 }
 
 const elected = Promise.withResolvers<number>();
-const lease = await openStore(where);
+const lease = await openStore(storeOptions);
 void keepLease(
   {
     lock: databaseLease(lease),
     self: `${name}_${process.pid}`,
     clock: systemClock,
     held: (term) => elected.resolve(term),
-    otherLeads: standBy,
+    otherLeads: reportStandby,
     failed: () => undefined,
   },
   new AbortController().signal,
 );
 const term = await elected.promise;
-const store = await openStore({ ...where, term });
+const store = await openStore({ ...storeOptions, term });
 await store.raiseTerm(term);
 writeSync(1, `leads ${term}\n`);
 try {

@@ -2,20 +2,20 @@ import { Agent, request, type IncomingMessage } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { idHeader } from './faulty-replica/behaviour.ts';
 
-/** What became of one request. Times are ms of `performance.now()`. */
+/** The outcome of one request. Times are ms of `performance.now()`. */
 export interface Outcome {
-  /** Names it in the journals of faulty replicas. */
+  /** Its id in the journals of faulty replicas. */
   readonly id: string;
   readonly method: string;
   readonly startedAt: number;
   readonly endedAt: number;
-  /** Undefined when not one byte of an answer came. */
+  /** Undefined without any byte of a reply. */
   readonly status: number | undefined;
-  /** `x-svc-reason` of an answer by the balancer itself. */
+  /** `x-svc-reason` of a reply by the balancer itself. */
   readonly reason: string | undefined;
-  /** By the balancer's own word (`x-svc-attempts`). */
+  /** The balancer's count (`x-svc-attempts`). */
   readonly attempts: number | undefined;
-  /** The code of the error that ended it; undefined when the answer was complete. */
+  /** The code of the error that ended it; undefined when the reply was complete. */
   readonly error: string | undefined;
 }
 
@@ -27,20 +27,20 @@ export interface Call {
   readonly path?: string;
 }
 
-/** Clients of one endpoint: sends requests, each with an id of its own, and remembers what became of them. */
+/** Clients of one endpoint: sends requests, each with a unique id, and records their outcomes. */
 export class Traffic {
   readonly outcomes: Outcome[] = [];
   readonly #url: string;
   readonly #agent: Agent;
   #sent = 0;
 
-  /** `connections`: at most, for those that wait for a free one; unlimited when absent. */
+  /** `connections`: maximum number of connections, for which requests wait; unlimited when absent. */
   constructor(url: string, connections = Number.POSITIVE_INFINITY) {
     this.#url = url;
     this.#agent = new Agent({ keepAlive: true, maxSockets: connections, scheduling: 'lifo' });
   }
 
-  /** Requests that were begun. */
+  /** Number of started requests. */
   get sent(): number {
     return this.#sent;
   }
@@ -54,14 +54,14 @@ export class Traffic {
     return new Promise((resolve) => {
       let reply: IncomingMessage | undefined;
       const settle = (error: string | undefined): void => {
-        const outcome = { id, method, startedAt, endedAt: performance.now(), ...saidBy(reply), error };
+        const outcome = { id, method, startedAt, endedAt: performance.now(), ...replyFieldsOf(reply), error };
         this.outcomes.push(outcome);
         resolve(outcome);
       };
       const outgoing = request(this.#url + path, { method, agent: this.#agent, headers: { ...headers, [idHeader]: id } });
       outgoing.on('response', (message) => {
         reply = message;
-        // `close` comes in every case, and after `error`.
+        // `close` occurs in every case, and after `error`.
         message.on('error', () => undefined);
         message.on('close', () => settle(message.complete ? undefined : 'ABORTED'));
         message.resume();
@@ -85,7 +85,10 @@ export class Traffic {
     await Promise.all(Array.from({ length: width }, worker));
   }
 
-  /** `clients` that begin `perSecond` requests each at random moments, whatever becomes of the earlier ones; call the result to stop. */
+  /**
+   * Starts `clients` that each send `perSecond` requests at random moments, regardless of earlier ones. Call the result
+   * to stop.
+   */
   begin(clients: number, perSecond: number, call: (index: number) => Call): () => Promise<readonly Outcome[]> {
     const stopping = new AbortController();
     const underWay = new Set<Promise<unknown>>();
@@ -110,13 +113,13 @@ export class Traffic {
     };
   }
 
-  /** Closes what is idle and cuts what is under way. */
+  /** Closes idle connections and cuts active ones. */
   close(): void {
     this.#agent.destroy();
   }
 }
 
-function saidBy(reply: IncomingMessage | undefined): Pick<Outcome, 'status' | 'reason' | 'attempts'> {
+function replyFieldsOf(reply: IncomingMessage | undefined): Pick<Outcome, 'status' | 'reason' | 'attempts'> {
   const text = (name: string): string | undefined => {
     const value = reply?.headers[name];
     return typeof value === 'string' ? value : undefined;
@@ -125,7 +128,7 @@ function saidBy(reply: IncomingMessage | undefined): Pick<Outcome, 'status' | 'r
   return { status: reply?.statusCode, reason: text('x-svc-reason'), attempts: attempts === undefined ? undefined : Number(attempts) };
 }
 
-/** Outcomes in words and how often each occurred: `GET 200`, `POST 502 replica_lost`, `GET ECONNRESET`. */
+/** Counts outcomes as text: `GET 200`, `POST 502 replica_lost`, `GET ECONNRESET`. */
 export function tally(outcomes: readonly Outcome[]): Readonly<Record<string, number>> {
   const counts: Record<string, number> = {};
   for (const { method, status, reason, error } of outcomes) {
@@ -135,7 +138,7 @@ export function tally(outcomes: readonly Outcome[]): Readonly<Record<string, num
   return counts;
 }
 
-/** Ms from the beginning to the end of each, ascending. */
+/** Durations of the requests, ms, ascending. */
 export function latencies(outcomes: readonly Outcome[]): readonly number[] {
   return outcomes.map(({ startedAt, endedAt }) => endedAt - startedAt).toSorted((a, b) => a - b);
 }

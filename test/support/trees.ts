@@ -2,7 +2,7 @@ import { chmodSync, lstatSync, mkdirSync, readdirSync, readFileSync, readlinkSyn
 import { dirname, join } from 'node:path';
 import { fingerprint } from '../../src/shared/fingerprint.ts';
 
-/** What a test wants in a folder, by path: a file's text, a link with its target, a folder. */
+/** Content of a test folder, by path: a file's text, a link with its target, a folder. */
 export type TreeSpec = Readonly<Record<string, string | { readonly link: string } | { readonly mode: number; readonly text?: string }>>;
 
 /** Writes it, folders with modes last so that they can be filled. */
@@ -30,12 +30,12 @@ export function setTime(path: string, seconds: number): void {
   utimesSync(path, seconds, seconds);
 }
 
-/** Long texts as what tells them apart: a failed comparison is to be readable. */
+/** Abbreviates long texts to their distinguishing parts, so that a failed comparison is readable. */
 function contentOf(text: string): string {
   return text.length <= 1_000 ? text : `${text.length} bytes ${fingerprint(text)}`;
 }
 
-/** Everything below a folder as plain data: kind, mode, text or target; the folder itself is the empty path. */
+/** Returns everything below a folder as plain data: kind, mode, text or target; the folder itself is the empty path. */
 export function readTree(root: string): Readonly<Record<string, string>> {
   const found: Record<string, string> = {};
   const add = (path: string): void => {

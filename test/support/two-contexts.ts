@@ -1,7 +1,10 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** Writes a kubeconfig with the contexts `east` and `west` of a cluster that nobody reaches, used by `ann`; `users`: how she logs in. Gives its path. */
+/**
+ * Writes a kubeconfig with the contexts `east` and `west` of an unreachable cluster, used by `ann`; `users`: her login.
+ * Returns its path.
+ */
 export function writeTwoContexts(dir: string, users: readonly object[] = []): string {
   const file = join(dir, 'kubeconfig');
   const kubeconfig = {

@@ -1,13 +1,13 @@
 import type { Svc } from './e2e.ts';
 
-/** What a service of the tests is like. */
+/** Options of a test's service. */
 export interface WebService {
   readonly replicas: number;
   /** Lines below `resources`, beside the port. */
   readonly resources: readonly string[];
   /** Further lines below `service`. */
   readonly service: readonly string[];
-  /** How long an answer takes, ms. */
+  /** Response time, ms. */
   readonly answerMs: number;
 }
 
@@ -34,7 +34,10 @@ Server(('', int(os.environ.get('SVC_REPLICA_PORT', '8080'))), Handler).serve_for
 `;
 }
 
-/** Writes a service whose replicas answer with `replica ID`, from a file of its working directory; gives the path of its file. */
+/**
+ * Writes a service whose replicas answer with `replica ID`, from a file of its working directory; returns the path of
+ * its file.
+ */
 export function writeWebService(svc: Svc, { replicas, resources, service, answerMs }: WebService): string {
   svc.file('web/server.py', serverText(answerMs));
   svc.file('web/page.txt', 'replica ');

@@ -1,12 +1,12 @@
-# What machines with sshds and nodes of clusters have in common: processes that are known, a network that leads nowhere else, control groups.
+# Common parts of test machines and cluster nodes: process identity, an isolated network, control groups.
 
-# Field 22 of /proc/PID/stat: with it a pid names one process.
+# Field 22 of /proc/PID/stat: together with it a pid identifies one process.
 start_of() { local stat; stat=$(cat "/proc/$1/stat" 2>/dev/null) || return 1; stat=${stat##*) }; set -- $stat; [ "$1" != Z ] && echo "${20}"; }
 note_process() { echo "$1 $(start_of "$1")" > "$2"; }
-# Prints the pid noted in file $1 if that very process lives.
+# Prints the pid in file $1 if that very process lives.
 noted() { local pid start; [ -f "$1" ] && read -r pid start < "$1" && [ "$(start_of "$pid")" = "$start" ] && echo "$pid"; }
 
-# Prints the child of process $1 as soon as there is one; nothing when there is none for five seconds.
+# Prints the first child of process $1; nothing when there is none within five seconds.
 child_of() {
   local child tries
   for ((tries = 0; tries < 500; tries++)); do
@@ -20,11 +20,12 @@ child_of() {
 in_network() { nsenter --net="/proc/$1/ns/net" "${@:2}"; }
 mac_of() { local IFS=.; printf '02:00:%02x:%02x:%02x:%02x' $1; }
 
-# Whether nothing here uses 10.N.0.0/16.
+# Whether this machine uses no part of 10.N.0.0/16.
 is_free_range() { [ -z "$(ip route show root "10.$1.0.0/16")$(ip route show match "10.$1.0.0/16" | grep -v '^default')" ]; }
-# First of all, and last when everything ends: nothing of the range takes the default route.
+# Added first and removed last: no packet of the range takes the default route.
 take_range() { ip route replace unreachable "10.$1.0.0/16" metric 4000000; }
-# The refusing route is there all along, and takes over here. It goes when nobody here sends to the network any more; fails when somebody still does.
+# The refusing route takes effect now. It is removed once no local socket sends to the network; fails while a socket
+# still does.
 give_range() {
   local tries
   ss -K dst "10.$1.0.0/16" > /dev/null 2>&1 || true
@@ -38,9 +39,9 @@ give_range() {
   return 1
 }
 
-# Where control groups of the newer kind are, whichever kind has the controllers.
+# Mount point of cgroup v2, whichever version has the controllers.
 unified() { awk '$3 == "cgroup2" { print $2; exit }' /proc/mounts; }
-# freeze_group FOLDER 1|0: all processes of a group stand still, or go on; fails when they do not.
+# freeze_group FOLDER 1|0: freezes or resumes all processes of a group; fails when they do not follow.
 freeze_group() {
   local tries
   echo "$2" > "$1/cgroup.freeze" || return 1
@@ -51,8 +52,9 @@ freeze_group() {
   return 1
 }
 
-# run_command VARIABLE NAMES COMMAND ARGUMENT...: runs the calling script's function cmd_COMMAND. Without such a one it prints how the script is used, as its
-# first comment says. Commands work on the folder that VARIABLE names, but for those of NAMES.
+# run_command VARIABLE NAMES COMMAND ARGUMENT...: runs the calling script's function cmd_COMMAND. Without such a
+# function it prints the usage, which is the script's first comment. Commands other than NAMES work on the folder in
+# VARIABLE.
 run_command() {
   local variable=$1 free=" $2 " command=${3:-}
   local function=cmd_${command//-/_}

@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process';
 
-/** Why machines and nodes cannot be kept apart from this computer; undefined when they can. */
+/** Returns why machines and nodes cannot be isolated from this computer; undefined when they can. */
 export function whyNoNamespaces(): string | undefined {
   try {
     execFileSync('unshare', ['--net', '--mount', '--pid', '--fork', 'ip', 'link', 'add', 'test', 'type', 'bridge'], { stdio: 'pipe' });

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import type { Contestant, ProxyOptions } from '../contestant.ts';
 import { freePorts, startProgram, untilListening } from '../processes.ts';
 
-/** HAProxy on one thread; it keeps no log, as it writes to none but syslog or a pipe: its figures are without that work. */
+/** HAProxy on one thread, without an access log: it can log only to syslog or a pipe. Its figures exclude that work. */
 export const haproxy: Contestant = {
   name: 'haproxy',
   async start(options) {

@@ -6,7 +6,10 @@ import { nginxFrame } from '../nginx-frame.ts';
 import { childrenOf } from '../process-stats.ts';
 import { freePorts, startProgram, untilListening } from '../processes.ts';
 
-/** nginx with one worker, tuned as its documentation advises for a proxy: connections to replicas kept, a buffered log, events passed on at once. */
+/**
+ * nginx with one worker, tuned as its documentation advises for a proxy. It keeps connections to replicas, buffers its
+ * log and relays events at once.
+ */
 export const nginx: Contestant = {
   name: 'nginx',
   async start(options) {
@@ -15,7 +18,7 @@ export const nginx: Contestant = {
     writeFileSync(path, configuration(port, options));
     const program = startProgram('nginx', ['-p', options.dir, '-c', path, '-e', join(options.dir, 'error.log')]);
     await untilListening(port, program);
-    // The first process only looks after the worker.
+    // The first process only supervises the worker.
     const worker = await waitFor('the worker of nginx', () => childrenOf(program.pid)[0], { everyMs: 10 });
     return { port, pid: worker, stop: () => program.stop() };
   },

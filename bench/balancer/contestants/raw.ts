@@ -2,7 +2,10 @@ import { join } from 'node:path';
 import type { Contestant } from '../contestant.ts';
 import { freePorts, startProgram, untilListening } from '../processes.ts';
 
-/** The floor for a proxy on Node.js: bytes passed on unread, without a choice for each request (see `raw-relay.ts`). */
+/**
+ * The lower bound for a proxy on Node.js: it relays bytes unread and chooses no replica per request (see
+ * `raw-relay.ts`).
+ */
 export const raw: Contestant = {
   name: 'raw',
   async start({ replicaPorts }) {

@@ -7,12 +7,15 @@ import { startProgram } from '../processes.ts';
 
 const program = join(import.meta.dirname, '../../../src/balancer/main.ts');
 
-/** This project's balancer as the daemon starts it, with all it does by default: strict parser, access log to a file, metrics, counts for the reconciler. */
+/**
+ * This project's balancer as the daemon starts it, with all default work: strict parser, access log to a file, metrics,
+ * counts for the reconciler.
+ */
 export function createSvc(name: string, threads: number): Contestant {
   return { name, start: (options) => start(options, threads) };
 }
 
-/** On one thread. */
+/** The balancer on one thread. */
 export const svc = createSvc('svc', 1);
 
 async function start({ dir, replicaPorts, profileDir }: ProxyOptions, threads: number): Promise<RunningProxy> {
@@ -29,7 +32,7 @@ async function start({ dir, replicaPorts, profileDir }: ProxyOptions, threads: n
   await link.setReplicas(replicaPorts.map((port, index) => aBalancerReplica(port, index + 1)));
   const stop = async (): Promise<void> => {
     link.close();
-    // Only a process that ends in order writes its profile; otherwise there is nothing to wait for.
+    // Only a process that ends in order writes its profile; otherwise SIGKILL is faster.
     await balancer.stop(profileDir === undefined ? 'SIGKILL' : 'SIGTERM');
   };
   return { port: Number(listening[1]), pid: balancer.pid, stop };

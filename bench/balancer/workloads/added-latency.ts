@@ -19,7 +19,7 @@ const metrics: readonly Metric[] = [
 const perSecond = 1_000;
 const direct = 'direct';
 
-/** What a proxy adds to the time of a request when nothing is near its limit. */
+/** The latency that a proxy adds to a request at low load. */
 export const addedLatencyWorkload: Workload = { name: 'latency', run };
 
 async function run({ dir, contestants, rounds, seconds, profileDir }: WorkloadOptions): Promise<Section> {
@@ -31,9 +31,9 @@ async function run({ dir, contestants, rounds, seconds, profileDir }: WorkloadOp
       proxy: { port: replicas.ports[0] ?? 0, pid: undefined, stop: () => Promise.resolve() },
     };
     const measured = await withLineup(contestants, options, async (entries) => {
-      const everyone = [withoutProxy, ...entries];
-      for (const entry of everyone) await measure(entry, 1);
-      return inRounds(everyone, rounds, (entry) => measure(entry, seconds));
+      const allEntries = [withoutProxy, ...entries];
+      for (const entry of allEntries) await measure(entry, 1);
+      return inRounds(allEntries, rounds, (entry) => measure(entry, seconds));
     });
     const samples = new Map([...measured].map(([name, own]) => [name, withAdded(own, measured.get(direct) ?? [])] as const));
     return { title: `Added latency at ${perSecond.toLocaleString('en')} requests/s`, metrics, samples };
@@ -52,7 +52,7 @@ async function measure(entry: Entry, seconds: number): Promise<Sample> {
   return { p50Ms, p99Ms, cpuMicros: cpu.micros / requests, kernelPercent: cpu.kernelPercent };
 }
 
-/** With what was added to the direct times of the same round. */
+/** Adds the difference to the direct times of the same round. */
 function withAdded(samples: readonly Sample[], directSamples: readonly Sample[]): readonly Sample[] {
   const added = (key: 'p50Ms' | 'p99Ms', sample: Sample, round: number): number =>
     (sample[key] ?? Number.NaN) - (directSamples[round]?.[key] ?? Number.NaN);

@@ -13,11 +13,14 @@ const metrics: readonly Metric[] = [
   { key: 'memoryMb', title: 'RSS MB', digits: 0 },
 ];
 
-/** 13,000 events a second: as many as the slowest can pass on one by one when it shares two cores with client and replica. */
+/**
+ * 13,000 events per second: the slowest proxy can still relay them one by one on two cores shared with client and
+ * replica.
+ */
 const shape: StreamShape = { streams: 64, events: 200, gapMs: 5 };
 const warmUpMs = 2_000;
 
-/** Event streams as a chat has them, many at a time. */
+/** Many concurrent event streams, such as chat replies. */
 export const eventsWorkload: Workload = { name: 'sse', run };
 
 async function run({ dir, contestants, rounds, seconds, profileDir }: WorkloadOptions): Promise<Section> {

@@ -15,23 +15,26 @@ const metrics: readonly Metric[] = [
 ];
 
 const gapMs = 10_000;
-/** So that what opening cost is over: garbage is collected, buffers are given back. */
+/** After this time, the cost of opening is gone: garbage is collected and buffers are released. */
 const settleMs = 3_000;
-/** At least one event of each stream. */
+/** Each stream sends at least one event in this time. */
 const holdMs = 10_000;
 
-/** Streams that are open and mostly silent, such as slow generations or subscriptions. One round: memory does not depend on the moment. */
-function idleWorkload(wanted: number): Workload {
-  return { name: `idle-${wanted}`, run: (options) => run(wanted, options) };
+/**
+ * Open streams with little traffic, such as slow generations or subscriptions. One round suffices: memory use is
+ * stable.
+ */
+function idleWorkload(requested: number): Workload {
+  return { name: `idle-${requested}`, run: (options) => run(requested, options) };
 }
 
-async function run(wanted: number, { dir, contestants, profileDir }: WorkloadOptions): Promise<Section> {
-  const streams = Math.min(wanted, streamCapacity());
+async function run(requested: number, { dir, contestants, profileDir }: WorkloadOptions): Promise<Section> {
+  const streams = Math.min(requested, streamCapacity());
   const replicas = await StreamReplicas.start(25);
   const samples = new Map<string, readonly Sample[]>();
   try {
     const options = { dir, replicaPorts: replicas.ports, isForStreams: true, maxConnections: streams + 32, profileDir };
-    // One after the other, each in a process that has served nothing before.
+    // One after the other, each in a fresh process.
     for (const contestant of contestants) {
       const sample = await withLineup([contestant], options, ([entry]) => measure(entry, streams));
       samples.set(contestant.name, [sample]);
@@ -39,14 +42,14 @@ async function run(wanted: number, { dir, contestants, profileDir }: WorkloadOpt
   } finally {
     await replicas.stop();
   }
-  const limit = streams < wanted ? ` (${streams.toLocaleString('en')}: the limit of open files allows no more)` : '';
-  return { title: `${wanted.toLocaleString('en')} mostly idle streams${limit}, an event each ${gapMs / 1e3} s`, metrics, samples };
+  const limit = streams < requested ? ` (${streams.toLocaleString('en')}: the limit of open files allows no more)` : '';
+  return { title: `${requested.toLocaleString('en')} mostly idle streams${limit}, an event each ${gapMs / 1e3} s`, metrics, samples };
 }
 
 async function measure(entry: Entry | undefined, streams: number): Promise<Sample> {
   if (entry === undefined) throw new Error('There is nothing to measure');
   const memoryBefore = memoryMbOf(entry);
-  // More events than can be sent while it lasts.
+  // More events than the measurement has time for.
   const client = await StreamClient.start(entry.proxy.port, { streams, events: 1_000, gapMs });
   try {
     await sleep(settleMs);
@@ -71,5 +74,5 @@ async function measure(entry: Entry | undefined, streams: number): Promise<Sampl
   }
 }
 
-/** A thousand, and the ten thousand that one process is meant to hold. */
+/** 1,000 streams, and 10,000, the target for one process. */
 export const idleWorkloads: readonly Workload[] = [idleWorkload(1_000), idleWorkload(10_000)];

@@ -16,10 +16,10 @@ const metrics: readonly Metric[] = [
   { key: 'memoryMb', title: 'RSS MB', digits: 0 },
 ];
 
-/** Long enough for V8 to have optimised what is hot. */
+/** Enough time for V8 to optimise hot code. */
 const warmUpSeconds = 3;
 
-/** What is asked for, over and over. */
+/** The request that is repeated. */
 export interface Request {
   readonly name: string;
   readonly title: string;
@@ -27,7 +27,7 @@ export interface Request {
   readonly body?: string;
 }
 
-/** A chat completion whose prompt makes the body about as long as asked. */
+/** A chat completion whose prompt gives the body about the requested size. */
 function completion(bytes: number): string {
   const sentence = 'Explain in two sentences what a load balancer does and why one would want to have it. ';
   const frame = { model: 'meta-llama/Llama-3.1-8B-Instruct', temperature: 0.7, max_tokens: 128, stream: false };
@@ -72,10 +72,10 @@ export async function measureRequests(request: Request, options: WorkloadOptions
   }
 }
 
-/** What chat clients send most. */
+/** The most common request of chat clients. */
 export const smallPost: Request = { name: 'post', title: 'Small JSON POST', path: '/v1/chat/completions', body: completion(300) };
 
-/** Requests as fast as they are answered. */
+/** Requests sent as fast as replies arrive. */
 export const requestWorkloads: readonly Workload[] = [
   requestWorkload({ name: 'get', title: 'Small GET', path: '/ping' }),
   requestWorkload(smallPost),

@@ -6,7 +6,10 @@ import { measureRequests, smallPost } from './requests.ts';
 const one = createSvc('svc, 1 thread', 1);
 const two = createSvc('svc, 2 threads', 2);
 
-/** What a second thread gives. Where client, replicas and proxy share two cores, look at the CPU time: it says what more cores would allow. */
+/**
+ * The gain from a second thread. When client, replicas and proxy share two cores, only the CPU time shows what more
+ * cores would allow.
+ */
 export const threadsWorkload: Workload = { name: 'threads', run };
 
 async function run(options: WorkloadOptions): Promise<Section> {

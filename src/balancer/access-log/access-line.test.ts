@@ -1,15 +1,15 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { accessLine } from './access-line.ts';
-import { noteFailedTry, openRecord } from './access-record.ts';
+import { recordFailedTry, openRecord } from './access-record.ts';
 
-const replica = { id: 3, slot: 0, place: 'aws/us-east-2' };
+const replica = { id: 3, slot: 0, location: 'aws/us-east-2' };
 
-test('a line is one JSON object, whatever a client put into its request', () => {
+test('any request content gives a line that is one JSON object', () => {
   const record = openRecord(1_893_456_000_007, 5);
   Object.assign(record, { requestId: 'a"b', method: 'GET', path: '/"\\{}\'', status: 200, outcome: 'ok', protocol: 'h2', isTls: true });
-  Object.assign(record, { replica: { id: 1, slot: 1, place: 'local' }, attempts: 2, traceId: '4bf92f3577b34da6a3ce929d0e0e4736' });
-  noteFailedTry(record, 'unreached');
+  Object.assign(record, { replica: { id: 1, slot: 1, location: 'local' }, attempts: 2, traceId: '4bf92f3577b34da6a3ce929d0e0e4736' });
+  recordFailedTry(record, 'unreached');
   Object.assign(record, { replica, reason: 'least_load', loadAtChoice: 2, queuedMs: 31.25 });
   Object.assign(record, { sentMs: 0.123_45, firstByteMs: 1.5, totalMs: 2, bytesIn: 10, bytesOut: 20 });
   const line = accessLine(record);
@@ -39,7 +39,7 @@ test('a line is one JSON object, whatever a client put into its request', () => 
   });
 });
 
-test('a request that reached no replica has none in its line', () => {
+test('the line of a request that reached no replica names no replica', () => {
   const record = openRecord(0, 0);
   Object.assign(record, { code: 'bad_host', fault: 'bad_chunk' });
   expect(JSON.parse(accessLine(record))).toEqual({
@@ -59,7 +59,7 @@ test('a request that reached no replica has none in its line', () => {
   });
 });
 
-test('times are what was measured, to two decimals, and any text stays one line', () => {
+test('times have two decimals, and any text stays on one line', () => {
   const time = fc.integer({ min: 0, max: 4e12 });
   const ms = fc.double({ min: 0, max: 1e9, noNaN: true });
   fc.assert(
@@ -71,7 +71,7 @@ test('times are what was measured, to two decimals, and any text stays one line'
   );
 });
 
-test('a line is bounded, however long a client makes its path and method', () => {
+test('long paths and methods are truncated in the line', () => {
   const record = { ...openRecord(1, 0), method: 'M'.repeat(8_000), path: `/${'p'.repeat(8_000)}` };
   expect(accessLine(record).length).toBeLessThan(1_300);
 });

@@ -1,16 +1,18 @@
 import type { AccessRecord, FailedTry } from './access-record.ts';
 
-/** A client may send 8 KiB of path; the beginning tells what it is. */
+/** A client may send 8 KiB of path; the beginning identifies the request. */
 const maxPathLength = 1_024;
 const maxMethodLength = 32;
 
 /**
- * One JSON object with its line end. Put together by hand, as there is one for each request. Neither headers nor the query are in it, as they hold
- * secrets, and not the client's address, which is personal data: the replica gets it in `X-Forwarded-For`, and the id leads from one to the other.
+ * One JSON object with its line end. It is assembled by hand because each request writes one.
+ *
+ * It leaves out headers and the query, which hold secrets, and the client's address, which is personal data. The
+ * replica gets the address in `X-Forwarded-For`; the request id links the two.
  */
 export function accessLine(record: AccessRecord): string {
   const { code, fault, replica, traceId, sentMs, firstByteMs } = record;
-  // A method is a token, so it has nothing that would have to be escaped.
+  // A method is a token, so it needs no escaping.
   let line = `{"at":${timeText(record.at)},"id":${quoted(record.requestId)},"method":"${cut(record.method, maxMethodLength)}"`;
   line += `,"path":${quoted(cut(record.path, maxPathLength))},"protocol":"${record.protocol}"`;
   if (record.isTls) line += ',"tls":true';
@@ -18,7 +20,7 @@ export function accessLine(record: AccessRecord): string {
   if (code !== undefined) line += `,"code":"${code}"`;
   if (fault !== undefined) line += `,"fault":"${fault}"`;
   if (replica !== undefined) {
-    line += `,"replica":${replica.id},"place":${quoted(replica.place)},"reason":"${record.reason ?? ''}","load":${record.loadAtChoice}`;
+    line += `,"replica":${replica.id},"place":${quoted(replica.location)},"reason":"${record.reason ?? ''}","load":${record.loadAtChoice}`;
   }
   line += `,"attempts":${record.attempts}`;
   if (record.failed.length > 0) line += `,"failed":[${record.failed.map(failedText).join(',')}]`;
@@ -36,7 +38,7 @@ const cut = (text: string, length: number): string => (text.length > length ? te
 const letterQuote = 0x22;
 const letterBackslash = 0x5c;
 
-/** Almost always visible ASCII without anything to escape, which one look at each character shows quicker than escaping does. */
+/** Paths are almost always visible ASCII with nothing to escape. Checking each character is faster than escaping. */
 function quoted(text: string): string {
   for (let at = 0; at < text.length; at += 1) {
     const letter = text.charCodeAt(at);
@@ -48,7 +50,10 @@ function quoted(text: string): string {
 const twoDigits = Array.from({ length: 100 }, (_, count) => String(count).padStart(2, '0'));
 const threeDigits = Array.from({ length: 1_000 }, (_, count) => String(count).padStart(3, '0'));
 
-/** Two decimals, which is as much as a clock that is read between events is worth; by whole numbers, as printing a fraction is slow. */
+/**
+ * Two decimals: the clock is read between events, so more digits carry no information. Computed with whole numbers, as
+ * printing a fraction is slow.
+ */
 function milliseconds(ms: number): string {
   const hundredths = Math.round(ms * 100);
   const whole = Math.trunc(hundredths / 100);
@@ -58,7 +63,7 @@ function milliseconds(ms: number): string {
 let lastSecond = Number.NaN;
 let lastSecondText = '';
 
-/** Wall time in ms. Most of its digits are those of the line before, and printing a large number is slow. */
+/** Wall time in ms. Most digits equal those of the previous line, and printing a large number is slow. */
 function timeText(at: number): string {
   const second = Math.floor(at / 1_000);
   if (second !== lastSecond) {

@@ -21,25 +21,25 @@ function write(log: AccessLog, count: number): void {
 
 const linesOf = (path: string): readonly string[] => readFileSync(path, 'utf8').split('\n').slice(0, -1);
 
-/** How many there are in the file at that path and in the one that was moved aside. */
+/** The number of lines in the file at that path and in the file that was moved aside. */
 const linesAt = (path: string): number =>
   [`${path}.1`, path].reduce((sum, file) => sum + (statSync(file, { throwIfNoEntry: false }) === undefined ? 0 : linesOf(file).length), 0);
 
-/** Of the file at that path, once it is another one than before. */
+/** The inode of the file at that path; undefined while it is still the previous one. */
 function inodeUnless(path: string, before: number): number | undefined {
   const inode = statSync(path, { throwIfNoEntry: false })?.ino;
   return inode === before ? undefined : inode;
 }
 
-/** Waits while time goes on: a flush that meets a write under way leaves its lines to the next one. */
-function eventually<Value>(clock: FakeClock, what: string, look: () => Value | undefined | false): Promise<Value> {
+/** Waits while the clock advances: a flush during a running write leaves its lines to the next flush. */
+function eventually<Value>(clock: FakeClock, what: string, check: () => Value | undefined | false): Promise<Value> {
   return waitFor(what, async () => {
     await clock.advance(200);
-    return look();
+    return check();
   });
 }
 
-test('lines are written in order, a fifth of a second later at most, readable by the owner alone', async () => {
+test('lines appear in order within 200 ms, readable only by the owner', async () => {
   await withTempHome(async (dir) => {
     const clock = new FakeClock();
     const path = `${dir}/logs/access.log`;
@@ -55,7 +55,7 @@ test('lines are written in order, a fifth of a second later at most, readable by
   });
 });
 
-test('it is bounded: a full file is moved aside, and the one before goes', async () => {
+test('a full file is moved aside, and the previous one is deleted', async () => {
   await withTempHome(async (dir) => {
     const clock = new FakeClock();
     const path = `${dir}/access.log`;
@@ -71,7 +71,7 @@ test('it is bounded: a full file is moved aside, and the one before goes', async
   });
 });
 
-test('closing waits for a write that is under way', async () => {
+test('close() waits for a running write', async () => {
   await withTempHome(async (dir) => {
     const clock = new FakeClock();
     const path = `${dir}/access.log`;
@@ -83,7 +83,7 @@ test('closing waits for a write that is under way', async () => {
   });
 });
 
-test('what waits is written when it is closed, and a later one goes on in the same file', async () => {
+test('close() writes pending lines, and the next log appends to the same file', async () => {
   await withTempHome(async (dir) => {
     const clock = new FakeClock();
     const path = `${dir}/access.log`;
@@ -96,7 +96,7 @@ test('what waits is written when it is closed, and a later one goes on in the sa
   });
 });
 
-test('threads and processes write to one file: their lines stay whole, and those that do not rotate follow the one that does', async () => {
+test('concurrent writers keep lines whole, and non-rotating writers follow the rotated file', async () => {
   await withTempHome(async (dir) => {
     const clock = new FakeClock();
     const path = `${dir}/access.log`;
@@ -106,7 +106,8 @@ test('threads and processes write to one file: their lines stay whole, and those
       for (const log of logs) write(log, 100);
       written += 300;
       await clock.advance(200);
-      // Before more is said: a disk that is slow would else get so much at once that the file is moved aside twice, and the first one is lost.
+      // Wait before more lines are added. Otherwise a slow disk gets so much at once that the file is moved aside
+      // twice, and the first file is lost.
       await eventually(clock, 'the lines of all', () => linesAt(path) === written);
     }
     for (const log of logs) write(log, 100);
@@ -119,7 +120,7 @@ test('threads and processes write to one file: their lines stay whole, and those
   });
 });
 
-test('a file that somebody moved away is begun anew', async () => {
+test('after an outside program moves the file, the log starts a new one', async () => {
   await withTempHome(async (dir) => {
     const clock = new FakeClock();
     const path = `${dir}/access.log`;
@@ -133,7 +134,7 @@ test('a file that somebody moved away is begun anew', async () => {
   });
 });
 
-test('a process that was succeeded leaves the rotation to its successor', async () => {
+test('a process that has handed over leaves log rotation to its successor', async () => {
   await withTempHome(async (dir) => {
     const clock = new FakeClock();
     const path = `${dir}/access.log`;
@@ -147,7 +148,7 @@ test('a process that was succeeded leaves the rotation to its successor', async 
   });
 });
 
-test('a disk that takes nothing is reported once, its lines are counted, and it harms nothing', async () => {
+test('a full disk is reported once, and lost lines are counted', async () => {
   const clock = new FakeClock();
   const errors: string[] = [];
   let lost = 0;
@@ -161,7 +162,7 @@ test('a disk that takes nothing is reported once, its lines are counted, and it 
   expect(errors).toEqual([expect.stringContaining('could not be written')]);
 });
 
-test('a file that cannot be opened is reported once, tried again, and harms nothing', async () => {
+test('a file that cannot be opened is reported once and retried', async () => {
   await withTempHome(async (dir) => {
     const clock = new FakeClock();
     const errors: string[] = [];
@@ -182,7 +183,7 @@ test('a file that cannot be opened is reported once, tried again, and harms noth
   });
 });
 
-test('a line that the disk has only half the room for spoils no other', async () => {
+test('a line cut short by a full disk does not corrupt other lines', async () => {
   await withReplicas([httpReplica((_, response) => response.end())], async (replica) => {
     await withBalancer([aBalancerReplica(replica?.port ?? 0)], async (balancer) => {
       const { accessLog } = balancer.config;
@@ -192,7 +193,7 @@ test('a line that the disk has only half the room for spoils no other', async ()
       const limitTo = (bytes: string): Buffer => execFileSync('prlimit', ['--pid', String(balancer.pid), `--fsize=${bytes}:`]);
       limitTo('1000');
       await ask(20);
-      await waitFor('the full disk to be told', () => balancer.output.includes('The access log could not be written'));
+      await waitFor('the report of the full disk', () => balancer.output.includes('The access log could not be written'));
       limitTo('unlimited');
       await ask(5);
       const texts = await waitFor('the last lines', () => {

@@ -8,34 +8,37 @@ import type { AccessRecord } from './access-record.ts';
 const flushEveryMs = 200;
 const flushAtCharacters = 65_536;
 const rotateAtBytes = 67_108_864;
-/** A disk that cannot follow loses lines rather than memory. */
+/** When the disk is too slow, the log drops lines instead of using more memory. */
 const maxWaitingCharacters = 8_388_608;
 
 const lineEnd = 0x0a;
 
-/** What the log needs from outside. */
+/** What the access log needs from its caller. */
 export interface AccessLogOptions {
   readonly path: string;
   readonly clock: Clock;
   readonly onError: (message: string) => void;
-  /** So many lines are lost. */
+  /** Reports the number of lost lines. */
   readonly onLost: (lines: number) => void;
-  /** Whether this writer moves a full file aside. One of those that write to a file does; the others see that it did. */
+  /**
+   * Whether this writer moves a full file aside. Exactly one of the writers to a file does; the others detect the move.
+   */
   readonly rotates: boolean;
-  /** Bytes after which the file is moved to `PATH.1` and begun anew. */
+  /** Bytes after which the writer moves the file to `PATH.1` and starts a new one. */
   readonly rotateAt?: number;
 }
 
 /**
- * Appends one JSON line for each request, in batches; never holds up a request. Two files of 64 MiB at most. Several threads and processes may write
- * to one file: each batch is whole lines and is appended by one call, so lines of different writers stay apart (open(2), O_APPEND); they come in the
- * order of their batches.
+ * Appends one JSON line for each request, in batches; it never delays a request. It keeps two files of 64 MiB at most.
+ *
+ * Several threads and processes may write to one file. Each batch holds whole lines and is appended by one call, so
+ * lines of different writers never mix (open(2), O_APPEND). Lines are in the order of their batches.
  */
 export class AccessLog {
   readonly #options: AccessLogOptions;
   readonly #rotateAt: number;
   #rotates: boolean;
-  /** Undefined while it cannot be opened: requests are served all the same. */
+  /** Undefined while the file cannot be opened: the balancer still serves requests. */
   #file: number | undefined;
   #inode = 0;
   #waiting = '';
@@ -67,14 +70,14 @@ export class AccessLog {
     if (this.#waiting.length >= flushAtCharacters) this.#flush();
   }
 
-  /** From now on another process moves the file aside when it is full. */
+  /** From now on another process moves the full file aside. */
   leaveRotation(): void {
     this.#rotates = false;
   }
 
-  /** Writes what waits and closes the file; nothing may be added any more. */
+  /** Writes the pending lines and closes the file. The caller must add no lines after this. */
   async close(): Promise<void> {
-    // The file must not be closed under a write that is under way.
+    // The file must not be closed during a write.
     if (this.#isWriting) {
       await new Promise<void>((resolve) => {
         this.#onWritten = resolve;
@@ -102,10 +105,10 @@ export class AccessLog {
     }
   }
 
-  /** Opens the file that has the path now: another writer, or somebody else, may have moved ours away. */
-  #follow(): void {
+  /** Opens the file now at the path: another writer or an outside program may have moved ours away. */
+  #reopenIfMoved(): void {
     if (this.#file !== undefined && this.#isOurs()) return;
-    this.#letGo();
+    this.#closeFile();
     this.#open();
   }
 
@@ -113,20 +116,20 @@ export class AccessLog {
     try {
       return statSync(this.#options.path).ino === this.#inode;
     } catch {
-      // It is gone, or cannot be reached any more, which opening it will say.
+      // The file is gone or unreachable; opening it reports the error.
       return false;
     }
   }
 
-  #letGo(): void {
+  #closeFile(): void {
     if (this.#file !== undefined) closeSync(this.#file);
     this.#file = undefined;
   }
 
   #flush(): void {
     if (this.#isWriting || this.#waiting === '') return;
-    this.#follow();
-    // The rest of a line that the disk had no room for would spoil the next one.
+    this.#reopenIfMoved();
+    // A disk without space can cut a line short. The line end keeps its rest from corrupting the next line.
     const batch = Buffer.from(this.#isTorn ? `\n${this.#waiting}` : this.#waiting);
     const lines = this.#waitingLines;
     this.#waiting = '';
@@ -147,7 +150,7 @@ export class AccessLog {
       if (error === null) this.#settle();
       else {
         this.#report(error);
-        // That of the torn line was counted when it was torn.
+        // The torn line was counted when it was torn.
         this.#options.onLost(linesIn(batch, from === 0 && this.#isTorn ? 1 : from));
       }
       return this.#onWritten?.();
@@ -163,24 +166,24 @@ export class AccessLog {
   #rotateWhenFull(): void {
     const { path } = this.#options;
     try {
-      // The process before or after this one may have done it a moment ago: what has the path now is not full then.
+      // The previous or next process may have moved the file a moment ago; then the file at the path is not full.
       if (this.#file === undefined || fstatSync(this.#file).size < this.#rotateAt || !this.#isOurs()) return;
       renameSync(path, `${path}.1`);
-      this.#letGo();
+      this.#closeFile();
       this.#open();
     } catch (error) {
       this.#report(error);
     }
   }
 
-  /** Once for each series of failures: a full disk would otherwise fill the process's own log too. */
+  /** Reports once per series of failures: otherwise a full disk would fill the process's own log too. */
   #report(error: unknown): void {
     if (!this.#isFailing) this.#options.onError(`The access log could not be written: ${messageOf(error)}`);
     this.#isFailing = true;
   }
 }
 
-/** Lines that end at or behind an offset. */
+/** The number of lines that end at or after an offset. */
 function linesIn(batch: Buffer, from: number): number {
   let lines = 0;
   for (let at = batch.indexOf(lineEnd, from); at >= 0; at = batch.indexOf(lineEnd, at + 1)) lines += 1;

@@ -1,17 +1,17 @@
 import { expect, test } from 'vitest';
-import { noteFailedTry, openRecord, withoutQuery } from './access-record.ts';
+import { recordFailedTry, openRecord, withoutQuery } from './access-record.ts';
 
-test('the query, where secrets are, is left out', () => {
+test('withoutQuery removes the query, which may hold secrets', () => {
   expect([withoutQuery('/a?key=s'), withoutQuery('/a'), withoutQuery('/?')]).toEqual(['/a', '/a', '/']);
 });
 
-test('the first attempts that came to nothing are remembered, the others counted only', () => {
+test('a record keeps the first failed attempts and only counts later ones', () => {
   const record = openRecord(0, 0);
-  noteFailedTry(record, 'unreached');
+  recordFailedTry(record, 'unreached');
   expect(record.failed).toEqual([]);
   for (let id = 1; id <= 9; id += 1) {
-    record.replica = { id, slot: id, place: 'local' };
-    noteFailedTry(record, 'unreached');
+    record.replica = { id, slot: id, location: 'local' };
+    recordFailedTry(record, 'unreached');
   }
   expect(record.failed.map(({ replicaId }) => replicaId)).toEqual([1, 2, 3, 4, 5]);
   expect(openRecord(0, 0).failed).toEqual([]);

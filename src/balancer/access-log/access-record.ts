@@ -1,80 +1,94 @@
 /**
- * How a request ended. `ok`: the replica's response was relayed to its end. `refused`: the balancer answered 4xx itself. `unavailable`: it answered
- * 5xx itself. `truncated`: the replica failed in the middle of its response. `client_gone`: the client left first.
+ * How a request ended.
+ *
+ * - `ok`: the balancer relayed the replica's response to its end.
+ * - `refused`: the balancer itself answered 4xx, or 501 for an unknown transfer coding.
+ * - `unavailable`: the balancer itself answered another 5xx.
+ * - `truncated`: the response broke off after the client had part of it.
+ * - `client_gone`: the client disconnected first.
  */
-export type RequestOutcome = 'ok' | 'refused' | 'unavailable' | 'truncated' | 'client_gone';
+type RequestOutcome = 'ok' | 'refused' | 'unavailable' | 'truncated' | 'client_gone';
 
-/** What the client speaks: HTTP/1.0 and 1.1, HTTP/2, or WebSocket after an upgrade. */
-export type ClientProtocol = 'h1' | 'h2' | 'ws';
+/** The client's protocol: HTTP/1.0 and 1.1, HTTP/2, or WebSocket after an upgrade. */
+type ClientProtocol = 'h1' | 'h2' | 'ws';
 
 /**
- * Why an attempt failed. `unreached`: no connection. `refused`: the replica had not begun to work on it (HTTP/2). `idle_closed`: the replica closed
- * a connection that had been idle, which happens. `lost`: the connection broke. `stalled`: the replica was found to answer nobody, and was left.
- * `timeout`: it was silent for too long. `protocol`: what came back was not HTTP.
+ * Why an attempt failed.
+ *
+ * - `unreached`: the balancer got no connection.
+ * - `refused`: the replica reported that it had not begun to process the request (HTTP/2).
+ * - `idle_closed`: the replica closed a connection that had been idle, which is normal.
+ * - `lost`: the connection broke.
+ * - `stalled`: the replica answers no requests, so the balancer moved or failed the request.
+ * - `timeout`: the replica was silent for too long.
+ * - `protocol`: the response was not valid HTTP.
  */
 export type AttemptFailure = 'unreached' | 'refused' | 'idle_closed' | 'lost' | 'stalled' | 'timeout' | 'protocol';
 
-/** The replica of an attempt, as far as records go. */
-export interface LoggedReplica {
+/** The fields of a replica that records need. */
+interface LoggedReplica {
   readonly id: number;
-  /** Where its figures are; see `metrics/row-layout.ts`. */
+  /** Its slot in the memory of the metrics; see `metrics/row-layout.ts`. */
   readonly slot: number;
-  /** Where it runs, such as `local` or `aws/us-east-2`. */
-  readonly place: string;
+  /** Its location, such as `local` or `aws/us-east-2`. */
+  readonly location: string;
 }
 
-/** One attempt that came to nothing. */
+/** One failed attempt. */
 export interface FailedTry {
   readonly replicaId: number;
   readonly why: AttemptFailure;
 }
 
-/** What the access log says of one request; filled in as the request goes on. Times are ms; phases count from its arrival. */
+/**
+ * What the access log records of one request. The balancer fills it in while the request runs. Times are ms. `sentMs`,
+ * `firstByteMs` and `totalMs` count from the arrival.
+ */
 export interface AccessRecord {
   /** Wall time of the arrival. */
   at: number;
-  /** Monotonic, of the arrival; only a base for the phases. */
+  /** Monotonic time of the arrival, from which `sentMs`, `firstByteMs` and `totalMs` count. */
   startedAt: number;
   requestId: string;
-  /** Of the client's `traceparent`: 32 hex digits. */
+  /** Trace id from the client's `traceparent`: 32 hex digits. */
   traceId: string | undefined;
   protocol: ClientProtocol;
   isTls: boolean;
   method: string;
-  /** Without the query, which may hold secrets. */
+  /** The path without the query, which may hold secrets. */
   path: string;
-  /** What the client was told; 0 when it left before. */
+  /** The status sent to the client; 0 when the client disconnected before one was sent. */
   status: number;
   outcome: RequestOutcome;
-  /** Of an answer of the balancer itself. */
+  /** The code of the balancer's own answer; undefined for a replica's response. */
   code: string | undefined;
-  /** What was wrong with the replica's response. */
+  /** The rule of HTTP that the replica's response broke; undefined for a valid one. */
   fault: string | undefined;
-  /** Of the last attempt. */
+  /** The replica of the last attempt. */
   replica: LoggedReplica | undefined;
   attempts: number;
-  /** The first of those that came to nothing; the replica of the last one may be among them. */
+  /** The first failed attempts; the replica of the last attempt may be among them. */
   failed: readonly FailedTry[];
-  /** Why that replica was chosen. */
+  /** Why the balancer chose the last replica. */
   reason: string | undefined;
-  /** Requests that the replica had when it was chosen. */
+  /** The number of requests that the last replica had when the balancer chose it. */
   loadAtChoice: number;
-  /** Waited for a replica, in all. */
+  /** Total time in the request queue. */
   queuedMs: number;
-  /** The last attempt had a connection. */
+  /** When the last attempt had a connection. */
   sentMs: number | undefined;
   firstByteMs: number | undefined;
   totalMs: number;
-  /** Of the bodies, without framing. */
+  /** Bytes of the bodies, without framing. */
   bytesIn: number;
   bytesOut: number;
 }
 
 const noFailures: readonly FailedTry[] = [];
-/** A request that waits for long may try many replicas that cannot be reached. */
+/** Maximum of `failed`: a request that waits long in the queue may try many unreachable replicas. */
 const maxFailures = 5;
 
-/** A request that has just arrived. */
+/** Makes the record of a request that has just arrived. */
 export function openRecord(at: number, startedAt: number): AccessRecord {
   return {
     at,
@@ -103,13 +117,18 @@ export function openRecord(at: number, startedAt: number): AccessRecord {
   };
 }
 
-/** Notes that the attempt under way came to nothing. */
-export function noteFailedTry(record: AccessRecord, why: AttemptFailure): void {
+/** Records that the last attempt failed. */
+export function recordFailedTry(record: AccessRecord, why: AttemptFailure): void {
   const { replica, failed } = record;
   if (replica !== undefined && failed.length < maxFailures) record.failed = [...failed, { replicaId: replica.id, why }];
 }
 
-/** A path without its query. */
+/** Response lines that identify the replica, for services that enable them. */
+export function replicaLines({ replica, attempts }: AccessRecord): string {
+  return `X-Svc-Replica: ${replica?.id ?? ''}\r\nX-Svc-Attempts: ${attempts}\r\n`;
+}
+
+/** Returns a path without its query. */
 export function withoutQuery(path: string): string {
   const query = path.indexOf('?');
   return query < 0 ? path : path.slice(0, query);

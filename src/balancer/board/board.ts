@@ -1,50 +1,63 @@
 /**
- * The memory that the threads of one balancer share. It is all whole numbers of 32 bits. What counts *now* (requests under way, waiting,
- * connections) is kept in rows, one for each thread, which only that thread writes: what a dead thread had counted is taken back by setting its row
- * to zero, and no lock exists that it could have held. What is known of a replica is kept once, in the replica's slot.
+ * The memory that the threads of one balancer share, as whole numbers of 32 bits.
+ *
+ * Current values (requests in flight, queued requests, connections) are in rows. Each thread has one row and only that
+ * thread writes it. Setting the row to zero therefore undoes a dead thread's counts, and there is no lock that it could
+ * have held. Each replica's own state is stored once, in the replica's slot.
  */
 
-/** Replicas that can be known at once, those included that still finish requests after they were taken out. */
+/** The most replicas that the board can hold at once, including removed replicas that still finish requests. */
 export const replicaSlots = 2_048;
 
 /** Times are kept in tenths of a second since the machine started: 32 bits last for 6.8 years. */
 const msPerTick = 100;
 
-/** 64 bytes: threads that write side by side must not write to the same line of a processor's cache. */
+/** 64 bytes: threads that write in parallel must not write to the same cache line. */
 const cellsOfCacheLine = 16;
 
-/** One of each for the whole balancer. */
-const common = { generation: 0, threads: 1, markedUntil: 2, budget: 3 } as const;
+/** Cells that exist once for the whole balancer. */
+const common = { generation: 0, threads: 1, markedUntil: 2, budget: 3, shortages: 5 } as const;
 const budgetCells = 2;
 
-/** One of each for each thread. */
-const ofThread = { requests: 0, errors: 1, connections: 2, queued: 3, queuedKibibytes: 4 } as const;
+/** Cells that exist once per thread. */
+const ofThread = { requests: 0, errors: 1, connections: 2, queued: 3, queuedKibibytes: 4, extraRequests: 5, replicaFiles: 6 } as const;
 
-/** A figure of one thread. `requests` and `errors` begin anew after 2^32. */
+/** A value of one thread. `requests` and `errors` wrap around at 2^32. */
 export type ThreadFigure = keyof typeof ofThread;
 
-/** Figures that say what is so at this moment; of a dead thread nothing of it is. */
-const momentary: readonly ThreadFigure[] = ['connections', 'queued', 'queuedKibibytes'];
+/** Cells that hold current values; for a dead thread they are all void. */
+const gauges: readonly ThreadFigure[] = ['connections', 'queued', 'queuedKibibytes', 'extraRequests', 'replicaFiles'];
 
-/** One of each for each thread and replica. */
-const ofRow = { inFlight: 0, unanswered: 1, waitingSince: 2, heardAt: 3, answers: 4, answerMs: 5 } as const;
+/** Cells that exist once per thread and replica. */
+const ofRow = { inFlight: 0, unanswered: 1, waitingSince: 2, lastSeenAt: 3, answers: 4, answerMs: 5 } as const;
 
 /**
- * What a thread counts of a replica. `inFlight`: attempts. `unanswered`: requests sent there of which no byte came back yet.
- * `waitingSince`: tick at which the first of them was sent. `heardAt`: tick of the last byte from there. `answers`: first bytes so far, which begin
- * anew after 2^32. `answerMs`: how long they usually took lately.
+ * What a thread counts per replica.
+ *
+ * `inFlight`: attempts. `unanswered`: requests sent to it without a byte of response so far. `waitingSince`: tick at
+ * which the first of them was sent. `lastSeenAt`: tick of the last byte from the replica. `answers`: first bytes so
+ * far; wraps around at 2^32. `answerMs`: their usual recent delay.
  */
-export type RowFigure = keyof typeof ofRow;
+type RowFigure = keyof typeof ofRow;
 const rowFigures = Object.keys(ofRow).length;
 
-/** One of each for each replica. */
-const ofSlot = { lastChoice: 0, failures: 1, ejections: 2, ejectedUntil: 3, avoidedUntil: 4, isStalled: 5 } as const;
+/** Cells that exist once per replica. */
+const ofSlot = {
+  lastChoice: 0,
+  failures: 1,
+  failedAt: 2,
+  ejections: 3,
+  ejectedUntil: 4,
+  avoidedUntil: 5,
+  isStalled: 6,
+  isGivenUp: 7,
+} as const;
 
-/** What all threads know of a replica. */
-export type SlotFigure = keyof typeof ofSlot;
+/** What all threads share about a replica. */
+type SlotFigure = keyof typeof ofSlot;
 const slotFigures = Object.keys(ofSlot).length;
 
-/** Tenths of a second in which a monotonic time of ms lies, rounded up. */
+/** Converts a monotonic time in ms to a tick of a tenth of a second, rounded up. */
 export const tickOf = (ms: number): number => Math.ceil(ms / msPerTick);
 
 /** The monotonic time of a tick, ms. */
@@ -66,7 +79,7 @@ export class Board {
     this.#slotsAt = this.#rowsAt + this.threads * rowFigures * replicaSlots;
   }
 
-  /** Fresh memory for so many threads, all zero. */
+  /** Allocates memory for that many threads, all zero. */
   static create(threads: number): Board {
     const cells = cellsOfCacheLine * (1 + threads) + (threads * rowFigures + slotFigures) * replicaSlots;
     const memory = new SharedArrayBuffer(cells * Int32Array.BYTES_PER_ELEMENT);
@@ -74,17 +87,17 @@ export class Board {
     return new Board(memory);
   }
 
-  /** Where a figure of a thread is. */
+  /** The cell of a thread's value. */
   threadCell(figure: ThreadFigure, thread: number): number {
     return cellsOfCacheLine * (1 + thread) + ofThread[figure];
   }
 
-  /** Where a figure of a replica in the row of a thread is. */
+  /** The cell of a replica's value in a thread's row. */
   rowCell(figure: RowFigure, thread: number, slot: number): number {
     return this.#rowsAt + (thread * rowFigures + ofRow[figure]) * replicaSlots + slot;
   }
 
-  /** Where a figure of a replica is. */
+  /** The cell of a replica's value. */
   slotCell(figure: SlotFigure, slot: number): number {
     return this.#slotsAt + ofSlot[figure] * replicaSlots + slot;
   }
@@ -104,22 +117,25 @@ export class Board {
     return sum;
   }
 
-  /** Counts the choices of replicas, and begins anew after 2^32. */
+  /** The number of replica choices so far; wraps around at 2^32. */
   get generation(): number {
     return Atomics.load(this.cells, common.generation);
   }
 
-  /** Makes the next choice known; false when another thread made one since that generation, so that what was read is out of date. */
+  /**
+   * Publishes the next choice. Returns false when another thread has published one since that generation, so the counts
+   * read are out of date.
+   */
   advance(generation: number): boolean {
     return Atomics.compareExchange(this.cells, common.generation, generation, (generation + 1) | 0) === generation;
   }
 
-  /** Until then, monotonic ms, some replica may be marked as one to be passed over. */
+  /** Until this monotonic time, ms, some replica may be marked to be passed over. */
   get markedUntil(): number {
     return msOf(Atomics.load(this.cells, common.markedUntil));
   }
 
-  /** A replica is marked until that time, monotonic ms. */
+  /** Marks a replica until that monotonic time, ms. */
   raiseMark(until: number): void {
     const tick = tickOf(until);
     let known = Atomics.load(this.cells, common.markedUntil);
@@ -130,26 +146,36 @@ export class Board {
     }
   }
 
-  /** The cells of the budget for retries. */
+  /** How often a thread lacked open files and had nothing idle to close; wraps around at 2^32. */
+  get shortages(): number {
+    return Atomics.load(this.cells, common.shortages);
+  }
+
+  /** Makes all threads close their idle connections. */
+  recordShortage(): void {
+    Atomics.add(this.cells, common.shortages, 1);
+  }
+
+  /** The cells of the retry budget. */
   get budget(): Int32Array {
     return this.cells.subarray(common.budget, common.budget + budgetCells);
   }
 
-  /** Takes back what a thread that is gone had counted. */
+  /** Clears the counts of a dead thread. */
   clearThread(thread: number): void {
-    for (const figure of momentary) Atomics.store(this.cells, this.threadCell(figure, thread), 0);
+    for (const figure of gauges) Atomics.store(this.cells, this.threadCell(figure, thread), 0);
     const from = this.rowCell('inFlight', thread, 0);
     this.cells.fill(0, from, from + rowFigures * replicaSlots);
   }
 
-  /** Forgets what was known of the replica that had the slot. */
+  /** Clears the state of the replica that had the slot. */
   clearSlot(slot: number): void {
     for (let figure = 0; figure < slotFigures; figure += 1) Atomics.store(this.cells, this.#slotsAt + figure * replicaSlots + slot, 0);
     for (let row = 0; row < this.threads * rowFigures; row += 1) Atomics.store(this.cells, this.#rowsAt + row * replicaSlots + slot, 0);
   }
 }
 
-/** Where a thread counts: the shared memory and which row is its own. */
+/** Where a thread counts: the shared memory and the index of its own row. */
 export interface BoardRow {
   readonly board: Board;
   readonly thread: number;

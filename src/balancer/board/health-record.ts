@@ -5,6 +5,7 @@ import type { HealthRecord } from '../replicas/passive-health.ts';
 export class SharedHealthRecord implements HealthRecord {
   readonly #cells: Int32Array;
   readonly #failures: number;
+  readonly #failedAt: number;
   readonly #ejections: number;
   readonly #ejectedUntil: number;
   readonly #avoidedUntil: number;
@@ -12,6 +13,7 @@ export class SharedHealthRecord implements HealthRecord {
   constructor(board: Board, slot: number) {
     this.#cells = board.cells;
     this.#failures = board.slotCell('failures', slot);
+    this.#failedAt = board.slotCell('failedAt', slot);
     this.#ejections = board.slotCell('ejections', slot);
     this.#ejectedUntil = board.slotCell('ejectedUntil', slot);
     this.#avoidedUntil = board.slotCell('avoidedUntil', slot);
@@ -27,6 +29,14 @@ export class SharedHealthRecord implements HealthRecord {
 
   set failures(count: number) {
     Atomics.store(this.#cells, this.#failures, count);
+  }
+
+  get failedAt(): number {
+    return msOf(Atomics.load(this.#cells, this.#failedAt));
+  }
+
+  set failedAt(time: number) {
+    Atomics.store(this.#cells, this.#failedAt, tickOf(time));
   }
 
   get ejections(): number {

@@ -1,7 +1,8 @@
 import type { RequestCounters } from '../exchange/balancer-context.ts';
-import type { BoardRow } from './board.ts';
+import type { Board, BoardRow, ThreadFigure } from './board.ts';
+import type { QueueTally } from '../exchange/request-queue.ts';
 
-/** The counters of a thread in the shared memory, where the main thread reads them. They begin anew after 2^32. */
+/** The counters of a thread in the shared memory, read by the main thread. They wrap around at 2^32. */
 export class SharedCounters implements RequestCounters {
   isDraining = false;
   readonly #cells: Int32Array;
@@ -28,5 +29,68 @@ export class SharedCounters implements RequestCounters {
 
   set errors(count: number) {
     this.#cells[this.#errors] = count;
+  }
+}
+
+const bytesPerKibibyte = 1_024;
+
+/**
+ * The size of the request queue, in the shared memory. The cells have 32 bits, so bytes are kept in KiB, rounded up for
+ * each thread.
+ */
+export class SharedQueueTally implements QueueTally {
+  readonly #row: BoardRow;
+  readonly #requests: number;
+  readonly #kibibytes: number;
+
+  constructor(row: BoardRow) {
+    this.#row = row;
+    this.#requests = row.board.threadCell('queued', row.thread);
+    this.#kibibytes = row.board.threadCell('queuedKibibytes', row.thread);
+  }
+
+  set(requests: number, bytes: number): void {
+    Atomics.store(this.#row.board.cells, this.#requests, requests);
+    Atomics.store(this.#row.board.cells, this.#kibibytes, Math.ceil(bytes / bytesPerKibibyte));
+  }
+
+  get requests(): number {
+    return this.#row.board.sumOfThreads('queued');
+  }
+
+  get bytes(): number {
+    return this.#row.board.sumOfThreads('queuedKibibytes') * bytesPerKibibyte;
+  }
+}
+
+/**
+ * Adds up what threads count in 32 bits. Counters wrap around at 2^32, so the caller must read far more often than that
+ * many requests take.
+ */
+export class TrafficTotals {
+  readonly #board: Board;
+  readonly #seen = new Map<number, number>();
+  #requests = 0;
+  #errors = 0;
+
+  constructor(board: Board) {
+    this.#board = board;
+  }
+
+  /** Requests and errors since the memory was allocated, including those of dead threads. */
+  read(): { readonly requests: number; readonly errors: number } {
+    for (let thread = 0; thread < this.#board.threads; thread += 1) {
+      this.#requests += this.#news('requests', thread);
+      this.#errors += this.#news('errors', thread);
+    }
+    return { requests: this.#requests, errors: this.#errors };
+  }
+
+  #news(figure: ThreadFigure, thread: number): number {
+    const cell = this.#board.threadCell(figure, thread);
+    const now = Atomics.load(this.#board.cells, cell);
+    const before = this.#seen.get(cell) ?? 0;
+    this.#seen.set(cell, now);
+    return (now - before) >>> 0;
   }
 }

@@ -20,14 +20,19 @@ import type { Transport, TransportUser } from '../transport/transport.ts';
 
 /** From the first byte of a head to its last. */
 const headTimeoutMs = 10_000;
-/** A reply that tells a client to stop sending is lost when the connection is closed before the client has read it. */
+/** A reply that asks a client to stop sending is lost if the connection closes before the client has read it. */
 const lingerMs = 2_000;
 /**
- * How long a connection is open for one more request when the process is to end: who sends requests all the time sends one within it and is told with its
- * response, and anybody else's hardly meets the end of the connection.
+ * How long a connection stays open for one more request when the process is to end.
+ *
+ * A client that sends requests constantly sends one within this time, and the response announces the end. Other clients
+ * rarely notice that the connection ends.
  */
 export const lastRequestMs = 2_000;
-/** Of further requests sent before the answer to the current one; the client waits beyond it. */
+/**
+ * Limit of further requests sent before the answer to the current one; beyond it, the balancer stops reading the
+ * client.
+ */
 const maxPipelinedBytes = 65_536;
 
 /** One connection of a client: reads requests off it one after the other and gives each to an exchange. */
@@ -42,14 +47,14 @@ export class ClientConnection implements RequestSink, ExchangeClient, Http1Reply
   readonly #parser: RequestParser;
   readonly #writer: MessageWriter;
   #exchange: Exchange | undefined;
-  /** `lingering`: all was said, what still comes is thrown away until the client closes. */
+  /** `lingering`: the last response was sent; further bytes are discarded until the client closes. */
   #state: 'open' | 'lingering' | 'closed' = 'open';
-  /** Read but not looked at: belongs to the requests after the current one. */
+  /** Read but not parsed: belongs to the requests after the current one. */
   #pipelined: Buffer | undefined;
   #isConsuming = false;
   /** The connection carries plain bytes: it was upgraded. */
   #isTunnel = false;
-  #isLeaving = false;
+  #isClosing = false;
   /** See `#waitUntilSent`. */
   #isOverdue = false;
 
@@ -67,24 +72,24 @@ export class ClientConnection implements RequestSink, ExchangeClient, Http1Reply
     this.#transport.start(this);
   }
 
-  /** Closed at once, an idle connection could be closed under a request that is on its way. */
+  /** Closing an idle connection at once could cut off a request that is on its way. */
   drain(): void {
-    this.#isLeaving = true;
+    this.#isClosing = true;
     if (this.#exchange === undefined && this.#state === 'open' && !this.#parser.isInHead) this.#waitForRequest();
   }
 
-  /** Closes it at once; a WebSocket client is told that it may connect again, where a frame can be put in. */
+  /** Closes it at once. A WebSocket client first gets a going-away frame, where a frame can be inserted. */
   destroy(): void {
     if (this.#isTunnel && this.#state === 'open') {
-      this.reply.sayGoingAway();
+      this.reply.sendGoingAway();
       this.#transport.end();
     }
     this.#transport.destroy();
     this.#guarded(() => this.#onClose());
   }
 
-  /** Says one thing and closes; before anything was read. */
-  turnAway(response: OwnResponse): void {
+  /** Sends one response and closes, before anything was read. */
+  reject(response: OwnResponse): void {
     this.#reply(response);
   }
 
@@ -135,7 +140,8 @@ export class ClientConnection implements RequestSink, ExchangeClient, Http1Reply
     this.reply.breakOff();
     this.#exchange = undefined;
     this.#state = 'closed';
-    // A reset, as the plain end of a connection would be the proper end of a body that has no length. What was written leaves first.
+    // A reset: the plain end of a connection would be the proper end of a body without a length. Written bytes leave
+    // first.
     this.deadlineAt = this.#context.deadlines.in(lingerMs);
     this.#transport.reset();
   }
@@ -148,10 +154,13 @@ export class ClientConnection implements RequestSink, ExchangeClient, Http1Reply
 
   #waitForRequest(): void {
     const { deadlines, config } = this.#context;
-    this.deadlineAt = deadlines.in(this.#isLeaving ? Math.min(lastRequestMs, config.keepAliveTimeoutMs) : config.keepAliveTimeoutMs);
+    this.deadlineAt = deadlines.in(this.#isClosing ? Math.min(lastRequestMs, config.keepAliveTimeoutMs) : config.keepAliveTimeoutMs);
   }
 
-  /** The time for a next request is over, and the client has not taken all of its last response: it gets the time of one that is silent for that. */
+  /**
+   * The time for a next request is over, but the client has not taken all of its last response: the limit for a silent
+   * client applies.
+   */
   #waitUntilSent(): void {
     this.#isOverdue = true;
     this.deadlineAt = this.#context.deadlines.in(this.#context.config.idleTimeoutMs);
@@ -195,7 +204,7 @@ export class ClientConnection implements RequestSink, ExchangeClient, Http1Reply
   received(chunk: Buffer): void {
     if (this.#state !== 'open') return;
     try {
-      if (this.#mustWait) this.#putAside(chunk);
+      if (this.#mustWait) this.#bufferPipelined(chunk);
       else this.#consume(chunk);
     } catch (error) {
       this.#crash(error);
@@ -207,14 +216,14 @@ export class ClientConnection implements RequestSink, ExchangeClient, Http1Reply
     return !this.#isTunnel && (this.#pipelined !== undefined || this.#exchange?.isRequestRead === true);
   }
 
-  /** Works on one read: as many requests as can be answered at once, and the beginning of one that cannot. */
+  /** Processes one read: all requests that can be answered at once, and the beginning of a request that cannot. */
   #consume(chunk: Buffer): void {
     this.#isConsuming = true;
     const wasInHead = this.#parser.isInHead;
     let at = 0;
     while (at < chunk.length && this.#state === 'open') {
       if (this.#mustWait || (this.#exchange === undefined && this.#transport.isBlocked)) {
-        this.#putAside(chunk.subarray(at));
+        this.#bufferPipelined(chunk.subarray(at));
         break;
       }
       at = this.#parser.feed(chunk, at);
@@ -224,12 +233,12 @@ export class ClientConnection implements RequestSink, ExchangeClient, Http1Reply
     if (this.#parser.isInHead && !(wasInHead && at === chunk.length)) this.deadlineAt = this.#context.deadlines.in(headTimeoutMs);
   }
 
-  #putAside(bytes: Buffer): void {
+  #bufferPipelined(bytes: Buffer): void {
     this.#pipelined = this.#pipelined === undefined ? Buffer.from(bytes) : Buffer.concat([this.#pipelined, bytes]);
     if (this.#pipelined.length >= maxPipelinedBytes) this.pauseReading();
   }
 
-  /** Takes up what was put aside. */
+  /** Processes the bytes that were set aside. */
   #goOn(): void {
     const bytes = this.#pipelined;
     this.#pipelined = undefined;
@@ -258,7 +267,8 @@ export class ClientConnection implements RequestSink, ExchangeClient, Http1Reply
 
   #onEnd(): void {
     if (this.#isTunnel && this.#exchange !== undefined) return this.#exchange.requestEnd(noTrailers);
-    // A client that closed cannot be told from one that only sends no more; the work of a replica is not spent on the first.
+    // A client that closed looks like a client that only sends no more. The balancer assumes the first, so no replica
+    // works for a closed client.
     if (this.#exchange !== undefined || this.#state === 'closed') return this.destroy();
     this.#transport.end();
     return undefined;

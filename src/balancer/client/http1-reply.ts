@@ -9,11 +9,11 @@ import { goingAwayFrame, WebSocketFrames } from '../http1/web-socket-frames.ts';
 import type { MessageWriter } from '../transport/message-writer.ts';
 import { brokenEventStream } from '../exchange/own-responses.ts';
 
-/** What a reply must know of the connection that it is written to. */
+/** What a reply needs from the connection that it is written to. */
 export interface Http1ReplyOwner {
   /** Whether the request was read to its end. */
   readonly isRequestRead: boolean;
-  /** Whether no request is to follow a response that begins now. */
+  /** Whether the connection closes after a response that begins now. */
   readonly isDraining: boolean;
   /** The response is a 101: from now on the connection carries plain bytes. */
   switchProtocols(): void;
@@ -36,7 +36,7 @@ export class Http1Reply implements Reply {
     this.#owner = owner;
   }
 
-  /** A request was read: the next response answers it. */
+  /** A request's head was read: the next response answers this request. */
   begin(request: RequestHead): void {
     this.#request = request;
     this.#response = undefined;
@@ -45,7 +45,10 @@ export class Http1Reply implements Reply {
     this.#boundary.reset();
   }
 
-  /** Whether another request may follow on the connection, once the response was written: what the client was told, who may have sent it already. */
+  /**
+   * Whether another request may follow after the response. The response's head announced this, so the client may have
+   * sent that request already.
+   */
   get isPersistent(): boolean {
     return this.#isPersistent && this.#owner.isRequestRead;
   }
@@ -61,7 +64,7 @@ export class Http1Reply implements Reply {
     if (request === undefined) return;
     this.#response = head;
     this.#framing = forward.responseFraming(head, request);
-    // A client that was never told to continue may or may not send its body: what comes next could be read in two ways.
+    // A client that got no 100 (Continue) may send its body or its next request. Its bytes do not show which.
     const isBodyDoubtful = request.expectsContinue && !this.#sawContinue && !this.#owner.isRequestRead;
     this.#isPersistent = request.isPersistent && this.#framing !== 'close' && !isBodyDoubtful && !this.#owner.isDraining;
     const additions = { requestId, isPersistent: this.#isPersistent, ownLines };
@@ -72,9 +75,9 @@ export class Http1Reply implements Reply {
   body(bytes: Buffer, from: number, to: number): void {
     if (this.#framing === 'chunked') {
       this.#writer.chunk(bytes, from, to);
-      this.#boundary.note(bytes, from, to);
+      this.#boundary.track(bytes, from, to);
     } else {
-      if (this.#response?.isTunnel === true) this.#frames.note(bytes, from, to);
+      if (this.#response?.isTunnel === true) this.#frames.track(bytes, from, to);
       this.#writer.bytes(bytes, from, to);
     }
   }
@@ -85,13 +88,13 @@ export class Http1Reply implements Reply {
 
   own(response: OwnResponse, requestId: string): void {
     this.#writer.clear();
-    // After an error of ours nobody knows what state the connection is in.
+    // After an unexpected error (500), the state of the connection is unknown.
     const mayGoOn = this.#owner.isRequestRead && !this.#owner.isDraining && response.status !== 500;
     this.#isPersistent = mayGoOn && this.#request?.isPersistent === true;
     this.#writer.text(writeOwnResponse(response, this.#request, requestId, this.#isPersistent));
   }
 
-  /** Says what can be said of the break; the end of the connection says the rest. */
+  /** Reports the break by an event where one can be inserted. Other clients only see the connection end. */
   breakOff(): void {
     const response = this.#response;
     if (this.#framing === 'chunked' && this.#boundary.isBetweenEvents && response !== undefined && forward.isEventStream(response)) {
@@ -100,8 +103,8 @@ export class Http1Reply implements Reply {
     this.#writer.flush();
   }
 
-  /** On a WebSocket connection: closes it in words, unless that would be in the middle of a frame. */
-  sayGoingAway(): void {
+  /** For WebSocket connections: sends a close frame, unless the replica's last frame is incomplete. */
+  sendGoingAway(): void {
     if (!this.#frames.isBetweenFrames) return;
     this.#writer.text(goingAwayFrame);
     this.#writer.flush();

@@ -5,7 +5,7 @@ import { readCommand } from './command.ts';
 const replica = { id: 1, address: { kind: 'tcp', host: '127.0.0.1', port: 80 }, place: 'local', weight: 1, state: 'serving' };
 const command = { type: 'replicas', epoch: 'e', revision: 3, replicas: [replica] };
 
-test('a replicas command is read as it was written', () => {
+test('a replicas command survives a write and a read', () => {
   expect(readCommand(JSON.stringify(command))).toEqual(command);
   const forward = { ...replica, address: { kind: 'forward', path: '/f.sock', port: 80 } };
   const unix = { ...replica, address: { kind: 'unix', path: '/a.sock', port: 80 }, state: 'draining' };
@@ -14,12 +14,12 @@ test('a replicas command is read as it was written', () => {
 
 const remaining = { type: 'remaining', requests: 3, errors: 0, inFlight: { 4: 1 }, applied: { epoch: 'e', revision: 2 } };
 
-test('what a process says that has handed over is read as it was written', () => {
+test('a remaining command survives a write and a read', () => {
   expect(readCommand(JSON.stringify(remaining))).toEqual(remaining);
   expect(readCommand(JSON.stringify({ ...remaining, applied: null }))).toEqual({ ...remaining, applied: null });
 });
 
-test('a hand-over needs no more than its name', () => {
+test('a hand-over command needs only its type', () => {
   expect(readCommand('{"type":"hand-over","more":1}')).toEqual({ type: 'hand-over' });
 });
 
@@ -40,10 +40,17 @@ test.each([
   expect(readCommand(line)).toBeUndefined();
 });
 
-test('no line makes it throw', () => {
+test('readCommand never throws', () => {
   fc.assert(
     fc.property(fc.oneof(fc.string(), fc.json()), (line) => {
       readCommand(line);
     }),
   );
+});
+
+test('a known loss reason is read, and an unknown one is dropped', () => {
+  const lost = { ...replica, state: 'draining', lost: 'hung' };
+  expect(readCommand(JSON.stringify({ ...command, replicas: [lost] }))).toEqual({ ...command, replicas: [lost] });
+  const { lost: _, ...draining } = lost;
+  expect(readCommand(JSON.stringify({ ...command, replicas: [{ ...lost, lost: 'x' }] }))).toEqual({ ...command, replicas: [draining] });
 });

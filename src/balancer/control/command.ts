@@ -6,7 +6,7 @@ type Json = Readonly<Record<string, unknown>>;
 
 const maxPort = 65_535;
 
-/** Reads one line of the control socket; undefined when it is no command that is known. Pure. */
+/** Reads one line of the control socket; undefined when the command is unknown or invalid. Pure. */
 export function readCommand(line: string): BalancerCommand | undefined {
   const value = parseObject(line);
   switch (value?.['type']) {
@@ -49,7 +49,7 @@ function readCounts(value: unknown): Readonly<Record<string, number>> | undefine
   return counts;
 }
 
-/** Reads a list of replicas; undefined when anything in it is not as it should be. Pure. */
+/** Reads a list of replicas; undefined when any part of it is invalid. Pure. */
 export function readReplicas(value: unknown): readonly BalancerReplica[] | undefined {
   if (!Array.isArray(value)) return undefined;
   const replicas: BalancerReplica[] = [];
@@ -63,12 +63,12 @@ export function readReplicas(value: unknown): readonly BalancerReplica[] | undef
 
 function readReplica(value: unknown): BalancerReplica | undefined {
   if (!isObject(value)) return undefined;
-  const { id, weight, state, place } = value;
+  const { id, weight, state, place: location, lost } = value;
   const address = readAddress(value['address']);
   if (!Number.isSafeInteger(id) || typeof id !== 'number' || address === undefined) return undefined;
   if (typeof weight !== 'number' || !(weight > 0) || (state !== 'serving' && state !== 'draining')) return undefined;
-  if (typeof place !== 'string') return undefined;
-  return { id, address, place, weight, state };
+  if (typeof location !== 'string') return undefined;
+  return { id, address, place: location, weight, state, ...((lost === 'hung' || lost === 'gone') && { lost }) };
 }
 
 function readAddress(value: unknown): ReplicaAddress | undefined {
@@ -85,7 +85,7 @@ function parseObject(text: string): Json | undefined {
     const value: unknown = JSON.parse(text);
     return isObject(value) ? value : undefined;
   } catch {
-    // Not JSON: the caller says so, with the line's length rather than its content.
+    // Not JSON: the caller logs it, with the line's length rather than its content.
     return undefined;
   }
 }

@@ -65,14 +65,14 @@ const checks = {
   retryAfterSeconds: isAmount,
 } as const satisfies Record<keyof BalancerConfig, Check>;
 
-/** A configuration and which one it is. */
+/** A configuration and its fingerprint. */
 export interface LoadedConfig {
   readonly config: BalancerConfig;
-  /** Of the file's text. */
+  /** Fingerprint of the file's text. */
   readonly fingerprint: string;
 }
 
-/** Reads what the process was started with. Throws SVC_INVALID_CONFIG naming the first field that is not as it should be. */
+/** Reads the process's configuration. Throws SVC_INVALID_CONFIG naming the first invalid field. */
 export function readConfigFile(path: string): LoadedConfig {
   let text: string;
   let value: unknown;

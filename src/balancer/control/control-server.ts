@@ -1,29 +1,42 @@
 import { connect, createServer, type Server, type Socket } from 'node:net';
+import { getuid } from 'node:process';
 import type { BalancerCommand, BalancerReport, ReplicasCommand } from '../../domain/balancer-link.ts';
+import { withReserve } from '../../shared/system/disk-reserve.ts';
+import { svcHome } from '../../shared/env.ts';
 import { hasErrno } from '../../shared/errors.ts';
 import { splitLines } from '../../shared/lines.ts';
+import { homePaths } from '../../shared/paths.ts';
 import { readCommand } from './command.ts';
 import { SocketFile } from './socket-file.ts';
 
-/** A client that does not read its reports is cut rather than remembered for. */
+/** The server disconnects a client that has more unread bytes. Otherwise its reports would fill the memory. */
 const maxUnreadBytes = 1_048_576;
 
-/** Tells one client something; does nothing once it has left. Sets of replicas are for a process that has handed over. */
-export type Tell = (report: BalancerReport | ReplicasCommand) => void;
+/**
+ * Sends a message to one client; does nothing once the client has disconnected. A `ReplicasCommand` is only for a
+ * process that has handed over to this one.
+ */
+export type Notify = (report: BalancerReport | ReplicasCommand) => void;
 
 /** What the control socket serves. */
-export interface ControlHandlers {
-  /** What a new client is told first. */
+interface ControlHandlers {
+  /** The first report to a new client. */
   readonly greet: () => BalancerReport;
-  /** Carries out a command; `tell` reaches the client that sent it, now or later, and is the same for all commands of one client. */
-  readonly execute: (command: BalancerCommand, tell: Tell) => void;
-  /** A client left. */
-  readonly onGone: (tell: Tell) => void;
-  /** A client sent something that is no command. */
+  /**
+   * Carries out a command. `notify` sends to the client that sent the command, now or later. All commands of one client
+   * have the same `notify`, which therefore identifies the client.
+   */
+  readonly execute: (command: BalancerCommand, notify: Notify) => void;
+  /** A client disconnected. */
+  readonly onGone: (notify: Notify) => void;
+  /** A client sent a line that is not a valid command. */
   readonly onBadLine: (line: string) => void;
 }
 
-/** The balancer's end of the link to the reconciler: one JSON object per line in both directions, any number of clients. */
+/**
+ * The control socket of the balancer, for the reconciler and for processes that handed over. Each line in either
+ * direction is one JSON object.
+ */
 export class ControlServer {
   readonly #path: string;
   readonly #handlers: ControlHandlers;
@@ -38,15 +51,17 @@ export class ControlServer {
   }
 
   /**
-   * Listens with mode 0600. The file that a killed process left is replaced; rejects with EADDRINUSE when a process listens on it, unless that one
-   * is to be taken over from.
+   * Listens with mode 0600 and replaces the socket file of a killed process. Rejects with EADDRINUSE when another
+   * process listens on it, unless `takeOver` is true.
    */
   async listen(takeOver: boolean): Promise<void> {
     if (!takeOver && (await isListenedOn(this.#path))) {
       throw Object.assign(new Error(`listen EADDRINUSE: address already in use ${this.#path}`), { code: 'EADDRINUSE' });
     }
-    this.#file = await SocketFile.take(this.#server, this.#path);
-    // A connection that could not be accepted: its client tries again.
+    // The socket needs an inode, so it may need the disk reserve.
+    const paths = homePaths(svcHome(), getuid?.() ?? 0);
+    this.#file = await withReserve(paths, () => SocketFile.take(this.#server, this.#path));
+    // The server could not accept a connection. Its client tries again.
     this.#server.on('error', () => undefined);
   }
 
@@ -54,14 +69,14 @@ export class ControlServer {
     return this.#clients.size > 0;
   }
 
-  /** To every client that is connected. */
+  /** Sends a report to every connected client. */
   broadcast(report: BalancerReport): void {
     if (this.#clients.size === 0) return;
     const line = `${JSON.stringify(report)}\n`;
     for (const client of this.#clients) send(client, line);
   }
 
-  /** Closes the socket and all its connections, and takes its file away unless it is that of a successor. */
+  /** Closes the server and its connections. Removes the socket file unless it belongs to a successor. */
   close(): void {
     this.#server.close();
     for (const client of this.#clients) client.destroySoon();
@@ -71,25 +86,25 @@ export class ControlServer {
 
   #accept(socket: Socket): void {
     this.#clients.add(socket);
-    const tell: Tell = (report) => {
+    const notify: Notify = (report) => {
       if (this.#clients.has(socket)) send(socket, `${JSON.stringify(report)}\n`);
     };
     socket.on('error', () => undefined);
     socket.on('close', () => {
       this.#clients.delete(socket);
-      this.#handlers.onGone(tell);
+      this.#handlers.onGone(notify);
     });
     socket.on(
       'data',
-      splitLines((line) => this.#onLine(line, tell)),
+      splitLines((line) => this.#onLine(line, notify)),
     );
-    tell(this.#handlers.greet());
+    notify(this.#handlers.greet());
   }
 
-  #onLine(line: string, tell: Tell): void {
+  #onLine(line: string, notify: Notify): void {
     const command = readCommand(line);
     if (command === undefined) this.#handlers.onBadLine(line);
-    else this.#handlers.execute(command, tell);
+    else this.#handlers.execute(command, notify);
   }
 }
 
@@ -106,7 +121,8 @@ function isListenedOn(path: string): Promise<boolean> {
       probe.destroy();
       resolve(true);
     });
-    // Refused: the file is all that is left. Anything else (such as no permission) is not ours to remove.
+    // ECONNREFUSED: only the file of a killed process is left. Any other error, such as EACCES, does not prove that no
+    // process listens, so the file must stay.
     probe.once('error', (error) => resolve(!hasErrno(error, 'ECONNREFUSED', 'ENOENT')));
   });
 }

@@ -4,7 +4,7 @@ import type { BalancerReplica } from '../../domain/balancer-link.ts';
 import { hasErrno } from '../../shared/errors.ts';
 import { readReplicas } from './command.ts';
 
-/** The last good replica set on disk, from which the process serves at once after a restart. */
+/** The last valid replica set, on disk. The balancer serves from it at once after a restart. */
 export class LastReplicas {
   readonly #path: string;
   #written = '';
@@ -13,7 +13,7 @@ export class LastReplicas {
     this.#path = path;
   }
 
-  /** `none` when there is no file yet; undefined when it cannot be understood. */
+  /** `none` when there is no file yet; undefined when the file cannot be read or parsed. */
   load(): readonly BalancerReplica[] | 'none' | undefined {
     let text: string;
     try {
@@ -27,14 +27,14 @@ export class LastReplicas {
       if (replicas !== undefined) this.#written = text;
       return replicas;
     } catch {
-      // Cut short, as only the loss of the whole machine can leave it: its replicas are gone as well.
+      // `save` replaces the file in one step, so only a crash of the machine can truncate it.
       return undefined;
     }
   }
 
   /**
-   * Replaces the file in one step when the set is another. It does not wait for the disk (fsync): a killed process loses nothing by that, and
-   * waiting would hold up every stream that passes through here.
+   * Replaces the file in one step when the set has changed. It does not wait for the disk (fsync): that would delay
+   * every stream through this process. A killed process loses nothing, because the kernel has the data.
    */
   save(replicas: readonly BalancerReplica[]): void {
     const text = JSON.stringify(replicas);

@@ -2,10 +2,10 @@ import { mkdirSync, renameSync, rmSync, statSync } from 'node:fs';
 import type { Server } from 'node:net';
 import { dirname } from 'node:path';
 
-/** The file of a Unix socket that we listen on, at a path that another process may take over. */
+/** The file of a Unix socket that this process listens on, at a path that another process may take over. */
 export class SocketFile {
   readonly #path: string;
-  /** Which file is ours, as another process may put its own in the same place. */
+  /** Identifies our file: another process may have put its own at the path. */
   readonly #inode: number;
 
   private constructor(path: string, inode: number) {
@@ -14,8 +14,11 @@ export class SocketFile {
   }
 
   /**
-   * Lets a server listen at the path, with mode 0600, in the place of whoever had it. Rejects with the system's error. It begins under a name of its
-   * own: Node removes the file by the name it was made with, which by then can be that of a successor; and clients find one of the two at any moment.
+   * Makes a server listen at the path, with mode 0600, replacing any previous socket file. Rejects with the system's
+   * error.
+   *
+   * It first listens under a name of its own: Node removes the file by its first name, and a file at the path may by
+   * then be a successor's. The rename also means that clients always find one of the two sockets.
    */
   static async take(server: Server, path: string): Promise<SocketFile> {
     mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
@@ -27,7 +30,7 @@ export class SocketFile {
     return new SocketFile(path, ino);
   }
 
-  /** Takes the file away, unless it is another process's by now. */
+  /** Removes the file, unless it belongs to another process by now. */
   remove(): void {
     if (statSync(this.#path, { throwIfNoEntry: false })?.ino === this.#inode) rmSync(this.#path, { force: true });
   }
@@ -36,7 +39,7 @@ export class SocketFile {
 function listenAt(server: Server, path: string): Promise<void> {
   return new Promise((resolve, reject) => {
     server.once('error', reject);
-    // The file is made inside `listen`, so there is no moment in which others could connect.
+    // `listen` makes the file within this call, so no other process can connect before the mode is set.
     const before = process.umask(0o177);
     try {
       server.listen(path, () => {

@@ -4,12 +4,15 @@ type Stats = Extract<BalancerReport, { type: 'stats' }>;
 
 const quietMs = 1_000;
 
-/** Decides when the next report of counts is due: at once when anything changed, else each second. Pure; times are monotonic ms. */
+/**
+ * Decides when the balancer sends its next counts: at once after a change, otherwise every `quietMs`. Pure. Times are
+ * monotonic ms.
+ */
 export class StatsPacer {
   #lastText = '';
   #lastAt = Number.NEGATIVE_INFINITY;
 
-  /** Whether to send `stats` now; true is taken as sent. */
+  /** Whether to send `stats` now. After true, the caller must send them. */
   isDue(stats: Stats, now: number): boolean {
     const text = JSON.stringify({ ...stats, at: 0 });
     if (text === this.#lastText && now - this.#lastAt < quietMs) return false;

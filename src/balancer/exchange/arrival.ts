@@ -1,12 +1,13 @@
-import { openRecord, withoutQuery, type AccessRecord } from '../access-log/access-record.ts';
+import { type AccessRecord, openRecord, withoutQuery } from '../access-log/access-record.ts';
 import type { BalancerContext } from './balancer-context.ts';
 import type { ExchangeClient } from './exchange-client.ts';
 import { givenRequestId } from '../http1/forward-request.ts';
-import { isClientFault, type OwnResponse } from '../http1/own-response.ts';
+import { type OwnResponse, isClientFault } from '../http1/own-response.ts';
 import type { RequestHead } from '../http1/request-head.ts';
-import { givenTraceId } from '../http1/trace-id.ts';
+import { randomHex } from '../../shared/random-hex.ts';
+import { FieldKind } from '../http1/field-kinds.ts';
 
-/** The record of a request whose head has just been read: who asks for what, and by which names it is found again. */
+/** Makes the record of a request whose head has just been read: client, request line, request id and trace id. */
 export function recordArrival(context: BalancerContext, client: ExchangeClient, head: RequestHead): AccessRecord {
   const record = openFor(context, client);
   record.requestId = givenRequestId(head) ?? context.newRequestId();
@@ -16,7 +17,7 @@ export function recordArrival(context: BalancerContext, client: ExchangeClient, 
   return record;
 }
 
-/** The record of a request that could not be read, and what its client was told. */
+/** Makes the record of a request that the balancer answered without an `Exchange`. */
 export function recordUnread(context: BalancerContext, client: Asking, response: OwnResponse): AccessRecord {
   const record = openFor(context, client);
   record.requestId = context.newRequestId();
@@ -26,7 +27,7 @@ export function recordUnread(context: BalancerContext, client: Asking, response:
   return record;
 }
 
-/** What a record says of the connection. */
+/** The fields of a client that a record needs. `recordUnread` may have no complete `ExchangeClient`. */
 type Asking = Pick<ExchangeClient, 'protocol' | 'forwarded'>;
 
 function openFor({ clock }: BalancerContext, client: Asking): AccessRecord {
@@ -34,4 +35,31 @@ function openFor({ clock }: BalancerContext, client: Asking): AccessRecord {
   record.protocol = client.protocol;
   record.isTls = client.forwarded.proto === 'https';
   return record;
+}
+
+/**
+ * Returns a generator of request ids: a random prefix, which makes them unique across threads and processes, and a
+ * counter. The ids are for searching in logs and are not secret.
+ */
+export function createRequestIds(): () => string {
+  const prefix = randomHex(12);
+  let count = 0;
+  return () => {
+    count += 1;
+    return `${prefix}-${count.toString(36)}`;
+  };
+}
+
+/** `traceparent`: version, trace, parent, flags (W3C Trace Context, section 3.2). Later versions may add fields. */
+const format = /^(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}(?:$|-)/;
+const lengthOfVersion00 = 55;
+const maxLength = 256;
+
+/** The request's trace id, 32 hex digits; undefined unless the request has exactly one `traceparent`, a valid one. */
+export function givenTraceId({ fields }: RequestHead): string | undefined {
+  const index = fields.kinds.indexOf(FieldKind.traceparent);
+  if (index < 0 || fields.kinds.lastIndexOf(FieldKind.traceparent) !== index) return undefined;
+  const value = fields.value(index);
+  if (value.length > maxLength || (value.startsWith('00') && value.length !== lengthOfVersion00)) return undefined;
+  return format.exec(value)?.[1];
 }

@@ -1,4 +1,4 @@
-import { noteFailedTry, type AccessRecord } from '../access-log/access-record.ts';
+import { recordFailedTry, type AccessRecord } from '../access-log/access-record.ts';
 import type { BalancerContext } from './balancer-context.ts';
 import type { RequestHead } from '../http1/request-head.ts';
 import type { RetryReason } from '../metrics/label-values.ts';
@@ -10,17 +10,20 @@ import type { Upload } from './upload.ts';
 /** Shared by the many requests that never try a second replica. */
 const none: readonly Replica[] = [];
 
-/** Where one request has been tried so far, and where it may be tried next. */
+/** Whether a request keeps waiting at its replica, is sent to another one, or is answered by the balancer. */
+type StallDecision = 'stays' | 'moves' | 'fails';
+
+/** The replicas that one request has tried, and those that it may try next. */
 export class Attempts {
   /** Running the request twice does no harm. */
   readonly mayRunTwice: boolean;
   readonly #context: BalancerContext;
   readonly #head: RequestHead;
   readonly #record: AccessRecord;
-  /** Replicas that it is not sent to again. */
+  /** Replicas that do not get this request again. */
   #excluded: readonly Replica[] = none;
   #timesSent = 0;
-  /** The next attempt is one that the budget must allow. */
+  /** The next attempt needs a retry from the budget. */
   #needsBudget = false;
 
   constructor(context: BalancerContext, head: RequestHead, record: AccessRecord) {
@@ -30,7 +33,10 @@ export class Attempts {
     this.mayRunTwice = context.config.retryUnsafe || isIdempotent(head.method);
   }
 
-  /** Chooses a replica for the next attempt and counts it there; undefined when there is none, or no retry left in the budget, at this moment. */
+  /**
+   * Chooses a replica for the next attempt and counts the attempt there. Undefined when no replica is available now or
+   * the budget has no retry left.
+   */
   pick(): Choice | undefined {
     const { retryBudget, deadlines, replicas } = this.#context;
     if (this.#needsBudget && !retryBudget.spend(deadlines.machineNow)) return undefined;
@@ -44,40 +50,52 @@ export class Attempts {
     return choice;
   }
 
-  /** The request, or the beginning of it, is being sent. */
-  noteSent(): void {
+  /** The request, or its beginning, is being sent. */
+  recordSent(): void {
     this.#timesSent += 1;
   }
 
-  /** All replicas may be tried anew: the request has waited. */
-  forgive(): void {
+  /** The request has waited: it may try all replicas again. */
+  resetExcluded(): void {
     this.#excluded = none;
   }
 
-  /** What to do after an attempt at `replica` that came to nothing; puts it on record. */
+  /** Decides what follows a failed attempt at `replica`, and records the failure. */
   failed(replica: Replica, failed: FailedAttempt, upload: Upload): RetryDecision {
     const decision = this.#decide(failed, upload);
-    const why = failed.how === 'lost' && failed.wasReused ? 'idle_closed' : failed.how;
-    noteFailedTry(this.#record, why);
-    if (decision !== 'give-up') this.#context.metrics.retry(why);
-    if (decision === 'elsewhere') {
+    const reason = failed.how === 'lost' && failed.wasReused ? 'idle_closed' : failed.how;
+    recordFailedTry(this.#record, reason);
+    if (decision !== 'give-up') this.#context.metrics.retry(reason);
+    if (decision === 'another') {
       this.#excluded = [...this.#excluded, replica];
-      // Connects cost a replica nothing, so only requests that were sent are held to the budget.
+      // A connect costs a replica nothing, so the budget limits only requests that were sent.
       this.#needsBudget = failed.how === 'lost';
     }
     return decision;
   }
 
-  /** Whether to leave a replica that was sent the request, is found to answer nobody, and has said nothing yet; puts it on record. */
-  leaves(replica: Replica, upload: Upload): boolean {
-    const { retryBudget, deadlines, metrics } = this.#context;
-    if (!replica.isStalled || this.#decide({ how: 'lost', wasReused: false }, upload) !== 'elsewhere') return false;
-    if (!retryBudget.spend(deadlines.machineNow)) return false;
-    const why: RetryReason = 'stalled';
-    noteFailedTry(this.#record, why);
-    metrics.retry(why);
+  /**
+   * Decides what happens to a request that was sent to `replica` and has no answer yet. Records it when the request
+   * does not stay there.
+   *
+   * Moves away from a lost replica do not use the budget: a lost replica serves no requests, so the other replicas get
+   * its load in any case.
+   */
+  decideStalled(replica: Replica, upload: Upload): StallDecision {
+    const { retryBudget, deadlines, metrics, replicas } = this.#context;
+    const { prospect } = replica;
+    if (prospect === 'good') return 'stays';
+    const mayMove = this.#decide({ how: 'lost', wasReused: false }, upload) === 'another';
+    if (!mayMove && prospect !== 'none') return 'stays';
+    // The replica may be busy rather than hung, and may then be the first to serve again.
+    if (prospect === 'little' && replicas.serving === 0) return 'stays';
+    if (prospect === 'doubtful' && !retryBudget.spend(deadlines.machineNow)) return 'stays';
+    const reason: RetryReason = 'stalled';
+    recordFailedTry(this.#record, reason);
+    if (!mayMove) return 'fails';
+    metrics.retry(reason);
     this.#excluded = [...this.#excluded, replica];
-    return true;
+    return 'moves';
   }
 
   #decide(failed: FailedAttempt, upload: Upload): RetryDecision {

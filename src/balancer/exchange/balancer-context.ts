@@ -1,6 +1,7 @@
-import type { BalancerConfig, BalancerReport } from '../../domain/balancer-link.ts';
+import type { BalancerConfig, SuspectReason } from '../../domain/balancer-link.ts';
 import type { AddressRange } from '../../shared/address-range.ts';
 import type { Clock } from '../../shared/clock.ts';
+import type { FileBudget } from '../board/file-budget.ts';
 import type { AccessRecord } from '../access-log/access-record.ts';
 import type { Deadlines } from '../transport/deadlines.ts';
 import type { HeadLimits } from '../http1/limits.ts';
@@ -8,40 +9,39 @@ import type { ThreadMetrics } from '../metrics/thread-metrics.ts';
 import type { PausedClients } from '../transport/paused-clients.ts';
 import type { ReplicaSet } from '../replicas/replica-set.ts';
 import type { RetryBudget } from './retry-budget.ts';
-import type { WaitingRoom } from './waiting-room.ts';
+import type { RequestQueue } from './request-queue.ts';
 
-/** Why a replica deserves a probe at once. */
-export type SuspectReason = Extract<BalancerReport, { type: 'suspect' }>['reason'];
-
-/** What all requests of a thread share. */
+/** What all requests of one thread share. */
 export interface BalancerContext {
   readonly config: BalancerConfig;
-  /** As configured: how much of a request's head is read. */
+  /** From the config: the limits of a request's head. */
   readonly headLimits: HeadLimits;
-  /** As configured: clients at these addresses are proxies whose `X-Forwarded-*` fields are believed. */
+  /** From the config: addresses of proxies whose `X-Forwarded-*` fields the balancer trusts. */
   readonly trustedProxies: readonly AddressRange[];
   readonly clock: Clock;
   readonly deadlines: Deadlines;
+  readonly files: FileBudget;
   readonly replicas: ReplicaSet;
   readonly retryBudget: RetryBudget;
-  readonly waitingRoom: WaitingRoom;
+  readonly requestQueue: RequestQueue;
   readonly pausedClients: PausedClients;
   readonly counters: RequestCounters;
   readonly metrics: ThreadMetrics;
   readonly newRequestId: () => string;
-  /** A request ended. */
+  /** Called when a request has ended. */
   readonly log: (record: AccessRecord) => void;
+  /** Reports to the reconciler that a replica may be lost, so that the reconciler probes it. */
   readonly suspect: (replicaId: number, reason: SuspectReason) => void;
-  /** An unexpected error in the work on one connection, which was closed for it. */
+  /** Logs an unexpected error in the work for one connection. The other connections continue. */
   readonly crashed: (error: unknown) => void;
 }
 
-/** Counted since the thread started. */
+/** Counts since the thread started. */
 export interface RequestCounters {
-  /** Requests whose head could be read, whatever became of them. */
+  /** Requests with a valid head, whatever their outcome. */
   requests: number;
-  /** Those that the balancer answered with 5xx itself, and those whose response a replica broke off. */
+  /** Requests that the balancer answered with 5xx itself, and those whose response a replica cut short. */
   errors: number;
-  /** The process is ending: connections are closed after their current response. */
+  /** The process ends: each client connection closes after its current response. */
   isDraining: boolean;
 }

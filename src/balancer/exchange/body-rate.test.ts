@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { BodyRate, graceMs, maxAheadMs, minBytesPerSecond } from './body-rate.ts';
+import { BodyRate, graceMs, maxAheadMs, minBytesPerSecond } from './upload.ts';
 
-/** Sends `bytes` each second; the second in which it was found too slow, up to an hour. */
+/** Sends `bytes` each second; returns the second in which the upload was found too slow, up to an hour. */
 function cutAfter(bytes: number): number | undefined {
   const rate = new BodyRate(0);
   for (let second = 1; second <= 3_600; second += 1) {
@@ -12,26 +12,26 @@ function cutAfter(bytes: number): number | undefined {
   return undefined;
 }
 
-test('an upload of which nothing comes is too slow after the grace', () => {
+test('an upload without any bytes is too slow after the grace period', () => {
   expect(new BodyRate(500).tooSlowAt).toBe(500 + graceMs);
 });
 
-test('less than the rate uses the grace up', () => {
+test('a rate below the minimum uses up the grace period', () => {
   expect(cutAfter(1)).toBe(11);
   expect(cutAfter(120)).toBe(19);
 });
 
-test('the least rate and anything above it may go on for ever', () => {
+test('the minimum rate and any higher rate may continue for ever', () => {
   expect([minBytesPerSecond, 1_000, 1_000_000].map(cutAfter)).toEqual([undefined, undefined, undefined]);
 });
 
-test('what was sent in advance allows for a stall of a minute and no more', () => {
+test('bytes sent ahead allow a stall of one minute at most', () => {
   const rate = new BodyRate(0);
   rate.received(100, 10_000_000);
   expect(rate.tooSlowAt).toBe(100 + maxAheadMs);
 });
 
-test('the time in which the replica takes no more is not held against the client', () => {
+test('time in which the replica takes no more does not count against the client', () => {
   const rate = new BodyRate(0);
   rate.holdUp(4_000);
   expect(rate.tooSlowAt).toBe(Number.POSITIVE_INFINITY);
@@ -43,7 +43,7 @@ test('the time in which the replica takes no more is not held against the client
   expect(rate.tooSlowAt).toBe(903_000 + graceMs - 5_000);
 });
 
-test('no pattern of sending stays below the rate for long', () => {
+test('no sending pattern stays below the minimum rate for long', () => {
   const pattern = fc.array(fc.tuple(fc.nat(20_000), fc.nat(5_000)), { minLength: 1, maxLength: 20 });
   const property = fc.property(pattern, (steps) => {
     const rate = new BodyRate(0);
@@ -56,7 +56,7 @@ test('no pattern of sending stays below the rate for long', () => {
       rate.received(now, amount);
       bytes += amount;
     }
-    // The grace is the only time that nobody paid for.
+    // The grace period is the only time that no byte paid for.
     return bytes >= ((now - graceMs) / 1_000) * minBytesPerSecond * 0.99;
   });
   fc.assert(property);

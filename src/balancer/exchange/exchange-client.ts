@@ -3,34 +3,42 @@ import type { ForwardedClient } from '../http1/forward-request.ts';
 import type { OwnResponse } from '../http1/own-response.ts';
 import type { ResponseHead } from '../http1/response-head.ts';
 
-/** Writes one response to a client, in the protocol that the client speaks. What is written is collected until `flush`. */
+/** Writes one response to a client, in the client's protocol. Collects all output until `flush`. */
 export interface Reply {
-  /** 100 or 103, ahead of the response itself. */
+  /** Writes a 100 or 103, ahead of the response itself. */
   interim(head: ResponseHead): void;
-  /** The response's head; a 101 turns what follows in both directions into plain bytes. `ownLines`: fields of ours, `Name: value` with CRLF. */
+  /**
+   * Writes the response's head. A 101 turns what follows in both directions into plain bytes. `ownLines`: fields of the
+   * balancer, `Name: value` with CRLF.
+   */
   head(head: ResponseHead, requestId: string, ownLines: string): void;
-  /** `bytes[from, to)` of the body. The buffer may be written over after `flush` has returned. */
+  /** Writes `bytes[from, to)` of the body. The buffer may be overwritten after `flush` has returned. */
   body(bytes: Buffer, from: number, to: number): void;
-  /** The body has ended as it should. */
+  /** The body has ended properly. */
   end(trailers: Trailers): void;
-  /** A whole response of the balancer itself; only as long as nothing was flushed, and in place of what was collected. */
+  /** Replaces the collected output by a whole response of the balancer itself. Only valid while nothing was flushed. */
   own(response: OwnResponse, requestId: string): void;
-  /** Sends what was collected. False when the client is slow: `Exchange.clientDrained` is called once it takes bytes again. */
+  /**
+   * Sends the collected output. False when the client is slow: `Exchange.clientDrained` is called once it takes bytes
+   * again.
+   */
   flush(): boolean;
 }
 
-/** What an exchange needs from the connection, or HTTP/2 stream, that its request came on. */
+/** What an exchange needs from the connection, or HTTP/2 stream, of its request. */
 export interface ExchangeClient {
   readonly forwarded: ForwardedClient;
   readonly protocol: 'h1' | 'h2';
   readonly reply: Reply;
-  /** When the exchange must have moved on, monotonic ms; `Exchange.onDeadline` is called after it. */
+  /** When the exchange must have made progress, monotonic ms; `Exchange.onDeadline` is called after it. */
   deadlineAt: number;
-  /** Takes no more of the request until `resumeReading`. */
+  /** Stops reading the request until `resumeReading`. */
   pauseReading(): void;
   resumeReading(): void;
-  /** The response was written to its end: nothing more comes from the exchange. */
+  /** The response was written to its end: the exchange sends nothing more. */
   exchangeDone(): void;
-  /** The response broke off after part of it was sent: the client must be able to tell that from its proper end. */
+  /**
+   * The response broke off after part of it was sent: the client must be able to distinguish that from a proper end.
+   */
   exchangeBroken(): void;
 }

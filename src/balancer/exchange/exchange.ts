@@ -1,5 +1,5 @@
-import type { DialError } from '../../shared/dial.ts';
-import { noteFailedTry, type AccessRecord } from '../access-log/access-record.ts';
+import type { DialError } from '../../shared/system/dial.ts';
+import { recordFailedTry, replicaLines, type AccessRecord } from '../access-log/access-record.ts';
 import { recordArrival } from './arrival.ts';
 import { Attempt } from './attempt.ts';
 import type { BalancerContext } from './balancer-context.ts';
@@ -12,41 +12,46 @@ import type { ResponseHead } from '../http1/response-head.ts';
 import { isGrpc } from '../http1/grpc-request.ts';
 import * as own from './own-responses.ts';
 import type { ReplicaStream, ReplicaStreamUser } from '../replicas/replica-stream.ts';
-import type { Replica } from '../replicas/replica.ts';
-import { blame, blameForDial, judgeStatus, noteFailure } from './replica-verdict.ts';
-import { Stay, type StayListener } from './stay.ts';
+import { blameForDial, isEndOfIdle, isOwnShortage, judgeEnd, judgeFailure, judgeHead } from './replica-verdict.ts';
+import { QueuedRequest, type QueuedRequestListener } from './queued-request.ts';
 import { Attempts } from './attempts.ts';
 import type { FailedAttempt } from './retry-decision.ts';
 import { Upload } from './upload.ts';
 
-/** Of a WebSocket connection on which nothing moves: peers that care for it send pings. */
+/** A WebSocket connection without traffic is closed after this time. Peers keep it open by pings. */
 const tunnelIdleMs = 3_600_000;
-/** How often a request that waits for its first byte looks whether its replica has been found to hang. */
-const lookAtReplicaMs = 500;
+/** How often a request without a response checks whether its replica is lost. */
+const replicaCheckIntervalMs = 500;
 
-/** The life of one request: admit, pick, send, relay, done. It may be cut short at any point from both sides. */
-export class Exchange implements ReplicaStreamUser, StayListener {
+/** One request from arrival to end: admit, pick a replica, send, relay. Client or replica may end it at any point. */
+export class Exchange implements ReplicaStreamUser, QueuedRequestListener {
   readonly #context: BalancerContext;
   readonly #client: ExchangeClient;
   readonly #head: RequestHead;
   readonly #record: AccessRecord;
   readonly #upload: Upload;
   readonly #attempts: Attempts;
-  /** Made when it first has to wait. */
-  #stay: Stay | undefined;
+  /** Made when the request first has to wait. */
+  #queued: QueuedRequest | undefined;
   #phase: 'new' | 'connecting' | 'sent' | 'relaying' | 'done' = 'new';
   #attempt: Attempt | undefined;
-  /** The replica was heard of: from here on the request is never sent again. */
+  /** The response has begun: the balancer never sends the request again. */
   #isAnswered = false;
-  /** The client got part of the response: from here on there can be no other. */
+  /** An interim response came: a replica has the request, and the client may send the body. */
+  #isAcknowledged = false;
+  /** The client got part of the response: no other response can follow. */
   #isCommitted = false;
-  /** The first byte must have come by then, monotonic ms; infinity while part of the request is still to be sent. */
+  /** Deadline of the response's first byte, monotonic ms. Infinity until the whole request was sent. */
   #answerDueAt = Number.POSITIVE_INFINITY;
+  /** Deadline of the next progress, monotonic ms. After it the exchange fails. */
+  #dueAt = Number.NEGATIVE_INFINITY;
+  /** When the next check of the replica is due, monotonic ms. Progress does not postpone it. */
+  #checkAt = Number.NEGATIVE_INFINITY;
   #response: ResponseHead | undefined;
   #isResponseRead = false;
   #fault: Fault | undefined;
-  /** What came is no answer to this request: the replica was ending the connection when it was sent. */
-  #isGoodbye = false;
+  /** The response is a 408 for an idle connection; see `isEndOfIdle`. The balancer sends the request again. */
+  #isIdleEnd = false;
 
   constructor(context: BalancerContext, client: ExchangeClient, head: RequestHead) {
     this.#context = context;
@@ -64,19 +69,19 @@ export class Exchange implements ReplicaStreamUser, StayListener {
     return this.#upload.isRead;
   }
 
-  // ---- What the client does
+  // ---- Events from the client
 
-  /** A piece of the request's body. The buffer may be written over after `advance` has returned. */
+  /** A piece of the request's body. The buffer may be overwritten after `advance` has returned. */
   requestBody(bytes: Buffer, from: number, to: number): void {
     if (this.#phase === 'done') return;
     const stream = this.#attempt?.stream;
     const isHeld = stream === undefined || (!this.#isAnswered && this.#attempts.mayRunTwice);
     this.#upload.received(bytes, from, to, stream, isHeld);
     if (this.#isTooLarge(this.#upload.bytes)) this.#answer(own.refusal('body_too_large'));
-    else if (this.#stay?.addBytes(to - from) === false) this.#answer(own.queueFull(this.#context.config));
+    else if (this.#queued?.addBytes(to - from) === false) this.#answer(own.queueFull(this.#context.config));
   }
 
-  /** The whole request was read; on a WebSocket connection, the client sends no more. */
+  /** The whole request was read. On a WebSocket connection: the client sends no more. */
   requestEnd(trailers: Trailers): void {
     if (this.#phase !== 'done') this.#upload.ended(trailers, this.#attempt?.stream);
   }
@@ -86,7 +91,7 @@ export class Exchange implements ReplicaStreamUser, StayListener {
     this.#answer(own.refusal(fault));
   }
 
-  /** One read of the client was worked on: begins the exchange, or sends on what was read. */
+  /** The events of one read from the client are complete: begins the exchange, or sends what was read. */
   advance(): void {
     if (!this.isRequestRead && this.#mustKeepPace) this.#upload.watchPace();
     if (this.#phase === 'new') this.#admit();
@@ -94,9 +99,9 @@ export class Exchange implements ReplicaStreamUser, StayListener {
     if (this.#phase !== 'done') this.#upload.settle(this.#attempt?.stream !== undefined);
   }
 
-  /** Not while the client waits for a sign of the replica, nor when both may talk at once for as long as they like. */
+  /** Whether the body has a minimum rate: not while a client waits for 100 (Continue), nor after the response began. */
   get #mustKeepPace(): boolean {
-    return this.#response === undefined && (this.#isAnswered || !this.#head.expectsContinue) && !isGrpc(this.#head);
+    return this.#response === undefined && (this.#isAcknowledged || !this.#head.expectsContinue) && !isGrpc(this.#head);
   }
 
   /** The client takes bytes again. */
@@ -105,26 +110,25 @@ export class Exchange implements ReplicaStreamUser, StayListener {
     this.#attempt?.stream?.resume();
   }
 
-  /** The client left: the replica need not go on. */
+  /** The client disconnected: the replica can stop its work. */
   clientGone(): void {
     if (this.#phase === 'done') return;
     this.#dropAttempt();
     this.#close('client_gone');
   }
 
-  /** Too long without progress. `isClientStalled`: bytes wait for a client that does not read. */
+  /** `deadlineAt` has passed. `isClientStalled`: the client does not read bytes that wait for it. */
   onDeadline(isClientStalled: boolean): void {
     if (this.#phase === 'done') return;
-    if (isClientStalled || this.#isTunnel) {
+    if (this.#context.deadlines.now < this.#dueAt) this.#moveWhenLost();
+    else if (isClientStalled || this.#isTunnel) {
       this.clientGone();
       this.#client.exchangeBroken();
     } else if (this.#phase !== 'relaying' && !this.isRequestRead && !this.#upload.isBlocked) this.#answer(own.requestTimeout);
-    else if (this.#phase === 'sent' && this.isRequestRead && this.#context.deadlines.now < this.#answerDueAt)
-      this.#leaveWhenStalled(this.#attempt?.replica);
     else this.#replicaSilent();
   }
 
-  /** An unexpected error was thrown in the work on it. */
+  /** The balancer's code threw an unexpected error in the work for this request. */
   abort(): void {
     this.#answer(own.internalError);
   }
@@ -133,7 +137,7 @@ export class Exchange implements ReplicaStreamUser, StayListener {
 
   #admit(): void {
     if (this.#isTooLarge(this.#head.bodyLength)) this.#answer(own.refusal('body_too_large'));
-    else if (this.#context.waitingRoom.mustWait) this.#wait(own.noReadyReplica(this.#context.config));
+    else if (this.#context.requestQueue.mustWait) this.#wait(own.noReadyReplica(this.#context.config));
     else this.#pick(own.noReadyReplica(this.#context.config));
   }
 
@@ -142,40 +146,40 @@ export class Exchange implements ReplicaStreamUser, StayListener {
     return maxBodyBytes !== null && bytes > maxBodyBytes && !this.#isTunnel;
   }
 
-  /** `otherwise`: the answer when there is no replica to try. `mustBeNew`: take no connection that served before. */
+  /** `otherwise`: the answer when no replica is available. `mustBeNew`: do not reuse a connection. */
   #pick(otherwise: OwnResponse, mustBeNew = false): void {
     const choice = this.#attempts.pick();
     if (choice === undefined) return this.#wait(otherwise);
-    this.#stay?.pause();
+    this.#queued?.pause();
     const attempt = new Attempt(choice.replica, this.#head);
     this.#attempt = attempt;
     const idle = mustBeNew ? undefined : attempt.takeIdle(this.#attempts.mayRunTwice);
     if (idle !== undefined) return this.#send(idle);
     this.#phase = 'connecting';
     this.#upload.rest();
-    // Dialling has its own, shorter limit.
+    // The dial has its own limit.
     this.#client.deadlineAt = Number.POSITIVE_INFINITY;
     return attempt.dial((error, stream) => this.#dialled(attempt, error, stream));
   }
 
-  /** No replica can take it at this moment, or no retry is left: that may change within moments. */
+  /** No replica can take the request now, or the budget has no retry left: both may change soon. */
   #wait(otherwise: OwnResponse): void {
-    this.#stay ??= new Stay(this.#context, this.#record, this);
-    const refusal = this.#stay.enter(otherwise, this.#upload.held);
+    this.#queued ??= new QueuedRequest(this.#context, this.#record, this);
+    const refusal = this.#queued.enter(otherwise, this.#upload.held);
     if (refusal !== undefined) return this.#answer(refusal);
     this.#phase = 'connecting';
     this.#upload.rest();
-    // The waiting room has its own, shorter limit.
+    // The request queue has its own limit.
     this.#client.deadlineAt = Number.POSITIVE_INFINITY;
     return undefined;
   }
 
-  lookAgain(otherwise: OwnResponse): void {
-    this.#attempts.forgive();
+  onRetry(otherwise: OwnResponse): void {
+    this.#attempts.resetExcluded();
     this.#pick(otherwise);
   }
 
-  waitedInVain(answer: OwnResponse): void {
+  onQueueTimeout(answer: OwnResponse): void {
     this.#answer(answer);
   }
 
@@ -183,7 +187,9 @@ export class Exchange implements ReplicaStreamUser, StayListener {
     try {
       if (stream !== undefined) return this.#send(stream);
       blameForDial(this.#context, attempt.replica, error);
-      return this.#retry(attempt, { how: 'unreached', wasReused: false }, own.noReadyReplica(this.#context.config));
+      const { config } = this.#context;
+      const otherwise = isOwnShortage(error) ? own.overloaded(config) : own.noReadyReplica(config);
+      return this.#retry(attempt, { how: 'unreached', wasReused: false }, otherwise);
     } catch (unexpected) {
       this.#context.crashed(unexpected);
       return this.abort();
@@ -192,8 +198,8 @@ export class Exchange implements ReplicaStreamUser, StayListener {
 
   #send(stream: ReplicaStream): void {
     this.#phase = 'sent';
-    this.#attempts.noteSent();
-    this.#attempt?.noteSent();
+    this.#attempts.recordSent();
+    this.#setDeadline(this.#context.deadlines.in(replicaCheckIntervalMs));
     this.#record.sentMs = this.#elapsed();
     stream.begin(this, this.#head, this.#client.forwarded, this.#record.requestId);
     this.#upload.sendTo(stream, this.#attempts.mayRunTwice || stream.mayRefuse);
@@ -205,66 +211,65 @@ export class Exchange implements ReplicaStreamUser, StayListener {
     this.#sent();
   }
 
-  /** More of the request was sent: when that was the last of it, the answer is due. */
+  /** More of the request was sent. After the last part, the time limit for the response's first byte starts. */
   #sent(): void {
     const { deadlines, config } = this.#context;
     if (this.#phase === 'sent' && this.isRequestRead) this.#answerDueAt = deadlines.in(config.firstByteTimeoutMs);
+    this.#awaitReplica();
     this.#progress();
+  }
+
+  /** Records that the replica must act now, unless the client must first send more of its body. */
+  #awaitReplica(): void {
+    const mustSendContinue = this.#head.expectsContinue && !this.#isAcknowledged;
+    if (this.isRequestRead || this.#upload.isBlocked || mustSendContinue) this.#attempt?.awaitReplica(this.#elapsed());
   }
 
   replicaDrained(): void {
     this.#upload.goOn();
-    this.#progress();
+    this.#attempt?.recordProgress();
+    this.#sent();
   }
 
   // ---- Relay
 
   responseInterim(head: ResponseHead): void {
-    this.#noteAnswer();
+    this.#isAcknowledged = true;
+    this.#queued?.end();
+    this.#attempt?.recordProgress();
+    this.#awaitReplica();
     if (head.status === 100 || head.status === 103) this.#client.reply.interim(head);
   }
 
   responseHead(head: ResponseHead): void {
-    this.#isGoodbye = this.#isEndOfIdle(head);
-    if (this.#isGoodbye) return;
-    this.#noteAnswer();
+    const attempt = this.#attempt;
+    const mayResend = this.#attempts.mayRunTwice && this.#upload.isReplayable && !this.#isAcknowledged;
+    this.#isIdleEnd = mayResend && attempt !== undefined && isEndOfIdle(attempt, head);
+    if (this.#isIdleEnd) return;
+    this.#isAnswered = true;
+    this.#queued?.end();
+    this.#record.firstByteMs = this.#elapsed();
+    attempt?.recordFirstByte(this.#record.firstByteMs);
     this.#phase = 'relaying';
     this.#response = head;
     this.#upload.release();
     this.#record.status = head.status;
     if (head.isTunnel) this.#record.protocol = 'ws';
-    this.#client.reply.head(head, this.#record.requestId, this.#ownLines());
-    if (this.#attempt !== undefined) judgeStatus(this.#context, this.#attempt.replica, head);
-  }
-
-  #noteAnswer(): void {
-    if (this.#isAnswered) return;
-    this.#isAnswered = true;
-    this.#stay?.end();
-    this.#record.firstByteMs = this.#elapsed();
-    this.#attempt?.noteFirstByte(this.#record.firstByteMs - (this.#record.sentMs ?? 0));
-  }
-
-  #ownLines(): string {
-    if (!this.#context.config.exposeReplica) return '';
-    return `X-Svc-Replica: ${this.#record.replica?.id ?? ''}\r\nX-Svc-Attempts: ${this.#record.attempts}\r\n`;
-  }
-
-  /** Some servers say 408 when they end an idle connection (RFC 9110, section 15.5.9, has the request repeated). */
-  #isEndOfIdle({ status, isPersistent }: ResponseHead): boolean {
-    if (status !== 408 || isPersistent || this.#isAnswered) return false;
-    return this.#attempt?.stream?.isReused === true && this.#attempts.mayRunTwice && this.#upload.isReplayable;
+    this.#client.reply.head(head, this.#record.requestId, this.#context.config.exposeReplica ? replicaLines(this.#record) : '');
+    if (attempt !== undefined) judgeHead(this.#context, attempt, head);
   }
 
   body(bytes: Buffer, from: number, to: number): void {
-    if (this.#isGoodbye) return;
+    if (this.#isIdleEnd) return;
     this.#record.bytesOut += to - from;
     this.#client.reply.body(bytes, from, to);
   }
 
   responseEnd(trailers: Trailers): void {
-    if (this.#isGoodbye) return;
+    if (this.#isIdleEnd) return;
     this.#isResponseRead = true;
+    if (this.#attempt !== undefined && this.#response !== undefined)
+      judgeEnd(this.#context, this.#attempt, this.#head, this.#response, trailers);
     this.#client.reply.end(trailers);
   }
 
@@ -273,11 +278,11 @@ export class Exchange implements ReplicaStreamUser, StayListener {
   }
 
   afterRead(): void {
-    if (this.#isGoodbye) return this.streamLost();
+    if (this.#isIdleEnd) return this.streamLost();
     if (this.#fault !== undefined) return this.#replicaBroke(this.#fault);
     this.#progress();
     this.#isCommitted = this.#phase === 'relaying';
-    this.#attempt?.replica.noteHeard();
+    this.#attempt?.replica.markSeen();
     const isClientReady = this.#client.reply.flush();
     if (this.#isResponseRead) return this.#finish();
     return isClientReady ? undefined : this.#attempt?.stream?.pause();
@@ -290,50 +295,54 @@ export class Exchange implements ReplicaStreamUser, StayListener {
     this.#client.exchangeDone();
   }
 
-  // ---- What can go wrong
+  // ---- Failures
 
   streamLost(isRefused = false): void {
     const attempt = this.#attempt;
     if (attempt === undefined || this.#phase === 'done') return undefined;
     const lost = own.replicaLost(this.#context.config);
     if (isRefused && !this.#isAnswered) return this.#retry(attempt, { how: 'refused', wasReused: false }, lost);
-    const wasReused = attempt.stream?.isReused === true;
-    // The end of a connection that had been idle says nothing against the replica, nor does that of a WebSocket connection.
-    if (!this.#isTunnel && (this.#isAnswered || !wasReused)) blame(this.#context, attempt.replica, 'reset');
+    const wasReused = attempt.stream?.isReused === true && !this.#isAcknowledged;
+    // A replica may close an idle or a WebSocket connection: neither is a failure of the replica.
+    if (!this.#isTunnel && (this.#isAnswered || !wasReused)) judgeFailure(this.#context, attempt, 'reset');
     if (!this.#isAnswered) return this.#retry(attempt, { how: 'lost', wasReused }, lost);
-    noteFailedTry(this.#record, 'lost');
+    recordFailedTry(this.#record, 'lost');
     return this.#answer(lost);
   }
 
   #replicaSilent(): void {
-    if (this.#attempt !== undefined) blame(this.#context, this.#attempt.replica, 'timeout');
-    noteFailedTry(this.#record, 'timeout');
+    if (this.#attempt !== undefined) judgeFailure(this.#context, this.#attempt, 'timeout');
+    recordFailedTry(this.#record, 'timeout');
     const { config } = this.#context;
     this.#answer(this.isRequestRead ? own.firstByteTimeout(config) : own.uploadTimeout(config));
   }
 
   #replicaBroke(fault: Fault): void {
-    if (this.#attempt !== undefined) noteFailure(this.#context, this.#attempt.replica, false);
-    noteFailedTry(this.#record, 'protocol');
+    if (this.#attempt !== undefined) judgeFailure(this.#context, this.#attempt, undefined);
+    recordFailedTry(this.#record, 'protocol');
     this.#record.fault = fault;
     this.#answer(own.replicaBrokeProtocol(this.#context.config, fault));
   }
 
-  /** A replica that answers nobody is left, if that does no harm; else waiting goes on. */
-  #leaveWhenStalled(replica: Replica | undefined): void {
-    if (replica === undefined || !this.#attempts.leaves(replica, this.#upload)) return this.#progress();
+  /** For a request without a response: moves it away from a lost replica, fails it if a retry is unsafe, or waits. */
+  #moveWhenLost(): void {
+    const replica = this.#isAnswered ? undefined : this.#attempt?.replica;
+    const decision = replica === undefined ? 'stays' : this.#attempts.decideStalled(replica, this.#upload);
+    if (decision === 'stays') return this.#setDeadline(this.#context.deadlines.in(replicaCheckIntervalMs));
+    const unresponsive = own.replicaUnresponsive(this.#context.config);
+    if (decision === 'fails') return this.#answer(unresponsive);
     this.#dropAttempt();
-    return this.#pick(own.firstByteTimeout(this.#context.config));
+    return this.#pick(unresponsive);
   }
 
   #retry(attempt: Attempt, failed: FailedAttempt, otherwise: OwnResponse): void {
     const decision = this.#attempts.failed(attempt.replica, failed, this.#upload);
     this.#dropAttempt();
     if (decision === 'give-up') this.#answer(otherwise);
-    else this.#pick(otherwise, decision === 'anew');
+    else this.#pick(otherwise, decision === 'new-connection');
   }
 
-  /** Answers in the replica's place; breaks off when the client has part of its answer already. */
+  /** Answers instead of the replica. If the client already has part of a response, breaks that response off. */
   #answer(response: OwnResponse): void {
     if (this.#phase === 'done') return undefined;
     this.#dropAttempt();
@@ -362,7 +371,7 @@ export class Exchange implements ReplicaStreamUser, StayListener {
 
   #close(outcome: AccessRecord['outcome']): void {
     this.#phase = 'done';
-    this.#stay?.end();
+    this.#queued?.end();
     this.#upload.release();
     this.#record.bytesIn = this.#upload.bytes;
     if (outcome === 'unavailable' || outcome === 'truncated') this.#context.counters.errors += 1;
@@ -371,13 +380,18 @@ export class Exchange implements ReplicaStreamUser, StayListener {
     this.#context.log(this.#record);
   }
 
-  /** Something moved: the limit counts anew. */
+  /** The request made progress: starts its time limit again. */
   #progress(): void {
     const { deadlines, config } = this.#context;
-    if (this.#isTunnel) this.#client.deadlineAt = deadlines.in(tunnelIdleMs);
-    else if (this.#phase === 'sent' && this.isRequestRead)
-      this.#client.deadlineAt = Math.min(this.#answerDueAt, deadlines.in(lookAtReplicaMs));
-    else this.#client.deadlineAt = Math.min(deadlines.in(config.idleTimeoutMs), this.#upload.tooSlowAt);
+    if (this.#isTunnel) this.#dueAt = deadlines.in(tunnelIdleMs);
+    else if (this.#phase === 'sent' && this.isRequestRead) this.#dueAt = this.#answerDueAt;
+    else this.#dueAt = Math.min(deadlines.in(config.idleTimeoutMs), this.#upload.tooSlowAt);
+    this.#setDeadline(this.#checkAt);
+  }
+
+  #setDeadline(checkAt: number): void {
+    this.#checkAt = checkAt;
+    this.#client.deadlineAt = this.#phase === 'sent' ? Math.min(this.#dueAt, checkAt) : this.#dueAt;
   }
 
   #elapsed(): number {

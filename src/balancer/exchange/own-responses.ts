@@ -1,9 +1,9 @@
 import type { BalancerConfig } from '../../domain/balancer-link.ts';
 import { faults, type Fault } from '../http1/faults.ts';
 import type { OwnResponse } from '../http1/own-response.ts';
-import type { QueueRefusal } from './waiting-room.ts';
+import type { QueueRefusal } from './request-queue.ts';
 
-/** Everything that the balancer answers itself. Messages say what a user can do; none names a replica's address. */
+/** All responses that the balancer writes itself. Messages name the next command and contain no replica address. */
 
 /** The request broke a rule. */
 export function refusal(fault: Fault): OwnResponse {
@@ -13,9 +13,15 @@ export function refusal(fault: Fault): OwnResponse {
 /** The client was too slow with its head or its body. */
 export const requestTimeout: OwnResponse = { status: 408, code: 'request_timeout', message: 'The request did not arrive in time.' };
 
-/** The process serves as many connections as it can. */
+/** The process already serves the maximum number of connections. */
 export function overloaded(config: BalancerConfig): OwnResponse {
   return { status: 503, code: 'overloaded', message: 'Too many connections are open.', retryAfter: config.retryAfterSeconds };
+}
+
+/** A client connection has as many open requests as its share of the open files allows. */
+export function shareUsed(config: BalancerConfig): OwnResponse {
+  const message = 'This connection has its share of the requests that the limit of open files allows at once. Wait for a response first.';
+  return { status: 503, code: 'overloaded', message, retryAfter: config.retryAfterSeconds };
 }
 
 /** No replica serves, or none could be reached. */
@@ -24,60 +30,69 @@ export function noReadyReplica(config: BalancerConfig): OwnResponse {
   return { status: 503, code: 'no_ready_replica', message, retryAfter: config.retryAfterSeconds };
 }
 
-/** A request cannot wait for a replica. `otherwise`: the answer when there is no hope of one. */
-export function notQueued(config: BalancerConfig, why: QueueRefusal, otherwise: OwnResponse): OwnResponse {
-  if (why === 'full') return queueFull(config);
-  return why === 'late' ? waitedInVain(config, otherwise) : otherwise;
+/** The queue did not accept a request. `otherwise`: the response when no replica is expected. */
+export function notQueued(config: BalancerConfig, reason: QueueRefusal, otherwise: OwnResponse): OwnResponse {
+  if (reason === 'full') return queueFull(config);
+  return reason === 'late' ? queueTimeout(config, otherwise) : otherwise;
 }
 
-/** More requests wait for a replica than may, or larger ones. */
+/** The request queue is full, by requests or by bytes. */
 export function queueFull(config: BalancerConfig): OwnResponse {
   const message = `Too many requests wait for a replica of service ${config.service}. Run: svc serve status ${config.service}`;
   return { status: 503, code: 'queue_full', message, retryAfter: config.retryAfterSeconds };
 }
 
-/** The request waited for a replica for as long as it may. A service that wakes up for requests is slow; any other has none. */
-export function waitedInVain(config: BalancerConfig, otherwise: OwnResponse): OwnResponse {
+/**
+ * The request was queued for the maximum time. A service that scales from zero had no replica in time, and its client
+ * gets 504. All other requests get `otherwise`.
+ */
+export function queueTimeout(config: BalancerConfig, otherwise: OwnResponse): OwnResponse {
   if (!config.queue.fromZero || otherwise.code !== 'no_ready_replica') return otherwise;
   const seconds = config.queue.timeoutMs / 1_000;
   const message = `No replica of service ${config.service} was ready within ${seconds} s (load_balancer.queue_timeout). Run: svc serve status ${config.service}`;
   return { status: 504, code: 'queue_timeout', message };
 }
 
-/** A replica took the request, or part of it, and went away; sending it again could run it twice. */
+/** The connection broke after a replica got the request or part of it. The balancer does not send it again. */
 export function replicaLost(config: BalancerConfig): OwnResponse {
   const message = `A replica of service ${config.service} went away before it answered. Run: svc serve logs ${config.service} ID`;
   return { status: 502, code: 'replica_lost', message };
 }
 
-/** A replica's answer was not HTTP. */
+/** The replica's response was not HTTP. */
 export function replicaBrokeProtocol(config: BalancerConfig, fault: Fault): OwnResponse {
   const message = `A replica of service ${config.service} sent a response that is not valid HTTP (${fault}). Run: svc serve logs ${config.service} ID`;
   return { status: 502, code: 'replica_broke_protocol', message };
 }
 
-/** A replica took the request and gave no answer in time. */
+/** A replica got the whole request and did not begin to answer in time. */
 export function firstByteTimeout(config: BalancerConfig): OwnResponse {
   const seconds = config.firstByteTimeoutMs / 1_000;
   const message = `No replica of service ${config.service} began to answer within ${seconds} s (load_balancer.first_byte_timeout).`;
   return { status: 504, code: 'first_byte_timeout', message };
 }
 
-/** A replica took the beginning of the request, and then no more of it. */
+/** A hung or lost replica has the request or part of it. A resend could run it twice, or no other replica serves. */
+export function replicaUnresponsive(config: BalancerConfig): OwnResponse {
+  const message = `A replica of service ${config.service} took the request and stopped answering; the request may have run. Run: svc serve status ${config.service}`;
+  return { status: 504, code: 'replica_unresponsive', message };
+}
+
+/** A replica read the beginning of the request and then stopped reading. */
 export function uploadTimeout(config: BalancerConfig): OwnResponse {
   const seconds = config.idleTimeoutMs / 1_000;
   const message = `A replica of service ${config.service} took no more of the request for ${seconds} s (load_balancer.idle_timeout).`;
   return { status: 504, code: 'first_byte_timeout', message };
 }
 
-/** A bug of ours met this request. */
+/** The balancer's code threw an unexpected error. */
 export const internalError: OwnResponse = {
   status: 500,
   code: 'internal_error',
   message: 'Something unexpected happened in the balancer.',
 };
 
-/** Tells the reader of an event stream that it broke, since its end alone can look like the proper one. */
+/** Reports a break to the reader of an event stream. Without it, the broken stream can look complete. */
 export const brokenEventStream: Buffer = Buffer.from(
   `event: error\ndata: ${JSON.stringify({
     error: { message: 'The replica ended the stream before its end.', type: 'server_error', code: 'replica_lost' },

@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest';
-import { ReplayBuffer } from './replay-buffer.ts';
+import { ReplayBuffer } from './upload.ts';
 
 const add = (replay: ReplayBuffer, kibibytes: number, isSent: boolean): void =>
   replay.add(Buffer.alloc(kibibytes * 1_024), 0, kibibytes * 1_024, isSent);
 
-test('everything up to a mebibyte can be sent again', () => {
+test('a body of up to 1 MiB can be replayed', () => {
   const replay = new ReplayBuffer();
   for (let part = 0; part < 16; part += 1) add(replay, 64, true);
   expect({ bytes: replay.bytes, isComplete: replay.isComplete, parts: replay.parts.length }).toEqual({
@@ -18,7 +18,7 @@ test('everything up to a mebibyte can be sent again', () => {
   expect(replay.bytes).toBe(0);
 });
 
-test('what was not sent yet is never given up', () => {
+test('unsent parts are never dropped', () => {
   const replay = new ReplayBuffer();
   add(replay, 2_000, false);
   expect(replay.isComplete).toBe(true);
@@ -26,13 +26,13 @@ test('what was not sent yet is never given up', () => {
   expect(replay.isComplete).toBe(false);
 });
 
-test('a request without a body stays replayable after its parts are let go', () => {
+test('a request without a body stays replayable after release()', () => {
   const replay = new ReplayBuffer();
   replay.release();
   expect(replay.isComplete).toBe(true);
 });
 
-test('what is kept is a copy, as the buffer of a read is used again', () => {
+test('kept parts are copies, because read buffers are overwritten', () => {
   const replay = new ReplayBuffer();
   const read = Buffer.from('.hello.');
   replay.add(read, 1, 6, false);

@@ -1,38 +1,70 @@
-import type { DialError } from '../../shared/dial.ts';
-import type { BalancerContext, SuspectReason } from './balancer-context.ts';
+import type { SuspectReason } from '../../domain/balancer-link.ts';
+import type { DialError } from '../../shared/system/dial.ts';
+import type { Attempt } from './attempt.ts';
+import type { BalancerContext } from './balancer-context.ts';
+import type { Trailers } from '../http1/chunked-decoder.ts';
+import { isGrpc, lacksGrpcStatus } from '../http1/grpc-request.ts';
+import type { RequestHead } from '../http1/request-head.ts';
 import { retryAfterSeconds, type ResponseHead } from '../http1/response-head.ts';
 import type { Replica } from '../replicas/replica.ts';
 
-/** An attempt failed in a way that speaks against the replica. */
-export function noteFailure(context: BalancerContext, replica: Replica, wasRefused: boolean): void {
-  if (context.replicas.noteFailure(replica, wasRefused)) context.metrics.ejected(replica.slot);
+/** Counts a failure of the replica, and the ejection if the failure caused one. */
+function recordFailure(context: BalancerContext, replica: Replica, wasRefused: boolean): void {
+  if (context.replicas.recordFailure(replica, wasRefused)) context.metrics.ejected(replica.slot);
 }
 
-/** An attempt failed through the replica's fault: it may go out of rotation, and the reconciler is told to look. */
-export function blame(context: BalancerContext, replica: Replica, reason: SuspectReason): void {
-  noteFailure(context, replica, reason === 'refused');
-  context.suspect(replica.id, reason);
-}
-
-/** Our own shortage of files, ports or memory: says nothing about the replica. */
+/** Errors from a lack of files, ports or memory on the balancer's machine. They prove nothing about the replica. */
 const ownShortages: ReadonlySet<string> = new Set(['EMFILE', 'ENFILE', 'EADDRNOTAVAIL', 'ENOBUFS', 'ENOMEM']);
 
-/** The replica was not reached. */
+/** Whether the connect failed because the balancer's machine lacks a resource. */
+export function isOwnShortage(error: DialError | undefined): boolean {
+  return error !== undefined && ownShortages.has(error.code);
+}
+
+/** Judges the replica by a failed connect. */
 export function blameForDial(context: BalancerContext, replica: Replica, error: DialError | undefined): void {
-  if (error !== undefined && ownShortages.has(error.code)) {
+  if (isOwnShortage(error)) {
     context.metrics.connectFailed('local');
     return;
   }
   const reason = error?.code === 'ETIMEDOUT' ? 'timeout' : 'refused';
   context.metrics.connectFailed(reason);
-  blame(context, replica, reason);
+  recordFailure(context, replica, reason === 'refused');
+  context.suspect(replica.id, reason);
 }
 
-/** What the status of a response says about the replica's health. */
-export function judgeStatus(context: BalancerContext, replica: Replica, head: ResponseHead): void {
+/**
+ * Whether a response is a 408 by which the replica closes an idle connection. It does not answer the request, which may
+ * be sent again (RFC 9110, section 15.5.9).
+ */
+export function isEndOfIdle({ stream }: Attempt, { status, isPersistent }: ResponseHead): boolean {
+  return status === 408 && !isPersistent && stream?.isReused === true;
+}
+
+/** Judges the replica by the head of its response. A good head is not yet a success: the body may break off. */
+export function judgeHead(context: BalancerContext, attempt: Attempt, head: ResponseHead): void {
   const { status } = head;
+  const { replica } = attempt;
   const pauseSeconds = status === 429 || status === 503 ? retryAfterSeconds(head) : undefined;
-  if (pauseSeconds !== undefined) context.replicas.steerAway(replica, pauseSeconds * 1_000);
-  else if (status >= 500) noteFailure(context, replica, false);
-  else replica.health.noteSuccess();
+  attempt.verdict = pauseSeconds !== undefined ? 'busy' : status >= 500 ? 'failed' : 'good';
+  if (pauseSeconds !== undefined) context.replicas.avoid(replica, pauseSeconds * 1_000);
+  else if (status >= 500) recordFailure(context, replica, false);
+  // The 101 itself is the success: the connection may last for days, and any end of it is a proper end.
+  else if (head.isTunnel) replica.health.recordSuccess();
+}
+
+/** The response came to its end: a success, unless it is a gRPC response without its status. */
+export function judgeEnd(context: BalancerContext, attempt: Attempt, request: RequestHead, head: ResponseHead, trailers: Trailers): void {
+  if (attempt.verdict !== 'good') return;
+  if (isGrpc(request) && lacksGrpcStatus(head, trailers)) recordFailure(context, attempt.replica, false);
+  else attempt.replica.health.recordSuccess();
+}
+
+/**
+ * Records that the replica failed an attempt. With a `reason`, the reconciler probes the replica. If `judgeHead`
+ * counted a failure, the attempt counts no second one.
+ */
+export function judgeFailure(context: BalancerContext, { replica, verdict }: Attempt, reason: SuspectReason | undefined): void {
+  if (verdict !== 'failed') recordFailure(context, replica, false);
+  if (reason !== undefined) context.suspect(replica.id, reason);
 }

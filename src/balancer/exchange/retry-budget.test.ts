@@ -7,12 +7,12 @@ function spendAll(budget: RetryBudget, now: number): number {
   return count;
 }
 
-test('three retries a second are always allowed', () => {
+test('three retries per second are always allowed', () => {
   const budget = new RetryBudget();
   expect([spendAll(budget, 0), spendAll(budget, 999), spendAll(budget, 1_000)]).toEqual([3, 0, 3]);
 });
 
-test('a fifth of the requests may be retried, and a quiet hour saves up no storm', () => {
+test('a fifth of the requests may be retried, and savings are limited', () => {
   const budget = new RetryBudget();
   spendAll(budget, 0);
   for (let request = 0; request < 50; request += 1) budget.earn();

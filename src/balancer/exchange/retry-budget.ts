@@ -1,19 +1,25 @@
-/** All amounts are tenths of a retry. A fifth of the requests may be retried, as Envoy's retry budget has it, and three a second in any case. */
+/**
+ * All amounts are tenths of a retry. Each request earns a fifth of a retry, as in Envoy's retry budget. Each second,
+ * the budget rises to three retries if it has less.
+ */
 const perRequest = 2;
 const perSecond = 30;
 const oneRetry = 10;
-/** Keeps a quiet hour from saving up for a storm of retries. */
+/** Limit of the saved amount: an hour without failures must not allow a burst of retries. */
 const maxSaved = 1_000;
 
 const msPerSecond = 1_000;
 
-/** Its two cells. `refilled`: the second in which the least was given last, counted from 1. */
+/** The indices of the two cells. `refilled` holds the second of the last refill, counted from 1: 0 means never. */
 const saved = 0;
 const refilled = 1;
 
 /**
- * Keeps retries of sent requests from multiplying the load of replicas that fail because of load. Times are monotonic ms. All threads draw on the
- * same two cells; threads that meet there may give or take a fraction of a retry too much, which does no harm.
+ * Limits the retries of requests that were sent. Otherwise retries would multiply the load on replicas that fail under
+ * load. Times are monotonic ms.
+ *
+ * All threads use the same two cells. A race between threads may add or take a few tenths of a retry too much, which is
+ * harmless.
  */
 export class RetryBudget {
   readonly #cells: Int32Array;
@@ -22,12 +28,12 @@ export class RetryBudget {
     this.#cells = cells;
   }
 
-  /** A request arrived. */
+  /** A request arrived: adds its fifth of a retry. */
   earn(): void {
     if (Atomics.load(this.#cells, saved) < maxSaved) Atomics.add(this.#cells, saved, perRequest);
   }
 
-  /** Takes one retry; false when there is none left. */
+  /** Takes one retry; false when none is left. */
   spend(now: number): boolean {
     this.#refill(now);
     if (Atomics.sub(this.#cells, saved, oneRetry) >= oneRetry) return true;

@@ -1,47 +1,52 @@
 /** An attempt that ended without one byte of a response. */
 export interface FailedAttempt {
   /**
-   * `unreached`: no connection was made. `refused`: it was sent, and the replica says that it has not begun to work on it (HTTP/2 only).
-   * `lost`: the request, or part of it, was sent and the connection broke.
+   * - `unreached`: the balancer got no connection.
+   * - `refused`: the replica got the request and reported that it had not begun to process it (HTTP/2 only).
+   * - `lost`: the connection broke after the request, or part of it, was sent.
    */
   readonly how: 'unreached' | 'refused' | 'lost';
-  /** Whether the connection had served requests before, so that the replica may have closed it while it was idle. */
+  /** Whether the connection had served requests before: the replica may have closed it while it was idle. */
   readonly wasReused: boolean;
 }
 
 /** The request that may be sent again. */
 export interface RetriedRequest {
   readonly method: string;
-  /** How often it was sent so far, wholly or in part. Connects that failed cost a replica nothing and are not counted. */
+  /** How often the balancer sent it, completely or in part. Failed connects cost a replica nothing and do not count. */
   readonly timesSent: number;
-  /** Whether all of the body that was read is still held. */
+  /** Whether the balancer still holds the whole body that it has read. */
   readonly isReplayable: boolean;
-  /** The service says that any of its requests may run twice. */
+  /** The service declares that any of its requests may run twice. */
   readonly retryUnsafe: boolean;
 }
 
-/** What to do: try another replica; try any, the same one included, over a new connection; or tell the client. */
-export type RetryDecision = 'elsewhere' | 'anew' | 'give-up';
+/**
+ * `another`: try another replica. `new-connection`: try any replica, also the same one, over a new connection. `give-up`: answer
+ * the client.
+ */
+export type RetryDecision = 'another' | 'new-connection' | 'give-up';
 
-/** How often one request is sent at most. */
+/** The balancer sends one request at most this many times. */
 export const maxTimesSent = 3;
 
-/** RFC 9110, section 9.2.2. */
+/** The idempotent methods of RFC 9110, section 9.2.2, except TRACE, which the balancer refuses. */
 const idempotentMethods: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS', 'PUT', 'DELETE']);
 
-/** Whether running the request twice is the same as running it once. */
+/** Whether running the request twice has the same effect as running it once. */
 export function isIdempotent(method: string): boolean {
   return idempotentMethods.has(method);
 }
 
-/** Never sends a request again that a replica may have begun to run, unless running it twice does no harm. Pure. */
+/** Never resends a request that a replica may have begun to run, unless running it twice is harmless. Pure. */
 export function decideRetry(failed: FailedAttempt, request: RetriedRequest): RetryDecision {
   if (!request.isReplayable) return 'give-up';
-  if (failed.how === 'unreached') return 'elsewhere';
+  if (failed.how === 'unreached') return 'another';
   if (request.timesSent >= maxTimesSent) return 'give-up';
-  // The usual case is a replica that renews its connections.
-  if (failed.how === 'refused') return 'anew';
+  // The cause is usually a healthy replica that closes an old connection.
+  if (failed.how === 'refused') return 'new-connection';
   if (!isIdempotent(request.method) && !request.retryUnsafe) return 'give-up';
-  // The usual case is the race between our request and the end of the replica's patience with an idle connection: nothing is wrong with it.
-  return failed.wasReused ? 'anew' : 'elsewhere';
+  // On a reused connection this is usually a race: a healthy replica closed the idle connection while the request was
+  // on its way.
+  return failed.wasReused ? 'new-connection' : 'another';
 }

@@ -4,12 +4,12 @@ import { Deadlines } from '../transport/deadlines.ts';
 import { noTrailers } from '../http1/chunked-decoder.ts';
 import { Upload } from './upload.ts';
 
-/** An upload, with what its client was told and what a stream got. */
+/** An upload, with the calls made to its client and the bytes sent to a stream. */
 function aScene() {
   const clock = new FakeClock();
-  const told: string[] = [];
+  const calls: string[] = [];
   const upload = new Upload(
-    { pauseReading: () => void told.push('pause'), resumeReading: () => void told.push('resume') },
+    { pauseReading: () => void calls.push('pause'), resumeReading: () => void calls.push('resume') },
     new Deadlines(clock),
   );
   const sent: string[] = [];
@@ -22,18 +22,18 @@ function aScene() {
   const close = (): void => {
     isOpen = false;
   };
-  return { clock, upload, told, sent, stream, close };
+  return { clock, upload, calls, sent, stream, close };
 }
 
 const receive = (upload: Upload, text: string, isHeld = true): void => {
   const read = Buffer.from(text);
   upload.received(read, 0, read.length, undefined, isHeld);
   upload.settle(false);
-  // The next read goes to the same buffer.
+  // The next read uses the same buffer.
   read.fill('x');
 };
 
-test('what came before there was a stream is sent over it, to the end', () => {
+test('bytes read before a stream exists are sent over it, to the end', () => {
   const { upload, stream, sent } = aScene();
   receive(upload, 'hel');
   receive(upload, 'lo');
@@ -47,26 +47,26 @@ test('what came before there was a stream is sent over it, to the end', () => {
   });
 });
 
-test('a body that may not be sent twice is let go once it was sent', () => {
+test('a body that must not be sent twice is dropped after sending', () => {
   const { upload, stream } = aScene();
   receive(upload, 'once');
   upload.sendTo(stream, false);
   expect({ held: upload.held, isReplayable: upload.isReplayable }).toEqual({ held: 0, isReplayable: false });
 });
 
-test('the client waits while the replica takes no more, and while much is held without one', () => {
-  const { upload, stream, told, close } = aScene();
+test('reading pauses while the replica is slow, and while too much is held', () => {
+  const { upload, stream, calls, close } = aScene();
   close();
   upload.sendTo(stream, true);
-  expect({ told, isBlocked: upload.isBlocked }).toEqual({ told: ['resume', 'pause'], isBlocked: true });
+  expect({ calls, isBlocked: upload.isBlocked }).toEqual({ calls: ['resume', 'pause'], isBlocked: true });
   upload.goOn();
-  expect({ told, isBlocked: upload.isBlocked }).toEqual({ told: ['resume', 'pause', 'resume'], isBlocked: false });
+  expect({ calls, isBlocked: upload.isBlocked }).toEqual({ calls: ['resume', 'pause', 'resume'], isBlocked: false });
   const other = aScene();
   receive(other.upload, 'y'.repeat(300_000));
-  expect(other.told).toEqual(['pause']);
+  expect(other.calls).toEqual(['pause']);
 });
 
-test('a body that trickles is too slow in the end; one that has come, or is not waited for, never is', async () => {
+test('a trickling body becomes too slow; a complete or unawaited one never does', async () => {
   const { upload, clock, stream } = aScene();
   expect(upload.tooSlowAt).toBe(Number.POSITIVE_INFINITY);
   upload.watchPace();

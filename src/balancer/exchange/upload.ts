@@ -1,20 +1,18 @@
-import { BodyRate } from './body-rate.ts';
 import type { Deadlines } from '../transport/deadlines.ts';
 import type { ExchangeClient } from './exchange-client.ts';
 import type { Trailers } from '../http1/chunked-decoder.ts';
-import { ReplayBuffer } from './replay-buffer.ts';
 import type { ReplicaStream } from '../replicas/replica-stream.ts';
 
 /** What an upload needs of the client that sends it, and of the stream that takes it. */
-export type UploadingClient = Pick<ExchangeClient, 'pauseReading' | 'resumeReading'>;
-export type UploadStream = Pick<ReplicaStream, 'body' | 'end' | 'flush'>;
+type UploadingClient = Pick<ExchangeClient, 'pauseReading' | 'resumeReading'>;
+type UploadStream = Pick<ReplicaStream, 'body' | 'end' | 'flush'>;
 
-/** Held while there is no connection yet; the client waits beyond it. */
+/** Bytes held while there is no connection; beyond it, the balancer stops reading the client. */
 const holdBytes = 262_144;
 
-/** The body of one request on its way to a replica: what was read of it, what is held to be sent again, and how fast it comes. */
+/** The body of one request on its way to a replica: the bytes read, the bytes held for a resend, and the pace. */
 export class Upload {
-  /** Read so far. */
+  /** Bytes read so far. */
   bytes = 0;
   /** The replica takes no more of it for now. */
   isBlocked = false;
@@ -22,7 +20,7 @@ export class Upload {
   readonly #deadlines: Deadlines;
   readonly #replay = new ReplayBuffer();
   #trailers: Trailers | undefined;
-  /** Made when the body does not come at once. */
+  /** Made when the body does not arrive at once. */
   #rate: BodyRate | undefined;
 
   constructor(client: UploadingClient, deadlines: Deadlines) {
@@ -45,12 +43,15 @@ export class Upload {
     return this.#replay.bytes;
   }
 
-  /** When the client counts as too slow, monotonic ms, unless more comes. */
+  /** When the client counts as too slow, monotonic ms, unless more bytes arrive. */
   get tooSlowAt(): number {
     return this.isRead || this.#rate === undefined ? Number.POSITIVE_INFINITY : this.#rate.tooSlowAt;
   }
 
-  /** `bytes[from, to)` was read; the buffer may be written over after `settle`. `isHeld`: it may have to be sent, or sent again, later. */
+  /**
+   * `bytes[from, to)` was read; the buffer may be overwritten after `settle`. `isHeld`: it may have to be sent, or sent
+   * again, later.
+   */
   received(bytes: Buffer, from: number, to: number, stream: UploadStream | undefined, isHeld: boolean): void {
     this.bytes += to - from;
     this.#rate?.received(this.#deadlines.now, to - from);
@@ -58,13 +59,16 @@ export class Upload {
     stream?.body(bytes, from, to);
   }
 
-  /** It has come to its end. */
+  /** The body has ended. */
   ended(trailers: Trailers, stream: UploadStream | undefined): void {
     this.#trailers = trailers;
     stream?.end(trailers);
   }
 
-  /** Sends all that was read over a new stream, and has the client read again. `mayRunTwice`: it may have to be sent once more. */
+  /**
+   * Sends all that was read over a new stream and resumes reading the client. `mayRunTwice`: it may have to be sent
+   * once more.
+   */
   sendTo(stream: UploadStream, mayRunTwice: boolean): void {
     for (const bytes of this.#replay.parts) stream.body(bytes, 0, bytes.length);
     if (mayRunTwice) this.#replay.trim();
@@ -74,36 +78,41 @@ export class Upload {
     this.flush(stream);
   }
 
-  /** Sends what was collected, and has the client wait when the replica takes no more. */
+  /** Sends the collected bytes, and stops reading the client when the replica takes no more. */
   flush(stream: UploadStream): void {
     this.isBlocked = !stream.flush();
     if (this.isBlocked) this.#holdUp();
   }
 
-  /** The work on one read is done. `isSending`: over a stream; without one, the client waits when much is held. */
+  /**
+   * One read was processed. `isSending`: a stream takes the body. Without a stream, the balancer stops reading the
+   * client when it holds too much.
+   */
   settle(isSending: boolean): void {
     this.#replay.keep();
     if (!isSending && this.#replay.bytes > holdBytes) this.#holdUp();
   }
 
-  /** The pace counts from now on: the body did not come at once. */
+  /** The pace counts from now on: the body did not arrive at once. */
   watchPace(): void {
     if (!this.isRead) this.#rate ??= new BodyRate(this.#deadlines.now);
   }
 
-  /** A replica is looked for, or connected to: the pace does not count, though the client may go on sending. */
+  /**
+   * The balancer chooses a replica or connects to one: the pace does not count, though the client may continue to send.
+   */
   rest(): void {
     this.#rate?.holdUp(this.#deadlines.now);
   }
 
-  /** The client is read again. */
+  /** The balancer reads the client again. */
   goOn(): void {
     this.isBlocked = false;
     this.#rate?.goOn(this.#deadlines.now);
     this.#client.resumeReading();
   }
 
-  /** Nothing of it will be sent again, and its pace is of no interest any more. */
+  /** No part will be sent again, and the pace no longer matters. */
   release(): void {
     this.#replay.release();
     this.#rate = undefined;
@@ -112,5 +121,125 @@ export class Upload {
   #holdUp(): void {
     this.#rate?.holdUp(this.#deadlines.now);
     this.#client.pauseReading();
+  }
+}
+
+/**
+ * The lowest average rate of an upload, bytes per second. Same as Kestrel's `MinRequestBodyDataRate`; real client lines
+ * are faster.
+ */
+export const minBytesPerSecond = 240;
+/** How long a new upload may take before it has sent anything, ms. */
+export const graceMs = 10_000;
+/**
+ * The most time that an upload can save up for a later stall, ms. Without a limit, one fast megabyte would buy an hour.
+ */
+export const maxAheadMs = 60_000;
+
+/**
+ * The pace of one request's body. Each byte buys time, and waiting for the client spends it.
+ *
+ * Time in which the balancer itself does not read, because the replica takes no more, costs nothing. Pure; times are
+ * monotonic ms.
+ */
+export class BodyRate {
+  /** The time left at `#countedAt`. */
+  #aheadMs = graceMs;
+  #countedAt: number;
+  #isHeldUp = false;
+
+  /** The head was read at `now`, and a body is to come. */
+  constructor(now: number) {
+    this.#countedAt = now;
+  }
+
+  /** When the upload becomes too slow if no more bytes arrive; infinity while the balancer does not read it. */
+  get tooSlowAt(): number {
+    return this.#isHeldUp ? Number.POSITIVE_INFINITY : this.#countedAt + this.#aheadMs;
+  }
+
+  /** Bytes of the body were read. */
+  received(now: number, bytes: number): void {
+    this.#count(now);
+    this.#aheadMs = Math.min(maxAheadMs, this.#aheadMs + (bytes * 1_000) / minBytesPerSecond);
+  }
+
+  /** The balancer stops reading the client. */
+  holdUp(now: number): void {
+    this.#count(now);
+    this.#isHeldUp = true;
+  }
+
+  /** The balancer reads the client again. */
+  goOn(now: number): void {
+    this.#count(now);
+    this.#isHeldUp = false;
+  }
+
+  #count(now: number): void {
+    if (!this.#isHeldUp) this.#aheadMs = Math.max(0, this.#aheadMs - (now - this.#countedAt));
+    this.#countedAt = now;
+  }
+}
+
+/** The limit for one request's body that is held to be sent again. */
+const maxReplayBytes = 1_048_576;
+
+/** Holds the part of a request's body that was read, until a connection can send it, and for a retry. */
+export class ReplayBuffer {
+  readonly #parts: Buffer[] = [];
+  /** The first this many parts are copies; the others are views of buffers that will be overwritten. */
+  #kept = 0;
+  #bytes = 0;
+  #isComplete = true;
+
+  /** All added parts; empty after `release`. */
+  get parts(): readonly Buffer[] {
+    return this.#parts;
+  }
+
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  /** Whether all added parts are still held. */
+  get isComplete(): boolean {
+    return this.#isComplete;
+  }
+
+  /**
+   * Adds `bytes[from, to)`, which may be overwritten once `keep` was called. `isSent`: a connection has it already, so
+   * it may be dropped when too much is held.
+   */
+  add(bytes: Buffer, from: number, to: number, isSent: boolean): void {
+    if (!this.#isComplete) return;
+    this.#bytes += to - from;
+    this.#parts.push(bytes.subarray(from, to));
+    if (isSent) this.trim();
+  }
+
+  /**
+   * Copies the parts added since the last call. Most requests are sent within the read that brought them and need no
+   * copy.
+   */
+  keep(): void {
+    for (; this.#kept < this.#parts.length; this.#kept += 1) {
+      const part = this.#parts[this.#kept];
+      if (part !== undefined) this.#parts[this.#kept] = Buffer.from(part);
+    }
+  }
+
+  /** Drops the parts when they exceed the limit: no replay is possible then. Call it once all parts were sent. */
+  trim(): void {
+    if (this.#bytes > maxReplayBytes) this.release();
+  }
+
+  /** Nothing will be sent again. */
+  release(): void {
+    if (this.#bytes === 0) return;
+    this.#isComplete = false;
+    this.#parts.length = 0;
+    this.#kept = 0;
+    this.#bytes = 0;
   }
 }

@@ -1,13 +1,16 @@
 import type { RemainingCommand, ReplicasCommand } from '../../domain/balancer-link.ts';
-import type { Tell } from '../control/control-server.ts';
+import type { Notify } from '../control/control-server.ts';
 
-/** How long we wait for what a process that handed over to us has left, ms. */
-const patienceMs = 2_000;
+/** How long to wait for the first report of a predecessor, and for its confirmation of a set, ms. */
+const reportTimeoutMs = 2_000;
 
-/** Processes that handed over and still finish what they had: their requests count as ours, and they follow the sets that we are given. */
+/**
+ * Processes that handed over to this one and still finish their requests. Their requests count as this process's own.
+ * They apply the endpoint sets that this process receives.
+ */
 export class Predecessors {
-  readonly #all = new Map<Tell, RemainingCommand>();
-  /** How many will connect within moments. */
+  readonly #all = new Map<Notify, RemainingCommand>();
+  /** How many predecessors have yet to connect. */
   #awaited: number;
   readonly #awaitedUntil: number;
   #requests = 0;
@@ -16,53 +19,56 @@ export class Predecessors {
   /** `now`: monotonic ms. */
   constructor(awaited: number, now: number) {
     this.#awaited = awaited;
-    this.#awaitedUntil = now + patienceMs;
+    this.#awaitedUntil = now + reportTimeoutMs;
   }
 
-  /** How many there are. */
+  /** The number of connected predecessors. */
   get count(): number {
     return this.#all.size;
   }
 
-  /** Whether all that were to be expected have been heard of, so that figures are whole. */
+  /** Whether all expected predecessors have reported, or `reportTimeoutMs` has passed. */
   isComplete(now: number): boolean {
     return this.#awaited <= 0 || now >= this.#awaitedUntil;
   }
 
-  /** One says what it has. `newest` is sent to one that is heard of for the first time. */
-  note(tell: Tell, remaining: RemainingCommand, newest: ReplicasCommand | undefined): void {
-    if (!this.#all.has(tell)) {
+  /** Records the counts of a predecessor, and answers its first report with the newest endpoint set. */
+  record(notify: Notify, remaining: RemainingCommand, newest: ReplicasCommand | undefined): void {
+    if (!this.#all.has(notify)) {
       this.#awaited -= 1;
-      if (newest !== undefined) tell(newest);
+      if (newest !== undefined) notify(newest);
     }
-    this.#all.set(tell, remaining);
+    this.#all.set(notify, remaining);
     this.#requests += remaining.requests;
     this.#errors += remaining.errors;
   }
 
-  /** A link broke. */
-  forget(tell: Tell): void {
-    this.#all.delete(tell);
+  /** A client disconnected. If it was a predecessor, its requests no longer count as in flight. */
+  forget(notify: Notify): void {
+    this.#all.delete(notify);
   }
 
-  /** Sends a set to all. */
+  /** Sends an endpoint set to all predecessors. */
   send(command: ReplicasCommand): void {
-    for (const tell of this.#all.keys()) tell(command);
+    for (const notify of this.#all.keys()) notify(command);
   }
 
-  /** Whether all have a set in force, or had `patienceMs` for it since `sentAt`; times are monotonic ms. */
+  /**
+   * Whether all predecessors apply an endpoint set, or had `reportTimeoutMs` for it since `sentAt`. Times are monotonic
+   * ms.
+   */
   haveApplied({ epoch, revision }: ReplicasCommand, sentAt: number, now: number): boolean {
-    if (now - sentAt >= patienceMs) return true;
+    if (now - sentAt >= reportTimeoutMs) return true;
     if (!this.isComplete(now)) return false;
     return [...this.#all.values()].every(({ applied }) => applied?.epoch === epoch && applied.revision >= revision);
   }
 
-  /** Requests and errors that they told of so far. */
+  /** Requests and errors that the predecessors have reported so far. */
   get totals(): { readonly requests: number; readonly errors: number } {
     return { requests: this.#requests, errors: this.#errors };
   }
 
-  /** Adds what they have under way, by replica id. */
+  /** Adds the predecessors' requests in flight, by replica id. */
   addInFlight(own: Readonly<Record<string, number>>): Readonly<Record<string, number>> {
     const sums: Record<string, number> = { ...own };
     for (const { inFlight } of this.#all.values()) {

@@ -3,37 +3,39 @@ import type { Clock } from '../../shared/clock.ts';
 import { exitCodes } from '../../shared/error-codes.ts';
 import { programEntry } from '../../shared/program-files.ts';
 
-/** Descriptors 0 to 2 are the standard ones. */
+/** The first inherited descriptor: 0 to 2 are the standard streams. */
 const firstInherited = 3;
 
-/** What a successor is given. */
-export interface Inheritance {
+/** What a successor inherits. */
+interface Inheritance {
   readonly configPath: string;
-  /** Listening sockets, by their numbers here. */
+  /** Listening sockets, by their numbers in this process. */
   readonly fds: readonly number[];
-  /** Processes that go on with their connections and will follow it: this one, and those before it that are not done. */
+  /** The number of processes that still have requests after the hand-over: this one, and its own predecessors. */
   readonly predecessors: number;
 }
 
-/** What a successor finds on its command line. */
+/** What a successor reads from its command line. */
 export interface Inherited {
   readonly fds: readonly number[];
   readonly predecessors: number;
 }
 
 /**
- * Starts the process that is to take our place, in a session of its own. The listening sockets are the same ones in both processes, so connections
- * that nobody has accepted yet are lost by neither's end. Resolves with its process id when it serves; rejects when it ends before, or does not
- * serve after `timeoutMs` or until `stopping` aborts, in which cases it is killed.
+ * Starts the process that replaces this one, in its own session. Both processes have the same listening sockets, so
+ * connections that are not yet accepted survive the end of either.
+ *
+ * Resolves with the successor's process id once it serves. Rejects when it ends before that. Also rejects, and kills
+ * the successor, when it does not serve within `timeoutMs` or `stopping` aborts.
  */
 export function startSuccessor(inheritance: Inheritance, clock: Clock, timeoutMs: number, stopping: AbortSignal): Promise<number> {
   const { configPath, fds, predecessors } = inheritance;
   const argv = [...process.execArgv, programEntry('balancer/main'), configPath, String(fds.length), String(predecessors)];
   const child = spawn(process.execPath, argv, { detached: true, stdio: ['ignore', 'inherit', 'inherit', ...fds, 'ipc'] });
   return new Promise((resolve, reject) => {
-    const giveUp = (why: string): void => {
+    const giveUp = (reason: string): void => {
       child.kill('SIGKILL');
-      reject(new Error(why));
+      reject(new Error(reason));
     };
     const onAbort = (): void => giveUp('This process is to end.');
     stopping.addEventListener('abort', onAbort, { once: true });
@@ -59,30 +61,30 @@ export function startSuccessor(inheritance: Inheritance, clock: Clock, timeoutMs
   });
 }
 
-/** Reads what follows the path of the config file on our command line: nothing, when this process has no predecessor. */
+/** Reads the arguments after the config file's path. undefined when this process has no predecessor. */
 export function readInherited(sockets: string | undefined, predecessors: string | undefined): Inherited | undefined {
   if (sockets === undefined) return undefined;
   return { fds: Array.from({ length: Number(sockets) }, (_, index) => firstInherited + index), predecessors: Number(predecessors) };
 }
 
-// oxlint-disable-next-line unicorn/no-process-exit -- the end of a process that nobody knows of
+// oxlint-disable-next-line unicorn/no-process-exit -- no other process knows of this one
 const endUnknown = (): void => process.exit(exitCodes.conflict);
 
 /**
- * Ends this process when its predecessor ends before it was told that we serve: nobody would know of us then and ever end us, and whoever needs a
- * balancer starts one.
+ * Ends this process if its predecessor ends before this process has reported that it serves. Otherwise no process would
+ * know of this one or end it. The controller or edge proxy then starts a new balancer.
  */
 export function endWithPredecessor(): void {
   if (process.connected) process.once('disconnect', endUnknown);
   else endUnknown();
 }
 
-/** Tells our predecessor that we serve. */
-export function tellPredecessor(): void {
+/** Reports to the predecessor that this process serves. */
+export function notifyPredecessor(): void {
   process.off('disconnect', endUnknown);
   if (!process.connected) return;
   process.send?.('serving', undefined, undefined, () => {
-    // It may have cut the link already.
+    // The predecessor may have cut the link already.
     if (process.connected) process.disconnect();
   });
 }

@@ -4,8 +4,8 @@ const colon = 0x3a;
 const maxPort = 65_535;
 
 /**
- * Whether `HOST[:PORT]` is one that a proxy may trust: a plain name, an IPv4 address or a bracketed IPv6 address, with a port in range.
- * User information, commas, spaces and the like are junk that peers read differently.
+ * Whether `HOST[:PORT]` is safe to trust for a proxy: a plain name, an IPv4 address or a bracketed IPv6 address, with a
+ * port in range. It rejects user information, commas, spaces and the like, which peers parse differently.
  */
 export function isValidAuthority(authority: string): boolean {
   const hostEnd = authority.startsWith('[') ? ipv6End(authority) : nameEnd(authority);
@@ -19,7 +19,7 @@ function nameEnd(authority: string): number {
   return at;
 }
 
-/** The offset after the closing bracket; 0 when there is none or something else than digits, colons and dots is inside. */
+/** The offset after the closing bracket; 0 when there is none, or anything but digits, colons and dots is inside. */
 function ipv6End(authority: string): number {
   for (let at = 1; at < authority.length; at += 1) {
     const character = authority.charAt(at);

@@ -4,10 +4,10 @@ import type { Fault } from './faults.ts';
 import { needMore } from './head-scanner.ts';
 import type { HeadLimits } from './limits.ts';
 
-/** Takes one body off the wire, whichever way it is framed. */
+/** Decodes the bodies of one connection, one after the other, with any framing. */
 export class BodyDecoder {
   readonly #limits: HeadLimits;
-  /** Made with the first chunked body, as many connections never see one. */
+  /** Made for the first chunked body: many connections never have one. */
   #chunked: ChunkedDecoder | undefined;
   #length: BodyLength = 0;
   #left = 0;
@@ -16,7 +16,7 @@ export class BodyDecoder {
     this.#limits = limits;
   }
 
-  /** Ready for a body of that length. */
+  /** Prepares for a body of the given length. */
   begin(length: BodyLength): void {
     this.#length = length;
     this.#left = Math.max(0, length);
@@ -25,7 +25,7 @@ export class BodyDecoder {
     this.#chunked.reset();
   }
 
-  /** Whether not a single byte is to come. */
+  /** Whether the body is empty. */
   get isEmpty(): boolean {
     return this.#length === 0;
   }
@@ -43,7 +43,7 @@ export class BodyDecoder {
     return this.#chunked?.fault ?? 'bad_chunk';
   }
 
-  /** The offset after the body's last byte, or `needMore`, or `faulted`. */
+  /** Passes the body's bytes to `sink`. Returns the offset after its last byte, or `needMore`, or `faulted`. */
   decode(chunk: Buffer, from: number, sink: BodySink): number {
     if (this.#length === chunkedLength && this.#chunked !== undefined) return this.#chunked.decode(chunk, from, sink);
     if (this.#length === untilClose) {

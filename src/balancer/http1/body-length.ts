@@ -4,12 +4,14 @@ import { isToken } from './octets.ts';
 /** The length of a body in bytes, or one of the two below. */
 export type BodyLength = number;
 
-/** The body comes in chunks and says itself where it ends. */
+/** The body comes in chunks and marks its own end. */
 export const chunkedLength = -1;
 /** The body ends where the connection does (responses only). */
 export const untilClose = -2;
 
-/** The one value of `Content-Length`; undefined unless it is a plain decimal number up to 2^53-1 without leading zeros. */
+/**
+ * The one value of `Content-Length`. Undefined unless it is a plain decimal number up to 2^53-1 without leading zeros.
+ */
 export function readContentLength(value: string): number | undefined {
   if (value.length === 0 || value.length > 16) return undefined;
   let length = 0;
@@ -28,7 +30,7 @@ export function transferEncodingFault(value: string, minorVersion: 0 | 1): Fault
   const lower = value.toLowerCase();
   if (lower === 'chunked') return undefined;
   const codings = lower.split(',').map((coding) => coding.trim());
-  // An honest list of codings that are not understood here gets 501; what looks like an attempt to be read in two ways gets 400.
+  // A valid list of unsupported codings gets 501. A value that looks like an attempt at request smuggling gets 400.
   const isHonest = codings.every((coding, index) =>
     coding === 'chunked' ? index > 0 && index === codings.length - 1 : coding !== 'identity' && isToken(coding),
   );

@@ -4,7 +4,7 @@ import { EventBoundary } from './event-boundary.ts';
 
 function isBetween(...pieces: readonly string[]): boolean {
   const boundary = new EventBoundary();
-  for (const piece of pieces) boundary.note(Buffer.from(piece, 'latin1'), 0, piece.length);
+  for (const piece of pieces) boundary.track(Buffer.from(piece, 'latin1'), 0, piece.length);
   return boundary.isBetweenEvents;
 }
 
@@ -26,14 +26,14 @@ test.each([
   expect(isBetween(text)).toBe(expected);
 });
 
-test('how the stream is cut into pieces makes no difference', () => {
+test('the split of the stream into pieces makes no difference', () => {
   const piece = fc.stringMatching(/^[a\r\n]{1,6}$/);
   fc.assert(fc.property(fc.array(piece, { maxLength: 6 }), (pieces) => isBetween(...pieces) === isBetween(pieces.join(''))));
 });
 
-test('it can be used for the next stream', () => {
+test('after reset() it tracks the next stream', () => {
   const boundary = new EventBoundary();
-  boundary.note(Buffer.from('xdata'), 1, 5);
+  boundary.track(Buffer.from('xdata'), 1, 5);
   expect(boundary.isBetweenEvents).toBe(false);
   boundary.reset();
   expect(boundary.isBetweenEvents).toBe(true);

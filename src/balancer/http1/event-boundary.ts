@@ -1,18 +1,18 @@
 import { CR, LF } from './octets.ts';
 
-/** Of the longest blank line, CR LF CR LF: what stands before it does not matter. */
+/** Bytes of the longest blank line, CR LF CR LF: earlier bytes do not matter. */
 const longestBoundary = 4;
 
 /**
- * Knows whether what was relayed of an event stream ends in a whole event, in whatever pieces it came. An event ends with an empty line,
- * and a line with CR, LF or both (WHATWG HTML, section 9.2.5).
+ * Tracks whether the relayed bytes of an event stream end after a complete event. The pieces may be cut at any byte. An
+ * event ends with an empty line. A line ends with CR, LF or both (WHATWG HTML, section 9.2.5).
  */
 export class EventBoundary {
-  /** Line ends at the end of what was seen; 2 are an empty line. */
+  /** The number of line ends with which the relayed bytes end. Two make an empty line. */
   #lineEnds = 2;
   #endsWithCr = false;
 
-  /** Nothing was seen yet, so that an event may begin. */
+  /** Starts with a new stream: nothing was relayed, so an event may begin. */
   reset(): void {
     this.#lineEnds = 2;
     this.#endsWithCr = false;
@@ -23,7 +23,7 @@ export class EventBoundary {
   }
 
   /** `bytes[from, to)` is relayed. */
-  note(bytes: Buffer, from: number, to: number): void {
+  track(bytes: Buffer, from: number, to: number): void {
     let at = to;
     const earliest = Math.max(from, to - longestBoundary);
     while (at > earliest && isLineEnd(bytes[at - 1])) at -= 1;
@@ -33,7 +33,7 @@ export class EventBoundary {
     }
     for (; at < to; at += 1) {
       const isCr = bytes[at] === CR;
-      // LF behind CR belongs to the same line end.
+      // An LF after a CR belongs to the same line end.
       if (isCr || !this.#endsWithCr) this.#lineEnds += 1;
       this.#endsWithCr = isCr;
     }

@@ -1,4 +1,4 @@
-/** What a client is told when its request has the fault. In a response every fault is the replica's: 502. */
+/** The status for a client whose request has the fault. In a response every fault is the replica's: 502. */
 interface FaultRow {
   readonly status: 400 | 405 | 413 | 414 | 417 | 431 | 501;
   readonly message: string;
@@ -6,7 +6,7 @@ interface FaultRow {
 
 const row = (status: FaultRow['status'], message: string): FaultRow => ({ status, message });
 
-/** Every way in which a message can be refused. Names are stable: they are printed as `code` and logged. */
+/** All reasons to refuse a message. Names are stable: they are printed as `code` and logged. */
 export const faults = {
   bad_method: row(400, 'The request line does not start with a method.'),
   bad_target: row(400, 'The request target is neither a path, an absolute http URL, nor * with OPTIONS.'),
@@ -30,7 +30,7 @@ export const faults = {
   too_many_fields: row(431, 'The head has too many fields.'),
   bad_chunk: row(400, 'The chunked body is malformed.'),
   body_too_large: row(413, 'The body is larger than this service accepts.'),
-  unasked_upgrade: row(400, 'The connection was switched to another protocol that nobody asked for.'),
+  unasked_upgrade: row(400, 'The connection was switched to a protocol that was not requested.'),
   too_many_interim: row(400, 'There are too many interim responses.'),
 } as const satisfies Record<string, FaultRow>;
 

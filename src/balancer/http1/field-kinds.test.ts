@@ -28,11 +28,11 @@ const names = fc.oneof(
   fc.stringMatching(/^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,40}$/),
 );
 
-test('a name within a text is of the same kind as by itself', () => {
+test('a name within a text has the same kind as the name alone', () => {
   fc.assert(fc.property(names, (name) => fieldKindAt(`A: b\r\n${name}: c`, 6, 6 + name.length, name.includes('_')) === fieldKind(name)));
 });
 
-test('every special name is known, in any case', () => {
+test('every special name is recognized in any case', () => {
   const kinds = Object.entries({
     host: FieldKind.host,
     'content-length': FieldKind.contentLength,
@@ -73,7 +73,7 @@ test('any other name is plain', () => {
   for (const name of [...close, 'a'.repeat(60)]) expect([name, fieldKind(name)]).toEqual([name, FieldKind.plain]);
 });
 
-test('what may come after a body is neither framing, routing, credentials nor control', () => {
+test('a permitted trailer is neither framing, routing, credentials nor control', () => {
   for (const name of ['X-Sum', 'Server-Timing', 'grpc-status']) expect(mayTrail(name)).toBe(true);
   for (const name of [
     'Content-Length',

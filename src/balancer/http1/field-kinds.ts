@@ -1,4 +1,7 @@
-/** What the engine does with a field, decided by its name alone. Plain numbers, because they are compared for each field of each message. */
+/**
+ * How the engine treats a field, decided by its name alone. Plain numbers, because each field of each message is
+ * compared.
+ */
 export const FieldKind = {
   plain: 0,
   host: 1,
@@ -12,16 +15,16 @@ export const FieldKind = {
   te: 8,
   trailer: 9,
   expect: 10,
-  /** What a proxy says of its client; the word of a client that is not trusted is not taken for it. */
+  /** A proxy's report about its client; discarded when it comes from an untrusted client. */
   forwarding: 11,
   requestId: 12,
-  /** `x-svc-*`: said by the balancer alone. */
+  /** `x-svc-*`: only the balancer may set them. */
   own: 13,
   contentType: 14,
   retryAfter: 15,
-  /** Reads as a guarded name once underscores become dashes, as CGI and WSGI servers do it. */
+  /** Equals a guarded name once underscores become dashes, as CGI and WSGI servers convert it. */
   forged: 16,
-  /** The three forwarding fields that are written anew for each replica. */
+  /** The three forwarding fields that are rewritten for each replica. */
   forwardedFor: 17,
   forwardedProto: 18,
   forwardedHost: 19,
@@ -47,7 +50,7 @@ const kindsByName: ReadonlyMap<string, FieldKind> = new Map<string, FieldKind>([
   ['x-forwarded-for', FieldKind.forwardedFor],
   ['x-forwarded-proto', FieldKind.forwardedProto],
   ['x-forwarded-host', FieldKind.forwardedHost],
-  // Nothing but another proxy's word for its client, which programs believe.
+  // Carry only another proxy's claim about its client, which programs trust.
   ['x-real-ip', FieldKind.forwarding],
   // CGI programs would take it for their own proxy setting (httpoxy, CVE-2016-5385).
   ['proxy', FieldKind.hopByHop],
@@ -57,7 +60,10 @@ const kindsByName: ReadonlyMap<string, FieldKind> = new Map<string, FieldKind>([
   ['traceparent', FieldKind.traceparent],
 ]);
 
-/** Names that neither `Connection` may remove nor an underscore may imitate: framing, routing, credentials, and what we say ourselves. */
+/**
+ * Names that `Connection` may not remove and an underscore may not imitate: framing, routing, credentials, and the
+ * balancer's own fields.
+ */
 const guardedNames: ReadonlySet<string> = new Set([
   'host',
   'content-length',
@@ -71,7 +77,7 @@ const guardedNames: ReadonlySet<string> = new Set([
   'x-request-id',
 ]);
 
-/** Whether a lower-case name is one that only we, or only the sender itself, may set or remove. */
+/** Whether only the balancer, or only the sender itself, may set or remove a lower-case name. */
 export function isGuardedName(name: string): boolean {
   return guardedNames.has(name) || name.startsWith('x-forwarded-') || name.startsWith('x-svc-');
 }
@@ -85,14 +91,20 @@ const lengthBits = 5;
 const maxIndexedLength = 1 << lengthBits;
 const slotOf = (length: number, firstOctet: number): number => (length << lengthBits) | (firstOctet & 31);
 
-/** Special names by length and first letter, so that most names are known to be plain by one look. No two share a slot; a test holds it so. */
+/**
+ * Special names by length and first letter: one check shows that most names are plain. No two names share a slot; a
+ * test enforces it.
+ */
 const slots: readonly (SpecialName | undefined)[] = (() => {
   const all = Array.from<SpecialName | undefined>({ length: maxIndexedLength << lengthBits });
   for (const [name, kind] of kindsByName) all[slotOf(name.length, name.charCodeAt(0))] = { name, kind };
   return all;
 })();
 
-/** The kind of the field whose name is `text[from, to)`, in any case. `mayHaveUnderscore`: false when the text has none. Makes no string in the usual case. */
+/**
+ * The kind of the field whose name is `text[from, to)`, in any case. `mayHaveUnderscore`: false when the text has none.
+ * Allocates no string in the usual case.
+ */
 export function fieldKindAt(text: string, from: number, to: number, mayHaveUnderscore: boolean): FieldKind {
   const length = to - from;
   const first = text.charCodeAt(from) | 0x20;
@@ -107,7 +119,7 @@ export function fieldKindAt(text: string, from: number, to: number, mayHaveUnder
 
 const letterX = 0x78;
 
-/** Ignores case: for the octets that names are made of, setting that bit changes letters alone. */
+/** Compares without case: for the octets of names, setting that bit changes only letters. */
 function hasPrefix(text: string, from: number, to: number, lowerPrefix: string): boolean {
   if (to - from < lowerPrefix.length) return false;
   for (let index = 0; index < lowerPrefix.length; index += 1) {
@@ -126,8 +138,8 @@ export function fieldKind(name: string): FieldKind {
 }
 
 /**
- * Fields that mean nothing, or something dangerous, after the body (RFC 9110, section 6.5.1): framing, routing, credentials,
- * request modifiers, response control and content format. They are dropped from trailers.
+ * Fields that mean nothing, or something dangerous, after the body (RFC 9110, section 6.5.1): framing, routing,
+ * credentials, request modifiers, response control and content format. They are dropped from trailers.
  */
 const forbiddenTrailers: ReadonlySet<string> = new Set([
   'age',

@@ -14,7 +14,7 @@ const forwarded = (bytes: string, isTrusted = false): readonly string[] =>
 
 const own = ['X-Forwarded-For: 10.0.0.9', 'X-Forwarded-Proto: http', 'X-Forwarded-Host: a', 'X-Request-Id: id-1', '', ''];
 
-test('end-to-end fields keep case, order and duplicates; Host stays as the client sent it', () => {
+test('end-to-end fields keep case, order and duplicates, and Host stays unchanged', () => {
   expect(forwarded('GET /x HTTP/1.1\r\nx-A: 1\r\nhOST: a\r\nX-a:  2 \r\nCookie: c\r\nAuthorization: d\r\n\r\n')).toEqual([
     'GET /x HTTP/1.1',
     'x-A: 1',
@@ -26,20 +26,20 @@ test('end-to-end fields keep case, order and duplicates; Host stays as the clien
   ]);
 });
 
-test('hop-by-hop fields and those that Connection names stay here', () => {
+test('hop-by-hop fields and fields that Connection names are dropped', () => {
   const bytes =
     'GET / HTTP/1.1\r\nHost: a\r\nConnection: keep-alive, X-Mine, Upgrade, HTTP2-Settings\r\nKeep-Alive: 5\r\nProxy-Connection: x\r\nx-mine: 1\r\n' +
     'Upgrade: h2c\r\nHTTP2-Settings: x\r\nProxy-Authorization: y\r\nX-Kept: 1\r\n\r\n';
   expect(forwarded(bytes)).toEqual(['GET / HTTP/1.1', 'Host: a', 'X-Kept: 1', ...own]);
 });
 
-test('what a client says of other clients, or in our name, is not passed on', () => {
+test('forwarding fields and x-svc fields of an untrusted client are dropped', () => {
   const bytes =
     'GET / HTTP/1.1\r\nHost: a\r\nX-Forwarded-For: 1.2.3.4\r\nX-Forwarded-Host: evil\r\nx-forwarded-proto: https\r\nForwarded: for=x\r\nX-Svc-Replica: 7\r\n\r\n';
   expect(forwarded(bytes)).toEqual(['GET / HTTP/1.1', 'Host: a', ...own]);
 });
 
-test('what a trusted proxy says of its client goes on, with the proxy itself at the end of the chain', () => {
+test('forwarding fields of a trusted proxy pass, and its address extends the chain', () => {
   const bytes =
     'GET / HTTP/1.1\r\nHost: a\r\nX-Forwarded-For: 1.2.3.4\r\nx-forwarded-for: 5.6.7.8, 9.9.9.9\r\nX-Forwarded-Host: public:8\r\n' +
     'x-forwarded-proto: https\r\nX-Forwarded-Port: 8\r\nX-Real-IP: 1.2.3.4\r\nForwarded: for=1.2.3.4\r\nX-Svc-Replica: 7\r\n\r\n';
@@ -58,7 +58,7 @@ test('what a trusted proxy says of its client goes on, with the proxy itself at 
   ]);
 });
 
-test('a trusted proxy that says nothing, or nothing that can be told clearly, is told of like any client', () => {
+test('a trusted proxy with absent or ambiguous forwarding fields is treated like a client', () => {
   expect(forwarded('GET / HTTP/1.1\r\nHost: a\r\n\r\n', true)).toEqual(['GET / HTTP/1.1', 'Host: a', ...own]);
   const twice = 'X-Forwarded-Proto: https\r\nX-Forwarded-Proto: http\r\nX-Forwarded-Host: b\r\nX-Forwarded-Host: c\r\n';
   const junk = 'X-Forwarded-For:\r\nX-Forwarded-Proto: gopher\r\nX-Forwarded-Host: u@b\r\n';
@@ -67,7 +67,7 @@ test('a trusted proxy that says nothing, or nothing that can be told clearly, is
   }
 });
 
-test('a body is framed anew: by its length as it was given, or in chunks of our own', () => {
+test('a body keeps its given length, or goes in new chunks', () => {
   expect(forwarded('DELETE / HTTP/1.1\r\nHost: a\r\ncontent-length: 3\r\nTrailer: x\r\n\r\nabc')).toEqual([
     'DELETE / HTTP/1.1',
     'Host: a',
@@ -83,22 +83,22 @@ test('a body is framed anew: by its length as it was given, or in chunks of our 
   ]);
 });
 
-test('the absence of a body is said for methods that have one by nature, and only for those', () => {
+test('only methods that normally have a body declare its absence', () => {
   expect(forwarded('POST / HTTP/1.1\r\nHost: a\r\n\r\n')).toContain('Content-Length: 0');
   expect(forwarded('GET / HTTP/1.1\r\nHost: a\r\n\r\n')).not.toContain('Content-Length: 0');
 });
 
-test('Expect goes on from HTTP/1.1, and not from HTTP/1.0, which cannot mean it', () => {
+test('Expect passes from HTTP/1.1 but not from HTTP/1.0', () => {
   expect(forwarded('PUT / HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 1\r\n\r\n')).toContain('Expect: 100-continue');
   expect(forwarded('PUT / HTTP/1.0\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 1\r\n\r\n')).not.toContain('Expect: 100-continue');
 });
 
-test('HTTP/1.0 without Host goes on as valid HTTP/1.1', () => {
+test('HTTP/1.0 without Host becomes valid HTTP/1.1', () => {
   expect(forwarded('GET http://b:8/x HTTP/1.0\r\n\r\n').slice(0, 2)).toEqual(['GET /x HTTP/1.1', 'Host: b:8']);
   expect(forwarded('GET / HTTP/1.0\r\n\r\n').slice(0, 2)).toEqual(['GET / HTTP/1.1', 'Host: localhost']);
 });
 
-test('a client that takes trailers is announced as such', () => {
+test('a client that accepts trailers is announced', () => {
   expect(forwarded('GET / HTTP/1.1\r\nHost: a\r\nTE: gzip, Trailers\r\nConnection: TE\r\n\r\n')).toEqual(
     expect.arrayContaining(['TE: trailers', 'Connection: TE']),
   );
@@ -107,7 +107,7 @@ test('a client that takes trailers is announced as such', () => {
 
 const given = (lines: string): string | undefined => givenRequestId(headOf(`GET / HTTP/1.1\r\nHost: a\r\n${lines}\r\n`));
 
-test('a request id is taken over when there is exactly one that can be logged', () => {
+test('a request id is used when there is exactly one that can be logged', () => {
   expect(given('X-Request-Id: abc/1\r\n')).toBe('abc/1');
   expect(given('')).toBeUndefined();
   expect(given('X-Request-Id: a\r\nX-Request-Id: b\r\n')).toBeUndefined();
@@ -119,7 +119,7 @@ test('a request id is taken over when there is exactly one that can be logged', 
   ]);
 });
 
-test('lines that came with odd white space, or stand between dropped ones, go on as canonical lines', () => {
+test('lines with odd white space or between dropped ones become canonical', () => {
   const bytes = 'GET / HTTP/1.1\r\nA: 1\r\nB:2\r\nC:  3\r\nTE: x\r\nD: 4 \r\nE: 5\r\nF: 6\r\nUpgrade: y\r\nHost: a\r\nG:\r\nH_i: 7\r\n\r\n';
   expect(forwarded(bytes)).toEqual(['GET / HTTP/1.1', 'A: 1', 'B: 2', 'C: 3', 'D: 4', 'E: 5', 'F: 6', 'Host: a', 'G: ', 'H_i: 7', ...own]);
 });

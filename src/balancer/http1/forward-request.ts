@@ -3,21 +3,22 @@ import { chunkedLength } from './body-length.ts';
 import { FieldKind } from './field-kinds.ts';
 import type { RequestHead } from './request-head.ts';
 
-/** What is known of the client besides its request. */
+/** What the balancer knows about a client besides its request. */
 export interface ForwardedClient {
   /** The client's own address, without brackets. */
   readonly address: string;
   readonly proto: 'http' | 'https';
-  /** Whether it is a proxy whose word for its own client is taken: it is appended to then, and replaced otherwise. */
+  /** Whether the client is a trusted proxy. If so, its forwarding fields are extended, otherwise replaced. */
   readonly isTrusted: boolean;
 }
 
-/** What `Host` says when a client of HTTP/1.0 sent none; HTTP/1.1 replicas demand one. */
-const hostOfTheNameless = 'localhost';
+/** The `Host` for an HTTP/1.0 request without one. Replicas require it, because they get HTTP/1.1. */
+const defaultHost = 'localhost';
 
-/** Methods whose request has a body by nature, so that its absence must be said (RFC 9110, section 8.6). */
+/** Methods that expect a body. A request without one has `Content-Length: 0` (RFC 9110, section 8.6). */
 const methodsWithContent: ReadonlySet<string> = new Set(['POST', 'PUT', 'PATCH']);
 
+/** Kinds of fields that a request passes on unchanged, besides `plain`. */
 const alwaysForwarded: ReadonlySet<FieldKind> = new Set([
   FieldKind.host,
   FieldKind.contentLength,
@@ -27,14 +28,15 @@ const alwaysForwarded: ReadonlySet<FieldKind> = new Set([
 ]);
 
 /**
- * The one canonical head that a replica gets: hop-by-hop and nominated fields are gone, framing and forwarding fields are our own, the
- * others stay as they came. Latin-1 text, with the empty line.
+ * Writes the request's head for a replica, as Latin-1 text that ends with the empty line. It leaves out hop-by-hop
+ * fields and fields that `Connection` names. The balancer writes the framing and forwarding fields itself. All other
+ * fields stay unchanged.
  */
 export function forwardRequestHead(head: RequestHead, client: ForwardedClient, requestId: string): string {
   const { kinds, contentLength } = head.fields;
   let out = `${head.method} ${head.path} HTTP/1.1\r\n`;
   out += head.fields.linesToForward((kind) => isForwarded(kind, head, client));
-  const host = head.host ?? hostOfTheNameless;
+  const host = head.host ?? defaultHost;
   if (!kinds.includes(FieldKind.host)) out += `Host: ${host}\r\n`;
   if (head.bodyLength === chunkedLength) out += 'Transfer-Encoding: chunked\r\n';
   else if (contentLength === undefined && methodsWithContent.has(head.method)) out += 'Content-Length: 0\r\n';
@@ -46,7 +48,10 @@ export function forwardRequestHead(head: RequestHead, client: ForwardedClient, r
   return `${out}X-Request-Id: ${requestId}\r\n\r\n`;
 }
 
-/** What a trusted proxy said goes on: its chain with itself at the end, its scheme and host when there is exactly one valid value. */
+/**
+ * The forwarding fields for a request of a trusted proxy. The proxy's address is appended to its chain. Its scheme and
+ * its host are kept if there is exactly one valid value of each.
+ */
 function forwardingLines({ fields }: RequestHead, client: ForwardedClient, host: string): string {
   const chain = [...fields.allOf(FieldKind.forwardedFor).filter((value) => value !== ''), client.address].join(', ');
   const [proto = '', ...moreProtos] = fields.allOf(FieldKind.forwardedProto);
@@ -63,7 +68,7 @@ function isForwarded(kind: FieldKind, head: RequestHead, client: ForwardedClient
   return alwaysForwarded.has(kind);
 }
 
-/** Trailers pass through here, so a client that takes them is announced as such. */
+/** Whether the client accepts trailers. The balancer relays them, so it announces this to the replica. */
 function acceptsTrailers({ fields, minorVersion }: RequestHead): boolean {
   if (minorVersion === 0 || !fields.kinds.includes(FieldKind.te)) return false;
   return fields.allOf(FieldKind.te).some((value) => value.toLowerCase().includes('trailers'));
@@ -71,7 +76,7 @@ function acceptsTrailers({ fields, minorVersion }: RequestHead): boolean {
 
 const maxRequestIdLength = 128;
 
-/** The client's `X-Request-Id` when there is exactly one of visible characters, not too long to log. */
+/** The client's `X-Request-Id`; undefined unless there is exactly one, visible ASCII and short enough to log. */
 export function givenRequestId({ fields }: RequestHead): string | undefined {
   const index = fields.kinds.indexOf(FieldKind.requestId);
   if (index < 0 || fields.kinds.lastIndexOf(FieldKind.requestId) !== index) return undefined;

@@ -3,10 +3,16 @@ import { FieldKind } from './field-kinds.ts';
 import type { RequestHead } from './request-head.ts';
 import type { ResponseHead } from './response-head.ts';
 
-/** How a body is put on the wire. `none`: there is none, whatever the fields say. `close`: the end of the connection ends it. */
+/**
+ * How a body is framed on the wire. `none`: no body follows, whatever the fields say. `close`: the body ends with the
+ * connection.
+ */
 export type OutgoingFraming = 'none' | 'length' | 'chunked' | 'close';
 
-/** How the response goes to this client: HTTP/1.0 knows no chunks, so there an unknown length can only end with the connection. */
+/**
+ * The framing of the response to this client. HTTP/1.0 has no chunks: a body of unknown length then ends with the
+ * connection.
+ */
 export function responseFraming(head: ResponseHead, request: RequestHead): OutgoingFraming {
   if (head.isTunnel) return 'close';
   if (head.bodyLength === 0) return hasNoBody(head.status, request.method) ? 'none' : 'length';
@@ -18,6 +24,7 @@ function hasNoBody(status: number, method: string): boolean {
   return method === 'HEAD' || status < 200 || status === 204 || status === 304;
 }
 
+/** Kinds of fields that a response passes on unchanged, besides `plain`. */
 const alwaysForwarded: ReadonlySet<FieldKind> = new Set([
   FieldKind.contentType,
   FieldKind.retryAfter,
@@ -32,15 +39,15 @@ const alwaysForwarded: ReadonlySet<FieldKind> = new Set([
 ]);
 
 /** What the balancer adds to a response. */
-export interface ResponseAdditions {
+interface ResponseAdditions {
   readonly requestId: string;
-  /** Whether the client's connection stays open after it. */
+  /** Whether the client's connection stays open after the response. */
   readonly isPersistent: boolean;
-  /** More fields of our own, as lines with their CRLF; empty when there are none. */
+  /** Further fields of the balancer, as lines with their CRLF; empty when there are none. */
   readonly ownLines: string;
 }
 
-/** The head that the client gets. Latin-1 text, with the empty line. */
+/** Writes the response's head for the client, as Latin-1 text that ends with the empty line. */
 export function forwardResponseHead(
   head: ResponseHead,
   request: RequestHead,
@@ -49,9 +56,9 @@ export function forwardResponseHead(
 ): string {
   const { kinds, isChunked } = head.fields;
   let out = `HTTP/1.1 ${head.status} ${head.reason}\r\n${fieldLines(head, framing)}`;
-  // A reply to HEAD, or 304, has no body but says how one would be framed (RFC 9112, section 6.1).
-  const isFramingTold = framing === 'none' && isChunked && head.status !== 204 && request.minorVersion === 1;
-  if (framing === 'chunked' || isFramingTold) out += 'Transfer-Encoding: chunked\r\n';
+  // A response to HEAD and a 304 have no body, but their fields state the framing of one (RFC 9112, section 6.1).
+  const isFramingDeclared = framing === 'none' && isChunked && head.status !== 204 && request.minorVersion === 1;
+  if (framing === 'chunked' || isFramingDeclared) out += 'Transfer-Encoding: chunked\r\n';
   if (head.isTunnel) out += 'Connection: Upgrade\r\nUpgrade: websocket\r\n';
   else if (!isPersistent) out += 'Connection: close\r\n';
   else if (request.minorVersion === 0) out += 'Connection: keep-alive\r\n';
@@ -59,7 +66,7 @@ export function forwardResponseHead(
   return `${out}${ownLines}\r\n`;
 }
 
-/** An interim response (100, 103) as the client gets it. */
+/** Writes the head of an interim response (100 or 103) for the client. */
 export function forwardInterimHead(head: ResponseHead): string {
   return `HTTP/1.1 ${head.status} ${head.reason}\r\n${fieldLines(head, 'none')}\r\n`;
 }
@@ -81,7 +88,7 @@ export function lastChunk(trailers: Trailers): string {
   return `${out}\r\n`;
 }
 
-/** Whether the response is an event stream, which can tell its reader that it broke. */
+/** Whether the response is an event stream. Only there can the balancer report a break as an event. */
 export function isEventStream(head: ResponseHead): boolean {
   return head.fields.firstOf(FieldKind.contentType)?.toLowerCase().startsWith('text/event-stream') === true;
 }

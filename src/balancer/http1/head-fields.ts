@@ -1,17 +1,20 @@
 import { readContentLength, transferEncodingFault } from './body-length.ts';
-import { noConnectionOptions, readConnectionField, type ConnectionOptions } from './connection-options.ts';
 import type { Fault } from './faults.ts';
-import { FieldKind, fieldKindAt } from './field-kinds.ts';
+import { FieldKind, fieldKindAt, isGuardedName } from './field-kinds.ts';
 import type { HeadScanner } from './head-scanner.ts';
+import { HT, SP, isToken } from './octets.ts';
 
 /** Offsets kept for each field; see `HeadScanner.marks`. */
 const marksPerField = 4;
 
-/** The fields of one head, as they came: case, order and duplicates kept. Names and values are cut out only when they are asked for. */
+/**
+ * The fields of one head, as they came: case, order and duplicates kept. Names and values become strings only on
+ * request.
+ */
 export class HeadFields {
   readonly kinds: readonly FieldKind[];
   readonly connection: ConnectionOptions;
-  /** Of the one `Content-Length`; undefined when there is none. */
+  /** The value of the one `Content-Length`; undefined when there is none. */
   readonly contentLength: number | undefined;
   readonly isChunked: boolean;
   readonly #text: string;
@@ -52,8 +55,9 @@ export class HeadFields {
   }
 
   /**
-   * The lines of the fields that go on to the next peer, `Name: value` with CRLF: plain ones, and those whose kind `isKept` says so, unless
-   * `Connection` nominates them. Lines that came in this form already are taken over together, as one piece of text.
+   * The lines of the fields for the next peer, `Name: value` with CRLF. It keeps plain fields and those whose kind
+   * passes `isKept`, unless `Connection` nominates them. Consecutive lines already in this form are copied as one piece
+   * of text.
    */
   linesToForward(isKept: (kind: FieldKind) => boolean): string {
     const { nominated } = this.connection;
@@ -119,7 +123,10 @@ export function readFields(scanner: HeadScanner): HeadFields | Fault {
   return new HeadFields(scanner, kinds, connection, contentLength, isChunked);
 }
 
-/** A tab before or after a value is white space (RFC 9110, section 5.6.3), but parsers in use take it for a part of the value. */
+/**
+ * A tab before or after a value is white space (RFC 9110, section 5.6.3), but some parsers in use treat it as part of
+ * the value.
+ */
 function hasTab({ text, marks }: HeadScanner, mark: number): boolean {
   return text.slice((marks[mark + 1] ?? 0) + 1, text.indexOf('\r', marks[mark + 3])).includes('\t');
 }
@@ -128,4 +135,50 @@ function hasTab({ text, marks }: HeadScanner, mark: number): boolean {
 export function isWebSocketUpgrade(fields: HeadFields): boolean {
   const [value, ...more] = fields.allOf(FieldKind.upgrade);
   return more.length === 0 && value?.toLowerCase() === 'websocket';
+}
+
+/** The combined content of all `Connection` fields of one message. */
+interface ConnectionOptions {
+  readonly close: boolean;
+  readonly keepAlive: boolean;
+  /** Lower-case names of the fields that end at the next peer; undefined in the usual case that there are none. */
+  readonly nominated: ReadonlySet<string> | undefined;
+}
+
+/** A message without the field. */
+const noConnectionOptions: ConnectionOptions = { close: false, keepAlive: false, nominated: undefined };
+const closeOnly: ConnectionOptions = { close: true, keepAlive: false, nominated: undefined };
+const keepAliveOnly: ConnectionOptions = { close: false, keepAlive: true, nominated: undefined };
+
+/** Adds one more `Connection` field; undefined when it is malformed or nominates a guarded field. */
+function readConnectionField(value: string, before: ConnectionOptions): ConnectionOptions | undefined {
+  if (before === noConnectionOptions) {
+    if (value === 'keep-alive' || value === 'Keep-Alive') return keepAliveOnly;
+    if (value === 'close') return closeOnly;
+  }
+  let { close, keepAlive } = before;
+  const nominated = new Set(before.nominated);
+  for (const element of value.split(',')) {
+    const name = withoutBlanks(element).toLowerCase();
+    if (name === '') continue;
+    if (!isToken(name) || isGuardedName(name)) return undefined;
+    if (name === 'close') close = true;
+    else if (name === 'keep-alive') keepAlive = true;
+    else nominated.add(name);
+  }
+  return { close, keepAlive, nominated: nominated.size === 0 ? undefined : nominated };
+}
+
+/** Not `trim`, which also strips other octets as white space, such as the no-break space. */
+function withoutBlanks(text: string): string {
+  let from = 0;
+  let to = text.length;
+  while (from < to && isBlank(text, from)) from += 1;
+  while (to > from && isBlank(text, to - 1)) to -= 1;
+  return text.slice(from, to);
+}
+
+function isBlank(text: string, at: number): boolean {
+  const octet = text.charCodeAt(at);
+  return octet === SP || octet === HT;
 }

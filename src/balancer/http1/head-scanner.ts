@@ -2,10 +2,10 @@ import type { Fault } from './faults.ts';
 import type { HeadLimits } from './limits.ts';
 import { COLON, CR, HT, LF, SP, targetOctets, tokenOctets, valueOctets } from './octets.ts';
 
-/** What the first line is: `METHOD target HTTP/1.x`, `HTTP/1.x code reason`, or none, as in trailers. */
-export type FirstLine = 'request' | 'status' | 'none';
+/** The kind of the first line: `METHOD target HTTP/1.x`, `HTTP/1.x code reason`, or none, as in trailers. */
+type FirstLine = 'request' | 'status' | 'none';
 
-/** Answers of `HeadScanner.scan` that are not an offset. */
+/** Results of `HeadScanner.scan` that are not an offset. */
 export const needMore = -1;
 export const faulted = -2;
 
@@ -30,16 +30,18 @@ type State = (typeof State)[keyof typeof State];
 
 const initialStates: Readonly<Record<FirstLine, State>> = { request: State.blank, status: State.version, none: State.fieldStart };
 const versionPrefix = Uint8Array.from('HTTP/1.', (character) => character.charCodeAt(0));
-/** Of ` HTTP/1.1`, which has yet to come behind a target. */
+/** Length of ` HTTP/1.1`, which must still follow a target. */
 const versionBytes = versionPrefix.length + 2;
 const zero = 0x30;
 
 /**
- * Finds the lines of a message head in bytes that may arrive in any pieces, and refuses what the grammar of RFC 9112 refuses, at the
- * first byte that breaks it. It looks at each byte once; only a head that arrives in pieces is copied. One scanner serves one connection.
+ * Finds the lines of a message head in bytes that may arrive in any pieces. It refuses what the grammar of RFC 9112
+ * refuses, at the first invalid byte.
+ *
+ * It reads each byte once, and copies only a head that arrives in pieces. One scanner serves one connection.
  */
 export class HeadScanner {
-  /** Of the scanned head, all of it, each octet one character. Offsets below are into it. */
+  /** The whole scanned head, each octet one character. Offsets below are into it. */
   text = '';
   methodStart = 0;
   methodEnd = 0;
@@ -56,7 +58,7 @@ export class HeadScanner {
   readonly #firstLine: FirstLine;
   readonly #limits: HeadLimits;
   #state: State;
-  /** How many bytes of the head have been looked at. */
+  /** The number of bytes of the head that were scanned. */
   #scanned = 0;
   /** Where the current token began. */
   #token = 0;
@@ -75,7 +77,10 @@ export class HeadScanner {
     return this.#scanned > 0;
   }
 
-  /** Goes on with `chunk` from `from`: the offset in it after the head's last byte, or `needMore`, or `faulted`. */
+  /**
+   * Continues with `chunk` from `from`. Returns the offset in it after the head's last byte, or `needMore`, or
+   * `faulted`.
+   */
   scan(chunk: Buffer, from: number): number {
     const heldBefore = this.#heldLength;
     const isResumed = heldBefore > 0;
@@ -104,7 +109,10 @@ export class HeadScanner {
     this.#heldLength = 0;
   }
 
-  /** Keeps the bytes of an incomplete head. The room doubles, so that a head sent byte by byte costs no more than twice its size. */
+  /**
+   * Stores the bytes of an incomplete head. The buffer doubles, so a head sent byte by byte costs no more than twice
+   * its size.
+   */
   #hold(chunk: Buffer, from: number): void {
     const to = Math.min(chunk.length, from + this.#limits.headBytes - this.#heldLength);
     const length = this.#heldLength + to - from;
@@ -122,7 +130,7 @@ export class HeadScanner {
     return faulted;
   }
 
-  /** The machine itself over `bytes[start, start + length)`; offsets that it keeps count from `start`. */
+  /** The state machine over `bytes[start, start + length)`; the offsets that it stores count from `start`. */
   #run(bytes: Buffer, start: number, length: number): number {
     let state = this.#state;
     let at = this.#scanned;
@@ -132,7 +140,7 @@ export class HeadScanner {
       const octet = bytes[start + at] ?? 0;
       switch (state) {
         case State.blank:
-          // One empty line before a request is forgiven (RFC 9112, section 2.2).
+          // One empty line before a request is accepted (RFC 9112, section 2.2).
           if (octet === CR && at === 0) {
             state = State.blankLf;
             at += 1;

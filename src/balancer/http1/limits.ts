@@ -8,13 +8,13 @@ export interface HeadLimits {
   readonly fields: number;
 }
 
-/** What servers commonly accept, so that nothing a replica would take is refused here. */
+/** The limits of common servers: the balancer refuses no head that a replica would accept. */
 export const defaultHeadLimits: HeadLimits = { lineBytes: 8_192, headBytes: 32_768, fields: 100 };
 
 /** Hexadecimal digits of one chunk's size. */
 export const maxChunkSizeDigits = 16;
 
-/** Bytes of chunk extensions in one body, in sum: they are dropped, so more is only a way to burn time. */
+/** Total bytes of chunk extensions in one body. They are dropped, so more would only waste processor time. */
 export const maxChunkExtensionBytes = 256;
 
 /** Interim (1xx) responses before the final one. */

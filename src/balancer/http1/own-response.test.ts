@@ -8,7 +8,7 @@ const all = Object.entries(faults) as unknown as readonly (readonly [Fault, (typ
 
 const bodyOf = (text: string): unknown => JSON.parse(readResponse(text).messages[0]?.body ?? '');
 
-describe('a client whose request is refused is told why, in JSON, and the connection closes', () => {
+describe('the client of a refused request gets JSON with the reason, and a close', () => {
   test.each(all)('%s', (code, { status, message }) => {
     const text = writeOwnResponse({ status, code, message }, undefined, 'id-1', false);
     const [reply] = readResponse(text).messages;
@@ -20,7 +20,7 @@ describe('a client whose request is refused is told why, in JSON, and the connec
     expect(reply?.head?.reason).not.toBe('Error');
   });
 
-  test('each fault has a sentence of its own', () => {
+  test('each fault has its own sentence', () => {
     const messages = all.map(([, { message }]) => message);
     expect(new Set(messages).size).toBe(messages.length);
     expect(messages.filter((message) => !/^[A-Z*].*\.$/.test(message))).toEqual([]);
@@ -34,7 +34,7 @@ test.each([
   ['first_byte_timeout', 504, 'server_error', undefined],
   ['internal_error', 500, 'server_error', undefined],
   ['request_timeout', 408, 'invalid_request_error', undefined],
-] as const)('%s is said with %i', (code, status, type, retryAfter) => {
+] as const)('%s is answered with %i', (code, status, type, retryAfter) => {
   const text = writeOwnResponse(
     { status, code, message: 'M\u00fc.', ...(retryAfter !== undefined && { retryAfter }) },
     undefined,

@@ -6,7 +6,7 @@ export interface OwnResponse {
   /** Stable, in `code` and `x-svc-reason`. */
   readonly code: string;
   readonly message: string;
-  /** s. */
+  /** In seconds. */
   readonly retryAfter?: number;
 }
 
@@ -27,13 +27,14 @@ const reasons: Readonly<Record<number, string>> = {
 
 const servedMethods = 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS';
 
-/** Whether an answer of ours says that the request was at fault: 4xx, and 501 for a coding that is not understood. */
+/** Whether an answer of the balancer blames the request: 4xx, and 501 for an unsupported coding. */
 export function isClientFault(status: number): boolean {
   return status < 500 || status === 501;
 }
 
 /**
- * The whole answer as text, in the JSON shape whose message the clients of OpenAI-like services show. `request` is absent when it could not be read.
+ * The whole answer as text, in the JSON shape whose message the clients of OpenAI-like services show. `request` is
+ * absent when it could not be read.
  */
 export function writeOwnResponse(
   response: OwnResponse,

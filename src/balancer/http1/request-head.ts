@@ -1,10 +1,9 @@
 import { isValidAuthority } from './authority.ts';
-import { chunkedLength, type BodyLength } from './body-length.ts';
+import { type BodyLength, chunkedLength } from './body-length.ts';
 import type { Fault } from './faults.ts';
 import { FieldKind } from './field-kinds.ts';
-import { isWebSocketUpgrade, readFields, type HeadFields } from './head-fields.ts';
+import { type HeadFields, isWebSocketUpgrade, readFields } from './head-fields.ts';
 import type { HeadScanner } from './head-scanner.ts';
-import { readTarget } from './request-target.ts';
 
 /** A request's head that passed every rule. */
 export interface RequestHead {
@@ -12,7 +11,7 @@ export interface RequestHead {
   /** Origin-form or `*`. */
   readonly path: string;
   readonly minorVersion: 0 | 1;
-  /** Of the `Host` field, else of an absolute target; undefined with HTTP/1.0 only. */
+  /** From the `Host` field, else from an absolute target; undefined with HTTP/1.0 only. */
   readonly host: string | undefined;
   readonly fields: HeadFields;
   /** 0 when there is no body. */
@@ -21,11 +20,11 @@ export interface RequestHead {
   readonly isPersistent: boolean;
   /** Whether the client waits for 100 (Continue) before it sends the body. */
   readonly expectsContinue: boolean;
-  /** Whether the client asks to go on with the WebSocket protocol: the only upgrade that is passed on. */
+  /** Whether the client asks for the WebSocket protocol: the only upgrade that is passed on. */
   readonly isUpgrade: boolean;
 }
 
-/** Gives the scanned lines their meaning. */
+/** Validates and interprets the scanned lines. */
 export function readRequestHead(scanner: HeadScanner): RequestHead | Fault {
   const { text, minorVersion } = scanner;
   const method = text.slice(scanner.methodStart, scanner.methodEnd);
@@ -53,16 +52,16 @@ export function readRequestHead(scanner: HeadScanner): RequestHead | Fault {
   };
 }
 
-/** RFC 6455, section 4.1; a request with a body could be read in two ways once the protocol has changed. */
+/** RFC 6455, section 4.1. A request with a body could be parsed in two ways once the protocol has changed. */
 function asksForWebSocket(fields: HeadFields): boolean {
   if (fields.connection.nominated?.has('upgrade') !== true || fields.isChunked || (fields.contentLength ?? 0) > 0) return false;
   return isWebSocketUpgrade(fields);
 }
 
-/** False when there are several, or a bad one, or one that is not the target's. */
+/** False for several `Host` fields, an invalid one, or one that differs from the target's authority. */
 function readHost(fields: HeadFields, authority: string | undefined, minorVersion: 0 | 1): string | undefined | false {
   const index = fields.kinds.indexOf(FieldKind.host);
-  // An absolute target does not stand in for the field that HTTP/1.1 demands in any case (RFC 9112, section 3.2).
+  // HTTP/1.1 requires the field in any case; an absolute target does not replace it (RFC 9112, section 3.2).
   if (index < 0) return minorVersion === 0 ? authority : undefined;
   const host = fields.value(index);
   if (fields.kinds.lastIndexOf(FieldKind.host) !== index || !isValidAuthority(host)) return false;
@@ -72,4 +71,41 @@ function readHost(fields: HeadFields, authority: string | undefined, minorVersio
 function readExpectation(fields: HeadFields): '100-continue' | undefined | false {
   if (!fields.kinds.includes(FieldKind.expect)) return undefined;
   return fields.allOf(FieldKind.expect).every((value) => value.toLowerCase() === '100-continue') ? '100-continue' : false;
+}
+
+/** The target of a request. */
+interface RequestTarget {
+  /** Origin-form or `*`: the form that the replica gets. */
+  readonly path: string;
+  /** The authority of an absolute-form target. */
+  readonly authority: string | undefined;
+}
+
+const schemes = ['http://', 'https://'] as const;
+
+/**
+ * Parses the target of a request. Undefined unless it is origin-form, absolute-form, or `*` with OPTIONS (RFC 9112,
+ * section 3.2).
+ */
+function readTarget(method: string, target: string): RequestTarget | undefined {
+  if (target.startsWith('/')) return { path: target, authority: undefined };
+  if (target === '*') return method === 'OPTIONS' ? { path: '*', authority: undefined } : undefined;
+  const lower = target.slice(0, 8).toLowerCase();
+  const scheme = schemes.find((candidate) => lower.startsWith(candidate));
+  if (scheme === undefined) return undefined;
+  const pathStart = endOfAuthority(target, scheme.length);
+  const authority = target.slice(scheme.length, pathStart);
+  if (!isValidAuthority(authority)) return undefined;
+  const path = target.slice(pathStart);
+  // An absolute URL without a path is the root; with OPTIONS it means the server itself (RFC 9112, section 3.2.4).
+  if (path === '') return { path: method === 'OPTIONS' ? '*' : '/', authority };
+  return { path: path.startsWith('?') ? `/${path}` : path, authority };
+}
+
+function endOfAuthority(target: string, from: number): number {
+  for (let at = from; at < target.length; at += 1) {
+    const character = target.charAt(at);
+    if (character === '/' || character === '?') return at;
+  }
+  return target.length;
 }

@@ -6,11 +6,11 @@ import { faulted, HeadScanner, needMore } from './head-scanner.ts';
 import type { HeadLimits } from './limits.ts';
 import { readRequestHead, type RequestHead } from './request-head.ts';
 
-/** Gets the events of one request, in order: a head, any number of bodies, an end; or a fault in place of any of them. */
+/** Gets the events of one request, in order: a head, any number of bodies, an end; a fault may replace any of them. */
 export interface RequestSink extends BodySink {
   requestHead(head: RequestHead): void;
   requestEnd(trailers: Trailers): void;
-  /** Nothing comes after it: where the next request would begin is unknown. */
+  /** The last event: the start of a next request is unknown. */
   requestFault(fault: Fault): void;
 }
 
@@ -32,7 +32,7 @@ export class RequestParser {
     return this.#state === 'head' && this.#scanner.isMidway;
   }
 
-  /** Reads on to the end of the current request at most. Returns the offset up to which `chunk` was used. */
+  /** Parses to the end of the current request at most. Returns the offset up to which `chunk` was used. */
   feed(chunk: Buffer, from: number): number {
     let at = from;
     if (this.#state === 'head') {
@@ -54,7 +54,7 @@ export class RequestParser {
     return this.#end(next);
   }
 
-  /** What follows is no HTTP any more: all of it is given to the sink as body, and no end is told. */
+  /** The bytes that follow are no HTTP any more: the sink gets all of them as body, without an end event. */
   becomeRaw(): void {
     this.#body.begin(untilClose);
     this.#state = 'body';

@@ -29,7 +29,7 @@ const framing: readonly Rule[] = [
   ['Content-Length given twice with other values', post('Content-Length: 3\r\ncontent-length: 4', 'abc'), 'bad_content_length'],
   ['another transfer coding', post('Transfer-Encoding: gzip'), 'unknown_transfer_coding'],
   ['another transfer coding before chunked', post('Transfer-Encoding: gzip, chunked'), 'unknown_transfer_coding'],
-  ['a transfer coding nobody knows', post('Transfer-Encoding: xchunked'), 'unknown_transfer_coding'],
+  ['an unknown transfer coding', post('Transfer-Encoding: xchunked'), 'unknown_transfer_coding'],
   ['an empty element before chunked', post('Transfer-Encoding: ,chunked'), 'bad_transfer_encoding'],
   ['chunked twice in one field', post('Transfer-Encoding: chunked, chunked'), 'bad_transfer_encoding'],
   ['chunked in two fields', post('Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked'), 'bad_transfer_encoding'],
@@ -166,7 +166,7 @@ for (const [title, rules] of Object.entries({ framing, hosts, lines, fields, chu
     test.each(rules)('%s', (_, bytes, fault) => {
       const { messages } = readRequests(bytes);
       expect(messages.map((message) => message.fault)).toEqual([fault]);
-      // The same when each byte is a read of its own.
+      // The result must be the same when each read has one byte.
       expect(
         readRequests(
           bytes,
@@ -177,15 +177,15 @@ for (const [title, rules] of Object.entries({ framing, hosts, lines, fields, chu
   });
 }
 
-/** What becomes of the bytes under other limits than the usual ones. */
-function outcome(bytes: string, limits: Partial<HeadLimits>): Fault | 'taken' | 'awaited' {
-  let result: Fault | 'taken' | 'awaited' = 'awaited';
+/** Parses the bytes under non-default limits. */
+function outcome(bytes: string, limits: Partial<HeadLimits>): Fault | 'accepted' | 'awaited' {
+  let result: Fault | 'accepted' | 'awaited' = 'awaited';
   const parser = new RequestParser(
     {
       requestHead: () => undefined,
       body: () => undefined,
       requestEnd: () => {
-        result = 'taken';
+        result = 'accepted';
       },
       requestFault: (fault) => {
         result = fault;
@@ -200,37 +200,37 @@ function outcome(bytes: string, limits: Partial<HeadLimits>): Fault | 'taken' | 
 const ofLength = (bytes: number): string => `GET /${'a'.repeat(bytes - 14)} HTTP/1.1\r\nHost: a\r\n\r\n`;
 const withTrailers = (trailers: string): string => chunked(`0\r\n${trailers}\r\n`);
 
-describe('limits are exact, and may be others', () => {
+describe('limits are exact and configurable', () => {
   const line = 'GET /0123456789 HTTP/1.1';
   const whole = `${line}\r\nHost: a\r\nA: b\r\n\r\n`;
 
-  test('of the request line, without its end', () => {
+  test('for the request line, without its end', () => {
     expect([outcome(whole, { lineBytes: line.length }), outcome(whole, { lineBytes: line.length - 1 })]).toEqual([
-      'taken',
+      'accepted',
       'line_too_long',
     ]);
-    expect([outcome(ofLength(8_192), {}), outcome(ofLength(8_193), {})]).toEqual(['taken', 'line_too_long']);
+    expect([outcome(ofLength(8_192), {}), outcome(ofLength(8_193), {})]).toEqual(['accepted', 'line_too_long']);
   });
 
-  test('of the head, with the empty line', () => {
+  test('for the head, with the empty line', () => {
     expect([outcome(whole, { headBytes: whole.length }), outcome(whole, { headBytes: whole.length - 1 })]).toEqual([
-      'taken',
+      'accepted',
       'head_too_large',
     ]);
   });
 
-  test('of the fields', () => {
-    expect([outcome(whole, { fields: 2 }), outcome(whole, { fields: 1 })]).toEqual(['taken', 'too_many_fields']);
+  test('for the number of fields', () => {
+    expect([outcome(whole, { fields: 2 }), outcome(whole, { fields: 1 })]).toEqual(['accepted', 'too_many_fields']);
   });
 
-  test('of the trailers, which have the same limits once more', () => {
-    expect(outcome(withTrailers('A: b\r\nB: c\r\n'), { fields: 2 })).toBe('taken');
+  test('for the trailers, with the same limits again', () => {
+    expect(outcome(withTrailers('A: b\r\nB: c\r\n'), { fields: 2 })).toBe('accepted');
     expect(outcome(withTrailers('A: b\r\nB: c\r\nC: d\r\n'), { fields: 2 })).toBe('too_many_fields');
     expect(outcome(withTrailers(`A: ${'b'.repeat(80)}\r\n`), { headBytes: 80 })).toBe('head_too_large');
   });
 });
 
-test('statuses are those that clients act upon', () => {
+test('each fault has the status that clients act upon', () => {
   expect({
     method_not_allowed: faults.method_not_allowed.status,
     line_too_long: faults.line_too_long.status,
@@ -254,18 +254,18 @@ test('statuses are those that clients act upon', () => {
 
 const head = (bytes: string): unknown => readRequests(bytes).messages[0]?.head;
 
-describe('a request is taken', () => {
-  test('case, order, duplicates and inner white space of fields stay as they came', () => {
+describe('a request is accepted', () => {
+  test('case, order, duplicates and inner white space of fields are kept', () => {
     const { messages } = readRequests('GET /x?y HTTP/1.1\r\nhOsT: a\r\nX-B:  1  2\t\r\nx-b: 3\r\nX-Empty:\r\n\r\n');
     expect(messages[0]?.fields).toEqual(['hOsT: a', 'X-B: 1  2', 'x-b: 3', 'X-Empty: ']);
   });
 
-  test('a tab and bytes above 0x7f are fine within a value', () => {
+  test('a tab and bytes above 0x7f are allowed within a value', () => {
     const { messages } = readRequests(get('A: b\tc\u00fc'));
     expect(messages[0]?.fields).toEqual(['Host: a', 'A: b\tc\u00fc']);
   });
 
-  test('underscores are fine in names that imitate nothing', () => {
+  test('underscores are allowed in names that imitate no guarded name', () => {
     expect(readRequests(get('User_Id: 1')).messages[0]).toMatchObject({ fields: ['Host: a', 'User_Id: 1'], isComplete: true });
   });
 
@@ -273,13 +273,13 @@ describe('a request is taken', () => {
     expect(head(post('Content-Length: 9007199254740991'))).toMatchObject({ bodyLength: Number.MAX_SAFE_INTEGER });
   });
 
-  test('names may be anything that a host may be called', () => {
+  test('Host may be any valid host name', () => {
     for (const host of ['a', 'A.b-c', '10.0.0.1:8080', '[::1]', '[2001:db8::1]:443', 'a:', 'a_b']) {
       expect(head(`GET / HTTP/1.1\r\nHost: ${host}\r\n\r\n`)).toMatchObject({ host });
     }
   });
 
-  test('one empty line before the request is forgiven', () => {
+  test('one empty line before the request is accepted', () => {
     expect(head('\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n')).toMatchObject({ method: 'GET', path: '/' });
   });
 
@@ -291,21 +291,21 @@ describe('a request is taken', () => {
     expect(head('OPTIONS * HTTP/1.1\r\nHost: [::1]:80\r\n\r\n')).toMatchObject({ path: '*', host: '[::1]:80' });
   });
 
-  test('persistence follows the version and Connection', () => {
+  test('persistence depends on the version and Connection', () => {
     expect(head('GET / HTTP/1.1\r\nHost: a\r\n\r\n')).toMatchObject({ isPersistent: true });
     expect(head('GET / HTTP/1.1\r\nHost: a\r\nConnection: x, CLOSE\r\n\r\n')).toMatchObject({ isPersistent: false });
     expect(head('GET / HTTP/1.0\r\n\r\n')).toMatchObject({ isPersistent: false, minorVersion: 0 });
     expect(head('GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n')).toMatchObject({ isPersistent: true });
   });
 
-  test('chunk extensions are dropped, and trailers lose what may not come after a body', () => {
+  test('chunk extensions and forbidden trailers are dropped', () => {
     const body =
       '3;a="b;c"\r\nabc\r\n0000A;x\r\n0123456789\r\n0;y\r\nX-Sum: 1\r\nContent-Length: 3\r\nHost: b\r\nAuthorization: c\r\nX-Sum: 2\r\n\r\n';
     const [message] = readRequests(chunked(body)).messages;
     expect(message).toMatchObject({ body: 'abc0123456789', trailers: ['X-Sum', '1', 'X-Sum', '2'], isComplete: true });
   });
 
-  test('requests sent one after the other are told apart', () => {
+  test('consecutive requests on one connection are separated', () => {
     const bytes = `${post('Content-Length: 3', 'abc')}${chunked('1\r\nd\r\n0\r\n\r\n')}${get('A: b')}`;
     expect(readRequests(bytes).messages.map(({ body, isComplete }) => ({ body, isComplete }))).toEqual([
       { body: 'abc', isComplete: true },
@@ -314,7 +314,7 @@ describe('a request is taken', () => {
     ]);
   });
 
-  test('100 fields, a request line of 8 KiB and a body of unusual method are fine', () => {
+  test('100 fields, a line of 8 KiB and a body of unusual method pass', () => {
     expect(readRequests(get(Array.from({ length: 99 }, (_, index) => `A${index}: b`).join('\r\n'))).messages[0]?.isComplete).toBe(true);
     expect(readRequests(`GET /${'a'.repeat(8_100)} HTTP/1.1\r\nHost: a\r\n\r\n`).messages[0]?.isComplete).toBe(true);
     expect(readRequests('GET / HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\nab').messages[0]).toMatchObject({
@@ -323,7 +323,7 @@ describe('a request is taken', () => {
     });
   });
 
-  test('Expect: 100-continue is understood, and not meant by HTTP/1.0', () => {
+  test('Expect: 100-continue counts for HTTP/1.1, not for HTTP/1.0', () => {
     expect(head(post('Content-Length: 1\r\nExpect: 100-Continue'))).toMatchObject({ expectsContinue: true });
     expect(head('POST / HTTP/1.0\r\nContent-Length: 1\r\nExpect: 100-continue\r\n\r\n')).toMatchObject({ expectsContinue: false });
   });

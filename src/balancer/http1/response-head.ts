@@ -10,15 +10,21 @@ export interface ResponseHead {
   readonly reason: string;
   readonly minorVersion: 0 | 1;
   readonly fields: HeadFields;
-  /** Of the body that follows on the wire: 0 for HEAD, 204, 304 and 1xx whatever the fields say (RFC 9112, section 6.3). */
+  /**
+   * Length of the body that follows on the wire. 0 for HEAD, 204, 304 and 1xx, whatever the fields declare (RFC 9112,
+   * section 6.3).
+   */
   readonly bodyLength: BodyLength;
-  /** Whether the replica keeps the connection, once the body has been read. */
+  /** Whether the connection may serve another request: the replica keeps it open, and no bytes can follow the body. */
   readonly isPersistent: boolean;
-  /** 101 (Switching Protocols), as asked for: what follows on the connection is no HTTP. */
+  /** 101 (Switching Protocols), as requested: the bytes that follow on the connection are no HTTP. */
   readonly isTunnel: boolean;
 }
 
-/** Gives the scanned lines their meaning. `isHead`: the request's method was HEAD. `isUpgrade`: it asked for another protocol. */
+/**
+ * Validates and interprets the scanned lines. `isHead`: the request's method was HEAD. `isUpgrade`: it asked for
+ * another protocol.
+ */
 export function readResponseHead(scanner: HeadScanner, isHead: boolean, isUpgrade = false): ResponseHead | Fault {
   const { text, minorVersion, statusCode: status } = scanner;
   const fields = readFields(scanner);
@@ -37,10 +43,20 @@ export function readResponseHead(scanner: HeadScanner, isHead: boolean, isUpgrad
       bodyLength !== untilClose &&
       !connection.close &&
       (minorVersion === 1 || connection.keepAlive) &&
-      // A body announced where none may be is likely to follow all the same.
-      !(status === 204 && (fields.isChunked || (fields.contentLength ?? 0) > 0)),
+      !mayBodyFollow(fields, status, isHead),
     isTunnel,
   };
+}
+
+/**
+ * Whether a replica that breaks the rules may send a body after a head that allows none.
+ *
+ * The body may come late, when the connection already carries another client's request, and would answer that one.
+ * `Content-Length: 0` excludes a body.
+ */
+function mayBodyFollow(fields: HeadFields, status: number, isHead: boolean): boolean {
+  if (isHead || status === 204 || status === 304) return fields.contentLength !== 0;
+  return status < 200 && (fields.isChunked || (fields.contentLength ?? 0) > 0);
 }
 
 function lengthOf(fields: HeadFields, status: number, isHead: boolean): BodyLength {
@@ -49,7 +65,7 @@ function lengthOf(fields: HeadFields, status: number, isHead: boolean): BodyLeng
   return fields.contentLength ?? untilClose;
 }
 
-/** How long the replica says that it keeps an idle connection (`Keep-Alive: timeout=5`), s. */
+/** How long the replica announces to keep an idle connection (`Keep-Alive: timeout=5`), s. */
 export function keepAliveSeconds(head: ResponseHead): number | undefined {
   return numberAfter(head.fields.firstOf(FieldKind.keepAlive), 'timeout=');
 }

@@ -5,7 +5,10 @@ import { faulted, HeadScanner, needMore } from './head-scanner.ts';
 import { maxInterimResponses, type HeadLimits } from './limits.ts';
 import { readResponseHead, type ResponseHead } from './response-head.ts';
 
-/** Gets the events of one response, in order: interim heads, a head, any number of bodies, an end; or a fault in place of any of them. */
+/**
+ * Gets the events of one response, in order: interim heads, a head, any number of bodies, an end; a fault may replace
+ * any of them.
+ */
 export interface ResponseSink extends BodySink {
   responseInterim(head: ResponseHead): void;
   responseHead(head: ResponseHead): void;
@@ -23,15 +26,24 @@ export class ResponseParser {
   #isUpgrade = false;
   #isTunnel = false;
   #interimCount = 0;
+  #isReusable = true;
 
   constructor(limits: HeadLimits) {
     this.#scanner = new HeadScanner('status', limits);
     this.#body = new BodyDecoder(limits);
   }
 
-  /** Whether the response was a 101, after which everything is body until the connection ends. */
+  /** Whether the response was a 101: all later bytes are body until the connection ends. */
   get isTunnel(): boolean {
     return this.#isTunnel;
+  }
+
+  /**
+   * False when an interim response made the connection unusable for other requests: it announced a body, or the end of
+   * the connection.
+   */
+  get isReusable(): boolean {
+    return this.#isReusable;
   }
 
   /** A request is being sent: its response may come, and goes to `sink`. `isUpgrade`: it asks for another protocol. */
@@ -42,9 +54,13 @@ export class ResponseParser {
     this.#state = 'head';
     this.#isHead = method === 'HEAD';
     this.#interimCount = 0;
+    this.#isReusable = true;
   }
 
-  /** Reads on to the end of the response at most. Returns the offset up to which `chunk` was used; the rest was never asked for. */
+  /**
+   * Parses to the end of the response at most. Returns the offset up to which `chunk` was used; no request asked for
+   * the rest.
+   */
   feed(chunk: Buffer, from: number): number {
     let at = from;
     const sink = this.#sink;
@@ -59,6 +75,7 @@ export class ResponseParser {
       this.#isTunnel = head.isTunnel;
       if (head.status < 200 && !head.isTunnel) {
         this.#interimCount += 1;
+        if (!head.isPersistent) this.#isReusable = false;
         if (this.#interimCount > maxInterimResponses) return this.#fail('too_many_interim', chunk);
         sink.responseInterim(head);
         continue;

@@ -27,7 +27,7 @@ const refused: readonly Rule[] = [
   ['chunked on HTTP/1.0', 'HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n', 'bad_transfer_encoding'],
   ['a tab after chunked', ok('Transfer-Encoding: chunked\t', '0\r\n\r\n'), 'bad_transfer_encoding'],
   ['a bad chunk size', ok('Transfer-Encoding: chunked', 'zz\r\n'), 'bad_chunk'],
-  ['a chunk longer than it says', ok('Transfer-Encoding: chunked', '1\r\nab\r\n'), 'bad_chunk'],
+  ['a chunk longer than its size', ok('Transfer-Encoding: chunked', '1\r\nab\r\n'), 'bad_chunk'],
   ['a chunk size of 17 digits', ok('Transfer-Encoding: chunked', '00000000000000001\r\na\r\n'), 'bad_chunk'],
   ['chunk extensions over 256 bytes', ok('Transfer-Encoding: chunked', `1;${'a'.repeat(257)}\r\na\r\n`), 'bad_chunk'],
   ['a bare LF after a chunk', ok('Transfer-Encoding: chunked', '1\r\na\n0\r\n\r\n'), 'bad_chunk'],
@@ -45,7 +45,7 @@ const refused: readonly Rule[] = [
   ['an imitated framing field', ok('Content_Length: 1'), 'forged_field'],
   ['a head over the limit', ok(`A: ${'b'.repeat(33_000)}`), 'head_too_large'],
   ['too many fields', ok(Array.from({ length: 101 }, (_, index) => `A${index}: b`).join('\r\n')), 'too_many_fields'],
-  ['101 that nobody asked for', 'HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\n', 'unasked_upgrade'],
+  ['an unrequested 101', 'HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\n', 'unasked_upgrade'],
   ['more than 8 interim responses', 'HTTP/1.1 103 Early Hints\r\n\r\n'.repeat(9), 'too_many_interim'],
   ['another protocol', 'SSH-2.0-OpenSSH\r\n', 'bad_version'],
   ['HTTP/2', 'HTTP/2 200\r\n\r\n', 'bad_version'],
@@ -75,11 +75,12 @@ const cutShort = [
   '',
 ];
 
-test.each(cutShort)('an early end is no end: %j', (bytes) => {
+test.each(cutShort)('a response that is cut short is not complete: %j', (bytes) => {
   expect(readResponse(bytes).messages[0]).toMatchObject({ isComplete: false, fault: undefined });
 });
 
-const isPersistent = (bytes: string): boolean | undefined => readResponse(bytes, [], 'GET', false).messages[0]?.head?.isPersistent;
+const isPersistent = (bytes: string, method = 'GET'): boolean | undefined =>
+  readResponse(bytes, [], method, false).messages[0]?.head?.isPersistent;
 
 function headWith(line: string): ResponseHead {
   const found = readResponse(ok(`Content-Length: 0\r\n${line}`)).messages[0]?.head;
@@ -87,13 +88,13 @@ function headWith(line: string): ResponseHead {
   return found;
 }
 
-describe('a response is taken', () => {
-  test('an empty or missing reason is fine', () => {
+describe('a response is accepted', () => {
+  test('an empty or missing reason is allowed', () => {
     expect(readResponse('HTTP/1.1 200 \r\nContent-Length: 0\r\n\r\n').messages[0]?.head).toMatchObject({ status: 200, reason: '' });
     expect(readResponse('HTTP/1.1 200\r\nContent-Length: 0\r\n\r\n').messages[0]?.head).toMatchObject({ status: 200, reason: '' });
   });
 
-  test('8 interim responses are not too many', () => {
+  test('8 interim responses are allowed', () => {
     const [message] = readResponse(`${'HTTP/1.1 103 Early Hints\r\n\r\n'.repeat(8)}${ok('Content-Length: 0')}`).messages;
     expect([message?.interim.length, message?.isComplete]).toEqual([8, true]);
   });
@@ -105,7 +106,7 @@ describe('a response is taken', () => {
     expect(message).toMatchObject({ body: 'a', isComplete: true });
   });
 
-  test('HEAD, 204 and 304 have no body, whatever the fields say', () => {
+  test('HEAD, 204 and 304 have no body, whatever their fields declare', () => {
     for (const [bytes, method] of [
       [ok('Content-Length: 5'), 'HEAD'],
       [ok('Transfer-Encoding: chunked'), 'HEAD'],
@@ -116,28 +117,47 @@ describe('a response is taken', () => {
     }
   });
 
-  test('what follows the response is excess and no body', () => {
+  test('bytes after the response are excess, not body', () => {
     expect(readResponse(ok('Content-Length: 1', 'aHTTP/1.1 200 OK\r\n\r\n')).excess).toBe(19);
     expect(readResponse('HTTP/1.1 204 No Content\r\n\r\nabc').excess).toBe(3);
     expect(readResponse(ok('Content-Length: 3', 'abc'), [], 'HEAD').excess).toBe(3);
     expect(readResponse(ok('Transfer-Encoding: chunked', '0\r\n\r\nx')).excess).toBe(1);
   });
 
-  test('HTTP/1.0 without a length ends with the connection, and is not persistent', () => {
+  test('HTTP/1.0 without a length ends with the connection and is not persistent', () => {
     const [message] = readResponse('HTTP/1.0 200 OK\r\n\r\nabc').messages;
     expect(message).toMatchObject({ body: 'abc', isComplete: true, head: { bodyLength: untilClose, isPersistent: false } });
   });
 
-  test('persistence follows version, framing and Connection', () => {
+  test('persistence depends on version, framing and Connection', () => {
     expect(isPersistent(ok('Content-Length: 0'))).toBe(true);
     expect(isPersistent(ok('Content-Length: 0\r\nConnection: close'))).toBe(false);
     expect(isPersistent('HTTP/1.0 200 OK\r\nContent-Length: 0\r\n\r\n')).toBe(false);
     expect(isPersistent('HTTP/1.0 200 OK\r\nContent-Length: 0\r\nConnection: keep-alive\r\n\r\n')).toBe(true);
-    expect(isPersistent('HTTP/1.1 204 No Content\r\nContent-Length: 5\r\n\r\n')).toBe(false);
     expect(isPersistent(ok('A: b'))).toBe(false);
   });
 
-  test('what the replica says about time is read, and nonsense is not', () => {
+  test.each([
+    ['HEAD', '200 OK', 'Content-Length: 5', false],
+    ['HEAD', '200 OK', 'Transfer-Encoding: chunked', false],
+    ['HEAD', '200 OK', 'A: b', false],
+    ['HEAD', '200 OK', 'Content-Length: 0', true],
+    ['HEAD', '304 Not Modified', 'A: b', false],
+    ['GET', '304 Not Modified', 'Content-Length: 5', false],
+    ['GET', '304 Not Modified', 'Transfer-Encoding: chunked', false],
+    ['GET', '304 Not Modified', 'Content-Length: 0', true],
+    ['GET', '304 Not Modified', 'A: b', false],
+    ['GET', '204 No Content', 'Content-Length: 5', false],
+    ['GET', '204 No Content', 'Transfer-Encoding: chunked', false],
+    ['GET', '204 No Content', 'Content-Length: 0', true],
+    ['GET', '204 No Content', 'A: b', false],
+    ['GET', '200 OK', 'Content-Length: 5', true],
+    ['GET', '200 OK', 'Transfer-Encoding: chunked', true],
+  ])('isPersistent after a reply to %s with %s and %s: %s', (method, status, line, isKept) => {
+    expect(isPersistent(`HTTP/1.1 ${status}\r\n${line}\r\n\r\n`, method)).toBe(isKept);
+  });
+
+  test('valid Keep-Alive and Retry-After times are read, and invalid ones ignored', () => {
     expect(keepAliveSeconds(headWith('Keep-Alive: timeout=5, max=100'))).toBe(5);
     expect(keepAliveSeconds(headWith('Keep-Alive: max=100'))).toBeUndefined();
     expect(keepAliveSeconds(headWith('A: b'))).toBeUndefined();
@@ -146,7 +166,7 @@ describe('a response is taken', () => {
     expect(retryAfterSeconds(headWith('Retry-After: -1'))).toBeUndefined();
   });
 
-  test('a chunked body is told by its length, with trailers', () => {
+  test('a chunked body has chunked length and trailers', () => {
     const [message] = readResponse(ok('Transfer-Encoding: CHUNKED', '1\r\na\r\n0\r\nX-Sum: 1\r\nSet-Cookie: a\r\n\r\n')).messages;
     expect(message).toMatchObject({ head: { bodyLength: chunkedLength }, body: 'a', trailers: ['X-Sum', '1'], isComplete: true });
   });

@@ -40,18 +40,18 @@ const response = fc
   )
   .map(([early, version, status, more, rest]) => `${early}HTTP/${version} ${status} Reason here\r\n${more}${rest}`);
 
-/** Valid messages, messages with one byte changed, and plain noise: all must be read the same however they arrive. */
+/** Valid messages, messages with one changed byte, and noise: the parse must not depend on how they are split. */
 function damaged(messages: fc.Arbitrary<string>): fc.Arbitrary<string> {
   const oneByteChanged = fc.tuple(messages, fc.nat(), fc.nat(255)).map(([text, at, octet]) => {
-    const place = at % text.length;
-    return text.slice(0, place) + String.fromCharCode(octet) + text.slice(place + 1);
+    const position = at % text.length;
+    return text.slice(0, position) + String.fromCharCode(octet) + text.slice(position + 1);
   });
   return fc.oneof(messages, oneByteChanged, bytes);
 }
 
 const cuts = fc.array(fc.nat(400), { maxLength: 12 });
 
-test('requests are read the same however their bytes are split into reads', () => {
+test('any split of request bytes into reads gives the same result', () => {
   const stream = fc.array(damaged(request), { minLength: 1, maxLength: 3 }).map((all) => all.join(''));
   fc.assert(
     fc.property(stream, cuts, (text, offsets) => {
@@ -65,7 +65,7 @@ test('requests are read the same however their bytes are split into reads', () =
   );
 });
 
-test('responses are read the same however their bytes are split into reads', () => {
+test('any split of response bytes into reads gives the same result', () => {
   fc.assert(
     fc.property(damaged(response), cuts, fc.constantFrom('GET', 'HEAD'), (text, offsets, method) => {
       const inside = offsets.filter((offset) => offset < text.length);
@@ -79,7 +79,7 @@ test('responses are read the same however their bytes are split into reads', () 
   );
 });
 
-test('a fault is the same whichever read it comes in, and nothing is read after it', () => {
+test('any split gives the same fault, and bytes after it are ignored', () => {
   const faulty = fc
     .tuple(request, fc.constantFrom('GET / HTTP/1.1\nHost: a\r\n\r\n', 'GET / HTTP/1.1\r\n\r\n', 'A: b\r\n c\r\n', '\u0000', ' '), request)
     .map(([before, wrong, after]) => [before, before + wrong + after] as const);

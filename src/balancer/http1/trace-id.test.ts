@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { readRequests } from '../../../test/support/http1-events.ts';
 import { forwardRequestHead } from './forward-request.ts';
 import type { RequestHead } from './request-head.ts';
-import { givenTraceId } from './trace-id.ts';
+import { givenTraceId } from '../exchange/arrival.ts';
 
 const trace = '4bf92f3577b34da6a3ce929d0e0e4736';
 const parent = '00f067aa0ba902b7';
@@ -13,7 +13,7 @@ function headWith(lines: string): RequestHead {
   return head;
 }
 
-test('the trace of a request is known by its traceparent', () => {
+test('a valid traceparent gives the trace id', () => {
   expect(givenTraceId(headWith(`traceparent: 00-${trace}-${parent}-01\r\n`))).toBe(trace);
   expect(givenTraceId(headWith(`TraceParent: cc-${trace}-${parent}-00-what-comes-later\r\n`))).toBe(trace);
 });
@@ -29,11 +29,11 @@ test.for([
   `traceparent: 00-${trace}-${parent}-01-more\r\n`,
   `traceparent: cc-${trace}-${parent}-01-${'x'.repeat(256)}\r\n`,
   `traceparent: 00-${trace.slice(1)}"-${parent}-01\r\n`,
-])('what is not exactly one valid traceparent names no trace: %j', (lines) => {
+])('anything but exactly one valid traceparent gives no trace id: %j', (lines) => {
   expect(givenTraceId(headWith(lines))).toBeUndefined();
 });
 
-test('trace fields reach the replica as they came, also when they are not valid', () => {
+test('trace fields reach the replica unchanged, even when they are invalid', () => {
   const lines = ['TraceParent: 00-whatever', `traceparent: 00-${trace}-${parent}-01`, 'tracestate: a=1,b=2', 'baggage: k=v'];
   const forwarded = forwardRequestHead(
     headWith(`${lines.join('\r\n')}\r\n`),

@@ -18,13 +18,13 @@ function headOf(text: string): RequestHead {
   return head;
 }
 
-test('a request for WebSocket goes on as one', () => {
+test('a WebSocket request passes as one', () => {
   const head = headOf(webSocket);
   expect(head.isUpgrade).toBe(true);
   expect(forwardRequestHead(head, client, 'id')).toContain('Sec-WebSocket-Key: k\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n');
 });
 
-describe('goes on as a plain request', () => {
+describe('becomes a plain request', () => {
   test.for([
     ['another protocol', asking('Connection: Upgrade\r\nUpgrade: h2c')],
     ['two protocols', asking('Connection: Upgrade\r\nUpgrade: websocket, h2c')],
@@ -40,7 +40,7 @@ describe('goes on as a plain request', () => {
   });
 });
 
-/** What a parser makes of an answer to a request that asked, or did not ask, for another protocol. */
+/** The parse of an answer to a request that asked, or did not ask, for another protocol. */
 function answer(text: string, isUpgrade: boolean) {
   const seen: { head: ResponseHead | undefined; body: string; fault: string | undefined } = { head: undefined, body: '', fault: undefined };
   const parser = new ResponseParser(defaultHeadLimits);
@@ -63,7 +63,7 @@ function answer(text: string, isUpgrade: boolean) {
 
 const switching = 'HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: a\r\n\r\nframes';
 
-test('after a 101 that was asked for everything is passed on as it comes', () => {
+test('after a requested 101 all bytes pass unchanged', () => {
   const { head, body, isTunnel } = answer(switching, true);
   expect({ status: head?.status, body, isTunnel }).toEqual({ status: 101, body: 'frames', isTunnel: true });
   if (head === undefined) throw new Error('no head');
@@ -74,14 +74,14 @@ test('after a 101 that was asked for everything is passed on as it comes', () =>
 });
 
 test.for([
-  ['nobody asked for', switching, false],
+  ['was not requested', switching, false],
   ['switches to something else', switching.replace('Upgrade: websocket', 'Upgrade: other'), true],
   ['does not say to what', switching.replace('Upgrade: websocket\r\n', ''), true],
 ] as const)('a 101 that %s is refused', ([, text, isUpgrade]) => {
   expect(answer(text, isUpgrade).fault).toBe('unasked_upgrade');
 });
 
-test('a refusal of the upgrade is a plain response', () => {
+test('a refused upgrade is a plain response', () => {
   const { head, isTunnel } = answer('HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n', true);
   expect({ status: head?.status, isTunnel, isPersistent: head?.isPersistent }).toEqual({
     status: 403,
@@ -90,7 +90,7 @@ test('a refusal of the upgrade is a plain response', () => {
   });
 });
 
-test('a connection that was upgraded is read as plain bytes', () => {
+test('an upgraded connection is read as plain bytes', () => {
   let body = '';
   const parser = new RequestParser(
     {

@@ -20,7 +20,7 @@ function frame(length: number, isMasked: boolean): Buffer {
 
 const lengths = fc.oneof(fc.nat(130), fc.constantFrom(125, 126, 127, 65_535, 65_536, 70_000));
 
-test('whatever the reads, it is between frames exactly where a frame ends', () => {
+test('for any reads, isBetweenFrames is true exactly at the end of a frame', () => {
   fc.assert(
     fc.property(
       fc.array(fc.tuple(lengths, fc.boolean()), { minLength: 1, maxLength: 4 }),
@@ -32,7 +32,7 @@ test('whatever the reads, it is between frames exactly where a frame ends', () =
         const watch = new WebSocketFrames();
         for (let at = 0; at < bytes.length; at += size) {
           const to = Math.min(bytes.length, at + size);
-          watch.note(bytes, at, to);
+          watch.track(bytes, at, to);
           if (watch.isBetweenFrames !== ends.has(to)) return false;
         }
         return watch.isBetweenFrames;
@@ -41,10 +41,10 @@ test('whatever the reads, it is between frames exactly where a frame ends', () =
   );
 });
 
-test('the frame that says goodbye is one whole close frame with status 1001', () => {
+test('goingAwayFrame is one whole close frame with status 1001', () => {
   const bytes = Buffer.from(goingAwayFrame, 'latin1');
   const watch = new WebSocketFrames();
-  watch.note(bytes, 0, bytes.length);
+  watch.track(bytes, 0, bytes.length);
   expect({ opcode: (bytes[0] ?? 0) & 0x0f, status: bytes.readUInt16BE(2), isWhole: watch.isBetweenFrames }).toEqual({
     opcode: 8,
     status: 1_001,

@@ -5,15 +5,15 @@ export const goingAwayFrame = '\u0088\u0002\u0003\u00e9';
 const shortHead = 2;
 
 /**
- * Knows whether a stream of WebSocket frames from a server is between two frames, where another frame may be put in. It looks at the heads alone
- * (RFC 6455, section 5.2) and trusts their lengths, as the client does.
+ * Tracks whether a server's stream of WebSocket frames is between two frames, where another frame may be inserted. It
+ * parses only the heads (RFC 6455, section 5.2) and trusts their lengths, as the client does.
  */
 export class WebSocketFrames {
   /** Bytes of the current frame's head so far. */
   #headBytes = 0;
-  /** Bytes that the current head has, as far as is known. */
+  /** Length of the current head, as far as it is known. */
   #headLength = shortHead;
-  /** Where in the head its length ends, and a mask may begin. */
+  /** Where in the head its length ends and a mask may begin. */
   #lengthEnd = shortHead;
   #payload = 0;
 
@@ -23,7 +23,7 @@ export class WebSocketFrames {
   }
 
   /** `bytes[from, to)` was sent. */
-  note(bytes: Uint8Array, from: number, to: number): void {
+  track(bytes: Uint8Array, from: number, to: number): void {
     let at = from;
     while (at < to) {
       if (this.#headBytes === 0 && this.#payload > 0) {
@@ -31,13 +31,13 @@ export class WebSocketFrames {
         this.#payload -= skipped;
         at += skipped;
       } else {
-        this.#noteHead(bytes[at] ?? 0);
+        this.#trackHead(bytes[at] ?? 0);
         at += 1;
       }
     }
   }
 
-  #noteHead(octet: number): void {
+  #trackHead(octet: number): void {
     this.#headBytes += 1;
     if (this.#headBytes === shortHead) this.#readShortLength(octet);
     else if (this.#headBytes > shortHead && this.#headBytes <= this.#lengthEnd) this.#payload = this.#payload * 256 + octet;

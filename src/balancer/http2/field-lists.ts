@@ -6,23 +6,23 @@ export type FieldList = readonly string[];
 /** Fields that belong to an HTTP/1.1 connection and make an HTTP/2 message malformed (RFC 9113, section 8.2.2). */
 const connectionSpecific: ReadonlySet<string> = new Set(['connection', 'keep-alive', 'proxy-connection', 'transfer-encoding', 'upgrade']);
 
-/** Whether a field, by its lower-case name, may not stand in an HTTP/2 message. */
+/** Whether an HTTP/2 message may not contain a field, by its lower-case name. */
 export function isConnectionSpecific(name: string): boolean {
   return connectionSpecific.has(name);
 }
 
-/** Whether a value has nothing but what may stand in a field. HTTP/2 carries any octets, and one of them could end a line of HTTP/1.1. */
+/** Whether a value has only valid octets. HTTP/2 carries any octets, and one of them could end a line of HTTP/1.1. */
 export function isFieldValue(value: string): boolean {
   for (let at = 0; at < value.length; at += 1) if (valueOctets[value.charCodeAt(at)] !== 1) return false;
   return true;
 }
 
-/** Whether a field can be written as a line of HTTP/1.1 that is read back as exactly that field. */
+/** Whether a line of HTTP/1.1 for the field would be parsed as exactly that field. */
 export function isWritableField(name: string, value: string): boolean {
   return isToken(name) && isFieldValue(value);
 }
 
-/** The fields of an HTTP/1.1 head that was written by us (first line, lines, empty line), as HTTP/2 carries them. */
+/** The fields of an HTTP/1.1 head that the balancer wrote (first line, lines, empty line), in the form of HTTP/2. */
 export function fieldsOfHead(head: string): string[] {
   const fields: string[] = [];
   let at = head.indexOf('\r\n') + 2;
@@ -36,7 +36,10 @@ export function fieldsOfHead(head: string): string[] {
   }
 }
 
-/** The same as an object, for the calls of `node:http2` that take no list. A peer may call a field `constructor` or `__proto__`. */
+/**
+ * The same as an object, for the calls of `node:http2` that take no list. A peer may name a field `constructor` or
+ * `__proto__`.
+ */
 export function fieldsAsObject(fields: FieldList): Record<string, string[]> {
   const values = new Map<string, string[]>();
   for (let index = 0; index < fields.length; index += 2) {

@@ -11,7 +11,7 @@ import { Http2Reply } from './http2-reply.ts';
 import { readTrailerFields } from './read-heads.ts';
 import type { UsefulWork } from './useful-work.ts';
 
-/** For the last of a response that broke off to leave. */
+/** How long the last bytes of a broken response may take to leave. */
 const lingerMs = 2_000;
 
 /** What a stream needs from its connection. */
@@ -47,7 +47,8 @@ export class Http2Client implements ExchangeClient, Timed {
     });
     stream.on('end', () => this.#guarded(() => this.#onEnd()));
     stream.on('drain', () => this.#guarded(() => this.#exchange?.clientDrained()));
-    // The first comes at once, but not when our side has ended; the second always, but not before everything was read.
+    // The first event comes at once, but not when our side has ended. The second always comes, but not before
+    // everything was read.
     stream.on('aborted', () => this.#guarded(() => this.#onGone()));
     stream.on('close', () => this.#guarded(() => this.#onClose()));
     context.deadlines.add(this);
@@ -62,7 +63,7 @@ export class Http2Client implements ExchangeClient, Timed {
     this.#stream.on('data', (chunk: Buffer) => this.#guarded(() => this.#onData(chunk)));
   }
 
-  /** Of the request's body: read off the connection, and not passed on. */
+  /** Bytes of the request's body that were read off the connection and not passed on. */
   get heldBytes(): number {
     return this.#stream.readableLength;
   }
@@ -89,7 +90,7 @@ export class Http2Client implements ExchangeClient, Timed {
     const { deadlines, config } = this.#owner.context;
     this.deadlineAt = deadlines.in(config.idleTimeoutMs);
     if (isRequestRead) return;
-    // The client is told that the rest of its request is not wanted (RFC 9113, section 8.1), once it has all of the response.
+    // Once the client has the whole response, this asks it to stop sending its request (RFC 9113, section 8.1).
     this.reply.onSent(() => this.#stream.close(constants.NGHTTP2_NO_ERROR));
     this.resumeReading();
   }
@@ -126,7 +127,7 @@ export class Http2Client implements ExchangeClient, Timed {
   #onEnd(): void {
     const exchange = this.#exchange;
     if (exchange === undefined || exchange.isRequestRead) return;
-    // A stream that is closed already was reset: what was read of its body is not all of it.
+    // A stream that is closed already was reset: the bytes read are not all of its body.
     if (this.#stream.closed) return this.#onGone();
     exchange.requestEnd(this.#trailers);
     return exchange.advance();
@@ -139,7 +140,7 @@ export class Http2Client implements ExchangeClient, Timed {
   }
 
   #onClose(): void {
-    // It was part of a request, though the client took that back.
+    // The bytes were part of a request, though the client cancelled it.
     this.#owner.work.piece(this.heldBytes);
     this.#owner.context.deadlines.delete(this);
     this.#owner.forget(this);

@@ -11,10 +11,10 @@ import { waitFor } from '../../../test/support/wait-for.ts';
 
 const noReplica: FakeReplica = { port: 0, connections: new Set(), accepted: () => 0, close: () => Promise.resolve() };
 
-/** A replica that tells what it got: the method, the target and the fields. */
-const echoReplica = (): Promise<FakeReplica> => httpReplica(tellBack);
+/** A replica that returns its request: the method, the target and the fields. */
+const echoReplica = (): Promise<FakeReplica> => httpReplica(echoRequest);
 
-const tellBack: RequestListener = (request, response) => {
+const echoRequest: RequestListener = (request, response) => {
   let body = '';
   request.on('data', (chunk: Buffer) => {
     body += chunk.toString();
@@ -37,13 +37,13 @@ interface Echo {
 
 function echoed(body: Buffer): Echo & { readonly field: (name: string) => readonly string[] } {
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- what the replica above says
-  const told = JSON.parse(body.toString()) as Echo;
+  const echo = JSON.parse(body.toString()) as Echo;
   const field = (name: string): string[] =>
-    told.fields.filter((_, index) => index % 2 === 1 && told.fields[index - 1]?.toLowerCase() === name);
-  return { ...told, field };
+    echo.fields.filter((_, index) => index % 2 === 1 && echo.fields[index - 1]?.toLowerCase() === name);
+  return { ...echo, field };
 }
 
-test('a request over HTTP/2 reaches an HTTP/1.1 replica as one canonical request, and the answer comes back', async () => {
+test('an HTTP/2 request reaches an HTTP/1.1 replica canonically, and the answer returns', async () => {
   await withReplicas([echoReplica()], async (replica) => {
     await withTlsBalancer([replica?.port ?? 0], async (balancer, url) => {
       await withHttp2(url, async (client) => {
@@ -84,7 +84,7 @@ test('a request over HTTP/2 reaches an HTTP/1.1 replica as one canonical request
   });
 });
 
-test('HEAD, statuses without a body, interim answers and trailers are as over HTTP/1.1', async () => {
+test('HEAD, bodiless statuses, interim answers and trailers equal those over HTTP/1.1', async () => {
   const answers: Readonly<Record<string, string>> = {
     HEAD: 'HTTP/1.1 200 OK\r\nContent-Length: 12\r\nX-A: 1\r\n\r\n',
     '/204': 'HTTP/1.1 204 No Content\r\nX-A: 1\r\n\r\n',
@@ -150,7 +150,7 @@ test.each([
   ['a target that is too long', { ':path': `/${'a'.repeat(9_000)}` }, 414, 'line_too_long'],
   ['a head that is too large', { 'x-big': 'a'.repeat(34_000) }, 431, 'head_too_large'],
   ['too many fields', Object.fromEntries(Array.from({ length: 120 }, (_, index) => [`x-${index}`, '1'])), 431, 'too_many_fields'],
-  ['an expectation that nobody understands', { expect: 'x' }, 417, 'bad_expectation'],
+  ['an unknown expectation', { expect: 'x' }, 417, 'bad_expectation'],
   ['TRACE', { ':method': 'TRACE' }, 405, 'method_not_allowed'],
 ] as const)('a request with %s is refused as it is over HTTP/1.1', async (_, headers, status, code) => {
   await withReplicas([echoReplica()], async ({ port } = noReplica) => {
@@ -166,7 +166,7 @@ test.each([
   });
 });
 
-test('what breaks off at the replica is reset, never ended, and an event stream is told so first', async () => {
+test('a broken response is reset, and an event stream first gets an event', async () => {
   const short = scriptedReplica('HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf', (socket) => socket.end());
   const events = 'data: 1\n\n';
   const head = 'HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n';
@@ -177,9 +177,9 @@ test('what breaks off at the replica is reset, never ended, and an event stream 
         const cut = await client.get('/');
         expect([cut.status, cut.body.toString(), cut.code]).toEqual([200, 'half', constants.NGHTTP2_INTERNAL_ERROR]);
         await balancer.link.setReplicas([aBalancerReplica(second?.port ?? 0, 2)]);
-        const told = await client.get('/');
-        expect(told.body.toString()).toMatch(/^data: 1\n\nevent: error\ndata: \{.*replica_lost/);
-        expect(told.code).toBe(constants.NGHTTP2_INTERNAL_ERROR);
+        const broken = await client.get('/');
+        expect(broken.body.toString()).toMatch(/^data: 1\n\nevent: error\ndata: \{.*replica_lost/);
+        expect(broken.code).toBe(constants.NGHTTP2_INTERNAL_ERROR);
       });
       expect((await balancer.accessLog(2)).map((line) => line['outcome'])).toEqual(['truncated', 'truncated']);
       await balancer.link.idle();
@@ -187,7 +187,7 @@ test('what breaks off at the replica is reset, never ended, and an event stream 
   });
 });
 
-test('a client that resets its stream frees the replica, before the answer, in the middle of it and in the middle of its own body', async () => {
+test('a client that resets its stream at any point frees the replica', async () => {
   const hanging = httpReplica((request, response) => {
     if (request.url === '/middle') response.write('begun');
   });
@@ -210,7 +210,7 @@ test('a client that resets its stream frees the replica, before the answer, in t
   });
 });
 
-test('a response that comes before the end of the request is whole, and the client is asked to stop', async () => {
+test("a response before the request's end is whole, and stops the client", async () => {
   const eager = rawReplica((socket, received) => {
     if (received.includes('part')) socket.write('HTTP/1.1 413 Too Large\r\nContent-Length: 4\r\n\r\nstop', 'latin1');
   });
@@ -226,7 +226,7 @@ test('a response that comes before the end of the request is whole, and the clie
   });
 });
 
-test('100 event streams over one connection go on side by side, each event by itself', async () => {
+test('100 event streams on one connection run in parallel, each event alone', async () => {
   const streams: ServerResponse[] = [];
   const ticking = httpReplica((_, response) => {
     response.writeHead(200, { 'content-type': 'text/event-stream' }).flushHeaders();
@@ -238,22 +238,22 @@ test('100 event streams over one connection go on side by side, each event by it
         const calls = Array.from({ length: 100 }, () => client.call({ ':path': '/' }));
         for (const { stream } of calls) stream.end();
         await waitFor('all to begin', () => streams.length === calls.length && calls.every(({ status }) => status === 200));
-        let told = '';
-        // None is sent before the one ahead of it has arrived everywhere.
+        let expected = '';
+        // Each is sent only after the previous one has arrived at all ends.
         for (let event = 1; event <= 10; event += 1) {
           for (const stream of streams) stream.write(`data: ${event}\n\n`);
-          told += `data: ${event}\n\n`;
-          await waitFor(`event ${event}`, () => calls.every(({ text }) => text === told), { everyMs: 5 });
+          expected += `data: ${event}\n\n`;
+          await waitFor(`event ${event}`, () => calls.every(({ text }) => text === expected), { everyMs: 5 });
         }
         for (const stream of streams) stream.end();
         const responses = await Promise.all(calls.map(({ done }) => done));
-        expect(new Set(responses.map(({ body, code }) => `${code} ${body.toString()}`))).toEqual(new Set([`0 ${told}`]));
+        expect(new Set(responses.map(({ body, code }) => `${code} ${body.toString()}`))).toEqual(new Set([`0 ${expected}`]));
       });
     });
   });
 });
 
-test('a client that does not read makes the replica wait and holds little memory; another stream goes on', async () => {
+test('a client that does not read pauses its replica, not other streams', async () => {
   const size = 50_000_000;
   const big = httpReplica((request, response) => {
     response.end(request.url === '/big' ? Buffer.alloc(size) : 'small');
@@ -277,7 +277,7 @@ test('a client that does not read makes the replica wait and holds little memory
   });
 });
 
-test('uploads that the replica does not take stop, are no flood, and arrive whole once it does', async () => {
+test('uploads to a blocked replica pause, do not count as a flood, and complete', async () => {
   const size = 8_000_000;
   const takes: (() => void)[] = [];
   const slow = httpReplica((request, response) => {
@@ -296,7 +296,7 @@ test('uploads that the replica does not take stop, are no flood, and arrive whol
         let written = 0;
         for (const { stream } of calls) stream.end(Buffer.alloc(size), () => (written += 1));
         await waitFor('the requests to arrive', () => takes.length === calls.length);
-        // Longer than from one look for floods to the next but one.
+        // Longer than from one check for floods to the next but one.
         await sleep(1_500);
         expect([written, client.goaways]).toEqual([0, []]);
         for (const take of takes) take();
@@ -307,7 +307,7 @@ test('uploads that the replica does not take stop, are no flood, and arrive whol
   });
 });
 
-test('a balancer that ends says GOAWAY, takes no further request, and lets the running ones finish', async () => {
+test('a balancer that stops sends GOAWAY, accepts no request, and finishes running ones', async () => {
   let finish: (() => void) | undefined;
   const slow = httpReplica((_, response) => {
     response.write('begun ');
@@ -331,7 +331,7 @@ test('a balancer that ends says GOAWAY, takes no further request, and lets the r
   });
 });
 
-test('a client that has been served and closes its side is let go at once', async () => {
+test('a client that closes after its response is closed at once', async () => {
   await withReplicas([echoReplica()], async ({ port } = noReplica) => {
     await withTlsBalancer([port], async (balancer) => {
       const client = new FrameClient(balancer.port);
@@ -344,7 +344,7 @@ test('a client that has been served and closes its side is let go at once', asyn
   });
 });
 
-test('a connection without a request is told to go after its time', async () => {
+test('a connection without a request gets GOAWAY after its time limit', async () => {
   await withReplicas([echoReplica()], async ({ port } = noReplica) => {
     await withTlsBalancer(
       [port],

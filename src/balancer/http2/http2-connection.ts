@@ -5,7 +5,7 @@ import type { BalancerContext } from '../exchange/balancer-context.ts';
 import type { Timed } from '../transport/deadlines.ts';
 import { forwardedClient } from '../client/forwarded-client.ts';
 import type { ForwardedClient } from '../http1/forward-request.ts';
-import type { Fault } from '../http1/faults.ts';
+import type { OwnResponse } from '../http1/own-response.ts';
 import type { ServedConnection } from '../threads/listener.ts';
 import * as own from '../exchange/own-responses.ts';
 import { isEncrypted } from '../transport/stream-transport.ts';
@@ -13,15 +13,15 @@ import type { FieldList } from './field-lists.ts';
 import { Http2Client, type Http2ClientOwner } from './http2-client.ts';
 import { Http2Reply } from './http2-reply.ts';
 import { malformed, readRequestFields } from './read-heads.ts';
-import { connectionWindowBytes, serverOptions } from './session-options.ts';
+import { connectionWindowBytes, maxClientStreams, serverOptions } from './session-options.ts';
 import { UsefulWork } from './useful-work.ts';
 
-/** How often a connection is looked at. */
-const lookEveryMs = 500;
+/** How often a connection is checked. */
+const checkIntervalMs = 500;
 /** From the connection to its first request. */
 const firstRequestMs = 10_000;
 
-/** One connection of a client that speaks HTTP/2: gives each of its streams to an exchange. */
+/** One connection of an HTTP/2 client: gives each of its streams to an exchange. */
 export class Http2Connection implements ServedConnection, Http2ClientOwner, Timed {
   readonly context: BalancerContext;
   readonly forwarded: ForwardedClient;
@@ -32,9 +32,11 @@ export class Http2Connection implements ServedConnection, Http2ClientOwner, Time
   readonly #session: ServerHttp2Session;
   readonly #onClosed: (connection: Http2Connection) => void;
   readonly #clients = new Set<Http2Client>();
-  /** Monotonic ms: closed then, unless a stream is open. */
+  /** Monotonic ms: the connection is closed then, unless a stream is open. */
   #idleUntil: number;
   #isClosed = false;
+  /** The number of concurrent streams offered to the client. */
+  #offered: number;
 
   /** `socket`: the next bytes on it are the client's preface. */
   constructor(socket: Socket, context: BalancerContext, onClosed: (connection: Http2Connection) => void) {
@@ -46,27 +48,29 @@ export class Http2Connection implements ServedConnection, Http2ClientOwner, Time
     this.forwarded = forwardedClient(socket.remoteAddress, isSecure, trustedProxies);
     this.work = new UsefulWork(deadlines.now);
     this.#idleUntil = deadlines.in(firstRequestMs);
-    this.deadlineAt = deadlines.in(lookEveryMs);
-    this.#session = performServerHandshake(socket, serverOptions(config));
+    this.deadlineAt = deadlines.in(checkIntervalMs);
+    this.#offered = this.#share;
+    this.#session = performServerHandshake(socket, serverOptions(config, this.#offered));
     // `performServerHandshake` takes no window for the whole connection.
     this.#session.once('connect', () => this.#guarded(() => this.#session.setLocalWindowSize(connectionWindowBytes)));
     this.#session.on('stream', (stream: ServerHttp2Stream, _fields, flags: number, raw: FieldList) => {
       this.#guarded(() => this.#onStream(stream, flags, raw));
     });
-    // What is wrong does not matter: `close` follows.
+    // The cause does not matter: `close` follows.
     this.#session.on('error', () => undefined);
     this.#session.on('close', () => this.#onClose());
-    // A client that closed cannot be told from one that only sends no more; the first is far more likely, and its connection would stay for long.
+    // A client that closed looks like a client that only sends no more. The first is far more likely, and its
+    // connection would stay for long.
     socket.on('end', () => this.destroy());
     deadlines.add(this);
   }
 
-  /** Says that no further request is taken (GOAWAY); closes after the last response. */
+  /** Announces that no further request is accepted (GOAWAY); closes after the last response. */
   drain(): void {
     this.#guarded(() => this.#session.close());
   }
 
-  leave(): void {
+  handOver(): void {
     this.drain();
   }
 
@@ -76,14 +80,14 @@ export class Http2Connection implements ServedConnection, Http2ClientOwner, Time
     this.#onClose();
   }
 
-  turnAway(): void {
+  reject(): void {
     this.#guarded(() => this.#session.destroy(new Error('Too much for nothing'), constants.NGHTTP2_ENHANCE_YOUR_CALM));
   }
 
   // ---- Http2ClientOwner
 
   forget(client: Http2Client): void {
-    this.#clients.delete(client);
+    if (this.#clients.delete(client) && this.#isCounted) this.context.files.closeRequest(this.#clients.size);
     if (this.#clients.size === 0) this.#idleUntil = this.context.deadlines.in(this.context.config.keepAliveTimeoutMs);
   }
 
@@ -91,20 +95,21 @@ export class Http2Connection implements ServedConnection, Http2ClientOwner, Time
 
   onDeadline(): void {
     const { deadlines } = this.context;
-    this.deadlineAt = deadlines.in(lookEveryMs);
-    if (this.work.isWasted(this.#socket.bytesRead, this.#heldBytes, deadlines.now)) this.turnAway();
-    else if (this.#clients.size === 0 && this.#idleUntil <= deadlines.now) this.#giveUp();
+    this.deadlineAt = deadlines.in(checkIntervalMs);
+    if (this.work.isWasted(this.#socket.bytesRead, this.#heldBytes, deadlines.now)) this.reject();
+    else if (this.#clients.size === 0 && this.#idleUntil <= deadlines.now) this.#closeIdle();
+    else this.#guarded(() => this.#offerStreams());
   }
 
-  /** Of bodies that were read and wait for their replicas. */
+  /** Bytes of bodies that were read and wait for their replicas. */
   get #heldBytes(): number {
     let bytes = 0;
     for (const client of this.#clients) bytes += client.heldBytes;
     return bytes;
   }
 
-  /** An idle client is told so first; one that does not take even that is cut off. */
-  #giveUp(): void {
+  /** An idle client gets a GOAWAY first; a client that does not even take that is disconnected. */
+  #closeIdle(): void {
     if (this.#session.closed) this.destroy();
     else this.drain();
   }
@@ -112,19 +117,43 @@ export class Http2Connection implements ServedConnection, Http2ClientOwner, Time
   // ---- Events of the session
 
   #onStream(stream: ServerHttp2Stream, flags: number, raw: FieldList): void {
-    // What is wrong does not matter: `close` follows.
+    // The cause does not matter: `close` follows.
     stream.on('error', () => undefined);
     const isEnded = (flags & constants.NGHTTP2_FLAG_END_STREAM) !== 0;
     const head = readRequestFields(raw, isEnded, this.context.headLimits);
     this.work.request(raw.reduce((bytes, text) => bytes + text.length, 0));
     if (head === malformed) stream.close(constants.NGHTTP2_PROTOCOL_ERROR);
-    else if (typeof head === 'string') this.#refuse(stream, head);
-    else if (!stream.destroyed) this.#clients.add(new Http2Client(stream, head, isEnded, this));
+    else if (typeof head === 'string') this.#refuse(stream, own.refusal(head));
+    else if (stream.destroyed) return;
+    else if (this.#isCounted && !this.context.files.openRequest(this.#clients.size)) {
+      this.context.metrics.refusedForFiles('stream');
+      this.#refuse(stream, own.shareUsed(this.context.config));
+    } else this.#clients.add(new Http2Client(stream, head, isEnded, this));
   }
 
-  /** Answers a request whose head breaks a rule. */
-  #refuse(stream: ServerHttp2Stream, fault: Fault): void {
-    const response = own.refusal(fault);
+  /** With replicas of HTTP/1.1 each stream has a connection of its own there; those of HTTP/2 share a few. */
+  get #isCounted(): boolean {
+    return this.context.config.protocol !== 'h2c';
+  }
+
+  get #share(): number {
+    return this.#isCounted ? Math.min(maxClientStreams, this.context.files.shareOf(this.#clients.size)) : maxClientStreams;
+  }
+
+  /**
+   * Follows the open files budget, so a client holds back requests that would be refused. Small changes are not worth a
+   * frame.
+   */
+  #offerStreams(): void {
+    const share = this.#share;
+    const isNear = Math.abs(share - this.#offered) * 8 < this.#offered && share !== maxClientStreams;
+    if (share === this.#offered || isNear || this.#session.pendingSettingsAck || this.#session.closed) return;
+    this.#offered = share;
+    this.#session.settings({ maxConcurrentStreams: share });
+  }
+
+  /** Answers a request without giving it to an exchange. */
+  #refuse(stream: ServerHttp2Stream, response: OwnResponse): void {
     const record = recordUnread(this.context, this, response);
     const reply = new Http2Reply(stream, undefined, this.work);
     reply.own(response, record.requestId);

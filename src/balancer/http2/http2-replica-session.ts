@@ -4,9 +4,9 @@ import type { Deadlines, Timed } from '../transport/deadlines.ts';
 import { Http2ReplicaStream, type Http2StreamOwner } from './http2-replica-stream.ts';
 import { clientOptions, connectionWindowBytes } from './session-options.ts';
 
-/** Without a request for that long it is closed. */
+/** It is closed after this long without a request. */
 const idleMs = 60_000;
-/** Streams at a time that we open, however many a replica allows. */
+/** The most concurrent streams that the balancer opens, however many a replica allows. */
 const maxStreams = 256;
 
 /** What a session needs from the sessions of its replica. */
@@ -27,14 +27,17 @@ export class Http2ReplicaSession implements Http2StreamOwner, Timed {
   readonly #socket: Socket;
   readonly #owner: Http2SessionOwner;
   readonly #streams = new Set<Http2ReplicaStream>();
-  /** Gets told once whether the replica speaks HTTP/2. */
+  /** Called once with whether the replica speaks HTTP/2. */
   #onOpened: ((isOpen: boolean) => void) | undefined;
   #hasServed = false;
-  #isLeaving = false;
-  /** What had been read when a request was given up that the replica had not answered; it takes no further ones until more comes. */
+  #isClosing = false;
+  /**
+   * Bytes read when a request was cancelled without an answer from the replica; the session takes no further requests
+   * until more bytes come.
+   */
   #doubtedAt = -1;
 
-  /** Over a connected socket; `onOpened` is called once, after the replica's SETTINGS or the end of the connection. */
+  /** Uses a connected socket; `onOpened` is called once, after the replica's SETTINGS or the end of the connection. */
   constructor(socket: Socket, owner: Http2SessionOwner, onOpened: (isOpen: boolean) => void) {
     this.#socket = socket;
     this.#owner = owner;
@@ -44,23 +47,23 @@ export class Http2ReplicaSession implements Http2StreamOwner, Timed {
     this.session.once('remoteSettings', () => this.#guarded(() => this.#opened(true)));
     this.session.on('goaway', (_code, lastStreamId: number) => {
       this.lastStreamId = lastStreamId;
-      this.#leave();
+      this.#retire();
     });
-    // What is wrong does not matter: `close` follows.
+    // The cause does not matter: `close` follows.
     this.session.on('error', () => undefined);
     this.session.on('close', () => this.#guarded(() => this.#onClose()));
     owner.deadlines.add(this);
-    // `dial` gave a socket that has never read, and Node takes over what a socket does, not what it was going to do.
+    // `dial` returned a socket that has never read. Node takes over only reads that a socket has begun.
     socket.read(0);
   }
 
   /** Whether another request may be sent over it now. */
   get hasRoom(): boolean {
-    if (this.#isLeaving || this.session.closed || this.session.destroyed || this.#socket.bytesRead === this.#doubtedAt) return false;
+    if (this.#isClosing || this.session.closed || this.session.destroyed || this.#socket.bytesRead === this.#doubtedAt) return false;
     return this.#streams.size < Math.min(maxStreams, this.session.remoteSettings.maxConcurrentStreams ?? maxStreams);
   }
 
-  /** Whether requests are under way. */
+  /** Whether requests are in flight. */
   get isBusy(): boolean {
     return this.#streams.size > 0;
   }
@@ -75,7 +78,7 @@ export class Http2ReplicaSession implements Http2StreamOwner, Timed {
 
   /** Takes no more requests; closes after the last response. */
   close(): void {
-    this.#leave();
+    this.#retire();
     this.session.close();
   }
 
@@ -108,22 +111,22 @@ export class Http2ReplicaSession implements Http2StreamOwner, Timed {
     this.#owner.crashed(error);
   }
 
-  #leave(): void {
-    this.#isLeaving = true;
+  #retire(): void {
+    this.#isClosing = true;
     this.#owner.forget(this);
   }
 
   #opened(isOpen: boolean): void {
-    const tell = this.#onOpened;
+    const notify = this.#onOpened;
     this.#onOpened = undefined;
     if (isOpen) this.deadlineAt = this.#owner.deadlines.in(idleMs);
-    tell?.(isOpen);
+    notify?.(isOpen);
   }
 
   #onClose(): void {
     this.#owner.deadlines.delete(this);
     this.#owner.closed();
-    this.#leave();
+    this.#retire();
     this.#opened(false);
   }
 

@@ -1,41 +1,40 @@
-import { constants, sensitiveHeaders, type ClientHttp2Session, type ClientHttp2Stream } from 'node:http2';
-import { noTrailers, type Trailers } from '../http1/chunked-decoder.ts';
+import { type ClientHttp2Session, type ClientHttp2Stream, type Http2Stream, constants, sensitiveHeaders } from 'node:http2';
+import { type Trailers, noTrailers } from '../http1/chunked-decoder.ts';
 import type { Fault } from '../http1/faults.ts';
-import { forwardRequestHead, type ForwardedClient } from '../http1/forward-request.ts';
+import { type ForwardedClient, forwardRequestHead } from '../http1/forward-request.ts';
 import { defaultHeadLimits, maxInterimResponses } from '../http1/limits.ts';
 import type { RequestHead } from '../http1/request-head.ts';
 import type { ReplicaStream, ReplicaStreamUser } from '../replicas/replica-stream.ts';
-import { EndOfBody } from './end-of-body.ts';
-import { fieldsAsObject, fieldsOfHead, type FieldList } from './field-lists.ts';
+import { type FieldList, fieldsAsObject, fieldsOfHead } from './field-lists.ts';
 import { PieceList } from './piece-list.ts';
 import { readResponseFields, readTrailerFields } from './read-heads.ts';
 
-/** Never put into the table that a connection compresses with: the requests of many clients share it. */
+/** Never put into the connection's compression table: the requests of many clients share it. */
 const secretFields = ['authorization', 'cookie'];
 
 /** What a stream needs from its connection. */
 export interface Http2StreamOwner {
   readonly session: ClientHttp2Session;
-  /** Of the streams that the replica has worked on, according to its GOAWAY; undefined before. */
+  /** The last stream that the replica has processed, according to its GOAWAY; undefined before. */
   readonly lastStreamId: number | undefined;
-  /** The request on the stream was given up. `wasSilent`: not one byte of an answer had come. */
+  /** The request on the stream was cancelled. `wasSilent`: no byte of an answer had come. */
   givenUp(wasSilent: boolean): void;
   /** The response was read to its end. */
   served(): void;
-  /** The stream is closed, and makes room for another. */
+  /** The stream is closed, which makes room for another. */
   forget(stream: Http2ReplicaStream): void;
-  /** Something unexpected was thrown while working on an event of the stream. */
+  /** The code threw an unexpected error while it worked on an event of the stream. */
   crashed(error: unknown): void;
 }
 
-/** One request at a replica that speaks HTTP/2, over a connection that it shares with others. */
+/** One request at an HTTP/2 replica, over a shared connection. */
 export class Http2ReplicaStream implements ReplicaStream {
   readonly isReused: boolean;
   readonly mayRefuse = true;
   readonly #owner: Http2StreamOwner;
   #user: ReplicaStreamUser | undefined;
   #request: RequestHead | undefined;
-  /** Of the request's head, until it was sent. */
+  /** Fields of the request's head, until it was sent. */
   #fields: string[] | undefined;
   readonly #body = new PieceList();
   #trailers: Trailers | undefined;
@@ -51,7 +50,7 @@ export class Http2ReplicaStream implements ReplicaStream {
     this.isReused = isReused;
   }
 
-  /** Whether the replica says that it has not begun to work on the request (RFC 9113, section 8.7). */
+  /** Whether the replica reports that it has not begun to process the request (RFC 9113, section 8.7). */
   get #isRefused(): boolean {
     const stream = this.#stream;
     if (stream === undefined) return true;
@@ -116,7 +115,7 @@ export class Http2ReplicaStream implements ReplicaStream {
     this.#fields = undefined;
     const isWhole = this.#trailers?.length === 0;
     const isEmpty = this.#request?.bodyLength === 0 || (isWhole && this.#body.isEmpty);
-    // Without `waitForTrailers`, giving the request up would first tell the proper end of its body.
+    // Without `waitForTrailers`, a cancelled request would first announce the proper end of its body.
     const options = isEmpty ? { endStream: true } : { endStream: false, waitForTrailers: !isWhole };
     const stream = this.#owner.session.request(Object.assign(fields, { [sensitiveHeaders]: secretFields }), options);
     this.#stream = stream;
@@ -129,7 +128,7 @@ export class Http2ReplicaStream implements ReplicaStream {
     });
     stream.on('end', () => this.#guarded((user) => this.#onEnd(user)));
     stream.on('drain', () => this.#guarded((user) => user.replicaDrained()));
-    // What is wrong does not matter: `close` follows.
+    // The cause does not matter: `close` follows.
     stream.on('error', () => undefined);
     stream.on('close', () => this.#onClose());
   }
@@ -156,7 +155,7 @@ export class Http2ReplicaStream implements ReplicaStream {
         reader.afterRead();
       });
     });
-    // A head without a body goes on together with its end, which is at hand.
+    // A head without a body is sent together with its end, which is already known.
     if (stream?.readableEnded === true || this.#end?.isProper === true) return undefined;
     return user.afterRead();
   }
@@ -194,5 +193,28 @@ export class Http2ReplicaStream implements ReplicaStream {
       this.#owner.crashed(error);
       user.streamLost();
     }
+  }
+}
+
+/**
+ * Distinguishes the proper end of a message's body from a stream reset without an error code (RST_STREAM with
+ * NO_ERROR). Node emits the same `end` for both. Only a proper end is queued behind the data while the stream is still
+ * open.
+ */
+class EndOfBody {
+  #isProper = false;
+
+  /** Must watch the stream before its first byte. */
+  constructor(stream: Http2Stream) {
+    const push = stream.push.bind(stream);
+    stream.push = (chunk: unknown, encoding?: BufferEncoding) => {
+      if (chunk === null && !stream.closed) this.#isProper = true;
+      return push(chunk, encoding);
+    };
+  }
+
+  /** After `end`: whether the whole body was received. */
+  get isProper(): boolean {
+    return this.#isProper;
   }
 }

@@ -8,7 +8,7 @@ import { withTlsBalancer } from '../../../test/support/tls-files.ts';
 import { waitFor } from '../../../test/support/wait-for.ts';
 import type { BalancerConfig } from '../../domain/balancer-link.ts';
 
-/** Runs `use` with replicas that speak HTTP/2, a balancer before them that takes it without TLS, and a client. */
+/** Runs `use` with replicas that speak HTTP/2, a balancer for them that accepts HTTP/2 without TLS, and a client. */
 async function withH2c(
   onStreams: readonly OnHttp2Stream[],
   use: (world: {
@@ -30,7 +30,7 @@ async function withH2c(
   }
 }
 
-/** A service of gRPC with one method for each way to stream. */
+/** A gRPC service with one method for each streaming mode. */
 const grpcService: OnHttp2Stream = (stream, headers) => {
   const path = String(headers[':path']);
   if (path === '/nothing') {
@@ -61,7 +61,7 @@ const hanging: OnHttp2Stream = (stream, headers) => {
   if (headers[':path'] === '/die') stream.session?.destroy();
 };
 
-/** Tells what it got. */
+/** Returns what it received. */
 const echo: OnHttp2Stream = (stream, headers, raw) => {
   let body = '';
   stream.on('data', (chunk: Buffer) => {
@@ -77,7 +77,7 @@ const echo: OnHttp2Stream = (stream, headers, raw) => {
   });
 };
 
-test('gRPC passes with its trailers: one call each, streams both ways at once, errors with and without a body', async () => {
+test('gRPC passes with trailers: unary calls, streams both ways, errors with and without body', async () => {
   await withH2c([grpcService], async ({ balancer, client }) => {
     const unary = await new GrpcCall(client, '/unary', { 'grpc-timeout': '30S' }).send('a').finish().result();
     expect([unary.status, unary.headers['x-timeout'], unary.headers['content-type']]).toEqual(['0', '30S', 'application/grpc']);
@@ -99,7 +99,7 @@ test('gRPC passes with its trailers: one call each, streams both ways at once, e
   });
 });
 
-test('gRPC over TLS is sent on in HTTP/2 to a replica that is found to speak it, and other requests in HTTP/1.1', async () => {
+test('gRPC over TLS goes to an HTTP/2 replica in HTTP/2, other requests in HTTP/1.1', async () => {
   const replica = await http2Replica(grpcService);
   try {
     await withTlsBalancer([replica.port], async (_, url) => {
@@ -107,7 +107,7 @@ test('gRPC over TLS is sent on in HTTP/2 to a replica that is found to speak it,
         for (let round = 0; round < 3; round += 1) {
           expect((await new GrpcCall(client, '/unary').send('a').finish().result()).status).toBe('0');
         }
-        // Node's server of HTTP/2 closes what is not HTTP/2.
+        // Node's HTTP/2 server closes a connection that does not speak HTTP/2.
         expect((await client.get('/')).status).toBe(502);
       });
       expect(replica.accepted()).toBe(2);
@@ -118,7 +118,7 @@ test('gRPC over TLS is sent on in HTTP/2 to a replica that is found to speak it,
   }
 });
 
-test('a replica that is found to speak HTTP/1.1 alone gets its gRPC requests in that, and is not asked again', async () => {
+test('a replica found to speak only HTTP/1.1 gets gRPC in it without another test', async () => {
   const asked = new Set<unknown>();
   const old = rawReplica((socket, received) => {
     if (received.startsWith('PRI')) asked.add(socket);
@@ -138,7 +138,7 @@ test('a replica that is found to speak HTTP/1.1 alone gets its gRPC requests in 
   });
 });
 
-test('a gRPC client hears of our own answers in its own words', async () => {
+test('a gRPC client gets own answers with a gRPC status', async () => {
   await withH2c(
     [hanging],
     async ({ balancer, client }) => {
@@ -152,12 +152,12 @@ test('a gRPC client hears of our own answers in its own words', async () => {
       expect((await new GrpcCall(client, '/none').send('a').finish().result()).status).toBe('14');
       expect((await balancer.accessLog(4)).map((line) => line['status'])).toEqual([502, 504, 413, 503]);
     },
-    // Long enough for a replica that dies to be seen to on a busy machine.
+    // Long enough for the balancer to handle a dead replica on a busy machine.
     { firstByteTimeoutMs: 3_000, maxBodyBytes: 1_000 },
   );
 });
 
-test('clients of HTTP/1.1 are served by a replica that speaks HTTP/2', async () => {
+test('a replica that speaks HTTP/2 serves HTTP/1.1 clients', async () => {
   await withH2c([echo], async ({ balancer }) => {
     const request = 'POST /x HTTP/1.1\r\nHost: a.example\r\nConnection: close, X-Hop\r\nX-Hop: 1\r\nTE: trailers\r\n';
     const sent = await rawExchange(balancer.port, `${request}Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n`);
@@ -181,19 +181,19 @@ test('clients of HTTP/1.1 are served by a replica that speaks HTTP/2', async () 
   });
 });
 
-test('fields after a body may have names that every object has, in both directions', async () => {
+test('trailers may have names that every object has, in both directions', async () => {
   const names = ['constructor', '__proto__', 'toString'];
-  const told: string[][] = [];
-  const tells: OnHttp2Stream = (stream) => {
-    stream.on('trailers', (_headers, _flags, raw: string[]) => told.push(raw));
+  const trailersSeen: string[][] = [];
+  const recordTrailers: OnHttp2Stream = (stream) => {
+    stream.on('trailers', (_headers, _flags, raw: string[]) => trailersSeen.push(raw));
     echo(stream, {}, []);
   };
-  await withH2c([tells], async ({ balancer }) => {
+  await withH2c([recordTrailers], async ({ balancer }) => {
     const trailers = names.map((name) => `${name}: 1\r\n`).join('');
     const request = `POST / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n${trailers}\r\n`;
     const { received } = await rawExchange(balancer.port, request);
     expect(received).toMatch(/^HTTP\/1\.1 200 [^]*\r\nx-sum: 1\r\n\r\n$/);
-    expect(told).toEqual([names.flatMap((name) => [name.toLowerCase(), '1'])]);
+    expect(trailersSeen).toEqual([names.flatMap((name) => [name.toLowerCase(), '1'])]);
   });
   const fields = names.map((name) => `${name}: 1\r\n`).join('');
   const answer = `HTTP/1.1 103 Early Hints\r\n${fields}\r\nHTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhi\r\n0\r\n${fields}\r\n`;
@@ -206,7 +206,7 @@ test('fields after a body may have names that every object has, in both directio
   });
 });
 
-test('a request that the replica refused, or had not seen when it said GOAWAY, is sent again, even one that may not run twice', async () => {
+test('any request that the replica refused or left unprocessed at GOAWAY is retried', async () => {
   let streams = 0;
   const moody: OnHttp2Stream = (stream) => {
     streams += 1;
@@ -226,7 +226,7 @@ test('a request that the replica refused, or had not seen when it said GOAWAY, i
   });
 });
 
-test('a request that was lost is sent again only when it may run twice', async () => {
+test('a lost request is retried only when it may run twice', async () => {
   let streams = 0;
   const dying: OnHttp2Stream = (stream) => {
     streams += 1;
@@ -245,7 +245,7 @@ test.each([
   ['with an error', (stream: ServerHttp2Stream) => stream.close(constants.NGHTTP2_INTERNAL_ERROR)],
   ['without one', (stream: ServerHttp2Stream) => stream.close(constants.NGHTTP2_NO_ERROR)],
   ['by the end of its connection', (stream: ServerHttp2Stream) => stream.session?.destroy()],
-])('a response that the replica resets %s breaks off, never ends', async (_, reset) => {
+])('a response that the replica resets %s is cut off, never ended properly', async (_, reset) => {
   const cut: OnHttp2Stream = (stream) => {
     stream.respond({ ':status': 200 }, { waitForTrailers: true });
     stream.write('part', () => setTimeout(() => reset(stream), 100));
@@ -261,7 +261,7 @@ test.each([
   });
 });
 
-test('a client that leaves resets its stream at the replica, whose other streams go on, and half a body never looks whole', async () => {
+test('a disconnect resets only its own stream, and half a body never looks whole', async () => {
   const seen: string[] = [];
   const watching: OnHttp2Stream = (stream, headers) => {
     stream.on('data', () => undefined);
@@ -283,7 +283,7 @@ test('a client that leaves resets its stream at the replica, whose other streams
   });
 });
 
-test('many requests share one connection, as many as the replica allows', async () => {
+test('requests share one connection up to the limit of the replica', async () => {
   const waiting = new Set<ServerHttp2Stream>();
   const requests = 60;
   let most = 0;
@@ -317,7 +317,7 @@ test('many requests share one connection, as many as the replica allows', async 
   }
 });
 
-test('a replica that does not speak HTTP/2 though the service says so is not reached: 503, and it is reported', async () => {
+test('a replica without the configured HTTP/2 gives 503 and a report', async () => {
   await withReplicas([httpReplica((_, response) => response.end('old'))], async (replica) => {
     await withBalancer(
       [aBalancerReplica(replica?.port ?? 0)],
@@ -331,7 +331,7 @@ test('a replica that does not speak HTTP/2 though the service says so is not rea
   });
 });
 
-test('a session on which a request found no answer gets no further ones until the replica is heard of again', async () => {
+test('a session with an unanswered request gets no more until the replica sends bytes', async () => {
   let silent = 0;
   const stuck: OnHttp2Stream = (stream, headers) => {
     if (headers[':path'] === '/hang') {
@@ -355,7 +355,7 @@ test('a session on which a request found no answer gets no further ones until th
   );
 });
 
-test('a replica that drains keeps its streams and gets no new ones; its connection is closed after the last', async () => {
+test('a draining replica keeps its streams, and its connection closes after the last', async () => {
   let finish: (() => void) | undefined;
   const slow: OnHttp2Stream = (stream) => {
     stream.respond({ ':status': 200 });

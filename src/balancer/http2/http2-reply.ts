@@ -1,21 +1,20 @@
-import { constants, type ServerHttp2Stream } from 'node:http2';
+import { type ServerHttp2Stream, constants } from 'node:http2';
 import type { Reply } from '../exchange/exchange-client.ts';
-import { noTrailers, type Trailers } from '../http1/chunked-decoder.ts';
+import { type Trailers, noTrailers } from '../http1/chunked-decoder.ts';
 import * as forward from '../http1/forward-response.ts';
 import { EventBoundary } from '../http1/event-boundary.ts';
-import { writeOwnResponse, type OwnResponse } from '../http1/own-response.ts';
+import { type OwnResponse, writeOwnResponse } from '../http1/own-response.ts';
 import type { RequestHead } from '../http1/request-head.ts';
 import type { ResponseHead } from '../http1/response-head.ts';
 import { brokenEventStream } from '../exchange/own-responses.ts';
-import { fieldsAsObject, fieldsOfHead, type FieldList } from './field-lists.ts';
+import { type FieldList, fieldsAsObject, fieldsOfHead } from './field-lists.ts';
 import { isGrpc } from '../http1/grpc-request.ts';
-import { grpcFields } from './grpc.ts';
 import { PieceList } from './piece-list.ts';
 import type { UsefulWork } from './useful-work.ts';
 
-/** What HTTP/2 in Node can say; a replica of HTTP/1.1 may say more. */
+/** The statuses that Node's HTTP/2 can send; a replica of HTTP/1.1 may send others. */
 const maxStatus = 599;
-/** Has no body; HTTP/1.1 lets a replica send one all the same, and Node does not. */
+/** Has no body. HTTP/1.1 lets a replica send one all the same; Node's HTTP/2 does not. */
 const resetContent = 205;
 
 /** Writes the response of one HTTP/2 stream. */
@@ -60,7 +59,7 @@ export class Http2Reply implements Reply {
   body(bytes: Buffer, from: number, to: number): void {
     if (!this.#hasBody) return;
     this.#body.add(bytes, from, to);
-    if (this.#isEventStream) this.#boundary.note(bytes, from, to);
+    if (this.#isEventStream) this.#boundary.track(bytes, from, to);
   }
 
   end(trailers: Trailers): void {
@@ -80,7 +79,7 @@ export class Http2Reply implements Reply {
     this.#head = isForGrpc ? [...grpcFields(response), ...withoutContent(fields)] : [':status', String(response.status), ...fields];
   }
 
-  /** Says what can be said of the break, ahead of the reset of the stream. */
+  /** Reports the break as far as the protocol allows, before the stream is reset. */
   breakOff(): void {
     if (this.#isEventStream && this.#boundary.isBetweenEvents) this.#body.addWhole(brokenEventStream);
     this.flush();
@@ -119,7 +118,7 @@ export class Http2Reply implements Reply {
       this.#stream.once('finish', () => this.#sent());
       return;
     }
-    // Without `waitForTrailers`, closing the stream for an error would first tell the proper end of the response.
+    // Without `waitForTrailers`, closing the stream for an error would first announce the proper end of the response.
     this.#stream.respond(head, { waitForTrailers: true });
     this.#stream.once('wantTrailers', () => {
       sendTrailers(this.#stream, this.#trailers ?? noTrailers);
@@ -134,7 +133,7 @@ export class Http2Reply implements Reply {
   }
 }
 
-/** Fields that describe a body say nothing where there is none. */
+/** Fields that describe a body mean nothing without a body. */
 function withoutContent(fields: FieldList): string[] {
   const rest: string[] = [];
   for (let index = 0; index < fields.length; index += 2) {
@@ -144,11 +143,54 @@ function withoutContent(fields: FieldList): string[] {
   return rest;
 }
 
-/** Nothing that a replica names its fields may end more than its own response. */
+/** A replica's field names must not be able to end more than its own response. */
 function sendTrailers(stream: ServerHttp2Stream, trailers: Trailers): void {
   try {
     stream.sendTrailers(fieldsAsObject(trailers));
   } catch {
     stream.close(constants.NGHTTP2_INTERNAL_ERROR);
   }
+}
+
+/** The gRPC status for an HTTP status: gRPC's own mapping for clients, refined where the balancer knows more. */
+const grpcStatuses: Readonly<Record<number, number>> = {
+  // DEADLINE_EXCEEDED
+  408: 4,
+  504: 4,
+  // RESOURCE_EXHAUSTED
+  413: 8,
+  414: 8,
+  431: 8,
+  // UNIMPLEMENTED
+  405: 12,
+  501: 12,
+  // UNAVAILABLE
+  502: 14,
+  503: 14,
+};
+const grpcInternal = 13;
+
+/** The fields of a balancer's own answer to a gRPC client: it has a gRPC status, and its HTTP status is 200. */
+export function grpcFields(response: OwnResponse): readonly string[] {
+  const status = grpcStatuses[response.status] ?? grpcInternal;
+  return [
+    ':status',
+    '200',
+    'content-type',
+    'application/grpc',
+    'grpc-status',
+    String(status),
+    'grpc-message',
+    percentEncoded(response.message),
+  ];
+}
+
+/** Visible ASCII but `%` stands for itself. */
+function percentEncoded(message: string): string {
+  let out = '';
+  for (const octet of Buffer.from(message)) {
+    const isPlain = octet >= 0x20 && octet <= 0x7e && octet !== 0x25;
+    out += isPlain ? String.fromCharCode(octet) : `%${octet.toString(16).toUpperCase().padStart(2, '0')}`;
+  }
+  return out;
 }

@@ -1,30 +1,30 @@
 import type { Socket } from 'node:net';
-import { dial, DialError, type CancelDial } from '../../shared/dial.ts';
+import { DialError, type CancelDial } from '../../shared/system/dial.ts';
 import type { ReplicaAddress } from '../../shared/replica-address.ts';
 import type { Deadlines } from '../transport/deadlines.ts';
-import { connectTimeoutMs, type PoolServices } from '../replicas/replica-pool.ts';
+import { dialWithinBudget, type PoolServices } from '../replicas/replica-pool.ts';
 import { Http2ReplicaSession, type Http2SessionOwner } from './http2-replica-session.ts';
 import type { Http2ReplicaStream } from './http2-replica-stream.ts';
 
-/** For a replica's SETTINGS, which it sends at once when it speaks HTTP/2. */
+/** Limit for a replica's SETTINGS, which an HTTP/2 replica sends at once. */
 const settingsTimeoutMs = 3_000;
 
-/** Gets a stream, or why there is none: `EPROTO` when the replica does not speak HTTP/2. */
-export type OnStream = (error: DialError | undefined, stream: Http2ReplicaStream | undefined) => void;
+/** Gets a stream, or the error: `EPROTO` when the replica does not speak HTTP/2. */
+type OnStream = (error: DialError | undefined, stream: Http2ReplicaStream | undefined) => void;
 
-/** A session that is being opened, and who waits for it. */
+/** A session that is being opened, and the requests that wait for it. */
 interface Opening {
   readonly waiting: Set<Waiter>;
   cancel: CancelDial;
 }
 
-/** One that waits for a stream. */
+/** One request that waits for a stream. */
 interface Waiter {
   readonly done: OnStream;
   opening: Opening;
 }
 
-/** The HTTP/2 connections to one replica. One is enough for most; another is opened when all are full. */
+/** The HTTP/2 connections to one replica. One usually suffices; another is opened when all are full. */
 export class Http2Sessions implements Http2SessionOwner {
   readonly deadlines: Deadlines;
   readonly #address: ReplicaAddress;
@@ -40,14 +40,14 @@ export class Http2Sessions implements Http2SessionOwner {
   }
 
   /**
-   * A stream of a session that has room. Unlike a connection of HTTP/1.1, a session that was idle is trusted with every request: a replica that
-   * closes it says up to which request it worked.
+   * A stream of a session that has room. Unlike a connection of HTTP/1.1, an idle session is trusted with every
+   * request: a replica that closes it reports the last request that it processed.
    */
   take(): Http2ReplicaStream | undefined {
     return this.#sessions.find((session) => session.hasRoom)?.open();
   }
 
-  /** Opens a new session, or waits for the one that is being opened; `done` comes later. */
+  /** Opens a new session, or waits for a session that is already opening; calls `done` later. */
   dial(done: OnStream): CancelDial {
     this.#opening ??= this.#open();
     const waiter: Waiter = { done, opening: this.#opening };
@@ -61,7 +61,15 @@ export class Http2Sessions implements Http2SessionOwner {
     };
   }
 
-  /** Closes what is idle now, and later what becomes so. Requests that are under way go on. */
+  /** Closes one session that no request uses; false when there is none. */
+  closeIdle(): boolean {
+    const idle = this.#sessions.find(({ isBusy }) => !isBusy);
+    idle?.destroy();
+    if (idle !== undefined) this.forget(idle);
+    return idle !== undefined;
+  }
+
+  /** Closes idle sessions now, and others as they become idle. Running requests continue. */
   close(): void {
     this.#isClosed = true;
     for (const session of this.#sessions.slice()) session.close();
@@ -81,6 +89,7 @@ export class Http2Sessions implements Http2SessionOwner {
 
   closed(): void {
     this.#services.metrics.replicaConnectionClosed();
+    this.#services.files.closeReplicaConnection();
   }
 
   crashed(error: unknown): void {
@@ -88,17 +97,19 @@ export class Http2Sessions implements Http2SessionOwner {
   }
 
   #open(): Opening {
-    const { clock } = this.#services;
     const opening: Opening = { waiting: new Set(), cancel: () => undefined };
     const onDialled = (error: DialError | undefined, socket: Socket | undefined): void => {
       if (socket === undefined) this.#opened(opening, undefined, error);
       else this.#greet(opening, socket);
     };
-    opening.cancel = dial(this.#address, { timeoutMs: connectTimeoutMs, clock }, onDialled);
+    opening.cancel = dialWithinBudget(this.#address, this.#services, onDialled);
     return opening;
   }
 
-  /** Sends our preface and SETTINGS and waits for those of the replica: until then nothing was sent that could have been worked on. */
+  /**
+   * Sends the preface and SETTINGS and waits for the replica's SETTINGS. Until then the balancer has sent no request
+   * that the replica could process.
+   */
   #greet(opening: Opening, socket: Socket): void {
     this.#services.metrics.replicaConnectionOpened();
     const session = new Http2ReplicaSession(socket, this, (isOpen) => {
@@ -116,12 +127,12 @@ export class Http2Sessions implements Http2SessionOwner {
   #opened(opening: Opening, session: Http2ReplicaSession | undefined, error: DialError | undefined): void {
     if (this.#opening === opening) this.#opening = undefined;
     if (session !== undefined) this.#sessions.push(session);
-    // One that is cancelled meanwhile is no longer in the set.
-    for (const waiter of opening.waiting) this.#tell(waiter, session, error);
+    // A request that was cancelled meanwhile is no longer in the set.
+    for (const waiter of opening.waiting) this.#settle(waiter, session, error);
     if (this.#isClosed) session?.close();
   }
 
-  #tell(waiter: Waiter, session: Http2ReplicaSession | undefined, error: DialError | undefined): void {
+  #settle(waiter: Waiter, session: Http2ReplicaSession | undefined, error: DialError | undefined): void {
     const { done, opening } = waiter;
     opening.waiting.delete(waiter);
     try {
@@ -133,7 +144,7 @@ export class Http2Sessions implements Http2SessionOwner {
     }
   }
 
-  /** More wait than the replica takes over one connection. */
+  /** More requests wait than the replica takes over one connection. */
   #waitAgain(waiter: Waiter): void {
     this.#opening ??= this.#open();
     waiter.opening = this.#opening;

@@ -1,4 +1,7 @@
-/** Collects pieces of a body, whose buffers may be written over once they were taken, and gives them out as one buffer that nobody else has. */
+/**
+ * Collects pieces of a body, whose buffers may be overwritten after `take`, and returns them as one buffer that no
+ * other code uses.
+ */
 export class PieceList {
   readonly #pieces: Buffer[] = [];
   #bytes = 0;
@@ -23,7 +26,10 @@ export class PieceList {
     this.#bytes = 0;
   }
 
-  /** Everything that was collected; undefined when it is nothing. HTTP/2 sends it when its windows allow, so it is a copy. */
+  /**
+   * All collected bytes; undefined when there are none. It is a copy, because HTTP/2 sends it only when its windows
+   * allow.
+   */
   take(): Buffer | undefined {
     if (this.#bytes === 0) return undefined;
     const whole = Buffer.concat(this.#pieces, this.#bytes);

@@ -5,7 +5,7 @@ import { forwardRequestHead } from '../http1/forward-request.ts';
 import { defaultHeadLimits } from '../http1/limits.ts';
 import { fieldsAsObject, fieldsOfHead } from './field-lists.ts';
 import { isGrpc } from '../http1/grpc-request.ts';
-import { grpcFields } from './grpc.ts';
+import { grpcFields } from './http2-reply.ts';
 import { malformed, readRequestFields, readResponseFields, readTrailerFields } from './read-heads.ts';
 
 const pseudo = (changes: Readonly<Record<string, string>> = {}): string[] =>
@@ -44,14 +44,14 @@ test.each([
   expect(read(fields)).toBe(expected);
 });
 
-test('what has no length and goes on is chunked, what has one keeps it, and what has ended has none', () => {
+test('a declared length is kept, an unknown one means chunks, none after the end', () => {
   expect(read(pseudo({ ':method': 'POST' }), false)).toMatchObject({ bodyLength: chunkedLength, host: 'a.example', isPersistent: true });
   expect(read([...pseudo({ ':method': 'POST' }), 'content-length', '5'], false)).toMatchObject({ bodyLength: 5 });
   expect(read(pseudo())).toMatchObject({ bodyLength: 0 });
   expect(read([':method', 'GET', ':path', '/', 'host', 'b'])).toMatchObject({ host: 'b' });
 });
 
-test('cookies are joined, and all else keeps its order and duplicates on the way to a replica', () => {
+test('cookies are joined, and other fields keep order and duplicates', () => {
   const head = read([...pseudo(), 'cookie', 'a=1', 'x-a', '1', 'x-a', '2', 'cookie', 'b=2', 'te', 'trailers']);
   if (typeof head === 'string') throw new Error(head);
   const text = forwardRequestHead(head, client, 'id');
@@ -67,7 +67,7 @@ test('cookies are joined, and all else keeps its order and duplicates on the way
   });
 });
 
-test('a field may have the name of what every object has', () => {
+test('a field may have a name that every object has', () => {
   const fields = ['constructor', '1', '__proto__', '2', 'toString', '3', '__proto__', '4'];
   expect(Object.entries(fieldsAsObject(fields))).toEqual([
     ['constructor', ['1']],
@@ -76,7 +76,7 @@ test('a field may have the name of what every object has', () => {
   ]);
 });
 
-test('no field, whatever octets it has, becomes another line for a replica', () => {
+test('a field with any octets never adds a line for a replica', () => {
   const text = fc.string({ unit: fc.integer({ min: 0, max: 255 }).map((code) => String.fromCharCode(code)), maxLength: 12 });
   fc.assert(
     fc.property(text, text, (name, value) => {
@@ -94,7 +94,7 @@ test('no field, whatever octets it has, becomes another line for a replica', () 
 const readHead = (fields: readonly string[], isHead = false): ReturnType<typeof readResponseFields> =>
   readResponseFields(fields, isHead, defaultHeadLimits);
 
-test('a response is read by the strict parser too', () => {
+test('the strict parser also reads responses', () => {
   expect(readHead([':status', '200', 'x-a', '1'])).toMatchObject({ status: 200, bodyLength: chunkedLength });
   expect(readHead([':status', '200', 'content-length', '3'])).toMatchObject({ bodyLength: 3 });
   expect(readHead([':status', '200', 'content-length', '3'], true)).toMatchObject({ bodyLength: 0 });
@@ -106,7 +106,7 @@ test('a response is read by the strict parser too', () => {
   expect(readHead([':status', '200', 'x-a', 'a\nb'])).toBe('bad_status_line');
 });
 
-test('trailers that could mislead are dropped', () => {
+test('dangerous trailers are dropped', () => {
   expect(readTrailerFields(['grpc-status', '0', 'content-length', '3', ':status', '200', 'x-a', 'a\r\nb', 'authorization', 'x'])).toEqual([
     'grpc-status',
     '0',
@@ -120,7 +120,7 @@ test.each([
   ['application/grpc-web+proto', 'trailers', false],
   ['application/json', 'trailers', false],
   ['application/grpc', undefined, false],
-])('%s with te %s: a request of gRPC is %s', (type, te, expected) => {
+])('%s with te %s: isGrpc is %s', (type, te, expected) => {
   const head = read([...pseudo({ ':method': 'POST' }), 'content-type', type, ...(te === undefined ? [] : ['te', te])], false);
   expect(typeof head !== 'string' && isGrpc(head)).toBe(expected);
 });
@@ -132,7 +132,7 @@ test.each([
   [504, '4'],
   [501, '12'],
   [400, '13'],
-])('an answer %i of ours is %s to a gRPC client, its message in visible ASCII', (status, expected) => {
+])('own answer %i has gRPC status %s, its message in visible ASCII', (status, expected) => {
   const fields = fieldsAsObject(grpcFields({ status, code: 'x', message: '50 % of "é"' }));
   expect(fields).toEqual({
     ':status': ['200'],

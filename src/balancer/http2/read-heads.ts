@@ -9,14 +9,14 @@ import { readResponseHead, type ResponseHead } from '../http1/response-head.ts';
 import { isConnectionSpecific, isFieldValue, isWritableField, type FieldList } from './field-lists.ts';
 
 /**
- * Heads of HTTP/2 are written as HTTP/1.1 and read by the strict parser, so that the same rules hold for both protocols, and so that
- * nothing can become two lines on its way to a replica of HTTP/1.1.
+ * Heads of HTTP/2 are written as HTTP/1.1 and read by the strict parser. The same rules then hold for both protocols,
+ * and no field can become two lines on its way to a replica of HTTP/1.1.
  */
 
 /** The message breaks a rule of HTTP/2 itself: its stream is reset (RFC 9113, section 8.1.1). */
 export const malformed = 'malformed';
 
-/** What stands in front of the fields, and the fields as lines. */
+/** The pseudo-fields, and the fields as lines of HTTP/1.1. */
 interface Lines {
   readonly pseudo: ReadonlyMap<string, string>;
   readonly text: string;
@@ -54,7 +54,7 @@ export function readRequestFields(fields: FieldList, isEnded: boolean, limits: H
   if (lines === undefined || !isToken(method)) return malformed;
   if (method === 'CONNECT') return 'method_not_allowed';
   const path = lines.pseudo.get(':path') ?? '';
-  // The strict parser would also take the absolute form, which has no meaning here.
+  // The strict parser would also accept the absolute form, which has no meaning in HTTP/2.
   if (path !== '*' && !path.startsWith('/')) return 'bad_target';
   const host = lines.pseudo.get(':authority');
   let text = host === undefined ? lines.text : withHost(lines.text, host);
@@ -64,11 +64,11 @@ export function readRequestFields(fields: FieldList, isEnded: boolean, limits: H
   return fault ?? readRequestHead(scanner);
 }
 
-/** The `host` field, when it is sent as well, must say the same as `:authority` (RFC 9113, section 8.3.1). */
+/** A `host` field must equal `:authority` when both are sent (RFC 9113, section 8.3.1). */
 function withHost(lines: string, authority: string): string {
   const given = /^host: (.*)\r\n/m.exec(lines);
   if (given === null) return `host: ${authority}\r\n${lines}`;
-  // Two of them, or two that differ, are what the strict parser refuses.
+  // The strict parser refuses two of them, or two that differ.
   return given[1]?.toLowerCase() === authority.toLowerCase() ? lines : `host: ${authority}\r\n${lines}`;
 }
 
@@ -90,7 +90,7 @@ function scanAll(scanner: HeadScanner, text: string): Fault | undefined {
   return end === needMore || end !== bytes.length ? 'head_too_large' : undefined;
 }
 
-/** Those of the fields after a body that may be passed on. */
+/** The trailer fields that may be passed on. */
 export function readTrailerFields(fields: FieldList): Trailers {
   const trailers: string[] = [];
   for (let index = 0; index < fields.length; index += 2) {

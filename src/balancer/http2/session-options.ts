@@ -2,23 +2,31 @@ import type { ClientSessionOptions, ServerOptions } from 'node:http2';
 import type { BalancerConfig } from '../../domain/balancer-link.ts';
 import { defaultHeadLimits } from '../http1/limits.ts';
 
-/** Of one client's connection at a time; browsers and gRPC clients open another connection when they need more. */
-const maxConcurrentStreams = 256;
-/** Of a request's body that is on its way while nobody takes it; what proxies at the edge are advised to hold (Envoy's "edge best practices"). */
+/**
+ * Concurrent streams of one client's connection; browsers and gRPC clients open another connection when they need more.
+ */
+export const maxClientStreams = 256;
+/**
+ * Window for a request's body that no replica takes yet; the value advised for edge proxies (Envoy's "edge best
+ * practices").
+ */
 const clientWindowBytes = 65_536;
-/** Of a response's body that waits for a slow client. */
+/** Bytes of a response's body that wait for a slow client. */
 const replicaWindowBytes = 262_144;
-/** Of all streams of a connection together. Node gives it back as bytes arrive, so it only has to be larger than what a network holds. */
+/**
+ * Window over all streams of a connection. Node refills it as bytes arrive, so it only has to exceed what a network
+ * holds.
+ */
 export const connectionWindowBytes = 4_194_304;
-/** RFC 7541, section 4.1: what a field counts beyond its name and value. */
+/** RFC 7541, section 4.1: the size of a field beyond its name and value. */
 const bytesPerField = 32;
-/** Heads up to twice the limits are read, so that they are answered by 431 and not by a reset. */
+/** Heads up to twice the limits are read, so that they get 431 and not a reset. */
 const headRoom = 2;
 /** `:method`, `:scheme`, `:authority`, `:path` and one to spare. */
 const pseudoFields = 5;
 
-/** How we speak HTTP/2 to clients; nothing of it is taken on trust. */
-export function serverOptions(config: BalancerConfig): ServerOptions {
+/** The HTTP/2 options towards clients, which are untrusted. `maxConcurrentStreams`: the initial value. */
+export function serverOptions(config: BalancerConfig, maxConcurrentStreams: number): ServerOptions {
   const { maxHeaderBytes, maxHeaderCount } = config;
   return {
     settings: {
@@ -27,27 +35,30 @@ export function serverOptions(config: BalancerConfig): ServerOptions {
       maxHeaderListSize: headRoom * (maxHeaderBytes + maxHeaderCount * bytesPerField),
     },
     maxHeaderListPairs: headRoom * maxHeaderCount + pseudoFields,
-    // MiB, of what Node holds for one connection.
+    // MiB that Node may hold for one connection.
     maxSessionMemory: 10,
-    // Entries of one SETTINGS frame; there are eight that mean anything.
+    // Entries of one SETTINGS frame; only eight settings have a meaning.
     maxSettings: 16,
-    // Resets of streams by the client: so many at once, then so many a second (CVE-2023-44487).
+    // Resets of streams by the client: a burst, then a rate per second (CVE-2023-44487).
     streamResetBurst: 500,
     streamResetRate: 50,
-    // What a confused client may send before it is sent away.
+    // Invalid frames that a confused client may send before it is disconnected.
     maxSessionInvalidFrames: 100,
     maxSessionRejectedStreams: 100,
-    // Fields are passed on as they came, twice where they came twice.
+    // Fields are passed on as they came, including duplicates.
     strictSingleValueFields: false,
   };
 }
 
-/** How we speak HTTP/2 to replicas: heads far beyond the limits are read, so that one of them fails its own request and not the connection. */
+/**
+ * The HTTP/2 options towards replicas. Heads far beyond the limits are read, so that such a head fails only its own
+ * request and not the connection.
+ */
 export const clientOptions: ClientSessionOptions & { readonly strictSingleValueFields: boolean } = {
   settings: { enablePush: false, initialWindowSize: replicaWindowBytes, maxHeaderListSize: 4 * defaultHeadLimits.headBytes },
   maxHeaderListPairs: 5 * defaultHeadLimits.fields,
   maxReservedRemoteStreams: 0,
-  // MiB: as many windows as there are streams, four times over, so that it is the windows that limit.
+  // MiB: four times as many windows as there are streams, so that the windows are the limit.
   maxSessionMemory: 256,
   strictSingleValueFields: false,
 };

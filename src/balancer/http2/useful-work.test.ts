@@ -1,13 +1,14 @@
 import { expect, test } from 'vitest';
 import { UsefulWork } from './useful-work.ts';
 
-test('a connection that carries requests and bodies is never wasted, however much it carries', () => {
+test('a connection with requests and bodies is never wasted, at any volume', () => {
   const work = new UsefulWork(0);
   let read = 0;
   for (let second = 1; second <= 100; second += 1) {
     for (let request = 0; request < 100; request += 1) {
       work.request(400);
-      // The head, packed, with its frame; ten pieces of a body; a WINDOW_UPDATE for each piece of the answer, and for the connection.
+      // The head, packed, with its frame; ten pieces of a body; a WINDOW_UPDATE for each piece of the answer, and one
+      // for the connection.
       read += 200 + 9;
       for (let piece = 0; piece < 10; piece += 1) {
         work.piece(20);
@@ -20,7 +21,7 @@ test('a connection that carries requests and bodies is never wasted, however muc
   }
 });
 
-test('a long answer allows the WINDOW_UPDATE frames that it needs, and an idle client its pings', () => {
+test('a long answer allows its WINDOW_UPDATE frames, and an idle client its pings', () => {
   const work = new UsefulWork(0);
   let read = 0;
   for (let second = 1; second <= 100; second += 1) {
@@ -34,7 +35,7 @@ test('a long answer allows the WINDOW_UPDATE frames that it needs, and an idle c
   }
 });
 
-test('bytes that serve nothing are noticed, at once when they are many and later when they are fewer', () => {
+test('many useless bytes are noticed at once, fewer of them later', () => {
   expect(new UsefulWork(0).isWasted(60_000, 0, 0)).toBe(false);
   expect(new UsefulWork(0).isWasted(70_000, 0, 0)).toBe(true);
   const slow = new UsefulWork(0);
@@ -44,14 +45,14 @@ test('bytes that serve nothing are noticed, at once when they are many and later
   expect(seconds).toBeLessThan(20);
 });
 
-test('what a busy time left over is not saved up for a flood', () => {
+test('allowance from a busy time is not saved for a flood', () => {
   const work = new UsefulWork(0);
   for (let request = 0; request < 10_000; request += 1) work.request(1_000);
   expect(work.isWasted(100_000, 0, 1_000)).toBe(false);
   expect(work.isWasted(100_000 + 70_000, 0, 1_000)).toBe(true);
 });
 
-test('bodies that no replica takes are no waste while they wait, nor when they go on', () => {
+test('bodies that no replica takes are not wasted while they wait or later', () => {
   const work = new UsefulWork(0);
   const [uploads, pieces, bytes] = [100, 4, 16_384];
   for (let upload = 0; upload < uploads; upload += 1) work.request(400);
@@ -63,7 +64,7 @@ test('bodies that no replica takes are no waste while they wait, nor when they g
   expect(work.isWasted(read + 70_000, 0, 11_000)).toBe(true);
 });
 
-test('nor are the many frames that small pieces of a body came in, but a flood beside them is', () => {
+test('many small frames of a body are not wasted, but a parallel flood is', () => {
   const work = new UsefulWork(0);
   work.request(400);
   const [pieces, bytes] = [10_000, 9];

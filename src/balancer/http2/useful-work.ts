@@ -1,4 +1,4 @@
-/** Bytes that may always be spent on nothing: the preface, settings, some pings. */
+/** Bytes that may always be spent without use: the preface, settings, some pings. */
 const burstBytes = 65_536;
 const bytesPerSecond = 4_096;
 /** HEADERS, PRIORITY, WINDOW_UPDATE and RST_STREAM frames of one stream. */
@@ -11,8 +11,11 @@ const bytesPerAnswer = 64;
 const bodyBytesPerByte = 256;
 
 /**
- * Tells a connection that is used from one that is only kept busy. Whatever arrives on it must have served a request: what did not, such as PING,
- * SETTINGS, PRIORITY and WINDOW_UPDATE frames in masses, empty DATA frames, heads that are refused, is counted against an allowance. Pure.
+ * Distinguishes a connection in real use from one that only generates load. Every byte that arrives must have served a
+ * request.
+ *
+ * Other bytes count against an allowance: PING, SETTINGS, PRIORITY and WINDOW_UPDATE frames in masses, empty DATA
+ * frames, refused heads. Pure.
  */
 export class UsefulWork {
   #allowance = burstBytes;
@@ -25,7 +28,7 @@ export class UsefulWork {
     this.#accountedAt = now;
   }
 
-  /** A request arrived whose head is of that many bytes when written out. */
+  /** A request arrived whose head has that many bytes when written out. */
   request(headBytes: number): void {
     this.#explained += headBytes + bytesPerStream;
   }
@@ -41,8 +44,8 @@ export class UsefulWork {
   }
 
   /**
-   * Whether too much of what was read, `bytesRead` since the beginning, was for nothing. `heldBytes` of it belong to bodies and wait until a replica
-   * takes them; they are told of as pieces when they go on.
+   * Whether too many of the `bytesRead` since the beginning had no use. `heldBytes` of them belong to bodies and wait
+   * until a replica takes them; they are counted as pieces when they are passed on.
    */
   isWasted(bytesRead: number, heldBytes: number, now: number): boolean {
     const refill = ((now - this.#accountedAt) / 1_000) * bytesPerSecond;
@@ -52,7 +55,7 @@ export class UsefulWork {
     this.#allowance = Math.min(burstBytes, this.#allowance);
     this.#read = read;
     this.#explained = 0;
-    // The heads of the frames that they came in were read too, and nobody knows how many there are.
+    // The heads of their frames were read too, and their number is unknown.
     return this.#allowance + heldBytes < 0;
   }
 }

@@ -1,18 +1,19 @@
+import { readdirSync } from 'node:fs';
 import type { BalancerConfig } from '../../domain/balancer-link.ts';
 import type { Clock } from '../../shared/clock.ts';
 import type { Logger } from '../../shared/log.ts';
 import { svcVersion } from '../../shared/version.ts';
-import type { PlacedReplica } from '../replicas/replica.ts';
-import { renderMetrics, type ExpositionFormat } from './exposition.ts';
+import type { SlottedReplica } from '../replicas/replica.ts';
+import { type ExpositionFormat, renderMetrics } from './exposition.ts';
 import { MetricsReader } from './metrics-reader.ts';
 import { MetricsServer } from './metrics-server.ts';
-import { readProcessFigures } from './process-figures.ts';
 import { createMetricsMemory, metricsRows } from './row-layout.ts';
 import { Samples } from './samples.ts';
+import { openFilesLimit } from '../threads/connection-limit.ts';
 
-/** What is so at this moment, which only the main thread can say. */
-export interface BalancerMoment {
-  /** Attempts under way by replica id. */
+/** Current values that only the main thread knows. */
+export interface BalancerSnapshot {
+  /** Attempts in flight by replica id. */
   readonly inFlight: Readonly<Record<string, number>>;
   readonly queueLength: number;
   readonly queueBytes: number;
@@ -20,24 +21,26 @@ export interface BalancerMoment {
   readonly threads: number;
 }
 
-/** What the metrics need from outside. */
-export interface BalancerMetricsDeps {
+/** What the metrics need from their caller. */
+interface BalancerMetricsDeps {
   readonly config: BalancerConfig;
   readonly clock: Clock;
   readonly logger: Logger;
   /** Wall time, ms. */
   readonly startedAt: number;
-  readonly moment: () => BalancerMoment;
+  readonly snapshot: () => BalancerSnapshot;
 }
 
-/** The metrics of one balancer, on the main thread: the memory that threads count in, and the server that tells what is there. */
+/**
+ * The metrics of one balancer, on the main thread: the memory that threads count in, and the server that exposes it.
+ */
 export class BalancerMetrics {
-  /** For `ThreadMetrics`, by way of `metricsRow`. */
+  /** Given to `ThreadMetrics`, through `metricsRow`. */
   readonly memory: SharedArrayBuffer;
   readonly #deps: BalancerMetricsDeps;
   readonly #reader: MetricsReader;
   readonly #server: MetricsServer;
-  #replicas: readonly PlacedReplica[] = [];
+  #replicas: readonly SlottedReplica[] = [];
 
   constructor(deps: BalancerMetricsDeps) {
     const { config, clock, logger } = deps;
@@ -48,24 +51,24 @@ export class BalancerMetrics {
     this.#server = new MetricsServer({ socketPath: config.metricsSocket, port: config.metricsPort, render, clock, logger });
   }
 
-  /** The replicas that there are from now on. */
-  setReplicas(replicas: readonly PlacedReplica[]): void {
+  /** Sets the current replicas. */
+  setReplicas(replicas: readonly SlottedReplica[]): void {
     this.#replicas = replicas;
     for (const { slot, id } of replicas) this.#reader.assign(slot, id);
   }
 
-  /** Begins to tell; takes over from a process whose place this one takes. Never rejects. */
+  /** Starts to serve the metrics; takes over from the process that this one replaces. Never rejects. */
   start(): Promise<void> {
     return this.#server.start();
   }
 
-  /** Tells no more, so that another process can. */
+  /** Stops serving, so another process can. */
   close(): void {
     this.#server.close();
   }
 
   #render(format: ExpositionFormat): string {
-    const { config, startedAt, moment } = this.#deps;
+    const { config, startedAt, snapshot: moment } = this.#deps;
     const { inFlight, queueLength, queueBytes, clientConnections, threads } = moment();
     const samples = new Samples();
     samples.add('buildInfo', 1, { service: config.service, version: svcVersion, node_version: process.version });
@@ -78,5 +81,28 @@ export class BalancerMetrics {
     samples.add('threads', threads);
     readProcessFigures(samples, startedAt);
     return renderMetrics(samples, format);
+  }
+}
+
+const microsecondsPerSecond = 1_000_000;
+const msPerSecond = 1_000;
+
+/** Samples of the whole process's usage, all its threads together. `startedAt`: wall time, ms. */
+function readProcessFigures(samples: Samples, startedAt: number): void {
+  const { user, system } = process.cpuUsage();
+  samples.add('processCpu', (user + system) / microsecondsPerSecond);
+  samples.add('processMemory', process.memoryUsage.rss());
+  samples.add('processStart', startedAt / msPerSecond);
+  const openFiles = countOpenFiles();
+  if (openFiles !== undefined) samples.add('processOpenFiles', openFiles);
+  samples.add('processMaxFiles', openFilesLimit());
+}
+
+function countOpenFiles(): number | undefined {
+  try {
+    return readdirSync('/proc/self/fd').length;
+  } catch {
+    // Not Linux: the value is left out.
+    return undefined;
   }
 }

@@ -12,9 +12,9 @@ function someSamples(): Samples {
   return samples;
 }
 
-test('the older form is as Prometheus reads it', () => {
+test('the text format is valid for Prometheus', () => {
   expect(renderMetrics(someSamples(), 'text').split('\n')).toEqual([
-    '# HELP svc_balancer_requests_total Requests that ended, by the status that the client was told and the replica of the last attempt.',
+    '# HELP svc_balancer_requests_total Requests that ended, by the status that the client received and the replica of the last attempt.',
     '# TYPE svc_balancer_requests_total counter',
     'svc_balancer_requests_total{code="200",replica="1"} 3',
     expect.stringMatching(/^# HELP svc_balancer_replica_time_to_first_byte_seconds /),
@@ -38,7 +38,7 @@ test('the older form is as Prometheus reads it', () => {
   ]);
 });
 
-test('OpenMetrics names a counter without its ending, and says where it ends', () => {
+test('OpenMetrics drops the ending of counter names and ends with EOF', () => {
   const lines = renderMetrics(someSamples(), 'openmetrics').split('\n');
   expect(lines).toContain('# TYPE svc_balancer_requests counter');
   expect(lines).toContain('svc_balancer_requests_total{code="200",replica="1"} 3');
@@ -61,7 +61,7 @@ test.for([
   expect(formatFor(accept)).toBe(format);
 });
 
-test('names are as both forms demand', () => {
+test('names are valid in both formats', () => {
   const families = Object.values(metricTable);
   expect(new Set(families.map(({ name }) => name)).size).toBe(families.length);
   for (const { name } of families) expect(name).toMatch(/^(?:svc_balancer|process)_[a-z_]*[a-z]$(?<!_(?:total|bucket|sum|count))/);

@@ -1,24 +1,27 @@
 import type { MetricFamily } from './metric-table.ts';
 import type { Distribution, Labels, Sample, Samples } from './samples.ts';
 
-/** The two forms in which metrics are told. */
+/** The two exposition formats. */
 export type ExpositionFormat = 'text' | 'openmetrics';
 
-/** The media types of both, as https://prometheus.io/docs/instrumenting/exposition_formats/ and the OpenMetrics specification name them. */
+/**
+ * The media types of both formats, from https://prometheus.io/docs/instrumenting/exposition_formats/ and the
+ * OpenMetrics specification.
+ */
 export const contentTypes = {
   text: 'text/plain; version=0.0.4; charset=utf-8',
   openmetrics: 'application/openmetrics-text; version=1.0.0; charset=utf-8',
 } as const satisfies Readonly<Record<ExpositionFormat, string>>;
 
-/** The form that an `Accept` field wants: OpenMetrics only when it is asked for by name and not less than text. */
+/** The format that an `Accept` field prefers: OpenMetrics only when it is named and ranks no lower than text. */
 export function formatFor(accept: string | undefined): ExpositionFormat {
-  const wishes = (accept ?? '').split(',').map(readWish);
-  const open = wishes.find(({ type }) => type === 'application/openmetrics-text')?.weight ?? 0;
-  const text = wishes.find(({ type }) => type === 'text/plain')?.weight ?? 0;
+  const preferences = (accept ?? '').split(',').map(readPreference);
+  const open = preferences.find(({ type }) => type === 'application/openmetrics-text')?.weight ?? 0;
+  const text = preferences.find(({ type }) => type === 'text/plain')?.weight ?? 0;
   return open > 0 && open >= text ? 'openmetrics' : 'text';
 }
 
-function readWish(part: string): { readonly type: string; readonly weight: number } {
+function readPreference(part: string): { readonly type: string; readonly weight: number } {
   const [type = '', ...parameters] = part.split(';').map((text) => text.trim().toLowerCase());
   const weight = Number(parameters.find((text) => text.startsWith('q='))?.slice(2) ?? 1);
   return { type, weight: Number.isNaN(weight) ? 0 : weight };
@@ -29,7 +32,7 @@ export function renderMetrics(samples: Samples, format: ExpositionFormat): strin
   const lines: string[] = [];
   for (const [key, family] of samples.families()) {
     const { name, type, help } = family;
-    // A counter's samples end in `_total` in both forms; only the older one has that in the family's name too.
+    // A counter's samples end in `_total` in both formats; only the older one has that in the family's name too.
     const announced = type === 'counter' && format === 'text' ? `${name}_total` : name;
     lines.push(`# HELP ${announced} ${escapeHelp(help, format)}`, `# TYPE ${announced} ${type}`);
     const sampleName = type === 'counter' ? `${name}_total` : name;
@@ -62,10 +65,10 @@ function labelText(labels: Labels, le?: string): string {
   return pairs.length === 0 ? '' : `{${pairs.join(',')}}`;
 }
 
-/** Whole bounds have a point too, as OpenMetrics demands, so that both forms give the same series. */
+/** Whole bounds get a decimal point too, as OpenMetrics requires: both formats then give the same series. */
 const formatBound = (bound: number): string => (Number.isInteger(bound) ? `${bound}.0` : String(bound));
 
-/** Without the noise that adding fractions leaves in the last digits. */
+/** Removes the rounding noise of adding fractions. */
 const formatValue = (value: number): string => (Number.isInteger(value) ? String(value) : String(Number(value.toPrecision(12))));
 
 const escapeLabel = (text: string): string => text.replaceAll('\\', '\\\\').replaceAll('"', '\\"').replaceAll('\n', '\\n');

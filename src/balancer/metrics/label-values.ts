@@ -2,17 +2,19 @@ import type { AttemptFailure } from '../access-log/access-record.ts';
 import { faults } from '../http1/faults.ts';
 
 /**
- * Every value that a label can have is one of a list made at start, so that no client and no replica can make the metrics grow. What is not in a
- * list counts for its class.
+ * Each label takes its values from a fixed list, so clients and replicas cannot make the metrics grow. A value outside
+ * the list counts for its class.
  */
 
-/** Statuses that get a series of their own: those of RFC 9110 and its companions that services of models and web programs use. */
+/**
+ * Statuses with a series of their own: those of RFC 9110 and its companions that model services and web programs use.
+ */
 const knownStatuses = [
   101, 200, 201, 202, 204, 206, 301, 302, 303, 304, 307, 308, 400, 401, 402, 403, 404, 405, 406, 408, 409, 410, 411, 412, 413, 414, 415,
   416, 417, 421, 422, 424, 425, 426, 428, 429, 431, 451, 499, 500, 501, 502, 503, 504, 507, 529,
 ];
 
-/** `none`: the client left before it was told anything. */
+/** `none`: the client disconnected before it got a status. */
 export const codeLabels: readonly string[] = ['none', '1xx', '2xx', '3xx', '4xx', '5xx', ...knownStatuses.map(String)];
 
 /** From a status to its index in `codeLabels`. */
@@ -21,20 +23,27 @@ const codeIndexes: Uint8Array = Uint8Array.from({ length: 600 }, (_, status) => 
   return known < 0 ? Math.floor(status / 100) : known;
 });
 
-/** The index in `codeLabels` for a status; 0 for one that is none. */
+/** The index in `codeLabels` for a status; 0 for an invalid one. */
 export function codeIndexOf(status: number): number {
   return codeIndexes[status] ?? 0;
 }
 
-/** Those after which a request may be tried again. */
+/** Failures after which a request may be retried. */
 export const retryReasons = ['unreached', 'refused', 'idle_closed', 'lost', 'stalled'] as const satisfies readonly AttemptFailure[];
 export type RetryReason = (typeof retryReasons)[number];
 
-/** Why a connection to a replica could not be made. `local`: this machine is short of files, ports or memory. */
+/** Why a connect to a replica failed. `local`: the balancer's machine is short of files, ports or memory. */
 export const connectFailures = ['refused', 'timeout', 'local'] as const;
 export type ConnectFailure = (typeof connectFailures)[number];
 
-/** What the balancer says of itself besides the faults of messages: the codes of `own-responses.ts`; a test keeps both equal. */
+/** The operations that are refused when open files run short. */
+export const refusedForFiles = ['client_connection', 'stream', 'replica_connection'] as const;
+export type RefusedForFiles = (typeof refusedForFiles)[number];
+
+/**
+ * Reasons of the balancer's own answers besides message faults: the codes of `own-responses.ts`; a test keeps both
+ * equal.
+ */
 const ownReasons = [
   'request_timeout',
   'overloaded',
@@ -44,6 +53,7 @@ const ownReasons = [
   'replica_lost',
   'replica_broke_protocol',
   'first_byte_timeout',
+  'replica_unresponsive',
   'internal_error',
 ];
 
@@ -52,7 +62,7 @@ export const rejectReasons: readonly string[] = ['other', ...Object.keys(faults)
 
 const rejectIndexes: ReadonlyMap<string, number> = new Map(rejectReasons.map((reason, index) => [reason, index]));
 
-/** The index in `rejectReasons` for the code of an answer of ours. */
+/** The index in `rejectReasons` for the code of the balancer's own answer. */
 export function rejectIndexOf(code: string): number {
   return rejectIndexes.get(code) ?? 0;
 }

@@ -1,21 +1,44 @@
-import { delayBounds, durationBounds } from './buckets.ts';
-import { connectFailures, retryReasons } from './label-values.ts';
+import { connectFailures, refusedForFiles, retryReasons } from './label-values.ts';
+
+/**
+ * Upper bounds for whole requests, s: from the balancer's share of a quick answer up to ten minutes of generated text.
+ * About three to a decade, denser where the first token of a language model usually comes.
+ */
+export const durationBounds: readonly number[] = [
+  0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600,
+];
+
+/** Upper bounds for the delay of an event loop, s. */
+export const delayBounds: readonly number[] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5];
+
+/** The bucket for a value: the first whose bound is not below it (`le`), or one more than there are bounds. Pure. */
+export function bucketOf(value: number, bounds: readonly number[]): number {
+  let index = 0;
+  while (index < bounds.length && value > (bounds[index] ?? 0)) index += 1;
+  return index;
+}
 
 /** Labels that a sample can have. */
-export type LabelName = 'code' | 'replica' | 'place' | 'reason' | 'thread' | 'service' | 'version' | 'node_version';
+export type LabelName = 'code' | 'replica' | 'place' | 'reason' | 'kind' | 'thread' | 'service' | 'version' | 'node_version';
 
 /** A group of samples that are one measurement. */
 export interface MetricFamily {
-  /** Whole, but without the endings that the format adds to samples (`_total`, `_bucket`, `_sum`, `_count`). */
+  /**
+   * Without the endings that the format adds to samples (`_total`, `_bucket`, `_sum`, `_count`), but otherwise
+   * complete.
+   */
   readonly name: string;
-  /** A `summary` has a count and a sum alone: enough for a mean. */
+  /** A `summary` has only a count and a sum: enough for a mean. */
   readonly type: 'counter' | 'gauge' | 'histogram' | 'summary';
   /** One sentence; units are in the name. */
   readonly help: string;
   readonly labels: readonly LabelName[];
   /** Upper bounds of a histogram's buckets, without the infinite one. */
   readonly bounds?: readonly number[];
-  /** Label values that are shown from the start, with 0, so that a rate knows of their first event; the others appear once they are not 0. */
+  /**
+   * Label values that are shown from the start, with 0, so a rate includes their first event. Others appear once they
+   * are not 0.
+   */
   readonly initial?: readonly string[];
 }
 
@@ -34,9 +57,9 @@ const ofProcess = (name: string, type: MetricFamily['type'], help: string): Metr
   labels: [],
 });
 
-/** Everything that the balancer tells of itself, in the order in which it is told. docs/reference/metrics.md is made from it. */
+/** All metrics of the balancer, in the order of exposition. docs/reference/metrics.md is generated from it. */
 export const metricTable = {
-  requests: own('requests', 'counter', 'Requests that ended, by the status that the client was told and the replica of the last attempt.', [
+  requests: own('requests', 'counter', 'Requests that ended, by the status that the client received and the replica of the last attempt.', [
     'code',
     'replica',
   ]),
@@ -75,8 +98,15 @@ export const metricTable = {
   connectFailures: own('connect_failures', 'counter', 'Connections to replicas that could not be made, by why.', ['reason'], {
     initial: connectFailures,
   }),
-  ejections: own('ejections', 'counter', 'Times that a replica was put out of rotation for failing requests.', ['replica']),
-  rejected: own('rejected_requests', 'counter', 'Requests that the balancer answered itself, by the `x-svc-reason` it gave.', ['reason']),
+  refusedForFiles: own(
+    'refused_for_open_files',
+    'counter',
+    'Connections and requests that were refused because the limit of open files (`process_max_fds`) leaves no room for them, by what they are.',
+    ['kind'],
+    { initial: refusedForFiles },
+  ),
+  ejections: own('ejections', 'counter', 'Times that a replica was ejected for failing requests.', ['replica']),
+  rejected: own('rejected_requests', 'counter', 'Requests that the balancer answered itself, by their `x-svc-reason`.', ['reason']),
   clientGone: own('client_gone', 'counter', 'Requests whose client left before the end of its response.'),
   truncated: own('truncated_responses', 'counter', 'Responses that a replica broke off after part of them was passed on.'),
   received: own('received_bytes', 'counter', 'Bodies of requests, without framing.'),
@@ -88,7 +118,7 @@ export const metricTable = {
   tlsHandshakes: own('tls_handshakes', 'counter', 'TLS handshakes of clients that succeeded.'),
   tlsFailures: own('tls_handshake_failures', 'counter', 'TLS handshakes of clients that failed.'),
   logLinesLost: own('access_log_lines_lost', 'counter', 'Lines of the access log that were dropped because the disk was full or too slow.'),
-  replicaInfo: own('replica_info', 'gauge', 'Always 1: where each replica that is told of runs.', ['replica', 'place']),
+  replicaInfo: own('replica_info', 'gauge', 'Always 1: the location of each replica in the metrics.', ['replica', 'place']),
   threads: own('threads', 'gauge', 'Threads that serve the endpoint.'),
   threadDelay: own(
     'event_loop_delay_seconds',

@@ -27,7 +27,7 @@ const aRecord = (changes: Partial<AccessRecord> = {}): AccessRecord => ({
   ...openRecord(0, 0),
   status: 200,
   outcome: 'ok',
-  replica: { id: 7, slot: 2, place: 'local' },
+  replica: { id: 7, slot: 2, location: 'local' },
   attempts: 1,
   sentMs: 1,
   firstByteMs: 31,
@@ -37,7 +37,7 @@ const aRecord = (changes: Partial<AccessRecord> = {}): AccessRecord => ({
   ...changes,
 });
 
-test('what the threads counted is added up', () => {
+test('counts of all threads are added up', () => {
   const { reader, threads, value, read } = someThreads(2);
   reader.assign(2, 7);
   for (const thread of threads) thread.requestEnded(aRecord());
@@ -52,7 +52,7 @@ test('what the threads counted is added up', () => {
   expect([firstByte?.buckets, firstByte?.sum]).toEqual([[2], expect.closeTo(0.06)]);
 });
 
-test('each way in which a request can end has its count', () => {
+test('each outcome of a request has its count', () => {
   const { threads, value } = someThreads(1);
   const [thread] = threads;
   thread?.requestEnded(aRecord({ outcome: 'client_gone' }));
@@ -69,7 +69,7 @@ test('each way in which a request can end has its count', () => {
   expect([value('tlsHandshakes'), value('tlsFailures'), value('clientConnectionsOpened'), value('logLinesLost')]).toEqual([1, 1, 1, 3]);
 });
 
-test('a request that waited is in the histogram of the queue, and a WebSocket session not in that of durations', () => {
+test('queue waits have a histogram, and WebSocket sessions are not in durations', () => {
   const { threads, read } = someThreads(1);
   threads[0]?.requestEnded(aRecord({ queuedMs: 2_000, protocol: 'ws', totalMs: 3_600_000 }));
   threads[0]?.requestEnded(aRecord());
@@ -80,7 +80,7 @@ test('a request that waited is in the histogram of the queue, and a WebSocket se
   expect([counts('queueWait'), counts('duration'), counts('firstByte')]).toEqual([1, 1, 2]);
 });
 
-test('counters do not go back when a thread dies, and what was open in it is gone', () => {
+test('when a thread dies, counters stay and its open connections are subtracted', () => {
   const { memory, threads, value } = someThreads(2);
   for (const thread of threads) {
     thread.connectionOpened();
@@ -93,7 +93,7 @@ test('counters do not go back when a thread dies, and what was open in it is gon
   expect([value('replicaConnectionsOpened'), value('replicaConnections')]).toEqual([3, 1]);
 });
 
-test('the figures of a replica stay until its slot is given to another one, which begins at 0', () => {
+test('values of a replica stay until its slot is reassigned, which starts at 0', () => {
   const { reader, threads, value } = someThreads(1);
   reader.assign(2, 7);
   threads[0]?.requestEnded(aRecord());
@@ -106,17 +106,17 @@ test('the figures of a replica stay until its slot is given to another one, whic
   expect(value('requests', '200', '8')).toBe(1);
 });
 
-test('a replica that moved has one series, though it had two slots', () => {
+test('a replica that moved has one series over two slots', () => {
   const { reader, threads, read, value } = someThreads(1);
   reader.assign(2, 7);
   reader.assign(3, 7);
   threads[0]?.requestEnded(aRecord());
-  threads[0]?.requestEnded(aRecord({ replica: { id: 7, slot: 3, place: 'local' } }));
+  threads[0]?.requestEnded(aRecord({ replica: { id: 7, slot: 3, location: 'local' } }));
   expect(value('requests', '200', '7')).toBe(2);
   expect(read().numbers('ejections')).toHaveLength(1);
 });
 
-test('each thread tells its own delay and use', () => {
+test('each thread reports its own delay and usage', () => {
   const { threads, read } = someThreads(2);
   threads[1]?.timerFired(0.02);
   threads[1]?.used(0.5, 0.25);
@@ -135,7 +135,7 @@ test('each thread tells its own delay and use', () => {
   expect(read().distributions('threadDelay')[1]?.buckets[4]).toBe(1);
 });
 
-test('no two figures share a cell', () => {
+test('no two values share a cell', () => {
   const taken = Object.entries(threadCells).map(([name, at]) => ({
     at,
     size: Object.entries(threadCellSizes).find(([other]) => other === name)?.[1] ?? 0,
@@ -149,7 +149,7 @@ test('no two figures share a cell', () => {
   expect(blockOf(noSlot)).toBe(next);
 });
 
-test('for any requests in any threads, the codes add up to the requests, and so does each histogram', () => {
+test('for any requests in any threads, codes and histograms add up to the requests', () => {
   const record = fc.record({
     thread: fc.nat(2),
     status: fc.integer({ min: 0, max: 700 }),
@@ -161,7 +161,7 @@ test('for any requests in any threads, the codes add up to the requests, and so 
       const { reader, threads, read } = someThreads(3);
       for (const { thread, status, slot, totalMs } of all) {
         reader.assign(slot, slot);
-        threads[thread]?.requestEnded(aRecord({ status, totalMs, replica: { id: slot, slot, place: 'local' } }));
+        threads[thread]?.requestEnded(aRecord({ status, totalMs, replica: { id: slot, slot, location: 'local' } }));
       }
       const samples = read();
       const requests = samples.numbers('requests').reduce((sum, { value }) => sum + value, 0);

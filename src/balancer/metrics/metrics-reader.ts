@@ -1,8 +1,8 @@
-import { codeLabels, connectFailures, rejectReasons, retryReasons } from './label-values.ts';
+import { codeLabels, connectFailures, refusedForFiles, rejectReasons, retryReasons } from './label-values.ts';
 import { blockOf, noSlot, replicaBlock, replicaCells, threadCells, threadCellSizes, type ThreadCell } from './row-layout.ts';
 import type { Samples } from './samples.ts';
 
-/** Whose a slot is, and what its cells had before. */
+/** The replica of a slot, and the earlier values of its cells. */
 interface SlotOwner {
   readonly replicaId: number;
   readonly before: readonly number[];
@@ -34,29 +34,31 @@ export class MetricsReader {
   }
 
   /**
-   * From now on the slot counts for that replica, from 0. What a replica had is told until its slot goes to another one, so that the last of it
-   * is not lost between two scrapes.
+   * From now on the slot counts for that replica, from 0. The previous replica's values are exposed until its slot is
+   * reassigned, so the last of them are not lost between two scrapes.
    */
   assign(slot: number, replicaId: number): void {
     if (this.#owners.get(slot)?.replicaId === replicaId) return;
     this.#owners.set(slot, { replicaId, before: this.#sum(blockOf(slot), replicaBlock) });
   }
 
-  /** Tells everything that the rows hold. */
+  /** Returns the samples of all rows. */
   read(samples: Samples): void {
     for (const cell of plainCells) samples.add(cell, this.#total(threadCells[cell]));
-    this.#tellReasons(samples, 'retries', retryReasons, true);
-    this.#tellReasons(samples, 'connectFailures', connectFailures, true);
-    this.#tellReasons(samples, 'rejected', rejectReasons, false);
+    this.#addReasons(samples, 'retries', retryReasons, true);
+    this.#addReasons(samples, 'connectFailures', connectFailures, true);
+    const refused = this.#sum(threadCells.refusedForFiles, refusedForFiles.length);
+    for (const [index, kind] of refusedForFiles.entries()) samples.add('refusedForFiles', refused[index] ?? 0, { kind });
+    this.#addReasons(samples, 'rejected', rejectReasons, false);
     for (const cell of ['duration', 'firstByte', 'queueWait'] as const) {
       const cells = this.#sum(threadCells[cell], threadCellSizes[cell]);
       samples.addDistribution(cell, cells.slice(0, -1), cells.at(-1) ?? 0);
     }
-    this.#tellThreads(samples);
-    this.#tellReplicas(samples);
+    this.#addThreads(samples);
+    this.#addReplicas(samples);
   }
 
-  #tellReasons(samples: Samples, cell: 'retries' | 'connectFailures' | 'rejected', reasons: readonly string[], withZeros: boolean): void {
+  #addReasons(samples: Samples, cell: 'retries' | 'connectFailures' | 'rejected', reasons: readonly string[], withZeros: boolean): void {
     const counts = this.#sum(threadCells[cell], reasons.length);
     for (const [index, reason] of reasons.entries()) {
       const count = counts[index] ?? 0;
@@ -64,7 +66,7 @@ export class MetricsReader {
     }
   }
 
-  #tellThreads(samples: Samples): void {
+  #addThreads(samples: Samples): void {
     for (const [index, row] of this.#rows.entries()) {
       const thread = String(index);
       samples.add('threadBusy', row[threadCells.threadBusy] ?? 0, { thread });
@@ -75,11 +77,11 @@ export class MetricsReader {
     }
   }
 
-  #tellReplicas(samples: Samples): void {
-    tellRequests(samples, labelOfNone, this.#sum(blockOf(noSlot), replicaBlock));
+  #addReplicas(samples: Samples): void {
+    addRequests(samples, labelOfNone, this.#sum(blockOf(noSlot), replicaBlock));
     for (const [replicaId, cells] of this.#byReplica()) {
       const replica = String(replicaId);
-      tellRequests(samples, replica, cells);
+      addRequests(samples, replica, cells);
       samples.add('ejections', cells[replicaCells.ejections] ?? 0, { replica });
       const sum = cells[replicaCells.firstByteSum] ?? 0;
       samples.addDistribution('replicaFirstByte', [cells[replicaCells.firstByteCount] ?? 0], sum, { replica });
@@ -106,7 +108,7 @@ export class MetricsReader {
   }
 }
 
-function tellRequests(samples: Samples, replica: string, cells: readonly number[]): void {
+function addRequests(samples: Samples, replica: string, cells: readonly number[]): void {
   for (const [index, code] of codeLabels.entries()) {
     const count = cells[replicaCells.requests + index] ?? 0;
     if (count > 0) samples.add('requests', count, { code, replica });

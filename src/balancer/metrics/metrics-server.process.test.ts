@@ -16,13 +16,13 @@ interface Answer {
 }
 
 function ask(
-  where: { readonly socketPath: string } | { readonly port: number },
+  target: { readonly socketPath: string } | { readonly port: number },
   path: string,
   method = 'GET',
   accept = '*/*',
 ): Promise<Answer> {
   return new Promise((resolve, reject) => {
-    const asked = request({ ...where, host: '127.0.0.1', path, method, headers: { accept } }, (response) => {
+    const asked = request({ ...target, host: '127.0.0.1', path, method, headers: { accept } }, (response) => {
       let text = '';
       response.setEncoding('utf8');
       response.on('data', (piece: string) => (text += piece));
@@ -37,15 +37,19 @@ function ask(
 }
 
 async function withServers(
-  use: (start: (changes?: Partial<MetricsServerOptions>) => Promise<MetricsServer>, socketPath: string, said: string[]) => Promise<void>,
+  use: (
+    start: (changes?: Partial<MetricsServerOptions>) => Promise<MetricsServer>,
+    socketPath: string,
+    messages: string[],
+  ) => Promise<void>,
 ): Promise<void> {
   await withTempHome(async (dir) => {
     const servers: MetricsServer[] = [];
-    const said: string[] = [];
-    const say = (...news: readonly unknown[]): void => void said.push(news.map((part) => JSON.stringify(part)).join(' '));
+    const messages: string[] = [];
+    const log = (...news: readonly unknown[]): void => void messages.push(news.map((part) => JSON.stringify(part)).join(' '));
     const socketPath = join(dir, 'run', 'm.sock');
     const start = async (changes: Partial<MetricsServerOptions> = {}): Promise<MetricsServer> => {
-      const logger = { info: say, warn: say, error: say };
+      const logger = { info: log, warn: log, error: log };
       const server = new MetricsServer({
         socketPath,
         port: null,
@@ -59,14 +63,14 @@ async function withServers(
       return server;
     };
     try {
-      await use(start, socketPath, said);
+      await use(start, socketPath, messages);
     } finally {
       for (const server of servers) server.close();
     }
   });
 }
 
-test('metrics are told on a socket that only its owner can reach, in the form that is asked for', async () => {
+test('the socket serves metrics to its owner only, in the requested format', async () => {
   await withServers(async (start, socketPath) => {
     const server = await start();
     expect(statSync(socketPath).mode & 0o777).toBe(0o600);
@@ -87,7 +91,7 @@ test('metrics are told on a socket that only its owner can reach, in the form th
   });
 });
 
-test('a successor takes the socket over, and its predecessor leaves it to it', async () => {
+test('a successor takes over the socket, and its predecessor leaves it there', async () => {
   await withServers(async (start, socketPath) => {
     const old = await start({ render: () => 'old' });
     await start({ render: () => 'new' });
@@ -97,30 +101,30 @@ test('a successor takes the socket over, and its predecessor leaves it to it', a
   });
 });
 
-test('a port that is in use is said so once, and had as soon as it is free', async () => {
-  await withServers(async (start, socketPath, said) => {
+test('a busy port is reported once and taken as soon as it is free', async () => {
+  await withServers(async (start, socketPath, messages) => {
     const old = await start({ port: 0 });
     const port = old.port ?? 0;
     const other = await start({ port });
     expect(other.port).toBeUndefined();
-    expect(said.at(-1)).toContain(`Port ${port} for the metrics (load_balancer.metrics_port) is in use by another process`);
+    expect(messages.at(-1)).toContain(`Port ${port} for the metrics (load_balancer.metrics_port) is in use by another process`);
     expect(await ask({ socketPath }, '/healthz')).toMatchObject({ status: 200 });
     old.close();
     await waitFor('the port', () => other.port === port);
     expect(await ask({ port }, '/healthz')).toMatchObject({ status: 200 });
-    expect(said.filter((line) => line.includes('in use'))).toHaveLength(1);
+    expect(messages.filter((line) => line.includes('in use'))).toHaveLength(1);
   });
 });
 
-test('a socket that cannot be made is an error that is told, not thrown', async () => {
-  await withServers(async (start, socketPath, said) => {
+test('a socket that cannot be created is reported, not thrown', async () => {
+  await withServers(async (start, socketPath, messages) => {
     writeFileSync(join(socketPath, '../..', 'file'), '');
     await start({ socketPath: join(socketPath, '../..', 'file', 'm.sock') });
-    expect(said).toEqual([expect.stringContaining('The metrics cannot be had at')]);
+    expect(messages).toEqual([expect.stringContaining('The metrics cannot be had at')]);
   });
 });
 
-test('those who connect and say nothing keep others out for seconds only', async () => {
+test('silent connections block others only for seconds', async () => {
   await withServers(async (start, socketPath) => {
     await start();
     const silent = Array.from({ length: 32 }, () => connect(socketPath).on('error', () => undefined));
@@ -128,7 +132,7 @@ test('those who connect and say nothing keep others out for seconds only', async
       // Node's own limit for a head is a minute.
       const asking = (): Promise<{ readonly status: number | undefined } | undefined> =>
         ask({ socketPath }, '/healthz').catch(() => undefined);
-      const answer = await waitFor('an answer', asking, { everyMs: 250, timeoutMs: 25_000 });
+      const answer = await waitFor('an answer', asking, { everyMs: 250 });
       expect(answer.status).toBe(200);
     } finally {
       for (const socket of silent) socket.destroy();

@@ -1,24 +1,27 @@
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Clock } from '../../shared/clock.ts';
 import { hasErrno, messageOf } from '../../shared/errors.ts';
 import type { Logger } from '../../shared/log.ts';
 import { SocketFile } from '../control/socket-file.ts';
 import { contentTypes, formatFor, type ExpositionFormat } from './exposition.ts';
 
-/** Those that scrape are few; each asks one thing and is gone. */
+// An import would load undici as well: a fifth of the processor time of a balancer's start.
+const { createServer } = process.getBuiltinModule('node:http');
+
+/** Limit of connections: scrapers are few, and each sends one request and leaves. */
 const maxConnections = 32;
 const requestTimeoutMs = 5_000;
-/** How often those are looked for who exceed it. */
-const lookEveryMs = 1_000;
+/** How often connections over their time limit are searched for. */
+const checkIntervalMs = 1_000;
 const maxHeadBytes = 8_192;
-/** How soon the port is tried again that another process has, such as the one whose place this one takes. */
+/** How soon to retry a port that another process has, such as the predecessor. */
 const retryMs = 500;
 
 /** What the server needs. */
 export interface MetricsServerOptions {
   /** Unix socket, mode 0600. */
   readonly socketPath: string;
-  /** Of 127.0.0.1; null for none. */
+  /** Port on 127.0.0.1; null for none. */
   readonly port: number | null;
   readonly render: (format: ExpositionFormat) => string;
   readonly clock: Clock;
@@ -26,8 +29,8 @@ export interface MetricsServerOptions {
 }
 
 /**
- * Tells the metrics: `GET /metrics` and `GET /healthz`, over HTTP on a Unix socket and perhaps a port. No traffic of the service passes here, and
- * that the port is taken keeps nobody from serving it.
+ * Serves the metrics: `GET /metrics` and `GET /healthz`, over HTTP on a Unix socket and optionally a port. No service
+ * traffic passes through it, and a taken port does not stop the service.
  */
 export class MetricsServer {
   readonly #options: MetricsServerOptions;
@@ -40,17 +43,17 @@ export class MetricsServer {
     this.#options = options;
   }
 
-  /** The port that is listened on; undefined while there is none. */
+  /** The port in use; undefined while there is none. */
   get port(): number | undefined {
     return this.#port;
   }
 
-  /** Begins to listen, as far as that is possible; never rejects. A socket file that is there already is taken over from whoever has it. */
+  /** Begins to listen, as far as possible; never rejects. Takes over an existing socket file from any other process. */
   async start(): Promise<void> {
     await Promise.all([this.#startSocket(), this.#startPort()]);
   }
 
-  /** Closes everything at once; the file of the socket goes unless another process has taken it over. */
+  /** Closes everything at once; removes the socket file unless another process has taken it over. */
   close(): void {
     this.#isClosed = true;
     for (const server of this.#servers) {
@@ -94,7 +97,7 @@ export class MetricsServer {
       this.#port = portOf(await this.#listenAt(port));
       logger.info(`Metrics can be had at http://127.0.0.1:${port}/metrics now`);
     } catch {
-      // Why was said the first time.
+      // The reason was logged the first time.
       clock.after(retryMs, () => void this.#retryPort(port));
     }
   }
@@ -116,17 +119,17 @@ export class MetricsServer {
     const limits = {
       requestTimeout: requestTimeoutMs,
       headersTimeout: requestTimeoutMs,
-      connectionsCheckingInterval: lookEveryMs,
+      connectionsCheckingInterval: checkIntervalMs,
       maxHeaderSize: maxHeadBytes,
     };
     const server = createServer(limits, (request, response) => this.#answer(request, response));
     server.maxConnections = maxConnections;
-    // Also for those who do not take their answer.
+    // The limit also applies to clients that do not read their answer.
     server.timeout = requestTimeoutMs;
     return server;
   }
 
-  /** It listens from now on, unless all was closed meanwhile. */
+  /** The server listens from now on, unless it was closed meanwhile. */
   #serve(server: Server): void {
     server.on('error', (error) => this.#options.logger.error(`The server of the metrics failed: ${messageOf(error)}`));
     this.#servers.push(server);
@@ -134,7 +137,7 @@ export class MetricsServer {
   }
 
   #answer(request: IncomingMessage, response: ServerResponse): void {
-    // Idle connections would only take places.
+    // Idle connections would only use up the connection limit.
     response.setHeader('Connection', 'close');
     const path = request.url?.split('?', 1)[0];
     if (path !== '/metrics' && path !== '/healthz') return end(response, 404, 'There are /metrics and /healthz.\n');

@@ -1,11 +1,12 @@
 import { replicaSlots } from '../board/board.ts';
-import { delayBounds, durationBounds } from './buckets.ts';
-import { codeLabels, connectFailures, rejectReasons, retryReasons } from './label-values.ts';
+import { delayBounds, durationBounds } from './metric-table.ts';
+import { codeLabels, connectFailures, refusedForFiles, rejectReasons, retryReasons } from './label-values.ts';
 
 /**
- * Where a thread's figures lie in its row of numbers: first those of the whole thread, then a block for each slot of a replica. Only the thread
- * itself writes its row, and the main thread reads all of them, so no write waits for anybody; a number is 8 bytes at a multiple of 8, which
- * processors write as a whole.
+ * The layout of a thread's row of numbers: first the values of the whole thread, then a block for each replica slot.
+ *
+ * Only the thread itself writes its row, and the main thread reads all rows, so no write waits. A number is 8 bytes at
+ * a multiple of 8, which processors write as a whole.
  */
 
 /** Cells of a histogram: its buckets with the infinite one, and the sum. */
@@ -27,6 +28,7 @@ const sizes = {
   threadCpu: 1,
   retries: retryReasons.length,
   connectFailures: connectFailures.length,
+  refusedForFiles: refusedForFiles.length,
   rejected: rejectReasons.length,
   duration: cellsOf(durationBounds),
   firstByte: cellsOf(durationBounds),
@@ -34,7 +36,7 @@ const sizes = {
   threadDelay: cellsOf(delayBounds),
 } as const;
 
-/** Figures of a thread that are not of one replica. */
+/** Values of a thread that belong to no replica. */
 export type ThreadCell = keyof typeof sizes;
 
 /** How many cells each takes. */
@@ -42,15 +44,15 @@ export const threadCellSizes: Readonly<Record<ThreadCell, number>> = sizes;
 
 const isCell = (name: string): name is ThreadCell => Object.hasOwn(sizes, name);
 
-const placed = place(Object.keys(sizes).filter(isCell));
+const layout = layOut(Object.keys(sizes).filter(isCell));
 
 /** Where each of them begins. */
-export const threadCells: Readonly<Record<ThreadCell, number>> = placed.at;
+export const threadCells: Readonly<Record<ThreadCell, number>> = layout.at;
 
-/** What is true at this moment rather than counted: of a thread that died, nothing of it is. */
-export const momentaryCells = ['replicaConnections'] as const satisfies readonly ThreadCell[];
+/** Current values rather than counts: void when their thread dies. */
+export const gaugeCells = ['replicaConnections'] as const satisfies readonly ThreadCell[];
 
-/** Where a replica's figures lie in its block; its requests by code are first. */
+/** The layout of a replica's block; its requests by code come first. */
 export const replicaCells = {
   requests: 0,
   ejections: codeLabels.length,
@@ -61,18 +63,18 @@ export const replicaCells = {
 /** Cells of a replica's block. */
 export const replicaBlock: number = codeLabels.length + 3;
 
-/** Where the block of a slot begins. `noSlot` has the first block: requests for which no replica was chosen. */
+/** The start of a slot's block. `noSlot` has the first block: requests for which no replica was chosen. */
 export function blockOf(slot: number): number {
-  return placed.length + (slot + 1) * replicaBlock;
+  return layout.length + (slot + 1) * replicaBlock;
 }
 
-/** In place of a slot: no replica. */
+/** Replaces a slot number: no replica. */
 export const noSlot = -1;
 
 const rowLength = blockOf(replicaSlots);
 const rowBytes = rowLength * Float64Array.BYTES_PER_ELEMENT;
 
-/** Memory for the rows of so many threads, all 0. The system gives it out as it is first written to. */
+/** Memory for the rows of that many threads, all 0. The system allocates pages on first write. */
 export function createMetricsMemory(threads: number): SharedArrayBuffer {
   return new SharedArrayBuffer(threads * rowBytes);
 }
@@ -87,8 +89,8 @@ export function metricsRows(memory: SharedArrayBuffer): readonly Float64Array[] 
   return Array.from({ length: memory.byteLength / rowBytes }, (_, thread) => metricsRow(memory, thread));
 }
 
-/** One after the other. */
-function place(cells: readonly ThreadCell[]): { readonly at: Readonly<Record<ThreadCell, number>>; readonly length: number } {
+/** Lays the cells out one after the other. */
+function layOut(cells: readonly ThreadCell[]): { readonly at: Readonly<Record<ThreadCell, number>>; readonly length: number } {
   const at: Record<ThreadCell, number> = { ...sizes };
   let length = 0;
   for (const cell of cells) {

@@ -1,7 +1,7 @@
 import type { LabelName, MetricKey } from './metric-table.ts';
 import { metricTable, type MetricFamily } from './metric-table.ts';
 
-/** Label names with their values, in the order of the family's. */
+/** Label values, in the order of the family's label names. */
 export type Labels = Partial<Readonly<Record<LabelName, string>>>;
 
 /** One number of a family with its labels. */
@@ -17,7 +17,7 @@ export interface Distribution {
   readonly sum: number;
 }
 
-/** What is told at one moment, by family. */
+/** The samples of one moment, by family. */
 export class Samples {
   readonly #numbers = new Map<MetricKey, Sample[]>();
   readonly #distributions = new Map<MetricKey, Distribution[]>();
@@ -40,7 +40,7 @@ export class Samples {
     return this.#distributions.get(key) ?? [];
   }
 
-  /** The families that have something to tell, in the order of the table. */
+  /** The families that have samples, in the order of the table. */
   families(): readonly (readonly [MetricKey, MetricFamily])[] {
     return metricKeys
       .filter((key) => this.numbers(key).length > 0 || this.distributions(key).length > 0)

@@ -1,21 +1,32 @@
 import type { AccessRecord } from '../access-log/access-record.ts';
-import { bucketOf, delayBounds, durationBounds } from './buckets.ts';
-import { codeIndexOf, connectFailures, rejectIndexOf, retryReasons, type ConnectFailure, type RetryReason } from './label-values.ts';
-import { blockOf, momentaryCells, noSlot, replicaCells, threadCells, threadCellSizes, type ThreadCell } from './row-layout.ts';
+import { bucketOf, delayBounds, durationBounds } from './metric-table.ts';
+import {
+  codeIndexOf,
+  connectFailures,
+  refusedForFiles,
+  rejectIndexOf,
+  retryReasons,
+  type ConnectFailure,
+  type RefusedForFiles,
+  type RetryReason,
+} from './label-values.ts';
+import { blockOf, gaugeCells, noSlot, replicaCells, threadCells, threadCellSizes, type ThreadCell } from './row-layout.ts';
 
 const msPerSecond = 1_000;
 
-/** What one thread counts, in its row; see `row-layout.ts`. Every call is a few writes to memory, without allocation. */
+/**
+ * The counts of one thread, in its row; see `row-layout.ts`. Every call is a few writes to memory, without allocation.
+ */
 export class ThreadMetrics {
   readonly #row: Float64Array;
 
-  /** Goes on in a row that an earlier thread left: what it counted stays, as counters never go back. */
+  /** Continues in a row that an earlier thread left: its counts stay, as counters never decrease. */
   constructor(row: Float64Array) {
     this.#row = row;
-    for (const cell of momentaryCells) row[threadCells[cell]] = 0;
+    for (const cell of gaugeCells) row[threadCells[cell]] = 0;
   }
 
-  /** A request ended, whichever way; with what its line in the access log says. */
+  /** A request ended, with any outcome; `record` is its line in the access log. */
   requestEnded(record: AccessRecord): void {
     const { replica, status, outcome, code, firstByteMs, queuedMs, attempts } = record;
     const block = blockOf(replica?.slot ?? noSlot);
@@ -40,12 +51,17 @@ export class ThreadMetrics {
     this.#add(threadCells.retries + retryReasons.indexOf(reason), 1);
   }
 
-  /** A connection to a replica could not be made. */
+  /** A connect to a replica failed. */
   connectFailed(why: ConnectFailure): void {
     this.#add(threadCells.connectFailures + connectFailures.indexOf(why), 1);
   }
 
-  /** The replica in that slot was put out of rotation. */
+  /** The limit of open files left no room. */
+  refusedForFiles(what: RefusedForFiles): void {
+    this.#add(threadCells.refusedForFiles + refusedForFiles.indexOf(what), 1);
+  }
+
+  /** The replica in that slot was ejected. */
   ejected(slot: number): void {
     this.#add(blockOf(slot) + replicaCells.ejections, 1);
   }
@@ -70,17 +86,17 @@ export class ThreadMetrics {
     this.#add(isOk ? threadCells.tlsHandshakes : threadCells.tlsFailures, 1);
   }
 
-  /** So many lines of the access log were dropped. */
+  /** That many lines of the access log were dropped. */
   logLinesLost(lines: number): void {
     this.#add(threadCells.logLinesLost, lines);
   }
 
-  /** A timer of the thread fired so much too late, s. */
+  /** A timer of the thread fired that much too late, s. */
   timerFired(delay: number): void {
     this.#observe('threadDelay', delay, delayBounds);
   }
 
-  /** What the thread has used since the last call, s: time in which it was not idle, and of a processor. */
+  /** The thread's usage since the last call, s: time in which it was not idle, and processor time. */
   used(busy: number, cpu: number): void {
     this.#add(threadCells.threadBusy, busy);
     this.#add(threadCells.threadCpu, cpu);

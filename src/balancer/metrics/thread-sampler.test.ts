@@ -6,7 +6,7 @@ import { Samples } from './samples.ts';
 import { ThreadMetrics } from './thread-metrics.ts';
 import { readThreadUsage, sampleThread } from './thread-sampler.ts';
 
-test('each second a thread tells what it has used since it started, and ten times how late it is', async () => {
+test('a thread reports its usage each second and its delay ten times a second', async () => {
   const clock = new FakeClock();
   const memory = createMetricsMemory(1);
   let busy = 50;
@@ -20,7 +20,7 @@ test('each second a thread tells what it has used since it started, and ten time
   expect(samples.distributions('threadDelay')[0]?.buckets[0]).toBe(10);
 });
 
-test('what the system says of this thread is in seconds and ascends', () => {
+test('usage of this thread is in seconds and never decreases', () => {
   const [first, second] = [readThreadUsage(), readThreadUsage()];
   expect(first.cpu).toBeGreaterThan(0);
   expect(first.cpu).toBeLessThan(3_600);

@@ -2,10 +2,9 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { loadBalancingPolicies } from '../../domain/task.ts';
 import { seededRandom } from '../../shared/random.ts';
-import type { Candidate, Policy } from './policy.ts';
-import { createPolicy } from './registry.ts';
+import { type Candidate, type Policy, createPolicy } from './policies.ts';
 
-/** As the choices since of a replica that was never taken. */
+/** The value of `sinceChoice` for a replica that was never chosen. */
 const never = 2 ** 32;
 
 const candidates = (...loads: readonly number[]): Candidate[] =>
@@ -25,7 +24,7 @@ interface Turned extends Candidate {
   sinceChoice: number;
 }
 
-/** Makes one choice, counts it as the threads do, and gives the id of the chosen one. */
+/** Makes one choice, counts it as the threads do, and returns the id of the chosen replica. */
 function takeTurn(policy: Policy, present: readonly Turned[], seed: number, all = present): number {
   const picked = present[policy.pick(present, seededRandom(seed))];
   for (const candidate of all) candidate.sinceChoice += 1;
@@ -61,7 +60,7 @@ describe.each(loadBalancingPolicies)('%s', (name) => {
   });
 });
 
-test('least_load never picks a candidate that has more than another', () => {
+test('least_load never picks a candidate with more requests than another', () => {
   fc.assert(
     fc.property(anyCandidates, fc.integer(), (all, seed) => {
       const picked = all[createPolicy('least_load').pick(all, seededRandom(seed))];
@@ -70,7 +69,7 @@ test('least_load never picks a candidate that has more than another', () => {
   );
 });
 
-test('least_load breaks ties evenly among the equals, wherever they stand', () => {
+test('least_load breaks ties evenly at any position', () => {
   const policy = createPolicy('least_load');
   const random = seededRandom(7);
   const counts = new Map<number, number>();
@@ -83,7 +82,7 @@ test('least_load breaks ties evenly among the equals, wherever they stand', () =
   expect(chiSquare([...counts.values()])).toBeLessThan(13.82);
 });
 
-test('equals take turns, the one taken longest ago first', () => {
+test('equal candidates take turns, the longest unchosen first', () => {
   const policy = createPolicy('least_load');
   const all = [1, 3, 2].map((sinceChoice, index) => ({ id: index + 1, inFlight: 0, weight: 1, sinceChoice }));
   const taken: number[] = [];
@@ -91,7 +90,7 @@ test('equals take turns, the one taken longest ago first', () => {
   expect(taken).toEqual([2, 3, 1, 2, 3, 1]);
 });
 
-test('round_robin takes each in turn and is not put out by replicas that come and go', () => {
+test('round_robin takes replicas in turn while others are added and removed', () => {
   const policy = createPolicy('round_robin');
   const [a, b, c, d] = [4, 3, 2, 1].map((sinceChoice, index) => ({ id: index + 1, inFlight: 9 - index, weight: 1, sinceChoice }));
   if (a === undefined || b === undefined || c === undefined || d === undefined) return;

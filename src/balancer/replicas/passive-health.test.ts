@@ -6,7 +6,7 @@ import { PassiveHealth } from './passive-health.ts';
 const healthOf = (board = Board.create(1), slot = 0): PassiveHealth => new PassiveHealth(new SharedHealthRecord(board, slot));
 
 function fail(health: PassiveHealth, times: number, now: number): readonly boolean[] {
-  return Array.from({ length: times }, () => health.noteFailure(now, true));
+  return Array.from({ length: times }, () => health.recordFailure(now, true));
 }
 
 test('five consecutive failures eject for ten seconds', () => {
@@ -15,21 +15,27 @@ test('five consecutive failures eject for ten seconds', () => {
   expect([health.isEjected(9_999), health.isEjected(10_000)]).toEqual([true, false]);
 });
 
-test('a success in between starts the count anew', () => {
+test('a success resets the count of failures', () => {
   const health = healthOf();
   fail(health, 4, 0);
-  health.noteSuccess();
+  health.recordSuccess();
   expect(fail(health, 4, 0)).not.toContain(true);
   expect(health.isEjected(0)).toBe(false);
 });
 
-test('nothing is ejected when no more may be', () => {
+test('failures minutes apart are not consecutive', () => {
   const health = healthOf();
-  for (let count = 0; count < 10; count += 1) expect(health.noteFailure(0, false)).toBe(false);
+  for (let count = 0; count < 10; count += 1) expect(health.recordFailure(count * 300_200, true)).toBe(false);
+  expect(fail(health, 4, 9 * 300_200)).toEqual([false, false, false, true]);
+});
+
+test('no replica is ejected when no more may be', () => {
+  const health = healthOf();
+  for (let count = 0; count < 10; count += 1) expect(health.recordFailure(0, false)).toBe(false);
   expect(health.isEjected(0)).toBe(false);
 });
 
-test('each further ejection is longer, up to five minutes, and a long quiet time forgives', () => {
+test('each later ejection is longer, up to five minutes, until a long quiet time', () => {
   const health = healthOf();
   let now = 0;
   const lengths: number[] = [];
@@ -44,24 +50,24 @@ test('each further ejection is longer, up to five minutes, and a long quiet time
   expect(health.markedUntil - now).toBe(10_000);
 });
 
-test('failures of requests that were under way do not prolong an ejection', () => {
+test('failures of requests in flight do not extend an ejection', () => {
   const health = healthOf();
   fail(health, 5, 0);
   fail(health, 5, 100);
   expect(health.markedUntil).toBe(10_000);
 });
 
-test('a refusal and a wish for less are no failures but steer away for a while', () => {
+test('a refusal or Retry-After makes the balancer avoid the replica, without a failure', () => {
   const health = healthOf();
-  health.noteRefusal(0);
+  health.recordRefusal(0);
   expect([health.isAvoided(999), health.isAvoided(1_000), health.isEjected(0)]).toEqual([true, false, false]);
-  health.steerAway(0, 5_000);
+  health.avoid(0, 5_000);
   expect([health.isAvoided(4_999), health.isAvoided(5_000)]).toEqual([true, false]);
-  health.steerAway(0, 3_600_000);
+  health.avoid(0, 3_600_000);
   expect([health.isAvoided(29_999), health.isAvoided(30_000)]).toEqual([true, false]);
 });
 
-test('what one thread notes counts for all, and for that replica alone', () => {
+test('a record by one thread counts for all threads and only that replica', () => {
   const board = Board.create(2);
   const first = healthOf(board, 3);
   const second = healthOf(board, 3);

@@ -1,27 +1,37 @@
-/** Consecutive failures that put a replica out for a while; Envoy's outlier detection has the same number. */
+/** Consecutive failures that eject a replica for a while; Envoy's outlier detection uses the same number. */
 const failuresToEject = 5;
-/** For how long the first time, and so much longer each time that follows: a replica that starts anew is back in seconds, and probes look too. */
+/**
+ * Duration of the first ejection; each later one in a row lasts this much longer. A replica that restarts is back in
+ * seconds, and the reconciler probes it too.
+ */
 const ejectionMs = 10_000;
-/** As long as Envoy's. */
+/** The longest ejection; same as Envoy's. */
 const maxEjectionMs = 300_000;
-/** A replica that refused is most likely starting anew or gone: the next requests go elsewhere without trying it. */
+/** Failures this far apart do not count as consecutive: clients may have cut off all long replies in between. */
+const longestGapMs = maxEjectionMs;
+/** A replica that refused a connection is most likely restarting or gone: the next requests skip it. */
 const avoidAfterRefusalMs = 1_000;
-/** A replica may say `Retry-After: 3600`, and be fit again much sooner. */
-const maxSteerAwayMs = 30_000;
+/** Upper limit: a replica may answer `Retry-After: 3600` and recover much sooner. */
+const maxAvoidMs = 30_000;
 
-/** What is kept of one replica's health; all threads may work on it at once. Times are monotonic ms. */
+/** One replica's health record; all threads may update it concurrently. Times are monotonic ms. */
 export interface HealthRecord {
   /** Consecutive failures. */
   failures: number;
+  /** When the last failure was. */
+  failedAt: number;
   /** Ejections without a long quiet time between them. */
   ejections: number;
   ejectedUntil: number;
   avoidedUntil: number;
-  /** Adds one to `failures`, whoever else does; gives the new number. */
+  /** Adds one to `failures`, safely under concurrent updates; returns the new number. */
   countFailure(): number;
 }
 
-/** What requests tell about one replica, between probes. Times are monotonic ms. Pure: it holds no clock, and its record is given. */
+/**
+ * What requests reveal about one replica, between probes. Times are monotonic ms. Pure: it holds no clock, and its
+ * record is passed in.
+ */
 export class PassiveHealth {
   readonly #record: HealthRecord;
 
@@ -29,28 +39,33 @@ export class PassiveHealth {
     this.#record = record;
   }
 
-  /** Out of rotation for repeated failures; at most half of the replicas are. */
+  /** Ejected for repeated failures; at most half of the replicas are. */
   isEjected(now: number): boolean {
     return this.#record.ejectedUntil > now;
   }
 
-  /** To be used only when no other replica is to be had. */
+  /** The balancer uses it only when no other replica is available. */
   isAvoided(now: number): boolean {
     return this.#record.avoidedUntil > now;
   }
 
-  /** When the last of both ends. */
+  /** The monotonic time at which both ejection and avoidance have ended. */
   get markedUntil(): number {
     return Math.max(this.#record.ejectedUntil, this.#record.avoidedUntil);
   }
 
-  noteSuccess(): void {
-    // Mostly it is zero, and memory that is only read can be in the caches of all processors.
+  recordSuccess(): void {
+    // The value is mostly zero, and memory that is only read can be in the caches of all processors.
     if (this.#record.failures !== 0) this.#record.failures = 0;
   }
 
-  /** A request failed there (refused, reset, timeout, 5xx). `mayEject`: whether another replica may go out. True when this one just did. */
-  noteFailure(now: number, mayEject: boolean): boolean {
+  /**
+   * A request failed there (refused, reset, timeout, 5xx, a reply that broke off). `mayEject`: whether another replica
+   * may be ejected. True when this failure ejected the replica.
+   */
+  recordFailure(now: number, mayEject: boolean): boolean {
+    if (now - this.#record.failedAt > longestGapMs) this.#record.failures = 0;
+    this.#record.failedAt = now;
     const failures = this.#record.countFailure();
     if (failures < failuresToEject || !mayEject || this.isEjected(now)) return false;
     if (now - this.#record.ejectedUntil > maxEjectionMs) this.#record.ejections = 0;
@@ -60,14 +75,24 @@ export class PassiveHealth {
     return true;
   }
 
-  /** Nothing listened there. */
-  noteRefusal(now: number): void {
+  /** Undoes the ejection made just now. */
+  undoEjection(now: number): void {
+    this.#record.ejections -= 1;
+    this.#record.ejectedUntil = now;
+    this.#record.failures = failuresToEject;
+  }
+
+  /** No process listened there. */
+  recordRefusal(now: number): void {
     this.#avoidUntil(now + avoidAfterRefusalMs);
   }
 
-  /** The replica itself asked for less (429 or 503 with `Retry-After`): no failure, but others are asked first. */
-  steerAway(now: number, ms: number): void {
-    this.#avoidUntil(now + Math.min(ms, maxSteerAwayMs));
+  /**
+   * The replica itself asked for less load (429 or 503 with `Retry-After`): no failure, but other replicas are
+   * preferred.
+   */
+  avoid(now: number, ms: number): void {
+    this.#avoidUntil(now + Math.min(ms, maxAvoidMs));
   }
 
   #avoidUntil(until: number): void {

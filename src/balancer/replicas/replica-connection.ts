@@ -13,16 +13,16 @@ import { MessageWriter } from '../transport/message-writer.ts';
 import type { Transport, TransportUser } from '../transport/transport.ts';
 import type { ReplicaStream, ReplicaStreamUser } from './replica-stream.ts';
 
-/** What a connection needs from the pool that it belongs to. */
+/** What a connection needs from its pool. */
 export interface ReplicaConnectionOwner {
   readonly deadlines: Deadlines;
   /** Keeps a connection whose response was read to the end, for the next request. */
-  give(connection: ReplicaConnection, response: ResponseHead): void;
+  keep(connection: ReplicaConnection, response: ResponseHead): void;
   /** The replica closed it while it served no request, or before it answered the next one. */
   closedWhileIdle(connection: ReplicaConnection): void;
   /** The connection is closed. */
   forget(connection: ReplicaConnection): void;
-  /** Something unexpected was thrown while working on an event of it; it is destroyed already. */
+  /** The code threw an unexpected error while it worked on an event of the connection, which is destroyed already. */
   crashed(error: unknown): void;
 }
 
@@ -40,12 +40,12 @@ export class ReplicaConnection implements ReplicaStream, TransportUser, Timed {
   readonly #parser = new ResponseParser(defaultHeadLimits);
   #user: ReplicaStreamUser | undefined;
   #isChunked = false;
-  /** Something came since the request was sent. */
+  /** Bytes arrived since the request was sent. */
   #isAnswering = false;
-  /** Bytes followed the response that nobody asked for. */
+  /** Bytes followed the response that no request asked for. */
   #hasExcess = false;
   #isClosed = false;
-  /** Of the transport, when the current request began. */
+  /** The transport's value when the current request began. */
   #sendsBefore = 0;
 
   constructor(socket: Socket, owner: ReplicaConnectionOwner) {
@@ -87,8 +87,14 @@ export class ReplicaConnection implements ReplicaStream, TransportUser, Timed {
   }
 
   release(response: ResponseHead, isRequestSent: boolean): void {
-    if (response.isPersistent && isRequestSent && !this.#hasExcess) this.#owner.give(this, response);
-    else this.destroy();
+    if (response.isPersistent && this.#parser.isReusable && isRequestSent && !this.#hasExcess) this.#owner.keep(this, response);
+    else this.#dismiss(response, isRequestSent);
+  }
+
+  #dismiss({ fields }: ResponseHead, isRequestSent: boolean): void {
+    // The replica would keep it. A reset frees the local port at once; a close would hold it for a minute (TIME_WAIT).
+    if (isRequestSent && !fields.connection.close) this.#transport.reset();
+    this.destroy();
   }
 
   /** Takes the connection back from its request, whose response was read to the end. */
@@ -109,7 +115,7 @@ export class ReplicaConnection implements ReplicaStream, TransportUser, Timed {
     this.#transport.resume();
   }
 
-  /** Closes it at once, whatever it is doing; its user hears nothing more of it. */
+  /** Closes it at once, in any state; its user gets no further events. */
   destroy(): void {
     this.#user = undefined;
     this.#writer.clear();
@@ -123,9 +129,10 @@ export class ReplicaConnection implements ReplicaStream, TransportUser, Timed {
 
   received(bytes: Buffer): void {
     const user = this.#user;
-    // Nobody asked for these bytes; passing them to the next request would answer it with another one's response.
+    // No request asked for these bytes; passing them to the next request would answer it with another one's response.
     if (user === undefined) return this.destroy();
-    // Not this request either, of which nothing has left yet: such as the 408 with which some servers end an idle connection.
+    // They do not answer this request either, as none of it has left yet: such as the 408 with which some servers end
+    // an idle connection.
     if (this.#transport.sends === this.#sendsBefore) return this.#lose(user);
     this.#isAnswering = true;
     try {
@@ -139,7 +146,7 @@ export class ReplicaConnection implements ReplicaStream, TransportUser, Timed {
   ended(): void {
     this.#guarded(() => {
       const user = this.#user;
-      this.#noteIdleEnd();
+      this.#recordIdleEnd();
       if (user === undefined) return this.destroy();
       this.#hasExcess = false;
       return this.#parser.finish() ? user.afterRead() : this.#lose(user);
@@ -153,13 +160,13 @@ export class ReplicaConnection implements ReplicaStream, TransportUser, Timed {
   closed(): void {
     if (this.#isClosed) return;
     this.#guarded(() => {
-      this.#noteIdleEnd();
+      this.#recordIdleEnd();
       this.#onClose();
     });
   }
 
-  /** The end of a connection that served before, and has not begun to answer anything since. */
-  #noteIdleEnd(): void {
+  /** Reports the end of a connection that served before and has not begun to answer anything since. */
+  #recordIdleEnd(): void {
     if (this.isReused && !this.#isAnswering) this.#owner.closedWhileIdle(this);
   }
 

@@ -1,7 +1,8 @@
 import type { Socket } from 'node:net';
 import type { ReplicaProtocol } from '../../domain/task.ts';
 import type { Clock } from '../../shared/clock.ts';
-import { dial, type CancelDial, type DialError } from '../../shared/dial.ts';
+import type { FileBudget } from '../board/file-budget.ts';
+import { dial, DialError, type CancelDial, type DialDone } from '../../shared/system/dial.ts';
 import type { ReplicaAddress } from '../../shared/replica-address.ts';
 import type { Deadlines } from '../transport/deadlines.ts';
 import { keepAliveSeconds, type ResponseHead } from '../http1/response-head.ts';
@@ -11,25 +12,27 @@ import { ReplicaConnection, type ReplicaConnectionOwner } from './replica-connec
 
 /** Below the 5 s after which common servers (Node, uvicorn) close an idle connection. */
 const defaultIdleMs = 4_000;
-/** However long a replica says: what lies between may forget a connection on which nothing moves. */
+/** Upper limit for a replica's own value: a middlebox may forget a connection without traffic. */
 const maxIdleMs = 60_000;
-/** A replica that says N seconds may count from an earlier moment than we do. */
+/** A replica that announces N seconds may count from an earlier moment than the balancer does. */
 const keepAliveMarginMs = 1_000;
-/** However soon a replica says that it closes: without any reuse, each request would cost a connect. */
+/** Lower limit for a replica's own value: without any reuse, each request would cost a connect. */
 const minIdleMs = 200;
-/** For one replica and thread: more were in use at once than will soon be again. */
+/** For one replica and thread: a peak above this is unlikely to recur soon. */
 const maxIdleConnections = 1_024;
-/** Until a connection is made, ms: a lost SYN is sent again after 1 s and after 3 s, so there are three tries in it (RFC 6298). */
-export const connectTimeoutMs = 5_000;
+/** Limit for a connect, ms: a lost SYN is sent again after 1 s and after 3 s, so it allows three tries (RFC 6298). */
+const connectTimeoutMs = 5_000;
 
 /** What a pool needs from the process. */
 export interface PoolServices {
-  /** What the replicas speak. */
+  /** The replicas' protocol. */
   readonly protocol: ReplicaProtocol;
   readonly clock: Clock;
   readonly deadlines: Deadlines;
   readonly metrics: ThreadMetrics;
-  /** An unexpected error in the work on a connection. */
+  /** Each connection to a replica takes one of its files. */
+  readonly files: FileBudget;
+  /** Called for an unexpected error in the work on a connection. */
   readonly crashed: (error: unknown) => void;
 }
 
@@ -49,19 +52,20 @@ export class ReplicaPool implements ReplicaConnectionOwner {
     this.deadlines = services.deadlines;
   }
 
-  /** The connection that was idle for the shortest time. `mayRunTwice`: what is sent over it does no harm when it has to be sent again. */
+  /** The connection that was idle for the shortest time. `mayRunTwice`: the request may be sent again without harm. */
   take(mayRunTwice: boolean): ReplicaConnection | undefined {
     if (mayRunTwice) return this.#idle.pop();
     const { machineNow } = this.deadlines;
     const [oldest] = this.#idle;
     const newest = this.#idle.at(-1);
     if (oldest === undefined || newest === undefined) return undefined;
-    this.#trust.noteAlive(machineNow, machineNow - oldest.idleSince);
-    // By the clock itself: when this process has just stood still, the replica may have closed what the last sweep knows as used a moment ago.
+    this.#trust.recordAlive(machineNow, machineNow - oldest.idleSince);
+    // Reads the clock itself. If this process has just stood still, the coarse time would count an idle connection as
+    // recently used, though the replica may have closed it.
     return this.#trust.allows(this.#services.clock.monotonic() - newest.idleSince) ? this.#idle.pop() : undefined;
   }
 
-  /** Opens a new connection; `done` comes later. */
+  /** Opens a new connection; calls `done` later. */
   dial(done: (error: DialError | undefined, connection: ReplicaConnection | undefined) => void): CancelDial {
     const onDialled = (error: DialError | undefined, socket: Socket | undefined): void => {
       try {
@@ -71,11 +75,11 @@ export class ReplicaPool implements ReplicaConnectionOwner {
         this.crashed(unexpected);
       }
     };
-    return dial(this.#address, { timeoutMs: connectTimeoutMs, clock: this.#services.clock }, onDialled);
+    return dialWithinBudget(this.#address, this.#services, onDialled);
   }
 
   /** Keeps a connection whose response was read to the end, for the next request. */
-  give(connection: ReplicaConnection, head: ResponseHead): void {
+  keep(connection: ReplicaConnection, head: ResponseHead): void {
     connection.finish(idleMsAfter(head));
     if (this.#isClosed || this.#idle.length >= maxIdleConnections) connection.destroy();
     else this.#idle.push(connection);
@@ -83,20 +87,28 @@ export class ReplicaPool implements ReplicaConnectionOwner {
 
   forget(connection: ReplicaConnection): void {
     this.#services.metrics.replicaConnectionClosed();
+    this.#services.files.closeReplicaConnection();
     const index = this.#idle.indexOf(connection);
     if (index >= 0) this.#idle.splice(index, 1);
   }
 
   closedWhileIdle(connection: ReplicaConnection): void {
     const { machineNow } = this.deadlines;
-    this.#trust.noteClosed(machineNow, machineNow - connection.idleSince);
+    this.#trust.recordClosed(machineNow, machineNow - connection.idleSince);
   }
 
   crashed(error: unknown): void {
     this.#services.crashed(error);
   }
 
-  /** Closes what is idle now, and later what becomes so. Requests that are under way go on. */
+  /** Closes the connection that was idle for the longest time; false when there is none. */
+  closeIdle(): boolean {
+    const connection = this.#idle.shift();
+    connection?.destroy();
+    return connection !== undefined;
+  }
+
+  /** Closes idle connections now, and others as they become idle. Running requests continue. */
   close(): void {
     this.#isClosed = true;
     for (const connection of this.#idle.splice(0)) connection.destroy();
@@ -108,8 +120,32 @@ export class ReplicaPool implements ReplicaConnectionOwner {
   }
 }
 
+/**
+ * Dials a replica with a file of the budget, or fails as the system does when the budget has none. The file is released
+ * when the connect fails. A connection that was made releases it when it closes.
+ */
+export function dialWithinBudget(address: ReplicaAddress, { clock, files, metrics }: PoolServices, done: DialDone): CancelDial {
+  if (!files.openReplicaConnection()) {
+    metrics.refusedForFiles('replica_connection');
+    return clock.after(0, () => done(new DialError('EMFILE', 'Too many files are open for another connection to a replica'), undefined));
+  }
+  let isPending = true;
+  const settle = (isOpen: boolean): void => {
+    if (isPending && !isOpen) files.closeReplicaConnection();
+    isPending = false;
+  };
+  const cancel = dial(address, { timeoutMs: connectTimeoutMs, clock }, (error, socket) => {
+    settle(socket !== undefined);
+    done(error, socket);
+  });
+  return () => {
+    settle(false);
+    cancel();
+  };
+}
+
 function idleMsAfter(head: ResponseHead): number {
-  const told = keepAliveSeconds(head);
-  if (told === undefined) return defaultIdleMs;
-  return Math.max(minIdleMs, Math.min(maxIdleMs, told * 1_000 - keepAliveMarginMs));
+  const announcedSeconds = keepAliveSeconds(head);
+  if (announcedSeconds === undefined) return defaultIdleMs;
+  return Math.max(minIdleMs, Math.min(maxIdleMs, announcedSeconds * 1_000 - keepAliveMarginMs));
 }

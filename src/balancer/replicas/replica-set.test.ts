@@ -2,10 +2,11 @@ import { expect, test } from 'vitest';
 import { aBalancerReplica } from '../../../test/support/balancer.ts';
 import { FakeClock } from '../../../test/support/fake-clock.ts';
 import { Board } from '../board/board.ts';
+import { FileBudget } from '../board/file-budget.ts';
 import { Deadlines } from '../transport/deadlines.ts';
 import { ThreadMetrics } from '../metrics/thread-metrics.ts';
 import { createMetricsMemory, metricsRows } from '../metrics/row-layout.ts';
-import { createPolicy } from '../policy/registry.ts';
+import { createPolicy } from '../policy/policies.ts';
 import type { Replica } from './replica.ts';
 import { ReplicaSet } from './replica-set.ts';
 import { seededRandom } from '../../shared/random.ts';
@@ -13,24 +14,26 @@ import { seededRandom } from '../../shared/random.ts';
 /** The sets of several threads over the same memory, with as many equal replicas. */
 function threadsWith(threads: number, replicas: number, board = Board.create(threads)) {
   const clock = new FakeClock();
-  const told = Array.from({ length: replicas }, (_, slot) => ({ ...aBalancerReplica(slot + 1, slot + 1), slot }));
+  const slotted = Array.from({ length: replicas }, (_, slot) => ({ ...aBalancerReplica(slot + 1, slot + 1), slot }));
   const rows = metricsRows(createMetricsMemory(threads));
   const sets = rows.map((row, thread) => {
+    const deadlines = new Deadlines(clock);
     const services = {
       protocol: 'auto',
       clock,
-      deadlines: new Deadlines(clock),
+      deadlines,
+      files: new FileBudget({ board, thread }, { files: 100, connections: 50 }, deadlines),
       crashed: () => undefined,
       metrics: new ThreadMetrics(row),
     } as const;
     const set = new ReplicaSet(createPolicy('least_load'), seededRandom(thread), services, { board, thread });
-    set.apply(told);
+    set.apply(slotted);
     return set;
   });
   return { board, clock, sets };
 }
 
-/** Picks, which must find one. */
+/** Picks a replica; the set must have one. */
 function pick(set: ReplicaSet | undefined): { readonly replica: Replica; readonly load: number } {
   const choice = set?.pick([]);
   if (choice === undefined) throw new Error('nothing was picked');
@@ -43,7 +46,7 @@ function chiSquare(counts: readonly number[]): number {
   return counts.reduce((sum, count) => sum + (count - expected) ** 2 / expected, 0);
 }
 
-test('threads that pick in any order never let one replica have two requests more than another', () => {
+test('threads that pick in any order keep replica counts within one request', () => {
   const { sets } = threadsWith(4, 5);
   const random = seededRandom(3);
   const open: Replica[] = [];
@@ -58,7 +61,7 @@ test('threads that pick in any order never let one replica have two requests mor
   expect(new Set(loads())).toEqual(new Set([0]));
 });
 
-test('equals get the same share over all threads', () => {
+test('equal replicas get the same share over all threads', () => {
   const { sets } = threadsWith(3, 4);
   const random = seededRandom(9);
   const counts = [0, 0, 0, 0];
@@ -71,7 +74,7 @@ test('equals get the same share over all threads', () => {
   expect(chiSquare(counts)).toBeLessThan(16.27);
 });
 
-/** Memory in which another thread makes a choice whenever this one is about to. */
+/** Memory in which another thread makes a choice each time this thread is about to. */
 class BusyBoard extends Board {
   interruptions = 0;
 
@@ -84,20 +87,20 @@ class BusyBoard extends Board {
   }
 }
 
-test('a choice that another thread overtook is made anew, and nothing stays counted for the first', () => {
+test('a choice overtaken by another thread is repeated, and its first count undone', () => {
   const board = new BusyBoard(Board.create(2).memory);
   const { sets } = threadsWith(2, 3, board);
   board.interruptions = 3;
   const { replica } = pick(sets[0]);
   const total = (): number => [0, 1, 2].reduce((sum, slot) => sum + board.sumOfRows(board.rowCell('inFlight', 0, slot)), 0);
   expect([replica.inFlight, total()]).toEqual([1, 1]);
-  // However busy it is, a choice is made in the end.
+  // Under any contention, a choice is made in the end.
   board.interruptions = 1_000;
   pick(sets[0]);
   expect(total()).toBe(2);
 });
 
-test('the count of choices may begin anew, and turns are still taken', () => {
+test('when the count of choices wraps around, replicas still take turns', () => {
   const { board, sets } = threadsWith(1, 2);
   Atomics.store(board.cells, 0, 0x7f_ff_ff_fe);
   const taken = Array.from({ length: 6 }, () => {
@@ -108,12 +111,12 @@ test('the count of choices may begin anew, and turns are still taken', () => {
   expect(taken.slice(2)).toEqual([taken[0], taken[1], taken[0], taken[1]]);
 });
 
-test('what one thread finds out about a replica keeps all threads away from it', async () => {
+test('a failure seen by one thread keeps all threads away from the replica', async () => {
   const { clock, sets } = threadsWith(2, 4);
   const [first, second] = sets;
   const { replica } = pick(first);
   replica.endAttempt();
-  for (let failure = 0; failure < 5; failure += 1) first?.noteFailure(replica, false);
+  for (let failure = 0; failure < 5; failure += 1) first?.recordFailure(replica, false);
   const idsOf = (set: ReplicaSet | undefined): ReadonlySet<number> =>
     new Set(
       Array.from({ length: 20 }, () => {
@@ -127,11 +130,32 @@ test('what one thread finds out about a replica keeps all threads away from it',
   expect(idsOf(second)).toContain(replica.id);
 });
 
-test('a thread that died leaves no count behind', () => {
+test('clearing a dead thread leaves no count behind', () => {
   const { board, sets } = threadsWith(2, 2);
   const kept = pick(sets[0]).replica;
-  for (let turn = 0; turn < 5; turn += 1) pick(sets[1]).replica.noteSent();
+  for (let turn = 0; turn < 5; turn += 1) pick(sets[1]).replica.recordAwaited();
   board.clearThread(1);
   expect([0, 1].map((slot) => board.sumOfRows(board.rowCell('inFlight', 0, slot)))).toEqual(kept.slot === 0 ? [1, 0] : [0, 1]);
   expect(board.sumOfRows(board.rowCell('unanswered', 0, 0))).toBe(0);
+});
+
+test('two threads that eject at once eject no more than half of the replicas', () => {
+  const board = Board.create(2);
+  const { sets, clock } = threadsWith(2, 2, board);
+  const [first, second] = sets.map((set) => {
+    const { replica } = pick(set);
+    for (let count = 0; count < 4; count += 1) set.recordFailure(replica, false);
+    return replica;
+  });
+  if (first === undefined || second === undefined) throw new Error('nothing was picked');
+  const advance = board.advance.bind(board);
+  let isOtherEjected: boolean | undefined;
+  board.advance = (generation) => {
+    board.advance = advance;
+    // The other thread has counted and ejected since this one counted.
+    isOtherEjected = sets[1]?.recordFailure(second, false);
+    return advance(generation);
+  };
+  expect([first.id === second.id, sets[0]?.recordFailure(first, false), isOtherEjected]).toEqual([false, true, false]);
+  expect([first, second].filter(({ health }) => health.isEjected(clock.monotonic()))).toHaveLength(1);
 });

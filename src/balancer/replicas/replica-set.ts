@@ -1,10 +1,10 @@
 import type { Random } from '../../shared/random.ts';
 import type { BoardRow } from '../board/board.ts';
-import type { Policy } from '../policy/policy.ts';
+import type { Policy } from '../policy/policies.ts';
 import type { PoolServices } from './replica-pool.ts';
-import { Replica, type PlacedReplica } from './replica.ts';
+import { Replica, type SlottedReplica } from './replica.ts';
 
-/** What was chosen and why, for the access log. */
+/** The chosen replica and the reason, for the access log. */
 export interface Choice {
   readonly replica: Replica;
   /** Requests that it had before this one. */
@@ -13,10 +13,13 @@ export interface Choice {
   readonly reason: string;
 }
 
-/** How often a choice is made anew when other threads choose at the same moment. What is left then is as good as random, and is very rare. */
+/**
+ * How often a choice is repeated when other threads choose at the same moment. After that the choice is as good as
+ * random, which is very rare.
+ */
 const maxTries = 8;
 
-/** The replicas of the service as far as requests of one thread are concerned. */
+/** The replicas of the service, from the view of one thread's requests. */
 export class ReplicaSet {
   readonly #policy: Policy;
   readonly #random: Random;
@@ -32,10 +35,10 @@ export class ReplicaSet {
     this.#row = row;
   }
 
-  /** Puts a new set in force: from now on no request goes to a replica that is not serving in it. */
-  apply(told: readonly PlacedReplica[]): void {
+  /** Puts a new set in force: from now on only replicas that serve in it get requests. */
+  apply(replicas: readonly SlottedReplica[]): void {
     const before = new Map(this.#replicas.map((replica) => [replica.slot, replica]));
-    this.#replicas = told
+    this.#replicas = replicas
       .toSorted((a, b) => a.id - b.id)
       .map((news) => {
         const known = before.get(news.slot);
@@ -49,11 +52,13 @@ export class ReplicaSet {
   }
 
   /**
-   * Chooses a replica for one attempt and counts the attempt there, until `endAttempt`; undefined when none is serving but those in `excluded`.
+   * Chooses a replica for one attempt and counts the attempt there, until `endAttempt`. Undefined when no replica
+   * outside `excluded` serves.
    *
-   * Exact over all threads without a lock: the counts of all rows are read, the attempt is counted in the own row, and the choice stands if no
-   * other thread has made one in the meantime; else the count is taken back, and the choice made anew. A count that is about to be taken back can be
-   * seen by others for a moment: as if that request were already where it is about to be placed.
+   * Exact over all threads without a lock: the thread reads the counts of all rows and counts the attempt in its own
+   * row. The choice stands if no other thread has made one in the meantime. Otherwise the count is undone and the
+   * choice repeated. For a moment, other threads can see a count that will be undone, as if the request were already
+   * there.
    */
   pick(excluded: readonly Replica[]): Choice | undefined {
     const { now } = this.#services.deadlines;
@@ -68,7 +73,7 @@ export class ReplicaSet {
       const load = replica.inFlight;
       replica.beginAttempt();
       if (board.advance(generation) || tries >= maxTries) {
-        replica.noteChoice((generation + 1) | 0);
+        replica.recordChoice((generation + 1) | 0);
         if (isMarked && isPassedOver(replica, now)) return { replica, load, reason: 'last_resort' };
         return { replica, load, reason: candidates.length === 1 ? 'only' : this.#policy.name };
       }
@@ -76,32 +81,55 @@ export class ReplicaSet {
     }
   }
 
-  /** The best sort there is: neither ejected nor avoided nor silent, else not ejected, else any. */
+  /** The best available class: not ejected, avoided or silent; else not ejected; else any. */
   #candidates(excluded: readonly Replica[], now: number): readonly Replica[] {
     const allowed = this.#serving.filter((replica) => !excluded.includes(replica));
-    const wanted = allowed.filter((replica) => !isPassedOver(replica, now));
-    if (wanted.length > 0) return wanted;
-    const inRotation = allowed.filter((replica) => !replica.health.isEjected(now));
-    return inRotation.length > 0 ? inRotation : allowed;
+    const preferred = allowed.filter((replica) => !isPassedOver(replica, now));
+    if (preferred.length > 0) return preferred;
+    const notEjected = allowed.filter((replica) => !replica.health.isEjected(now));
+    return notEjected.length > 0 ? notEjected : allowed;
   }
 
-  /** An attempt failed in a way that speaks against the replica. True when it was ejected for it. */
-  noteFailure(replica: Replica, wasRefused: boolean): boolean {
+  /** An attempt failed through the replica's fault. True when the failure ejected the replica. */
+  recordFailure(replica: Replica, wasRefused: boolean): boolean {
     const now = this.#services.clock.monotonic();
-    const ejected = this.#serving.filter((other) => other.health.isEjected(now)).length;
-    const isEjected = replica.health.noteFailure(now, (ejected + 1) * 2 <= this.#serving.length);
-    if (wasRefused) replica.health.noteRefusal(now);
-    this.#row.board.raiseMark(replica.health.markedUntil);
+    const { board } = this.#row;
+    const { generation } = board;
+    const isDue = replica.health.recordFailure(now, (this.#ejected(now) + 1) * 2 <= this.#serving.length);
+    const isEjected = isDue && this.#staysEjected(replica, now, generation);
+    if (wasRefused) replica.health.recordRefusal(now);
+    board.raiseMark(replica.health.markedUntil);
     return isEjected;
   }
 
+  /** Undoes an ejection when another thread made one at the same moment and more than half would be ejected. */
+  #staysEjected(replica: Replica, now: number, generation: number): boolean {
+    const { board } = this.#row;
+    for (let seen = generation; !board.advance(seen);) {
+      seen = board.generation;
+      if (this.#ejected(now) * 2 <= this.#serving.length) continue;
+      replica.health.undoEjection(now);
+      return false;
+    }
+    return true;
+  }
+
+  #ejected(now: number): number {
+    return this.#serving.filter((replica) => replica.health.isEjected(now)).length;
+  }
+
   /** The replica asked for a pause, ms. */
-  steerAway(replica: Replica, ms: number): void {
-    replica.health.steerAway(this.#services.clock.monotonic(), ms);
+  avoid(replica: Replica, ms: number): void {
+    replica.health.avoid(this.#services.clock.monotonic(), ms);
     this.#row.board.raiseMark(replica.health.markedUntil);
   }
 
-  /** How many serve. */
+  /** Closes one connection that no request uses; false when there is none. */
+  closeIdle(): boolean {
+    return this.#replicas.some((replica) => replica.streams.closeIdle());
+  }
+
+  /** The number of serving replicas. */
   get serving(): number {
     return this.#serving.length;
   }

@@ -6,33 +6,39 @@ import type { ResponseSink } from '../http1/response-parser.ts';
 
 /** The request that a stream to a replica works on. */
 export interface ReplicaStreamUser extends ResponseSink {
-  /** One read was worked on: its events came before. */
+  /** One read was processed; its events came before. */
   afterRead(): void;
-  /** The stream ended before the response did. `isRefused`: the replica says that it has not begun to work on the request, as HTTP/2 can. */
+  /**
+   * The stream ended before the response did. `isRefused`: the replica reports that it has not begun to process it, as
+   * HTTP/2 can.
+   */
   streamLost(isRefused?: boolean): void;
-  /** After `flush()` gave false: there is room again. */
+  /** After `flush()` returned false: there is room again. */
   replicaDrained(): void;
 }
 
-/** One request at one replica, whatever protocol the replica speaks: an HTTP/1.1 connection, or one stream of an HTTP/2 connection. */
+/** One request at one replica, in any protocol: an HTTP/1.1 connection, or one stream of an HTTP/2 connection. */
 export interface ReplicaStream {
-  /** Whether the connection had served requests before, so that the replica may have closed it while it was idle. */
+  /** Whether the connection had served requests before: the replica may have closed it while it was idle. */
   readonly isReused: boolean;
-  /** Whether the replica can say that it has not begun to work on a request (HTTP/2), so that any request may be sent again. */
+  /**
+   * Whether the replica can report that it has not begun to process a request (HTTP/2): then any request may be sent
+   * again.
+   */
   readonly mayRefuse: boolean;
-  /** Sends the head; what comes back goes to `user` from now on. Collected until `flush`, as are the next two. */
+  /** Sends the head; the response's events go to `user` from now on. Collected until `flush`, as are the next two. */
   begin(user: ReplicaStreamUser, head: RequestHead, client: ForwardedClient, requestId: string): void;
-  /** `bytes[from, to)` of the request's body. The buffer may be written over after `flush` has returned. */
+  /** Sends `bytes[from, to)` of the request's body. The buffer may be overwritten after `flush` has returned. */
   body(bytes: Buffer, from: number, to: number): void;
   /** The request's body has ended; after a 101, the client sends no more. */
   end(trailers: Trailers): void;
-  /** Sends what was collected. False when the replica is slow: wait for `replicaDrained`. */
+  /** Sends the collected bytes. False when the replica is slow: wait for `replicaDrained`. */
   flush(): boolean;
-  /** Takes no more of the response until `resume`. */
+  /** Stops reading the response until `resume`. */
   pause(): void;
   resume(): void;
-  /** The response was read to its end: the connection may serve another request when it is fit for that. */
+  /** The response was read to its end: the connection may serve another request if it is reusable. */
   release(response: ResponseHead, isRequestSent: boolean): void;
-  /** Gives the request up at once; its user hears nothing more. */
+  /** Cancels the request at once; its user gets no further events. */
   destroy(): void;
 }

@@ -1,5 +1,5 @@
 import type { ReplicaProtocol } from '../../domain/task.ts';
-import type { CancelDial, DialError } from '../../shared/dial.ts';
+import type { CancelDial, DialError } from '../../shared/system/dial.ts';
 import type { ReplicaAddress } from '../../shared/replica-address.ts';
 import type { RequestHead } from '../http1/request-head.ts';
 import { isGrpc } from '../http1/grpc-request.ts';
@@ -7,12 +7,14 @@ import { Http2Sessions } from '../http2/http2-sessions.ts';
 import { ReplicaPool, type PoolServices } from './replica-pool.ts';
 import type { ReplicaStream } from './replica-stream.ts';
 
-/** Gets a stream, or why there is none. */
+/** Gets a stream, or the error. */
 export type OnDialled = (error: DialError | undefined, stream: ReplicaStream | undefined) => void;
 
 /**
- * The streams to one replica, by what it speaks. `auto`: HTTP/1.1, as nearly all programs speak it; only requests of gRPC, which cannot be told in
- * HTTP/1.1, make us find out whether the replica speaks HTTP/2.
+ * The streams to one replica, by its protocol.
+ *
+ * `auto`: HTTP/1.1, as nearly all programs use it. Only gRPC requests cannot be sent in HTTP/1.1, so the first one
+ * makes the balancer test whether the replica speaks HTTP/2.
  */
 export class ReplicaStreams {
   readonly #address: ReplicaAddress;
@@ -32,12 +34,14 @@ export class ReplicaStreams {
     this.#http1 = new ReplicaPool(address, services);
   }
 
-  /** A stream over a connection that is there; undefined when there is none that may carry the request. `mayRunTwice`: see `ReplicaPool.take`. */
+  /**
+   * A stream over an open connection; undefined when none may carry the request. `mayRunTwice`: see `ReplicaPool.take`.
+   */
   take(head: RequestHead, mayRunTwice: boolean): ReplicaStream | undefined {
     return this.#usesHttp2(head) ? this.#sessions().take() : this.#http1.take(mayRunTwice);
   }
 
-  /** A stream over a new connection; `done` comes later. */
+  /** A stream over a new connection; calls `done` later. */
   dial(head: RequestHead, done: OnDialled): CancelDial {
     if (!this.#usesHttp2(head)) return this.#http1.dial(done);
     let cancel = this.#sessions().dial((error, stream) => {
@@ -50,7 +54,12 @@ export class ReplicaStreams {
     return () => cancel();
   }
 
-  /** Closes what is idle now, and later what becomes so. Requests that are under way go on. */
+  /** Closes one connection that no request uses; false when there is none. */
+  closeIdle(): boolean {
+    return this.#http1.closeIdle() || this.#http2?.closeIdle() === true;
+  }
+
+  /** Closes idle connections now, and others as they become idle. Running requests continue. */
   close(): void {
     this.#isClosed = true;
     this.#http1.close();

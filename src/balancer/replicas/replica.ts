@@ -2,23 +2,37 @@ import type { BalancerReplica } from '../../domain/balancer-link.ts';
 import { tickOf, type Board, type BoardRow } from '../board/board.ts';
 import { SharedHealthRecord } from '../board/health-record.ts';
 import { PassiveHealth } from './passive-health.ts';
-import type { Candidate } from '../policy/policy.ts';
+import type { Candidate } from '../policy/policies.ts';
 import type { PoolServices } from './replica-pool.ts';
 import { ReplicaStreams } from './replica-streams.ts';
 
-/** A replica with its place in the shared memory, which belongs to it and its address as long as anything is counted there. */
-export interface PlacedReplica extends BalancerReplica {
+/**
+ * A replica with its slot in the shared memory. The slot belongs to the replica and its address as long as any thread
+ * counts there.
+ */
+export interface SlottedReplica extends BalancerReplica {
   readonly slot: number;
 }
 
-/** Choices since it was last taken, of a replica that never was. */
+/**
+ * Whether a replica is expected to answer its requests.
+ *
+ * `doubtful`: it is silent while others answer. `little`: its probes fail too. `none`: it is gone, or has been silent
+ * for far longer than answers take.
+ */
+type Prospect = 'good' | 'doubtful' | 'little' | 'none';
+
+/** Choices since the last one, for a replica that was never chosen. */
 const never = 4_294_967_296;
 
-/** How strongly one answer moves the usual time to the first byte: quickly up, slowly down, so that it stays at the slow ones of the usual. */
+/**
+ * How strongly one answer moves the usual time to the first byte. It rises quickly and falls slowly, so it stays near
+ * the slow end of the usual times.
+ */
 const riseShare = 2;
 const fallShare = 16;
 
-/** One replica as one thread deals with it, from its first mention to the end of its last request. */
+/** One replica from the view of one thread, from its first mention to the end of its last request. */
 export class Replica implements Candidate {
   readonly id: number;
   readonly slot: number;
@@ -27,63 +41,65 @@ export class Replica implements Candidate {
   readonly #board: Board;
   readonly #cells: Int32Array;
   readonly #services: PoolServices;
-  #told: PlacedReplica;
+  #reported: SlottedReplica;
   readonly #allInFlight: number;
   readonly #lastChoice: number;
   readonly #isStalled: number;
-  // In the row of this thread, which nobody else writes.
+  readonly #isGivenUp: number;
+  // In this thread's row, which no other thread writes.
   readonly #inFlight: number;
   readonly #unanswered: number;
   readonly #waitingSince: number;
-  readonly #heardAt: number;
+  readonly #lastSeenAt: number;
   readonly #answers: number;
   readonly #answerMs: number;
 
-  constructor(told: PlacedReplica, services: PoolServices, { board, thread }: BoardRow) {
-    const { slot } = told;
-    this.id = told.id;
+  constructor(reported: SlottedReplica, services: PoolServices, { board, thread }: BoardRow) {
+    const { slot } = reported;
+    this.id = reported.id;
     this.slot = slot;
-    this.#told = told;
+    this.#reported = reported;
     this.#board = board;
     this.#cells = board.cells;
     this.#services = services;
     this.health = new PassiveHealth(new SharedHealthRecord(board, slot));
-    this.streams = new ReplicaStreams(told.address, services);
+    this.streams = new ReplicaStreams(reported.address, services);
     this.#allInFlight = board.rowCell('inFlight', 0, slot);
     this.#lastChoice = board.slotCell('lastChoice', slot);
     this.#isStalled = board.slotCell('isStalled', slot);
+    this.#isGivenUp = board.slotCell('isGivenUp', slot);
     this.#inFlight = board.rowCell('inFlight', thread, slot);
     this.#unanswered = board.rowCell('unanswered', thread, slot);
     this.#waitingSince = board.rowCell('waitingSince', thread, slot);
-    this.#heardAt = board.rowCell('heardAt', thread, slot);
+    this.#lastSeenAt = board.rowCell('lastSeenAt', thread, slot);
     this.#answers = board.rowCell('answers', thread, slot);
     this.#answerMs = board.rowCell('answerMs', thread, slot);
-    if (told.state === 'draining') this.streams.close();
+    if (reported.state === 'draining') this.streams.close();
   }
 
-  /** As the reconciler told. */
-  get told(): PlacedReplica {
-    return this.#told;
+  /** As the reconciler reported. */
+  get reported(): SlottedReplica {
+    return this.#reported;
   }
 
-  get place(): string {
-    return this.#told.place;
+  get location(): string {
+    return this.#reported.place;
   }
 
   get weight(): number {
-    return this.#told.weight;
+    return this.#reported.weight;
   }
 
   get isServing(): boolean {
-    return this.#told.state === 'serving';
+    return this.#reported.state === 'serving';
   }
 
-  /** Attempts under way in all threads, from the choice of this replica to the end of its response. */
+  /** Attempts in flight in all threads, from the choice of this replica to the end of its response. */
   get inFlight(): number {
     return this.#board.sumOfRows(this.#allInFlight);
   }
 
-  /** The same of this thread alone. */
+  /** The same for this thread alone. */
   get ownInFlight(): number {
     return Atomics.load(this.#cells, this.#inFlight);
   }
@@ -93,30 +109,38 @@ export class Replica implements Candidate {
     return choice === 0 ? never : (this.#board.generation - choice) >>> 0;
   }
 
-  /** It was chosen for an attempt, by the choice of that number. */
-  noteChoice(generation: number): void {
+  /** The choice with that number chose this replica for an attempt. */
+  recordChoice(generation: number): void {
     Atomics.store(this.#cells, this.#lastChoice, generation);
   }
 
-  /** It has been silent for conspicuously long: to be used only when no other replica is to be had. */
+  /** It has been silent for conspicuously long: the balancer uses it only when no other replica is available. */
   get isStalled(): boolean {
     return Atomics.load(this.#cells, this.#isStalled) !== 0;
   }
 
-  /** News of the same replica at the same address. */
-  update(told: PlacedReplica): void {
-    this.#told = told;
-    if (told.state === 'draining') this.streams.close();
+  /** What a request that waits for its first byte can expect of this replica. */
+  get prospect(): Prospect {
+    const { lost } = this.#reported;
+    if (lost === 'gone' || (lost === 'hung' && Atomics.load(this.#cells, this.#isGivenUp) !== 0)) return 'none';
+    if (lost === 'hung') return 'little';
+    return this.isStalled ? 'doubtful' : 'good';
+  }
+
+  /** New data of the same replica at the same address. */
+  update(reported: SlottedReplica): void {
+    this.#reported = reported;
+    if (reported.state === 'draining') this.streams.close();
     else this.streams.reopen();
   }
 
-  /** It is no longer part of the service; requests under way go on. */
+  /** It is no longer part of the service; running requests continue. */
   retire(): void {
-    this.#told = { ...this.#told, state: 'draining' };
+    this.#reported = { ...this.#reported, state: 'draining' };
     this.streams.close();
   }
 
-  /** Each call is matched by exactly one of `endAttempt`. */
+  /** Each call is matched by exactly one `endAttempt`. */
   beginAttempt(): void {
     Atomics.add(this.#cells, this.#inFlight, 1);
   }
@@ -125,32 +149,32 @@ export class Replica implements Candidate {
     Atomics.sub(this.#cells, this.#inFlight, 1);
   }
 
-  /** A request was sent there. Each call is matched by exactly one of `noteFirstByte` or `noteUnanswered`. */
-  noteSent(): void {
+  /** A request waits for its answer. Each call is matched by exactly one `recordFirstByte` or `recordUnanswered`. */
+  recordAwaited(): void {
     const cells = this.#cells;
     const before = cells[this.#unanswered] ?? 0;
     if (before === 0) cells[this.#waitingSince] = this.#tick;
     cells[this.#unanswered] = before + 1;
   }
 
-  /** The first byte of a response came, so many ms after the request was sent. */
-  noteFirstByte(ms: number): void {
+  /** The first byte of a response came, after a wait of that many ms. */
+  recordFirstByte(ms: number): void {
     const cells = this.#cells;
-    this.noteUnanswered();
-    this.noteHeard();
+    this.recordUnanswered();
+    this.markSeen();
     cells[this.#answers] = ((cells[this.#answers] ?? 0) + 1) | 0;
     const usual = cells[this.#answerMs] ?? 0;
     cells[this.#answerMs] = ms > usual ? usual + Math.ceil((ms - usual) / riseShare) : usual - Math.floor((usual - ms) / fallShare);
   }
 
-  /** A request that was sent ended without a byte of a response. */
-  noteUnanswered(): void {
+  /** A request stops waiting for the replica, without a byte of a response. */
+  recordUnanswered(): void {
     this.#cells[this.#unanswered] = (this.#cells[this.#unanswered] ?? 0) - 1;
   }
 
-  /** Bytes came from there, of whichever response: it is alive. */
-  noteHeard(): void {
-    this.#cells[this.#heardAt] = this.#tick;
+  /** Bytes of any response came from the replica: it is alive. */
+  markSeen(): void {
+    this.#cells[this.#lastSeenAt] = this.#tick;
     if (this.isStalled) Atomics.store(this.#cells, this.#isStalled, 0);
   }
 

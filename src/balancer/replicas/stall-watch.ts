@@ -1,12 +1,23 @@
-import { msOf, type Board } from '../board/board.ts';
-import type { PlacedReplica } from './replica.ts';
+import type { SuspectReason } from '../../domain/balancer-link.ts';
+import { type Board, msOf } from '../board/board.ts';
+import type { SlottedReplica } from './replica.ts';
 import { SharedHealthRecord } from '../board/health-record.ts';
-import { StallDetector, type ReplicaActivity } from './stall-detector.ts';
 
-/** Marks hold for longer than from one look to the next. */
+/** Marks hold for longer than the interval between two checks. */
 const markMs = 1_000;
 
-/** Looks for silent replicas in what the threads have counted, and marks them there. Runs on the main thread, which is never busy with requests. */
+/** The result of one check. */
+interface StallFindings {
+  /** Replicas that are passed over from now on. */
+  readonly stalled: readonly SlottedReplica[];
+  /** Replicas that are worth a probe, and why. */
+  readonly suspects: readonly { readonly id: number; readonly reason: Extract<SuspectReason, 'timeout' | 'silent'> }[];
+}
+
+/**
+ * Finds silent replicas from the threads' counts, and marks them there. Runs on the main thread, which is never busy
+ * with requests.
+ */
 export class StallWatch {
   readonly #board: Board;
   readonly #detector = new StallDetector();
@@ -15,8 +26,8 @@ export class StallWatch {
     this.#board = board;
   }
 
-  /** Gives the replicas that have just been found silent. `now`: monotonic ms. */
-  look(replicas: readonly PlacedReplica[], now: number): readonly PlacedReplica[] {
+  /** `now`: monotonic ms. */
+  check(replicas: readonly SlottedReplica[], now: number): StallFindings {
     const serving = replicas.filter(({ state }) => state === 'serving');
     const before = serving.map(({ slot }) => this.#activityOf(slot, now));
     const stalled = this.#detector.judge(before, now);
@@ -26,7 +37,32 @@ export class StallWatch {
       }
     }
     if (stalled.length > 0) this.#board.raiseMark(now + markMs);
-    return serving.filter(({ slot }, index) => stalled.includes(slot) && before[index]?.isStalled === false);
+    return {
+      stalled: serving.filter(({ slot }, index) => stalled.includes(slot) && before[index]?.isStalled === false),
+      suspects: this.#judgeSilence(replicas, now),
+    };
+  }
+
+  /**
+   * Includes replicas that drain: a slow probe makes a replica drain. Requests at hung replicas that were silent for
+   * long are failed.
+   */
+  #judgeSilence(replicas: readonly SlottedReplica[], now: number): StallFindings['suspects'] {
+    const activities = replicas.map(({ slot }) => this.#activityOf(slot, now));
+    const usualMs = Math.max(0, ...activities.map((activity) => activity.usualMs));
+    // Before the first answer, the usual time is unknown.
+    const isUsualKnown = activities.some(({ answers }) => answers !== 0);
+    const isAnyServing = replicas.some(({ state }) => state === 'serving');
+    return replicas.flatMap(({ id, slot, lost }, index) => {
+      const activity = activities[index];
+      const silence = activity === undefined ? 'none' : silenceOf(activity, usualMs, now);
+      const isOver = lost === 'hung' && isUsualKnown && activity !== undefined && isGivenUp(activity, usualMs, now, isAnyServing);
+      Atomics.store(this.#board.cells, this.#board.slotCell('isGivenUp', slot), isOver ? 1 : 0);
+      // The requests of a passed-over replica may have moved, so that no request waits there any more.
+      const isSilent = silence === 'long' || activity?.isStalled === true;
+      if ((silence === 'none' && !isSilent) || lost !== undefined) return [];
+      return [{ id, reason: isSilent ? 'silent' : 'timeout' } as const];
+    });
   }
 
   #activityOf(slot: number, now: number): ReplicaActivity {
@@ -34,7 +70,7 @@ export class StallWatch {
     let unanswered = 0;
     let answers = 0;
     let usualMs = 0;
-    let heardAt = 0;
+    let lastSeenAt = 0;
     let waitingSince = Number.POSITIVE_INFINITY;
     for (let thread = 0; thread < this.#board.threads; thread += 1) {
       const row = (figure: Parameters<Board['rowCell']>[0]): number => cells[this.#board.rowCell(figure, thread, slot)] ?? 0;
@@ -42,16 +78,135 @@ export class StallWatch {
       unanswered += row('unanswered');
       answers = (answers + row('answers')) | 0;
       usualMs = Math.max(usualMs, row('answerMs'));
-      heardAt = Math.max(heardAt, row('heardAt'));
+      lastSeenAt = Math.max(lastSeenAt, row('lastSeenAt'));
     }
     return {
       slot,
       unanswered,
-      silentSince: unanswered === 0 ? now : msOf(Math.max(heardAt, waitingSince)),
+      silentSince: unanswered === 0 ? now : msOf(Math.max(lastSeenAt, waitingSince)),
       answers,
       usualMs,
       isEjected: new SharedHealthRecord(this.#board, slot).ejectedUntil > now,
       isStalled: cells[this.#board.slotCell('isStalled', slot)] !== 0,
     };
+  }
+}
+
+/** The state of one serving replica at a moment. Times are monotonic ms. */
+export interface ReplicaActivity {
+  readonly slot: number;
+  /** Requests that were sent there and have no byte of response yet. */
+  readonly unanswered: number;
+  /** Since when no byte came although one was due; meaningless while no request is unanswered. */
+  readonly silentSince: number;
+  /** First bytes that came from there so far; wraps around at 2^32. */
+  readonly answers: number;
+  /** The usual time from a request to the first byte, ms; 0 while unknown. */
+  readonly usualMs: number;
+  /** It is ejected already, for failures. */
+  readonly isEjected: boolean;
+  /** It was found silent, and no byte came since. */
+  readonly isStalled: boolean;
+}
+
+/** Shorter silence is ignored, however the other replicas respond. */
+const leastSilenceMs = 1_000;
+/** How many times longer than usual for the others. */
+const timesUsual = 4;
+/**
+ * A single request may be a hard one. One is enough if it is the retry of a silent replica, or if the replica is
+ * ejected.
+ */
+const leastUnanswered = 2;
+const leastUnansweredOnTrial = 1;
+/** Answers of other replicas in that time: with fewer, the normal time is unknown. */
+const leastAnswers = 3;
+/** How long a replica without pending requests (its clients disconnected) is passed over: then it gets another try. */
+const restMs = 10_000;
+
+/**
+ * How long a replica has been silent while requests wait for their first byte there.
+ *
+ * `noticeable`: worth a probe. `long`: longer than answers take. `usualMs` is the usual time at the slowest replica, so
+ * a replica that processes one request at a time does not count as hung.
+ */
+type Silence = 'none' | 'noticeable' | 'long';
+
+/** Pure. */
+export function silenceOf({ unanswered, silentSince }: ReplicaActivity, usualMs: number, now: number): Silence {
+  const silentMs = now - silentSince;
+  if (unanswered === 0 || silentMs < leastSilenceMs) return 'none';
+  return silentMs < timesUsual * usualMs ? 'noticeable' : 'long';
+}
+
+/**
+ * How long requests at a hung replica wait while no replica serves, ms: they have no alternative, and the replica may
+ * only be busy. Same as the default timeout of a probe.
+ */
+const hungTimeoutMs = 15_000;
+
+/**
+ * Whether to fail requests at a hung replica, which may have run. `isAnyServing`: whether clients that retry reach
+ * another replica. Pure.
+ */
+export function isGivenUp(activity: ReplicaActivity, usualMs: number, now: number, isAnyServing: boolean): boolean {
+  return silenceOf(activity, usualMs, now) === 'long' && (isAnyServing || now - activity.silentSince >= hungTimeoutMs);
+}
+
+interface Memory {
+  silentSince: number;
+  /** Answers of all other replicas when the silence began. */
+  othersBefore: number;
+  stalledAt: number | undefined;
+}
+
+/**
+ * Finds replicas that accept requests and answer none, long before the limit for the first byte. That limit must be
+ * long enough for the slowest model.
+ *
+ * The detector compares: a replica with several requests is silent for far longer than the others need, while those
+ * continue to answer. Such a replica is only passed over, and never more than half of them are. Its first byte ends
+ * that, so a slow replica loses only a share of new requests while it is slow. Pure: time is passed in.
+ */
+export class StallDetector {
+  readonly #memories = new Map<number, Memory>();
+  /** Replicas that got another try and have not answered since, by slot: their number of answers at that time. */
+  readonly #onTrial = new Map<number, number>();
+
+  /** The slots of replicas to pass over from now on, longest silence first. Call it several times a second. */
+  judge(all: readonly ReplicaActivity[], now: number): readonly number[] {
+    const total = all.reduce((sum, { answers }) => (sum + answers) | 0, 0);
+    const suspects = all.filter((activity) => this.#isSuspect(activity, all, (total - activity.answers) | 0, now));
+    const room = Math.max(0, Math.floor(all.length / 2) - all.filter(({ isEjected }) => isEjected).length);
+    const passedOver = suspects.filter(({ isEjected }) => !isEjected).toSorted((a, b) => a.silentSince - b.silentSince);
+    // An ejected replica gets no requests already; the mark lets its requests move to others.
+    const stalled = [...suspects.filter(({ isEjected }) => isEjected), ...passedOver.slice(0, room)];
+    for (const [slot, memory] of this.#memories) {
+      if (stalled.some((activity) => activity.slot === slot)) memory.stalledAt ??= now;
+      else memory.stalledAt = undefined;
+      if (!all.some((activity) => activity.slot === slot)) this.#memories.delete(slot);
+    }
+    return stalled.map(({ slot }) => slot);
+  }
+
+  #isSuspect(activity: ReplicaActivity, all: readonly ReplicaActivity[], others: number, now: number): boolean {
+    const { slot, unanswered, silentSince, answers, isEjected, isStalled } = activity;
+    const memory = this.#memories.get(slot);
+    if (this.#onTrial.get(slot) !== answers) this.#onTrial.delete(slot);
+    if (memory?.stalledAt !== undefined && isStalled && unanswered === 0) {
+      const isResting = now - memory.stalledAt < restMs;
+      if (!isResting) this.#onTrial.set(slot, answers);
+      return isResting;
+    }
+    if (unanswered === 0 || memory === undefined || silentSince !== memory.silentSince) {
+      this.#memories.set(slot, { silentSince, othersBefore: others, stalledAt: isStalled ? memory?.stalledAt : undefined });
+      return isStalled && unanswered > 0 && memory?.stalledAt !== undefined;
+    }
+    if (isStalled && memory.stalledAt !== undefined) return true;
+    const usual = Math.max(0, ...all.map((other) => (other.slot === slot || other.isStalled ? 0 : other.usualMs)));
+    const isLong = now - silentSince >= Math.max(leastSilenceMs, timesUsual * usual);
+    const answered = (others - memory.othersBefore) | 0;
+    const least = isEjected || this.#onTrial.has(slot) ? leastUnansweredOnTrial : leastUnanswered;
+    return isLong && unanswered >= least && answered >= Math.max(leastAnswers, unanswered);
   }
 }

@@ -1,68 +1,76 @@
 import type { Socket } from 'node:net';
-import type { BalancerConfig } from '../../domain/balancer-link.ts';
+import type { BalancerConfig, SuspectReason } from '../../domain/balancer-link.ts';
 import { parseAddressRange } from '../../shared/address-range.ts';
 import type { Clock } from '../../shared/clock.ts';
 import type { Logger } from '../../shared/log.ts';
 import type { Random } from '../../shared/random.ts';
 import { AccessLog } from '../access-log/access-log.ts';
-import type { BalancerContext, SuspectReason } from '../exchange/balancer-context.ts';
+import type { BalancerContext } from '../exchange/balancer-context.ts';
 import type { BoardRow } from '../board/board.ts';
+import { FileBudget, type FileLimits } from '../board/file-budget.ts';
 import { ClientConnection } from '../client/client-connection.ts';
 import { Deadlines } from '../transport/deadlines.ts';
 import { Listener, type ServedConnection } from './listener.ts';
 import { ThreadMetrics } from '../metrics/thread-metrics.ts';
 import { sampleThread } from '../metrics/thread-sampler.ts';
 import { PausedClients } from '../transport/paused-clients.ts';
-import { createPolicy } from '../policy/registry.ts';
-import { SharedQueueTally } from '../board/queue-tally.ts';
+import { createPolicy } from '../policy/policies.ts';
+import { SharedCounters, SharedQueueTally } from '../board/shared-counters.ts';
 import type { SetOrder } from './thread-messages.ts';
 import { ReplicaSet } from '../replicas/replica-set.ts';
-import { createRequestIds } from '../exchange/request-ids.ts';
+import { createRequestIds } from '../exchange/arrival.ts';
 import { RetryBudget } from '../exchange/retry-budget.ts';
-import { SharedCounters } from '../board/shared-counters.ts';
 import type { Listening } from './thread-messages.ts';
 import { NegotiatedConnection } from '../tls/negotiated-connection.ts';
+import type { TlsMaterial } from '../tls/tls-files.ts';
 import { TlsTerminator } from '../tls/tls-terminator.ts';
-import { WaitingRoom } from '../exchange/waiting-room.ts';
+import { RequestQueue } from '../exchange/request-queue.ts';
 
-/** What a data plane needs from outside. */
-export interface DataPlaneDeps {
+/** What a data plane needs from its caller. */
+interface DataPlaneDeps {
   readonly config: BalancerConfig;
+  /** The endpoint's key and certificate; undefined when it speaks no TLS. */
+  readonly tls: TlsMaterial | undefined;
   readonly clock: Clock;
   readonly random: Random;
   readonly logger: Logger;
-  /** Where it counts. */
+  /** Where this thread counts. */
   readonly row: BoardRow;
-  /** Where it counts for the metrics. */
+  /** Where this thread counts for the metrics. */
   readonly metricsRow: Float64Array;
-  /** Open connections of clients, in all threads. */
-  readonly maxConnections: number;
+  /** Over all threads together. */
+  readonly limits: FileLimits;
   readonly suspect: (replicaId: number, reason: SuspectReason) => void;
 }
 
-/** Everything that serves requests in one thread. What threads must agree on is in the shared memory; all else is its own. */
+/**
+ * The parts that serve requests in one thread. Threads share state only through the shared memory; all other state is
+ * the thread's own.
+ */
 export class DataPlane {
   readonly #context: BalancerContext;
   readonly #replicas: ReplicaSet;
-  readonly #waitingRoom: WaitingRoom;
+  readonly #requestQueue: RequestQueue;
   readonly #accessLog: AccessLog;
   readonly #listener: Listener;
   readonly #tls: TlsTerminator | undefined;
 
-  constructor({ config, clock, random, logger, row, metricsRow, maxConnections, suspect }: DataPlaneDeps) {
-    this.#tls = config.tls === null ? undefined : new TlsTerminator(config.tls, { clock, logger });
+  constructor({ config, tls, clock, random, logger, row, metricsRow, limits, suspect }: DataPlaneDeps) {
+    this.#tls = tls === undefined ? undefined : new TlsTerminator(tls);
     const deadlines = new Deadlines(clock);
+    const files = new FileBudget(row, limits, deadlines);
     const metrics = new ThreadMetrics(metricsRow);
     sampleThread(metrics, clock);
     const crashed = (error: unknown): void => logger.error({ err: error }, 'Unexpected error on one connection');
     this.#replicas = new ReplicaSet(
       createPolicy(config.policy),
       random,
-      { protocol: config.protocol, clock, deadlines, crashed, metrics },
+      { protocol: config.protocol, clock, deadlines, files, crashed, metrics },
       row,
     );
+    files.closeIdle = () => this.#replicas.closeIdle();
     const tally = new SharedQueueTally(row);
-    this.#waitingRoom = new WaitingRoom({ deadlines, limits: config.queue, tally, threads: row.board.threads });
+    this.#requestQueue = new RequestQueue({ deadlines, limits: config.queue, tally, threads: row.board.threads });
     this.#accessLog = new AccessLog({
       path: config.accessLog,
       clock,
@@ -76,9 +84,10 @@ export class DataPlane {
       trustedProxies: config.trustedProxies.flatMap((text) => parseAddressRange(text) ?? []),
       clock,
       deadlines,
+      files,
       replicas: this.#replicas,
       retryBudget: new RetryBudget(row.board.budget),
-      waitingRoom: this.#waitingRoom,
+      requestQueue: this.#requestQueue,
       pausedClients: new PausedClients(deadlines),
       counters: new SharedCounters(row),
       newRequestId: createRequestIds(),
@@ -90,35 +99,43 @@ export class DataPlane {
       suspect,
       crashed,
     };
-    this.#listener = new Listener(this.#context, { row, maxConnections, serve: (socket, onClosed) => this.#serve(socket, onClosed) });
+    this.#listener = new Listener(this.#context, { serve: (socket, onClosed) => this.#serve(socket, onClosed) });
   }
 
   /** Puts a set of replicas in force. */
   apply({ replicas, isKnown }: Pick<SetOrder, 'replicas' | 'isKnown'>): void {
     this.#replicas.apply(replicas);
-    if (isKnown) this.#waitingRoom.replicasChanged(this.#replicas.serving);
+    if (isKnown) this.#requestQueue.replicasChanged(this.#replicas.serving);
   }
 
-  /** Accepts from now on. See `Listener.listen`. */
-  listen(where: readonly Listening[]): Promise<{ readonly port: number; readonly fds: readonly number[] }> {
-    return this.#listener.listen(where);
+  /** New connections use another key and certificate. */
+  renewTls(material: TlsMaterial): void {
+    this.#tls?.renew(material);
   }
 
-  /** Takes no more requests, lets those under way end for `graceMs` at most, and writes out what waits. */
+  /** Starts to accept. See `Listener.listen`. */
+  listen(sources: readonly Listening[]): Promise<{ readonly port: number; readonly fds: readonly number[] }> {
+    return this.#listener.listen(sources);
+  }
+
+  /** Takes no more requests, lets running requests finish within `graceMs`, and writes out pending output. */
   async stop(graceMs: number): Promise<void> {
     await this.#listener.drain(graceMs);
     await this.#accessLog.close();
   }
 
-  /** Accepts no more, as another process does; serves the connections that are open until their clients close them, or for `graceMs`. */
-  async leave(graceMs: number): Promise<void> {
+  /**
+   * Accepts no more, because another process does. Serves open connections until their clients close them, or for
+   * `graceMs`.
+   */
+  async handOver(graceMs: number): Promise<void> {
     this.#accessLog.leaveRotation();
-    await this.#listener.leave(graceMs);
+    await this.#listener.handOver(graceMs);
     await this.#accessLog.close();
   }
 
   #serve(socket: Socket, onClosed: (connection: ServedConnection) => void): ServedConnection {
-    // Where only HTTP/1 is spoken nobody looks before the engine does.
+    // Where only HTTP/1 is spoken, no code checks the first bytes before the engine does.
     const isPlain = this.#tls === undefined && this.#context.config.protocol !== 'h2c';
     if (isPlain) return new ClientConnection(socket, this.#context, onClosed);
     return new NegotiatedConnection(socket, this.#context, this.#tls, onClosed);

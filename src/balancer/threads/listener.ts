@@ -1,62 +1,56 @@
 import type { Socket } from 'node:net';
 import type { BalancerContext } from '../exchange/balancer-context.ts';
-import type { BoardRow } from '../board/board.ts';
 import { ListeningSocket } from './listening-socket.ts';
 import type { OwnResponse } from '../http1/own-response.ts';
 import { overloaded } from '../exchange/own-responses.ts';
 import type { Listening } from './thread-messages.ts';
 
-/** A connection of a client, whatever protocol it speaks. */
+/** A client's connection, in any protocol. */
 export interface ServedConnection {
-  /** The process is ending: the next response is the last one, and a connection on which nothing is asked for is closed soon. */
+  /** The process is ending: the next response is the last one, and an idle connection is closed soon. */
   drain(): void;
-  /** Another process has taken over: says so where the protocol has a way to (HTTP/2), without breaking anything off. */
-  leave?(): void;
+  /** Another process has taken over: reports that where the protocol can (HTTP/2), without breaking a request off. */
+  handOver?(): void;
   /** Closes it at once. */
   destroy(): void;
-  /** Says one thing and closes; before anything was read. */
-  turnAway(response: OwnResponse): void;
+  /** Sends one response and closes, before anything was read. */
+  reject(response: OwnResponse): void;
 }
 
 /** Begins to serve a client's socket; `onClosed` is called once when its connection is closed. */
-export type ServeSocket = (socket: Socket, onClosed: (connection: ServedConnection) => void) => ServedConnection;
+type ServeSocket = (socket: Socket, onClosed: (connection: ServedConnection) => void) => ServedConnection;
 
-/** Connections beyond the limit that are told so at once; what is beyond these is reset. */
-const maxTurnedAway = 64;
+/** Connections beyond the limit that get a refusal; any beyond these are reset. */
+const maxRejected = 64;
 
 /** What a listener needs besides the context. */
-export interface ListenerOptions {
-  readonly row: BoardRow;
-  /** Open connections of all threads. */
-  readonly maxConnections: number;
+interface ListenerOptions {
   readonly serve: ServeSocket;
 }
 
-/** The endpoint in one thread: takes clients' connections until it is told to end. */
+/** The endpoint in one thread: accepts clients' connections until it is stopped. */
 export class Listener {
   readonly #context: BalancerContext;
   readonly #options: ListenerOptions;
-  readonly #countCell: number;
   readonly #connections = new Set<ServedConnection>();
-  readonly #turnedAway = new Set<ServedConnection>();
+  readonly #rejected = new Set<ServedConnection>();
   #sockets: readonly ListeningSocket[] = [];
   #onEmpty: (() => void) | undefined;
 
   constructor(context: BalancerContext, options: ListenerOptions) {
     this.#context = context;
     this.#options = options;
-    this.#countCell = options.row.board.threadCell('connections', options.row.thread);
   }
 
   /** Resolves with the port and the numbers of the sockets. Rejects with the system's error, such as EADDRINUSE. */
-  async listen(where: readonly Listening[]): Promise<{ readonly port: number; readonly fds: readonly number[] }> {
+  async listen(sources: readonly Listening[]): Promise<{ readonly port: number; readonly fds: readonly number[] }> {
     const { crashed, config } = this.#context;
     const options = { host: config.host, onConnection: (socket: Socket) => this.#accept(socket), onError: crashed };
-    this.#sockets = await Promise.all(where.map((one) => ListeningSocket.open(one, options)));
+    this.#sockets = await Promise.all(sources.map((one) => ListeningSocket.open(one, options)));
     return { port: this.#sockets[0]?.port ?? 0, fds: this.#sockets.flatMap(({ fd }) => fd ?? []) };
   }
 
-  /** Takes no more connections and lets requests under way end; after `graceMs` they are cut. */
+  /** Accepts no more connections and lets running requests finish; after `graceMs` it closes them. */
   async drain(graceMs: number): Promise<void> {
     this.#stopAccepting();
     for (const connection of this.#connections) connection.drain();
@@ -64,12 +58,12 @@ export class Listener {
   }
 
   /**
-   * Takes no more connections, as another process does. A client hears of it with its next response: an idle connection that were closed instead
-   * could be closed under a request that is on its way.
+   * Accepts no more connections, because another process does. The client learns this from its next response. Closing
+   * an idle connection instead could cut off a request that is on its way.
    */
-  async leave(graceMs: number): Promise<void> {
+  async handOver(graceMs: number): Promise<void> {
     this.#stopAccepting();
-    for (const connection of this.#connections) connection.leave?.();
+    for (const connection of this.#connections) connection.handOver?.();
     await this.#emptied(graceMs);
   }
 
@@ -92,27 +86,28 @@ export class Listener {
 
   #accept(socket: Socket): void {
     this.#context.metrics.connectionOpened();
-    const { board } = this.#options.row;
-    if (board.sumOfThreads('connections') >= this.#options.maxConnections) return this.#turnAway(socket);
+    const { files } = this.#context;
+    if (!files.hasRoomForClient) return this.#reject(socket);
     const connection = this.#options.serve(socket, (closed) => this.#forget(closed));
     this.#connections.add(connection);
-    Atomics.store(board.cells, this.#countCell, this.#connections.size);
+    files.setClients(this.#connections.size);
     return undefined;
   }
 
-  #turnAway(socket: Socket): void {
-    if (this.#turnedAway.size >= maxTurnedAway) {
+  #reject(socket: Socket): void {
+    this.#context.metrics.refusedForFiles('client_connection');
+    if (this.#rejected.size >= maxRejected) {
       socket.resetAndDestroy();
       return;
     }
-    const connection = this.#options.serve(socket, (closed) => this.#turnedAway.delete(closed));
-    this.#turnedAway.add(connection);
-    connection.turnAway(overloaded(this.#context.config));
+    const connection = this.#options.serve(socket, (closed) => this.#rejected.delete(closed));
+    this.#rejected.add(connection);
+    connection.reject(overloaded(this.#context.config));
   }
 
   #forget(connection: ServedConnection): void {
     this.#connections.delete(connection);
-    Atomics.store(this.#options.row.board.cells, this.#countCell, this.#connections.size);
+    this.#context.files.setClients(this.#connections.size);
     if (this.#connections.size === 0) this.#onEmpty?.();
   }
 }

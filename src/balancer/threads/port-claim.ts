@@ -1,9 +1,11 @@
 import { createServer } from 'node:net';
 
 /**
- * Takes the sole right to begin to listen at a port, until the function that it gives is called: our sockets share their port, so the system would
- * let two processes have it that both found it free a moment before. A name in the kernel's own space (unix(7), abstract), which goes with the process
- * that has it. Rejects with EADDRINUSE when somebody else is just about to listen there.
+ * Claims the sole right to begin to listen at a port, until the returned function is called.
+ *
+ * Our sockets share their port. Without a claim, two processes that both just found the port free could both get it.
+ * The claim is a name in the kernel's own namespace (unix(7), abstract), which disappears with its process. Rejects
+ * with EADDRINUSE while another process holds the claim.
  */
 export function claimPort(port: number): Promise<() => void> {
   const claim = createServer((socket) => socket.destroy());

@@ -8,7 +8,9 @@ import { DataPlane } from './data-plane.ts';
 import { metricsRow } from '../metrics/row-layout.ts';
 import type { ThreadNews, ThreadOrder, ThreadSetup } from './thread-messages.ts';
 
-/** Where a thread that serves begins. An error that nobody caught ends it; the main thread sees that and starts another one. */
+/**
+ * The entry point of a serving thread. An uncaught error ends it; the main thread detects that and starts another one.
+ */
 
 const port = parentPort;
 if (port === null) throw new Error('thread.ts is started by the balancer as a worker thread');
@@ -17,33 +19,34 @@ if (port === null) throw new Error('thread.ts is started by the balancer as a wo
 const setup = workerData as ThreadSetup;
 const logger = createLogger('balancer').child({ thread: setup.thread });
 
-const tell = (news: ThreadNews): void => port.postMessage(news);
+const report = (news: ThreadNews): void => port.postMessage(news);
 
 const plane = new DataPlane({
   config: setup.config,
+  tls: setup.tls,
   clock: systemClock,
   random: systemRandom,
   logger,
   row: { board: new Board(setup.board), thread: setup.thread },
   metricsRow: metricsRow(setup.metrics, setup.thread),
-  maxConnections: setup.maxConnections,
-  suspect: (replicaId, reason) => tell({ type: 'suspect', replicaId, reason }),
+  limits: setup.limits,
+  suspect: (replicaId, reason) => report({ type: 'suspect', replicaId, reason }),
 });
 
 async function obey(order: ThreadOrder): Promise<void> {
   if (order.type === 'replicas') {
     plane.apply(order);
-    tell({ type: 'applied', number: order.number });
-    return;
+    return report({ type: 'applied', number: order.number });
   }
-  await (order.type === 'stop' ? plane.stop(order.graceMs) : plane.leave(order.graceMs));
-  tell({ type: 'ended' });
+  if (order.type === 'tls') return plane.renewTls(order.material);
+  await (order.type === 'stop' ? plane.stop(order.graceMs) : plane.handOver(order.graceMs));
+  return report({ type: 'ended' });
 }
 
 port.on('message', (order: ThreadOrder) => void obey(order));
 plane.apply(setup.replicas);
 try {
-  tell({ type: 'listening', ...(await plane.listen(setup.listening)) });
+  report({ type: 'listening', ...(await plane.listen(setup.listening)) });
 } catch (error) {
-  tell({ type: 'failed', code: hasErrno(error, 'EADDRINUSE') ? 'EADDRINUSE' : '', message: messageOf(error) });
+  report({ type: 'failed', code: hasErrno(error, 'EADDRINUSE') ? 'EADDRINUSE' : '', message: messageOf(error) });
 }

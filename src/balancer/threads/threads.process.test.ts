@@ -11,18 +11,19 @@ import { Threads } from './threads.ts';
 
 const set = (number: number) => ({ type: 'replicas', number, replicas: [], isKnown: true }) as const;
 
-test('a thread that dies is replaced, what it counted is taken back, and the others go on', async () => {
+test('a dead thread is replaced, its counts are cleared, and other threads serve on', async () => {
   const board = Board.create(2);
   const threads = new Threads(
     {
       config: balancerConfig('/nonexistent'),
       board,
       metrics: createMetricsMemory(2),
-      maxConnections: 10,
+      limits: { files: 20, connections: 10 },
       clock: systemClock,
       logger: createLogger('test', 'silent'),
       script: new URL('../../../test/support/dying-thread.ts', import.meta.url),
       onSuspect: () => undefined,
+      tls: undefined,
       onApplied: () => undefined,
     },
     set(0),
@@ -34,7 +35,7 @@ test('a thread that dies is replaced, what it counted is taken back, and the oth
     for (const number of [1, 2, 3]) {
       threads.apply(set(number));
       await waitFor(`set ${number} in force`, () => threads.appliedByAll === number && threads.living === 2);
-      // The dead one's count is gone; each new one has counted again.
+      // The dead thread's count is gone; each new thread has counted again.
       await waitFor('fresh counts', () => counted().join() === '2,2', { describe: counted });
     }
   } finally {
@@ -42,12 +43,12 @@ test('a thread that dies is replaced, what it counted is taken back, and the oth
   }
 });
 
-/** Holds each request for a moment; `most` is how many it had at once. */
+/** Holds each request for a moment; `most` is the most that it had at once. */
 function aReplica(holdMs: number): Promise<FakeReplica> {
   return httpReplica((_, response) => setTimeout(() => response.end('ok'), holdMs));
 }
 
-test('two threads spread requests exactly: at no choice had the chosen one more than another, and at the end nothing is counted', async () => {
+test('two threads spread requests exactly, and at the end no count remains', async () => {
   await withReplicas(
     Array.from({ length: 4 }, () => aReplica(30)),
     async (...replicas) => {
@@ -59,7 +60,7 @@ test('two threads spread requests exactly: at no choice had the chosen one more 
           const stats = await balancer.link.idle();
           expect(stats.requestsTotal).toBe(2_000);
           const lines = await balancer.accessLog(2_000);
-          // 32 requests at 4 replicas: the eighth is the last that any of them gets.
+          // 32 requests at 4 replicas: the eighth is the last that any replica gets.
           expect(Math.max(...lines.map(({ load }) => Number(load)))).toBeLessThanOrEqual(7);
           expect(Object.keys(stats.inFlight)).toHaveLength(4);
         },
@@ -69,7 +70,7 @@ test('two threads spread requests exactly: at no choice had the chosen one more 
   );
 });
 
-test('beyond the limit of connections, over all threads, a client is told so at once', async () => {
+test('beyond the connection limit of all threads a client is refused at once', async () => {
   await withReplicas([aReplica(0)], async (replica) => {
     await withBalancer(
       [aBalancerReplica(replica?.port ?? 0)],

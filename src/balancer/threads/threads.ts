@@ -1,55 +1,59 @@
-import type { BalancerConfig } from '../../domain/balancer-link.ts';
+import { Worker } from 'node:worker_threads';
+import type { BalancerConfig, SuspectReason } from '../../domain/balancer-link.ts';
+import { delayMs, restartBackoff } from '../../shared/backoff.ts';
 import type { Clock } from '../../shared/clock.ts';
 import type { Logger } from '../../shared/log.ts';
-import type { SuspectReason } from '../exchange/balancer-context.ts';
 import { threadEntry } from '../../shared/program-files.ts';
 import type { Board } from '../board/board.ts';
-import { ServingThread } from './serving-thread.ts';
-import type { Listening, SetOrder, ThreadNews, ThreadOrder } from './thread-messages.ts';
+import type { FileLimits } from '../board/file-budget.ts';
+import type { TlsMaterial } from '../tls/tls-files.ts';
+import type { Listening, SetOrder, ThreadNews, ThreadOrder, ThreadSetup } from './thread-messages.ts';
 
-const firstBackoffMs = 50;
-const longestBackoffMs = 10_000;
-/** A thread that lived so long was healthy. */
+/** A thread that lived this long was healthy. */
 const healthyMs = 30_000;
 
 /** What the threads need. */
-export interface ThreadsOptions {
+interface ThreadsOptions {
   readonly config: BalancerConfig;
   readonly board: Board;
   /** Where they count for the metrics; see `metrics/row-layout.ts`. */
   readonly metrics: SharedArrayBuffer;
-  readonly maxConnections: number;
+  readonly limits: FileLimits;
   readonly clock: Clock;
   readonly logger: Logger;
-  /** What a thread runs; `thread.ts` when absent. */
+  /** The script of a thread; `thread.ts` when absent. */
   readonly script?: URL;
   readonly onSuspect: (replicaId: number, reason: SuspectReason) => void;
-  /** `appliedByAll` may have risen. */
+  /** The endpoint's key and certificate; undefined when it speaks no TLS. */
+  readonly tls: TlsMaterial | undefined;
+  /** Called when `appliedByAll` may have risen. */
   readonly onApplied: () => void;
 }
 
-/** One of the numbered seats for threads, and who is in it. */
-interface Seat {
+/** One numbered thread position, with the thread that runs there now. */
+interface ThreadSlot {
   thread: ServingThread | undefined;
   deaths: number;
   startedAt: number;
-  /** Gets why the thread in it could not begin, or undefined when it listens. */
+  /** Called with the reason why the thread could not start, or undefined when it listens. */
   onStart: ((error: Error | undefined) => void) | undefined;
   onEnd: (() => void) | undefined;
 }
 
-/** All threads that serve. One that dies is replaced, and what it had counted is taken back. */
+/** All serving threads. A dead thread is replaced, and its counts of current values are cleared. */
 export class Threads {
   readonly #options: ThreadsOptions;
-  readonly #seats: readonly Seat[];
+  readonly #slots: readonly ThreadSlot[];
   #newest: SetOrder;
+  #tls: TlsMaterial | undefined;
   #port = 0;
   #isEnding = false;
 
   constructor(options: ThreadsOptions, first: SetOrder) {
     this.#options = options;
     this.#newest = first;
-    this.#seats = Array.from({ length: options.board.threads }, () => ({
+    this.#tls = options.tls;
+    this.#slots = Array.from({ length: options.board.threads }, () => ({
       thread: undefined,
       deaths: 0,
       startedAt: 0,
@@ -59,63 +63,73 @@ export class Threads {
   }
 
   /**
-   * Starts all of them; resolves with the port when they serve, and rejects with the system's error when one cannot. `inherited`: listening sockets
-   * of a predecessor, all of which are served whatever the number of threads is.
+   * Starts all threads. Resolves with the port when they serve; rejects with the system's error when one cannot.
+   *
+   * `inherited`: listening sockets of a predecessor. All of them are served, whatever the number of threads is.
    */
   async start(inherited: readonly number[]): Promise<number> {
     const at = (thread: number): readonly Listening[] => {
-      const own = inherited.filter((_, index) => index % this.#seats.length === thread).map((fd) => ({ fd }));
+      const own = inherited.filter((_, index) => index % this.#slots.length === thread).map((fd) => ({ fd }));
       return own.length > 0 ? own : [{ port: this.#port }];
     };
-    // The first alone: which port it is may only be known when it listens.
+    // The first thread starts alone: the port may be known only once it listens.
     this.#port = this.#options.config.port;
     await this.#startAt(0, at(0));
-    await Promise.all(this.#seats.slice(1).map((_, index) => this.#startAt(index + 1, at(index + 1))));
+    await Promise.all(this.#slots.slice(1).map((_, index) => this.#startAt(index + 1, at(index + 1))));
     return this.#port;
   }
 
-  /** Puts a set of replicas in force everywhere; `appliedByAll` tells when. */
+  /** Puts a set of replicas in force in all threads; `appliedByAll` reports when. */
   apply(order: SetOrder): void {
     this.#newest = order;
     this.#order(order);
   }
 
+  /** New clients get another certificate, also from threads that start later. */
+  renewTls(material: TlsMaterial): void {
+    this.#tls = material;
+    this.#order({ type: 'tls', material });
+  }
+
   /** Number of the newest set that all living threads have in force. */
   get appliedByAll(): number {
-    return Math.min(this.#newest.number, ...this.#seats.map(({ thread }) => thread?.applied ?? Number.POSITIVE_INFINITY));
+    return Math.min(this.#newest.number, ...this.#slots.map(({ thread }) => thread?.applied ?? Number.POSITIVE_INFINITY));
   }
 
   /** Numbers of all listening sockets. */
   get fds(): readonly number[] {
-    return this.#seats.flatMap(({ thread }) => thread?.fds ?? []);
+    return this.#slots.flatMap(({ thread }) => thread?.fds ?? []);
   }
 
-  /** How many there are at this moment. */
+  /** The number of living threads. */
   get living(): number {
-    return this.#seats.filter(({ thread }) => thread !== undefined).length;
+    return this.#slots.filter(({ thread }) => thread !== undefined).length;
   }
 
-  /** They take no more requests; resolves when those under way have ended, or `graceMs` have. */
+  /** All threads take no more requests. Resolves when running requests have ended, or after `graceMs`. */
   stop(graceMs: number): Promise<void> {
     return this.#end({ type: 'stop', graceMs });
   }
 
-  /** They accept no more, as another process does; resolves when all connections are closed, or `graceMs` have passed. */
-  leave(graceMs: number): Promise<void> {
+  /**
+   * All threads accept no more, because another process does. Resolves when all connections are closed, or after
+   * `graceMs`.
+   */
+  handOver(graceMs: number): Promise<void> {
     return this.#end({ type: 'leave', graceMs });
   }
 
   async #end(order: ThreadOrder): Promise<void> {
     this.#isEnding = true;
-    const ends = this.#seats.map(
-      (seat) =>
+    const ends = this.#slots.map(
+      (slot) =>
         new Promise<void>((resolve) => {
-          const before = seat.onEnd;
-          seat.onEnd = () => {
+          const before = slot.onEnd;
+          slot.onEnd = () => {
             before?.();
             resolve();
           };
-          if (seat.thread === undefined) resolve();
+          if (slot.thread === undefined) resolve();
         }),
     );
     this.#order(order);
@@ -123,42 +137,51 @@ export class Threads {
   }
 
   #order(order: ThreadOrder): void {
-    for (const { thread } of this.#seats) thread?.order(order);
+    for (const { thread } of this.#slots) thread?.order(order);
   }
 
   #startAt(index: number, listening: readonly Listening[]): Promise<void> {
     return new Promise((resolve, reject) => {
-      const seat = this.#seats[index];
-      if (seat === undefined) return;
-      seat.onStart = (error) => {
-        seat.onStart = undefined;
+      const slot = this.#slots[index];
+      if (slot === undefined) return;
+      slot.onStart = (error) => {
+        slot.onStart = undefined;
         if (error === undefined) resolve();
         else reject(error);
       };
-      this.#begin(seat, index, listening);
+      this.#begin(slot, index, listening);
     });
   }
 
-  #begin(seat: Seat, index: number, listening: readonly Listening[]): void {
-    const { config, board, metrics, maxConnections, script = threadEntry('balancer/threads/thread'), clock } = this.#options;
-    const setup = { config, thread: index, board: board.memory, metrics, listening, replicas: this.#newest, maxConnections };
-    seat.startedAt = clock.monotonic();
+  #begin(slot: ThreadSlot, index: number, listening: readonly Listening[]): void {
+    const { config, board, metrics, limits, script = threadEntry('balancer/threads/thread'), clock } = this.#options;
+    const setup = {
+      config,
+      thread: index,
+      board: board.memory,
+      metrics,
+      listening,
+      replicas: this.#newest,
+      tls: this.#tls,
+      limits,
+    };
+    slot.startedAt = clock.monotonic();
     const thread: ServingThread = new ServingThread(script, setup, {
-      onNews: (news) => this.#onNews(seat, thread, news),
-      onGone: (why) => this.#onGone(seat, index, why),
+      onNews: (news) => this.#onNews(slot, thread, news),
+      onGone: (why) => this.#onGone(slot, index, why),
     });
-    seat.thread = thread;
+    slot.thread = thread;
   }
 
-  #onNews(seat: Seat, thread: ServingThread, news: ThreadNews): void {
+  #onNews(slot: ThreadSlot, thread: ServingThread, news: ThreadNews): void {
     switch (news.type) {
       case 'listening':
         this.#port = news.port;
-        seat.onStart?.(undefined);
+        slot.onStart?.(undefined);
         break;
       case 'failed':
-        if (seat.onStart === undefined) this.#options.logger.error(`A thread cannot listen: ${news.message}`);
-        seat.onStart?.(Object.assign(new Error(news.message), { code: news.code }));
+        if (slot.onStart === undefined) this.#options.logger.error(`A thread cannot listen: ${news.message}`);
+        slot.onStart?.(Object.assign(new Error(news.message), { code: news.code }));
         thread.end();
         break;
       case 'applied':
@@ -168,26 +191,80 @@ export class Threads {
         this.#options.onSuspect(news.replicaId, news.reason);
         break;
       case 'ended':
-        seat.onEnd?.();
+        slot.onEnd?.();
         break;
     }
   }
 
-  #onGone(seat: Seat, index: number, why: string): void {
+  #onGone(slot: ThreadSlot, index: number, why: string): void {
     const { board, clock, logger, onApplied } = this.#options;
-    seat.thread = undefined;
+    slot.thread = undefined;
     board.clearThread(index);
-    seat.onEnd?.();
-    const hadStarted = seat.onStart === undefined;
-    seat.onStart?.(new Error(why));
-    // What waited only for the dead one is in force now.
+    slot.onEnd?.();
+    const hadStarted = slot.onStart === undefined;
+    slot.onStart?.(new Error(why));
+    // A set that waited only for the dead thread is in force now.
     onApplied();
     if (this.#isEnding || !hadStarted) return;
-    seat.deaths = clock.monotonic() - seat.startedAt >= healthyMs ? 1 : seat.deaths + 1;
-    const pauseMs = seat.deaths === 1 ? 0 : Math.min(longestBackoffMs, firstBackoffMs * 2 ** (seat.deaths - 2));
-    logger.error({ thread: index, deaths: seat.deaths, why }, 'A thread died; its connections are lost, and another one is started');
-    clock.after(pauseMs, () => {
-      if (!this.#isEnding) this.#begin(seat, index, [{ port: this.#port }]);
+    slot.deaths = clock.monotonic() - slot.startedAt >= healthyMs ? 1 : slot.deaths + 1;
+    logger.error({ thread: index, deaths: slot.deaths, why }, 'A thread died; its connections are lost, and another one is started');
+    clock.after(delayMs(restartBackoff, slot.deaths - 1), () => {
+      if (!this.#isEnding) this.#begin(slot, index, [{ port: this.#port }]);
     });
+  }
+}
+
+/**
+ * Size of the space for new objects of requests, MiB. Most die young. With Node's default of 16 the collector runs so
+ * often that it promotes many objects of a long upload or stream.
+ */
+const youngGenerationMb = 64;
+
+/** The events of one thread. */
+interface ThreadListeners {
+  readonly onNews: (news: ThreadNews) => void;
+  /** The thread has ended; `why` is empty when it ended by itself. */
+  readonly onGone: (why: string) => void;
+}
+
+/** One serving thread, from its start to its end. */
+class ServingThread {
+  readonly #worker: Worker;
+  /** Number of the newest set of replicas that it has in force: it serves no requests before its first set. */
+  #applied: number;
+  #fds: readonly number[] = [];
+
+  constructor(script: URL, setup: ThreadSetup, listeners: ThreadListeners) {
+    this.#applied = setup.replicas.number;
+    let why = '';
+    this.#worker = new Worker(script, { workerData: setup, resourceLimits: { maxYoungGenerationSizeMb: youngGenerationMb } });
+    this.#worker.on('message', (news: ThreadNews) => {
+      if (news.type === 'applied') this.#applied = news.number;
+      else if (news.type === 'listening') this.#fds = news.fds;
+      listeners.onNews(news);
+    });
+    this.#worker.on('error', (error: unknown) => {
+      why = error instanceof Error ? (error.stack ?? error.message) : String(error);
+    });
+    this.#worker.on('exit', () => listeners.onGone(why));
+  }
+
+  get applied(): number {
+    return this.#applied;
+  }
+
+  /** Numbers of its listening sockets; empty until it listens. */
+  get fds(): readonly number[] {
+    return this.#fds;
+  }
+
+  order(order: ThreadOrder): void {
+    // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread of Node, not a window
+    this.#worker.postMessage(order);
+  }
+
+  /** Ends the thread at once. */
+  end(): void {
+    void this.#worker.terminate();
   }
 }

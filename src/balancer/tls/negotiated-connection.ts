@@ -7,27 +7,26 @@ import { Http2Connection } from '../http2/http2-connection.ts';
 import { forwardedClient } from '../client/forwarded-client.ts';
 import type { OwnResponse } from '../http1/own-response.ts';
 import type { ServedConnection } from '../threads/listener.ts';
-import { peek, type Opening } from './first-bytes.ts';
 import type { TlsTerminator } from './tls-terminator.ts';
 
-/** Until it is known what the client speaks, the TLS handshake included. */
+/** Limit until the client's protocol is known, including the TLS handshake. */
 const negotiationMs = 10_000;
 
 /** For clients of plain HTTP at a port that speaks TLS. */
-const wantsTls = 'This endpoint speaks TLS: use https.\n';
-const tlsWanted = `HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\nContent-Length: ${wantsTls.length}\r\nConnection: close\r\n\r\n${wantsTls}`;
+const tlsRequiredMessage = 'This endpoint speaks TLS: use https.\n';
+const tlsRequiredResponse = `HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\nContent-Length: ${tlsRequiredMessage.length}\r\nConnection: close\r\n\r\n${tlsRequiredMessage}`;
 
-/** A client's connection whose protocol is found out by its first bytes and, under TLS, by what both sides can speak (ALPN). */
+/** A client's connection whose protocol is detected by its first bytes and, under TLS, by ALPN. */
 export class NegotiatedConnection implements ServedConnection, Timed {
   deadlineAt: number;
   readonly #socket: Socket;
   readonly #context: BalancerContext;
   readonly #tls: TlsTerminator | undefined;
   readonly #onClosed: (connection: ServedConnection) => void;
-  /** Once it is known what the client speaks. */
+  /** Set once the client's protocol is known. */
   #served: ServedConnection | undefined;
   #isHandshaking = false;
-  #goodbye: 'drain' | 'leave' | undefined;
+  #shutdown: 'drain' | 'handOver' | undefined;
 
   /** `tls`: undefined when the endpoint has none. */
   constructor(socket: Socket, context: BalancerContext, tls: TlsTerminator | undefined, onClosed: (connection: ServedConnection) => void) {
@@ -37,7 +36,7 @@ export class NegotiatedConnection implements ServedConnection, Timed {
     this.#onClosed = onClosed;
     this.deadlineAt = context.deadlines.in(negotiationMs);
     context.deadlines.add(this);
-    // What is wrong does not matter: `close` follows.
+    // The cause does not matter: `close` follows.
     socket.on('error', () => undefined);
     socket.on('end', this.#onEnd);
     socket.on('close', this.#onClose);
@@ -45,15 +44,15 @@ export class NegotiatedConnection implements ServedConnection, Timed {
   }
 
   drain(): void {
-    this.#goodbye = 'drain';
-    // Behind a handshake there is a request.
+    this.#shutdown = 'drain';
+    // During a handshake the limit stays: a request follows.
     if (!this.#isHandshaking) this.deadlineAt = Math.min(this.deadlineAt, this.#context.deadlines.in(lastRequestMs));
     this.#served?.drain();
   }
 
-  leave(): void {
-    this.#goodbye = 'leave';
-    this.#served?.leave?.();
+  handOver(): void {
+    this.#shutdown = 'handOver';
+    this.#served?.handOver?.();
   }
 
   destroy(): void {
@@ -64,8 +63,8 @@ export class NegotiatedConnection implements ServedConnection, Timed {
     }
   }
 
-  /** Nothing can be said before a handshake, which is what there is no room for. */
-  turnAway(response: OwnResponse): void {
+  /** Nothing can be sent before a handshake, and there is no room for a handshake. */
+  reject(response: OwnResponse): void {
     const isTls = this.#tls !== undefined;
     const forwarded = forwardedClient(this.#socket.remoteAddress, isTls, []);
     this.#context.log(recordUnread(this.#context, { protocol: 'h1', forwarded }, response));
@@ -87,7 +86,7 @@ export class NegotiatedConnection implements ServedConnection, Timed {
         });
       });
     } else {
-      this.#socket.end(tlsWanted, () => this.#socket.destroy());
+      this.#socket.end(tlsRequiredResponse, () => this.#socket.destroy());
     }
   }
 
@@ -95,7 +94,7 @@ export class NegotiatedConnection implements ServedConnection, Timed {
     this.#release();
     const onClosed = (): void => this.#onClosed(this);
     this.#served = isHttp2 ? new Http2Connection(socket, this.#context, onClosed) : new ClientConnection(socket, this.#context, onClosed);
-    if (this.#goodbye !== undefined) this.#served[this.#goodbye]?.();
+    if (this.#shutdown !== undefined) this.#served[this.#shutdown]?.();
   }
 
   #release(): void {
@@ -110,7 +109,7 @@ export class NegotiatedConnection implements ServedConnection, Timed {
 
   readonly #onClose = (): void => this.#end();
 
-  /** It is over before it was known what the client speaks. */
+  /** The connection ended before the client's protocol was known. */
   #end(): void {
     if (this.#isHandshaking) this.#context.metrics.tlsHandshake(false);
     this.#isHandshaking = false;
@@ -126,4 +125,39 @@ export class NegotiatedConnection implements ServedConnection, Timed {
       this.#socket.destroy();
     }
   }
+}
+
+/** The protocol that a client starts with, as far as it matters. */
+type Opening = 'tls' | 'http2' | 'other';
+
+/** The first record of a TLS handshake (RFC 8446, section 5.1). */
+const handshakeRecord = 0x16;
+/** The first bytes of every HTTP/2 client (RFC 9113, section 3.4); no HTTP/1.1 request begins with them. */
+const preface = Buffer.from('PRI * HTTP/2.0\r\n');
+
+/** Classifies the first bytes of a connection; undefined when more are needed. Pure. */
+export function openingOf(bytes: Buffer): Opening | undefined {
+  if (bytes.length === 0) return undefined;
+  if (bytes[0] === handshakeRecord) return 'tls';
+  const length = Math.min(bytes.length, preface.length);
+  if (bytes.compare(preface, 0, length, 0, length) !== 0) return 'other';
+  return length === preface.length ? 'http2' : undefined;
+}
+
+/**
+ * Reads until the protocol is known, puts all bytes back and pauses the socket. Calls `done` once, unless the socket
+ * ends before.
+ */
+function peek(socket: Socket, done: (opening: Opening) => void): void {
+  let read: Buffer = Buffer.alloc(0);
+  const onData = (bytes: Buffer): void => {
+    read = read.length === 0 ? bytes : Buffer.concat([read, bytes]);
+    const opening = openingOf(read);
+    if (opening === undefined) return;
+    socket.off('data', onData);
+    socket.pause();
+    socket.unshift(read);
+    done(opening);
+  };
+  socket.on('data', onData);
 }

@@ -1,72 +1,109 @@
-import { X509Certificate } from 'node:crypto';
 import { readFileSync, statSync } from 'node:fs';
-import { createSecureContext } from 'node:tls';
+import { tlsRefused } from '../../domain/balancer-link.ts';
 import type { Clock } from '../../shared/clock.ts';
-import { messageOf } from '../../shared/errors.ts';
+import { messageOf, SvcError } from '../../shared/errors.ts';
+import { judgeTlsPair, type TlsFault } from '../../shared/system/tls-pair.ts';
 
-/** Where the key and the certificate chain of the endpoint are: PEM. */
-export interface TlsPaths {
+/** The paths of the endpoint's key and certificate chain: PEM. */
+interface TlsPaths {
   readonly keyFile: string;
   readonly certFile: string;
 }
 
-/** What was read from them; fits together. */
+/** The content of both files; the key belongs to the certificate. */
 export interface TlsMaterial {
-  readonly key: Buffer;
-  readonly cert: Buffer;
+  readonly key: string;
+  readonly cert: string;
 }
 
-/** Whom to tell. */
-export interface TlsFilesUser {
-  /** Both files are new, and fit together. */
+/** Is notified of each change of the files. */
+interface TlsFilesUser {
+  /** The files hold a new pair that can be served. */
   renewed(material: TlsMaterial): void;
-  /** The new files cannot be used; the old ones stay in force. Says why, without anything of their content. */
-  broken(message: string): void;
+  /**
+   * The new files cannot be served; the old pair stays in force. `problem` gives the reason, without any content of the
+   * files.
+   */
+  refused(message: string): void;
 }
 
-const lookEveryMs = 2_000;
+const pollIntervalMs = 2_000;
+
+/** A pair that can be served. `notInForce`: why clients refuse the certificate at this time, though handshakes work. */
+interface ReadTlsFiles {
+  readonly material: TlsMaterial;
+  readonly notInForce: string | undefined;
+}
 
 /**
- * Follows the files, for as long as the process lives, by looking at them every few seconds: whatever way they are replaced (written over, renamed
- * onto, a link turned round, as certbot and cert-manager do), what a path leads to is another file then, or a younger one.
+ * Reads the files, and polls them every few seconds for as long as the process lives.
+ *
+ * Polling detects every kind of replacement (overwritten, renamed onto, a changed link, as by certbot and
+ * cert-manager): the path then leads to a different or newer file. Throws SVC_BAD_CERTIFICATE, which names the files
+ * and what is wrong with them, when no handshake could succeed with the present files.
  */
-export function followTlsFiles(paths: TlsPaths, clock: Clock, user: TlsFilesUser): void {
+export function watchTlsFiles(paths: TlsPaths, clock: Clock, user: TlsFilesUser): ReadTlsFiles {
   const { keyFile, certFile } = paths;
   const signature = (): string => [keyFile, certFile].map(signatureOf).join(' ');
   let seen = signature();
   let loaded = seen;
-  clock.every(lookEveryMs, () => {
+  const first = readTlsFiles(paths, clock.now());
+  clock.every(pollIntervalMs, () => {
     const current = signature();
-    // Still being written, or only one of the two is there yet: it is read once it has not changed from one look to the next.
+    // A renewal replaces one file after the other, and each may be half written. Both are read once neither has changed
+    // between two polls.
     const isSteady = current === seen;
     seen = current;
     if (!isSteady || current === loaded) return;
     loaded = current;
     try {
-      const material = readTlsFiles(paths);
-      // The one in force may be good for longer: whoever copied an old one over it has made a mistake.
-      if (Date.parse(new X509Certificate(material.cert).validTo) <= clock.now()) throw new Error('the certificate has expired');
-      user.renewed(material);
+      user.renewed(renewedPair(paths, clock.now()));
     } catch (error) {
-      user.broken(`The new TLS files cannot be used, the old ones stay in force: ${messageOf(error)} (${certFile}, ${keyFile})`);
+      user.refused(`${tlsRefused} ${messageOf(error)}`);
     }
   });
+  return first;
 }
 
-/** Reads both files. Throws what the system, or OpenSSL, says about them. */
-export function readTlsFiles({ keyFile, certFile }: TlsPaths): TlsMaterial {
-  const material = { key: readFileSync(keyFile), cert: readFileSync(certFile) };
-  createSecureContext(material);
+/**
+ * If the new certificate has expired, the pair in force may be valid for longer: an old certificate was copied over it
+ * by mistake.
+ */
+function renewedPair(paths: TlsPaths, now: number): TlsMaterial {
+  const { material, notInForce } = readTlsFiles(paths, now);
+  if (notInForce !== undefined) throw new Error(notInForce);
   return material;
 }
 
-/** Changes whenever the path leads to another content. */
+function readTlsFiles(paths: TlsPaths, now: number): ReadTlsFiles {
+  const material = { key: readPem(paths.keyFile), cert: readPem(paths.certFile) };
+  const { faults, notInForce } = judgeTlsPair(material.key, material.cert, now);
+  if (faults.length > 0) throw badCertificate(faults.map((fault) => inWords(fault, paths)).join(' '));
+  return { material, notInForce: notInForce === undefined ? undefined : inWords(notInForce, paths) };
+}
+
+function readPem(path: string): string {
+  try {
+    return readFileSync(path, 'latin1');
+  } catch (error) {
+    throw badCertificate(`${path} cannot be read: ${messageOf(error)}.`);
+  }
+}
+
+const badCertificate = (why: string): SvcError => new SvcError('SVC_BAD_CERTIFICATE', why);
+
+function inWords({ field, reason, hint }: TlsFault, { keyFile, certFile }: TlsPaths): string {
+  const isPair = reason.includes('keyfile');
+  return `The ${field} ${field === 'keyfile' ? keyFile : certFile} ${reason}${isPair ? ` (keyfile: ${keyFile})` : ''}. ${hint}`;
+}
+
+/** Changes whenever the path leads to different content. */
 function signatureOf(path: string): string {
   try {
     const { dev, ino, size, mtimeNs } = statSync(path, { bigint: true });
     return `${dev}:${ino}:${size}:${mtimeNs}`;
   } catch {
-    // Between two renames it may be gone for a moment.
+    // Between two renames the file may be missing for a moment.
     return 'absent';
   }
 }

@@ -5,14 +5,14 @@ import { connect as connectPlain } from 'node:net';
 import { join } from 'node:path';
 import { connect as connectTls, type ConnectionOptions, type TLSSocket } from 'node:tls';
 import { expect, test } from 'vitest';
-import { aBalancerReplica, balancerConfig, RunningBalancer, runToExit, withBalancer } from '../../../test/support/balancer.ts';
+import { aBalancerReplica, balancerConfig, ControlLink, RunningBalancer, runToExit, withBalancer } from '../../../test/support/balancer.ts';
 import { selfSigned } from '../../../test/support/certificate.ts';
 import { withHttp2 } from '../../../test/support/http2.ts';
 import { httpReplica, RawClient, withReplicas } from '../../../test/support/raw-http.ts';
 import { withTempHome } from '../../../test/support/temp-home.ts';
 import { withTlsBalancer, writeTlsFiles } from '../../../test/support/tls-files.ts';
 import { waitFor } from '../../../test/support/wait-for.ts';
-import { openingOf } from './first-bytes.ts';
+import { openingOf } from './negotiated-connection.ts';
 
 const hello = (): ReturnType<typeof httpReplica> =>
   httpReplica((incoming, response) => {
@@ -53,7 +53,7 @@ async function shownBy(port: number): Promise<string> {
   return fingerprint256;
 }
 
-test('HTTP/1.1 over TLS works as without it, and the replica is told the scheme', async () => {
+test('HTTP/1.1 over TLS works, and the replica gets the scheme', async () => {
   await withReplicas([hello()], async (replica) => {
     await withTlsBalancer([replica?.port ?? 0], async (balancer) => {
       expect(await get(balancer.port)).toBe('hello https');
@@ -72,7 +72,7 @@ test('HTTP/1.1 over TLS works as without it, and the replica is told the scheme'
   });
 });
 
-test('a client that offers neither HTTP/2 nor HTTP/1.1 is refused in the handshake, as is TLS 1.1', async () => {
+test('a client without HTTP/2 and HTTP/1.1, or with TLS 1.1, fails the handshake', async () => {
   await withTlsBalancer([], async (balancer) => {
     expect(await handshake(balancer.port, { ALPNProtocols: ['smtp'] })).toMatch(/NO_APPLICATION_PROTOCOL/);
     expect(await handshake(balancer.port, { maxVersion: 'TLSv1.1', minVersion: 'TLSv1.1', ciphers: 'DEFAULT@SECLEVEL=0' })).toMatch(
@@ -81,7 +81,7 @@ test('a client that offers neither HTTP/2 nor HTTP/1.1 is refused in the handsha
   });
 });
 
-test('plain HTTP at the TLS port gets a short answer, junk is closed, and neither harms the others', async () => {
+test('plain HTTP at the TLS port gets a short answer, and junk is closed', async () => {
   await withReplicas([hello()], async (replica) => {
     await withTlsBalancer([replica?.port ?? 0], async (balancer) => {
       const plain = new RawClient(balancer.port).send('GET / HTTP/1.1\r\nHost: x\r\n\r\n');
@@ -94,7 +94,7 @@ test('plain HTTP at the TLS port gets a short answer, junk is closed, and neithe
   });
 });
 
-test('new files are taken up, however they are replaced, and open connections go on', async () => {
+test('replaced files are loaded, and open connections continue', async () => {
   await withReplicas([hello()], async (replica) => {
     await withTlsBalancer([replica?.port ?? 0], async (balancer, url, dir) => {
       const replace = async (put: () => void): Promise<void> => {
@@ -119,7 +119,7 @@ test('new files are taken up, however they are replaced, and open connections go
   });
 });
 
-test('links that are turned round are followed', async () => {
+test('replaced symbolic links are followed', async () => {
   await withTempHome(async (dir) => {
     const put = (version: string): void => {
       const { key, cert } = selfSigned();
@@ -139,22 +139,24 @@ test('links that are turned round are followed', async () => {
         symlinkSync(name.replace('live', '2'), join(dir, name));
       }
       await waitFor('the new certificate', async () => (await shownBy(balancer.port)) !== before, { everyMs: 200 });
-      expect(balancer.output).not.toContain('cannot be used');
+      expect(balancer.output).not.toContain('not in force');
     } finally {
       await balancer.stop();
     }
   });
 });
 
-test('files that cannot be used change nothing, are said so without their content, and are taken up once they are whole', async () => {
+test('invalid files change nothing, are reported without content, and load once valid', async () => {
   await withReplicas([hello()], async (replica) => {
     await withTlsBalancer([replica?.port ?? 0], async (balancer, _, dir) => {
       const before = await shownBy(balancer.port);
       const { key, cert } = selfSigned();
       writeFileSync(join(dir, 'tls.crt'), cert.slice(0, 100));
-      await waitFor('the log to say so', () => balancer.output.includes('cannot be used'));
+      await waitFor('the log to say so', () => balancer.output.includes('ends in the middle of a certificate'));
       writeFileSync(join(dir, 'tls.crt'), cert);
-      await waitFor('the log to say that the key does not fit', () => /cannot be used[^]*cannot be used/.test(balancer.output));
+      await waitFor('the log to say that the key does not fit', () =>
+        balancer.output.includes('is not the certificate of the key in keyfile'),
+      );
       expect(await shownBy(balancer.port)).toBe(before);
       expect(await get(balancer.port)).toBe('hello https');
       writeFileSync(join(dir, 'tls.key'), key);
@@ -165,20 +167,20 @@ test('files that cannot be used change nothing, are said so without their conten
   });
 });
 
-test('a certificate that has expired is not taken up', async () => {
+test('an expired certificate is not loaded', async () => {
   await withReplicas([hello()], async (replica) => {
     await withTlsBalancer([replica?.port ?? 0], async (balancer, _, dir) => {
       const before = await shownBy(balancer.port);
       const { key, cert } = selfSigned({ notAfter: Date.UTC(2020) });
       writeFileSync(join(dir, 'tls.key'), key);
       writeFileSync(join(dir, 'tls.crt'), cert);
-      await waitFor('the log to say so', () => balancer.output.includes('the certificate has expired'));
+      await waitFor('the log to say so', () => balancer.output.includes('is good no longer'));
       expect(await shownBy(balancer.port)).toBe(before);
     });
   });
 });
 
-test('a client for which there is no room is counted, though nothing can be said to it', async () => {
+test('a TLS client over the connection limit is counted without a response', async () => {
   await withReplicas([hello()], async (replica) => {
     await withTlsBalancer(
       [replica?.port ?? 0],
@@ -194,18 +196,74 @@ test('a client for which there is no room is counted, though nothing can be said
   });
 });
 
-test('a balancer does not start with a key that does not fit its certificate, and says which files', async () => {
+test('a balancer does not start with a mismatched key, and names the files', async () => {
   await withTempHome(async (dir) => {
     const tls = writeTlsFiles(dir);
     writeFileSync(tls.keyFile, selfSigned().key);
     const { code, output } = await runToExit(balancerConfig(dir, { tls }));
     expect(code).toBe(2);
     expect(output).toContain(tls.certFile);
-    expect(output).toMatch(/key values mismatch/);
+    expect(output).toContain(tls.keyFile);
+    expect(output).toContain('is not the certificate of the key in keyfile');
   });
 });
 
-test('many handshakes that come to nothing leave nothing behind', async () => {
+test('a balancer does not start with mismatched key types or an empty file', async () => {
+  await withTempHome(async (dir) => {
+    const tls = writeTlsFiles(dir);
+    writeFileSync(tls.certFile, selfSigned({ rsaBits: 2_048 }).cert);
+    const { code, output } = await runToExit(balancerConfig(dir, { tls }));
+    expect(code).toBe(2);
+    expect(output).toContain('certifies a key of type rsa, and that key is of type ec');
+    writeFileSync(tls.certFile, '');
+    expect(await runToExit(balancerConfig(dir, { tls }))).toMatchObject({
+      code: 2,
+      output: expect.stringContaining(`${tls.certFile} is empty`),
+    });
+  });
+});
+
+test('a balancer that starts with an expired certificate serves and warns', async () => {
+  await withTempHome(async (dir) => {
+    const tls = writeTlsFiles(dir);
+    const { key, cert } = selfSigned({ notAfter: Date.UTC(2020) });
+    writeFileSync(tls.keyFile, key);
+    writeFileSync(tls.certFile, cert);
+    const balancer = await RunningBalancer.start(balancerConfig(dir, { tls }));
+    try {
+      expect(balancer.output).toContain('Clients will refuse the certificate of the endpoint');
+      expect(await shownBy(balancer.port)).toMatch(/:/);
+    } finally {
+      await balancer.stop();
+    }
+  });
+});
+
+test('a new certificate for another key type changes nothing and is reported', async () => {
+  await withReplicas([hello()], async (replica) => {
+    await withTlsBalancer(
+      [replica?.port ?? 0],
+      async (balancer, _, dir) => {
+        const before = await shownBy(balancer.port);
+        writeFileSync(join(dir, 'tls.crt'), selfSigned({ rsaBits: 2_048 }).cert);
+        const [report] = await waitFor('the report', () => (balancer.link.of('tls').length > 0 ? balancer.link.of('tls') : undefined));
+        expect(report?.problem).toContain(`${join(dir, 'tls.crt')} is not the certificate of the key in keyfile`);
+        expect(await shownBy(balancer.port)).toBe(before);
+        expect(await get(balancer.port)).toBe('hello https');
+        const late = new ControlLink(balancer.config.controlSocket);
+        await waitFor('hello with the problem', () => late.of('hello').some(({ tlsProblem }) => tlsProblem === report?.problem));
+        late.close();
+        writeTlsFiles(dir);
+        await waitFor('the report of the new pair', () => balancer.link.of('tls').at(-1)?.problem === null);
+        await waitFor('the new certificate', async () => (await shownBy(balancer.port)) !== before);
+        expect(balancer.link.of('tls')).toHaveLength(2);
+      },
+      { threads: 2 },
+    );
+  });
+});
+
+test('many failed handshakes leave no state behind', async () => {
   await withReplicas([hello()], async (replica) => {
     await withTlsBalancer([replica?.port ?? 0], async (balancer) => {
       const files = (): number =>
@@ -225,7 +283,7 @@ test('many handshakes that come to nothing leave nothing behind', async () => {
   });
 });
 
-test('with h2c, a client may begin with the preface of HTTP/2 or with HTTP/1, byte by byte', async () => {
+test('with h2c, a client may start with HTTP/2 or HTTP/1, byte by byte', async () => {
   await withReplicas([], async () => {
     await withBalancer(
       [],
@@ -245,7 +303,7 @@ test('with h2c, a client may begin with the preface of HTTP/2 or with HTTP/1, by
   });
 });
 
-test('without h2c, the preface of HTTP/2 at a plain port is refused', async () => {
+test('without h2c, a plain port refuses the HTTP/2 preface', async () => {
   await withBalancer([], async (balancer) => {
     const client = new RawClient(balancer.port).send('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n');
     expect(await client.closed()).toMatch(/^HTTP\/1\.1 400 /);
@@ -262,11 +320,11 @@ test.each([
   ['PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n...', 'http2'],
   ['PRI * HTTP/2.1\r\n', 'other'],
   ['POST / HTTP/1.1', 'other'],
-])('the first bytes %j are those of %s', (bytes, opening) => {
+])('the first bytes %j are classified as %s', (bytes, opening) => {
   expect(openingOf(Buffer.from(bytes, 'latin1'))).toBe(opening);
 });
 
-test('the key is read by nobody but the balancer: nothing of it is in what it tells', async () => {
+test('only the balancer reads the key, and reports contain none of it', async () => {
   await withTlsBalancer([], async (balancer, _, dir) => {
     const key = readFileSync(join(dir, 'tls.key'), 'utf8').split('\n')[1] ?? '';
     expect(key.length).toBeGreaterThan(10);

@@ -15,7 +15,7 @@ function watch(deadlines: Deadlines, ms: number): { readonly timed: Timed; reado
   return { timed, fired: () => count };
 }
 
-test('a deadline is called after its time and never before', async () => {
+test('a deadline fires after its time and never before', async () => {
   const clock = new FakeClock();
   const deadlines = new Deadlines(clock);
   const { fired } = watch(deadlines, 1_000);
@@ -25,7 +25,7 @@ test('a deadline is called after its time and never before', async () => {
   expect(fired()).toBe(1);
 });
 
-test('what was forgotten is not called', async () => {
+test('a deleted deadline does not fire', async () => {
   const clock = new FakeClock();
   const deadlines = new Deadlines(clock);
   const { timed, fired } = watch(deadlines, 100);
@@ -34,7 +34,7 @@ test('what was forgotten is not called', async () => {
   expect(fired()).toBe(0);
 });
 
-/** Deadlines whose sweeps come when a test says so. */
+/** Deadlines whose sweeps run when a test starts them. */
 function swept() {
   let sweep: (() => void) | undefined;
   let now = 0;
@@ -73,7 +73,7 @@ test('time in which the process stood still does not count', () => {
   expect(deadlines.machineNow).toBe(6_200);
 });
 
-test('what is begun right after the process stood still, before any sweep, has all of its time', () => {
+test('a deadline set right after a standstill, before any sweep, has its full time', () => {
   const { deadlines, stand, run } = swept();
   stand(5_000);
   const { fired } = watch(deadlines, 1_000);
@@ -83,7 +83,7 @@ test('what is begun right after the process stood still, before any sweep, has a
   expect(fired()).toBe(1);
 });
 
-test('sweeps that come a little late are no standing still: time goes on as the clock says', () => {
+test('slightly late sweeps are no standstill: time follows the clock', () => {
   const { deadlines, stand, run } = swept();
   const { fired } = watch(deadlines, 1_000);
   for (let turn = 0; turn < 6; turn += 1) {

@@ -1,22 +1,24 @@
 import type { Clock } from '../../shared/clock.ts';
 
-/** Something that must be done with by a certain time. */
+/** Work that must be done by a certain time. */
 export interface Timed {
-  /** By `Deadlines.now`; infinity for never. Changing it is all that is needed to prolong or shorten. */
+  /** By `Deadlines.now`; infinity for never. To prolong or shorten it, assign it. */
   readonly deadlineAt: number;
-  /** Called in each sweep in which the deadline has passed, until it is moved or the object is forgotten. */
+  /** Called in each sweep after the deadline has passed, until the deadline is moved or the object is deleted. */
   onDeadline(): void;
 }
 
 const sweepMs = 100;
-/** How far time moves with one sweep at most: one that comes later says that the process itself stood still. */
+/** The most that time advances with one sweep: a later sweep shows that the process itself stood still. */
 const longestStepMs = 200;
 
 /**
- * All deadlines of the process under one timer: moving one, which happens with every read, costs an assignment. Coarse: up to 0.4 s late, never early.
+ * All deadlines of the process under one timer. Moving one, which happens with every read, costs an assignment. Coarse:
+ * up to 0.4 s late, never early.
  *
- * Time in which the process stood still (a machine that has no processor for it, or was suspended) does not count, as it proves nothing about peers:
- * what they sent meanwhile is still to be read, and what is read first, before any sweep, has all of its time before it.
+ * Time in which the process stood still (no processor time, or the machine was suspended) does not count, as it proves
+ * nothing about peers. Their bytes are still to be read. The first read happens before any sweep, so it has all of its
+ * time left.
  */
 export class Deadlines {
   readonly #clock: Clock;
@@ -31,17 +33,17 @@ export class Deadlines {
     clock.every(sweepMs, () => this.#sweep());
   }
 
-  /** Ms in which the process ran, up to one sweep old: only for what is compared with other times of these deadlines. */
+  /** Ms in which the process ran, up to one sweep old: compare it only with other times of these deadlines. */
   get now(): number {
     return this.#now;
   }
 
-  /** The clock's monotonic ms at the last sweep, for what is compared with other clocks, such as those of other threads. */
+  /** The clock's monotonic ms at the last sweep, to compare with other clocks, such as those of other threads. */
   get machineNow(): number {
     return this.#machineNow;
   }
 
-  /** The deadline that is `ms` from now, never early. */
+  /** The deadline in `ms` from now, never early. */
   in(ms: number): number {
     return this.#now + ms + longestStepMs;
   }

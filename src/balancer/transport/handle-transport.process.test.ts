@@ -5,7 +5,7 @@ import { waitFor } from '../../../test/support/wait-for.ts';
 import { HandleTransport } from './handle-transport.ts';
 import type { TransportUser } from './transport.ts';
 
-/** Remembers what a transport tells. */
+/** Records the events of a transport. */
 class Seen implements TransportUser {
   text = '';
   readonly events: string[] = [];
@@ -59,7 +59,7 @@ function collected(socket: Socket): { text: string } {
   return got;
 }
 
-test('text and bytes go both ways in order', async () => {
+test('text and bytes pass both ways in order', async () => {
   const { transport, seen, peer } = await pair();
   const got = collected(peer);
   transport.start(seen);
@@ -71,7 +71,7 @@ test('text and bytes go both ways in order', async () => {
   expect(transport.remoteAddress).toBe('127.0.0.1');
 });
 
-test('what the peer does not read waits, and goes on once it reads', async () => {
+test('bytes that the peer does not read wait, and leave once it reads', async () => {
   const { transport, seen, peer } = await pair();
   peer.pause();
   transport.start(seen);
@@ -92,7 +92,7 @@ test('what the peer does not read waits, and goes on once it reads', async () =>
   expect(transport.isBlocked).toBe(false);
 });
 
-test('nothing is read while it is paused', async () => {
+test('a paused transport reads nothing', async () => {
   const { transport, seen, peer } = await pair();
   transport.start(seen);
   transport.pause();
@@ -106,7 +106,7 @@ test('nothing is read while it is paused', async () => {
   expect(seen.text).toBe('later');
 });
 
-test('it closes when both sides have ended', async () => {
+test('the transport closes when both sides have ended', async () => {
   const { transport, seen, peer } = await pair();
   const got = collected(peer);
   transport.start(seen);
@@ -120,7 +120,7 @@ test('it closes when both sides have ended', async () => {
   expect(seen.events).toEqual(['ended', 'closed']);
 });
 
-test('after the peer has ended, it can still be written to', async () => {
+test('after the peer has ended, writes still reach it', async () => {
   const { transport, seen, peer } = await pair();
   const got = collected(peer);
   transport.start(seen);
@@ -133,7 +133,7 @@ test('after the peer has ended, it can still be written to', async () => {
   expect(got.text).toBe('answer');
 });
 
-test('a reset reaches the peer as one, after what was written', async () => {
+test('a reset reaches the peer as a reset, after the written bytes', async () => {
   const { transport, seen, peer } = await pair();
   const got = collected(peer);
   transport.start(seen);
@@ -147,7 +147,7 @@ test('a reset reaches the peer as one, after what was written', async () => {
   await waitFor('closed', () => seen.events.includes('closed'));
 });
 
-test('a peer that goes away closes it, once', async () => {
+test('a peer that disconnects closes the transport once', async () => {
   const { transport, seen, peer } = await pair();
   transport.start(seen);
   peer.resetAndDestroy();
@@ -161,7 +161,7 @@ test('a peer that goes away closes it, once', async () => {
   expect(seen.events).toEqual(['closed']);
 });
 
-test('bytes that came before it was taken over are not lost', async () => {
+test('bytes that arrived before the takeover are not lost', async () => {
   const server = createServer((socket) => socket.end('early'));
   const socket = connect({ port: await listening(server), host: '127.0.0.1' });
   await once(socket, 'connect');
@@ -175,7 +175,7 @@ test('bytes that came before it was taken over are not lost', async () => {
   transport.destroy();
 });
 
-test('a reset is found while nothing is read, a silent peer is left alone', async () => {
+test('probe() finds a reset while paused, and ignores a silent peer', async () => {
   const { transport, seen, peer } = await pair();
   transport.start(seen);
   transport.pause();

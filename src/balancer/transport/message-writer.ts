@@ -1,10 +1,12 @@
-import { copyToSend } from './send-buffers.ts';
 import type { Transport } from './transport.ts';
 
-/** Bodies up to here travel as text together with their head: one copy and one system call, and no buffer to be made. */
+/** Bodies up to this size are sent as text together with their head: one copy, one system call, and no new buffer. */
 const textBytes = 4_096;
 
-/** Collects the pieces of a message while one read is worked on, and sends them with one system call. Serves one transport. */
+/**
+ * Collects the pieces of a message while one read is processed, and sends them with one system call. Serves one
+ * transport.
+ */
 export class MessageWriter {
   readonly #transport: Transport;
   /** Latin-1 text that belongs behind the parts. */
@@ -21,7 +23,7 @@ export class MessageWriter {
     this.#text += text;
   }
 
-  /** `bytes[from, to)`, a piece of a body as it is. The buffer may be written over after `flush`. */
+  /** `bytes[from, to)`, a piece of a body as it is. The buffer may be overwritten after `flush`. */
   bytes(bytes: Buffer, from: number, to: number): void {
     if (to - from <= textBytes) {
       this.#text += bytes.toString('latin1', from, to);
@@ -38,16 +40,16 @@ export class MessageWriter {
     this.#text += '\r\n';
   }
 
-  /** Forgets what was not sent yet. */
+  /** Drops what was not sent yet. */
   clear(): void {
     this.#text = '';
-    // Shortening even an empty list costs its storage.
+    // Truncating even an empty list costs its storage.
     if (this.#bytes === 0) return;
     this.#parts.length = 0;
     this.#bytes = 0;
   }
 
-  /** Sends what was collected. False when the peer is slow and the caller should wait until it drained. */
+  /** Sends the collected bytes. False when the peer is slow and the caller should wait until `drained`. */
   flush(): boolean {
     if (this.#bytes > 0) {
       this.#putText();
@@ -70,4 +72,41 @@ export class MessageWriter {
     this.#parts.push(part);
     this.#bytes += part.length;
   }
+}
+
+/** Size of one block; no read is larger. */
+const blockBytes = 65_536;
+/** Smaller pieces get their own memory: a whole block would be wasted while a slow peer makes it wait. */
+const leastBytes = 32_768;
+/**
+ * 2 MiB for each thread: the blocks in use at one moment on a busy endpoint, since nearly all return before the next
+ * read.
+ */
+const maxIdleBlocks = 32;
+
+const idle: ArrayBuffer[] = [];
+const ours = new WeakSet<ArrayBufferLike>();
+
+/**
+ * Copies `bytes[from, to)` into memory that is reused after `releaseBuffer`. A new buffer for each large read would
+ * cost more than the copy: the system provides fresh pages, and the collector must free them.
+ */
+export function copyToSend(bytes: Buffer, from: number, to: number): Buffer {
+  const length = to - from;
+  if (length < leastBytes || length > blockBytes) return Buffer.from(bytes.subarray(from, to));
+  const memory = idle.pop() ?? newMemory();
+  const copy = Buffer.from(memory, 0, length);
+  bytes.copy(copy, 0, from, to);
+  return copy;
+}
+
+/** The bytes have been sent: their memory may be reused. Does nothing for other buffers. */
+export function releaseBuffer({ buffer }: Uint8Array): void {
+  if (idle.length < maxIdleBlocks && buffer instanceof ArrayBuffer && ours.has(buffer)) idle.push(buffer);
+}
+
+function newMemory(): ArrayBuffer {
+  const memory = new ArrayBuffer(blockBytes);
+  ours.add(memory);
+  return memory;
 }

@@ -1,16 +1,21 @@
 /**
- * The part of Node's internal stream handles that `HandleTransport` needs. It is the layer under `net.Socket`, unchanged in shape for many major
- * versions; this project runs on one exact version of Node, and a process test covers each member. Why it is used at all, with figures:
+ * The part of Node's internal stream handles that `HandleTransport` needs.
+ *
+ * It is the layer under `net.Socket`, unchanged in shape for many major versions. This project runs on one exact
+ * version of Node, and a process test covers each member. The reasons for its use, with figures:
  * docs/decisions/0012-sockets-without-streams.md.
  */
 export interface StreamHandle {
   readonly fd: number;
-  /** Called with `this` as the handle; the number of bytes, or a negative error, is in `streamState`. */
+  /** Called with `this` as the handle. `streamState` has the number of bytes, or a negative error. */
   onread: (() => void) | undefined;
   useUserBuffer(buffer: Uint8Array): void;
   readStart(): number;
   readStop(): number;
-  /** Zero, or a negative error. When `wasAsync()` is true afterwards, `request.oncomplete` follows; else the request may be used again. */
+  /**
+   * Zero, or a negative error. When `wasAsync()` is true afterwards, `request.oncomplete` follows; else the request may
+   * be reused.
+   */
   writeLatin1String(request: WriteRequest, text: string): number;
   /** `areBuffers`: whether all parts are bytes. */
   writev(request: WriteRequest, parts: readonly Uint8Array[], areBuffers: true): number;
@@ -21,7 +26,7 @@ export interface StreamHandle {
 }
 
 /** An operation that may complete later. */
-export interface CompletionRequest {
+interface CompletionRequest {
   oncomplete: ((status: number) => void) | undefined;
 }
 
@@ -48,17 +53,17 @@ export function newWriteRequest(): WriteRequest {
   return new binding.WriteWrap();
 }
 
-/** A request to send no more. */
+/** A request to shut down the sending side. */
 export function newShutdownRequest(): CompletionRequest {
   return new binding.ShutdownWrap();
 }
 
-/** What the read that is being reported gave: bytes, or a negative error (`endOfFile` for the orderly end). */
+/** The result of the read being reported: bytes, or a negative error (`endOfFile` for the orderly end). */
 export function bytesReadOrError(): number {
   return streamBaseState[kReadBytesOrError] ?? 0;
 }
 
-/** Whether the write that was just made goes on in the background. */
+/** Whether the last write continues in the background. */
 export function wasAsync(): boolean {
   return streamBaseState[kLastWriteWasAsync] !== 0;
 }
@@ -66,7 +71,7 @@ export function wasAsync(): boolean {
 /** libuv's UV_EOF. */
 export const endOfFile = -4095;
 
-/** Takes the handle out of a socket, which is of no use afterwards. Undefined when it has none any more. */
+/** Takes the handle out of a socket, which is unusable afterwards. Undefined when the socket has no handle any more. */
 export function takeHandle(socket: object): StreamHandle | undefined {
   const key = '_handle';
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- see above

@@ -3,7 +3,7 @@ import { FakeClock } from '../../../test/support/fake-clock.ts';
 import { Deadlines } from './deadlines.ts';
 import { PausedClients } from './paused-clients.ts';
 
-test('a client is asked several times a second while it is paused, and not before or after', async () => {
+test('a client is probed several times a second, only while paused', async () => {
   const clock = new FakeClock();
   const paused = new PausedClients(new Deadlines(clock));
   let probes = 0;

@@ -1,7 +1,7 @@
 import type { Deadlines, Timed } from './deadlines.ts';
 
-/** What can be asked whether its peer is still there. */
-export interface Probed {
+/** A connection that can be checked for a live peer. */
+interface Probed {
   /** Closes it when the peer has reset the connection. */
   probe(): void;
 }
@@ -9,8 +9,9 @@ export interface Probed {
 const everyMs = 100;
 
 /**
- * Clients that are not read for now, because a replica takes no more of their upload. That one of them has reset its connection would be seen only
- * by reading; so each is asked from time to time, and its replica is free again soon.
+ * Clients that the balancer does not read for now, because a replica takes no more of their upload. Only a read would
+ * show that such a client has reset its connection. So each is checked periodically, and its replica is soon free
+ * again.
  */
 export class PausedClients implements Timed {
   deadlineAt = Number.POSITIVE_INFINITY;

@@ -6,7 +6,7 @@ export function isEncrypted(socket: Socket): boolean {
   return 'encrypted' in socket && socket.encrypted === true;
 }
 
-/** A transport over a socket of Node's, such as one with TLS. */
+/** A transport over a Node socket, such as one with TLS. */
 export class StreamTransport implements Transport {
   readonly remoteAddress: string;
   readonly isSecure: boolean;
@@ -31,7 +31,7 @@ export class StreamTransport implements Transport {
     const socket = this.#socket;
     socket.on('data', (bytes: Buffer) => user.received(bytes));
     socket.on('end', () => user.ended());
-    // What is wrong does not matter: `close` follows.
+    // The cause does not matter: `close` follows.
     socket.on('error', () => undefined);
     socket.on('close', () => user.closed());
     socket.on('drain', () => user.drained());
@@ -49,7 +49,7 @@ export class StreamTransport implements Transport {
   }
 
   probe(): void {
-    // An empty write would be an empty record to the peer; the limit for idle connections remains.
+    // An empty write would send the peer an empty record; the limit for idle connections still applies.
   }
 
   pause(): void {
@@ -65,7 +65,7 @@ export class StreamTransport implements Transport {
   }
 
   reset(): void {
-    // There is no reset under TLS: what tells the peer is that the end comes without the closing alert.
+    // TLS has no reset: the peer detects the break because the closing alert is missing.
     if (this.#socket.writableLength === 0) this.#socket.destroy();
     else this.#socket.write('', () => this.#socket.destroy());
   }

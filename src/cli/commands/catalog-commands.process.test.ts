@@ -24,7 +24,7 @@ const gcp = aPriceTable({
   ],
 });
 
-/** Runs a command where the tables of prices are these two, ten days after their date. */
+/** Runs a command with these two price tables, ten days after their date. */
 async function withTables(argv: readonly string[], width = 120): Promise<CliResult> {
   return withTempHome(async (home) => {
     mkdirSync(join(home, 'catalog'));
@@ -33,7 +33,7 @@ async function withTables(argv: readonly string[], width = 120): Promise<CliResu
   });
 }
 
-test('offers without options are machines with GPUs, each type where it is cheapest', async () => {
+test('without options, offers lists each GPU machine type in its cheapest region', async () => {
   const { code, stdout, stderr } = await withTables(['offers']);
   expect(code).toBe(0);
   expect(stdout).toMatchInlineSnapshot(`
@@ -50,24 +50,24 @@ test.for([
   ['offers', '--gpus', 'L4', '--infra', 'aws'],
   ['show-gpus', 'nvidia-l4'],
   ['offers', '--gpus', '24GB'],
-])('GPUs are asked for in all the ways of a task file: %j', async (argv) => {
+])('GPUs can be requested in every form of a task file: %j', async (argv) => {
   const { code, stdout } = await withTables(argv);
   expect({ code, stdout }).toEqual({ code: 0, stdout: expect.stringContaining('g6.xlarge') });
   expect(stdout).not.toContain('m7i.large');
 });
 
-test('all regions are shown, and what was worked out is marked', async () => {
+test('--all shows all regions and marks estimated prices', async () => {
   const { stdout, stderr } = await withTables(['offers', '--infra', 'aws', '--gpus', 'L4', '--all']);
   expect(stdout).toContain('~$ 1.200');
   expect(stderr).toBe('~ marks a price that was worked out from those of other sizes and regions.\n');
 });
 
-test('machines of one’s own are among those of a size', async () => {
+test("offers of a size include the user's own machines", async () => {
   const { stdout } = await withTables(['offers', '--cpus', '1+']);
   expect(stdout.split('\n').slice(1, 3)).toEqual([expect.stringContaining('this computer'), expect.stringContaining('m7i.large')]);
 });
 
-test('offers as JSON say the same', async () => {
+test('offers --json has the same offers and notes', async () => {
   const { stdout } = await withTables(['offers', '--gpus', 'L4', '--infra', 'gcp', '--json']);
   expect(JSON.parse(stdout)).toEqual({
     offers: [
@@ -92,12 +92,12 @@ test.for([
   [['offers', 'L4:3'], 'No machine in the tables of prices is like that.\n  Machines of'],
   [['offers', '--infra', 'lambda'], "There is no table of prices of 'lambda'."],
   [['offers', 'L4', '--gpus', 'L4'], 'GPUs are given twice'],
-] as const)('nothing found is said with what to do: %j', async ([argv, message]) => {
+] as const)('no match is an error with the next step: %j', async ([argv, message]) => {
   const { code, stdout, stderr } = await withTables(argv);
   expect({ failed: code > 0, stdout, stderr }).toEqual({ failed: true, stdout: '', stderr: expect.stringContaining(message) });
 });
 
-test('old prices are said to be old', async () => {
+test('old prices are reported with their age', async () => {
   const { stderr } = await withTempHome(async (home) =>
     runInProcess(['offers', 'H100'], { home, clock: new FakeClock(Date.parse('2027-01-01T00:00:00Z')) }),
   );
@@ -105,7 +105,7 @@ test('old prices are said to be old', async () => {
   expect(stderr).toContain('svc catalog update aws');
 });
 
-test('catalog update says what it read and what not', async () => {
+test('catalog update reports used and skipped rows', async () => {
   await withTempHome(async (home) => {
     const header = 'InstanceType,AcceleratorName,AcceleratorCount,vCPUs,MemoryGiB,GpuInfo,Price,SpotPrice,Region';
     writeFileSync(join(home, 'vms.csv'), `${header}\ngpu_1x_a10,A10,1.0,30.0,200.0,,0.75,,east\n,T4,1.0,,,,0.2,,east\n`);
@@ -121,7 +121,7 @@ test('catalog update says what it read and what not', async () => {
   });
 });
 
-test('catalog update of a cloud whose own list is not known says how else', async () => {
+test('catalog update of a cloud without a known list suggests --from', async () => {
   const { code, stderr } = await runInProcess(['catalog', 'update', 'gcp']);
   expect({ failed: code > 0, stderr }).toEqual({
     failed: true,

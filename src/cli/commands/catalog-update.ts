@@ -7,7 +7,7 @@ interface CatalogUpdateArgs {
   readonly json: boolean;
 }
 
-/** `svc catalog update`: replaces tables of prices by newer ones. */
+/** `svc catalog update`: replaces price tables by newer ones. */
 export async function catalogUpdate(args: CatalogUpdateArgs, context: CommandContext): Promise<void> {
   const { updateCatalog } = await import('../../catalog/update-catalog.ts');
   const { ui, paths, clock, cwd, signal } = context;

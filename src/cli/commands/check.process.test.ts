@@ -7,7 +7,7 @@ afterEach(() => {
   vi.unstubAllEnvs();
 });
 
-/** `svc check` in a home whose kubeconfig has two contexts, of which neither says who we are: nobody is asked. */
+/** `svc check` in a home whose kubeconfig has two contexts without credentials: no call is made. */
 async function check(...words: readonly string[]) {
   return withTempHome(async (home) => {
     vi.stubEnv('KUBECONFIG', writeTwoContexts(home));
@@ -15,14 +15,14 @@ async function check(...words: readonly string[]) {
   });
 }
 
-test('a context that is named is looked at alone, although another one is the current one', async () => {
+test('only the named context is checked, although another one is current', async () => {
   const { code, stdout } = await check('k8s/west');
   expect(code).toBe(0);
   expect(stdout).toContain('kubernetes: disabled. 0 of 1 context can be used\n  west  ');
   expect(stdout).not.toMatch(/east|local|aws/);
 });
 
-test('several places are looked at in the order they are named, as JSON too', async () => {
+test('several providers are checked in the order of their names, also with --json', async () => {
   const { code, stdout } = await check('local', 'k8s/east', 'k8s/west', '--json');
   expect(code).toBe(0);
   const { places }: { readonly places: readonly { readonly name: string; readonly summary: string }[] } = JSON.parse(stdout);
@@ -34,10 +34,10 @@ test.for([
   ['k8s/south', "has no context 'south' (known: east, west)"],
   ['aws/us-east-22', "has no region 'us-east-22' (known: "],
   ['ssh/lab', "has no pool or host 'lab' (there is none)"],
-  ['nowhere/x', "no place called 'nowhere' (known: aws, k8s, ssh, local)"],
-  ['k8/east', "no place called 'k8' (known: aws, k8s, ssh, local). Did you mean 'k8s'?"],
+  ['nowhere/x', "no provider called 'nowhere' (known: aws, k8s, ssh, local)"],
+  ['k8/east', "no provider called 'k8' (known: aws, k8s, ssh, local). Did you mean 'k8s'?"],
   ['kubernets', "Did you mean 'k8s'?"],
-] as const)('%s is refused with the names there are, and nothing is looked at', async ([word, message]) => {
+] as const)('%s is refused with the known names, and nothing is checked', async ([word, message]) => {
   const { code, stdout, stderr } = await check('local', word);
   expect({ code, stdout }).toEqual({ code: 6, stdout: '' });
   expect(stderr).toContain(message);

@@ -33,7 +33,7 @@ test.for([60, 80, 200])('status lists the controller among the clusters, then se
   });
 });
 
-test('status tells where the controller is and what that costs', async () => {
+test("status shows the controller's location and cost", async () => {
   const place = { provider: 'aws', region: 'us-east-2', zone: null, instanceType: 'm6i.xlarge', hourlyUsd: 0.192 };
   const routes: FakeRoutes = {
     health: () => ({ ...aHealthReply(), place }),
@@ -43,7 +43,7 @@ test('status tells where the controller is and what that costs', async () => {
   expect((await runInProcess(['status'], { routes, tty: true, width: 120 })).stdout).toMatch(/svc-controller .* aws\/us-east-2 .* \$0\.19/);
 });
 
-test('status of clusters that are named shows only these, and tells which was probably meant', async () => {
+test('status shows only the named clusters and suggests a similar name', async () => {
   const routes: FakeRoutes = {
     health: () => aHealthReply(),
     listClusters: () => ({ clusters: [aClusterView({ name: 'dev' }), aClusterView({ name: 'box' })] }),
@@ -61,7 +61,7 @@ test('status of clusters that are named shows only these, and tells which was pr
   expect(wrong.stderr).toContain("There is no cluster named 'boxx'.\nhint: Did you mean 'box'?");
 });
 
-test('status without a controller starts none', async () => {
+test('status does not start a controller', async () => {
   expect(await runInProcess(['status'])).toMatchObject({
     code: 0,
     stdout: 'Clusters\nNo existing clusters.\n\nServices\nNo live services.\n',
@@ -74,19 +74,19 @@ test.for([
   ['FAILED', 7, 100],
   ['FAILED_SETUP', 1, 100],
   ['CANCELLED', null, 103],
-] as const)('logs of a job that is %s end with its result', async ([status, exitCode, code]) => {
+] as const)('logs of a %s job end with its result', async ([status, exitCode, code]) => {
   const result = await runInProcess(['logs', 'dev', '1'], { routes: withJob({ status, exitCode }) });
   expect(result).toMatchObject({ code, stdout: 'output\n' });
   expect(result.stderr).toContain(status);
 });
 
-test('logs that do not follow say nothing of the job', async () => {
+test("logs --no-follow does not report the job's result", async () => {
   const result = await runInProcess(['logs', 'dev', '--no-follow', '--tail', '3'], { routes: withJob({ status: 'FAILED' }) });
   expect(result).toMatchObject({ code: 0, stdout: 'output\n', stderr: '' });
   expect(result.calls.at(-1)?.input).toEqual({ params: { name: 'dev' }, query: { follow: false, job: 1, tail: 3 } });
 });
 
-test('exec runs a command as the words it is, and follows it', async () => {
+test('exec quotes the words of a command, and follows the job', async () => {
   const { code, stdout, calls } = await runInProcess(['exec', 'dev', '--', 'echo', "it's", '--all'], {
     routes: withJob({ status: 'FAILED', exitCode: 3 }),
   });
@@ -107,7 +107,7 @@ test('exec runs a command as the words it is, and follows it', async () => {
   });
 });
 
-test('exec wants a file or a command', async () => {
+test('exec requires a file or a command', async () => {
   expect(await runInProcess(['exec', 'dev'], { routes: {} })).toMatchObject({ code: 2 });
   expect(await runInProcess(['exec', 'dev', 'task.yaml', '--', 'true'], { routes: {} })).toMatchObject({ code: 2 });
   const routes = { listClusters: () => ({ clusters: [aClusterView({ name: 'dev' })] }) };
@@ -131,13 +131,13 @@ test('exec --detach and --json return at once', async () => {
 });
 
 test.for(['logs nothing', 'exec nothing -- true', 'down nothing -y'])(
-  '%s, where no controller is or was, finds no cluster',
+  '%s without a controller reports an unknown cluster',
   async (line) => {
     expect(await runInProcess(line.split(' '))).toMatchObject({ code: 3, stderr: expect.stringContaining('SVC_CLUSTER_NOT_FOUND') });
   },
 );
 
-test('the controller is not a cluster to launch on or to take down', async () => {
+test('the controller is refused as a cluster by launch and down', async () => {
   expect(await runInProcess(['down', 'svc-controller', '-y'], { routes: {} })).toMatchObject({
     code: 2,
     stderr: expect.stringContaining('svc controller stop'),
@@ -149,7 +149,7 @@ test('the controller is not a cluster to launch on or to take down', async () =>
   expect(await runInProcess(['launch', 'x.yaml', '-c', '1st'], { routes: {} })).toMatchObject({ code: 2 });
 });
 
-test('down of a cluster takes it down', async () => {
+test('down terminates the named cluster', async () => {
   const routes: FakeRoutes = { ...withJob({}), terminateCluster: ({ params }) => ({ cluster: params.name }) };
   const { code, calls } = await runInProcess(['down', 'dev', '-y', '--no-wait', '--purge'], { routes });
   expect(code).toBe(0);

@@ -10,7 +10,7 @@ afterEach(() => {
   vi.unstubAllEnvs();
 });
 
-test('objects that are written to a folder come with the command that makes them in their own cluster', async () => {
+test('manifests in a folder come with the kubectl command for their context', async () => {
   await withTempHome(async (home) => {
     const kubeconfig = writeTwoContexts(home, [{ name: 'ann', user: { token: 'a-token' } }]);
     writeFileSync(join(home, 'config.yaml'), 'serve: {controller: {high_availability: true, image: "svc:1"}}\n');

@@ -1,6 +1,6 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import { clusterOpener } from '../../launcher/high-availability/open-cluster.ts';
+import { kubeApiOpener } from '../../launcher/high-availability/kubernetes-deps.ts';
 import { printedManifests } from '../../launcher/high-availability/print-manifests.ts';
 import { chooseSite } from '../../launcher/high-availability/site.ts';
 import { systemRandom } from '../../shared/random.ts';
@@ -15,17 +15,20 @@ interface ManifestArgs {
   readonly json: boolean;
 }
 
-/** `svc controller manifests`: what `svc serve up` would make in the cluster, as text. Nothing is changed there. */
+/**
+ * `svc controller manifests`: prints the objects that `svc serve up` would create in the Kubernetes cluster. Changes
+ * nothing there.
+ */
 export async function controllerManifests(args: ManifestArgs, context: CommandContext): Promise<void> {
   const { ui, paths, clock, signal, cwd } = context;
   const deps = {
     paths,
-    places: await context.places(),
+    providers: await context.providers(),
     config: () => loadConfig(paths.config),
     clock,
     signal,
     onStep: () => undefined,
-    openApi: clusterOpener(clock, systemRandom),
+    openApi: kubeApiOpener(clock, systemRandom),
   };
   const { objects, comment } = await printedManifests(args, deps);
   if (args.output === undefined) {
@@ -37,13 +40,13 @@ export async function controllerManifests(args: ManifestArgs, context: CommandCo
   mkdirSync(folder, { recursive: true });
   const files = objects.map((object, index) => {
     const name = `${String(index + 1).padStart(2, '0')}-${object.kind.toLowerCase()}-${object.metadata.name}.yaml`;
-    // Those with secrets are for nobody else's eyes.
+    // Only this user may read files with secrets.
     writeFileSync(join(folder, name), printYaml([object]), { mode: object.kind === 'Secret' ? 0o600 : 0o644 });
     return name;
   });
   if (args.json) return ui.json({ folder, files });
   for (const line of comment) ui.say(line);
-  // Not in whatever context kubectl is at.
+  // Names the context: kubectl's current context may be another one.
   const { context: cluster } = chooseSite(await deps.config(), args.context);
   ui.say(`Wrote ${files.length} objects to ${folder}. To make them: kubectl --context ${cluster} apply --server-side -f ${folder}`);
 }

@@ -1,64 +1,65 @@
 import { exitCodes } from '../../shared/error-codes.ts';
 import type { RouteReply } from '../../api/contract.ts';
 import type { Clock } from '../../shared/clock.ts';
-import { logCommand, renderCluster, row } from '../cluster-status-listing.ts';
+import { logCommand, renderKubernetesController, row } from '../listing/kubernetes-controller-listing.ts';
 import type { CommandContext } from '../context.ts';
-import { describePlace } from '../../domain/controller-host.ts';
+import { describeMachine } from '../../domain/remote-controller-info.ts';
 import type { MachineStatus } from '../../providers/provider.ts';
-import { formatDuration } from '../format-time.ts';
-import { differencesHere, type ControllerDifference } from '../../launcher/controller-differences.ts';
+import { formatDuration } from '../listing/format-time.ts';
+import { localControllerDifferences, type ControllerDifference } from '../../launcher/controller-differences.ts';
 import { SvcError } from '../../shared/errors.ts';
 import type { HomePaths } from '../../shared/paths.ts';
 import { loadConfig } from '../../spec/load-config.ts';
-import { oneLine } from '../display-text.ts';
-import type { Elsewhere } from '../elsewhere-connection.ts';
+import { oneLine } from '../listing/display-text.ts';
+import type { RemoteController } from '../connection/controller-connection.ts';
 
 interface StatusArgs {
   readonly json: boolean;
 }
 
-/** `svc controller status`: never starts it. The exit code tells whether it runs. */
+/** `svc controller status`: never starts the controller. The exit code reports whether it runs. */
 export async function controllerStatus(args: StatusArgs, { connection, ui, clock, paths }: CommandContext): Promise<number> {
-  const elsewhere = await connection.elsewhere();
-  const record = elsewhere?.record();
-  const cluster = await elsewhere?.inCluster?.status();
-  const machine = cluster === undefined ? await elsewhere?.machine() : undefined;
-  // Whoever asks how it is does not wait until it is well.
-  const api = cluster === undefined ? await connection.running() : await elsewhere?.inCluster?.leading();
+  const remoteController = await connection.remoteController();
+  const record = remoteController?.record();
+  const clusterStatus = await remoteController?.inCluster?.status();
+  const machine = clusterStatus === undefined ? await remoteController?.machine() : undefined;
+  // A status command reports the current state. It does not wait until the controller is healthy.
+  const api = clusterStatus === undefined ? await connection.running() : await remoteController?.inCluster?.leading();
   const health = await api?.call('health');
-  const place = record?.place ?? null;
-  const differences = await differencesOf(elsewhere, health !== undefined, paths);
-  if (cluster !== undefined) {
-    if (args.json) ui.json({ running: health !== undefined, controller: health ?? null, cluster, differences });
-    else for (const line of renderCluster(cluster)) ui.print(line);
-    if (!args.json && health !== undefined) for (const line of healthRows(health, clock, logCommand(cluster))) ui.print(line);
+  const controllerMachine = record?.machine ?? null;
+  const differences = await differencesOf(remoteController, health !== undefined, paths);
+  if (clusterStatus !== undefined) {
+    if (args.json) ui.json({ running: health !== undefined, controller: health ?? null, cluster: clusterStatus, differences });
+    else for (const line of renderKubernetesController(clusterStatus)) ui.print(line);
+    if (!args.json && health !== undefined) for (const line of healthRows(health, clock, logCommand(clusterStatus))) ui.print(line);
   } else if (args.json) {
     const { machineId = null, publicHost = null } = record ?? {};
-    const where = place === null ? null : { ...place, machineId, publicHost, state: machine?.state ?? null };
+    const where = controllerMachine === null ? null : { ...controllerMachine, machineId, publicHost, state: machine?.state ?? null };
     ui.json({ running: health !== undefined, log: paths.controllerLog, controller: health ?? null, machine: where, differences });
-  } else if (health === undefined && place !== null) {
-    ui.print(`The controller does not run. Its machine at ${describePlace(place)} is ${machineState(machine)}.`);
+  } else if (health === undefined && controllerMachine !== null) {
+    ui.print(`The controller does not run. Its machine at ${describeMachine(controllerMachine)} is ${machineState(machine)}.`);
   } else if (health === undefined) ui.print(`The controller does not run. Its log is ${paths.controllerLog}`);
   else {
-    if (place !== null) ui.print(row('Machine', `${describePlace(place)}, ${record?.publicHost ?? 'no address'}`));
+    if (controllerMachine !== null)
+      ui.print(row('Machine', `${describeMachine(controllerMachine)}, ${record?.publicHost ?? 'no address'}`));
     for (const line of healthRows(health, clock, health.log)) ui.print(line);
   }
   if (!args.json) for (const line of differences.flatMap(differenceRows)) ui.print(ui.asTyped(line));
   return health === undefined ? exitCodes['not-found'] : 0;
 }
 
-/** Where the controller that there is contradicts the configuration. */
+/** Where the existing controller differs from the configuration. */
 async function differencesOf(
-  elsewhere: Elsewhere | undefined,
+  remoteController: RemoteController | undefined,
   isRunning: boolean,
   paths: HomePaths,
 ): Promise<readonly ControllerDifference[]> {
-  if (elsewhere === undefined && !isRunning) return [];
+  if (remoteController === undefined && !isRunning) return [];
   try {
-    if (elsewhere !== undefined) return await elsewhere.differences();
-    return await differencesHere(await loadConfig(paths.config));
+    if (remoteController !== undefined) return await remoteController.differences();
+    return await localControllerDifferences(await loadConfig(paths.config));
   } catch (error) {
-    // How it is, is told whatever the configuration is like.
+    // The status is shown even when the configuration is invalid.
     if (!(error instanceof SvcError) || error.code !== 'SVC_INVALID_CONFIG') throw error;
     return [{ what: `It cannot be compared with config.yaml: ${error.message}`, remedy: error.hint }];
   }

@@ -1,13 +1,13 @@
 import { SvcError } from '../../shared/errors.ts';
-import { controllerName } from '../cluster-listing.ts';
+import { controllerName } from '../listing/cluster-listing.ts';
 import type { CommandContext } from '../context.ts';
 import { clusterNotFound } from '../name-patterns.ts';
-import { takeDown, type TakeDownArgs } from '../take-down.ts';
+import { terminateNamed, type TerminateArgs } from '../terminate-named.ts';
 
-/** `svc down`: takes clusters down. The controller is not one of them. */
-export async function down(args: TakeDownArgs, context: CommandContext): Promise<void> {
+/** `svc down`: removes clusters, but not the controller. */
+export async function down(args: TerminateArgs, context: CommandContext): Promise<void> {
   if (args.names.includes(controllerName)) {
-    throw new SvcError('SVC_USAGE', 'The controller is not taken down like a cluster.', { hint: 'Run: svc controller stop' });
+    throw new SvcError('SVC_USAGE', 'The controller is not terminated like a cluster.', { hint: 'Run: svc controller stop' });
   }
   const api = await context.connection.existing();
   const clusters = {
@@ -27,5 +27,5 @@ export async function down(args: TakeDownArgs, context: CommandContext): Promise
           })),
     terminate: async (name: string) => api?.call('terminateCluster', { params: { name }, query: { purge: args.purge } }),
   } as const;
-  await takeDown(args, clusters, context);
+  await terminateNamed(args, clusters, context);
 }

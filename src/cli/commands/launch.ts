@@ -1,6 +1,6 @@
 import { SvcError } from '../../shared/errors.ts';
-import { checkName } from '../check-name.ts';
-import { controllerName } from '../cluster-listing.ts';
+import { checkName } from '../name-patterns.ts';
+import { controllerName } from '../listing/cluster-listing.ts';
 import type { CommandContext } from '../context.ts';
 import { submitJob } from '../submit-job.ts';
 import { readTaskFile, type TaskArgs } from '../task-source.ts';
@@ -13,7 +13,7 @@ interface LaunchArgs extends TaskArgs {
   readonly json: boolean;
 }
 
-/** `svc launch`: runs a task on a cluster, made for it where none of that name exists. */
+/** `svc launch`: runs a task on a cluster. Makes the cluster when none of that name exists. */
 export async function launch(args: LaunchArgs, context: CommandContext): Promise<number> {
   if (args.cluster !== undefined) checkName(args.cluster);
   if (args.cluster === controllerName) throw new SvcError('SVC_BAD_NAME', `The name '${controllerName}' belongs to the controller.`);

@@ -1,7 +1,6 @@
 import type { CommandContext } from '../context.ts';
 import { reportJob } from '../job-result.ts';
-import { clusterNotFound } from '../name-patterns.ts';
-import { parseId } from '../parse-id.ts';
+import { clusterNotFound, parseId } from '../name-patterns.ts';
 
 interface LogsArgs {
   readonly cluster: string;
@@ -10,7 +9,7 @@ interface LogsArgs {
   readonly tail: number | undefined;
 }
 
-/** `svc logs`: the output of a job. Followed to its end, the exit code tells how the job ended. */
+/** `svc logs`: the output of a job. When it is followed to its end, the exit code reports how the job ended. */
 export async function logs(args: LogsArgs, context: CommandContext): Promise<number> {
   const { ui, connection, signal } = context;
   const api = await connection.existing();

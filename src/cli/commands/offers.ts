@@ -6,6 +6,7 @@ import { SvcError } from '../../shared/errors.ts';
 import { systemRandom } from '../../shared/random.ts';
 import type { CommandContext } from '../context.ts';
 import { noFence } from '../../shared/fence.ts';
+import { type Column, renderTable } from '../listing/table.ts';
 
 interface OffersArgs {
   readonly gpu: string | undefined;
@@ -19,7 +20,10 @@ interface OffersArgs {
   readonly json: boolean;
 }
 
-/** `svc offers`: what the price tables and the places without any have. Nothing is asked of a cloud, so no credentials are needed. */
+/**
+ * `svc offers`: lists the price tables, and the offers of providers without one. It calls no cloud and needs no
+ * credentials.
+ */
 export async function offers(args: OffersArgs, context: CommandContext): Promise<void> {
   const { listMachines } = await import('../../catalog/list-machines.ts');
   const { PriceTables } = await import('../../catalog/price-tables.ts');
@@ -31,7 +35,7 @@ export async function offers(args: OffersArgs, context: CommandContext): Promise
     throw new SvcError('SVC_USAGE', 'GPUs are given twice, as a word and with --gpus.');
   const gpus = args.gpu ?? args.gpus;
   const resources = readResourceOptions({ ...args, gpus });
-  // `H100` lists machines with any number of them; `H100:1` those with one.
+  // `H100` lists machines with any number of H100; `H100:1` lists those with one.
   const acceleratorName = gpus !== undefined && !gpus.includes(':') ? resources.accelerator?.name : undefined;
   const filtered = gpus !== undefined || [args.cpus, args.memory, args.instanceType].some((one) => one !== undefined);
 
@@ -45,8 +49,8 @@ export async function offers(args: OffersArgs, context: CommandContext): Promise
     allRegions: args.all,
   });
   const withoutTable = providerNames.filter((name) => !tables.some(({ cloud }) => cloud === name));
-  // These tell what they have only when they know what is wanted.
-  const own = filtered ? await offersOfPlaces(withoutTable, resources, context) : [];
+  // These providers can list offers only for given resources.
+  const own = filtered ? await offersOfProviders(withoutTable, resources, context) : [];
   const found = [...own, ...listed];
   if (found.length === 0) {
     const { whyNoOffer } = await import('../../catalog/why-no-offer.ts');
@@ -67,7 +71,6 @@ export async function offers(args: OffersArgs, context: CommandContext): Promise
     ui.json({ offers: found, notes });
     return;
   }
-  const { renderOffers } = await import('../offer-listing.ts');
   for (const line of renderOffers(found, ui.outWidth)) ui.print(line);
   const marks = found.some(({ estimated }) => estimated)
     ? ['~ marks a price that was worked out from those of other sizes and regions.']
@@ -75,8 +78,8 @@ export async function offers(args: OffersArgs, context: CommandContext): Promise
   for (const note of [...marks, ...notes]) ui.say(note);
 }
 
-/** Machines of places that have no table of prices, because they are one's own. */
-async function offersOfPlaces(
+/** Offers of providers without a price table: the user's own machines. */
+async function offersOfProviders(
   names: readonly ProviderName[],
   resources: Resources,
   context: CommandContext,
@@ -126,4 +129,30 @@ function nothingFound(accelerator: string | undefined, cloud: string | undefined
   return new SvcError('SVC_NO_PLACE', `No machine in the tables of prices is like that.${suggestion}`, {
     hint: 'Run: svc offers; it shows what there is',
   });
+}
+
+const columns: readonly Column<ListedType>[] = [
+  { title: 'GPU', value: ({ accelerator }) => accelerator?.name ?? '' },
+  { title: 'QTY', value: ({ accelerator }) => (accelerator === undefined ? '' : String(accelerator.count)) },
+  { title: 'CLOUD', value: ({ cloud }) => cloud },
+  { title: 'INSTANCE_TYPE', value: ({ name }) => name },
+  { title: 'DEVICE_MEM', value: ({ accelerator }) => gb(accelerator?.memoryGb), dropOrder: 2 },
+  { title: 'vCPUs', value: ({ cpus }) => String(cpus), dropOrder: 4 },
+  { title: 'HOST_MEM', value: ({ memoryGb }) => gb(memoryGb), dropOrder: 3 },
+  { title: 'HOURLY_PRICE', value: ({ onDemandUsd, estimated }) => `${estimated ? '~' : ''}${dollars(onDemandUsd)}` },
+  { title: 'HOURLY_SPOT_PRICE', value: ({ spotUsd }) => dollars(spotUsd), dropOrder: 1 },
+  { title: 'REGION', value: ({ region }) => region, shrinksTo: 8 },
+];
+
+/** The table of `svc offers`: machine types with their prices per hour. */
+function renderOffers(listed: readonly ListedType[], width: number): readonly string[] {
+  return renderTable(columns, listed, width);
+}
+
+function gb(amount: number | undefined): string {
+  return amount === undefined ? '' : `${amount}GB`;
+}
+
+function dollars(amount: number | undefined): string {
+  return amount === undefined ? '' : `$ ${amount.toFixed(amount < 0.1 ? 4 : 3)}`;
 }

@@ -5,10 +5,10 @@ import { providerNames } from '../../providers/registry.ts';
 import { SvcError } from '../../shared/errors.ts';
 import { aClusterView, aHealthReply, aServiceView } from '../../../test/support/views.ts';
 
-// No process has this pid: Linux gives them out up to 2^22.
+// No process has this pid: Linux assigns pids up to 2^22.
 const noPid = 2 ** 22 + 1;
 
-test('controller status tells by its exit code whether it runs', async () => {
+test('the exit code of controller status reports whether it runs', async () => {
   const off = await runInProcess(['controller', 'status']);
   expect(off).toMatchObject({ code: 3, stdout: 'The controller does not run. Its log is /home/ann/.svc/controller.log\n' });
   const on = await runInProcess(['controller', 'status'], { routes: { health: () => aHealthReply({ idleStopSeconds: 605 }) } });
@@ -25,7 +25,7 @@ test('controller status tells by its exit code whether it runs', async () => {
   `);
 });
 
-test('controller status as JSON says the same', async () => {
+test('controller status --json reports that no controller runs', async () => {
   const off = await runInProcess(['controller', 'status', '--json']);
   expect(JSON.parse(off.stdout)).toEqual({
     running: false,
@@ -36,17 +36,17 @@ test('controller status as JSON says the same', async () => {
   });
 });
 
-test('stopping a controller that does not run is done', async () => {
+test('stopping a controller that does not run succeeds', async () => {
   expect(await runInProcess(['controller', 'stop'])).toMatchObject({ code: 0, stderr: 'The controller does not run.\n' });
 });
 
-test('controller stop passes on whether services are to stay', async () => {
+test('controller stop passes on --keep-services', async () => {
   const routes: FakeRoutes = { health: () => aHealthReply({ pid: noPid }), stopController: () => ({ stopping: true }) };
   const { code, calls } = await runInProcess(['controller', 'stop', '--keep-services'], { routes });
   expect({ code, call: calls.at(-1) }).toEqual({ code: 0, call: { name: 'stopController', input: { body: { keepServices: true } } } });
 });
 
-test('a controller that is needed is not stopped', async () => {
+test('controller stop fails while services need it', async () => {
   const routes: FakeRoutes = {
     health: () => aHealthReply(),
     stopController() {
@@ -57,7 +57,7 @@ test('a controller that is needed is not stopped', async () => {
   expect({ code, stderr }).toEqual({ code: 4, stderr: expect.stringContaining('code: SVC_CONTROLLER_BUSY') });
 });
 
-test('controller restart says what runs then', async () => {
+test('controller restart prints the new process and version', async () => {
   const routes: FakeRoutes = { health: () => aHealthReply({ pid: noPid, version: '0.2.0' }) };
   const { code, stderr } = await runInProcess(['controller', 'restart'], { routes });
   expect({ code, stderr }).toEqual({
@@ -66,7 +66,7 @@ test('controller restart says what runs then', async () => {
   });
 });
 
-test('controller start says where its log is', async () => {
+test('controller start prints the path of its log', async () => {
   const { code, stderr } = await runInProcess(['controller', 'start'], { routes: { health: () => aHealthReply() } });
   expect({ code, stderr }).toEqual({ code: 0, stderr: 'The controller runs as process 99. Its log is /home/ann/.svc/controller.log\n' });
 });
@@ -77,7 +77,7 @@ test.for(['bash', 'zsh', 'fish'])('completion prints the script for %s', async (
   expect(stdout).toContain(' complete -- ');
 });
 
-test('completion of a shell that is not known names those that are', async () => {
+test('completion of an unknown shell lists the known ones', async () => {
   expect(await runInProcess(['completion', 'tcsh'])).toMatchObject({ code: 2, stderr: expect.stringContaining('bash, zsh, fish') });
 });
 
@@ -86,7 +86,7 @@ const offered = async (words: readonly string[], routes?: FakeRoutes): Promise<r
   return stdout.trim().split('\n');
 };
 
-test('at Tab, names of services and clusters are offered with their state', async () => {
+test('names of services and clusters are completed with their state', async () => {
   const routes: FakeRoutes = {
     listServices: () => ({ services: [aServiceView(), aServiceView({ name: 'embed', status: 'FAILED' })] }),
     listClusters: () => ({ clusters: [aClusterView()] }),
@@ -96,19 +96,19 @@ test('at Tab, names of services and clusters are offered with their state', asyn
   expect(await offered(['exec', ''], routes)).toEqual(['dev\tUP', ':none']);
 });
 
-test('at Tab nothing is started and nothing fails', async () => {
+test('complete starts nothing and never fails', async () => {
   expect(await offered(['serve', 'down', ''])).toEqual([':none']);
   expect(await offered(['serve', 'down', ''], {})).toEqual([':none']);
 });
 
-test('files, places and shells are offered', async () => {
+test('files, providers and shells are completed', async () => {
   expect(await offered(['serve', 'up', 'ex'])).toEqual([':files']);
   expect(await offered(['serve', 'up', '--workdir', ''])).toEqual([':folders']);
   expect(await offered(['check', ''])).toEqual([...providerNames.map((name) => `${name}\t`), ':none']);
   expect(await offered(['completion', 'z'])).toEqual(['zsh\t', ':none']);
 });
 
-test('check prints the role for a cluster under both names of the place, and has none for others', async () => {
+test('check --role works under both names of Kubernetes, and only there', async () => {
   const { code, stdout } = await runInProcess(['check', 'k8s', '--role']);
   expect(code).toBe(0);
   expect(stdout).toContain('kind: Role\n');

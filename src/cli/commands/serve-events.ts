@@ -1,5 +1,5 @@
 import type { CommandContext } from '../context.ts';
-import { renderEvent } from '../event-line.ts';
+import { renderEvent } from '../listing/event-line.ts';
 import { serviceNotFound } from '../name-patterns.ts';
 
 interface EventsArgs {
@@ -8,7 +8,7 @@ interface EventsArgs {
   readonly json: boolean;
 }
 
-/** `svc serve events`: a line for each change, oldest first. */
+/** `svc serve events`: prints one line per change, oldest first. */
 export async function serveEvents(args: EventsArgs, context: CommandContext): Promise<void> {
   const { ui, connection } = context;
   const api = await connection.existing();

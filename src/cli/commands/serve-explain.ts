@@ -2,11 +2,10 @@ import type { RouteReply } from '../../api/contract.ts';
 import { SvcError } from '../../shared/errors.ts';
 import { wrapText } from '../command-text.ts';
 import type { CommandContext } from '../context.ts';
-import { oneLine } from '../display-text.ts';
-import { renderEvent } from '../event-line.ts';
-import { serviceNotFound } from '../name-patterns.ts';
-import { parseId } from '../parse-id.ts';
-import { renderPlan } from '../plan-listing.ts';
+import { oneLine } from '../listing/display-text.ts';
+import { renderEvent } from '../listing/event-line.ts';
+import { parseId, serviceNotFound } from '../name-patterns.ts';
+import { renderPlan } from '../listing/plan-listing.ts';
 
 interface ExplainArgs {
   readonly name: string;
@@ -15,19 +14,19 @@ interface ExplainArgs {
   readonly json: boolean;
 }
 
-/** Planning asks the places what they have, ms. */
+/** Timeout, ms: a plan asks the providers for their offers. */
 const explainTimeoutMs = 60_000;
 
-/** `svc serve explain`: how machines were found, and what could be had for one more replica. */
+/** `svc serve explain`: how machines were found, and which offers there are for one more replica. */
 export async function serveExplain({ name, id, all, json }: ExplainArgs, context: CommandContext): Promise<void> {
   const { ui, connection } = context;
-  const wanted = id === undefined ? undefined : parseId(id, 'replica');
+  const requestedId = id === undefined ? undefined : parseId(id, 'replica');
   const api = await connection.existing();
   if (api === undefined) throw serviceNotFound(name);
-  const query = { all, ...(wanted !== undefined && { id: wanted }) };
+  const query = { all, ...(requestedId !== undefined && { id: requestedId }) };
   const reply = await api.call('explainService', { params: { name }, query, timeoutMs: explainTimeoutMs });
-  if (wanted !== undefined && reply.replicas.length === 0)
-    throw new SvcError('SVC_REPLICA_NOT_FOUND', `Service '${name}' has no replica ${wanted}.`, {
+  if (requestedId !== undefined && reply.replicas.length === 0)
+    throw new SvcError('SVC_REPLICA_NOT_FOUND', `Service '${name}' has no replica ${requestedId}.`, {
       hint: `Run: svc serve status ${name}`,
     });
   if (json) ui.json(reply);

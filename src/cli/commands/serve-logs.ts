@@ -1,10 +1,8 @@
 import { SvcError } from '../../shared/errors.ts';
-import { accessTitles, isAccessLine, renderAccessLine } from '../access-line.ts';
+import { accessTitles, isAccessLine, renderAccessLine } from '../listing/access-line.ts';
 import type { ApiClient } from '../../api/client.ts';
 import type { CommandContext } from '../context.ts';
-import { parseId } from '../parse-id.ts';
-import { serviceNotFound } from '../name-patterns.ts';
-import { textLines } from '../text-lines.ts';
+import { parseId, serviceNotFound } from '../name-patterns.ts';
 import type { Ui } from '../ui.ts';
 
 interface LogsArgs {
@@ -17,7 +15,7 @@ interface LogsArgs {
   readonly json: boolean;
 }
 
-/** `svc serve logs`: the log of one replica, of the service's controller or of its load balancer. */
+/** `svc serve logs`: the log of a replica, of the service's controller or of its load balancer. */
 export async function serveLogs(args: LogsArgs, context: CommandContext): Promise<void> {
   const targets = [args.id !== undefined, args.controller, args.loadBalancer].filter(Boolean);
   if (targets.length > 1) {
@@ -40,7 +38,7 @@ export async function serveLogs(args: LogsArgs, context: CommandContext): Promis
   else for await (const chunk of chunks) context.ui.write(chunk);
 }
 
-/** Requests, and what the process that serves them said; with --json nothing but requests, for programs. */
+/** Shows requests and the messages of the balancer's process. With --json it prints only requests, for programs. */
 async function showLoadBalancer(lines: AsyncIterable<string>, json: boolean, ui: Ui): Promise<void> {
   if (ui.outIsTerminal && !json) ui.print(ui.paint('strong', accessTitles));
   for await (const line of lines) {
@@ -49,7 +47,7 @@ async function showLoadBalancer(lines: AsyncIterable<string>, json: boolean, ui:
   }
 }
 
-/** The replica asked for, or the newest. */
+/** The requested replica, or the newest. */
 async function replicaId(args: LogsArgs, api: ApiClient): Promise<number> {
   if (args.id !== undefined) return parseId(args.id, 'replica');
   const service = await api.call('getService', { params: { name: args.name } });
@@ -60,4 +58,17 @@ async function replicaId(args: LogsArgs, api: ApiClient): Promise<number> {
     });
   }
   return newest.id;
+}
+
+/** Lines, without their ends, from chunks of bytes. A last line without an end counts. */
+export async function* textLines(pieces: AsyncIterable<Uint8Array>): AsyncGenerator<string> {
+  const decoder = new TextDecoder();
+  let rest = '';
+  for await (const piece of pieces) {
+    const lines = (rest + decoder.decode(piece, { stream: true })).split('\n');
+    rest = lines.pop() ?? '';
+    yield* lines;
+  }
+  rest += decoder.decode();
+  if (rest !== '') yield rest;
 }

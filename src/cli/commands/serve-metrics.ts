@@ -5,7 +5,7 @@ interface MetricsArgs {
   readonly name: string;
 }
 
-/** `svc serve metrics`: the metrics of the balancer, as they are scraped. */
+/** `svc serve metrics`: prints the balancer's metrics in the format that Prometheus scrapes. */
 export async function serveMetrics(args: MetricsArgs, context: CommandContext): Promise<void> {
   const api = await context.connection.existing();
   if (api === undefined) throw serviceNotFound(args.name);

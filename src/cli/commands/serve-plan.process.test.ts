@@ -3,14 +3,14 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { anOffer } from '../../../test/support/builders.ts';
 import { runInProcess, type CliOptions } from '../../../test/support/cli-world.ts';
-import { aDisabledPlace, placesOf } from '../../../test/support/places.ts';
+import { aDisabledProvider, providersOf } from '../../../test/support/providers.ts';
 import { anInstanceType, aPriceTable } from '../../../test/support/price-tables.ts';
-import { aStubPlace } from '../../../test/support/stub-place.ts';
+import { aStubProvider } from '../../../test/support/stub-provider.ts';
 import { withTempHome } from '../../../test/support/temp-home.ts';
 import { anEventView } from '../../../test/support/views.ts';
 import { formatTable } from '../../catalog/table-format.ts';
 import { planPlacement } from '../../provision/placement-plan.ts';
-import type { Places } from '../../provision/places.ts';
+import type { Providers } from '../../provision/providers.ts';
 import { FakeClock } from '../../../test/support/fake-clock.ts';
 import { someResources } from '../../../test/support/builders.ts';
 
@@ -26,7 +26,7 @@ const offers = ['us-east-1', 'us-east-2', 'eu-west-1', 'eu-west-2', 'eu-west-3',
     }),
 );
 const tiny = anOffer({ provider: 'aws', region: 'us-east-1', instanceType: 't3.small', cpus: 2, hourlyUsd: 0.02 });
-const aws = aStubPlace({
+const aws = aStubProvider({
   name: 'aws',
   offers: async (_, { explain }) => ({
     offers,
@@ -34,9 +34,9 @@ const aws = aStubPlace({
     ...(explain === true && { rejected: [{ offer: tiny, why: 'has no GPU' }] }),
   }),
 });
-const places: Places = {
-  ...placesOf(aws),
-  states: async () => [...(await placesOf(aws).states()), aDisabledPlace('gcp', 'no credentials were found.')],
+const providers: Providers = {
+  ...providersOf(aws),
+  states: async () => [...(await providersOf(aws).states()), aDisabledProvider('gcp', 'no credentials were found.')],
 };
 
 const file = (rest = '') => `
@@ -45,15 +45,15 @@ service: {readiness_probe: /, replicas: 3}
 run: serve
 ${rest}`;
 
-/** Runs in a folder that holds the file. */
+/** Runs the command in a folder with the file. */
 async function plan(args: readonly string[], options: CliOptions = {}, content = file()) {
   return withTempHome(async (cwd) => {
     writeFileSync(join(cwd, 'service.yaml'), content);
-    return runInProcess(['serve', 'plan', 'service.yaml', ...args], { places, width: 110, ...options, cwd });
+    return runInProcess(['serve', 'plan', 'service.yaml', ...args], { providers, width: 110, ...options, cwd });
   });
 }
 
-test('plan shows the chosen places, the next-best ones and what it costs, and starts nothing', async () => {
+test('plan shows chosen locations, alternatives and cost, and starts nothing', async () => {
   const { code, stdout, stderr, calls } = await plan([]);
   expect({ code, stderr, calls }).toEqual({ code: 0, stderr: '', calls: [] });
   expect(stdout).toMatchInlineSnapshot(`
@@ -71,23 +71,23 @@ test('plan shows the chosen places, the next-best ones and what it costs, and st
   `);
 });
 
-test('replicas without room are told of, and neither counted nor paid for', async () => {
-  const small = aStubPlace({ name: 'aws', offers: async () => ({ offers: [{ ...tiny, room: 2 }], whyNone: undefined }) });
-  const { code, stdout } = await plan([], { places: placesOf(small) });
+test('replicas without capacity are noted, and not part of the cost', async () => {
+  const small = aStubProvider({ name: 'aws', offers: async () => ({ offers: [{ ...tiny, room: 2 }], whyNone: undefined }) });
+  const { code, stdout } = await plan([], { providers: providersOf(small) });
   expect(code).toBe(0);
   expect(stdout).toMatch(/^1-2 /m);
   expect(stdout).toContain('2 replicas: 0.04 $/h');
   expect(stdout).toContain('Note: 1 of 3 replicas has no room now (aws/us-east-1 has room for 2)');
 });
 
-test('with --all everything is listed with the reason for or against it, and places that take no part', async () => {
+test('--all lists every offer with its reason, and excluded providers', async () => {
   const { stdout } = await plan(['--all']);
   expect(stdout).toMatch(/^- +aws\/us-east-1 +t3.small .* has no GPU$/m);
   expect(stdout).toContain('aws/sa-east-1a');
   expect(stdout).toContain('gcp takes no part: not enabled: no credentials were found.');
 });
 
-test('as JSON it is the whole plan', async () => {
+test('--json prints the whole plan', async () => {
   const { stdout } = await plan(['--json']);
   expect(JSON.parse(stdout)).toMatchObject({
     replicas: 3,
@@ -97,36 +97,36 @@ test('as JSON it is the whole plan', async () => {
   });
 });
 
-test('without a place it says of each why, and with --all what was looked at', async () => {
-  const none = placesOf(
-    aStubPlace({
+test("without an offer, each provider's reason is shown; --all adds rejected offers", async () => {
+  const none = providersOf(
+    aStubProvider({
       name: 'aws',
       offers: async () => ({ offers: [], whyNone: 'AWS has no L4 there.', rejected: [{ offer: tiny, why: 'has no GPU' }] }),
     }),
   );
-  const short = await plan([], { places: none });
+  const short = await plan([], { providers: none });
   expect([short.code, short.stdout]).toEqual([6, '']);
   expect(short.stderr).toContain('aws: AWS has no L4 there.');
-  const long = await plan(['--all'], { places: none });
+  const long = await plan(['--all'], { providers: none });
   expect([long.code, long.stdout.includes('has no GPU')]).toEqual([6, true]);
 });
 
-test('a context that is none is what the error is about', async () => {
+test("an unknown context is the error's cause", async () => {
   const whyNone = "There is no Kubernetes context 'nope' (there are: eyes).";
-  const k8s = aStubPlace({ name: 'kubernetes', offers: async () => ({ offers: [], whyNone, isMisnamed: true }) });
-  const { code, stderr } = await plan([], { places: placesOf(k8s) }, file().replace('L4,', 'L4, infra: k8s/nope,'));
+  const k8s = aStubProvider({ name: 'kubernetes', offers: async () => ({ offers: [], whyNone, isMisnamed: true }) });
+  const { code, stderr } = await plan([], { providers: providersOf(k8s) }, file().replace('L4,', 'L4, infra: k8s/nope,'));
   expect(code).toBe(6);
-  expect(stderr).toContain(`error: The task names a place that there is not.\n  kubernetes: ${whyNone}\nhint: Correct infra in the file`);
+  expect(stderr).toContain(`error: The task names an unknown location.\n  kubernetes: ${whyNone}\nhint: Correct infra in the file`);
 });
 
-test('a service that begins without replicas is planned for its first one', async () => {
+test('a service with min_replicas 0 is planned for its first replica', async () => {
   const content = file().replace('replicas: 3', 'replica_policy: {min_replicas: 0, max_replicas: 2, target_qps_per_replica: 1}');
   const { stdout } = await plan([], {}, content);
   expect(stdout).toContain('1 replica: 0.80 $/h');
   expect(stdout).toContain('With min_replicas: 0 it costs nothing until a request comes');
 });
 
-test('explain tells the search of each replica, and what could be had now', async () => {
+test("explain shows each replica's search and the current offers", async () => {
   const reply = {
     service: 'chat',
     replicas: [
@@ -136,15 +136,15 @@ test('explain tells the search of each replica, and what could be had now', asyn
         reason: null,
         reachedBy: 'pod address 10.0.0.7:8080',
         steps: [
-          anEventView({ id: 1, replicaId: 2, cause: 'place-refused', message: 'aws/us-east-1/us-east-1a refused (capacity): none left.' }),
-          anEventView({ id: 2, replicaId: 2, cause: 'place-gave', message: 'aws/us-east-2/us-east-2a gave machine i-1.' }),
+          anEventView({ id: 1, replicaId: 2, cause: 'launch-refused', message: 'aws/us-east-1/us-east-1a refused (capacity): none left.' }),
+          anEventView({ id: 2, replicaId: 2, cause: 'machine-created', message: 'aws/us-east-2/us-east-2a created machine i-1.' }),
         ],
       },
     ],
     plan: await planPlacement({
       alternatives: { order: 'any', choices: [someResources()] },
       replicas: 1,
-      places: await places.states(),
+      providers: await providers.states(),
       clock: new FakeClock(),
       explain: false,
     }),
@@ -153,7 +153,7 @@ test('explain tells the search of each replica, and what could be had now', asyn
   const { code, stdout, calls } = await runInProcess(['serve', 'explain', 'chat', '2'], { routes, width: 120 });
   expect(code).toBe(0);
   expect(stdout).toMatch(
-    /^Replica 2 \(READY\)\n {2}Requests reach it by: pod address 10\.0\.0\.7:8080\n.*none left\.\n.*gave machine i-1\.\n\nWhat could be had for one more replica now\nREPLICA/m,
+    /^Replica 2 \(READY\)\n {2}Requests reach it by: pod address 10\.0\.0\.7:8080\n.*none left\.\n.*created machine i-1\.\n\nWhat could be had for one more replica now\nREPLICA/m,
   );
   expect(calls).toEqual([
     { name: 'explainService', input: expect.objectContaining({ params: { name: 'chat' }, query: { all: false, id: 2 } }) },
@@ -163,19 +163,21 @@ test('explain tells the search of each replica, and what could be had now', asyn
   expect((await runInProcess(['serve', 'explain', 'chat'])).code).toBe(3);
 });
 
-test('an accelerator that nobody knows is told as such, unless a table of prices has it', async () => {
-  const none = placesOf(aStubPlace({ name: 'aws', offers: async () => ({ offers: [], whyNone: 'It has none.' }) }));
+test('an accelerator in no price table is reported as unknown', async () => {
+  const none = providersOf(aStubProvider({ name: 'aws', offers: async () => ({ offers: [], whyNone: 'It has none.' }) }));
   const content = file().replace('L4', 'H1000');
-  const unknown = await plan([], { places: none }, content);
+  const unknown = await plan([], { providers: none }, content);
   expect(unknown.code).toBe(6);
   expect(unknown.stderr).toContain(
-    "error: No place says that it has an accelerator 'H1000', and svc knows none of that name. Did you mean H100?\n  aws: It has none.\n",
+    "error: No provider offers an accelerator 'H1000', and svc knows none of that name. Did you mean H100?\n  aws: It has none.\n",
   );
   await withTempHome(async (home) => {
     mkdirSync(join(home, 'catalog'));
     const accelerator = { name: 'H1000', count: 8, memoryGb: 100 };
     const table = aPriceTable({ cloud: 'gcp', types: [anInstanceType({ accelerator })] });
     writeFileSync(join(home, 'catalog', 'gcp.csv'), formatTable(table));
-    expect((await plan([], { places: none, home }, content)).stderr).toContain('error: No enabled place has what the task asks for.\n');
+    expect((await plan([], { providers: none, home }, content)).stderr).toContain(
+      'error: No enabled provider offers what the task requests.\n',
+    );
   });
 });

@@ -1,5 +1,5 @@
 import type { CommandContext } from '../context.ts';
-import { renderController, renderPlan } from '../plan-listing.ts';
+import { renderController, renderPlan } from '../listing/plan-listing.ts';
 import { planService, refuseEmpty } from '../service-plan.ts';
 import { readServiceFile, type TaskArgs } from '../task-source.ts';
 
@@ -9,14 +9,14 @@ interface PlanArgs extends TaskArgs {
   readonly json: boolean;
 }
 
-/** `svc serve plan`: where a service would be put, what that costs, and why there; nothing is put up. */
+/** `svc serve plan`: shows where a service would be deployed, at which cost, and why. Deploys nothing. */
 export async function servePlan(args: PlanArgs, context: CommandContext): Promise<void> {
   const { ui, connection } = context;
   const { task } = await readServiceFile(args.file, args, context);
-  await connection.checkWish();
+  await connection.preflight();
   const plan = await planService(task, args.all, context);
   const lines = renderPlan(plan, { all: args.all, width: ui.outWidth });
-  // What was looked at explains why there is nothing to choose from.
+  // With --all, the listing itself shows why there is no choice.
   if (!args.all) await refuseEmpty(plan, task, context);
   if (!args.json) for (const line of lines) ui.print(line);
   await refuseEmpty(plan, task, context);

@@ -1,9 +1,9 @@
-import type { ServiceView } from '../../api/contract.ts';
+import type { RouteReply, ServiceView } from '../../api/contract.ts';
 import { SvcError } from '../../shared/errors.ts';
 import type { CommandContext } from '../context.ts';
 import { pickByName, serviceNotFound } from '../name-patterns.ts';
-import { renderServices } from '../service-listing.ts';
-import { watch } from '../watch.ts';
+import { diskLines, leftoverLines } from '../listing/status-lines.ts';
+import { renderServices } from '../listing/service-listing.ts';
 
 interface StatusArgs {
   readonly names: readonly string[];
@@ -20,17 +20,31 @@ export async function serveStatus(args: StatusArgs, context: CommandContext): Pr
     ui.print(await endpointOf(args, context));
     return;
   }
-  const render = (services: readonly ServiceView[]): readonly string[] => {
-    if (args.json) return [JSON.stringify({ services }, undefined, args.watch ? undefined : 2)];
-    return renderServices(services, { width: ui.outWidth, now: clock.now(), verbose: args.verbose, paint: ui.paint });
+  const render = (services: readonly ServiceView[], { leftovers = [], disk }: RouteReply<'listServices'>): readonly string[] => {
+    // Omitted when empty, as in nearly all cases: the JSON stays as before.
+    if (args.json)
+      return [JSON.stringify({ services, ...(leftovers.length > 0 && { leftovers }), disk }, undefined, args.watch ? undefined : 2)];
+    const options = {
+      width: ui.outWidth,
+      now: clock.now(),
+      verbose: args.verbose,
+      paint: ui.paint,
+      asTyped: (text: string) => ui.asTyped(text),
+    };
+    return [...renderServices(services, options), ...leftoverLines(leftovers, options), ...diskLines(disk, options)];
   };
-  if (args.watch) await watch(async () => render(pickByName(await listServices(context), args.names).found), context);
-  else {
-    const services = await listServices(context);
-    const { found, missing } = pickByName(services, args.names);
-    // What exists is shown even when something else does not.
-    if (found.length > 0 || missing.length === 0) for (const line of render(found)) ui.print(line);
-    if (missing[0] !== undefined) throw serviceNotFound(missing[0], services);
+  if (args.watch) {
+    const listed = async (): Promise<readonly string[]> => {
+      const all = await listAll(context);
+      return render(pickByName(all.services, args.names).found, all);
+    };
+    await watch(listed, context);
+  } else {
+    const all = await listAll(context);
+    const { found, missing } = pickByName(all.services, args.names);
+    // Existing services are shown even when another name is unknown.
+    if (found.length > 0 || missing.length === 0) for (const line of render(found, all)) ui.print(line);
+    if (missing[0] !== undefined) throw serviceNotFound(missing[0], all.services);
   }
 }
 
@@ -40,13 +54,42 @@ async function endpointOf(args: StatusArgs, context: CommandContext): Promise<st
   if (name === undefined || names.length > 1) {
     throw new SvcError('SVC_USAGE', 'One service is needed to print its endpoint.', { hint: 'Run: svc serve status --endpoint NAME' });
   }
-  const services = await listServices(context);
+  const { services } = await listAll(context);
   const service = services.find((each) => each.name === name);
   if (service === undefined) throw serviceNotFound(name, services);
   return service.endpoint;
 }
 
-async function listServices({ connection }: CommandContext): Promise<readonly ServiceView[]> {
+async function listAll({ connection }: CommandContext): Promise<RouteReply<'listServices'>> {
   const api = await connection.existing();
-  return api === undefined ? [] : (await api.call('listServices')).services;
+  return api === undefined ? { services: [] } : api.call('listServices');
+}
+
+const everyMs = 1_000;
+
+/** Erases from the cursor's line to the end of the screen. */
+const eraseBelow = '\u001B[0J';
+
+/**
+ * Shows lines repeatedly until interrupted. On a terminal the new lines replace the old ones, cut to its height. Other
+ * outputs get them whenever they change.
+ */
+async function watch(read: () => Promise<readonly string[]>, context: CommandContext): Promise<void> {
+  const { ui, clock, signal } = context;
+  let drawn = 0;
+  let before = '';
+  while (!signal.aborted) {
+    const lines = await read();
+    if (ui.outIsTerminal) {
+      // One row stays free for the cursor: after the screen scrolls, the lines could not be overwritten.
+      const shown = lines.slice(0, Math.max(1, ui.outRows - 1));
+      const up = drawn === 0 ? '' : `\u001B[${drawn}A`;
+      ui.write(`${up}\r${eraseBelow}${shown.join('\n')}\n`);
+      drawn = shown.length;
+    } else if (lines.join('\n') !== before) {
+      before = lines.join('\n');
+      ui.write(`${before}\n`);
+    }
+    await clock.sleep(everyMs, signal);
+  }
 }

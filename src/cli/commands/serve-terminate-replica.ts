@@ -1,7 +1,6 @@
 import { SvcError } from '../../shared/errors.ts';
 import type { CommandContext } from '../context.ts';
-import { serviceNotFound } from '../name-patterns.ts';
-import { parseId } from '../parse-id.ts';
+import { parseId, serviceNotFound } from '../name-patterns.ts';
 
 interface TerminateReplicaArgs {
   readonly name: string;
@@ -11,7 +10,7 @@ interface TerminateReplicaArgs {
   readonly json: boolean;
 }
 
-/** `svc serve terminate-replica`: ends one replica, after its requests; the service replaces it. */
+/** `svc serve terminate-replica`: drains and terminates one replica. The service replaces it. */
 export async function serveTerminateReplica(args: TerminateReplicaArgs, context: CommandContext): Promise<void> {
   const { ui, connection } = context;
   const id = parseId(args.id, 'replica');

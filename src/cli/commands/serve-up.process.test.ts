@@ -4,11 +4,11 @@ import { expect, test } from 'vitest';
 import { runInProcess, runWithTime, type CliOptions, type CliResult } from '../../../test/support/cli-world.ts';
 import type { FakeRoutes } from '../../../test/support/fake-client.ts';
 import { anOffer } from '../../../test/support/builders.ts';
-import { placesOf } from '../../../test/support/places.ts';
-import { aStubPlace } from '../../../test/support/stub-place.ts';
+import { providersOf } from '../../../test/support/providers.ts';
+import { aStubProvider } from '../../../test/support/stub-provider.ts';
 import { withTempHome } from '../../../test/support/temp-home.ts';
 import { aReplicaView, aServiceView, anEventView } from '../../../test/support/views.ts';
-import { PlaceRefusal } from '../../providers/place-refusal.ts';
+import { ProviderRefusal } from '../../providers/provider-refusal.ts';
 import type { MachineSpec } from '../../providers/provider.ts';
 import { SvcError } from '../../shared/errors.ts';
 
@@ -26,7 +26,7 @@ run: python3 -m http.server 8080
 const starting = aServiceView({ status: 'CONTROLLER_INIT', targetReplicas: 2, replicas: [] });
 const ready = aServiceView({ targetReplicas: 2, replicas: [aReplicaView()] });
 
-/** Becomes ready once its events have been read. */
+/** A service that becomes ready once its events have been read. */
 function comingUp(): FakeRoutes {
   let isReady = false;
   return {
@@ -44,7 +44,7 @@ function comingUp(): FakeRoutes {
   };
 }
 
-/** Runs in a folder that holds the file. */
+/** Runs the command in a folder with the file. */
 async function up(args: readonly string[], options: CliOptions = {}, content = file): Promise<CliResult & { readonly cwd: string }> {
   return withTempHome(async (cwd) => {
     writeFileSync(join(cwd, 'service.yaml'), content);
@@ -52,8 +52,8 @@ async function up(args: readonly string[], options: CliOptions = {}, content = f
   });
 }
 
-const rented = placesOf(
-  aStubPlace({
+const rented = providersOf(
+  aStubProvider({
     name: 'aws',
     offers: async () => ({
       offers: [
@@ -72,31 +72,31 @@ const rented = placesOf(
   }),
 );
 
-test('what costs money is shown with its price and asked about; Enter means yes, and no puts nothing up', async () => {
-  const yes = await up(['-n', 'chat', '--no-wait'], { routes: comingUp(), places: rented, tty: true, input: '\r', width: 110 });
+test('a paid service needs confirmation; Enter means yes, and no deploys nothing', async () => {
+  const yes = await up(['-n', 'chat', '--no-wait'], { routes: comingUp(), providers: rented, tty: true, input: '\r', width: 110 });
   expect(yes.code).toBe(0);
   expect(yes.stderr).toContain('Put it up for about 1.62 $/h?');
   expect(yes.stderr).toMatch(/^1-2 +aws\/us-east-2a +g6.xlarge +4 +16 +L4:1 +- +0.81 +591.30 +the best/m);
   expect(yes.stderr).toContain('2 replicas: 1.62 $/h, 1182.60 $/month (730 hours), without traffic.');
-  const no = await up(['-n', 'chat'], { routes: comingUp(), places: rented, tty: true, input: 'n' });
+  const no = await up(['-n', 'chat'], { routes: comingUp(), providers: rented, tty: true, input: 'n' });
   expect([no.code, no.calls]).toEqual([4, []]);
 });
 
-test('without a terminal what costs money needs --yes, and what is free needs none', async () => {
-  const refused = await up([], { routes: comingUp(), places: rented });
+test('without a terminal, a paid service requires --yes', async () => {
+  const refused = await up([], { routes: comingUp(), providers: rented });
   expect(refused).toMatchObject({ code: 2, calls: [] });
   expect(refused.stderr).toContain('Put it up for about 1.62 $/h? There is no terminal to ask on.');
-  expect((await up(['--yes', '--no-wait'], { routes: comingUp(), places: rented })).code).toBe(0);
+  expect((await up(['--yes', '--no-wait'], { routes: comingUp(), providers: rented })).code).toBe(0);
 });
 
-test('a file for which there is no place is refused before a controller is started', async () => {
-  const none = placesOf(aStubPlace({ name: 'aws', offers: async () => ({ offers: [], whyNone: 'It has no H100.' }) }));
-  const { code, stderr, calls } = await up([], { routes: comingUp(), places: none });
+test('a task without any offer is refused before a controller is started', async () => {
+  const none = providersOf(aStubProvider({ name: 'aws', offers: async () => ({ offers: [], whyNone: 'It has no H100.' }) }));
+  const { code, stderr, calls } = await up([], { routes: comingUp(), providers: none });
   expect([code, calls]).toEqual([6, []]);
   expect(stderr).toContain('aws: It has no H100.');
 });
 
-test('piped, up prints what it understood, and the endpoint alone as its result', async () => {
+test('up into a pipe prints only the endpoint on standard output', async () => {
   const { code, stdout, stderr, calls, cwd } = await up(['-n', 'chat', '--env', 'MODEL=large', '--secret', 'KEY'], {
     routes: comingUp(),
     env: { KEY: 'hidden-value' },
@@ -126,7 +126,7 @@ test('piped, up prints what it understood, and the endpoint alone as its result'
   ]);
 });
 
-test('on a terminal up follows until the first replica is ready and says what to do next', async () => {
+test('on a terminal, up follows until ready and prints the next commands', async () => {
   const { code, stdout, stderr } = await up([], { routes: comingUp(), tty: true });
   expect(code).toBe(0);
   expect(stdout).toMatchInlineSnapshot(`
@@ -144,7 +144,7 @@ test('on a terminal up follows until the first replica is ready and says what to
   expect(stderr.endsWith('\r\u001B[2K')).toBe(true);
 });
 
-test('--wait follows in plain lines when piped', async () => {
+test('--wait into a pipe follows in plain lines', async () => {
   const { code, stdout, stderr } = await up(['--wait'], { routes: comingUp() });
   expect({ code, stdout }).toEqual({ code: 0, stdout: 'http://127.0.0.1:30001\n' });
   expect(stderr).toMatch(
@@ -153,35 +153,42 @@ test('--wait follows in plain lines when piped', async () => {
   expect(stderr).not.toContain('\u001B');
 });
 
-test('on a narrow terminal what happens is wrapped between words', async () => {
-  let looks = 0;
+test('on a narrow terminal, events are wrapped between words', async () => {
+  let polls = 0;
   const { stderr } = await up([], {
     routes: {
       ...comingUp(),
       async *serviceEvents() {
-        yield anEventView({ message: 'Machine b48047c9 at local/local is up; the program was told to start.' });
+        yield anEventView({ message: 'Machine b48047c9 at local/local is up; the program was started.' });
       },
-      getService: ({ params }) => ({ ...(looks++ > 1 ? ready : starting), name: params.name }),
+      getService: ({ params }) => ({ ...(polls++ > 1 ? ready : starting), name: params.name }),
     },
     tty: true,
     width: 50,
   });
-  expect(stderr).toContain('  replica 1    Machine b48047c9 at local/local is\n               up; the program was told to start.\n');
+  expect(stderr).toContain('  replica 1    Machine b48047c9 at local/local is\n               up; the program was started.\n');
 });
 
-test('what comes up is named as exposed when others can reach it', async () => {
+test('up reports an exposed endpoint', async () => {
   const exposed = { ...ready, exposed: true, endpoint: 'http://192.0.2.7:30001' };
   const { stdout, stderr } = await up(['--expose', '-n', 'chat'], { routes: { createService: () => ({ service: exposed }) } });
   expect(stdout).toBe('http://192.0.2.7:30001\n');
   expect(stderr).toContain("Service 'chat' is coming up at http://192.0.2.7:30001 (exposed: other machines reach it)\n");
 });
 
-test('a name that is too long is told with its bound', async () => {
+test("a controller's warning is printed on standard error", async () => {
+  const warning = 'Port 30001 is not protected.';
+  const { stdout, stderr } = await up(['-n', 'chat'], { routes: { createService: () => ({ service: ready, warning }) } });
+  expect(stdout).toBe(`${ready.endpoint}\n`);
+  expect(stderr).toContain(`Warning: ${warning}\n`);
+});
+
+test('a name that is too long is refused with the limit', async () => {
   const { code, stderr } = await up(['-n', 'x'.repeat(51)]);
   expect({ code, stderr }).toEqual({ code: 2, stderr: expect.stringContaining('hint: Use at most 50 characters; this name has 51.\n') });
 });
 
-test('a service that the controller refuses is told without a summary before it', async () => {
+test('a service that the controller refuses is reported without a summary', async () => {
   const { stderr } = await up([], {
     routes: {
       createService() {
@@ -192,25 +199,25 @@ test('a service that the controller refuses is told without a summary before it'
   expect(stderr).toMatch(/^error: No GPU\.\n/);
 });
 
-test('--no-wait returns at once on a terminal, too', async () => {
+test('--no-wait returns at once on a terminal', async () => {
   const { calls, stdout } = await up(['--no-wait'], { routes: comingUp(), tty: true });
   expect(calls.map(({ name }) => name)).toEqual(['createService']);
   expect(stdout).toContain('http://127.0.0.1:30001');
 });
 
-test('--json prints one object, the service at the end', async () => {
+test('--wait --json prints only the final service', async () => {
   const { stdout } = await up(['--wait', '--json', '-n', 'chat'], { routes: comingUp() });
   expect(JSON.parse(stdout)).toEqual(ready);
 });
 
-test('options of the endpoint and another workdir are passed on', async () => {
+test('endpoint options and --workdir are sent to the controller', async () => {
   const { calls, cwd } = await up(['--service-name', 'chat', '--expose', '--endpoint-port', '4000', '--workdir', '.'], {
     routes: comingUp(),
   });
   expect(calls[0]?.input).toMatchObject({ body: { name: 'chat', expose: true, port: 4000, workdir: cwd } });
 });
 
-test('a service that fails ends up with its reason and the way to its log', async () => {
+test('a failed service ends up with its reason and the log command', async () => {
   const failed = aServiceView({
     status: 'FAILED',
     reason: 'its replicas keep failing: run ended with exit code 3\nno weights found',
@@ -222,7 +229,7 @@ test('a service that fails ends up with its reason and the way to its log', asyn
   expect(stderr).toMatch(/svc serve logs chat 3.*svc serve down chat\ncode: SVC_SERVICE_FAILED/);
 });
 
-test('of a service without a reason the replica whose output is quoted is named', async () => {
+test("a failed service without a reason shows the replica's reason", async () => {
   const failed = aServiceView({
     status: 'FAILED',
     replicas: [aReplicaView({ id: 3, status: 'FAILED', reason: 'Its run ended with exit code 3.' })],
@@ -231,21 +238,21 @@ test('of a service without a reason the replica whose output is quoted is named'
   expect(stderr).toContain("error: Service 'chat' failed: replica 3: Its run ended with exit code 3.\n");
 });
 
-test('replicas that fail while more are launched do not end the wait', async () => {
+test('failed replicas do not end the wait while more are launched', async () => {
   const replicas = [aReplicaView({ status: 'FAILED', reason: 'Its run ended with exit code 3.' })];
-  let looks = 0;
-  const getService = (): typeof ready => (looks++ < 4 ? aServiceView({ status: 'REPLICA_INIT', replicas }) : ready);
+  let polls = 0;
+  const getService = (): typeof ready => (polls++ < 4 ? aServiceView({ status: 'REPLICA_INIT', replicas }) : ready);
   expect(await up(['--wait'], { routes: { ...comingUp(), getService } })).toMatchObject({ code: 0, stdout: 'http://127.0.0.1:30001\n' });
 });
 
-test('a controller that dies while up follows is asked again, from the last event on', async () => {
+test('when the controller dies, up resumes from the last event', async () => {
   const afters: unknown[] = [];
-  let looks = 0;
+  let polls = 0;
   const routes: FakeRoutes = {
     ...comingUp(),
     getService() {
-      looks += 1;
-      return looks > 3 ? ready : starting;
+      polls += 1;
+      return polls > 3 ? ready : starting;
     },
     async *serviceEvents({ query }) {
       afters.push(query?.after);
@@ -258,15 +265,15 @@ test('a controller that dies while up follows is asked again, from the last even
   expect(stderr).toContain('Event 1.');
 });
 
-test('a service that is taken down while up follows is told', async () => {
+test('up ends with an error when the service is terminated', async () => {
   const { code, stderr } = await up(['--wait'], {
     routes: { ...comingUp(), getService: () => aServiceView({ status: 'SHUTTING_DOWN', replicas: [] }) },
   });
   expect(code).toBe(3);
-  expect(stderr).toContain('is being taken down');
+  expect(stderr).toContain('is being terminated');
 });
 
-test('Ctrl-C leaves the service running and says so', async () => {
+test('Ctrl-C leaves the service running and prints the down command', async () => {
   const interrupt = new AbortController();
   const routes: FakeRoutes = {
     ...comingUp(),
@@ -280,7 +287,7 @@ test('Ctrl-C leaves the service running and says so', async () => {
   expect(stderr).toContain("Service 'chat' goes on coming up. To take it down: svc serve down chat\n");
 });
 
-test('Ctrl-C before the controller has answered says where to look', async () => {
+test("Ctrl-C before the controller's answer suggests the status command", async () => {
   const interrupt = new AbortController();
   const routes: FakeRoutes = {
     createService() {
@@ -298,23 +305,23 @@ test.for<readonly [name: string, content: string, args: readonly string[], code:
   ['a file without a service', 'run: true\n', [], 'SVC_INVALID_TASK', 2],
   ['a misspelt field', file.replace('replicas', 'replica'), [], 'SVC_INVALID_TASK', 2],
   ['a variable without a value', file.replace('small', 'null'), [], 'SVC_MISSING_ENV', 2],
-  ['a workdir that is not there', `${file}workdir: ./nowhere\n`, [], 'SVC_FILE_NOT_FOUND', 3],
+  ['a missing workdir', `${file}workdir: ./nowhere\n`, [], 'SVC_FILE_NOT_FOUND', 3],
   [
-    'a certificate that is none',
+    'an invalid certificate',
     file.replace('replicas: 2', 'tls: {keyfile: service.yaml, certfile: service.yaml}'),
     [],
     'SVC_BAD_CERTIFICATE',
     2,
   ],
-  ['what is not there yet', `${file}file_mounts: {/out: {name: results, store: s3, mode: MOUNT}}\n`, [], 'SVC_NOT_SUPPORTED', 2],
-  ['several nodes where machines have one', `${file}num_nodes: 2\n`, [], 'SVC_NO_PLACE', 6],
+  ['an unsupported field', `${file}file_mounts: {/out: {name: results, store: s3, mode: MOUNT}}\n`, [], 'SVC_NOT_SUPPORTED', 2],
+  ['several nodes on a provider of single machines', `${file}num_nodes: 2\n`, [], 'SVC_NO_PLACE', 6],
 ])('%s is refused before a controller is started', async ([, content, args, code, exit]) => {
   const result = await up(args, {}, content);
   expect({ code: result.code, stdout: result.stdout }).toEqual({ code: exit, stdout: '' });
   expect(result.stderr).toContain(`code: ${code}\n`);
 });
 
-test('launch sends the task, follows it and ends with its result', async () => {
+test('launch sends the task, follows it and reports its result', async () => {
   await withTempHome(async (cwd) => {
     mkdirSync(join(cwd, 'code'));
     writeFileSync(join(cwd, 'task.yaml'), 'workdir: code\nrun: echo hello\n');
@@ -344,45 +351,45 @@ test('launch sends the task, follows it and ends with its result', async () => {
   });
 });
 
-/** A cluster that costs nothing, as one place of several. */
-const cluster = (region: string, refusal: PlaceRefusal | undefined) => ({
+/** A Kubernetes cluster that costs nothing, as one of several locations. */
+const cluster = (region: string, refusal: ProviderRefusal | undefined) => ({
   offers: [anOffer({ provider: 'kubernetes', region, hourlyUsd: 0 })],
   refusal,
 });
 
-test('a pod that its cluster would refuse is told of before anything is put up, with what to do', async () => {
+test('a pod that the Kubernetes cluster would refuse is reported before the deploy', async () => {
   const said = 'The cluster prod refuses a pod of 1CPU--2GB+: no PriorityClass with name nope was found';
-  const { offers, refusal } = cluster('prod', new PlaceRefusal('setup', 'region', said, { hint: 'Mend it there.' }));
+  const { offers, refusal } = cluster('prod', new ProviderRefusal('setup', 'region', said, { hint: 'Mend it there.' }));
   const shown: MachineSpec[] = [];
-  const place = aStubPlace({
+  const provider = aStubProvider({
     name: 'kubernetes',
     offers: async () => ({ offers, whyNone: undefined }),
-    rehearse: async (_, spec) => {
+    preflight: async (_, spec) => {
       shown.push(spec);
       if (refusal !== undefined) throw refusal;
     },
   });
-  const result = await up([], { routes: comingUp(), places: placesOf(place) });
+  const result = await up([], { routes: comingUp(), providers: providersOf(provider) });
   expect(result.calls).toEqual([]);
-  expect(result.stderr).toContain('No place takes a replica of this task.');
+  expect(result.stderr).toContain('No provider accepts a replica of this task.');
   expect(result.stderr).toContain(`kubernetes/prod: ${said}. Mend it there.`);
   expect(result.stderr).toContain('SVC_REFUSED_THERE');
   expect(shown).toMatchObject([{ ports: [8080], role: 'replica', nodes: 1 }]);
 });
 
-test('a cluster that refuses is left out, and told of, when another place takes the replicas', async () => {
+test('a refusing Kubernetes context is noted and skipped when another location accepts', async () => {
   const [prod, other] = [
-    cluster('prod', new PlaceRefusal('quota', 'region', 'The cluster prod refuses: exceeded quota: few')),
+    cluster('prod', new ProviderRefusal('quota', 'region', 'The cluster prod refuses: exceeded quota: few')),
     cluster('other', undefined),
   ];
-  const place = aStubPlace({
+  const provider = aStubProvider({
     name: 'kubernetes',
     offers: async () => ({ offers: [...prod.offers, ...other.offers], whyNone: undefined }),
-    rehearse: async ({ region }) => {
+    preflight: async ({ region }) => {
       if (region === 'prod' && prod.refusal !== undefined) throw prod.refusal;
     },
   });
-  const result = await up([], { routes: comingUp(), places: placesOf(place) });
+  const result = await up([], { routes: comingUp(), providers: providersOf(provider) });
   expect(result.code).toBe(0);
-  expect(result.stderr).toMatch(/Not at kubernetes\/prod: refused until .*: The cluster prod refuses: exceeded quota: few/);
+  expect(result.stderr).toMatch(/Not at kubernetes\/prod: refused \(quota\) until .*: The cluster prod refuses: exceeded quota: few/);
 });

@@ -1,15 +1,16 @@
-import type { ServiceView } from '../../api/contract.ts';
+import type { EventView, ServiceView } from '../../api/contract.ts';
 import { hourlyPrice } from '../../domain/price.ts';
 import type { Task } from '../../domain/task.ts';
 import { SvcError } from '../../shared/errors.ts';
-import { checkName } from '../check-name.ts';
+import { checkName } from '../name-patterns.ts';
 import type { CommandContext } from '../context.ts';
-import { oneLine } from '../display-text.ts';
-import { followUntilReady } from '../follow-service.ts';
-import { readServiceFile, type ServiceFile, type TaskArgs } from '../task-source.ts';
-import { renderController, renderPlan } from '../plan-listing.ts';
+import { oneLine } from '../listing/display-text.ts';
+import { type ServiceFile, type TaskArgs, readServiceFile } from '../task-source.ts';
+import { renderController, renderPlan } from '../listing/plan-listing.ts';
 import { planService, refuseEmpty } from '../service-plan.ts';
 import type { Ui } from '../ui.ts';
+import type { ApiClient } from '../../api/client.ts';
+import { isStep, renderLiveEvent } from '../listing/event-line.ts';
 
 interface UpArgs extends TaskArgs {
   readonly file: string;
@@ -21,26 +22,28 @@ interface UpArgs extends TaskArgs {
   readonly json: boolean;
 }
 
-/** Of an endpoint that listens on all addresses. */
+/** Note for an endpoint that listens on all addresses. */
 const exposedNote = ' (exposed: other machines reach it)';
 
-/** Copying a large workdir takes its time, ms. */
+/** Timeout, ms: copying a large workdir takes minutes. */
 const createTimeoutMs = 600_000;
 
-/** `svc serve up`: checks the file here, has the controller put the service up, and follows it where somebody watches. */
+/**
+ * `svc serve up`: checks the file on this machine, has the controller deploy the service, and follows it on a terminal.
+ */
 export async function serveUp(args: UpArgs, context: CommandContext): Promise<void> {
   const { ui } = context;
   if (args.name !== undefined) checkName(args.name);
   const { task, body, summary } = await readServiceFile(args.file, args, context);
-  await context.connection.checkWish();
-  if (!(await agreesToCost(task, args.yes, context))) throw new SvcError('SVC_ABORTED', 'Nothing was put up.');
+  await context.connection.preflight();
+  if (!(await agreesToCost(task, args.yes, context))) throw new SvcError('SVC_ABORTED', 'Nothing was deployed.');
 
   const created = await create(args, { task, body }, context);
   if (created === undefined) return;
   const { name } = created;
   const follow = args.wait ?? ui.outIsTerminal;
   if (!args.json) {
-    // Not before the controller has taken it: what is refused needs no summary.
+    // Printed only after the controller has accepted the service: a refused one needs no summary.
     for (const line of summary) ui.say(line);
     ui.say(`Service '${name}' is coming up at ${created.endpoint}${created.exposed ? exposedNote : ''}`);
   }
@@ -54,19 +57,20 @@ export async function serveUp(args: UpArgs, context: CommandContext): Promise<vo
   else showInPipe(service, follow, ui);
 }
 
-/** What costs money is shown with its price and asked about; what is free is not. */
+/** Shows the price and asks for confirmation when the service costs money. Does not ask when it is free. */
 async function agreesToCost(task: Task, yes: boolean, context: CommandContext): Promise<boolean> {
   const { ui, connection } = context;
   const plan = await planService(task, false, context);
   await refuseEmpty(plan, task, context);
   const controller = await connection.plan(task.resources);
   const added = plan.hourlyUsd + (controller?.isNew === true ? controller.hourlyUsd : 0);
-  // What leaves this machine, or does not become as it was asked for, is told also when it costs nothing.
+  // Shown even without extra cost: credentials may leave this machine, or the controller may differ from the
+  // configuration.
   if (controller !== undefined && (added > 0 || controller.isNew || controller.note !== null)) {
     for (const line of renderController(controller)) ui.say(line);
   }
   if (added === 0) {
-    // What was chosen costs nothing; that a place before it was left out is told all the same.
+    // The chosen locations cost nothing. The refusals of preferred locations are shown all the same.
     for (const { provider, region, verdict, why } of plan.offers)
       if (verdict === 'refused') ui.say(`Not at ${provider}/${region}: ${oneLine(why)}`);
     return true;
@@ -75,7 +79,7 @@ async function agreesToCost(task: Task, yes: boolean, context: CommandContext): 
   return ui.confirm(`Put it up for about ${hourlyPrice(added)}?`, yes, true);
 }
 
-/** The service as it begins; undefined when interrupted meanwhile. */
+/** The new service; undefined when interrupted meanwhile. */
 async function create(
   args: UpArgs,
   { task, body: given }: Pick<ServiceFile, 'task' | 'body'>,
@@ -94,18 +98,20 @@ async function create(
       ...(args.expose && { expose: true }),
       ...(args.endpointPort !== undefined && { port: args.endpointPort }),
     };
-    return (await api.call('createService', { body, timeoutMs: createTimeoutMs })).service;
+    const { service, warning } = await api.call('createService', { body, timeoutMs: createTimeoutMs });
+    if (warning !== undefined) ui.say(`Warning: ${warning}`);
+    return service;
   } catch (error) {
     if (!signal.aborted) throw error;
     progress.stop();
-    ui.say('Interrupted; to see whether the service was put up: svc serve status');
+    ui.say('Interrupted; to see whether the service was deployed: svc serve status');
     return undefined;
   } finally {
     progress.stop();
   }
 }
 
-/** What people do next with a service. */
+/** Commands that users often need next. */
 function nextSteps({ name }: ServiceView): readonly string[] {
   return [`  See status    svc serve status ${name}`, `  Read logs     svc serve logs ${name}`, `  Take it down  svc serve down ${name}`];
 }
@@ -119,9 +125,85 @@ function showOnTerminal(service: ServiceView, followed: boolean, ui: Ui): void {
   for (const line of nextSteps(service)) ui.print(ui.asTyped(line));
 }
 
-/** A program that reads the result wants the endpoint and nothing else; people read what is said beside it. */
+/** A program that reads the result needs only the endpoint. The text beside it is for people. */
 function showInPipe(service: ServiceView, followed: boolean, ui: Ui): void {
   if (followed) ui.say(`Service '${service.name}' is ready.`);
   for (const line of nextSteps(service)) ui.say(line);
   ui.print(service.endpoint);
+}
+
+/** How long one stream of events is read before the service is polled again, ms. */
+const pollIntervalMs = 2_000;
+const retryMs = 500;
+
+/** Consecutive connection failures until the command gives up. A controller that died is started again before that. */
+const maxFailures = 5;
+
+/**
+ * States in which the service cannot become ready: no replica is launched, or no process would launch it. In other
+ * states failed replicas are replaced.
+ */
+const failedStates: readonly string[] = ['FAILED', 'CONTROLLER_FAILED', 'FAILED_CLEANUP'];
+
+/**
+ * Shows the events of a service until its first replica is ready, and returns the service; undefined when interrupted.
+ * Starts the controller again if it dies meanwhile. Throws SVC_SERVICE_FAILED when the service cannot become ready, and
+ * SVC_SERVICE_NOT_FOUND when it is terminated.
+ */
+async function followUntilReady(name: string, context: CommandContext): Promise<ServiceView | undefined> {
+  const { ui, clock, signal, connection } = context;
+  const progress = ui.progress();
+  let after = 0;
+  let failures = 0;
+  try {
+    while (!signal.aborted) {
+      progress.now('Waiting for the first replica to be ready');
+      try {
+        const api = await connection.client((text) => progress.now(text));
+        const service = await api.call('getService', { params: { name } });
+        if (service.replicasReady > 0) return service;
+        if (failedStates.includes(service.status)) throw failure(service);
+        if (service.status === 'SHUTTING_DOWN') throw new SvcError('SVC_SERVICE_NOT_FOUND', `Service '${name}' is being terminated.`);
+        for await (const event of eventsFor(api, name, after, context)) {
+          after = event.id;
+          if (isStep(event)) progress.line(renderLiveEvent(event, ui.sayWidth));
+          if (event.to === 'READY' || (event.replicaId === null && failedStates.includes(event.to ?? ''))) break;
+        }
+        failures = 0;
+      } catch (error) {
+        if (!(error instanceof SvcError) || error.kind !== 'transient' || failures >= maxFailures) throw error;
+        failures += 1;
+        await clock.sleep(retryMs, signal);
+      }
+    }
+    return undefined;
+  } finally {
+    progress.stop();
+  }
+}
+
+/** Yields the new events of the next two seconds. */
+async function* eventsFor(api: ApiClient, name: string, after: number, { clock, signal }: CommandContext): AsyncGenerator<EventView> {
+  const pause = new AbortController();
+  const cancel = clock.after(pollIntervalMs, () => pause.abort());
+  try {
+    yield* api.lines('serviceEvents', {
+      params: { name },
+      query: { follow: true, after },
+      signal: AbortSignal.any([signal, pause.signal]),
+    });
+  } finally {
+    cancel();
+  }
+}
+
+function failure(service: ServiceView): SvcError {
+  const failed = service.replicas.findLast(({ status }) => status.startsWith('FAILED'));
+  // The service's own reason already names the replica.
+  const quoted = failed?.reason === null || failed === undefined ? 'its replicas keep failing' : `replica ${failed.id}: ${failed.reason}`;
+  const reason = service.reason ?? quoted;
+  const log = failed === undefined ? '--controller' : String(failed.id);
+  return new SvcError('SVC_SERVICE_FAILED', `Service '${service.name}' failed: ${reason}`, {
+    hint: `Read the log: svc serve logs ${service.name} ${log}. Then take it down: svc serve down ${service.name}`,
+  });
 }

@@ -1,8 +1,9 @@
 import type { ClusterView, RouteReply } from '../../api/contract.ts';
-import { controllerName, renderClusters } from '../cluster-listing.ts';
+import { controllerName, renderClusters } from '../listing/cluster-listing.ts';
 import type { CommandContext } from '../context.ts';
+import { diskLines, leftoverLines } from '../listing/status-lines.ts';
 import { clusterNotFound, pickByName } from '../name-patterns.ts';
-import { renderServices, type ListingOptions } from '../service-listing.ts';
+import { renderServices, type ListingOptions } from '../listing/service-listing.ts';
 
 interface StatusArgs {
   readonly names: readonly string[];
@@ -10,7 +11,7 @@ interface StatusArgs {
   readonly json: boolean;
 }
 
-/** `svc status`: clusters with the controller among them, then services; or nothing but the clusters that are named. */
+/** `svc status`: lists clusters with the controller among them, then services; or only the named clusters. */
 export async function status(args: StatusArgs, context: CommandContext): Promise<void> {
   const { ui, connection } = context;
   const api = args.refresh ? await connection.client() : await connection.existing();
@@ -20,9 +21,9 @@ export async function status(args: StatusArgs, context: CommandContext): Promise
     showNamed(args, health, clusters, context);
     return;
   }
-  const services = (await api?.call('listServices'))?.services ?? [];
+  const { services = [], leftovers = [], disk } = (await api?.call('listServices')) ?? {};
   if (args.json) {
-    ui.json({ controller: health ?? null, clusters, services });
+    ui.json({ controller: health ?? null, clusters, services, ...(leftovers.length > 0 && { leftovers }), disk });
     return;
   }
   const options = listingOptions(context);
@@ -30,7 +31,8 @@ export async function status(args: StatusArgs, context: CommandContext): Promise
   for (const line of renderClusters(health, clusters, options)) ui.print(line);
   ui.print('');
   ui.print(ui.paint('strong', 'Services'));
-  for (const line of renderServices(services, options)) ui.print(line);
+  for (const line of [...renderServices(services, options), ...leftoverLines(leftovers, options), ...diskLines(disk, options)])
+    ui.print(line);
 }
 
 const listingOptions = ({ ui, clock }: CommandContext): ListingOptions => ({
@@ -38,9 +40,10 @@ const listingOptions = ({ ui, clock }: CommandContext): ListingOptions => ({
   now: clock.now(),
   verbose: false,
   paint: ui.paint,
+  asTyped: (text) => ui.asTyped(text),
 });
 
-/** What exists is shown even when something else does not. */
+/** Existing clusters are shown even when another name is unknown. */
 function showNamed(
   { names, json }: StatusArgs,
   health: RouteReply<'health'> | undefined,

@@ -72,5 +72,5 @@ const down = defineCommand({
   run: async (args, context) => (await import('../commands/down.ts')).down(args, context),
 });
 
-/** `svc launch` and its like: single machines for single tasks. */
+/** `svc launch` and related commands: single machines for single tasks. */
 export const clusterCommands: readonly Command[] = [status, launch, exec, logs, down];

@@ -2,20 +2,20 @@ import type { ArgumentSpec, OptionSpec } from '../command.ts';
 
 /** Options that several commands share, so that they read alike everywhere. */
 export const json = { kind: 'flag', summary: 'print the result, or the error, as JSON' } as const satisfies OptionSpec;
-/** Answers the question that a costly or destructive command asks. */
+/** Confirms a costly or destructive command. */
 export const yes = { kind: 'flag', short: 'y', summary: 'do not ask for confirmation' } as const satisfies OptionSpec;
 /** Removes records even when a machine could not be removed. */
 export const purge = {
   kind: 'flag',
   summary: 'forget it even when its machines cannot be removed (they may stay behind)',
 } as const satisfies OptionSpec;
-/** For commands that take something away and by default see it gone. */
+/** For commands that terminate something and by default wait until it is gone. */
 export const waitGone = {
   kind: 'switch',
   summary: 'wait until everything is gone (default)',
   offSummary: 'return as soon as it has begun',
 } as const satisfies OptionSpec;
-/** For logs. */
+/** The number of log lines; for commands that show logs. */
 export const tail = {
   kind: 'integer',
   label: 'N',
@@ -23,14 +23,14 @@ export const tail = {
   max: Number.MAX_SAFE_INTEGER,
   summary: 'begin with the last N lines',
 } as const satisfies OptionSpec;
-/** For logs; following is what people want from a log of something that runs. */
+/** For logs. Following is the default, because the log of a running program grows. */
 export const followLog = {
   kind: 'switch',
   summary: 'go on as the log grows (default)',
   offSummary: 'end with what is there',
 } as const satisfies OptionSpec;
 
-/** What changes a task file from the command line. */
+/** Options that override a task file. */
 export const taskOptions = {
   env: { kind: 'values', label: 'NAME[=VALUE]', summary: 'set a variable of `envs`; without a value it is taken from the environment' },
   envFile: { kind: 'value', label: 'FILE', completes: 'file', summary: 'set variables from a file of NAME=VALUE lines' },

@@ -49,6 +49,18 @@ const controllerStatus = defineCommand({
   run: async (args, context) => (await import('../commands/controller-status.ts')).controllerStatus(args, context),
 });
 
+const sweep = defineCommand({
+  path: ['controller', 'sweep'],
+  summary: 'Remove what is left of services and clusters that the state database does not know',
+  description:
+    'After state.db was emptied, replaced or restored from an older copy, it may lack services and clusters that still run. svc serve status names them. This command ends their processes, destroys their machines and deletes their files. It does not touch what state.db knows.',
+  arguments: {},
+  options: { yes, json },
+  destructive: true,
+  examples: ['svc controller sweep', 'svc controller sweep --yes'],
+  run: async (args, context) => (await import('../commands/controller-sweep.ts')).controllerSweep(args, context),
+});
+
 const upgrade = defineCommand({
   path: ['controller', 'upgrade'],
   summary: 'Bring the program of this version to the machine of the controller',
@@ -69,7 +81,7 @@ const controllerDown = defineCommand({
     yes,
     purge: {
       kind: 'flag',
-      summary: 'also when the controller cannot be asked, with every machine in any place that it launched',
+      summary: 'also when the controller does not answer, with every machine that it launched at any provider',
     },
     json,
   },
@@ -86,7 +98,7 @@ const manifests = defineCommand({
   options: {
     context: { kind: 'value', label: 'CONTEXT', summary: 'of the kubeconfig; by default the one that the configuration leads to' },
     output: { kind: 'value', short: 'o', label: 'FOLDER', completes: 'folder', summary: 'write one file per object there' },
-    withSecrets: { kind: 'flag', summary: 'with the Secrets: whoever reads them can act as the controller' },
+    withSecrets: { kind: 'flag', summary: 'with the Secrets: they let their reader act as the controller' },
     json,
   },
   examples: [
@@ -101,10 +113,10 @@ const check = defineCommand({
   path: ['check'],
   summary: 'Show where replicas can run, and what to do where they cannot',
   arguments: {
-    places: {
+    providers: {
       kind: 'many',
       label: 'PLACE',
-      completes: 'place',
+      completes: 'provider',
       summary: 'only these, or parts of them: k8s, k8s/CONTEXT, ssh/POOL, ssh/HOST, aws/REGION',
     },
   },
@@ -142,7 +154,7 @@ const offers = defineCommand({
   run: async (args, context) => (await import('../commands/offers.ts')).offers(args, context),
 });
 
-/** The name by which users of SkyPilot know it. */
+/** Its name in SkyPilot. */
 const showGpus = defineCommand({
   path: ['show-gpus'],
   ...offersShape,
@@ -197,6 +209,7 @@ export const otherCommands: readonly Command[] = [
   stop,
   restart,
   controllerStatus,
+  sweep,
   upgrade,
   controllerDown,
   manifests,

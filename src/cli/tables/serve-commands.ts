@@ -34,10 +34,10 @@ const up = defineCommand({
 
 const plan = defineCommand({
   path: ['serve', 'plan'],
-  summary: 'Show where a service would be put, what that costs, and why there',
+  summary: 'Show the locations that a service would get, their costs, and the reasons',
   description:
-    'Nothing is put up, and no place is asked for a machine: whether it has one shows when the service is put up, and then the next best one is ' +
-    'tried. A month is 730 hours.',
+    'Starts nothing and requests no machine. `svc serve up` finds out whether a location has a machine, and if not, tries the next best one. ' +
+    'A month is 730 hours.',
   arguments: { file: { ...taskFile, summary: 'service file (YAML)' } },
   options: {
     ...taskOptions,
@@ -50,10 +50,11 @@ const plan = defineCommand({
 
 const explain = defineCommand({
   path: ['serve', 'explain'],
-  summary: 'Tell how the machines of a service were found, and what could be had now',
-  description: 'For each replica: the places that were asked, what they said, how long was waited, and which one gave a machine.',
+  summary: 'Show how the machines of a service were found, and which offers exist now',
+  description:
+    'For each replica: the locations that were asked, their answers, the time waited, and the location that created the machine.',
   arguments: { name: serviceName, id: { kind: 'optional', label: 'ID', summary: 'replica; all when absent' } },
-  options: { all: { kind: 'flag', short: 'a', summary: 'all that could be had now, not only the best' }, json },
+  options: { all: { kind: 'flag', short: 'a', summary: 'all offers that exist now, not only the best' }, json },
   examples: ['svc serve explain chat', 'svc serve explain chat 2'],
   run: async (args, context) => (await import('../commands/serve-explain.ts')).serveExplain(args, context),
 });
@@ -136,5 +137,17 @@ const terminateReplica = defineCommand({
   run: async (args, context) => (await import('../commands/serve-terminate-replica.ts')).serveTerminateReplica(args, context),
 });
 
+const retry = defineCommand({
+  path: ['serve', 'retry'],
+  summary: 'Try again now what providers refused to a service',
+  description:
+    'A provider that refused a machine is asked again after a pause. This ends the pauses, for instance after a quota was raised or a right was granted. ' +
+    'A service that stopped because no replica became ready launches replicas again.',
+  arguments: { name: serviceName },
+  options: { json },
+  examples: ['svc serve retry chat'],
+  run: async (args, context) => (await import('../commands/serve-retry.ts')).serveRetry(args, context),
+});
+
 /** `svc serve …` */
-export const serveCommands: readonly Command[] = [up, plan, status, explain, logs, metrics, down, events, terminateReplica];
+export const serveCommands: readonly Command[] = [up, plan, status, explain, logs, metrics, down, retry, events, terminateReplica];

@@ -1,23 +1,23 @@
 import { existsSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
-import { placeName } from '../../domain/place-name.ts';
+import { locationName } from '../../domain/location-name.ts';
 import { assertMachineId, type Provider } from '../../providers/provider.ts';
 import { obtainMachine, type GivenMachine } from '../../provision/acquire-machine.ts';
-import { destroyMachine, giveBack } from '../../provision/machine.ts';
+import { destroyMachine, releaseMachine } from '../../provision/machine.ts';
 import { machineNodes, stopNodes } from '../../provision/node-jobs.ts';
 import { PlacementHistory } from '../../provision/placement-history.ts';
 import { fileProvisionLog } from '../../provision/provision-log.ts';
 import { describeStep, type SearchStep } from '../../provision/search-steps.ts';
 import { messageOf } from '../../shared/errors.ts';
 import { systemRandom } from '../../shared/random.ts';
-import type { ClusterRecord, JobRecord } from '../../store/records.ts';
-import type { Change } from '../../store/store.ts';
+import type { Change, ClusterRecord, JobRecord } from '../../domain/records.ts';
 import type { DaemonContext } from '../daemon-context.ts';
-import { clusterDeployment, type PublishedFiles } from '../deployments.ts';
-import { serviceFiles } from '../service-files.ts';
+import { clusterDeployment, type PublishedFiles } from '../deploy/deployments.ts';
+import { serviceFiles } from '../deploy/service-files.ts';
+import { clusterKeyTag } from '../leftovers.ts';
 import { findMachines, isClaimed, offerOf, type FoundMachine } from '../recorded-machines.ts';
 import { lossOf } from '../service/machine-loss.ts';
-import { placeRecord } from '../service/replica-launch.ts';
+import { offerRecord } from '../service/replica-launch.ts';
 import { machineJobName, runClusterJob } from './cluster-job.ts';
 import { clusterPaths } from './cluster-paths.ts';
 
@@ -28,21 +28,32 @@ const retryMs = 2_000;
 
 const inspectEveryMs = 5_000;
 
+/**
+ * A cluster has no probes. Its machine counts as lost after this much silence, ms. Kubernetes gives up the pods of a
+ * silent node after the same time.
+ */
+const silentLimitMs = 300_000;
+
 const ended = (job: JobRecord): boolean => job.endedAt !== null;
 
-/** Drives one cluster through its life: gets the machine, runs its jobs, removes the machine. Whatever the records say, it does what is next. */
+/**
+ * Drives one cluster through its life: acquires the machine, runs its jobs, removes the machine. The records alone
+ * determine the next step.
+ */
 export class ClusterDriver {
   readonly #context: DaemonContext;
   #cluster: ClusterRecord;
   readonly #running = new Map<number, Promise<void>>();
   #purge = false;
   #watched: Provider | undefined;
-  /** When the place is asked next whether the machine is still there, monotonic ms. */
+  /** When to ask the provider next whether the machine still exists, monotonic ms. */
   #inspectAt = 0;
+  /** Since when the provider cannot report the machine's state, monotonic ms. */
+  #silentSince: number | undefined;
   #work = new AbortController();
   readonly #deployment: PublishedFiles;
   readonly #history = new PlacementHistory({ random: systemRandom });
-  /** Aborts with the process, at the latest. */
+  /** Aborts with the process at the latest. */
   #process = AbortSignal.abort();
 
   constructor(context: DaemonContext, cluster: ClusterRecord) {
@@ -73,8 +84,11 @@ export class ClusterDriver {
     }
   }
 
-  /** Interrupts what is being done, because the cluster is to go away; by force also when its machine cannot be removed. */
-  leave(purge: boolean): void {
+  /**
+   * Interrupts the current work because the cluster must be terminated; `purge`: even when its machine cannot be
+   * removed.
+   */
+  interrupt(purge: boolean): void {
     this.#purge ||= purge;
     this.#work.abort();
     this.#work = new AbortController();
@@ -86,21 +100,22 @@ export class ClusterDriver {
     const [first] = await store.clusters.jobs(this.#cluster.name);
     if (first === undefined) return;
     try {
-      // A daemon before this one may have been given a machine and died before it could say so.
-      const found = await this.#machineFromBefore(signal);
+      // An earlier daemon may have received a machine and died before it recorded it.
+      const found = await this.#recoverMachine(signal);
       const { resources } = first.task;
       const { provider, machineId } = await obtainMachine(
         {
           alternatives: resources,
           nodes: first.task.numNodes,
-          placeConfig: first.task.placeConfig,
-          places: () => this.#context.states(),
+          providerConfig: first.task.providerConfig,
+          providers: () => this.#context.states(),
           history: this.#history,
           occupied: () => [],
           spec: ({ alternative }) => ({
             tags: {
               'svc-cluster': this.#cluster.name,
-              ...(this.#context.host !== undefined && { 'svc-owner': this.#context.host.key }),
+              [clusterKeyTag]: this.#cluster.key,
+              ...(this.#context.controllerHost !== undefined && { 'svc-owner': this.#context.controllerHost.key }),
             },
             labels: {},
             ports: [],
@@ -110,7 +125,7 @@ export class ClusterDriver {
             imageId: resources.choices[alternative]?.imageId,
             nodes: first.task.numNodes,
             volumes: first.task.volumes,
-            placeConfig: first.task.placeConfig,
+            providerConfig: first.task.providerConfig,
             role: 'replica',
           }),
           key: this.#cluster.machineKey,
@@ -124,11 +139,11 @@ export class ClusterDriver {
         found,
         signal,
       );
-      await this.#note({ state: 'UP', machineId, reason: null }, `Machine ${machineId} of ${provider.name} is up.`);
+      await this.#patch({ state: 'UP', machineId, reason: null }, `Machine ${machineId} of ${provider.name} is up.`);
     } catch (error) {
       if (signal.aborted) return;
       log(`Launching failed: ${messageOf(error)}`);
-      await this.#note({ state: 'FAILED', reason: messageOf(error) }, `Launching failed: ${messageOf(error)}`);
+      await this.#patch({ state: 'FAILED', reason: messageOf(error) }, `Launching failed: ${messageOf(error)}`);
     }
   }
 
@@ -138,7 +153,7 @@ export class ClusterDriver {
     if (machine === undefined || loss !== undefined) return this.#fail(loss ?? 'Its machine is gone.');
     for (const job of await this.#context.store.clusters.jobs(this.#cluster.name)) {
       if (ended(job) || this.#running.has(job.id)) continue;
-      // Its files are still being copied.
+      // The job's files are still being copied.
       if (!existsSync(clusterPaths(this.#context.paths, this.#cluster.key).snapshot(job.id))) continue;
       const run = runClusterJob(this.#context, this.#cluster, job, machine.provider, machine.id, this.#deployment, signal);
       const done = run
@@ -148,12 +163,15 @@ export class ClusterDriver {
     }
   }
 
-  /** What its place says of its machine when that is gone; it is asked now and then, and as soon as it tells of changes or has no such machine. */
+  /**
+   * The provider's reason when the machine is gone. Asked periodically, and at once when the provider reports changes
+   * or lacks the machine.
+   */
   async #lossOf(machine: FoundMachine | undefined, signal: AbortSignal): Promise<string | undefined> {
     const { clock } = this.#context;
-    const { place, machineId } = this.#cluster;
-    if (place === null || machineId === null) return undefined;
-    const provider = machine?.provider ?? (await this.#context.provider(place.provider));
+    const { offer, machineId } = this.#cluster;
+    if (offer === null || machineId === null) return undefined;
+    const provider = machine?.provider ?? (await this.#context.provider(offer.provider));
     if (this.#watched !== provider) {
       this.#watched = provider;
       provider.watch?.(() => (this.#inspectAt = 0), this.#process);
@@ -162,27 +180,33 @@ export class ClusterDriver {
     this.#inspectAt = clock.monotonic() + inspectEveryMs;
     assertMachineId(machineId);
     const status = (await provider.inspect([machineId], { signal })).get(machineId);
-    const loss = lossOf(status, `Its machine ${machineId} at ${placeName(place)}`);
-    return loss?.type === 'gone' ? loss.reason : undefined;
+    const loss = lossOf(status, `Its machine ${machineId} at ${locationName(offer)}`);
+    if (loss?.type === 'gone') return loss.reason;
+    if (loss?.type !== 'silent') {
+      this.#silentSince = undefined;
+      return undefined;
+    }
+    this.#silentSince ??= clock.monotonic();
+    return !loss.isWidespread && clock.monotonic() - this.#silentSince >= silentLimitMs ? loss.reason : undefined;
   }
 
-  /** Nothing on it goes on: its jobs end as well. */
+  /** Nothing continues on a failed machine: its jobs end as well. */
   async #fail(reason: string): Promise<void> {
-    this.leave(false);
+    this.interrupt(false);
     await Promise.all(this.#running.values());
     const { store, clock } = this.#context;
     for (const job of await store.clusters.jobs(this.#cluster.name))
       if (!ended(job)) await store.clusters.updateJob(job, { state: 'FAILED', endedAt: clock.now() });
-    await this.#note({ state: 'FAILED', reason }, reason);
+    await this.#patch({ state: 'FAILED', reason }, reason);
   }
 
-  /** True when nothing is left. */
+  /** Returns true when nothing is left. */
   async #remove(signal: AbortSignal): Promise<boolean> {
     const { store, clock, paths } = this.#context;
     const { name, key, state } = this.#cluster;
-    // A job that is just being started must not come to life behind the removal.
+    // A job that is being started must not come up after the removal.
     await Promise.all(this.#running.values());
-    // A place that has not answered yet may still give a machine.
+    // A provider with an open ask may still return a machine.
     if (this.#history.isBusy && !this.#purge) return false;
     try {
       await this.#removeMachine(signal);
@@ -219,13 +243,16 @@ export class ClusterDriver {
       };
       await Promise.all(living.map(stop));
     } catch (error) {
-      // A machine that cannot be worked on any more is destroyed all the same.
+      // An unreachable machine is terminated anyway.
       log.warn({ err: error, cluster: this.#cluster.name }, 'could not stop its jobs politely');
     }
     await destroyMachine(machine.provider, machine.id, clock, goneTimeoutMs, signal);
   }
 
-  /** By tag rather than by id: a place may have accepted before the id was recorded. The recorded one is first. */
+  /**
+   * Searches by tag, not by id: a provider may have accepted before the id was recorded. The recorded machine comes
+   * first.
+   */
   async #machines(signal: AbortSignal): Promise<readonly FoundMachine[]> {
     const { name, machineKey: key } = this.#cluster;
     const all = await findMachines(this.#context, { ...this.#cluster, key }, { 'svc-cluster': name }, signal);
@@ -233,30 +260,33 @@ export class ClusterDriver {
     return own.toSorted((a, b) => Number(isClaimed(b, { ...this.#cluster, key })) - Number(isClaimed(a, { ...this.#cluster, key })));
   }
 
-  /** What a daemon before this one was given and could not record any more; what it was given beside that is given back. */
-  async #machineFromBefore(signal: AbortSignal): Promise<GivenMachine | undefined> {
-    const { place, machineKey: key } = this.#cluster;
+  /** The machine that an earlier daemon received and could not record. Surplus machines are terminated. */
+  async #recoverMachine(signal: AbortSignal): Promise<GivenMachine | undefined> {
+    const { offer, machineKey: key } = this.#cluster;
     const { clock } = this.#context;
     const machines = await this.#machines(signal);
     const kept = machines.find((machine) => isClaimed(machine, { ...this.#cluster, key }));
     for (const { provider, id } of machines.filter((machine) => machine !== kept))
-      this.#history.keepBusy(giveBack(provider, { id }, clock, signal));
-    if (kept === undefined || place === null) return undefined;
-    return { provider: kept.provider, offer: offerOf(place), machineId: kept.id, askedAt: clock.monotonic() };
+      this.#history.keepBusy(releaseMachine(provider, { id }, clock, signal));
+    if (kept === undefined || offer === null) return undefined;
+    return { provider: kept.provider, offer: offerOf(offer), machineId: kept.id, askedAt: clock.monotonic() };
   }
 
   async #recordStep(step: SearchStep, nodes: number): Promise<void> {
-    if (step.type === 'asking') return this.#note({ place: placeRecord(step.offer, nodes), machineId: null, reason: null });
-    if (step.type === 'given') return this.#note({ place: placeRecord(step.offer, nodes), machineId: step.machineId, reason: null });
+    if (step.type === 'asking') return this.#patch({ offer: offerRecord(step.offer, nodes), machineId: null, reason: null });
+    if (step.type === 'given') return this.#patch({ offer: offerRecord(step.offer, nodes), machineId: step.machineId, reason: null });
     if (step.type === 'surplus' || step.type === 'detail') return undefined;
-    return this.#note({ reason: describeStep(step), ...(step.type === 'lost' && { place: null, machineId: null }) });
+    return this.#patch({
+      reason: describeStep(step),
+      ...(step.type === 'lost' && ({ offer: null, machineId: null } satisfies Change<ClusterRecord>)),
+    });
   }
 
-  async #note(change: Change<ClusterRecord>, message?: string): Promise<void> {
+  async #patch(change: Change<ClusterRecord>, message?: string): Promise<void> {
     const { store, clock } = this.#context;
     for (;;) {
       const before = this.#cluster;
-      // Once it is going down, only removal goes on.
+      // A terminating cluster only continues its removal.
       if (before.state === 'SHUTTING_DOWN') return;
       const to = change.state ?? null;
       const event =

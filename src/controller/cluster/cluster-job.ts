@@ -8,23 +8,22 @@ import type { JobStatus } from '../../provision/job.ts';
 import { machineNodes, stopNodes, watchNodes } from '../../provision/node-jobs.ts';
 import { fileProvisionLog } from '../../provision/provision-log.ts';
 import { messageOf, SvcError } from '../../shared/errors.ts';
-import type { ClusterRecord, JobRecord } from '../../store/records.ts';
-import type { Change } from '../../store/store.ts';
+import type { Change, ClusterRecord, JobRecord } from '../../domain/records.ts';
 import type { DaemonContext } from '../daemon-context.ts';
-import type { PublishedFiles } from '../deployments.ts';
+import type { PublishedFiles } from '../deploy/deployments.ts';
 import { keepJobLog } from '../job-log.ts';
 import { clusterPaths } from './cluster-paths.ts';
 
 /** A job's name on its machine. */
 export const machineJobName = (jobId: number): string => `job-${jobId}`;
 
-/** Pause before a machine that does not answer is worked on again, ms. */
+/** Delay before work on an unreachable machine is retried, ms. */
 const silentPauseMs = 2_000;
 
-/** From SIGTERM to SIGKILL on nodes of which another one failed, ms. */
+/** Time from SIGTERM to SIGKILL on the other nodes after one node failed, ms. */
 const nodeGraceMs = 10_000;
 
-/** Runs one job on its cluster's machine to its end, or goes on watching one that an earlier daemon started. */
+/** Runs one job on its cluster's machine to its end, or follows a job that an earlier daemon started. */
 export async function runClusterJob(
   context: DaemonContext,
   cluster: ClusterRecord,
@@ -37,7 +36,7 @@ export async function runClusterJob(
   const files = clusterPaths(context.paths, cluster.key);
   const name = machineJobName(first.id);
   let job = first;
-  const note = async (change: Change<JobRecord>): Promise<void> => {
+  const patch = async (change: Change<JobRecord>): Promise<void> => {
     job = (await context.store.clusters.updateJob(job, change)) ?? job;
   };
   const over = new AbortController();
@@ -54,7 +53,7 @@ export async function runClusterJob(
         task: job.task,
         workdir: existsSync(workdir) ? { path: workdir, name: `${name}-workdir` } : undefined,
         mounts: fileMounts(job.task, join(snapshot, 'mounts'), name),
-        delivery: await deployment.delivery(provider, cluster.place?.region),
+        delivery: await deployment.delivery(provider, cluster.offer?.region),
         jobName: name,
         withSetup: true,
         env: ({ rank }, all) =>
@@ -63,7 +62,7 @@ export async function runClusterJob(
             replicaId: undefined,
             taskId: `svc-${cluster.name}-${job.id}`,
             port: undefined,
-            gpus: cluster.place?.gpus ?? 0,
+            gpus: cluster.offer?.gpus ?? 0,
             node: { rank, ips: all.map(({ ip }) => ip) },
           }),
         log,
@@ -78,31 +77,31 @@ export async function runClusterJob(
       kept.refresh();
       const change = jobChange(status, job, context.clock.now());
       if (change?.endedAt !== undefined) {
-        // Where it failed on one node, the others would wait for that one for ever.
+        // The other nodes would wait for the failed one for ever.
         if (nodes.length > 1) await stopNodes(nodes, name, { graceMs: nodeGraceMs, signal });
-        // Whoever follows the log stops at the recorded end.
+        // A client that follows the log stops at the recorded end.
         await Promise.all(nodes.map(({ rank }) => kept.untilKept(rank)));
       }
-      if (change !== undefined) await note(change);
+      if (change !== undefined) await patch(change);
       if (job.endedAt !== null) return;
     }
   } catch (error) {
     if (signal.aborted) return;
     context.log.warn({ err: error, cluster: cluster.name, job: job.id }, 'a job could not be run');
     if (error instanceof SvcError && error.kind === 'transient') {
-      // A machine that does not answer says nothing about the job: it is started, or followed, again.
+      // An unreachable machine says nothing about the job: it is started, or followed, again.
       await context.clock.sleep(silentPauseMs, signal);
       return;
     }
     fileProvisionLog(files.provisionLog(job.id), context.clock)(`Job ${job.id} could not be run: ${messageOf(error)}`);
-    await note({ state: 'FAILED', endedAt: context.clock.now() });
+    await patch({ state: 'FAILED', endedAt: context.clock.now() });
   } finally {
     signal.removeEventListener('abort', stopFollowing);
     over.abort();
   }
 }
 
-/** What a look at the machine means for the record; undefined when nothing is new. */
+/** The record's change after a check of the machine; undefined when nothing changed. */
 function jobChange(status: JobStatus, job: JobRecord, now: number): Change<JobRecord> | undefined {
   const { phase, failedPhase, exitCode } = status;
   if (phase === 'setup' || phase === 'waiting') return job.state === 'SETTING_UP' ? undefined : { state: 'SETTING_UP', startedAt: now };

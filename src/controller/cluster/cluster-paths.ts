@@ -2,18 +2,18 @@ import { join } from 'node:path';
 import type { HomePaths } from '../../shared/paths.ts';
 
 /** Files of one cluster. */
-export interface ClusterPaths {
+interface ClusterPaths {
   readonly dir: string;
-  /** How its machine was got. */
+  /** Log of how its machine was acquired. */
   readonly launchLog: string;
-  /** What was done for a job before it ran. */
+  /** Log of a job's preparation before it ran. */
   provisionLog(jobId: number): string;
   /** Copies of a job's working directory and mounts. */
   snapshot(jobId: number): string;
   jobLog(jobId: number): string;
 }
 
-/** Pure. By key, not by name: a cluster launched again under a name shares nothing with the one before. */
+/** Pure. By key, not by name: a cluster launched again under the same name shares nothing with the earlier one. */
 export function clusterPaths(paths: HomePaths, key: string): ClusterPaths {
   const dir = join(paths.clustersDir, key);
   return {
@@ -25,7 +25,10 @@ export function clusterPaths(paths: HomePaths, key: string): ClusterPaths {
   };
 }
 
-/** Logs of a job in the order in which they were written. How the machine was got belongs to the job that it was got for, and to who waits for it. */
+/**
+ * Logs of a job in the order in which they were written. The launch log belongs to the job that the machine was
+ * acquired for, and to jobs that wait for it.
+ */
 export function jobLogs(
   files: ClusterPaths,
   jobId: number,

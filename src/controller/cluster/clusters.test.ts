@@ -1,53 +1,41 @@
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { pino } from 'pino';
 import { expect, test } from 'vitest';
 import { anOffer, aTask } from '../../../test/support/builders.ts';
+import { aDaemonContext } from '../../../test/support/daemon-context.ts';
 import { FakeClock } from '../../../test/support/fake-clock.ts';
-import { placesOf } from '../../../test/support/places.ts';
+import { providersOf } from '../../../test/support/providers.ts';
 import { anEvent } from '../../../test/support/stores.ts';
-import { defaultConfig } from '../../domain/config.ts';
 import { fakeBaseDir } from '../../providers/fake/fake-machine.ts';
-import { FakePlace } from '../../providers/fake/fake-place.ts';
+import { FakeCloud } from '../../providers/fake/fake-cloud.ts';
 import { FakeProvider } from '../../providers/fake/index.ts';
-import { noFence } from '../../shared/fence.ts';
 import { homePaths } from '../../shared/paths.ts';
 import { seededRandom } from '../../shared/random.ts';
 import { openStore } from '../../store/open-store.ts';
-import type { ClusterRecord, JobRecord } from '../../store/records.ts';
+import type { ClusterRecord, JobRecord } from '../../domain/records.ts';
 import type { Store } from '../../store/store.ts';
-import { serviceFiles } from '../service-files.ts';
+import type { DaemonContext } from '../daemon-context.ts';
+import { Leftovers } from '../leftovers.ts';
+import { serviceFiles } from '../deploy/service-files.ts';
 import { clusterPaths, jobLogs } from './cluster-paths.ts';
 import { Clusters, type LaunchRequest } from './clusters.ts';
 
-/** All clusters of a controller over a place in memory, in virtual time. */
+/** All clusters of a controller over an in-memory provider, in virtual time. */
 class World {
   readonly clock = new FakeClock();
-  readonly place = new FakePlace(this.clock, seededRandom(1), [anOffer({ provider: 'fake', hourlyUsd: 1 })]);
+  readonly backend = new FakeCloud(this.clock, seededRandom(1), [anOffer({ provider: 'fake', hourlyUsd: 1 })]);
   readonly home: string;
   readonly store: Store;
+  readonly context: DaemonContext;
   readonly clusters: Clusters;
 
   constructor(home: string, store: Store) {
     this.home = home;
     this.store = store;
-    this.clusters = new Clusters({
-      paths: homePaths(home, 0),
-      store,
-      clock: this.clock,
-      random: seededRandom(1),
-      log: pino({ level: 'silent' }),
-      startedAt: 0,
-      version: 'test',
-      serviceLimit: 1,
-      host: undefined,
-      term: undefined,
-      fence: noFence,
-      creating: new Set(),
-      config: () => Promise.resolve(defaultConfig),
-      ...placesOf(new FakeProvider(this.place)),
-    });
+    const providers = providersOf(new FakeProvider(this.backend));
+    this.context = aDaemonContext(home, store, { clock: this.clock, ...providers });
+    this.clusters = new Clusters(this.context, new Leftovers(this.context));
   }
 
   launch(source: string, mode: LaunchRequest['mode'] = 'launch'): Promise<unknown> {
@@ -63,7 +51,7 @@ class World {
     return this.store.clusters.jobs('dev');
   }
 
-  /** Lets virtual time pass until all jobs have ended. */
+  /** Advances virtual time until all jobs have ended. */
   async untilEnded(): Promise<readonly JobRecord[]> {
     for (let round = 0; round < 2_000; round += 1) {
       const jobs = await this.jobs();
@@ -74,7 +62,7 @@ class World {
     throw new Error(`jobs did not end: ${JSON.stringify(await this.jobs())}`);
   }
 
-  /** What a job's logs hold before its own output; a file that is not there yet is empty. */
+  /** Content of a job's logs before its own output; a missing file counts as empty. */
   async provisioning(jobId: number, at: { readonly isFirst: boolean; readonly isUp: boolean }): Promise<readonly string[]> {
     const files = clusterPaths(homePaths(this.home, 0), (await this.cluster())?.key ?? '');
     return jobLogs(files, jobId, at)
@@ -102,16 +90,16 @@ async function withClusters(use: (world: World) => Promise<void>): Promise<void>
   }
 }
 
-test('a job of two nodes has ended when it has on both, and a later one may want fewer but not more', async () => {
+test('a two-node job ends after both nodes; later jobs may use fewer nodes', async () => {
   await withClusters(async (world) => {
-    world.place.conduct.jobOf = (_, rank) => ({ runMs: rank === 0 ? 1_000 : 30_000 });
+    world.backend.conduct.jobOf = (_, rank) => ({ runMs: rank === 0 ? 1_000 : 30_000 });
     await world.launch('num_nodes: 2\nsetup: prepare\nrun: train\n');
     const beganAt = world.clock.now();
     const [job] = await world.untilEnded();
     expect(job).toMatchObject({ state: 'SUCCEEDED', exitCode: 0 });
     expect(world.clock.now() - beganAt).toBeGreaterThanOrEqual(30_000);
-    const [machine] = world.place.living;
-    expect([machine?.nodes.length, (await world.cluster())?.place?.hourlyUsd]).toEqual([2, 2]);
+    const [machine] = world.backend.living;
+    expect([machine?.nodes.length, (await world.cluster())?.offer?.hourlyUsd]).toEqual([2, 2]);
 
     await world.launch('run: look\n', 'exec');
     await world.untilEnded();
@@ -123,25 +111,25 @@ test('a job of two nodes has ended when it has on both, and a later one may want
   });
 });
 
-test('a job that fails on one node is ended on the others, and has the output of all', async () => {
+test('a failure on one node ends the job on all; its log covers all', async () => {
   await withClusters(async (world) => {
-    world.place.conduct.jobOf = (_, rank) => (rank === 1 ? { runMs: 5_000, exitCode: 9 } : {});
+    world.backend.conduct.jobOf = (_, rank) => (rank === 1 ? { runMs: 5_000, exitCode: 9 } : {});
     await world.launch('num_nodes: 2\nrun: train\n');
-    await world.clock.advanceUntil(() => world.place.living[0]?.nodes[1]?.isServing() === true, 60_000, 100);
-    for (const node of world.place.living[0]?.nodes ?? []) node.write(`${fakeBaseDir(node)}/jobs/job-1/job.log`, `I am ${node.rank}\n`);
+    await world.clock.advanceUntil(() => world.backend.living[0]?.nodes[1]?.isServing() === true, 60_000, 100);
+    for (const node of world.backend.living[0]?.nodes ?? []) node.write(`${fakeBaseDir(node)}/jobs/job-1/job.log`, `I am ${node.rank}\n`);
     const [job] = await world.untilEnded();
     expect(job).toMatchObject({ state: 'FAILED', exitCode: 9 });
-    expect(world.place.living[0]?.nodes.some((node) => node.isServing())).toBe(false);
+    expect(world.backend.living[0]?.nodes.some((node) => node.isServing())).toBe(false);
     expect((await world.log(1)).split('\n').toSorted()).toEqual(['', '(head, rank=0) I am 0', '(worker1, rank=1, ip=10.0.0.2) I am 1']);
   });
 });
 
-test('a machine that is lost ends its jobs, with what its place said, as soon as that tells', async () => {
+test("a reported machine loss ends its jobs at once with the provider's reason", async () => {
   await withClusters(async (world) => {
     await world.launch('run: train\n');
-    await world.clock.advanceUntil(() => world.place.living[0]?.isServing() === true, 60_000, 100);
-    const [machine] = world.place.living;
-    if (machine !== undefined) world.place.preempt(machine.id, 'The node is gone');
+    await world.clock.advanceUntil(() => world.backend.living[0]?.isServing() === true, 60_000, 100);
+    const [machine] = world.backend.living;
+    if (machine !== undefined) world.backend.preempt(machine.id, 'The node is gone');
     const lostAt = world.clock.now();
     const [job] = await world.untilEnded();
     expect([job?.state, world.clock.now() - lostAt < 2_000]).toEqual(['FAILED', true]);
@@ -149,9 +137,9 @@ test('a machine that is lost ends its jobs, with what its place said, as soon as
   });
 });
 
-test('how the machine was got is told to the job that launched it and to who waits for it, not to a later one', async () => {
+test('the launching job and waiting jobs have the provisioning log; later jobs do not', async () => {
   await withClusters(async (world) => {
-    world.place.conduct.jobOf = () => ({ runMs: 1_000 });
+    world.backend.conduct.jobOf = () => ({ runMs: 1_000 });
     await world.launch('run: train\n');
     const early = await world.provisioning(2, { isFirst: false, isUp: false });
     await world.untilEnded();
@@ -159,17 +147,17 @@ test('how the machine was got is told to the job that launched it and to who wai
     await world.untilEnded();
     expect(early.length).toBe(2);
     expect(await world.provisioning(1, { isFirst: true, isUp: true })).toEqual([
-      expect.stringContaining('gave machine'),
+      expect.stringContaining('created machine'),
       expect.stringContaining('Starting run'),
     ]);
     expect(await world.provisioning(2, { isFirst: false, isUp: true })).toEqual([expect.stringMatching(/^\[svc [^\]]*\] Starting run\n$/)]);
   });
 });
 
-test('files that are damaged end the job that needs them, and all other clusters are driven on', async () => {
+test('damaged files fail the job that needs them; other clusters continue', async () => {
   await withClusters(async (world) => {
     const next = new World(world.home, { ...world.store, isShared: true });
-    const cluster = { state: 'INIT', machineId: null, place: null, createdAt: 0, reason: null, revision: 0 } as const;
+    const cluster = { state: 'INIT', machineId: null, offer: null, createdAt: 0, reason: null, revision: 0 } as const;
     const job = { state: 'PENDING', createdAt: 0, startedAt: null, endedAt: null, exitCode: null } as const;
     for (const name of ['damaged', 'whole']) {
       await world.store.clusters.add({ ...cluster, name, key: name, machineKey: name }, anEvent());

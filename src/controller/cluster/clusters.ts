@@ -2,58 +2,63 @@ import { existsSync } from 'node:fs';
 import { mkdir, rename, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { generateName, nameProblem } from '../../domain/names.ts';
-import { refuseMountsAnywhere } from '../../provision/mounts-anywhere.ts';
-import { collectOffers } from '../../provision/offers.ts';
+import { refuseMountsAnywhere } from '../../provision/file-mounts.ts';
+import { collectOffersNow } from '../../provision/offers.ts';
 import { SvcError } from '../../shared/errors.ts';
 import { namesOf, notNamed } from '../../shared/not-named.ts';
 import { randomHex } from '../../shared/random-hex.ts';
 import { checkTaskFiles } from '../../spec/check-task-files.ts';
 import { parseTask } from '../../spec/parse-task.ts';
 import { refuseUnsupported } from '../../spec/unsupported.ts';
-import type { ClusterRecord, JobRecord } from '../../store/records.ts';
-import type { ServiceRequest } from '../create-service.ts';
+import type { ClusterRecord, JobRecord } from '../../domain/records.ts';
+import type { ServiceRequest } from '../deploy/create-service.ts';
 import type { DaemonContext } from '../daemon-context.ts';
+import { clusterDeployment } from '../deploy/deployments.ts';
 import { foldersIn } from '../folders-in.ts';
+import type { Leftovers } from '../leftovers.ts';
 import { takeSnapshot } from '../../provision/files/snapshot.ts';
-import { serviceFiles, type ServiceFiles } from '../service-files.ts';
-import { withUploaded } from '../uploads.ts';
+import { serviceFiles, type ServiceFiles } from '../deploy/service-files.ts';
+import { withUploaded } from '../deploy/uploads.ts';
 import { ClusterDriver } from './cluster-driver.ts';
 import { clusterPaths } from './cluster-paths.ts';
-import { subjectEvent } from '../subject-event.ts';
+import { subjectEvent } from '../../domain/subject-event.ts';
 
-/** What `launch` or `exec` was asked for. */
+/** Input of `launch` or `exec`. */
 export interface LaunchRequest extends Omit<ServiceRequest, 'name' | 'expose' | 'port'> {
   readonly cluster?: string | undefined;
   readonly mode: 'launch' | 'exec';
 }
 
-/** Under which name the files of a job are kept. */
+/** Name under which the files of a job are kept. */
 const keptName = ({ id }: Pick<JobRecord, 'id'>): string => `jobs/${id}`;
 
 /** All clusters of this controller: single machines for single tasks. */
 export class Clusters {
   readonly #context: DaemonContext;
   readonly #files: ServiceFiles;
+  readonly #leftovers: Leftovers;
   readonly #drivers = new Map<string, { readonly driver: ClusterDriver; readonly ended: Promise<void> }>();
   readonly #stop = new AbortController();
 
-  constructor(context: DaemonContext) {
+  constructor(context: DaemonContext, leftovers: Leftovers) {
     this.#context = context;
+    this.#leftovers = leftovers;
     this.#files = serviceFiles(context.store);
   }
 
-  /** Clusters that are being driven. */
+  /** Number of clusters being driven. */
   get size(): number {
     return this.#drivers.size;
   }
 
-  /** After a start: what an earlier daemon left half made is ended or removed, then every cluster is driven on. */
+  /** Runs after a start: ends or removes what an earlier daemon left incomplete, then drives every cluster. */
   async recover(): Promise<void> {
     const { store, paths, clock } = this.#context;
     const clusters = await store.clusters.list();
     const known = new Set(clusters.map((cluster) => cluster.key));
     for (const name of foldersIn(paths.clustersDir))
-      if (!known.has(name)) await rm(join(paths.clustersDir, name), { recursive: true, force: true });
+      if (!known.has(name) && !(await this.#leftovers.claims('cluster', name)))
+        await rm(join(paths.clustersDir, name), { recursive: true, force: true });
     for (const cluster of clusters) {
       const jobs = await store.clusters.jobs(cluster.name);
       for (const job of jobs) {
@@ -74,7 +79,7 @@ export class Clusters {
     await this.resume();
   }
 
-  /** Drives every recorded cluster; called after each change. */
+  /** Drives every recorded cluster; call it after each change. */
   async resume(): Promise<void> {
     for (const cluster of await this.#context.store.clusters.list()) {
       if (this.#drivers.has(cluster.key)) continue;
@@ -87,13 +92,13 @@ export class Clusters {
     }
   }
 
-  /** Lets go of all clusters; their jobs go on. */
+  /** Stops driving all clusters; their jobs continue. */
   async release(): Promise<void> {
     this.#stop.abort();
     await Promise.all([...this.#drivers.values()].map(({ ended }) => ended));
   }
 
-  /** Records a job, and the cluster for it unless it exists; from there its driver takes over. */
+  /** Records a job, and its cluster unless it exists. The cluster's driver takes over from the record. */
   async launch(request: LaunchRequest): Promise<{ readonly cluster: ClusterRecord; readonly job: JobRecord }> {
     const { store, paths, clock } = this.#context;
     const parsed = withUploaded(parseTask({ ...request, workdir: request.workdir }), request.upload, paths);
@@ -116,14 +121,14 @@ export class Clusters {
     const used =
       existing === undefined
         ? (
-            await collectOffers(task.resources, await this.#context.states(), {
+            await collectOffersNow(task.resources, () => this.#context.states(), {
               clock,
               nodes: task.numNodes,
-              placeConfig: task.placeConfig,
+              providerConfig: task.providerConfig,
             })
-          ).map(({ offer }) => offer.provider)
-        : [existing.place?.provider ?? []].flat();
-    refuseMountsAnywhere(task, await Promise.all([...new Set(used)].map((place) => this.#context.provider(place))));
+          ).candidates.map(({ offer }) => offer.provider)
+        : [existing.offer?.provider ?? []].flat();
+    refuseMountsAnywhere(task, await Promise.all([...new Set(used)].map((provider) => this.#context.provider(provider))));
     const staging = join(paths.clustersDir, `.new-${randomHex(8)}`);
     await mkdir(staging, { recursive: true, mode: 0o700 });
     try {
@@ -138,7 +143,7 @@ export class Clusters {
         endedAt: null,
         exitCode: null,
       });
-      // Its folder is the sign that a job may start: the driver waits for it.
+      // The folder's existence signals that the job may start: the driver waits for it.
       const target = clusterPaths(paths, cluster.key).snapshot(job.id);
       await this.#keepFiles(cluster, job, staging);
       await mkdir(dirname(target), { recursive: true, mode: 0o700 });
@@ -151,7 +156,15 @@ export class Clusters {
     }
   }
 
-  /** Sends a cluster on its way out. */
+  /** Removes buckets and files of a cluster that no longer has a machine. */
+  async forget(name: string, key: string): Promise<void> {
+    const { dir } = clusterPaths(this.#context.paths, key);
+    await clusterDeployment(dir, { ...this.#context, name, key }).remove(this.#stop.signal);
+    await this.#files.remove(key);
+    await rm(dir, { recursive: true, force: true });
+  }
+
+  /** Starts the termination of a cluster. */
   async terminate(name: string, purge: boolean): Promise<void> {
     const { store, clock } = this.#context;
     for (;;) {
@@ -170,23 +183,23 @@ export class Clusters {
       if (cluster.state !== 'SHUTTING_DOWN' && (await store.clusters.update(cluster, { state: 'SHUTTING_DOWN' }, event)) === undefined)
         continue;
       await this.resume();
-      this.#drivers.get(cluster.key)?.driver.leave(purge);
+      this.#drivers.get(cluster.key)?.driver.interrupt(purge);
       return;
     }
   }
 
-  /** A cluster has as many nodes as its first job wanted. */
-  async #refuseMoreNodes({ name }: ClusterRecord, wanted: number): Promise<void> {
+  /** A cluster has as many nodes as its first job requested. */
+  async #refuseMoreNodes({ name }: ClusterRecord, requested: number): Promise<void> {
     const [first] = await this.#context.store.clusters.jobs(name);
     const nodes = first?.task.numNodes ?? 1;
-    if (wanted <= nodes) return;
+    if (requested <= nodes) return;
     const count = nodes === 1 ? '1 node' : `${nodes} nodes`;
-    throw new SvcError('SVC_INVALID_TASK', `Cluster '${name}' has ${count}, and the task wants ${wanted} (num_nodes).`, {
+    throw new SvcError('SVC_INVALID_TASK', `Cluster '${name}' has ${count}, and the task wants ${requested} (num_nodes).`, {
       hint: 'Launch it on a cluster of its own, or write a smaller num_nodes.',
     });
   }
 
-  /** A job whose files cannot be kept for other controllers never begins. */
+  /** A job whose files cannot be kept for other controllers never starts. */
   async #keepFiles({ key }: ClusterRecord, job: JobRecord, path: string): Promise<void> {
     try {
       await this.#files.save(key, keptName(job), path);
@@ -196,7 +209,7 @@ export class Clusters {
     }
   }
 
-  /** One whose files are damaged has none. That is no reason to leave all others alone. */
+  /** A job with damaged files gets none. The other jobs must still be restored. */
   async #restoreFiles({ name, key }: ClusterRecord, job: JobRecord): Promise<void> {
     try {
       await this.#files.restore(key, keptName(job), clusterPaths(this.#context.paths, key).snapshot(job.id));
@@ -215,7 +228,7 @@ export class Clusters {
       state: 'INIT',
       machineKey: `${key}-${randomHex(6)}`,
       machineId: null,
-      place: null,
+      offer: null,
       createdAt: clock.now(),
       reason: null,
       revision: 0,

@@ -5,18 +5,18 @@ import { FakeClock } from '../../../test/support/fake-clock.ts';
 import { withTempHome } from '../../../test/support/temp-home.ts';
 import { fileFence, formerHolder, processFence, revokeFence, watchFence, writeFence } from './fence-file.ts';
 
-test('a fence lets through until its time is over, by either clock, and for its term alone', () =>
+test('a fence permits only its own term, until either clock passes its limit', () =>
   withTempHome((dir) => {
     const path = join(dir, 'run', 'fence.json');
     const clock = new FakeClock();
     const fence = fileFence(path, 3, clock);
     const refused = 'This controller does not lead any more: ';
-    expect(() => fence.check()).toThrow(`${refused}its lease was given back, or cannot be read.`);
+    expect(() => fence.check()).toThrow(`${refused}its lease was released, or cannot be read.`);
     writeFence(path, 3, 'a', clock.monotonic() + 6_000, clock);
     fence.check();
     expect(formerHolder(path)).toBe('a');
     expect(() => fileFence(path, 2, clock).check()).toThrow(`${refused}its term 2 is over, now is term 3.`);
-    // As after the suspension of the whole machine, in which the monotonic clock stands still.
+    // As after a suspension of the machine: the monotonic clock stood still.
     clock.jumpWallTime(60_000);
     expect(() => fence.check()).toThrow(`${refused}its lease was not renewed in time.`);
     clock.jumpWallTime(-60_000);
@@ -30,7 +30,7 @@ test('a fence lets through until its time is over, by either clock, and for its 
     processFence(path, undefined, clock).check();
   }));
 
-test('who watches a fence is told once, soon', () =>
+test('a watcher of a fence is notified once, soon after the loss', () =>
   withTempHome(async (dir) => {
     const path = join(dir, 'fence.json');
     const clock = new FakeClock();

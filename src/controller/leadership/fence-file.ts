@@ -5,21 +5,24 @@ import { SvcError } from '../../shared/errors.ts';
 import { noFence, type Fence } from '../../shared/fence.ts';
 import { isObject } from '../../shared/is-object.ts';
 import { parseJson } from '../../shared/parse-json.ts';
-import { bootId } from '../../shared/process-identity.ts';
+import { bootId } from '../../shared/system/process-identity.ts';
 
-/** Until when the processes of this machine may act for its controller. */
-export interface FenceRecord {
+/** The time until which processes of this machine may act for its controller. */
+interface FenceRecord {
   readonly term: number;
   readonly holder: string;
-  /** Of the monotonic clock, which all processes of a machine share, ms. */
+  /** Monotonic clock, shared by all processes of a machine, ms. */
   readonly untilMonotonicMs: number;
-  /** Of the wall clock, which also moves on while the whole machine is suspended, ms. */
+  /** Wall clock, which also advances while the machine is suspended, ms. */
   readonly untilWallMs: number;
-  /** The monotonic clock begins anew with each boot. */
+  /** The monotonic clock restarts with each boot. */
   readonly bootId: string;
 }
 
-/** Says that this machine leads with a term until the monotonic clock shows `untilMonotonicMs`. It does not wait for the disk: a boot ends it anyway. */
+/**
+ * Records that this machine leads with a term until the monotonic clock reaches `untilMonotonicMs`. Not flushed to
+ * disk: a boot invalidates the record anyway.
+ */
 export function writeFence(path: string, term: number, holder: string, untilMonotonicMs: number, clock: Clock): void {
   const untilWallMs = clock.now() + untilMonotonicMs - clock.monotonic();
   const record: FenceRecord = { term, holder, untilMonotonicMs, untilWallMs, bootId: bootId() };
@@ -34,7 +37,7 @@ export function revokeFence(path: string): void {
   rmSync(path, { force: true });
 }
 
-/** Lets through what a process of the given term does while the file says that this term leads here. */
+/** Permits actions of the given term while the file says that this machine leads with it. */
 export function fileFence(path: string, term: number, clock: Clock): Fence {
   return {
     check() {
@@ -44,23 +47,26 @@ export function fileFence(path: string, term: number, clock: Clock): Fence {
   };
 }
 
-/** The fence of a process that was started for a term; none where controllers have no rivals. */
+/** The fence of a process that was started for a term; permits everything where controllers have no rivals. */
 export function processFence(path: string, term: number | undefined, clock: Clock): Fence {
   return term === undefined ? noFence : fileFence(path, term, clock);
 }
 
-/** Who led last from this home during this boot and did not give it back; whoever has the home now knows that this one is dead. */
+/**
+ * The last holder of the lease from this home during this boot, if it did not release the lease. The process that holds
+ * the home's lock now knows that this holder is dead.
+ */
 export function formerHolder(path: string): string | undefined {
   const record = readFence(path);
   return record?.bootId === bootId() ? record.holder : undefined;
 }
 
-/** How often a process looks whether it may still act, ms. Each call to a place is checked besides. */
-const lookMs = 200;
+/** How often a process checks whether it may still act, ms. Each provider call is checked in addition. */
+const pollIntervalMs = 200;
 
-/** Calls `onLost` once when the fence lets nothing through any more. */
+/** Calls `onLost` once when the fence permits nothing any more. */
 export function watchFence(fence: Fence, clock: Clock, onLost: (error: unknown) => void): CancelTimer {
-  const cancel = clock.every(lookMs, () => {
+  const cancel = clock.every(pollIntervalMs, () => {
     try {
       fence.check();
     } catch (error) {
@@ -72,7 +78,7 @@ export function watchFence(fence: Fence, clock: Clock, onLost: (error: unknown) 
 }
 
 function whyNot(record: FenceRecord | undefined, term: number, clock: Clock): string | undefined {
-  if (record === undefined) return 'its lease was given back, or cannot be read';
+  if (record === undefined) return 'its lease was released, or cannot be read';
   if (record.term !== term) return `its term ${term} is over, now is term ${record.term}`;
   if (record.bootId !== bootId()) return 'its lease is of an earlier boot of the machine';
   if (clock.monotonic() >= record.untilMonotonicMs || clock.now() >= record.untilWallMs) return 'its lease was not renewed in time';
@@ -84,7 +90,7 @@ function readFence(path: string): FenceRecord | undefined {
   try {
     text = readFileSync(path, 'utf8');
   } catch {
-    // Gone, or not to be read for whatever reason: who cannot tell must not act.
+    // Missing or unreadable for any reason: a process that cannot check the fence must not act.
     return undefined;
   }
   const value = parseJson(text);

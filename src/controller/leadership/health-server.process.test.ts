@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { serveHealth, type ControllerRole } from './health-server.ts';
 
-test('a standby is as well as a leader; one that ends is not ready', async () => {
+test('a standby is as healthy as a leader; a stopping controller is not ready', async () => {
   let role: ControllerRole = 'standby';
   const health = await serveHealth(0, () => role);
   const ask = async (path: string): Promise<string> => {

@@ -1,17 +1,18 @@
 import { createServer } from 'node:http';
 
-/** What a controller is at the moment. */
+/** Current role of a controller. */
 export type ControllerRole = 'starting' | 'standby' | 'leader' | 'stopping';
 
-/** A running health check. */
-export interface HealthServer {
+/** A running health check server. */
+interface HealthServer {
   readonly port: number;
   close(): void;
 }
 
 /**
- * Answers `GET /healthz` and `GET /readyz` for probes. That there is an answer says that the process is not stuck, whether it leads or stands by; a
- * standby is ready too, for what it is there for. Which one leads is told by the lease, and here for people.
+ * Answers `GET /healthz` and `GET /readyz` for probes. Any answer means that the process is not stuck, whether it leads
+ * or stands by. A standby counts as ready too. The lease says which controller leads; the answer's text repeats it for
+ * people.
  */
 export async function serveHealth(port: number, role: () => ControllerRole): Promise<HealthServer> {
   const server = createServer((request, response) => {

@@ -6,7 +6,7 @@ import type { Clock } from '../../shared/clock.ts';
 import { leaseAbove } from '../../store/database-lease.ts';
 import { keepLease, leaseAfter, type LeaseKeeping } from './keep-lease.ts';
 
-/** A lease in memory, whose calls may fail, or arrive though their answer is lost. */
+/** A lease in memory. Its calls may fail, or take effect although the answer is lost. */
 class Lease {
   view: LeaseView = { holder: null, term: 0, renewal: '0', durationMs: 0 };
   mode: 'fine' | 'away' | 'answer-lost' | 'hangs' = 'fine';
@@ -37,7 +37,7 @@ class Lease {
   }
 }
 
-/** One candidate, and until when it may act as far as it knows. */
+/** One candidate, and until when it believes that it may act. */
 class Candidate {
   term: number | undefined;
   until = 0;
@@ -71,7 +71,7 @@ class Candidate {
   }
 }
 
-test('the first one leads, renews, and the second one stands by and knows who leads', async () => {
+test('the first candidate leads and renews; the second stands by and knows the leader', async () => {
   const clock = new FakeClock();
   const lease = new Lease();
   const first = new Candidate(lease.lock(), 'a', clock);
@@ -84,7 +84,7 @@ test('the first one leads, renews, and the second one stands by and knows who le
   expect(first.until - clock.monotonic()).toBeGreaterThan(leaseActMs - 2_100);
 });
 
-test('a lease that is given back is taken in less than a second', async () => {
+test('a released lease is acquired in less than a second', async () => {
   const clock = new FakeClock();
   const lease = new Lease();
   const first = new Candidate(lease.lock(), 'a', clock);
@@ -98,7 +98,7 @@ test('a lease that is given back is taken in less than a second', async () => {
   expect(second.term).toBe(2);
 });
 
-test('a leader that cannot renew says so before another one leads', async () => {
+test('a leader that cannot renew reports the loss before another one leads', async () => {
   const clock = new FakeClock();
   const lease = new Lease();
   const broken = new Lease();
@@ -119,7 +119,7 @@ test('a leader that cannot renew says so before another one leads', async () => 
   expect(took).toBeLessThan(leaseDurationMs);
 });
 
-test('the successor of one that is known to be dead leads at once, and nobody else does', async () => {
+test('only the successor of a holder known to be dead leads at once', async () => {
   const clock = new FakeClock();
   const lease = new Lease();
   lease.view = { holder: 'dead', term: 4, renewal: 'r', durationMs: leaseDurationMs };
@@ -131,7 +131,7 @@ test('the successor of one that is known to be dead leads at once, and nobody el
   expect(successor.term).toBe(5);
 });
 
-test('a database that is away for a moment costs nobody the lead', async () => {
+test('a short database outage does not cost the leader its lease', async () => {
   const clock = new FakeClock();
   const lease = new Lease();
   const first = new Candidate(lease.lock(), 'a', clock);
@@ -145,7 +145,7 @@ test('a database that is away for a moment costs nobody the lead', async () => {
   expect(first).toMatchObject({ term: 1, isDone: false });
 });
 
-test('whatever becomes of the calls, no two may act at one time', async () => {
+test('whatever happens to the calls, two candidates never act at the same time', async () => {
   const weather = fc.record({
     who: fc.constantFrom(0, 1),
     mode: fc.constantFrom<Lease['mode']>('fine', 'away', 'answer-lost', 'hangs'),
@@ -176,7 +176,7 @@ test('whatever becomes of the calls, no two may act at one time', async () => {
   );
 });
 
-/** What a database knows of terms. */
+/** The terms that a database stores. */
 function terms(): Parameters<typeof leaseAbove>[1] {
   let newest = 0;
   return {
@@ -189,7 +189,7 @@ function terms(): Parameters<typeof leaseAbove>[1] {
   };
 }
 
-test('however somebody edits the term of a lease, no two may act at one time and each leader has a term above all before', async () => {
+test("after edits of a lease's term, one candidate acts and terms only grow", async () => {
   const edit = fc.record({
     kind: fc.constantFrom('edit', 'edit', 'pause', 'delete'),
     who: fc.constantFrom(0, 1),
@@ -201,23 +201,23 @@ test('however somebody edits the term of a lease, no two may act at one time and
       const clock = new FakeClock();
       const lease = new Lease();
       const database = terms();
-      const isAway = [false, false];
+      const isUnreachable = [false, false];
       const candidate = (who: number, name: string): Candidate => {
         const lock = lease.lock();
         const reach: LeaseLock = {
-          read: async (signal) => (isAway[who] === true ? Promise.reject(new Error('away')) : lock.read(signal)),
-          write: async (...args) => (isAway[who] === true ? Promise.reject(new Error('away')) : lock.write(...args)),
+          read: async (signal) => (isUnreachable[who] === true ? Promise.reject(new Error('away')) : lock.read(signal)),
+          write: async (...args) => (isUnreachable[who] === true ? Promise.reject(new Error('away')) : lock.write(...args)),
         };
         return new Candidate(leaseAbove(reach, database), name, clock);
       };
       const candidates = [candidate(0, 'a0'), candidate(1, 'b0')];
       const led = new Map<Candidate, number>();
       let newest = 0;
-      const look = (): void => {
+      const checkInvariants = (): void => {
         expect(candidates.filter((one) => one.mayAct(clock)).length).toBeLessThan(2);
         for (const one of candidates) {
           if (one.term === undefined) continue;
-          // The term of one that leads never changes.
+          // A leader's term never changes.
           const isRight = led.has(one) ? led.get(one) === one.term : one.term > newest;
           expect(isRight).toBe(true);
           led.set(one, one.term);
@@ -228,11 +228,11 @@ test('however somebody edits the term of a lease, no two may act at one time and
         const renewal = `edit ${turn}`;
         if (kind === 'edit') lease.view = { ...lease.view, term: Math.min(term, lease.view.term), renewal };
         if (kind === 'delete') lease.view = { holder: null, term: 0, renewal, durationMs: 0 };
-        isAway[who] = kind === 'pause';
+        isUnreachable[who] = kind === 'pause';
         for (let passed = 0; passed < ms; passed += 250) {
           await clock.advance(250);
-          look();
-          // Who has lost it ends, and is started again.
+          checkInvariants();
+          // A candidate that lost the lease ends, and is restarted.
           for (const [index, one] of candidates.entries())
             if (one.isDone) candidates[index] = candidate(index, `${turn} ${passed} ${index}`);
         }

@@ -3,7 +3,7 @@ import {
   leadsUntil,
   leaseCandidate,
   leaseDurationMs,
-  leaseLookMs,
+  leasePollMs,
   leaseReleaseMs,
   sawLease,
   wroteLease,
@@ -15,29 +15,35 @@ import type { Clock } from '../../shared/clock.ts';
 import { withDeadline } from '../../shared/deadline.ts';
 import { SvcError } from '../../shared/errors.ts';
 
-/** How long a read or write of the lease may take, ms: several must fit into the time that a lease holds. */
+/** Timeout of a read or write of the lease, ms: several must fit into the lease duration. */
 const callMs = 2_000;
-/** Pause after one that failed, ms. */
+/** Delay after a failed call, ms. */
 const retryMs = 250;
-/** How often giving the lease back is tried. */
+/** Attempts to release the lease. */
 const releaseAttempts = 3;
 const releaseCallMs = 1_000;
 
-/** What keeping a lease needs and tells. */
+/** Dependencies and callbacks of keeping a lease. */
 export interface LeaseKeeping {
   readonly lock: LeaseLock;
   /** Unique to this process. */
   readonly self: string;
   readonly clock: Clock;
-  /** It holds the lease until then (monotonic ms): when it has got it, and after each renewal. */
+  /**
+   * This process holds the lease until `untilMs` (monotonic ms). Called after it acquired the lease, and after each
+   * renewal.
+   */
   held(term: number, untilMs: number): void;
-  /** Another one holds the lease and has been seen to renew it. */
+  /** Another process holds the lease and was seen to renew it. */
   otherLeads(holder: string): void;
-  /** A read or write failed; it is tried again. */
+  /** A read or write failed; it is retried. */
   failed(error: unknown): void;
 }
 
-/** Asks for a lease and renews it until it is lost, which gives back why; or until the signal aborts: then it is given back at once. */
+/**
+ * Acquires a lease and renews it until it is lost; then returns the reason. When the signal aborts, releases the lease
+ * at once.
+ */
 export async function keepLease(keeping: LeaseKeeping, signal: AbortSignal): Promise<string | undefined> {
   const { clock } = keeping;
   let state = leaseCandidate(keeping.self);
@@ -48,11 +54,11 @@ export async function keepLease(keeping: LeaseKeeping, signal: AbortSignal): Pro
     if (signal.aborted) break;
     try {
       if (decision.action === 'take' || decision.action === 'renew') state = await write(keeping, state, decision.seen, signal);
-      else if (decision.action === 'look' || state.held === undefined) state = await look(keeping, state, signal);
+      else if (decision.action === 'look' || state.held === undefined) state = await poll(keeping, state, signal);
     } catch (error) {
       if (signal.aborted) break;
       keeping.failed(error);
-      await clock.sleep(state.held === undefined ? leaseLookMs : retryMs, signal);
+      await clock.sleep(state.held === undefined ? leasePollMs : retryMs, signal);
     }
   }
   await release(keeping, state);
@@ -60,8 +66,8 @@ export async function keepLease(keeping: LeaseKeeping, signal: AbortSignal): Pro
 }
 
 /**
- * The same lease for the successor of a holder that is known to be dead: there is nothing to wait for. What that one started and still lives is of an older
- * term, and held off like any other.
+ * The same lease for the successor of a holder that is known to be dead: it need not wait. Processes that the dead
+ * holder started and that still run have an older term. The fence stops them like any others.
  */
 export function leaseAfter(lock: LeaseLock, dead: string | undefined): LeaseLock {
   if (dead === undefined) return lock;
@@ -74,7 +80,7 @@ export function leaseAfter(lock: LeaseLock, dead: string | undefined): LeaseLock
   };
 }
 
-async function look(keeping: LeaseKeeping, state: LeaseState, signal: AbortSignal): Promise<LeaseState> {
+async function poll(keeping: LeaseKeeping, state: LeaseState, signal: AbortSignal): Promise<LeaseState> {
   const view = await limited(keeping.clock, callMs, (limit) => keeping.lock.read(limit), signal);
   const before = state.seen?.view;
   const isRenewal = before !== undefined && before.holder === view.holder && before.renewal !== view.renewal;
@@ -85,7 +91,7 @@ async function look(keeping: LeaseKeeping, state: LeaseState, signal: AbortSigna
 async function write(keeping: LeaseKeeping, state: LeaseState, seen: LeaseView, signal: AbortSignal): Promise<LeaseState> {
   const { clock, lock, self } = keeping;
   const sentAt = clock.monotonic();
-  // A renewal that comes too late is worth nothing: the loss has to be told in time.
+  // A late renewal is worthless: the loss must be reported in time.
   const leftMs = (leadsUntil(state) ?? Number.POSITIVE_INFINITY) - sentAt;
   const written = await limited(
     clock,
@@ -100,7 +106,7 @@ async function write(keeping: LeaseKeeping, state: LeaseState, seen: LeaseView, 
   return next;
 }
 
-/** So that another one can lead at once. Without it the others wait until the lease has run out. */
+/** Lets another candidate lead at once. Without it the others wait until the lease expires. */
 async function release(keeping: LeaseKeeping, state: LeaseState): Promise<void> {
   const { lock, self, clock } = keeping;
   if (state.held === undefined) return;
@@ -114,7 +120,7 @@ async function release(keeping: LeaseKeeping, state: LeaseState): Promise<void> 
     } catch (error) {
       keeping.failed(error);
     }
-    // A renewal was under way when it was told to end: what is there now has to be seen first.
+    // A renewal was in progress when the stop arrived: read the current lease first.
     seen = undefined;
   }
 }

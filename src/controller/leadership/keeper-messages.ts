@@ -1,16 +1,16 @@
 import type { LeaseSource } from './lease-source.ts';
 
-/** What the thread that keeps the lease is started with. */
+/** Start parameters of the lease keeper thread. */
 export interface KeeperSetup {
   readonly source: LeaseSource;
   readonly self: string;
   readonly fencePath: string;
 }
 
-/** What the daemon tells it: that it is alive, and that the lease is to be given back. */
+/** Messages from the daemon: a heartbeat, and the order to release the lease. */
 export type KeeperOrder = { readonly type: 'beat' } | { readonly type: 'release' };
 
-/** What it tells the daemon. */
+/** Messages to the daemon. */
 export type KeeperNews =
   | { readonly type: 'elected'; readonly term: number }
   | { readonly type: 'other-leads'; readonly holder: string }

@@ -10,15 +10,16 @@ import type { KeeperNews, KeeperOrder, KeeperSetup } from './keeper-messages.ts'
 import { openLease } from './lease-source.ts';
 
 /**
- * The thread that keeps the lease: a daemon that is busy for seconds does not lose it, and one that was stopped does, as its threads stop with it. A
- * daemon whose own loop stands still for longer than any work takes is ended from here, so that another one can lead.
+ * The thread that keeps the lease. A daemon that is busy for seconds keeps its lease. A stopped daemon loses it, as its
+ * threads stop with it. A daemon whose event loop is blocked for longer than any work takes is killed from here, so
+ * that another controller can lead.
  */
 
-/** The daemon says so each second. */
+/** The daemon sends a heartbeat each second. After this much silence it is stuck, ms. */
 const stuckMs = 20_000;
-const stuckLookMs = 1_000;
+const stuckPollMs = 1_000;
 const openAgainMs = 500;
-/** How long the daemon may take to end by itself after the loss, ms; nothing of what it does meanwhile gets through the fence. */
+/** How long the daemon may take to end by itself after the loss, ms. The fence stops its calls meanwhile. */
 const endMs = 2_000;
 
 const port = parentPort;
@@ -29,7 +30,7 @@ const setup = workerData as KeeperSetup;
 const log = createLogger('lease').child({ self: setup.self });
 const clock = systemClock;
 // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread of Node, not a window
-const tell = (news: KeeperNews): void => port.postMessage(news);
+const notify = (news: KeeperNews): void => port.postMessage(news);
 
 const stop = new AbortController();
 let term: number | undefined;
@@ -39,8 +40,8 @@ port.on('message', (order: KeeperOrder) => {
   else endTerm();
 });
 
-/** A database that does not answer yet is waited for: a candidate has nothing else to do. */
-async function openWhenThere(): Promise<LeaseLock> {
+/** Waits for a database that does not answer yet: a candidate has nothing else to do. */
+async function openWhenAvailable(): Promise<LeaseLock> {
   for (;;) {
     try {
       return await openLease(setup.source, clock, systemRandom);
@@ -52,7 +53,7 @@ async function openWhenThere(): Promise<LeaseLock> {
   }
 }
 
-/** Nobody here may act from now on; then somebody else may. */
+/** Order matters: first this machine's right to act ends, then another controller may act. */
 function endTerm(): void {
   revokeFence(setup.fencePath);
   stop.abort();
@@ -62,13 +63,13 @@ const endDaemon = (): void => void process.kill(process.pid, 'SIGKILL');
 
 let beatsSeen = 0;
 let silentMs = 0;
-let lookedAt = clock.monotonic();
-clock.every(stuckLookMs, () => {
+let checkedAt = clock.monotonic();
+clock.every(stuckPollMs, () => {
   const now = clock.monotonic();
-  // Time in which this thread stood still as well, as when the whole machine was suspended, says nothing of the other one.
-  silentMs = beats === beatsSeen ? silentMs + Math.min(now - lookedAt, stuckLookMs) : 0;
+  // Time in which this thread itself was stopped, as during a suspension of the machine, does not count as silence.
+  silentMs = beats === beatsSeen ? silentMs + Math.min(now - checkedAt, stuckPollMs) : 0;
   beatsSeen = beats;
-  lookedAt = now;
+  checkedAt = now;
   if (silentMs < stuckMs || stop.signal.aborted) return;
   log.error('the controller has stood still for too long and is ended');
   endTerm();
@@ -76,7 +77,7 @@ clock.every(stuckLookMs, () => {
 });
 
 let failure = '';
-const lock = leaseAfter(await openWhenThere(), formerHolder(setup.fencePath));
+const lock = leaseAfter(await openWhenAvailable(), formerHolder(setup.fencePath));
 const why = await keepLease(
   {
     lock,
@@ -86,10 +87,10 @@ const why = await keepLease(
       if (stop.signal.aborted) return;
       writeFence(setup.fencePath, heldTerm, setup.self, untilMs, clock);
       failure = '';
-      if (term === undefined) tell({ type: 'elected', term: heldTerm });
+      if (term === undefined) notify({ type: 'elected', term: heldTerm });
       term = heldTerm;
     },
-    otherLeads: (holder) => tell({ type: 'other-leads', holder }),
+    otherLeads: (holder) => notify({ type: 'other-leads', holder }),
     failed(error) {
       if (messageOf(error) !== failure) log.warn({ err: error }, 'the lease could not be read or written; it is tried again');
       failure = messageOf(error);
@@ -97,9 +98,9 @@ const why = await keepLease(
   },
   stop.signal,
 );
-if (why === undefined) tell({ type: 'released' });
+if (why === undefined) notify({ type: 'released' });
 else {
   revokeFence(setup.fencePath);
-  tell({ type: 'lost', why });
+  notify({ type: 'lost', why });
   clock.after(endMs, endDaemon);
 }

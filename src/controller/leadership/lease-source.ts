@@ -7,31 +7,31 @@ import { databaseLease, leaseAbove } from '../../store/database-lease.ts';
 import { openStore } from '../../store/open-store.ts';
 import type { StoreSettings } from '../../store/store-settings.ts';
 
-/** Where the candidates for one controller see their lease. Plain data: it is given to a thread. */
+/** Where the candidates for one controller find their lease. Plain data: it is passed to a thread. */
 export interface LeaseSource {
-  /** An object of Kubernetes; undefined: it is in the database. */
+  /** A Kubernetes Lease object; undefined: the lease is in the database. */
   readonly kubernetes: { readonly namespace: string; readonly name: string } | undefined;
-  /** Its address may hold a password. */
+  /** Its address may contain a password. */
   readonly state: StoreSettings;
 }
 
 const kubernetesLeasePattern = /^kubernetes:([^/]+)\/([^/]+)$/;
 
 /**
- * The lease that this controller is to ask for; undefined where it has no rivals. `wish` is the value of SVC_LEASE: `kubernetes:<namespace>/<name>`, or
- * `database`, which is what a configured database means anyway. Throws SVC_INVALID_CONFIG.
+ * The lease that this controller must acquire; undefined where it has no rivals. `setting` is the value of SVC_LEASE:
+ * `kubernetes:<namespace>/<name>`, or `database`, the default with a configured database. Throws SVC_INVALID_CONFIG.
  */
-export function leaseSource(wish: string | undefined, state: StoreSettings): LeaseSource | undefined {
-  if (wish === undefined && state.database === undefined) return undefined;
-  if (wish === undefined || wish === 'database') return { kubernetes: undefined, state };
-  const [, namespace, name] = kubernetesLeasePattern.exec(wish) ?? [];
+export function leaseSource(setting: string | undefined, state: StoreSettings): LeaseSource | undefined {
+  if (setting === undefined && state.database === undefined) return undefined;
+  if (setting === undefined || setting === 'database') return { kubernetes: undefined, state };
+  const [, namespace, name] = kubernetesLeasePattern.exec(setting) ?? [];
   if (namespace !== undefined && name !== undefined) return { kubernetes: { namespace, name }, state };
-  throw new SvcError('SVC_INVALID_CONFIG', `SVC_LEASE is '${wish}', which names no lease.`, {
+  throw new SvcError('SVC_INVALID_CONFIG', `SVC_LEASE is '${setting}', which names no lease.`, {
     hint: 'Set it to kubernetes:<namespace>/<name>, to database, or not at all.',
   });
 }
 
-/** Opens a lease. Its own calls are not fenced: they are how one becomes the leader. */
+/** Opens a lease. Its own calls are not fenced: a process makes them before it leads. */
 export async function openLease({ kubernetes, state }: LeaseSource, clock: Clock, random: Random): Promise<LeaseLock> {
   const store = await openStore({ ...state, clock });
   if (kubernetes === undefined) return databaseLease(store);
@@ -39,4 +39,12 @@ export async function openLease({ kubernetes, state }: LeaseSource, clock: Clock
   const { kubernetesLease } = await import('../../kubernetes/lease.ts');
   const api = openKubeApi('in-cluster', { fence: noFence, clock, random });
   return leaseAbove(kubernetesLease(api, kubernetes.namespace, kubernetes.name, clock), store.leadership);
+}
+
+/** Exit code of processes that may not act any more. The process manager then restarts the controller. */
+export const lostLeaseExitCode = 7;
+
+/** The config in the hello of a process that was started for a term: the leader of another term renews the process. */
+export function termConfig(term: number): string {
+  return `term-${term}`;
 }

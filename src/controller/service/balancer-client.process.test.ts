@@ -9,7 +9,7 @@ import type { BalancerReport } from '../../domain/balancer-link.ts';
 import { systemClock } from '../../shared/clock.ts';
 import { BalancerClient } from './balancer-client.ts';
 
-/** A balancer's end of the link: what it was sent, and a way to say something. */
+/** A balancer's end of the connection: records received lines and sends reports. */
 class FakeBalancer {
   readonly received: string[] = [];
   readonly #sockets = new Set<Socket>();
@@ -39,17 +39,19 @@ class FakeBalancer {
   }
 }
 
-test('a successor is met with the newest set, its count begins anew, and nothing is known between the two', async () => {
+test('a successor gets the newest set; its count restarts; the view is empty between', async () => {
   await withTempHome(async (home) => {
     const path = join(home, 'b.sock');
     const arrivals: [count: number, queued: number][] = [];
     const stop = new AbortController();
     let balancer = new FakeBalancer(path, 1);
-    const client = new BalancerClient(path, systemClock, pino({ level: 'silent' }), {
-      arrivals: (count, queued) => arrivals.push([count, queued]),
+    const client = new BalancerClient(path, systemClock, pino({ level: 'silent' }));
+    const listeners = {
+      arrivals: (count: number, queued: number) => arrivals.push([count, queued]),
       suspect: () => undefined,
-    });
-    const running = client.run(stop.signal);
+      tlsChanged: () => undefined,
+    };
+    const running = client.run(listeners, stop.signal);
     try {
       await waitFor('the hello', () => client.view.connected);
       client.send({ type: 'replicas', epoch: 'e', revision: 7, replicas: [] });

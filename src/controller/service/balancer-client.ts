@@ -1,89 +1,103 @@
 import { connect, type Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import type { ReplicasCommand, BalancerReport } from '../../domain/balancer-link.ts';
+import type { BalancerReport, ReplicasCommand, SuspectReason } from '../../domain/balancer-link.ts';
 import type { CancelTimer, Clock } from '../../shared/clock.ts';
 import { splitLines } from '../../shared/lines.ts';
 import type { Logger } from '../../shared/log.ts';
-import type { RotationSink } from './rotation.ts';
+import type { EndpointSink } from './endpoint-publisher.ts';
 
-/** Pause before connecting again after the link broke, ms: a balancer restarts within a few hundred. */
+/** Delay before reconnecting after the connection broke, ms. A balancer restarts within a few hundred. */
 const reconnectMs = 50;
 
-/** Opens the link; rejects when nobody is there. */
+/** Opens a connection to the balancer. Rejects when no balancer listens. */
 export type DialBalancer = (signal: AbortSignal) => Promise<Duplex>;
 
-/** What is different for a balancer on another machine. */
-export interface BalancerClientOptions {
+/** Options for a balancer on another machine. */
+interface BalancerClientOptions {
   readonly reconnectMs?: number;
-  /** A link over which nothing came for so long is taken for broken, ms: it reports each second. */
+  /** After this much silence the connection counts as broken, ms. A balancer reports each second. */
   readonly silentMs?: number;
-  /** Called after each change of what is known of it. */
+  /** Called after each change of the view. */
   readonly onNews?: () => void;
 }
 
-/** What the balancer told last. */
+/** The balancer's last report. */
 export interface BalancerView {
   readonly connected: boolean;
   readonly inFlight: Readonly<Record<string, number>>;
-  /** Requests that wait for a replica. */
+  /** Length of the request queue. */
   readonly queued: number;
-  /** Counts reports of figures, so that one can wait for a fresh one. */
+  /** Number of stats reports received: a caller can wait for a fresh one. */
   readonly reports: number;
-  /** Counts how often a balancer was met: the same one again, its successor, or another one. */
+  /** Number of hellos received: from the same balancer again, its successor, or another one. */
   readonly hellos: number;
 }
 
-/** What the reconciler wants to hear. */
+/** Receivers of the balancer's reports. */
 export interface BalancerListeners {
-  /** Requests that arrived since the last report, and how many wait for a replica now. */
+  /** `count` requests arrived since the last report; `queued` requests are in the request queue now. */
   arrivals(count: number, queued: number): void;
-  suspect(replicaId: number, reason: string): void;
+  suspect(replicaId: number, reason: SuspectReason): void;
+  /**
+   * The endpoint's TLS files changed. `problem`: why the balancer keeps the old pair; null when it serves with the new
+   * one.
+   */
+  tlsChanged(problem: string | null): void;
 }
 
-/** The reconciler's end of the link to its balancer. Connects again for ever; after each connect the newest set is sent. */
-export class BalancerClient implements RotationSink {
+/** The reconciler's end of the connection to a balancer. */
+export interface BalancerPort extends EndpointSink {
+  readonly view: BalancerView;
+  /**
+   * Connects, and reports to the listeners from now on. Reports nothing before this call. A set sent before is
+   * delivered on connecting.
+   */
+  open(listeners: BalancerListeners): void;
+}
+
+/** The connection to one balancer. Reconnects for ever and sends the newest set after each connect. */
+export class BalancerClient implements EndpointSink {
   readonly #dial: DialBalancer;
   readonly #options: BalancerClientOptions;
   readonly #clock: Clock;
   readonly #log: Logger;
-  readonly #listeners: BalancerListeners;
   #socket: Duplex | undefined;
-  #heardAt = Number.NEGATIVE_INFINITY;
+  #lastSeenAt = Number.NEGATIVE_INFINITY;
   #newest: ReplicasCommand | undefined;
   #appliedRevision = 0;
   #waiting: { readonly revision: number; readonly resolve: (applied: boolean) => void }[] = [];
   #startedAt: number | undefined;
-  /** Undefined until the first report after our own start: what arrived before is nothing new. */
+  /** Undefined until the first report after this process started: earlier arrivals are not new. */
   #lastTotal: number | undefined;
+  #tlsProblem: string | null = null;
   #view: BalancerView = { connected: false, inFlight: {}, queued: 0, reports: 0, hellos: 0 };
 
-  /** `to`: the path of its Unix socket, or how else it is reached. */
-  constructor(to: string | DialBalancer, clock: Clock, log: Logger, listeners: BalancerListeners, options: BalancerClientOptions = {}) {
+  /** `to`: the path of the balancer's Unix socket, or a function that dials it. */
+  constructor(to: string | DialBalancer, clock: Clock, log: Logger, options: BalancerClientOptions = {}) {
     this.#dial = typeof to === 'string' ? () => dialUnix(to) : to;
     this.#options = options;
     this.#clock = clock;
     this.#log = log;
-    this.#listeners = listeners;
   }
 
   get view(): BalancerView {
     return this.#view;
   }
 
-  /** The newest revision of ours that is in force there. */
+  /** The newest revision of this process that the balancer has applied. */
   get appliedRevision(): number {
     return this.#appliedRevision;
   }
 
-  /** When something last came from it (monotonic ms). */
-  get heardAt(): number {
-    return this.#heardAt;
+  /** When the balancer last sent anything, monotonic ms. */
+  get lastSeenAt(): number {
+    return this.#lastSeenAt;
   }
 
-  /** Keeps the link up until the signal aborts. */
-  async run(signal: AbortSignal): Promise<void> {
+  /** Keeps the connection open and reports to the listeners until the signal aborts. */
+  async run(listeners: BalancerListeners, signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
-      await this.#connection(signal);
+      await this.#connection(listeners, signal);
       this.#appliedRevision = 0;
       this.#view = { ...this.#view, connected: false, inFlight: {}, queued: 0 };
       this.#options.onNews?.();
@@ -108,12 +122,12 @@ export class BalancerClient implements RotationSink {
     return result;
   }
 
-  async #connection(signal: AbortSignal): Promise<void> {
+  async #connection(listeners: BalancerListeners, signal: AbortSignal): Promise<void> {
     let socket: Duplex;
     try {
       socket = await this.#dial(signal);
     } catch {
-      // Refused or missing: it is tried again.
+      // Refused or missing: the loop retries.
       return;
     }
     const { promise: closed, resolve: close } = Promise.withResolvers<void>();
@@ -121,14 +135,14 @@ export class BalancerClient implements RotationSink {
       socket.destroy();
     };
     signal.addEventListener('abort', cut);
-    // A broken link ends in `close`, after which it is tried again.
+    // A broken connection emits `close`, and the loop retries.
     socket.on('error', () => undefined);
     socket.once('close', close);
     if (signal.aborted) cut();
     const cancelSilence = this.#cutWhenSilent(cut);
     socket.on(
       'data',
-      splitLines((line) => this.#receive(line)),
+      splitLines((line) => this.#receive(line, listeners)),
     );
     this.#socket = socket;
     this.#appliedRevision = 0;
@@ -143,12 +157,12 @@ export class BalancerClient implements RotationSink {
     const { silentMs } = this.#options;
     if (silentMs === undefined) return () => undefined;
     const openedAt = this.#clock.monotonic();
-    return this.#clock.every(silentMs / looksWithinSilence, () => {
-      if (this.#clock.monotonic() - Math.max(openedAt, this.#heardAt) >= silentMs) cut();
+    return this.#clock.every(silentMs / checksPerSilence, () => {
+      if (this.#clock.monotonic() - Math.max(openedAt, this.#lastSeenAt) >= silentMs) cut();
     });
   }
 
-  #receive(line: string): void {
+  #receive(line: string, listeners: BalancerListeners): void {
     let report: BalancerReport;
     try {
       report = JSON.parse(line);
@@ -156,18 +170,26 @@ export class BalancerClient implements RotationSink {
       this.#log.warn({ line: line.slice(0, 200) }, 'the balancer sent a line that is not JSON');
       return;
     }
-    this.#heardAt = this.#clock.monotonic();
-    this.#take(report);
+    this.#lastSeenAt = this.#clock.monotonic();
+    this.#handle(report, listeners);
     this.#options.onNews?.();
   }
 
-  #take(report: BalancerReport): void {
+  /** A balancer repeats a problem in each hello. */
+  #recordTls(problem: string | null, listeners: BalancerListeners): void {
+    if (problem !== null && problem === this.#tlsProblem) return;
+    this.#tlsProblem = problem;
+    listeners.tlsChanged(problem);
+  }
+
+  #handle(report: BalancerReport, listeners: BalancerListeners): void {
     switch (report.type) {
       case 'hello':
-        // Another start of the balancer means another count of requests, from zero.
+        // A restarted balancer counts its requests from zero.
         if (this.#startedAt !== undefined && report.startedAt !== this.#startedAt) this.#lastTotal = 0;
         this.#startedAt = report.startedAt;
         this.#view = { ...this.#view, connected: true, hellos: this.#view.hellos + 1 };
+        if (this.#tlsProblem !== null || report.tlsProblem !== undefined) this.#recordTls(report.tlsProblem ?? null, listeners);
         break;
       case 'applied':
         if (report.epoch !== this.#newest?.epoch) break;
@@ -178,18 +200,21 @@ export class BalancerClient implements RotationSink {
         const count = Math.max(0, report.requestsTotal - (this.#lastTotal ?? report.requestsTotal));
         this.#lastTotal = report.requestsTotal;
         this.#view = { ...this.#view, inFlight: report.inFlight, queued: report.queued, reports: this.#view.reports + 1 };
-        this.#listeners.arrivals(count, report.queued);
+        listeners.arrivals(count, report.queued);
         break;
       }
+      case 'tls':
+        this.#recordTls(report.problem, listeners);
+        break;
       case 'suspect':
-        this.#listeners.suspect(report.replicaId, report.reason);
+        listeners.suspect(report.replicaId, report.reason);
         break;
     }
   }
 }
 
-/** How often within the time of silence it is looked whether that is over. */
-const looksWithinSilence = 6;
+/** Checks per silence limit. */
+const checksPerSilence = 6;
 
 function dialUnix(path: string): Promise<Socket> {
   const { promise, resolve, reject } = Promise.withResolvers<Socket>();

@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { pino } from 'pino';
 import { expect, test } from 'vitest';
 import { FakeClock } from '../../../test/support/fake-clock.ts';
-import type { BalancerHostMember } from '../../domain/balancer-host.ts';
+import type { EdgeProxyMember } from '../../domain/edge-proxy/edge-proxy.ts';
 import type { ReplicasCommand } from '../../domain/balancer-link.ts';
 import { splitLines } from '../../shared/lines.ts';
 import { BalancerFleet } from './balancer-fleet.ts';
@@ -12,10 +12,10 @@ const log = pino({ level: 'silent' });
 
 /** A balancer in memory: takes sets, counts requests, reports. */
 class Balancer {
-  readonly member: BalancerHostMember;
-  /** Nobody answers there. */
+  readonly member: EdgeProxyMember;
+  /** No process answers on its address. */
   isDown = false;
-  /** It is connected, but says nothing, as when its machine stands still. */
+  /** The balancer is connected but sends nothing, as when its machine is stopped. */
   isSilent = false;
   applied: ReplicasCommand | undefined;
   total = 0;
@@ -29,21 +29,21 @@ class Balancer {
 
   dial(): Promise<Duplex> {
     if (this.isDown) return Promise.reject(new Error('ECONNREFUSED'));
-    const [here, there] = [new PassThrough(), new PassThrough()];
-    const link = Duplex.from({ writable: here, readable: there });
-    const end = Duplex.from({ writable: there, readable: here });
+    const [outbound, inbound] = [new PassThrough(), new PassThrough()];
+    const link = Duplex.from({ writable: outbound, readable: inbound });
+    const end = Duplex.from({ writable: inbound, readable: outbound });
     link.on('error', () => undefined).on('close', () => end.destroy());
     end.on('error', () => undefined).on('close', () => link.destroy());
     end.on(
       'data',
-      splitLines((line) => this.#take(line, end)),
+      splitLines((line) => this.#handle(line, end)),
     );
     this.#links.push(end);
     this.#say(end, { type: 'hello', pid: 1, port: 1, startedAt: this.#startedAt });
     return Promise.resolve(link);
   }
 
-  /** A client sends a request, which goes to that replica if it may. */
+  /** A client sends a request. The replica gets it if it is in the set. */
   request(replica: number): void {
     if (this.isDown || this.isSilent) return;
     this.total += 1;
@@ -61,7 +61,7 @@ class Balancer {
       this.#say(link, { type: 'stats', at: 0, requestsTotal: this.total, errorsTotal: 0, inFlight, queued: 0 });
   }
 
-  /** It dies, with what it had under way; and counts from zero when it is back. */
+  /** The balancer dies with its requests in flight. After its restart it counts from zero. */
   die(): void {
     this.isDown = true;
     this.inFlight.clear();
@@ -74,7 +74,7 @@ class Balancer {
     for (const link of this.#links.splice(0)) link.destroy();
   }
 
-  #take(line: string, link: Duplex): void {
+  #handle(line: string, link: Duplex): void {
     if (this.isSilent) return;
     const command: ReplicasCommand = JSON.parse(line);
     this.applied = command;
@@ -86,11 +86,13 @@ class Balancer {
   }
 }
 
-function fleetOf(balancers: readonly Balancer[], clock: FakeClock, heard: number[] = []): BalancerFleet {
-  const dial = (member: BalancerHostMember) => () =>
+function fleetOf(balancers: readonly Balancer[], clock: FakeClock, arrivals: number[] = []): BalancerFleet {
+  const dial = (member: EdgeProxyMember) => () =>
     balancers.find((one) => one.member.name === member.name)?.dial() ?? Promise.reject(new Error('nobody'));
-  const fleet = new BalancerFleet({ clock, log, dial }, { arrivals: (count) => void heard.push(count), suspect: () => undefined });
-  fleet.setMembers(balancers.map(({ member }) => member));
+  const fleet = new BalancerFleet({ clock, log, dial });
+  fleet.open({ arrivals: (count) => void arrivals.push(count), suspect: () => undefined, tlsChanged: () => undefined })(
+    balancers.map(({ member }) => member),
+  );
   return fleet;
 }
 
@@ -103,13 +105,13 @@ const set = (revision: number, state: 'serving' | 'draining' = 'serving'): Repli
 
 async function outcome(clock: FakeClock, work: Promise<boolean>, limitMs: number): Promise<boolean | 'waits'> {
   let result: boolean | 'waits' = 'waits';
-  const note = async (): Promise<void> => void (result = await work);
-  void note();
+  const settle = async (): Promise<void> => void (result = await work);
+  void settle();
   await clock.advance(limitMs);
   return result;
 }
 
-/** Time passes while a balancer reports. */
+/** Advances time while a balancer reports. */
 async function passWith(clock: FakeClock, balancer: Balancer, ms: number): Promise<void> {
   for (let passed = 0; passed < ms; passed += 250) {
     await clock.advance(250);
@@ -117,7 +119,7 @@ async function passWith(clock: FakeClock, balancer: Balancer, ms: number): Promi
   }
 }
 
-test('a set is in force when all have it, and one that is gone is waited for no longer than three seconds', async () => {
+test('a set is applied when all balancers that are not silent have it', async () => {
   const clock = new FakeClock();
   const [a, b] = [new Balancer('a'), new Balancer('b')];
   const fleet = fleetOf([a, b], clock);
@@ -137,38 +139,40 @@ test('a set is in force when all have it, and one that is gone is waited for no 
   fleet.close();
 });
 
-test('a new one gets the newest set at once, and with nobody nothing is in force', async () => {
+test('a new member gets the newest set; without members no set is applied', async () => {
   const clock = new FakeClock();
   const [a, b] = [new Balancer('a'), new Balancer('b')];
   const dials = new Map([a, b].map((one) => [one.member.name, one]));
-  const fleet = new BalancerFleet(
-    { clock, log, dial: (member) => () => dials.get(member.name)?.dial() ?? Promise.reject(new Error('nobody')) },
-    { arrivals: () => undefined, suspect: () => undefined },
-  );
+  const fleet = new BalancerFleet({
+    clock,
+    log,
+    dial: (member) => () => dials.get(member.name)?.dial() ?? Promise.reject(new Error('nobody')),
+  });
+  const setMembers = fleet.open({ arrivals: () => undefined, suspect: () => undefined, tlsChanged: () => undefined });
   fleet.send(set(1));
   expect(await outcome(clock, fleet.applied(1, 1_000), 1_100)).toBe(false);
   expect(fleet.view.connected).toBe(false);
-  fleet.setMembers([a.member]);
+  setMembers([a.member]);
   await clock.advance(100);
   const { hellos } = fleet.view;
-  fleet.setMembers([a.member, b.member]);
+  setMembers([a.member, b.member]);
   await clock.advance(300);
   expect(b.applied?.revision).toBe(1);
   expect(fleet.view.hellos).toBeGreaterThan(hellos);
   fleet.close();
 });
 
-test('requests are counted once, whoever is started again', async () => {
+test('each request counts once, whichever balancer restarts', async () => {
   const clock = new FakeClock();
-  const heard: number[] = [];
+  const arrivals: number[] = [];
   const [a, b] = [new Balancer('a'), new Balancer('b')];
   a.total = 1_000;
-  const fleet = fleetOf([a, b], clock, heard);
+  const fleet = fleetOf([a, b], clock, arrivals);
   await clock.advance(100);
   a.report();
   b.report();
   await clock.advance(100);
-  const sum = (): number => heard.reduce((total, count) => total + count, 0);
+  const sum = (): number => arrivals.reduce((total, count) => total + count, 0);
   expect(sum()).toBe(0);
   a.total += 5;
   b.total += 7;
@@ -186,7 +190,7 @@ test('requests are counted once, whoever is started again', async () => {
   b.report();
   await clock.advance(100);
   expect(sum()).toBe(15);
-  expect(heard.every((count) => count >= 0)).toBe(true);
+  expect(arrivals.every((count) => count >= 0)).toBe(true);
   b.cut();
   await clock.advance(500);
   b.total += 2;
@@ -196,7 +200,7 @@ test('requests are counted once, whoever is started again', async () => {
   fleet.close();
 });
 
-/** As `replica-end.ts` waits. */
+/** Waits for a drained replica as `replica-end.ts` does. */
 class Drain {
   isFree = false;
   #asked: { readonly hellos: number; readonly reports: number } | undefined;
@@ -214,7 +218,7 @@ class Drain {
     this.#asked = { hellos, reports: this.#fleet.view.reports + (isSettled ? 0 : 1) };
   }
 
-  look(revision: number): void {
+  check(revision: number): void {
     const { connected, hellos, reports, inFlight } = this.#fleet.view;
     if (this.#isAsking || this.isFree || !connected) return;
     if (hellos !== this.#asked?.hellos) {
@@ -223,7 +227,7 @@ class Drain {
   }
 }
 
-test('a replica is free only when no balancer that lives has a request of it', async () => {
+test('a drained replica is free only when no live balancer has its requests', async () => {
   const event = fc.oneof(
     { weight: 6, arbitrary: fc.record({ type: fc.constantFrom('request', 'finish', 'report' as const), who: fc.nat(1) }) },
     { weight: 2, arbitrary: fc.record({ type: fc.constantFrom('cut', 'die', 'back' as const), who: fc.nat(1) }) },
@@ -234,7 +238,7 @@ test('a replica is free only when no balancer that lives has a request of it', a
       const clock = new FakeClock();
       const balancers = [new Balancer('a'), new Balancer('b')];
       const fleet = fleetOf(balancers, clock);
-      const happen = async ({ type, who }: { readonly type: string; readonly who: number }): Promise<void> => {
+      const apply = async ({ type, who }: { readonly type: string; readonly who: number }): Promise<void> => {
         const one = balancers[who % 2];
         if (type === 'request') one?.request(1);
         else if (type === 'finish') one?.finish(1);
@@ -247,12 +251,12 @@ test('a replica is free only when no balancer that lives has a request of it', a
       };
       fleet.send(set(1));
       await clock.advance(300);
-      for (const one of before) await happen(one);
+      for (const one of before) await apply(one);
       fleet.send(set(2, 'draining'));
       const drain = new Drain(fleet);
       for (const one of after) {
-        await happen(one);
-        drain.look(2);
+        await apply(one);
+        drain.check(2);
         await clock.settle();
         if (drain.isFree) break;
       }
@@ -265,7 +269,7 @@ test('a replica is free only when no balancer that lives has a request of it', a
   );
 });
 
-test('a drained replica becomes free soon when nothing is under way', async () => {
+test('a drained replica without requests becomes free within seconds', async () => {
   const clock = new FakeClock();
   const balancers = [new Balancer('a'), new Balancer('b'), new Balancer('c')];
   const fleet = fleetOf(balancers, clock);
@@ -276,7 +280,7 @@ test('a drained replica becomes free soon when nothing is under way', async () =
   const drain = new Drain(fleet);
   const took = await clock.advanceUntil(() => {
     for (const one of balancers) one.report();
-    drain.look(2);
+    drain.check(2);
     return drain.isFree;
   }, 10_000);
   expect(took).toBeLessThan(5_000);

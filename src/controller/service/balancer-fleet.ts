@@ -1,24 +1,31 @@
-import type { BalancerHostMember } from '../../domain/balancer-host.ts';
+import type { EdgeProxies, EdgeProxyMember } from '../../domain/edge-proxy/edge-proxy.ts';
 import type { ReplicasCommand } from '../../domain/balancer-link.ts';
 import type { Clock } from '../../shared/clock.ts';
 import type { Logger } from '../../shared/log.ts';
-import { BalancerClient, type BalancerListeners, type BalancerView, type DialBalancer } from './balancer-client.ts';
-import type { RotationSink } from './rotation.ts';
+import { BalancerClient, type BalancerListeners, type BalancerPort, type BalancerView, type DialBalancer } from './balancer-client.ts';
+import type { EndpointSink } from './endpoint-publisher.ts';
+import { dialEdgeProxy } from '../edge-proxy/edge-proxy-connection.ts';
+import { watchMembers } from '../edge-proxy/members-file.ts';
+import { readSharedKey } from '../edge-proxy/shared-key.ts';
+import { ReplicaRelays, ownAddress } from './replica-relay.ts';
 
-/** A balancer of which nothing was heard for so long, ms, does not count any more: it serves nobody, or nobody that could be waited for. */
+/**
+ * A balancer silent for this long, ms, does not count any more: it serves no requests, or none that a drain could wait
+ * for.
+ */
 const memberGoneMs = 3_000;
-/** On another machine nobody listens for seconds while it is started again. */
+/** On another machine nothing listens for seconds while a balancer restarts. */
 const reconnectMs = 250;
-/** How often those who wait look whether a balancer has stopped counting, ms. */
-const lookMs = 100;
+/** How often a wait checks whether a balancer has stopped counting, ms. */
+const pollIntervalMs = 100;
 
-/** What a fleet of balancers needs. */
-export interface FleetDeps {
+/** Dependencies of a fleet of balancers. */
+interface FleetDeps {
   readonly clock: Clock;
   readonly log: Logger;
-  /** How a member's balancer of this service is reached. */
-  readonly dial: (member: BalancerHostMember) => DialBalancer;
-  /** What a member is to be told instead, where it cannot reach a replica as this machine does. */
+  /** Dials a member's balancer of this service. */
+  readonly dial: (member: EdgeProxyMember) => DialBalancer;
+  /** Rewrites the endpoint set for members that cannot reach a replica at the address that this machine uses. */
   readonly translate?: (command: ReplicasCommand) => ReplicasCommand;
 }
 
@@ -26,46 +33,53 @@ interface Member {
   readonly client: BalancerClient;
   readonly stop: AbortController;
   readonly addedAt: number;
-  /** Figures up to this report are of an earlier round. */
+  /** Stats reports up to this number belong to an earlier round. */
   roundFrom: number;
   hellosSeen: number;
 }
 
 /**
- * Several balancers of one service as if they were one. A set is in force when all that count have it; a figure is known when all of them have told it. A
- * balancer counts from when it is known until nothing was heard of it for a while, so that nobody waits for one that is gone; and what it knew ends
- * with it.
+ * Several balancers of one service behind the interface of one. A set is applied when all counting balancers have
+ * applied it. A figure is known when all of them have reported it. A balancer counts from when it is added until it has
+ * been silent for a while. No wait blocks on a lost balancer, and the figures of a lost balancer are dropped.
  */
-export class BalancerFleet implements RotationSink {
+export class BalancerFleet implements EndpointSink {
   readonly #deps: FleetDeps;
-  readonly #listeners: BalancerListeners;
   readonly #members = new Map<string, Member>();
   readonly #waiting = new Set<() => void>();
   #newest: ReplicasCommand | undefined;
-  /** Rounds of reports: one is over when every balancer that counts has reported since it began. */
+  /** Number of complete rounds. A round is complete when every counting balancer has reported since it began. */
   #rounds = 0;
   #hellos = 0;
 
-  constructor(deps: FleetDeps, listeners: BalancerListeners) {
+  constructor(deps: FleetDeps) {
     this.#deps = deps;
-    this.#listeners = listeners;
   }
 
-  /** Whom there is from now on. Who was there before stays connected; a new one gets the newest set at once. */
-  setMembers(members: readonly BalancerHostMember[]): void {
-    const wanted = new Map(members.map((member) => [`${member.name} ${member.host} ${member.port}`, member]));
+  /**
+   * Reports to the listeners from now on. The returned function sets the members. A member that stays keeps its
+   * connection; a new one gets the newest set at once.
+   */
+  open(listeners: BalancerListeners): (members: readonly EdgeProxyMember[]) => void {
+    return (members) => this.#setMembers(members, listeners);
+  }
+
+  /** Disconnects all members. */
+  close(): void {
+    for (const { stop } of this.#members.values()) stop.abort();
+    this.#members.clear();
+    this.#update();
+  }
+
+  #setMembers(members: readonly EdgeProxyMember[], listeners: BalancerListeners): void {
+    const desired = new Map(members.map((member) => [`${member.name} ${member.host} ${member.port}`, member]));
     for (const [id, { stop }] of this.#members) {
-      if (wanted.has(id)) continue;
+      if (desired.has(id)) continue;
       this.#members.delete(id);
       stop.abort();
     }
-    for (const [id, member] of wanted) if (!this.#members.has(id)) this.#add(id, member);
-    this.#look();
-  }
-
-  /** Lets go of all. */
-  close(): void {
-    this.setMembers([]);
+    for (const [id, member] of desired) if (!this.#members.has(id)) this.#add(id, member, listeners);
+    this.#update();
   }
 
   get view(): BalancerView {
@@ -88,18 +102,18 @@ export class BalancerFleet implements RotationSink {
   async applied(revision: number, timeoutMs: number): Promise<boolean> {
     const { clock } = this.#deps;
     const { promise, resolve } = Promise.withResolvers<boolean>();
-    const look = (): void => {
+    const check = (): void => {
       if (this.#isApplied(revision)) resolve(true);
     };
-    this.#waiting.add(look);
+    this.#waiting.add(check);
     const cancelTimeout = clock.after(timeoutMs, () => resolve(false));
-    const cancelLook = clock.every(lookMs, look);
-    look();
+    const cancelPoll = clock.every(pollIntervalMs, check);
+    check();
     const isApplied = await promise;
-    this.#waiting.delete(look);
+    this.#waiting.delete(check);
     cancelTimeout();
-    cancelLook();
-    // What was reported before the last one had it says nothing of the time since.
+    cancelPoll();
+    // Reports from before the last balancer applied the set say nothing about the time after it.
     if (isApplied) this.#beginRound();
     return isApplied;
   }
@@ -111,25 +125,25 @@ export class BalancerFleet implements RotationSink {
 
   #counting(): readonly Member[] {
     const now = this.#deps.clock.monotonic();
-    return [...this.#members.values()].filter(({ client, addedAt }) => now - Math.max(addedAt, client.heardAt) < memberGoneMs);
+    return [...this.#members.values()].filter(({ client, addedAt }) => now - Math.max(addedAt, client.lastSeenAt) < memberGoneMs);
   }
 
-  #add(id: string, member: BalancerHostMember): void {
+  #add(id: string, member: EdgeProxyMember, listeners: BalancerListeners): void {
     const { clock, log, dial } = this.#deps;
-    const listeners: BalancerListeners = {
-      arrivals: (count) => this.#listeners.arrivals(count, this.view.queued),
-      suspect: (replicaId, reason) => this.#listeners.suspect(replicaId, reason),
+    const own: BalancerListeners = {
+      ...listeners,
+      arrivals: (count) => listeners.arrivals(count, this.view.queued),
     };
-    const options = { reconnectMs, silentMs: memberGoneMs, onNews: () => this.#look() };
-    const client = new BalancerClient(dial(member), clock, log.child({ balancer: member.name }), listeners, options);
+    const options = { reconnectMs, silentMs: memberGoneMs, onNews: () => this.#update() };
+    const client = new BalancerClient(dial(member), clock, log.child({ balancer: member.name }), options);
     const stop = new AbortController();
     this.#members.set(id, { client, stop, addedAt: clock.monotonic(), roundFrom: 0, hellosSeen: 0 });
     if (this.#newest !== undefined) client.send(this.#newest);
-    void client.run(stop.signal);
+    void client.run(own, stop.signal);
   }
 
-  /** Something about a member changed. */
-  #look(): void {
+  /** Updates rounds and waits after a member changed. */
+  #update(): void {
     for (const member of this.#members.values()) {
       this.#hellos += member.client.view.hellos - member.hellosSeen;
       member.hellosSeen = member.client.view.hellos;
@@ -139,10 +153,47 @@ export class BalancerFleet implements RotationSink {
       this.#rounds += 1;
       this.#beginRound();
     }
-    for (const look of this.#waiting) look();
+    for (const check of this.#waiting) check();
   }
 
   #beginRound(): void {
     for (const member of this.#members.values()) member.roundFrom = member.client.view.reports;
   }
+}
+
+/** Dependencies of reaching a service's balancers on edge proxies. */
+interface OpenFleetDeps {
+  readonly edgeProxies: EdgeProxies;
+  /** The file with the current list of edge proxies. */
+  readonly membersFile: string;
+  /** Key of the service. */
+  readonly key: string;
+  /** Term of the controller; 0 where controllers have no rivals. */
+  readonly term: number;
+  readonly clock: Clock;
+  readonly log: Logger;
+  /** Disconnects the balancers when it aborts. */
+  readonly signal: AbortSignal;
+}
+
+/** A service's balancers on edge proxies, behind the interface of one. Dials nothing before `open`. */
+export function openFleet(deps: OpenFleetDeps): BalancerPort {
+  const { edgeProxies, membersFile, key, term, clock, log, signal } = deps;
+  const relays = new ReplicaRelays({ clock, log, ownAddress: ownAddress() });
+  const translate = (command: ReplicasCommand): ReplicasCommand => relays.translate(command);
+  const dial = dialEdgeProxy({ key: readSharedKey(edgeProxies.tokenFile), term, clock }, key);
+  const fleet = new BalancerFleet({ clock, log, dial, translate });
+  signal.addEventListener('abort', () => (relays.close(), fleet.close()), { once: true });
+  return {
+    get view() {
+      return fleet.view;
+    },
+    send: (command) => fleet.send(command),
+    applied: (revision, timeoutMs) => fleet.applied(revision, timeoutMs),
+    open(listeners) {
+      if (signal.aborted) return;
+      const cancel = watchMembers(membersFile, clock, fleet.open(listeners));
+      signal.addEventListener('abort', cancel, { once: true });
+    },
+  };
 }

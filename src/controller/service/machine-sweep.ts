@@ -1,70 +1,83 @@
-import { placeName } from '../../domain/place-name.ts';
-import { isAlive } from '../../domain/replica-state.ts';
+import { locationName } from '../../domain/location-name.ts';
+import { isAlive } from '../../domain/replica/replica-state.ts';
 import { assertMachineId, type MachineId, type Provider } from '../../providers/provider.ts';
 import { withDeadline } from '../../shared/deadline.ts';
 import { SvcError } from '../../shared/errors.ts';
 import type { Loop } from '../../shared/loop.ts';
-import type { PlaceRecord, ReplicaRecord } from '../../store/records.ts';
+import type { OfferRecord, ReplicaRecord } from '../../domain/records.ts';
 import { offerOf } from '../recorded-machines.ts';
 import { lossOf, type MachineLoss } from './machine-loss.ts';
 import type { ServiceContext } from './service-context.ts';
 
-/** A replica whose place says that its machine is gone, or will be. */
-export interface LostMachine {
+/** The provider's report about a replica's machine. `loss` is undefined while nothing is wrong with the machine. */
+export interface SeenMachine {
   readonly replicaId: number;
-  readonly loss: Exclude<MachineLoss, { readonly type: 'doubtful' }>;
+  readonly loss: Exclude<MachineLoss, { readonly type: 'doubtful' }> | undefined;
 }
 
-/** Who is told of lost machines. */
-export type TellLost = (machine: LostMachine) => Promise<void>;
+/** Receives the providers' answers. */
+interface MachineListener {
+  /** Called for each machine of each answer. */
+  seen(machine: SeenMachine): Promise<void>;
+  /** Called once, when every provider with machines has answered or failed for the first time. */
+  allAsked(): void;
+}
 
 interface WatchedMachine {
   readonly replicaId: number;
   readonly machineId: MachineId;
-  readonly place: PlaceRecord;
+  readonly offer: OfferRecord;
 }
 
-/** The machine of a living replica, as a list of one or none. */
-function machineOf({ id, state, machineId, place }: ReplicaRecord): readonly WatchedMachine[] {
-  if (!isAlive(state) || machineId === null || place === null) return [];
+/** The machine of a living replica; empty when it has none. */
+function machineOf({ id, state, machineId, offer }: ReplicaRecord): readonly WatchedMachine[] {
+  if (!isAlive(state) || machineId === null || offer === null) return [];
   assertMachineId(machineId);
-  return [{ replicaId: id, machineId, place }];
+  return [{ replicaId: id, machineId, offer }];
 }
 
-/** Asks a place once about all machines there. One that cannot be asked says nothing about its machines. */
-async function inspectPlace(
+/** Asks a provider once about all its machines. A failed call says nothing about them. */
+async function inspectProvider(
   context: ServiceContext,
   provider: Provider,
   machines: readonly WatchedMachine[],
-  lost: TellLost,
+  listener: MachineListener,
   signal: AbortSignal,
 ): Promise<void> {
   const statuses = await provider.inspect(
     machines.map(({ machineId }) => machineId),
     { signal },
   );
-  for (const { replicaId, machineId, place } of machines) {
-    const loss = lossOf(statuses.get(machineId), `Its machine ${machineId} at ${placeName(place)}`);
-    if (loss === undefined) continue;
-    // Who takes spot machines back has none to give: the replacement is to be looked for elsewhere first.
-    if (place.spot && !(loss.type === 'gone' && loss.cause === 'machine-lost'))
-      context.history.refused(offerOf(place), { kind: 'capacity', scope: 'zone', reason: loss.reason }, context.clock.now());
-    if (loss.type !== 'doubtful') await lost({ replicaId, loss });
+  for (const { replicaId, machineId, offer } of machines) {
+    const loss = lossOf(statuses.get(machineId), `Its machine ${machineId} at ${locationName(offer)}`);
+    // A provider that reclaims spot machines has no capacity there: the replacement must try other zones first.
+    if (offer.spot && loss !== undefined && !('cause' in loss && loss.cause === 'machine-lost'))
+      context.history.refused(offerOf(offer), { kind: 'capacity', scope: 'zone', reason: loss.reason }, context.clock.now());
+    await listener.seen({ replicaId, loss: loss?.type === 'doubtful' ? undefined : loss });
   }
 }
 
-/** How often the places are asked whether machines still exist, ms. Those that can tell are asked as soon as they do. */
+/**
+ * How often providers are asked whether machines still exist, ms. A provider that reports changes is asked as soon as
+ * it reports one.
+ */
 const inspectEveryMs = 5_000;
 
-/** A place that has not answered for so long, ms, is asked anew. */
+/** A provider that has not answered for this long, ms, is asked again. */
 const answerLimitMs = 60_000;
 const noAnswer = (): Error => new SvcError('SVC_PLACE_FAILED', 'no answer');
 
-/** Changes come in bursts, as when a node goes with all that is on it: so long they are gathered, ms. */
+/**
+ * Changes come in bursts, for example when a Kubernetes node fails with all its pods. They are gathered for this long,
+ * ms.
+ */
 const gatherMs = 25;
 
-/** Listens to the places where machines are, so that a loss is known at once; follows places that come, go, or are opened anew. */
-class PlaceWatches {
+/**
+ * Subscribes to the providers of current machines, so that a loss is detected at once. Follows providers that appear,
+ * disappear or are reopened.
+ */
+class ProviderWatches {
   readonly #context: ServiceContext;
   readonly #wake: () => void;
   readonly #watched = new Map<string, { readonly provider: Provider; readonly stop: AbortController }>();
@@ -75,7 +88,7 @@ class PlaceWatches {
     this.#wake = wake;
   }
 
-  /** Listens to these from now on, and to no others. */
+  /** Subscribes to exactly these providers from now on. */
   follow(providers: readonly Provider[], signal: AbortSignal): void {
     for (const [name, { provider, stop }] of this.#watched) {
       if (providers.includes(provider)) continue;
@@ -100,11 +113,12 @@ class PlaceWatches {
   }
 }
 
-/** Looks after the machines in a loop of its own, place by place, so that one that is slow to answer holds nothing else up. */
-export function machineLoop(context: ServiceContext, lost: TellLost, wake: () => void): Loop {
-  const watches = new PlaceWatches(context, wake);
+/** Checks machines in a loop of its own, provider by provider: a slow provider delays nothing else. */
+export function machineLoop(context: ServiceContext, listener: MachineListener, wake: () => void): Loop {
+  const watches = new ProviderWatches(context, wake);
   const asking = new Set<string>();
   const again = new Set<string>();
+  let isFirst = true;
   const ask = async (name: string, machines: readonly WatchedMachine[], signal: AbortSignal): Promise<void> => {
     if (asking.has(name)) {
       again.add(name);
@@ -113,10 +127,10 @@ export function machineLoop(context: ServiceContext, lost: TellLost, wake: () =>
     asking.add(name);
     try {
       const provider = await context.provider(name);
-      const look = (inner: AbortSignal): Promise<void> => inspectPlace(context, provider, machines, lost, inner);
-      await withDeadline(context.clock, answerLimitMs, look, noAnswer, signal);
+      const inspect = (inner: AbortSignal): Promise<void> => inspectProvider(context, provider, machines, listener, inner);
+      await withDeadline(context.clock, answerLimitMs, inspect, noAnswer, signal);
     } catch (error) {
-      if (!signal.aborted) context.log.warn({ err: error, place: name }, 'a place could not be asked about its machines');
+      if (!signal.aborted) context.log.warn({ err: error, provider: name }, 'could not ask a provider about its machines');
     } finally {
       asking.delete(name);
       if (again.delete(name)) wake();
@@ -126,14 +140,16 @@ export function machineLoop(context: ServiceContext, lost: TellLost, wake: () =>
     name: 'machines',
     everyMs: inspectEveryMs,
     async tick(signal) {
-      const machines = Map.groupBy((await context.store.replicas.list(context.name)).flatMap(machineOf), ({ place }) => place.provider);
+      const machines = Map.groupBy((await context.store.replicas.list(context.name)).flatMap(machineOf), ({ offer }) => offer.provider);
       const opened = await Promise.allSettled([...machines.keys()].map((name) => context.provider(name)));
       watches.follow(
         opened.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : [])),
         signal,
       );
-      // Not waited for: the next look at other places must not be kept up by one that does not answer.
-      for (const [name, group] of machines) void ask(name, group, signal);
+      // Not awaited: a provider that does not answer must not delay the next check of the others.
+      const asked = Promise.all([...machines].map(([name, group]) => ask(name, group, signal)));
+      if (isFirst) void asked.then(() => listener.allAsked());
+      isFirst = false;
     },
   };
 }

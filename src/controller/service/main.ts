@@ -1,31 +1,34 @@
 import { getuid } from 'node:process';
+import { writeFileAtomic } from '../../shared/system/files.ts';
 import { systemClock } from '../../shared/clock.ts';
 import { codeVersion } from '../../shared/code-version.ts';
+import { withReserve } from '../../shared/system/disk-reserve.ts';
 import { svcHome } from '../../shared/env.ts';
+import { exitCodes } from '../../shared/error-codes.ts';
 import { createLogger } from '../../shared/log.ts';
 import { homePaths, servicePaths } from '../../shared/paths.ts';
+import { identifyProcess } from '../../shared/system/process-identity.ts';
 import { systemRandom } from '../../shared/random.ts';
 import { loadConfig } from '../../spec/load-config.ts';
 import { loadSshPools } from '../../spec/load-ssh-pools.ts';
 import { openStore } from '../../store/open-store.ts';
 import { storeSettings } from '../../store/store-settings.ts';
 import { tryProcessLock } from '../../store/process-lock.ts';
-import { createPlaces } from '../../provision/places.ts';
-import { readHost } from '../read-host.ts';
+import { createProviders } from '../../provision/providers.ts';
+import { readControllerHost } from '../read-controller-host.ts';
 import { serveHello } from '../hello-socket.ts';
 import { peerHomes } from '../shared-homes.ts';
-import { restorePatiently, serviceFiles } from '../service-files.ts';
-import { lostLeaseExitCode } from '../leadership/exit-code.ts';
+import { restorePatiently, serviceFiles } from '../deploy/service-files.ts';
+import { lostLeaseExitCode, termConfig } from '../leadership/lease-source.ts';
 import { processFence, watchFence } from '../leadership/fence-file.ts';
-import { termConfig } from '../leadership/term-config.ts';
-import { BalancerClient } from './balancer-client.ts';
-import { openFleet } from './open-fleet.ts';
+import { BalancerClient, type BalancerPort } from './balancer-client.ts';
+import { openFleet } from './balancer-fleet.ts';
 import { probeReplica } from './probe-request.ts';
 import { runService } from './run-service.ts';
 
 /**
- * The reconciler process of one service: `node service/main.ts NAME KEY [TERM]`. Adopts what is there and keeps it as wanted; with a term, for as long as
- * its controller leads with that one.
+ * The reconciler process of one service: `node service/main.ts NAME KEY [TERM]`. Adopts existing replicas and keeps the
+ * service at its desired state. With a term, it runs only while its controller leads with that term.
  */
 async function main(name: string, key: string, term: number | undefined): Promise<void> {
   const log = createLogger(`reconciler:${name}`);
@@ -33,20 +36,32 @@ async function main(name: string, key: string, term: number | undefined): Promis
   const version = codeVersion();
   const paths = homePaths(svcHome(), getuid?.() ?? 0);
   const files = servicePaths(paths, key);
-  // Two reconcilers would fight over one service; the loser of a race leaves without a word.
-  const lock = tryProcessLock(`${files.dir}/reconciler.lock`);
+  // Two reconcilers would fight over one service. The loser of a race exits silently.
+  const lock = tryProcessLock(files.reconcilerLock);
   if (lock === undefined) return;
+  try {
+    await withReserve(paths, () => writeFileAtomic(files.reconcilerIdentity, JSON.stringify(identifyProcess(process.pid))));
+  } catch (error) {
+    // Only a later controller needs the file, to end this process if it hangs. Services must be removable on a full
+    // disk.
+    log.error({ err: error }, 'the identity of this process could not be written');
+  }
   const fence = processFence(paths.fence, term, clock);
   watchFence(fence, clock, (error) => {
     log.error({ err: error }, 'the reconciler ends at once');
     process.exit(lostLeaseExitCode);
   });
-  const store = await openStore({ ...storeSettings(paths, await loadConfig(paths.config)), clock, term });
   const stop = new AbortController();
   process.once('SIGTERM', () => stop.abort());
   process.once('SIGINT', () => stop.abort());
+  const store = await openStore({ ...storeSettings(paths, await loadConfig(paths.config)), clock, term, settles: false });
+  store.file?.watch(clock, (why) => {
+    log.error({ why }, 'the state database was replaced: this reconciler ends, and another one is started on the file that is there now');
+    // Nothing is closed: SQLite would write its log into the new file.
+    process.exit(exitCodes.transient);
+  });
 
-  const places = createPlaces({
+  const providers = createProviders({
     paths,
     clock,
     random: systemRandom,
@@ -55,40 +70,42 @@ async function main(name: string, key: string, term: number | undefined): Promis
     fence,
     peerHomes: await peerHomes(store, paths, false),
   });
-  const filesThere = restorePatiently(serviceFiles(store), { owner: key, dir: files.dir }, { clock, log, signal: stop.signal });
-  const host = readHost(paths.controllerHost);
+  const filesRestored = restorePatiently(serviceFiles(store), { owner: key, dir: files.dir }, { clock, log, signal: stop.signal });
+  const controllerHost = readControllerHost(paths.controllerHost);
   let linked: Promise<unknown> = Promise.resolve();
+  const ownBalancer = (): BalancerPort => {
+    const client = new BalancerClient(files.balancerSocket, clock, log);
+    return {
+      get view() {
+        return client.view;
+      },
+      send: (command) => client.send(command),
+      applied: (revision, timeoutMs) => client.applied(revision, timeoutMs),
+      open: (listeners) => void (linked = client.run(listeners, stop.signal)),
+    };
+  };
+  const fleet = { membersFile: paths.edgeProxies, key, term: term ?? 0, clock, log, signal: stop.signal };
   const service = await runService(
     {
       name,
       key,
-      host,
+      controllerHost,
       store,
       clock,
       log,
       files,
-      filesThere,
+      filesRestored,
       fence,
-      places,
+      providers,
       probe: (address, probed, signal) => probeReplica(address, probed, clock, signal),
-      openBalancer(listeners) {
-        if (host?.balancers !== undefined) {
-          const deps = { hosts: host.balancers, membersFile: paths.balancerHosts, key, term: term ?? 0, clock, log, signal: stop.signal };
-          return openFleet(deps, listeners);
-        }
-        const balancer = new BalancerClient(files.balancerSocket, clock, log, listeners);
-        linked = balancer.run(stop.signal);
-        return balancer;
-      },
+      balancer: controllerHost?.balancers === undefined ? ownBalancer() : openFleet({ edgeProxies: controllerHost.balancers, ...fleet }),
     },
     stop,
   );
-  const hello = await serveHello(files.reconcilerSocket, {
-    clock,
-    version,
-    ...(term === undefined ? {} : { config: termConfig(term) }),
-    onLine: () => service.wake(),
-  });
+  const config = term === undefined ? {} : { config: termConfig(term) };
+  const hello = await withReserve(paths, () =>
+    serveHello(files.reconcilerSocket, { clock, version, ...config, onLine: () => service.wake() }),
+  );
   log.info('reconciling');
   await Promise.all([service.ended, linked]);
   hello.close();
@@ -100,5 +117,5 @@ async function main(name: string, key: string, term: number | undefined): Promis
 const [, , name, key, term] = process.argv;
 if (name === undefined || key === undefined) throw new Error('usage: service/main.ts NAME KEY [TERM]');
 await main(name, key, term === undefined ? undefined : Number(term));
-// Drivers that were cancelled may still hold timers or sockets. What they could not write any more, the next process finds out anew.
+// Cancelled drivers may still hold timers or sockets. The next process determines again what they could not write.
 process.exit(0);

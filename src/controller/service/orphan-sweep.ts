@@ -1,67 +1,215 @@
-import { isEnded } from '../../domain/replica-state.ts';
+import { isEnded } from '../../domain/replica/replica-state.ts';
 import type { ListedMachine, Provider } from '../../providers/provider.ts';
+import { listWithin } from '../../provision/left-machines.ts';
+import { withDeadline } from '../../shared/deadline.ts';
+import { messageOf } from '../../shared/errors.ts';
 import type { Loop } from '../../shared/loop.ts';
-import type { ReplicaRecord } from '../../store/records.ts';
+import type { ReplicaAddress } from '../../shared/replica-address.ts';
+import { compareAndSwap } from '../../store/compare-and-swap.ts';
+import type { ReplicaRecord, ServiceRecord } from '../../domain/records.ts';
+import { newReplica } from '../../domain/replica/new-replica.ts';
 import type { ServiceContext } from './service-context.ts';
-import { subjectEvent } from '../subject-event.ts';
+import { subjectEvent } from '../../domain/subject-event.ts';
 
 /**
- * Removes machines that carry this service's key but belong to no replica that is alive or being removed: nothing leaks after a crash. `all`:
- * there are no such replicas any more, and what places made beside machines goes as well, and its buckets. False when a place could not be searched or a bucket is left.
+ * How long a provider may take to list machines, ms. Shorter after a restore, because the service's first pass waits
+ * for it.
  */
-export async function removeOrphans(context: ServiceContext, signal: AbortSignal, all = false): Promise<boolean> {
-  let isComplete = true;
-  for (const provider of await sweptPlaces(context)) {
+const listMs = 60_000;
+const listFirstMs = 10_000;
+/** How long resolving a machine's address may take, ms: the first pass waits for it as well. */
+const addressMs = 5_000;
+
+/** A provider's machines of a service, or why they could not be listed. */
+interface Found {
+  readonly provider: Provider;
+  readonly machines?: readonly ListedMachine[];
+  readonly failure?: string;
+}
+
+/** Asks all providers at once: one that does not answer delays no other. */
+async function findAll(context: ServiceContext, timeoutMs: number, signal: AbortSignal): Promise<readonly Found[]> {
+  const { clock, key, log } = context;
+  return Promise.all(
+    (await sweptProviders(context)).map(async (provider): Promise<Found> => {
+      try {
+        return { provider, machines: await listWithin(provider, { 'svc-service-key': key }, timeoutMs, { clock, signal }) };
+      } catch (error) {
+        if (!signal.aborted) log.warn({ err: error, provider: provider.name }, 'could not search a provider for machines without a record');
+        return { provider, failure: `${provider.name} cannot be searched: ${messageOf(error)}` };
+      }
+    }),
+  );
+}
+
+/**
+ * Removes machines that carry this service's key but belong to no replica that is alive or ending: nothing leaks after
+ * a crash. `all`: no such replicas exist any more. Then the buckets and everything else that providers created for the
+ * service are removed as well. Returns a sentence for each provider that could not be searched or cleared, and for
+ * remaining buckets.
+ */
+export async function removeOrphans(context: ServiceContext, signal: AbortSignal, all = false): Promise<readonly string[]> {
+  const found = await findAll(context, listMs, signal);
+  const adopted = all ? new Set<string>() : await adoptUnknown(context, found, signal);
+  // A lost or replaced state database lacks the service. Its machines may still serve, and `svc controller sweep`
+  // offers to remove them.
+  if (!all && (await context.store.services.get(context.name, context.key)) === undefined) return [];
+  // Read after the machines: a replica is recorded before its machine is requested.
+  const replicas = all ? [] : await context.store.replicas.list(context.name);
+  const known = new Map(replicas.filter((replica) => !isEnded(replica.state)).map((replica) => [String(replica.id), replica]));
+  const clear = async ({ provider, machines = [], failure }: Found): Promise<string | undefined> => {
+    if (failure !== undefined) return failure;
     try {
-      const machines = await provider.list({ 'svc-service-key': context.key }, { signal });
-      // Read after the machines: a replica is recorded before its machine is asked for.
-      const replicas = all ? [] : await context.store.replicas.list(context.name);
-      const known = new Map(replicas.filter((replica) => !isEnded(replica.state)).map((replica) => [String(replica.id), replica]));
       for (const machine of machines) {
         const replica = known.get(machine.tags['svc-replica'] ?? '');
-        if (replica !== undefined && mayOwn(replica, machine, provider.name)) continue;
+        if (adopted.has(machine.id) || (replica !== undefined && mayOwn(replica, machine, provider.name))) continue;
         await provider.destroy(machine.id, { signal });
         const message = `Machine ${machine.id} of ${provider.name} belonged to no replica and was removed.`;
         const at = context.clock.now();
         await context.store.events.append(subjectEvent(context, { at, cause: 'orphan-removed', message }));
       }
       if (all) await provider.release(context.key, { signal });
+      return undefined;
     } catch (error) {
-      isComplete = false;
-      if (!signal.aborted) context.log.warn({ err: error, place: provider.name }, 'a place could not be searched for left-over machines');
+      if (!signal.aborted) context.log.warn({ err: error, provider: provider.name }, 'a left-over machine could not be removed');
+      return `${provider.name} does not remove everything: ${messageOf(error)}`;
+    }
+  };
+  const failures = await Promise.all(found.map(clear));
+  return [...failures, all ? await removeBuckets(context, signal) : undefined].filter((failure) => failure !== undefined);
+}
+
+/**
+ * How long after a restore the controller searches for replicas that the copy lacks, ms. By then they are adopted or
+ * gone.
+ */
+const restoredMs = 86_400_000;
+
+/** Runs before the first pass over a restored database: otherwise the first endpoint set would lack these replicas. */
+export async function adoptAfterRestore(context: ServiceContext, signal: AbortSignal): Promise<void> {
+  const { store, clock } = context;
+  const restoredAt = await store.restoredAt();
+  if (restoredAt === null || clock.now() - restoredAt > restoredMs) return;
+  await adoptUnknown(context, await findAll(context, listFirstMs, signal), signal);
+}
+
+/**
+ * Adopts replicas whose ids this database has never assigned: it was restored from a copy made before their launch. A
+ * replica is recorded, with an event, before its machine is requested, so such an id has no other origin. Returns the
+ * ids of their machines. The next sweep adopts replicas that could not be recorded.
+ */
+async function adoptUnknown(context: ServiceContext, found: readonly Found[], signal: AbortSignal): Promise<ReadonlySet<string>> {
+  const { store, name, key, clock, log } = context;
+  const service = await store.services.get(name, key);
+  if (service === undefined || service.desired === 'down') return new Set();
+  const { service: spec } = await context.task(service.version);
+  if (spec === undefined) return new Set();
+  const unknown = await unknownReplicas(context, found);
+  const addresses = unknown.map(async (one) => {
+    const ask = (inner: AbortSignal): Promise<ReplicaAddress> =>
+      one.provider.remote(one.machine.id).address(spec.replicaPort, { signal: inner });
+    const noAnswer = (): Error => new Error(`no answer within ${addressMs / 1_000} s`);
+    const address = await withDeadline(clock, addressMs, ask, noAnswer, signal).catch((error: unknown) => {
+      log.warn({ err: error, machine: one.machine.id }, 'a machine of an unknown replica cannot be reached');
+      return null;
+    });
+    return { ...one, address };
+  });
+  for (const one of await Promise.all(addresses)) {
+    if (signal.aborted) break;
+    try {
+      await adopt(context, one);
+    } catch (error) {
+      log.warn({ err: error, machine: one.machine.id }, 'a replica could not be adopted after a restore');
     }
   }
-  return all ? (await removeBuckets(context, signal)) && isComplete : isComplete;
+  if (unknown.length > 0) context.wake();
+  return new Set(unknown.map(({ machine }) => machine.id));
 }
 
-/** True when none is left. */
-async function removeBuckets(context: ServiceContext, signal: AbortSignal): Promise<boolean> {
+interface UnknownReplica {
+  readonly id: number;
+  readonly provider: Provider;
+  readonly machine: ListedMachine;
+}
+
+/** The replicas of machines whose ids this database has never assigned. */
+async function unknownReplicas({ store, name, key }: ServiceContext, found: readonly Found[]): Promise<readonly UnknownReplica[]> {
+  const recorded = new Set((await store.replicas.list(name)).map(({ id }) => id));
+  const unrecorded = found
+    .flatMap(({ provider, machines = [] }) => machines.map((machine) => ({ id: Number(machine.tags['svc-replica']), provider, machine })))
+    .filter(({ id }) => Number.isInteger(id) && id > 0 && !recorded.has(id));
+  const known = await Promise.all(unrecorded.map(({ id }) => store.events.knows(key, id)));
+  return unrecorded.filter((_, index) => known[index] === false);
+}
+
+/**
+ * Its program may already serve, so it is probed. While its machine is unreachable, the replica is launched on that
+ * machine again. That keeps the machine's id and does not stop the program.
+ */
+async function adopt(
+  context: ServiceContext,
+  { id, provider, machine, address }: UnknownReplica & { readonly address: ReplicaAddress | null },
+): Promise<void> {
+  const { store, name, key, clock } = context;
+  const replicas = await store.replicas.list(name);
+  // Of two machines for one replica, the second is surplus.
+  if (replicas.some((replica) => replica.id === id)) return;
+  const known = replicas.find(({ offer }) => offer?.provider === provider.name)?.offer;
+  const add = (service: ServiceRecord): Promise<ServiceRecord | undefined> | undefined => {
+    if (service.desired === 'down') return undefined;
+    const now = clock.now();
+    const replica = newReplica(service, {
+      id,
+      key: machine.tags['svc-key'] ?? `${key}-${id}`,
+      createdAt: now,
+      launchedAt: now,
+      offer: known ?? { ...unknownOffer, provider: provider.name, region: provider.name },
+      machineId: machine.id,
+      // As a formerly ready replica it joins the first endpoint set and is not surplus beside replicas that are gone. A
+      // probe follows at once.
+      ...(address === null
+        ? { state: 'PROVISIONING' as const }
+        : { state: 'READY' as const, address, startedAt: now, firstReadyAt: now, readySince: now }),
+    });
+    const message = `Machine ${machine.id} of ${provider.name} belongs to replica ${id}, which the state database did not know: it was restored from an older copy. The replica was adopted.`;
+    const event = subjectEvent(service, { at: now, to: replica.state, cause: 'adopted', message });
+    return store.replicas.add(service, replica, { ...event, replicaId: id });
+  };
+  await compareAndSwap(() => store.services.get(name, key), add);
+}
+
+/** An adopted machine's offer is unknown. */
+const unknownOffer = { zone: null, instanceType: 'unknown', resources: 'unknown', gpus: 0, spot: false, hourlyUsd: 0 } as const;
+
+/** Returns undefined when no bucket is left. */
+async function removeBuckets(context: ServiceContext, signal: AbortSignal): Promise<string | undefined> {
   try {
     await context.deployment.remove(signal);
-    return true;
+    return undefined;
   } catch (error) {
     if (!signal.aborted) context.log.warn({ err: error }, 'a bucket could not be removed');
-    return false;
+    return `A bucket cannot be removed: ${messageOf(error)}`;
   }
 }
 
-/** A replica that has no machine yet may be given any of those asked for; afterwards what others gave is surplus. */
-function mayOwn({ place, machineId }: ReplicaRecord, machine: ListedMachine, provider: string): boolean {
-  return machineId === null || (machine.id === machineId && place?.provider === provider);
+/** A replica without a machine may still get any of the requested ones. Once it has one, the others are surplus. */
+function mayOwn({ offer, machineId }: ReplicaRecord, machine: ListedMachine, provider: string): boolean {
+  return machineId === null || (machine.id === machineId && offer?.provider === provider);
 }
 
-/** The enabled places, and those where replicas are recorded, enabled or not. */
-async function sweptPlaces(context: ServiceContext): Promise<readonly Provider[]> {
+/** The enabled providers, and those with recorded replicas, enabled or not. */
+async function sweptProviders(context: ServiceContext): Promise<readonly Provider[]> {
   const enabled = await context.providers();
-  const recorded = (await context.store.replicas.list(context.name)).flatMap(({ place }) => place?.provider ?? []);
+  const recorded = (await context.store.replicas.list(context.name)).flatMap(({ offer }) => offer?.provider ?? []);
   const missing = new Set(recorded.filter((name) => !enabled.some((provider) => provider.name === name)));
   return [...enabled, ...(await Promise.all([...missing].map((name) => context.provider(name))))];
 }
 
-/** How often the places are searched for machines that no record knows, ms. */
+/** How often providers are searched for machines without a record, ms. */
 const sweepEveryMs = 60_000;
 
-/** Searches in a loop of its own, so that a place that is slow to answer keeps nobody from hearing of lost machines. */
+/** Searches in a loop of its own: a slow provider must not delay the detection of lost machines. */
 export function orphanLoop(context: ServiceContext): Loop {
   return {
     name: 'orphans',

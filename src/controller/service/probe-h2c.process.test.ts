@@ -3,7 +3,7 @@ import { createServer, type Http2Server, type ServerHttp2Session, type ServerHtt
 import { createServer as createTcpServer, type Server } from 'node:net';
 import { afterEach, expect, test } from 'vitest';
 import { aServiceSpec } from '../../../test/support/builders.ts';
-import { grpcHealthPath } from '../../domain/probe.ts';
+import { grpcHealthPath } from '../../domain/replica/probe.ts';
 import type { ReadinessProbe } from '../../domain/task.ts';
 import { systemClock } from '../../shared/clock.ts';
 import { probeReplica, type ProbeAnswer } from './probe-request.ts';
@@ -31,7 +31,7 @@ async function listen(server: Server | Http2Server): Promise<number> {
 
 type Headers = Readonly<Record<string, string | string[] | undefined>>;
 
-/** A server of HTTP/2 without TLS; gives the port. */
+/** Starts a server of HTTP/2 without TLS. Returns its port. */
 function h2c(onStream: (stream: ServerHttp2Stream, headers: Headers) => void): Promise<number> {
   const server = createServer();
   server.on('stream', onStream);
@@ -46,7 +46,7 @@ const probe = (port: number, change: Partial<ReadinessProbe> = {}): Promise<Prob
     new AbortController().signal,
   );
 
-/** Answers as a gRPC server does: a message and a status in the trailers. */
+/** Answers like a gRPC server: a message, and a status in the trailers. */
 const grpcServer = (message: readonly number[], status: string): Promise<number> =>
   h2c((stream) => {
     stream.respond({ ':status': 200, 'content-type': 'application/grpc' }, { waitForTrailers: true });
@@ -54,7 +54,7 @@ const grpcServer = (message: readonly number[], status: string): Promise<number>
     stream.end(Buffer.from(message));
   });
 
-test('200 alone is ready', async () => {
+test('only status 200 means ready', async () => {
   for (const status of [200, 204, 404, 503]) {
     const port = await h2c((stream) => {
       stream.respond({ ':status': status });
@@ -64,7 +64,7 @@ test('200 alone is ready', async () => {
   }
 });
 
-test('sends the headers, and a POST with JSON when there is data', async () => {
+test('the probe sends its headers, and a JSON POST when there is data', async () => {
   let seen: Record<string, unknown> = {};
   const port = await h2c((stream, headers) => {
     let body = '';
@@ -80,7 +80,7 @@ test('sends the headers, and a POST with JSON when there is data', async () => {
   expect(seen).toEqual({ method: 'POST', path: '/ready', host: 'model', key: 'Bearer k', body: '{"a":1}' });
 });
 
-test('the health check of gRPC asks as gRPC does', async () => {
+test('the gRPC health check sends a valid gRPC request', async () => {
   let seen: unknown;
   const port = await h2c((stream, headers) => {
     const pieces: Buffer[] = [];
@@ -98,19 +98,19 @@ test.each([
   ['SERVING', [0, 0, 0, 0, 2, 8, 1], '0', true, 'SERVING'],
   ['NOT_SERVING', [0, 0, 0, 0, 2, 8, 2], '0', false, 'NOT_SERVING'],
   ['no health service', [], '12', false, 'gRPC status 12, UNIMPLEMENTED (the program has no health service)'],
-])('a gRPC server that says %s', async (_about, message, status, passed, said) => {
+])('the health status of a gRPC server is read: %s', async (_about, message, status, passed, said) => {
   const port = await grpcServer(message, status);
   expect(await probe(port, { path: grpcHealthPath })).toEqual({ passed, detail: `${grpcHealthPath} answered ${said}` });
 });
 
-test('a status in the head, and an answer that is not one of gRPC', async () => {
+test('a status in the headers is read; a non-gRPC answer is reported', async () => {
   const refusing = await h2c((stream) => stream.respond({ ':status': 200, 'grpc-status': '14' }, { endStream: true }));
   expect((await probe(refusing, { path: grpcHealthPath })).detail).toBe(`${grpcHealthPath} answered gRPC status 14, UNAVAILABLE`);
   const other = await h2c((stream) => stream.respond({ ':status': 404 }, { endStream: true }));
   expect((await probe(other, { path: grpcHealthPath })).detail).toBe(`${grpcHealthPath} answered 404, which is no answer of gRPC`);
 });
 
-test('a program that speaks HTTP/1.1, one that closes, one that is silent and one that answers without end are not ready', async () => {
+test('HTTP/1.1, closed connections, silence and endless answers are not ready', async () => {
   const http1 = await listen(createHttp1Server((_request, response) => response.end()));
   const closing = await listen(createTcpServer((socket) => socket.destroy()));
   const silent = await listen(createTcpServer(() => undefined));
@@ -128,7 +128,7 @@ test('a program that speaks HTTP/1.1, one that closes, one that is silent and on
   expect([first.passed, second.passed, third, fourth.passed]).toEqual([
     false,
     false,
-    { passed: false, detail: '/ready did not answer within 0.1 s' },
+    { passed: false, detail: '/ready did not answer within 0.1 s', isUnanswered: true },
     false,
   ]);
   expect(first.detail).toContain('(protocol: h2c expects HTTP/2 without TLS)');

@@ -44,14 +44,14 @@ const probePort = (port: number, probe: ReadinessProbe) =>
 
 const answering = (reply: (request: IncomingMessage, response: ServerResponse) => void) => listen(createServer(reply));
 
-test('200 alone is ready', async () => {
+test('only status 200 means ready', async () => {
   for (const status of [200, 201, 204, 301, 404, 503]) {
     const port = await answering((_request, response) => response.writeHead(status).end());
     expect(await probePort(port, aProbe())).toEqual({ passed: status === 200, detail: `/ready answered ${status}` });
   }
 });
 
-test('sends the headers, and a POST with JSON when there is data', async () => {
+test('the probe sends its headers, and a JSON POST when there is data', async () => {
   let seen:
     | { method: string | undefined; url: string | undefined; authorization: string | undefined; type: string | undefined; body: string }
     | undefined;
@@ -71,7 +71,7 @@ test('sends the headers, and a POST with JSON when there is data', async () => {
   expect(seen).toEqual({ method: 'POST', url: '/ready', authorization: 'Bearer k', type: 'application/json', body: '{"a":1}' });
 });
 
-test('nobody listening, closing at once and silence are failures and not exceptions', async () => {
+test('a refused connection, an early close and silence fail without an exception', async () => {
   const closing = await listen(createTcpServer((socket) => socket.destroy()));
   const silent = await listen(createTcpServer(() => undefined));
   const free = await answering(() => undefined);
@@ -80,6 +80,7 @@ test('nobody listening, closing at once and silence are failures and not excepti
   expect(await probePort(silent, aProbe({ timeoutSeconds: 0.05 }))).toEqual({
     passed: false,
     detail: '/ready did not answer within 0.05 s',
+    isUnanswered: true,
   });
   expect(await probePort(free, aProbe())).toEqual({
     passed: false,
@@ -87,7 +88,7 @@ test('nobody listening, closing at once and silence are failures and not excepti
   });
 });
 
-test('a way to the machine that is broken says nothing about the program, and shows no socket of ours', async () => {
+test('a broken tunnel says nothing about the program and reveals no local socket path', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'svc-t-'));
   const path = join(folder, 'way');
   const probe = (kind: 'unix' | 'forward') =>
@@ -96,10 +97,10 @@ test('a way to the machine that is broken says nothing about the program, and sh
   expect(await probe('unix')).toEqual(cut);
   expect(await probe('forward')).toEqual(cut);
   let answer = '';
-  const way = createTcpServer((socket) => void socket.on('error', () => undefined).end(answer));
-  servers.push(way);
+  const tunnel = createTcpServer((socket) => void socket.on('error', () => undefined).end(answer));
+  servers.push(tunnel);
   await new Promise<void>((resolve) => {
-    way.listen(path, resolve);
+    tunnel.listen(path, resolve);
   });
   expect(await probe('unix')).toEqual(cut);
   answer = 'ERR ECONNREFUSED\n';
@@ -107,7 +108,7 @@ test('a way to the machine that is broken says nothing about the program, and sh
   rmSync(folder, { recursive: true });
 });
 
-test('an answer whose body never ends is ready all the same', async () => {
+test('an answer with an endless body is ready', async () => {
   const port = await answering((_request, response) => response.writeHead(200).write('more to come'));
   expect((await probePort(port, aProbe())).passed).toBe(true);
 });

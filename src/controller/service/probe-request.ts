@@ -1,24 +1,27 @@
 import { request } from 'node:http';
 import type { Socket } from 'node:net';
+import { type ClientHttp2Session, type ClientHttp2Stream, type IncomingHttpHeaders, connect, constants } from 'node:http2';
 import type { ReadinessProbe, ServiceSpec } from '../../domain/task.ts';
 import type { Clock } from '../../shared/clock.ts';
-import { dial, DialError } from '../../shared/dial.ts';
+import { DialError, dial } from '../../shared/system/dial.ts';
 import { messageOf } from '../../shared/errors.ts';
 import type { ReplicaAddress } from '../../shared/replica-address.ts';
-import { askH2c } from './probe-h2c.ts';
+import { grpcHealthPath } from '../../domain/replica/probe.ts';
 
-/** What a probe found; `detail` is for people and names no header and no body. */
+/** Result of a probe. `detail` is shown to users and contains no header and no body. */
 export interface ProbeAnswer {
   readonly passed: boolean;
   readonly detail: string;
+  /** The replica sent nothing within the time limit, with or without accepting the connection: it may hang. */
+  readonly isUnanswered?: boolean;
 }
 
-/** What of a service says how its replicas are asked. */
+/** The fields of a service that determine its probes. */
 export type ProbedService = Pick<ServiceSpec, 'readinessProbe' | 'protocol'>;
 
 /**
- * Asks a replica whether it is ready: GET, or POST when there is data, over HTTP/2 where it speaks nothing else; 200 alone means yes, and SERVING to
- * the health check of gRPC. Never throws.
+ * Probes a replica: GET, or POST when there is data. Uses HTTP/2 where the replica speaks nothing else. Only status
+ * 200, or SERVING for gRPC's health check, means ready. Never throws.
  */
 export async function probeReplica(
   address: ReplicaAddress,
@@ -39,7 +42,8 @@ export async function probeReplica(
     const status = await ask(socket, probe, stop);
     return { passed: status === 200, detail: `${probe.path} answered ${status}` };
   } catch (error) {
-    if (deadline.signal.aborted) return { passed: false, detail: `${probe.path} did not answer within ${probe.timeoutSeconds} s` };
+    if (deadline.signal.aborted)
+      return { passed: false, detail: `${probe.path} did not answer within ${probe.timeoutSeconds} s`, isUnanswered: true };
     const detail = describeFailure(probe.path, address, error);
     return { passed: false, detail: protocol === 'h2c' ? `${detail} (protocol: h2c expects HTTP/2 without TLS)` : detail };
   } finally {
@@ -48,7 +52,8 @@ export async function probeReplica(
 }
 
 function describeFailure(path: string, { kind, port }: ReplicaAddress, error: unknown): string {
-  // Of a way to a replica only what it answered is about the program; where it cannot be dialled itself, as of a host that is off, nothing is known of that.
+  // Behind a tunnel, only an answer says something about the program. When the tunnel itself fails, as for an SSH host
+  // that is off, the program's state is unknown.
   if (error instanceof DialError && kind !== 'tcp' && (error.cause !== undefined || error.code === 'ECONNRESET')) {
     return `${path} could not be asked: there is no connection to the replica's machine`;
   }
@@ -58,7 +63,7 @@ function describeFailure(path: string, { kind, port }: ReplicaAddress, error: un
   return `${path} could not be asked: ${messageOf(error)}`;
 }
 
-/** A connection to the replica, given up when the signal aborts. */
+/** Opens a connection to the replica; cancelled when the signal aborts. */
 async function open(address: ReplicaAddress, timeoutMs: number, clock: Clock, signal: AbortSignal): Promise<Socket> {
   signal.throwIfAborted();
   const { promise, resolve, reject } = Promise.withResolvers<Socket>();
@@ -73,7 +78,7 @@ async function open(address: ReplicaAddress, timeoutMs: number, clock: Clock, si
   return promise.finally(() => signal.removeEventListener('abort', abort));
 }
 
-/** One request on a fresh connection; the status is all that counts, so the body is not read. */
+/** Sends one request on a fresh connection. Does not read the body, because only the status counts. */
 async function ask(socket: Socket, probe: ReadinessProbe, signal: AbortSignal): Promise<number> {
   signal.throwIfAborted();
   const { promise, resolve, reject } = Promise.withResolvers<number>();
@@ -95,7 +100,7 @@ async function ask(socket: Socket, probe: ReadinessProbe, signal: AbortSignal): 
     reject(new Error('cancelled'));
   };
   signal.addEventListener('abort', abort, { once: true });
-  // It comes paused; by now the request listens to it.
+  // The socket arrives paused. By now the request listens to it.
   sent.once('socket', () => socket.resume());
   sent.once('response', (reply) => {
     resolve(reply.statusCode ?? 0);
@@ -104,4 +109,122 @@ async function ask(socket: Socket, probe: ReadinessProbe, signal: AbortSignal): 
   sent.once('error', reject);
   sent.end(body);
   return promise.finally(() => signal.removeEventListener('abort', abort));
+}
+
+/** A replica's answer to a probe. */
+interface H2cAnswer {
+  readonly passed: boolean;
+  /** The answer as a word or a number. */
+  readonly said: string;
+}
+
+/** A valid health answer has a few bytes. */
+const maxAnswerBytes = 1_024;
+
+/**
+ * Sends one request over HTTP/2 without TLS on a fresh connection. Status 200 means ready. For the path of gRPC's
+ * health check, status 0 with SERVING does. Rejects when the connection breaks, the peer does not speak HTTP/2, or the
+ * signal aborts.
+ */
+async function askH2c(socket: Socket, probe: ReadinessProbe, signal: AbortSignal): Promise<H2cAnswer> {
+  signal.throwIfAborted();
+  const { promise, resolve, reject } = Promise.withResolvers<H2cAnswer>();
+  // HTTP/2 takes over the socket's handle, which must be reading by then. The socket arrives paused and never read.
+  // This call starts reading and consumes nothing.
+  socket.read(0);
+  const session = connect('http://replica', { createConnection: () => socket });
+  const abort = (): void => reject(new Error('cancelled'));
+  signal.addEventListener('abort', abort, { once: true });
+  session.on('error', reject);
+  session.on('close', () => reject(new Error('the connection was closed before an answer')));
+  try {
+    const stream = probe.path === grpcHealthPath ? askHealth(session, probe, resolve) : askStatus(session, probe, resolve);
+    stream.on('error', reject);
+    return await promise;
+  } finally {
+    signal.removeEventListener('abort', abort);
+    session.destroy();
+    socket.destroy();
+  }
+}
+
+type Resolve = (answer: H2cAnswer) => void;
+
+/** Only the status counts. */
+function askStatus(session: ClientHttp2Session, probe: ReadinessProbe, resolve: Resolve): ClientHttp2Stream {
+  const body = probe.postData;
+  const stream = session.request({
+    ...headersOf(probe),
+    ':method': body === undefined ? 'GET' : 'POST',
+    ...(body === undefined ? {} : { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) }),
+  });
+  stream.on('response', ({ ':status': status = 0 }) => resolve({ passed: status === 200, said: String(status) }));
+  stream.end(body);
+  return stream;
+}
+
+/** Calls `Check` of grpc.health.v1.Health for the whole server. */
+function askHealth(session: ClientHttp2Session, probe: ReadinessProbe, resolve: Resolve): ClientHttp2Stream {
+  const stream = session.request({ ...headersOf(probe), ':method': 'POST', 'content-type': 'application/grpc', te: 'trailers' });
+  const pieces: Buffer[] = [];
+  let size = 0;
+  let head: IncomingHttpHeaders = {};
+  let trailers: IncomingHttpHeaders = {};
+  stream.on('response', (headers) => (head = headers));
+  stream.on('trailers', (headers) => (trailers = headers));
+  stream.on('data', (piece: Buffer) => {
+    size += piece.length;
+    if (size > maxAnswerBytes) stream.close(constants.NGHTTP2_CANCEL);
+    else pieces.push(piece);
+  });
+  stream.on('end', () => {
+    // An answer without a message has its status in the headers.
+    const status = trailers['grpc-status'] ?? head['grpc-status'];
+    if (status === undefined) resolve({ passed: false, said: `${String(head[':status'] ?? 'nothing')}, which is no answer of gRPC` });
+    else if (status !== '0') resolve({ passed: false, said: grpcStatusName(String(status)) });
+    else {
+      const serving = isServing(Buffer.concat(pieces));
+      resolve({ passed: serving, said: serving ? 'SERVING' : 'NOT_SERVING' });
+    }
+  });
+  stream.end(noMessage);
+  return stream;
+}
+
+function headersOf({ path, headers }: ReadinessProbe): Record<string, string> {
+  const lower = Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value] as const);
+  const { host = 'replica', ...rest } = Object.fromEntries(lower);
+  return { 'user-agent': 'svc-readiness-probe', ...rest, ':path': path, ':authority': host };
+}
+
+/**
+ * An empty message with gRPC's prefix: not compressed, no bytes. An empty `HealthCheckRequest` asks for the whole
+ * server.
+ */
+export const noMessage = Buffer.alloc(5);
+
+const prefixBytes = 5;
+/** Field 1 as a varint: `status` of `HealthCheckResponse` (grpc/health/v1/health.proto). */
+const statusTag = 0x08;
+const serving = 1;
+
+/** Whether a message, with its prefix, is a `HealthCheckResponse` that says SERVING. */
+export function isServing(message: Buffer): boolean {
+  const isWhole = message.length >= prefixBytes && message[0] === 0 && message.readUInt32BE(1) === message.length - prefixBytes;
+  // A message has this one field, and its values need one byte.
+  return isWhole && message.length === prefixBytes + 2 && message[prefixBytes] === statusTag && message[prefixBytes + 1] === serving;
+}
+
+/** Statuses of a program without a health service, or one that is still starting. */
+const statusNames: Readonly<Record<string, string>> = {
+  5: 'NOT_FOUND',
+  12: 'UNIMPLEMENTED (the program has no health service)',
+  14: 'UNAVAILABLE',
+  16: 'UNAUTHENTICATED',
+};
+
+/** A gRPC status as text for users. */
+export function grpcStatusName(status: string): string {
+  const name = statusNames[status];
+  return name === undefined ? `gRPC status ${/^\d{1,3}$/.test(status) ? status : '?'}` : `gRPC status ${status}, ${name}`;
 }

@@ -1,49 +1,37 @@
-import { launchGate, type LaunchGate } from '../../domain/crash-loop.ts';
-import { leaversNow, type LeavingReplica } from '../../domain/leaving.ts';
-import type { OccupiedPlace } from '../../domain/placement.ts';
-import { planReplicas } from '../../domain/plan.ts';
-import { finalStates, isAlive, isEnded, isFailed } from '../../domain/replica-state.ts';
-import { serviceState } from '../../domain/service-state.ts';
+import type { SuspectReason } from '../../domain/balancer-link.ts';
+import { endpointCandidates, keptEnded, reconcile, type Decision, type Launch, type World } from '../../domain/reconcile.ts';
+import { newReplica } from '../../domain/replica/new-replica.ts';
+import type { OccupiedLocation } from '../../domain/placement.ts';
+import type { NewEvent, ReplicaRecord, ServiceRecord } from '../../domain/records.ts';
+import { nextMachineReport, withoutPastSilence, type MachineReport } from '../../domain/replica/replica-report.ts';
+import { isAlive, isEnded } from '../../domain/replica/replica-state.ts';
+import { subjectEvent } from '../../domain/subject-event.ts';
+import type { Task } from '../../domain/task.ts';
+import { delayMs, type Backoff } from '../../shared/backoff.ts';
 import type { CancelTimer } from '../../shared/clock.ts';
 import type { Loop } from '../../shared/loop.ts';
 import { randomHex } from '../../shared/random-hex.ts';
-import { countReplicas } from '../../spec/describe.ts';
-import type { ReplicaRecord, ServiceRecord } from '../../store/records.ts';
+import { removeReplicaLogs } from '../kept-log.ts';
+import type { Committed } from '../../store/store.ts';
+import { checkReadyReplicas } from './adopt-replicas.ts';
 import type { BalancerView } from './balancer-client.ts';
-import type { LostMachine } from './machine-sweep.ts';
+import { LoadMeter } from './load-meter.ts';
+import type { SeenMachine } from './machine-sweep.ts';
 import { removeOrphans } from './orphan-sweep.ts';
-import { fleetOf, withCapacity } from './replica-capacity.ts';
 import { ReplicaDriver } from './replica-driver.ts';
 import { ReplicaHandle } from './replica-handle.ts';
-import { ServiceAutoscaler } from './service-autoscaler.ts';
 import type { ServiceContext } from './service-context.ts';
-import { subjectEvent } from '../subject-event.ts';
 
-/** A pass is made whenever something changed; this often in any case, ms. */
+/** A pass runs after each change, and at least this often, ms. */
 const passEveryMs = 1_000;
-/** Records of ended replicas that are kept for people to look at. */
-const keptEnded = 20;
 
-/** Having given up is remembered with the service: the failures behind it grow old. */
-function gateOf({ memory, firstReadyAt }: ServiceRecord, wanted: number, now: number): LaunchGate {
-  const gate = launchGate(memory.failures, wanted, firstReadyAt !== null, now);
-  return { ...gate, gaveUp: gate.gaveUp || (memory.gaveUp && firstReadyAt === null) };
-}
+/** Backoff of searches for what providers still have of a removed service. */
+const searchBackoff: Backoff = { firstMs: 1_000, longestMs: 60_000 };
 
-/** The newest replica that failed, or is about to have. */
-function lastFailure(replicas: readonly ReplicaRecord[]): ReplicaRecord | undefined {
-  return replicas.findLast(
-    ({ reason, state, endCause }) =>
-      reason !== null && isFailed(state === 'SHUTTING_DOWN' && endCause !== null ? finalStates[endCause] : state),
-  );
-}
-
-function whyGivenUp(service: string, last: ReplicaRecord | undefined): string {
-  const what = 'No replica ever became ready, and no more are launched';
-  return last === undefined ? `${what}.` : `${what} (see: svc serve logs ${service} ${last.id}). Replica ${last.id}: ${last.reason}`;
-}
-
-/** Brings one service to what is wanted of it, pass by pass. */
+/**
+ * Brings one service to its desired state, pass by pass. Each pass loads the world, decides, commits, publishes the
+ * endpoint set, and leaves the rest to executors.
+ */
 export class Reconciler implements Loop {
   readonly name = 'reconcile';
   readonly everyMs = passEveryMs;
@@ -51,242 +39,294 @@ export class Reconciler implements Loop {
   readonly #balancer: { readonly view: BalancerView };
   /** Called once when the service is gone and nothing is left to do. */
   readonly #finished: () => void;
+  readonly #handles = new Map<number, ReplicaHandle>();
   readonly #drivers = new Map<number, ReplicaDriver>();
-  /** Replicas whose machines their places will take back. */
-  readonly #leaving = new Map<number, Pick<LeavingReplica, 'noticedAt' | 'takenAt'> & { readonly reason: string }>();
-  /** What was asked for last of the removal of the service. */
+  /** Ids of replicas that ended while this process drove them. */
+  readonly #ended = new Set<number>();
+  readonly #versions = new Map<number, Task>();
+  readonly #load: LoadMeter;
+  #isInventoryKnown = false;
+  #leftovers: World['leftovers'] = 'unknown';
+  /** Consecutive failed searches, and when to search again (monotonic ms). */
+  #searches = { failed: 0, nextAt: Number.NEGATIVE_INFINITY };
+  /** The last requested form of the service's removal. */
   #removal = '';
-  readonly #autoscaler: ServiceAutoscaler;
   #cancelWake: CancelTimer = () => undefined;
 
   constructor(context: ServiceContext, balancer: { readonly view: BalancerView }, finished: () => void) {
     this.#context = context;
     this.#balancer = balancer;
     this.#finished = finished;
-    this.#autoscaler = new ServiceAutoscaler(context);
+    this.#load = new LoadMeter(context.clock);
   }
 
-  /** Takes note of requests that reached the balancer. */
+  /** `count` requests reached the balancer; `queued` requests are in the request queue. */
   arrivals(count: number, queued: number): void {
-    this.#autoscaler.arrivals(count);
-    // From zero, the first request decides at once instead of waiting for the next tick; so do those that came before this process did.
+    this.#load.arrivals(count);
+    // From zero, the first request triggers a decision instead of waiting for the next tick. So do requests from before
+    // this process started.
     if ((count > 0 || queued > 0) && this.#drivers.size === 0) {
-      this.#autoscaler.decideNow();
+      this.#load.decideNow();
       this.#context.wake();
     }
   }
 
-  /** The balancer saw a replica misbehave: it is asked at once. */
-  suspect(replicaId: number): void {
-    this.#drivers.get(replicaId)?.probeNow();
+  /** A balancer saw a replica misbehave. */
+  suspect(replicaId: number, reason: SuspectReason): void {
+    this.#drivers.get(replicaId)?.suspect(reason);
   }
 
-  /** The place of a replica says that its machine is gone, or will be: then it serves on until its replacement does. */
-  async machineLost({ replicaId, loss }: LostMachine): Promise<void> {
-    const driver = this.#drivers.get(replicaId);
-    if (driver === undefined) return;
-    if (loss.type === 'gone') {
-      // Before anything is written: requests must not wait for the disk.
-      this.#context.rotation.remove(replicaId);
-      await driver.stop(loss.cause, loss.reason, { killed: true });
-    } else if (!this.#leaving.has(replicaId)) {
-      this.#leaving.set(replicaId, { noticedAt: this.#context.clock.now(), takenAt: loss.at, reason: loss.reason });
-      await driver.handle.note({}, { cause: 'interruption-notice', message: loss.reason });
+  /** A provider reported on a replica's machine. */
+  async machineSeen({ replicaId: id, loss }: SeenMachine): Promise<void> {
+    const { reports, clock } = this.#context;
+    const driver = this.#drivers.get(id);
+    if (loss?.type === 'gone') {
+      if (driver !== undefined) reports.report(id, { isGone: true, end: { cause: loss.cause, reason: loss.reason, killed: true } });
+      return this.#context.wake();
+    }
+    const before = reports.of(id).machine;
+    const machine = nextMachineReport(before, loss?.type === 'silent' ? loss : undefined, clock.monotonic());
+    reports.report(id, { machine });
+    await this.#silenceChanged(driver, before, machine);
+    if (loss?.type === 'leaving' && driver !== undefined && reports.of(id).notice === undefined) {
+      reports.report(id, { notice: { noticedAt: clock.now(), reclaimedAt: loss.at, reason: loss.reason } });
+      await driver.handle.patch({}, { cause: 'interruption-notice', message: loss.reason });
       this.#context.wake();
     }
   }
 
-  /** Where living replicas have a machine, for spreading. */
-  occupied(): readonly OccupiedPlace[] {
-    return [...this.#drivers.values()].flatMap(({ handle: { record, state } }) =>
-      record.place !== null && record.machineId !== null && isAlive(state) ? [record.place] : [],
-    );
-  }
-
-  async tick(signal: AbortSignal): Promise<void> {
-    const { store, name, key } = this.#context;
-    // In this order: of a replica that is seen to have failed, the service knows the failure.
-    const replicas = await store.replicas.list(name);
-    const service = await store.services.get(name);
-    if (service === undefined || service.key !== key) return this.#finished();
-    this.#drive(replicas, signal);
-    if (service.desired === 'down') await this.#takeDown(service, replicas, signal);
-    else await this.#keepUp(service, replicas);
-  }
-
-  /** One driver for each replica that has not ended; an intent written by another process is carried out. */
-  #drive(replicas: readonly ReplicaRecord[], signal: AbortSignal): void {
-    for (const record of replicas) {
-      const driver = this.#drivers.get(record.id);
-      if (driver === undefined && !isEnded(record.state)) this.#start(record, signal);
-      driver?.handle.refresh(record);
-      if (record.endRequestedAt !== null && (isAlive(record.state) || record.state === 'UNKNOWN')) {
-        void this.#drivers
-          .get(record.id)
-          ?.stop('user', 'It was ended by a user.')
-          .catch((error: unknown) => this.#log(error));
-      }
-    }
-  }
-
-  #start(record: ReplicaRecord, signal: AbortSignal): void {
-    const driver = new ReplicaDriver(this.#context, new ReplicaHandle(this.#context, record), () => this.#balancer.view);
-    this.#drivers.set(record.id, driver);
-    const ended = driver.run(signal).catch((error: unknown) => this.#log(error));
-    void ended.then(() => this.#drivers.delete(record.id));
-  }
-
-  async #keepUp(service: ServiceRecord, replicas: readonly ReplicaRecord[]): Promise<void> {
-    const { clock } = this.#context;
-    const task = await this.#context.task(service.version);
-    if (task.service === undefined) return;
-    const policy = task.service.replicaPolicy;
-    const staying = this.#staying(replicas);
-    const autoscaler = await this.#autoscaler.decide(service, policy, this.#balancer.view, fleetOf(task, staying));
-    const wanted = autoscaler.target === 0 && policy.minReplicas === 0 ? 0 : autoscaler.target + policy.numOverprovision;
-    const gate = gateOf(service, wanted, clock.now());
-    const actions = planReplicas(withCapacity(task, staying), wanted);
-    let room = gate.atMost - staying.filter(({ state }) => isAlive(state)).length;
-    for (const action of actions) {
-      if (action.type === 'stop') {
-        const reason = `The service is to have ${countReplicas(wanted)}; this one is surplus.`;
-        await this.#drivers.get(action.replicaId)?.stop('scale-down', reason);
-      } else if (room > 0 && !gate.gaveUp && gate.notBefore <= clock.now()) {
-        room -= 1;
-        await this.#intendReplica(`The service is to have ${countReplicas(wanted)}.`);
-      }
-    }
-    await this.#letLeave(replicas, staying, wanted, task.service.gracefulTerminationSeconds * 1_000);
-    if (gate.notBefore > clock.now() && actions.length > 0) this.#wakeAt(gate.notBefore);
-    // A failure is counted before the end of its replica is written, which has the reason: that is waited for.
-    const isReasonKnown = lastFailure(replicas) !== undefined || !replicas.some(({ state }) => isAlive(state));
-    await this.#report(replicas, wanted, gate.gaveUp && (service.memory.gaveUp || isReasonKnown));
-    if (replicas.filter((replica) => isEnded(replica.state)).length > keptEnded)
-      await this.#context.store.replicas.prune(this.#context.name, keptEnded);
-  }
-
-  /** The replicas without those whose machines will be taken back; what is known of machines that are gone is forgotten. */
-  #staying(replicas: readonly ReplicaRecord[]): readonly ReplicaRecord[] {
-    const living = new Set(replicas.flatMap(({ id, state }) => (isAlive(state) ? [id] : [])));
-    for (const id of this.#leaving.keys()) if (!living.has(id)) this.#leaving.delete(id);
-    return replicas.filter(({ id }) => !this.#leaving.has(id));
-  }
-
-  async #letLeave(replicas: readonly ReplicaRecord[], staying: readonly ReplicaRecord[], wanted: number, graceMs: number): Promise<void> {
-    const leaving = replicas.flatMap(({ id, state }) => {
-      const notice = this.#leaving.get(id);
-      return notice === undefined ? [] : [{ id, state, ...notice }];
-    });
-    const ready = staying.filter(({ state }) => state === 'READY').length;
-    for (const id of leaversNow(leaving, ready, wanted, graceMs, this.#context.clock.now()))
-      await this.#drivers.get(id)?.stop('interruption', this.#leaving.get(id)?.reason ?? 'Its machine is taken back by its place.');
-  }
-
-  #wakeAt(time: number): void {
-    this.#cancelWake();
-    this.#cancelWake = this.#context.clock.after(time - this.#context.clock.now(), () => this.#context.wake());
-  }
-
-  async #intendReplica(why: string): Promise<void> {
-    const { store, name, clock } = this.#context;
-    for (;;) {
-      const service = await store.services.get(name);
-      if (service === undefined || service.key !== this.#context.key || service.desired === 'down') return;
-      const id = service.nextReplicaId;
-      const replica: ReplicaRecord = {
-        service: name,
-        id,
-        version: service.version,
-        state: 'PENDING',
-        key: `${this.#context.key}-${id}-${randomHex(6)}`,
-        place: null,
-        machineId: null,
-        address: null,
-        createdAt: clock.now(),
-        launchedAt: null,
-        startedAt: null,
-        firstReadyAt: null,
-        readySince: null,
-        firstProbeFailureAt: null,
-        endCause: null,
-        reason: null,
-        endRequestedAt: null,
-        endedAt: null,
-        revision: 0,
-      };
-      const event = {
-        at: clock.now(),
-        subject: name,
-        subjectKey: service.key,
-        replicaId: id,
-        from: null,
-        to: 'PENDING',
-        cause: 'wanted',
-        message: why,
-      };
-      if ((await store.replicas.add(service, replica, event)) !== undefined) break;
-    }
+  async #silenceChanged(driver: ReplicaDriver | undefined, before: MachineReport, after: MachineReport): Promise<void> {
+    if (before.type !== 'silent' && after.type !== 'silent') return;
+    const isSame = before.type === 'silent' && after.type === 'silent' && before.isEnding === after.isEnding;
+    if (isSame && before.isWidespread === after.isWidespread) return;
+    // The replica's answer decides, so it is probed now.
+    driver?.probeNow();
+    if (after.type === 'back')
+      // Probes that failed while the machine was silent do not count.
+      await driver?.handle.patch({ firstProbeFailureAt: null }, { cause: 'machine-responsive', message: 'Its machine reports again.' });
+    else if (after.type === 'silent' && before.type !== 'silent')
+      await driver?.handle.patch({}, { cause: 'machine-silent', message: after.reason });
     this.#context.wake();
   }
 
-  async #takeDown(service: ServiceRecord, replicas: readonly ReplicaRecord[], signal: AbortSignal): Promise<void> {
-    const removal = `${service.desired} ${service.purge}`;
-    // Who takes a service down does not wait for the next of attempts that are minutes apart.
-    if (this.#removal !== removal) for (const driver of this.#drivers.values()) driver.hurry();
-    this.#removal = removal;
-    for (const replica of replicas) {
-      // What could not be removed is being tried again all the time.
-      if (!isEnded(replica.state) && replica.state !== 'FAILED_CLEANUP')
-        await this.#drivers.get(replica.id)?.stop('service-down', 'The service is being taken down.');
-    }
-    await this.#report(replicas, 0, false);
-    const left = replicas.filter((replica) => !isEnded(replica.state));
-    if (left.length > 0 && !(service.purge && left.every((replica) => replica.state === 'FAILED_CLEANUP'))) return;
-    // A place that has not answered yet may still give a machine.
-    if (this.#context.history.isBusy && !service.purge) return;
-    // What cannot be removed now would never be looked for again.
-    if (!(await removeOrphans(this.#context, signal, true)) && !service.purge) return;
-    const message =
-      left.length === 0
-        ? 'Nothing is left of it.'
-        : `Its records were removed by force; machines of ${left.length} replicas may still exist.`;
-    const event = subjectEvent(service, { at: this.#context.clock.now(), from: service.state, cause: 'down', message });
-    await this.#context.store.services.remove(service.name, service.key, event);
-    this.#finished();
+  /** Every provider with machines was asked for the first time. */
+  machinesAsked(): void {
+    this.#isInventoryKnown = true;
+    this.#context.wake();
   }
 
-  /** Writes the state that follows from the facts, when it is another one. */
-  async #report(replicas: readonly ReplicaRecord[], target: number, gaveUp: boolean): Promise<void> {
+  /** Locations where living replicas have a machine, for spreading. */
+  occupied(): readonly OccupiedLocation[] {
+    return [...this.#drivers.values()].flatMap(({ handle: { record, state } }) =>
+      record.offer !== null && record.machineId !== null && isAlive(state) ? [record.offer] : [],
+    );
+  }
+
+  /** The current input of the endpoint set. */
+  candidates(): ReturnType<typeof endpointCandidates> {
+    const replicas = [...this.#handles.values()].map(({ record }) => record).toSorted((a, b) => a.id - b.id);
+    return endpointCandidates({ replicas, reports: this.#context.reports.all, versions: this.#versions });
+  }
+
+  /** Runs after a start. Ready replicas serve from the first endpoint set on: a new balancer knows none. */
+  async adopt(): Promise<void> {
+    const { store, name, endpoint } = this.#context;
+    const replicas = await store.replicas.list(name);
+    await this.#loadVersions(replicas.filter(({ state }) => !isEnded(state)).map(({ version }) => version));
+    this.#trackHandles(replicas);
+    endpoint.refresh();
+    await checkReadyReplicas(this.#context, [...this.#handles.values()]);
+  }
+
+  async tick(signal: AbortSignal): Promise<void> {
     const { store, name, key, clock } = this.#context;
-    const service = await store.services.get(name);
-    if (service === undefined || service.key !== key) return;
-    const shuttingDown = service.desired === 'down';
-    const state = serviceState({
-      replicas: replicas.map((replica) => replica.state),
-      target,
-      initialised: true,
-      shuttingDown,
-      cleanupFailed: shuttingDown && replicas.some((replica) => replica.state === 'FAILED_CLEANUP'),
-      processesFailed: service.processesFailed,
-      gaveUp,
-    });
-    if (state === service.state && service.memory.initialised && service.memory.gaveUp === gaveUp) return;
-    const reason = state === 'FAILED' && gaveUp ? whyGivenUp(name, lastFailure(replicas)) : null;
-    const event = {
-      at: clock.now(),
-      subject: name,
-      subjectKey: service.key,
-      replicaId: null,
-      from: service.state,
-      to: state,
-      cause: gaveUp ? 'gave-up' : 'derived',
-      message: reason ?? `The service is ${state}.`,
-    };
-    const change = { state, reason, memory: { ...service.memory, initialised: true, gaveUp } };
-    await store.services.update(service, change, state === service.state ? undefined : event);
+    // The order matters: a replica added after the service was read changes the service, and the commit is refused.
+    const service = await store.services.get(name, key);
+    if (service === undefined) return this.#finished();
+    const replicas = await store.replicas.list(name);
+    await this.#loadVersions([service.version, ...replicas.filter(({ state }) => !isEnded(state)).map(({ version }) => version)]);
+    this.#drive(replicas, signal);
+    const { retry } = service.memory;
+    if (retry === 'all' || retry === 'early') return this.#forgetRefusals(retry);
+    this.#hastenRemoval(service);
+    this.#reportAnswers();
+    const decision = reconcile(this.#world(service, replicas));
+    if (!(await this.#commit(service, decision))) return this.#context.wake();
+    if (decision.nextLoadMs !== undefined) this.#load.decided(decision.nextLoadMs);
+    this.#cancelWake();
+    if (decision.wakeAt !== undefined) this.#cancelWake = clock.after(decision.wakeAt - clock.now(), () => this.#context.wake());
+    if (decision.prune) await this.#prune();
+    if (decision.removal !== undefined) await this.#remove(service, decision.removal, signal);
+    else this.#leftovers = 'unknown';
   }
 
-  #log(error: unknown): void {
-    this.#context.log.error({ err: error }, 'a replica could not be driven on');
+  /** Whether a probe waits too long depends on the time, so each pass reports it. */
+  #reportAnswers(): void {
+    const { reports } = this.#context;
+    for (const [id, { answers, handle }] of this.#drivers)
+      reports.report(id, { answers, machine: withoutPastSilence({ ...reports.of(id), answers }, handle.state) });
+  }
+
+  #world(service: ServiceRecord, listed: readonly ReplicaRecord[]): World {
+    const { clock, reports } = this.#context;
+    const replicas = listed.map((record) => this.#handles.get(record.id)?.record ?? record);
+    return {
+      now: clock.now(),
+      monotonic: clock.monotonic(),
+      service,
+      versions: this.#versions,
+      replicas,
+      reports: reports.all,
+      load: this.#load.report(this.#balancer.view, service.memory.autoscaler !== null),
+      isInventoryKnown: this.#isInventoryKnown,
+      leftovers: this.#leftovers,
+    };
+  }
+
+  /** Versions never change, so each is read once. Replicas of an unreadable version keep serving. */
+  async #loadVersions(versions: readonly number[]): Promise<void> {
+    for (const version of new Set(versions)) {
+      if (this.#versions.has(version)) continue;
+      try {
+        this.#versions.set(version, await this.#context.task(version));
+      } catch (error) {
+        this.#context.log.error({ err: error, version }, 'a version of the service cannot be read');
+      }
+    }
+  }
+
+  /** One handle for each replica that has not ended. */
+  #trackHandles(replicas: readonly ReplicaRecord[]): void {
+    for (const record of replicas) {
+      const handle = this.#handles.get(record.id);
+      handle?.refresh(record);
+      // The list may be older than the end of a replica.
+      if (handle === undefined && !isEnded(record.state) && !this.#ended.has(record.id))
+        this.#handles.set(record.id, new ReplicaHandle(this.#context, record));
+    }
+  }
+
+  /** One driver for each replica that has not ended. */
+  #drive(replicas: readonly ReplicaRecord[], signal: AbortSignal): void {
+    this.#trackHandles(replicas);
+    for (const [id, handle] of this.#handles) if (!this.#drivers.has(id)) this.#start(id, handle, signal);
+    for (const driver of this.#drivers.values()) driver.obeyRecord();
+  }
+
+  #start(id: number, handle: ReplicaHandle, signal: AbortSignal): void {
+    const driver = new ReplicaDriver(this.#context, handle, () => this.#balancer.view);
+    this.#drivers.set(id, driver);
+    const forget = (): void => {
+      // When this process ends, its replicas keep serving and stay in the endpoint set.
+      if (signal.aborted) return;
+      this.#drivers.delete(id);
+      // The next pass starts another driver.
+      if (!isEnded(handle.state)) return;
+      this.#ended.add(id);
+      this.#handles.delete(id);
+      this.#context.reports.forget(id);
+    };
+    const failed = (error: unknown): void => this.#context.log.error({ err: error }, 'a replica could not be driven on');
+    void driver.run(signal).catch(failed).then(forget);
+  }
+
+  /** Allows asking providers again at once. The mark is removed last: after a crash before that, this repeats. */
+  async #forgetRefusals(which: 'all' | 'early'): Promise<void> {
+    this.#context.history.forget(which);
+    await this.#context.changeService(({ memory }) => ({ memory: { ...memory, retry: undefined } }));
+    this.#context.wake();
+  }
+
+  /** A removal must not wait for a next attempt that is minutes away. */
+  #hastenRemoval({ desired, purge }: ServiceRecord): void {
+    const removal = desired === 'down' ? `${desired} ${purge}` : '';
+    if (this.#removal === removal) return;
+    this.#removal = removal;
+    this.#searches = { failed: 0, nextAt: Number.NEGATIVE_INFINITY };
+    // A search from before the last request says nothing about the present.
+    this.#leftovers = 'unknown';
+    for (const driver of this.#drivers.values()) driver.retryNow();
+  }
+
+  /**
+   * Writes the decision in one transaction. Returns false when a record that it rests on has changed meanwhile; the
+   * next pass then decides again.
+   */
+  async #commit(service: ServiceRecord, decision: Decision): Promise<boolean> {
+    const { service: change, events, stop, launch, endpoints } = decision;
+    const { store, endpoint } = this.#context;
+    if (Object.keys(change).length + events.length + stop.length + launch.length === 0) {
+      endpoint.publish(endpoints);
+      return true;
+    }
+    const added = launch.map((one, index) => this.#newReplica(service, one, service.nextReplicaId + index));
+    let committed: Committed | undefined;
+    try {
+      committed = await store.services.commit(service, { change, events, changed: stop, added });
+    } catch (error) {
+      this.#refuse(decision);
+      throw error;
+    }
+    if (committed === undefined) {
+      await this.#readAgain(decision);
+      return false;
+    }
+    this.#trackHandles(committed.replicas);
+    for (const { replica } of stop) this.#drivers.get(replica.id)?.obeyRecord();
+    // Records may have changed during the commit, so the set is computed again.
+    endpoint.refresh();
+    this.#context.wake();
+    return true;
+  }
+
+  /**
+   * Runs when the decision could not be written, or the database cannot say whether it was. An ended replica may have
+   * recovered by the next pass.
+   */
+  #refuse({ stop }: Decision): void {
+    for (const { replica } of stop) {
+      this.#context.reports.withdrawEnd(replica.id);
+      this.#drivers.get(replica.id)?.refuseEnd();
+    }
+  }
+
+  /** Runs when a record that the decision changes was outdated. */
+  async #readAgain({ stop }: Decision): Promise<void> {
+    if (stop.length === 0) return;
+    const listed = new Map((await this.#context.store.replicas.list(this.#context.name)).map((record) => [record.id, record]));
+    for (const { replica } of stop) {
+      const record = listed.get(replica.id);
+      if (record !== undefined) this.#handles.get(replica.id)?.reset(record);
+    }
+  }
+
+  #newReplica(service: ServiceRecord, { version, reason }: Launch, id: number): { replica: ReplicaRecord; event: NewEvent } {
+    const at = this.#context.clock.now();
+    const replica = newReplica({ ...service, version }, { id, key: `${service.key}-${id}-${randomHex(6)}`, createdAt: at });
+    const event = subjectEvent(service, { at, to: replica.state, cause: 'replica-requested', message: reason });
+    return { replica, event: { ...event, replicaId: id } };
+  }
+
+  async #prune(): Promise<void> {
+    const { store, name, files } = this.#context;
+    await store.replicas.prune(name, keptEnded);
+    const kept = new Set((await store.replicas.list(name)).map(({ id }) => id));
+    await removeReplicaLogs(files.replicasDir, kept);
+  }
+
+  async #remove(service: ServiceRecord, removal: 'search' | NewEvent, signal: AbortSignal): Promise<void> {
+    const { store, history, clock } = this.#context;
+    if (removal !== 'search') {
+      await store.services.remove(service.name, service.key, removal);
+      return this.#finished();
+    }
+    // A provider that has not answered yet may still create a machine.
+    if ((history.isBusy && !service.purge) || clock.monotonic() < this.#searches.nextAt) return;
+    // Once the service's record is removed, no later search removes what is left.
+    const failures = await removeOrphans(this.#context, signal, true);
+    const failed = failures.length === 0 ? 0 : this.#searches.failed + 1;
+    this.#searches = { failed, nextAt: clock.monotonic() + delayMs(searchBackoff, failed) };
+    this.#leftovers = failures.length === 0 ? 'none' : { reason: `Removing it is tried again: ${failures.join(' ')}` };
+    this.#context.wake();
   }
 }

@@ -1,29 +1,30 @@
-import { isAlive, isEnded, isFailed, type EndCause } from '../../domain/replica-state.ts';
-import { rememberFailure, type Failure } from '../../domain/crash-loop.ts';
+import type { SuspectReason } from '../../domain/balancer-link.ts';
+import { canDrain } from '../../domain/endpoint-set.ts';
+import { isSilentOrUnseen, type ReplicaEnd } from '../../domain/replica/replica-report.ts';
+import { isAlive, isEnded, isFailed } from '../../domain/replica/replica-state.ts';
+import { delayMs, type Backoff } from '../../shared/backoff.ts';
 import { SvcError } from '../../shared/errors.ts';
+import { unlessAborted } from '../../shared/unless-aborted.ts';
 import { wakeable, type Wakeable } from '../../shared/wakeable.ts';
 import type { BalancerView } from './balancer-client.ts';
+import { redactor } from './replica-program.ts';
 import { endReplica } from './replica-end.ts';
 import type { ReplicaHandle } from './replica-handle.ts';
 import { launchFailure, launchReplica } from './replica-launch.ts';
 import { watchReplica, type ReplicaWatch } from './replica-watch.ts';
-import { redactor } from './redact.ts';
-import { rotationMember } from './rotation.ts';
 import type { ServiceContext } from './service-context.ts';
 
-/** Pause after an unexpected error of our own, ms, so that a bug does not spin. */
+/** Pause after an unexpected error of this program, ms: a bug must not cause a busy loop. */
 const bugPauseMs = 1_000;
 
-/** Passing failures of a launch are tried again with the same machine so often. */
+/** How often a transient launch failure is retried with the same machine. */
 const launchAttempts = 3;
 
-/** Ends that say nothing about the program. */
-const wantedEnds: readonly EndCause[] = ['scale-down', 'user', 'service-down', 'preempted', 'interruption'];
+const launchBackoff: Backoff = { firstMs: 1_000, longestMs: 10_000 };
 
-/** What the guard against crash loops is told of a failure besides its times. */
-type FailureKind = Partial<Pick<Failure, 'killed' | 'neverStarted'>>;
-
-/** Drives one replica through its life: whatever its recorded state, it does what comes next. */
+/**
+ * Executes the actions that a replica's state requires, and reports the results. All decisions are made in `reconcile`.
+ */
 export class ReplicaDriver {
   readonly handle: ReplicaHandle;
   readonly #context: ServiceContext;
@@ -31,13 +32,20 @@ export class ReplicaDriver {
   #phase = new AbortController();
   #watch: ReplicaWatch | undefined;
   #isEnding = false;
-  #isFailureCounted = false;
+  #wasSilent = false;
+  /** Settles when the reported end could not be written. */
+  #refusal: PromiseWithResolvers<void> | undefined;
   #removal: Wakeable | undefined;
 
   constructor(context: ServiceContext, handle: ReplicaHandle, balancer: () => BalancerView) {
     this.#context = context;
     this.handle = handle;
     this.#balancer = balancer;
+  }
+
+  /** Whether its probes pass. */
+  get answers(): boolean {
+    return this.handle.state === 'READY' && (this.#watch?.answers ?? true);
   }
 
   /** Settles when the replica has ended or the signal aborted. */
@@ -56,48 +64,49 @@ export class ReplicaDriver {
     this.#context.wake();
   }
 
-  /** Asks the replica again at once whether it is ready. */
+  /** Probes the replica at once. */
   probeNow(): void {
     this.#watch?.probeNow();
   }
 
-  /** Tries at once again to remove its machine, when that failed and waits for the next attempt. */
-  hurry(): void {
+  /** A balancer saw the replica misbehave. */
+  suspect(reason: SuspectReason): void {
+    this.#watch?.suspect(reason);
+  }
+
+  /** Retries the machine's removal at once when it waits for its next attempt. */
+  retryNow(): void {
     this.#removal?.wake();
   }
 
-  /** Sends the replica on its way out; does nothing when it is already going. */
-  async stop(cause: EndCause, reason: string, how: FailureKind = {}): Promise<void> {
-    // Before its end is written: whoever sees that a replica is missing knows of its failure, and begins none in vain.
-    await this.#countFailure(cause, how);
-    const stopped = await this.handle.happen({ type: 'stop-requested', cause }, { cause, message: reason }, { endCause: cause, reason });
-    // Also when it was on its way out already: whatever else is still being done with it must end. Not when that could not be written: it is tried again.
-    if (!this.#isEnding) this.#phase.abort();
-    if (!stopped) return;
-    this.hurry();
-    this.#context.wake();
+  /** Stops all other work on the replica once its record says that it ends. */
+  obeyRecord(): void {
+    const { state } = this.handle;
+    if (this.#isEnding || isAlive(state) || state === 'UNKNOWN') return;
+    this.#wasSilent ||= this.#isSilent;
+    this.#phase.abort();
   }
 
-  async #countFailure(cause: EndCause, { killed = false, neverStarted = false }: FailureKind): Promise<void> {
-    const { record, state } = this.handle;
-    if (this.#isFailureCounted || wantedEnds.includes(cause) || !isAlive(state)) return;
-    this.#isFailureCounted = true;
-    const now = this.#context.clock.now();
-    const failure = {
-      at: now,
-      everReady: record.firstReadyAt !== null,
-      readyMs: record.readySince === null ? 0 : now - record.readySince,
-      killed,
-      ...(neverStarted && { neverStarted }),
-    };
-    try {
-      await this.#context.changeService((service) => ({
-        memory: { ...service.memory, failures: rememberFailure(service.memory.failures, failure) },
-      }));
-    } catch (error) {
-      this.#isFailureCounted = false;
-      throw error;
-    }
+  /** The reported end could not be written. The replica may have recovered, so it is followed again. */
+  refuseEnd(): void {
+    this.#refusal?.resolve();
+  }
+
+  get #isSilent(): boolean {
+    return this.#context.reports.of(this.handle.id).machine.type === 'silent';
+  }
+
+  /**
+   * Reports that the replica must end. Rejects when its record says so. Settles after a pause when the end could not be
+   * written.
+   */
+  async #reportEnd(end: ReplicaEnd, signal: AbortSignal): Promise<void> {
+    // The replica leaves the endpoint set before the record says so: requests must not wait for the disk.
+    this.#context.reports.report(this.handle.id, { end, ...(!canDrain(end.cause) && { isGone: true }) });
+    this.#refusal = Promise.withResolvers();
+    this.#context.wake();
+    await unlessAborted(this.#refusal.promise, signal);
+    await this.#context.clock.sleep(bugPauseMs, signal);
   }
 
   async #step(signal: AbortSignal): Promise<void> {
@@ -106,13 +115,14 @@ export class ReplicaDriver {
     if (state === 'PENDING' || state === 'PROVISIONING') await this.#launch(signal);
     else if (state === 'STARTING' || state === 'READY' || state === 'NOT_READY') await this.#follow(signal);
     else if (this.#isEnding) await this.#end(signal);
-    // What is left, such as UNKNOWN, waits for a person: only `stop` moves it on.
+    // The remaining states, such as UNKNOWN, need manual action.
     else if (isFailed(state)) await this.#context.clock.sleep(bugPauseMs, signal);
   }
 
   async #end(signal: AbortSignal): Promise<void> {
+    this.#wasSilent ||= this.#isSilent;
     this.#removal = wakeable(this.#context.clock, signal);
-    await endReplica(this.#context, this.handle, this.#balancer, signal, this.#removal);
+    await endReplica(this.#context, this.handle, this.#balancer, signal, this.#removal, this.#wasSilent);
   }
 
   async #launch(signal: AbortSignal): Promise<void> {
@@ -125,13 +135,16 @@ export class ReplicaDriver {
           { code: error instanceof SvcError ? error.code : 'unexpected', replica: this.handle.id, attempt },
           'a launch failed',
         );
-        // A locked database or a place that does not answer says nothing about the program.
+        // A locked database or a provider that does not answer says nothing about the program.
         const isPassing = !(error instanceof SvcError) || error.kind === 'transient' || error.kind === 'internal';
-        if (isPassing && attempt < launchAttempts) await this.#context.clock.sleep(bugPauseMs * attempt, signal);
+        // While its machine is silent, its replacement is being launched, and the machine may come back.
+        if (isPassing && (attempt < launchAttempts || this.#isSilent))
+          await this.#context.clock.sleep(delayMs(launchBackoff, attempt), signal);
         else {
           const redact = redactor(await this.#context.task(this.handle.record.version));
           const neverStarted = error instanceof SvcError && error.code === 'SVC_BOOT_FAILED';
-          return this.stop('provision', redact(launchFailure(this.handle.record, error)), { neverStarted });
+          const reason = redact(launchFailure(this.handle.record, error));
+          return this.#reportEnd({ cause: 'provision', reason, neverStarted }, signal);
         }
       }
     }
@@ -139,21 +152,15 @@ export class ReplicaDriver {
   }
 
   async #follow(signal: AbortSignal): Promise<void> {
-    const { address, machineId, place } = this.handle.record;
-    if (address === null || machineId === null || place === null) {
+    const { address, machineId, offer } = this.handle.record;
+    if (address === null || machineId === null || offer === null) {
       const message = 'Its record names no machine or address. End it with: svc serve terminate-replica';
-      await this.handle.happen({ type: 'record-inconsistent' }, { cause: 'record-inconsistent', message }, { reason: message });
+      await this.handle.transition({ type: 'record-inconsistent' }, { cause: 'record-inconsistent', message }, { reason: message });
       return;
     }
-    const { service } = await this.#context.task(this.handle.record.version);
-    if (this.handle.state === 'READY' && service !== undefined)
-      this.#context.rotation.serve(rotationMember(this.handle.record, address, service));
-    this.#watch = watchReplica(this.#context, this.handle, signal);
+    this.#watch = watchReplica(this.#context, this.handle, () => isSilentOrUnseen(this.#context.reports.of(this.handle.id)), signal);
     const outcome = await this.#watch.outcome;
     this.#watch = undefined;
-    if (outcome === undefined || signal.aborted) return;
-    // Out of rotation before anything else, even before the record: requests must not wait for the disk.
-    if (outcome.cause === 'program-failed' || outcome.cause === 'machine-lost') this.#context.rotation.remove(this.handle.id);
-    await this.stop(outcome.cause, outcome.reason, { killed: outcome.killed });
+    if (outcome !== undefined && !signal.aborted) await this.#reportEnd(outcome, signal);
   }
 }

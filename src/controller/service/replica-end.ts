@@ -1,57 +1,60 @@
-import type { EndCause } from '../../domain/replica-state.ts';
+import { canDrain } from '../../domain/endpoint-set.ts';
 import { jobLogPath } from '../../provision/job.ts';
 import { destroyMachine } from '../../provision/machine.ts';
 import { machineNodes, stopNodes } from '../../provision/node-jobs.ts';
 import type { Provider } from '../../providers/provider.ts';
+import { delayMs, type Backoff } from '../../shared/backoff.ts';
 import { messageOf, SvcError } from '../../shared/errors.ts';
 import type { Wakeable } from '../../shared/wakeable.ts';
 import type { BalancerView } from './balancer-client.ts';
 import { linkLog } from '../kept-log.ts';
 import { findMachines, replicaTags } from '../recorded-machines.ts';
-import { jobName } from './replica-job.ts';
+import { jobName } from './replica-program.ts';
 import type { ReplicaHandle } from './replica-handle.ts';
-import { rotationMember } from './rotation.ts';
 import type { ServiceContext } from './service-context.ts';
 
-/** How long the balancer may take to confirm a set; it takes milliseconds unless it is being restarted, and then it has no streams to keep. */
+/**
+ * How long the balancer may take to confirm a set, ms. It takes longer than milliseconds only during its restart, when
+ * it has no streams to keep.
+ */
 const appliedTimeoutMs = 1_000;
-/** From SIGTERM to SIGKILL. */
+/** Time from SIGTERM to SIGKILL, ms. */
 const killGraceMs = 10_000;
 const drainPollMs = 100;
-/** How long a place may take to confirm that a machine is gone. */
+/** How long a provider may take to confirm that a machine is gone, ms. */
 const goneTimeoutMs = 300_000;
 const attemptsBeforeFailed = 3;
-/** A machine or a place that does not answer, as while it is being restarted, is not yet a machine that cannot be removed, ms. */
+/** A removal counts as failed only after this much silence, ms: the machine or the provider may be restarting. */
 const silenceBeforeFailedMs = 60_000;
 /**
- * How long the link to the balancer may be away before its requests count as gone, ms: one that hands over or is started again is back much sooner.
+ * After a loss of the connection for this long, ms, the balancer's requests count as gone. A handover or a restart
+ * takes far less.
  */
 const lostLinkMs = 5_000;
-const firstRetryMs = 1_000;
-const longestRetryMs = 60_000;
-
-/** Causes after which nothing of the program is left to finish a request. */
-const deadCauses: readonly EndCause[] = ['program-failed', 'machine-lost', 'preempted', 'provision', 'initial-delay'];
+const removalBackoff: Backoff = { firstMs: 1_000, longestMs: 60_000 };
 
 /**
- * Unmark, let in-flight requests end, SIGTERM, SIGKILL, destroy, confirm. Ends when nothing is left, however long that takes; `hurry` cuts the pauses
- * between attempts short.
+ * Drains requests, then SIGTERM, SIGKILL, destroy, confirm. Ends when nothing is left, however long that takes.
+ * `retryNow` cuts the pauses between attempts short. `isSilent`: the machine takes no commands, so only the provider
+ * can end the program.
  */
 export async function endReplica(
   context: ServiceContext,
   handle: ReplicaHandle,
   view: () => BalancerView,
   signal: AbortSignal,
-  hurry: Wakeable,
+  retryNow: Wakeable,
+  isSilent: boolean,
 ): Promise<void> {
   const cause = handle.record.endCause ?? 'user';
-  if (!deadCauses.includes(cause)) await drain(context, handle, view, signal);
-  context.rotation.remove(handle.id);
+  if (canDrain(cause)) await drain(context, handle, view, signal);
   const beganAt = context.clock.monotonic();
   for (let attempt = 1; !signal.aborted; attempt += 1) {
     try {
-      await removeMachine(context, handle, cause, signal);
-      await handle.happen({ type: 'machine-gone', cause }, { cause, message: 'Nothing is left of it.' });
+      await removeMachine(context, handle, isSilent || cause === 'machine-lost' || cause === 'preempted', signal);
+      // Nothing is left that could answer requests still in flight.
+      context.reports.report(handle.id, { isGone: true });
+      await handle.transition({ type: 'machine-gone', cause }, { cause, message: 'Nothing is left of it.' });
       return;
     } catch (error) {
       if (signal.aborted) return;
@@ -59,21 +62,20 @@ export async function endReplica(
       context.log.error({ err: error, replica: handle.id, attempt }, 'removing a machine failed');
       const isSilence = error instanceof SvcError && error.kind === 'transient';
       if (attempt >= attemptsBeforeFailed && !(isSilence && context.clock.monotonic() - beganAt < silenceBeforeFailedMs))
-        await handle.happen({ type: 'cleanup-failed' }, { cause: 'cleanup-failed', message }, { reason: message });
-      else await handle.note({ reason: message });
-      await hurry.pause(Math.min(longestRetryMs, firstRetryMs * 2 ** (attempt - 1)));
+        await handle.transition({ type: 'cleanup-failed' }, { cause: 'cleanup-failed', message }, { reason: message });
+      else await handle.patch({ reason: message });
+      await retryNow.pause(delayMs(removalBackoff, attempt));
     }
   }
 }
 
-/** Waits until the balancer has no request of the replica any more, at most the grace time of the service. */
+/** Waits until the balancer has no request of the replica, at most for the service's grace period. */
 async function drain(context: ServiceContext, handle: ReplicaHandle, view: () => BalancerView, signal: AbortSignal): Promise<void> {
   const { address, version, endRequestedAt, firstReadyAt } = handle.record;
-  // One that was never ready never had a request.
+  // A replica that was never ready never had a request.
   if (address === null || firstReadyAt === null) return;
   const { service } = await context.task(version);
   if (service === undefined) return;
-  context.rotation.drain(rotationMember(handle.record, address, service));
   const deadline = (endRequestedAt ?? context.clock.now()) + service.gracefulTerminationSeconds * 1_000;
   let asked: { readonly hellos: number; readonly reports: number } | undefined;
   let lostAt: number | undefined;
@@ -82,23 +84,33 @@ async function drain(context: ServiceContext, handle: ReplicaHandle, view: () =>
     lostAt = connected ? undefined : (lostAt ?? context.clock.monotonic());
     if (lostAt !== undefined && context.clock.monotonic() - lostAt > lostLinkMs) return;
     if (connected && hellos !== asked?.hellos) {
-      // Only a report made after the set was in force can say that nothing is in flight; a balancer that took over must have the set first.
-      const isSettled = await context.rotation.settled(appliedTimeoutMs);
+      // Only a report made after the set was applied proves that nothing is in flight. A successor balancer must get
+      // the set first.
+      const isSettled = await context.endpoint.settled(appliedTimeoutMs);
       asked = { hellos, reports: view().reports + (isSettled ? 0 : 1) };
     } else if (connected && asked !== undefined && reports > asked.reports && (inFlight[String(handle.id)] ?? 0) === 0) return;
     await context.clock.sleep(drainPollMs, signal);
   }
 }
 
-async function removeMachine(context: ServiceContext, handle: ReplicaHandle, cause: EndCause, signal: AbortSignal): Promise<void> {
-  // By tag rather than by id: a place may have accepted before the id was recorded.
+async function removeMachine(context: ServiceContext, handle: ReplicaHandle, isDead: boolean, signal: AbortSignal): Promise<void> {
+  // By tag, not by id: a provider may have accepted before the id was recorded.
   for (const { provider, id } of await findMachines(context, handle.record, replicaTags(context, handle.id), signal)) {
-    if (cause !== 'machine-lost' && cause !== 'preempted') await stopPolitely(context, handle, provider, id, signal);
+    if (!isDead) await stopPolitely(context, handle, provider, id, signal);
     await destroyMachine(provider, id, context.clock, goneTimeoutMs, signal);
+    freeQuota(context, handle);
   }
 }
 
-/** A machine that cannot be worked on any more is destroyed all the same. */
+/** The ending machine still counted against the quota, which may be the only reason why its replacement was refused. */
+function freeQuota({ history, clock }: ServiceContext, { record: { offer: recorded } }: ReplicaHandle): void {
+  history.endRefusals(
+    ({ kind, offer }) => kind === 'quota' && offer.provider === recorded?.provider && offer.region === recorded.region,
+    clock.now(),
+  );
+}
+
+/** A machine that takes no commands is destroyed anyway. */
 async function stopPolitely(
   context: ServiceContext,
   handle: ReplicaHandle,

@@ -1,16 +1,17 @@
-import { isEnded, nextReplicaState, type ReplicaEvent, type ReplicaState } from '../../domain/replica-state.ts';
+import type { Change, NewEvent, ReplicaRecord } from '../../domain/records.ts';
+import type { ReplicaEvent, ReplicaState } from '../../domain/replica/replica-state.ts';
+import { replicaEvent, transition, type Explanation, type ReplicaChange } from '../../domain/transition.ts';
 import { SvcError } from '../../shared/errors.ts';
-import type { ReplicaRecord } from '../../store/records.ts';
-import type { Change } from '../../store/store.ts';
+import { compareAndSwap } from '../../store/compare-and-swap.ts';
 import type { ServiceContext } from './service-context.ts';
 
-/** Why something happened, for the history: a short stable word and a sentence without secrets. */
-export interface Explanation {
-  readonly cause: string;
-  readonly message: string;
-}
+/** A change, with or without an event in the history. */
+type ReplicaPatch = Pick<ReplicaChange, 'change'> & { readonly event: NewEvent | undefined };
 
-/** One replica's record and the only way to change it: read, decide, write if nobody else wrote, else again. */
+/** The fields of a record that the endpoint set depends on. */
+const endpointFields = ['state', 'address', 'offer', 'firstReadyAt', 'endCause'] as const satisfies readonly (keyof ReplicaRecord)[];
+
+/** One replica's record as its executor knows it. */
 export class ReplicaHandle {
   readonly #context: ServiceContext;
   #record: ReplicaRecord;
@@ -32,65 +33,57 @@ export class ReplicaHandle {
     return this.#record.state;
   }
 
-  /** Takes over a record that was read elsewhere, when it is newer. */
+  /** Takes over a record from another read if it is newer. */
   refresh(record: ReplicaRecord): void {
     if (record.revision > this.#record.revision) this.#record = record;
   }
 
-  /** Lets an event happen. Returns false, and changes nothing, when it is stale for the replica's state. */
-  async happen(event: ReplicaEvent, explanation: Explanation, change: Change<ReplicaRecord> = {}): Promise<boolean> {
-    return this.#write((record) => {
-      const to = nextReplicaState(record.state, event);
-      if (to === record.state) return undefined;
-      const now = this.#context.clock.now();
-      return { ...change, ...timesOf(record, to, now), state: to };
-    }, explanation);
+  /**
+   * Takes over a record that was read again because this one was outdated. Its revision may be lower, as after a
+   * restore of the database.
+   */
+  reset(record: ReplicaRecord): void {
+    if (record.key === this.#record.key) this.#record = record;
   }
 
-  /** Writes facts that change no state; an explanation makes a line in the history. */
-  async note(change: Change<ReplicaRecord>, explanation?: Explanation): Promise<void> {
-    await this.#write(() => change, explanation);
+  /** Applies an event. Returns false, and changes nothing, when it is stale for the replica's state. */
+  async transition(event: ReplicaEvent, explanation: Explanation, patch: Change<ReplicaRecord> = {}): Promise<boolean> {
+    const { clock, key } = this.#context;
+    const written = await this.#write((record) => transition(record, event, { explanation, patch, now: clock.now(), serviceKey: key }));
+    if (written) this.#context.wake();
+    return written;
   }
 
-  async #write(decide: (record: ReplicaRecord) => Change<ReplicaRecord> | undefined, explanation?: Explanation): Promise<boolean> {
-    const { store, clock, name, key } = this.#context;
-    for (;;) {
-      const before = this.#record;
-      const change = decide(before);
-      if (change === undefined) return false;
-      const event =
-        explanation === undefined
-          ? undefined
-          : {
-              at: clock.now(),
-              subject: name,
-              subjectKey: key,
-              replicaId: before.id,
-              from: before.state,
-              to: change.state ?? before.state,
-              ...explanation,
-            };
-      const written = await store.replicas.update(before, change, event);
-      if (written !== undefined) {
-        this.#record = written;
-        if (change.state !== undefined) this.#context.wake();
-        return true;
+  /** Writes facts that change no state. An explanation adds an event to the history. */
+  async patch(change: Change<ReplicaRecord>, explanation?: Explanation): Promise<void> {
+    const { clock, key } = this.#context;
+    await this.#write((record) => ({
+      change,
+      event: explanation && replicaEvent(record, { to: record.state, explanation, now: clock.now(), serviceKey: key }),
+    }));
+  }
+
+  async #write(decide: (record: ReplicaRecord) => ReplicaPatch | undefined): Promise<boolean> {
+    const { store, name, endpoint } = this.#context;
+    let isOvertaken = false;
+    const read = async (): Promise<ReplicaRecord> => {
+      if (isOvertaken) {
+        // The key distinguishes it from a replica of a later service with the same name.
+        const fresh = (await store.replicas.list(name)).find((one) => one.id === this.id && one.key === this.#record.key);
+        if (fresh === undefined) throw new SvcError('SVC_REPLICA_NOT_FOUND', `The record of replica ${this.id} of '${name}' is gone.`);
+        this.#record = fresh;
       }
-      // The key tells it from a replica of a later service of that name.
-      const fresh = (await store.replicas.list(name)).find((one) => one.id === before.id && one.key === before.key);
-      if (fresh === undefined) throw new SvcError('SVC_REPLICA_NOT_FOUND', `The record of replica ${before.id} of '${name}' is gone.`);
-      this.#record = fresh;
-    }
+      isOvertaken = true;
+      return this.#record;
+    };
+    const written = await compareAndSwap(read, (record) => {
+      const decided = decide(record);
+      return decided && store.replicas.update(record, decided.change, decided.event);
+    });
+    if (written === undefined) return false;
+    const before = this.#record;
+    this.refresh(written);
+    if (endpointFields.some((field) => before[field] !== this.#record[field])) endpoint.refresh();
+    return true;
   }
-}
-
-/** The times that follow from entering a state. */
-function timesOf(record: ReplicaRecord, to: ReplicaState, now: number): Change<ReplicaRecord> {
-  return {
-    ...(to === 'PROVISIONING' ? { launchedAt: now } : {}),
-    ...(to === 'READY' ? { firstReadyAt: record.firstReadyAt ?? now, readySince: now, firstProbeFailureAt: null } : {}),
-    ...(to === 'NOT_READY' ? { readySince: null } : {}),
-    ...(to === 'SHUTTING_DOWN' ? { endRequestedAt: record.endRequestedAt ?? now } : {}),
-    ...(isEnded(to) ? { endedAt: now, address: null, machineId: null } : {}),
-  };
 }

@@ -1,33 +1,34 @@
-import { placeName } from '../../domain/place-name.ts';
+import { locationName } from '../../domain/location-name.ts';
+import type { ReplicaEnd } from '../../domain/replica/replica-report.ts';
 import type { MachineId, MachineNode, Provider } from '../../providers/provider.ts';
 import type { JobStatus } from '../../provision/job.ts';
-import { machineNodes, watchNodes, type NodesStatus } from '../../provision/node-jobs.ts';
-import { memorySize } from '../../shared/memory-size.ts';
-import type { PlaceRecord } from '../../store/records.ts';
-import { keepJobLog, linePrefix, type JobLog } from '../job-log.ts';
+import { type NodesStatus, machineNodes, watchNodes } from '../../provision/node-jobs.ts';
+import { memorySize } from '../../shared/text.ts';
+import type { OfferRecord } from '../../domain/records.ts';
+import { type JobLog, keepJobLog, linePrefix } from '../job-log.ts';
 import { lastLines } from '../kept-log.ts';
 import { lossOf } from './machine-loss.ts';
-import { redactor } from './redact.ts';
 import type { ReplicaHandle } from './replica-handle.ts';
-import { jobName } from './replica-job.ts';
-import type { WatchOutcome } from './replica-watch.ts';
 import type { ServiceContext } from './service-context.ts';
-import { tolerantly } from './tolerantly.ts';
+import type { ErrorKind } from '../../shared/error-codes.ts';
+import { SvcError } from '../../shared/errors.ts';
+import type { Task } from '../../domain/task.ts';
+import { redact } from '../../shared/redact.ts';
 
-/** Where a replica is. */
-export interface ReplicaMachine {
+/** The machine of a replica. */
+interface ReplicaMachine {
   readonly provider: Provider;
-  readonly place: PlaceRecord;
+  readonly offer: OfferRecord;
   readonly machineId: MachineId;
   readonly numNodes: number;
 }
 
-/** Pause before a machine that does not answer is asked about its job again, ms. */
+/** Delay before an unreachable machine is asked about its job again, ms. */
 const silentPauseMs = 2_000;
 
 /**
- * Follows the program of a replica on all its nodes, and keeps its log, until it has ended or its machine is gone, or the signal aborts. `onRun` is told
- * when it runs.
+ * Follows a replica's program on all its nodes and keeps its log, until the program ends, the machine is gone, or the
+ * signal aborts. Calls `onRun` when the program runs.
  */
 export async function followProgram(
   context: ServiceContext,
@@ -35,23 +36,23 @@ export async function followProgram(
   machine: ReplicaMachine,
   onRun: () => void,
   signal: AbortSignal,
-): Promise<WatchOutcome | undefined> {
+): Promise<ReplicaEnd | undefined> {
   let found: { readonly nodes: readonly MachineNode[]; readonly log: JobLog } | undefined;
   const begin = async (): Promise<{ readonly nodes: readonly MachineNode[]; readonly log: JobLog }> => {
     const nodes = await machineNodes(machine.provider, machine.machineId, machine.numNodes, signal);
     const onError = (error: unknown): void => context.log.warn({ err: error, replica: handle.id }, 'cannot keep its log');
     return { nodes, log: keepJobLog(nodes, jobName, context.files.jobLog(handle.id), { clock: context.clock, onError }, signal) };
   };
-  const untilJobEnds = async (): Promise<WatchOutcome | undefined> => {
+  const untilJobEnds = async (): Promise<ReplicaEnd | undefined> => {
     const { nodes, log } = (found ??= await begin());
     for await (const status of watchNodes(nodes, jobName, signal, { clock: context.clock, endsWith: 'any' })) {
       log.refresh();
       if (status.phase === 'run' && handle.record.startedAt === null) {
-        await handle.note({ startedAt: context.clock.now() }, { cause: 'run-started', message: 'The program was started.' });
+        await handle.patch({ startedAt: context.clock.now() }, { cause: 'run-started', message: 'The program was started.' });
         onRun();
       }
       if (isGoingOn(status)) continue;
-      // Without a record of an end it may be the machine that is gone, not the program.
+      // Without a recorded end, the machine may be gone rather than the program.
       const fate = status.phase === 'ended' ? undefined : await machineFate(machine, signal);
       if (fate !== undefined) return fate;
       await log.untilKept(status.rank);
@@ -73,14 +74,14 @@ export async function followProgram(
 
 const isGoingOn = ({ phase }: JobStatus): boolean => phase === 'setup' || phase === 'waiting' || phase === 'run';
 
-/** Why a machine is gone; undefined while it is there. */
-export async function machineFate({ provider, place, machineId }: ReplicaMachine, signal: AbortSignal): Promise<WatchOutcome | undefined> {
+/** Returns why a machine is gone; undefined while it exists. */
+export async function machineFate({ provider, offer, machineId }: ReplicaMachine, signal: AbortSignal): Promise<ReplicaEnd | undefined> {
   const status = (await provider.inspect([machineId], { signal })).get(machineId);
-  const loss = status?.state === 'gone' ? lossOf(status, `Its machine ${machineId} at ${placeName(place)}`) : undefined;
+  const loss = status?.state === 'gone' ? lossOf(status, `Its machine ${machineId} at ${locationName(offer)}`) : undefined;
   return loss?.type === 'gone' ? { cause: loss.cause, reason: loss.reason, killed: true } : undefined;
 }
 
-/** How many lines of the log stand in a reason. */
+/** Number of log lines quoted in a reason. */
 const shownLines = 5;
 
 async function explainEnd(
@@ -89,18 +90,18 @@ async function explainEnd(
   nodes: readonly MachineNode[],
   status: NodesStatus,
   signal: AbortSignal,
-): Promise<Pick<WatchOutcome, 'reason' | 'killed'>> {
-  const redact = redactor(await context.task(handle.record.version));
+): Promise<Pick<ReplicaEnd, 'reason' | 'killed'>> {
+  const redactLine = redactor(await context.task(handle.record.version));
   const node = nodes.find(({ rank }) => rank === status.rank);
   const isGroup = nodes.length > 1 && node !== undefined;
   const prefix = isGroup ? linePrefix(node) : '';
-  // Other nodes may have written more than the one that ended.
+  // Other nodes may have written more than the ended one.
   const lines = lastLines(context.files.jobLog(handle.id), 2 * shownLines * nodes.length).filter((line) => line.startsWith(prefix));
   const own = lines
     .map((line) => line.slice(prefix.length))
     .filter((line) => !line.startsWith('[svc '))
     .slice(-shownLines);
-  const tail = own.length === 0 ? ' It wrote no output.' : ` Its last output:\n${own.map((line) => `  ${redact(line)}`).join('\n')}`;
+  const tail = own.length === 0 ? ' It wrote no output.' : ` Its last output:\n${own.map((line) => `  ${redactLine(line)}`).join('\n')}`;
   const where = isGroup ? ` on rank ${node.rank} (${node.ip})` : '';
   if (status.phase !== 'ended') return { reason: `Its processes${where} were lost.${tail}`, killed: true };
   const what = `Its ${status.failedPhase === 'setup' ? 'setup' : 'run'}${where}`;
@@ -109,8 +110,54 @@ async function explainEnd(
 
 async function howItEnded({ signal: killedBy, exitCode }: JobStatus, node: MachineNode | undefined, signal: AbortSignal): Promise<string> {
   if (killedBy === undefined) return `ended with exit code ${exitCode ?? '?'}`;
-  // A machine that does not say so now will not say it later either.
+  // A machine that does not answer this now will not answer it later either.
   const memory = killedBy === 'SIGKILL' ? await node?.remote.memoryKills?.({ signal }).catch(() => undefined) : undefined;
   if (memory === undefined || memory.kills === 0) return `was ended by ${killedBy}`;
-  return `was killed for want of memory${memory.limitBytes === undefined ? '' : ` (limit ${memorySize(memory.limitBytes)})`}`;
+  return `was killed: out of memory (OOM)${memory.limitBytes === undefined ? '' : ` (limit ${memorySize(memory.limitBytes)})`}`;
+}
+
+/** Name of the one job on a replica's machine. */
+export const jobName = 'main';
+
+/**
+ * Failures that say nothing about the machine. A missing permission is one: probes continue and decide until it is
+ * granted again.
+ */
+const passing: readonly ErrorKind[] = ['transient', 'unauthenticated'];
+
+/**
+ * Returns the result of a call to a machine or its provider; undefined when the call failed transiently. Rethrows other
+ * failures.
+ */
+export async function tolerantly<Found>(
+  call: () => Promise<Found | undefined>,
+  { log }: Pick<ServiceContext, 'log'>,
+  { id }: Pick<ReplicaHandle, 'id'>,
+  signal: AbortSignal,
+): Promise<Found | undefined> {
+  try {
+    return await call();
+  } catch (error) {
+    if (signal.aborted) return undefined;
+    if (!(error instanceof SvcError) || !passing.includes(error.kind)) throw error;
+    log.warn({ code: error.code, replica: id }, 'a machine or its provider does not answer or denies access');
+    return undefined;
+  }
+}
+
+/** Variables with such names are hidden in all output, although they stand under `envs`. */
+const secretName = /token|secret|passw|passphrase|credential|api_?key|private|auth/i;
+
+/** Shorter lines of a longer value reveal little and occur in other text. */
+const shortestLine = 8;
+
+/** Returns a function that hides the task's secrets in a text, such as the last lines of a program's log. */
+export function redactor(task: Task): (text: string) => string {
+  const values = [
+    ...Object.values(task.secrets),
+    ...Object.entries(task.envs).flatMap(([name, value]) => (secretName.test(name) ? [value] : [])),
+  ];
+  // The single lines of a multi-line key must be hidden as well.
+  const lines = values.flatMap((value) => value.split('\n').filter((line) => value.includes('\n') && line.length >= shortestLine));
+  return (text) => redact(text, [...values, ...lines]);
 }

@@ -12,17 +12,17 @@ const deps = { clock: systemClock, log: pino({ level: 'silent' }), ownAddress: '
 
 async function speak(port: number, said: string): Promise<string> {
   const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true });
-  let heard = '';
-  socket.on('data', (piece) => (heard += piece.toString('utf8')));
-  socket.on('error', (error) => (heard += `error ${error.message}`));
+  let received = '';
+  socket.on('data', (piece) => (received += piece.toString('utf8')));
+  socket.on('error', (error) => (received += `error ${error.message}`));
   socket.end(said);
   const { promise, resolve } = Promise.withResolvers<void>();
   socket.on('close', resolve);
   await promise;
-  return heard;
+  return received;
 }
 
-test('balancers on other machines reach a replica behind a socket of this one, until it is out of the set', () =>
+test('remote balancers reach a replica behind a local socket until it leaves the set', () =>
   withTempHome(async (dir) => {
     const path = join(dir, 'f.sock');
     const server: Server = createServer({ allowHalfOpen: true }, (socket) => {
@@ -42,7 +42,7 @@ test('balancers on other machines reach a replica behind a socket of this one, u
       expect(first).toMatchObject({ id: 1, address: { kind: 'tcp', host: '127.0.0.1' } });
       const port = first?.address.port ?? 0;
       expect(await speak(port, 'hello')).toBe('heard hello');
-      // The same one each time.
+      // The port stays the same.
       expect(relays.translate({ ...command, revision: 2 }).replicas[0]).toEqual(first);
 
       relays.translate({ ...command, revision: 3, replicas: [far] });
@@ -53,7 +53,7 @@ test('balancers on other machines reach a replica behind a socket of this one, u
     }
   }));
 
-test('one that cannot be reached is a connection that is reset', () =>
+test('a connection to an unreachable replica is reset', () =>
   withTempHome(async (dir) => {
     const relays = new ReplicaRelays(deps);
     const near = aBalancerReplica(80, 1, { address: { kind: 'forward', path: join(dir, 'none.sock'), port: 80 } });

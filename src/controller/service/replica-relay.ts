@@ -3,31 +3,32 @@ import { networkInterfaces } from 'node:os';
 import { pipeline } from 'node:stream';
 import type { BalancerReplica, ReplicasCommand } from '../../domain/balancer-link.ts';
 import type { Clock } from '../../shared/clock.ts';
-import { dialReplica } from '../../shared/dial.ts';
+import { dialReplica } from '../../shared/system/dial.ts';
 import { messageOf, SvcError } from '../../shared/errors.ts';
 import type { Logger } from '../../shared/log.ts';
 import type { ReplicaAddress } from '../../shared/replica-address.ts';
 
-/** How long a way to a replica may take to open, ms. */
+/** Timeout for connecting to a replica, ms. */
 const dialMs = 5_000;
 
-/** What passing on connections needs. */
-export interface RelayDeps {
+/** Dependencies of relaying connections. */
+interface RelayDeps {
   readonly clock: Clock;
   readonly log: Logger;
-  /** At which balancers on other machines reach this one. */
+  /** Address at which balancers on other machines reach this one. */
   readonly ownAddress: string;
 }
 
-/** One port of this machine that leads to a replica. */
+/** One port of this machine whose connections go to a replica. */
 interface Relay {
   readonly server: Server;
   readonly port: number;
 }
 
 /**
- * Ways to replicas that only this machine reaches, through a socket of its own, for balancers on other machines: a port here for each, whose connections are
- * passed on. It is open while the replica is in the set; connections that are there then may end.
+ * Relays connections of balancers on other machines to replicas that only this machine can reach. Each such replica
+ * gets a local port. The port is open while the replica is in the endpoint set; existing connections may finish after
+ * that.
  */
 export class ReplicaRelays {
   readonly #deps: RelayDeps;
@@ -37,7 +38,7 @@ export class ReplicaRelays {
     this.#deps = deps;
   }
 
-  /** The set as balancers on other machines can use it. */
+  /** Rewrites the set with addresses that balancers on other machines can use. */
   translate(command: ReplicasCommand): ReplicasCommand {
     const needed = new Set(command.replicas.filter(({ address }) => isOwn(address)).map(({ address }) => JSON.stringify(address)));
     for (const [key, { server }] of this.#relays) {
@@ -69,7 +70,7 @@ export class ReplicaRelays {
   #open(address: ReplicaAddress): Relay {
     const server = createServer({ allowHalfOpen: true }, (socket) => void this.#pass(socket, address));
     server.on('error', (error) => this.#deps.log.warn({ err: error }, 'a way for balancers on other machines does not listen'));
-    // Without the name of a host it listens at once, on all addresses.
+    // Without a host name, `listen` takes effect synchronously, on all addresses.
     server.listen(0);
     const listening = server.address();
     if (typeof listening !== 'object' || listening === null)
@@ -87,7 +88,7 @@ export class ReplicaRelays {
       const replica = await dialReplica(address, { timeoutMs: dialMs, clock });
       replica.on('error', () => undefined);
       if (socket.destroyed) return void replica.destroy();
-      // An end in one direction is passed on as such; each side reads no faster than the other one does.
+      // Each direction ends separately, and each side reads no faster than the other.
       pipeline(socket, replica, (error) => (error ? replica.destroy() : undefined));
       pipeline(replica, socket, (error) => (error ? socket.destroy() : undefined));
     } catch (error) {
@@ -97,12 +98,12 @@ export class ReplicaRelays {
   }
 }
 
-/** Whether an address means something on this machine alone. */
+/** Whether an address is valid on this machine only. */
 function isOwn(address: ReplicaAddress): boolean {
   return address.kind !== 'tcp' || address.host.startsWith('127.') || address.host === '::1' || address.host === 'localhost';
 }
 
-/** The first address of this machine at which others may reach it; loopback where there is none. */
+/** The first address at which other machines may reach this one; loopback where there is none. */
 export function ownAddress(): string {
   const addresses = Object.values(networkInterfaces()).flatMap((list) => list ?? []);
   return addresses.find(({ internal, family }) => !internal && family === 'IPv4')?.address ?? '127.0.0.1';

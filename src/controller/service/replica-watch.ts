@@ -1,51 +1,80 @@
-import { isAlive, type EndCause } from '../../domain/replica-state.ts';
-import { judgeProbe, mayStepAside, nextProbeMs, slowProbeMs } from '../../domain/probe.ts';
+import type { SuspectReason } from '../../domain/balancer-link.ts';
+import type { ReplicaEnd } from '../../domain/replica/replica-report.ts';
+import {
+  hungProbeMs,
+  judgeProbe,
+  judgeSlowProbe,
+  needsProbe,
+  nextProbeMs,
+  silenceReportMs,
+  slowProbeMs,
+} from '../../domain/replica/probe.ts';
+import { stillAnswers } from '../../domain/replica/silent-machines.ts';
+import type { ServiceSpec } from '../../domain/task.ts';
 import { assertMachineId } from '../../providers/provider.ts';
+import type { ProbeAnswer } from './probe-request.ts';
 import type { ReplicaHandle } from './replica-handle.ts';
-import { redactor } from './redact.ts';
-import { followProgram, machineFate } from './replica-program.ts';
-import { openWay, type Way } from './replica-way.ts';
-import { rotationMember } from './rotation.ts';
+import { followProgram, machineFate, redactor, tolerantly } from './replica-program.ts';
 import type { ServiceContext } from './service-context.ts';
-import { tolerantly } from './tolerantly.ts';
+import type { Remote } from '../../remote/remote.ts';
+import type { Clock } from '../../shared/clock.ts';
+import { withDeadline } from '../../shared/deadline.ts';
+import { type ReplicaAddress, describeAddress } from '../../shared/replica-address.ts';
 
-/** What watching can lead to: the replica's end, asked for with a reason. */
-export interface WatchOutcome {
-  readonly cause: EndCause;
-  readonly reason: string;
-  /** It was killed from outside rather than ending by itself. */
-  readonly killed: boolean;
-}
-
-/** A running replica under watch. `probeNow` asks it again at once, when somebody saw it misbehave. */
+/** A running replica under watch. */
 export interface ReplicaWatch {
+  /** Probes the replica at once. */
   probeNow(): void;
-  /** Settles with why the replica is to end, or undefined when the signal aborted. */
-  readonly outcome: Promise<WatchOutcome | undefined>;
+  /** A balancer saw the replica misbehave. */
+  suspect(reason: SuspectReason): void;
+  /** Whether a ready replica still answers: false while a probe waits longer than answers take. */
+  readonly answers: boolean;
+  /** Settles with the reason why the replica must end, or undefined when the signal aborted. */
+  readonly outcome: Promise<ReplicaEnd | undefined>;
 }
 
-/** Follows a replica whose program was started: its processes, its log and its readiness. */
-export function watchReplica(context: ServiceContext, handle: ReplicaHandle, signal: AbortSignal): ReplicaWatch {
+/** Times of the current and the last probe. */
+interface ProbeTimes {
+  /** When the current probe was sent, monotonic ms; undefined between probes. */
+  askedAt: number | undefined;
+  lastPassed: boolean;
+  /** Duration of the last passed probe, ms. */
+  lastTookMs: number;
+  /** When the last probe ended, monotonic ms. */
+  endedAt: number;
+  /** When a balancer last reported that the replica is silent, monotonic ms. */
+  silentAt: number;
+  /** Set while a probe takes long: a report of silence then decides the probe's result. */
+  onSilent: (() => void) | undefined;
+}
+
+/**
+ * Follows a replica whose program was started: its processes, log and readiness. `isSilent`: whether its machine is
+ * silent or not seen yet.
+ */
+export function watchReplica(context: ServiceContext, handle: ReplicaHandle, isSilent: () => boolean, signal: AbortSignal): ReplicaWatch {
   const over = new AbortController();
   const both = AbortSignal.any([signal, over.signal]);
   let nap = new AbortController();
-  const outcome = async (): Promise<WatchOutcome | undefined> => {
-    const { address, place, machineId, version } = handle.record;
-    if (address === null || place === null || machineId === null) {
+  const never = Number.NEGATIVE_INFINITY;
+  const times: ProbeTimes = { askedAt: undefined, lastPassed: true, lastTookMs: 0, endedAt: never, silentAt: never, onSilent: undefined };
+  const outcome = async (): Promise<ReplicaEnd | undefined> => {
+    const { address, offer, machineId, version } = handle.record;
+    if (address === null || offer === null || machineId === null) {
       return { cause: 'provision', reason: 'Its record has no machine or address.', killed: false };
     }
     const { service, numNodes } = await context.task(version);
     if (service === undefined) return undefined;
-    const provider = await context.provider(place.provider);
+    const provider = await context.provider(offer.provider);
     assertMachineId(machineId);
-    const machine = { provider, place, machineId, numNodes };
-    // A place or a machine that does not answer says nothing about the replica: its probes do.
+    const machine = { provider, offer, machineId, numNodes };
+    // A provider or a machine that does not answer says nothing about the replica. Its probes decide.
     const gone = await tolerantly(() => machineFate(machine, both), context, handle, both);
     if (gone !== undefined) return gone;
-    const way = openWay(handle, address, provider.remote(machineId), service.replicaPort);
-    const probing = async (): Promise<WatchOutcome | undefined> => {
+    const tunnel = openReplicaTunnel(handle, address, provider.remote(machineId), service.replicaPort);
+    const probing = async (): Promise<ReplicaEnd | undefined> => {
       while (!both.aborted) {
-        const found = await probeOnce(context, handle, way, both);
+        const found = await probeOnce(context, handle, { tunnel, isSilent, times }, both);
         if (found !== undefined) return found;
         const sinceStart = context.clock.now() - (handle.record.startedAt ?? context.clock.now());
         nap = new AbortController();
@@ -55,86 +84,178 @@ export function watchReplica(context: ServiceContext, handle: ReplicaHandle, sig
     };
     const program = followProgram(context, handle, machine, () => nap.abort(), both);
     try {
-      // Whichever ends first ends the other, which then has nothing to say.
+      // The first end aborts the other loop, which then returns nothing.
       const found = await Promise.all([program.finally(() => over.abort()), probing().finally(() => over.abort())]);
       return found.find((one) => one !== undefined);
     } finally {
       over.abort();
     }
   };
-  return { probeNow: () => nap.abort(), outcome: outcome() };
+  return {
+    probeNow: () => nap.abort(),
+    suspect(reason) {
+      const now = context.clock.monotonic();
+      if (reason === 'silent') {
+        times.silentAt = now;
+        times.onSilent?.();
+      }
+      if (needsProbe(reason, now - times.endedAt)) nap.abort();
+    },
+    get answers() {
+      const { askedAt, lastPassed, lastTookMs } = times;
+      return stillAnswers({ waitingMs: askedAt === undefined ? undefined : context.clock.monotonic() - askedAt, lastPassed, lastTookMs });
+    },
+    outcome: outcome(),
+  };
 }
 
-/** How long a state waits for the balancer to confirm, ms; a balancer that is being restarted learns the set when it is back. */
-const rotationTimeoutMs = 500;
+/**
+ * How long a state change waits for the balancer to confirm the set, ms. A restarting balancer gets the set when it is
+ * back.
+ */
+const appliedTimeoutMs = 500;
 
-/** One probe and what follows from it; a decided end is returned. */
-async function probeOnce(context: ServiceContext, handle: ReplicaHandle, way: Way, signal: AbortSignal): Promise<WatchOutcome | undefined> {
-  // While setup runs there is nothing to ask, and the initial delay does not count.
+/** Makes one probe and applies its consequences. Returns the end if one was decided. */
+async function probeOnce(
+  context: ServiceContext,
+  handle: ReplicaHandle,
+  { tunnel, isSilent, times }: { readonly tunnel: ReplicaTunnel; readonly isSilent: () => boolean; readonly times: ProbeTimes },
+  signal: AbortSignal,
+): Promise<ReplicaEnd | undefined> {
+  // During setup there is nothing to probe, and the initial delay does not count.
   if (handle.record.startedAt === null) return undefined;
   const { service } = await context.task(handle.record.version);
   if (service === undefined) return undefined;
-  const member = rotationMember(handle.record, way.address, service);
-  const slow = context.clock.after(slowProbeMs, () => {
-    // It may hang: others serve while its answer is awaited.
-    const { replicas } = context.rotation;
-    const serving = replicas.filter((one) => one.state === 'serving').length;
-    if (handle.state === 'READY' && mayStepAside(serving, replicas.length)) context.rotation.drain(member);
-  });
+  const hung = new AbortController();
   const redact = redactor(await context.task(handle.record.version));
-  const given = await context.probe(way.address, service, signal);
-  // The path may hold a secret.
-  const answer = { ...given, detail: redact(given.detail) };
-  slow();
+  const askedAt = context.clock.monotonic();
+  times.askedAt = askedAt;
+  const onSlow = (): void => {
+    const now = context.clock.monotonic();
+    const isReportedSilent = now - times.silentAt < silenceReportMs;
+    const waitedMs = now - askedAt;
+    const found = judgeSlowProbe({
+      state: handle.state,
+      waitedMs,
+      isSilent: isReportedSilent,
+      ...context.endpoint.capacityWith(handle.id),
+    });
+    if (found === 'hung') hung.abort();
+    else if (found === 'step-aside') context.reports.report(handle.id, { probe: 'slow' });
+  };
+  const slow = [slowProbeMs, hungProbeMs].map((ms) =>
+    context.clock.after(ms, () => {
+      times.onSilent = onSlow;
+      onSlow();
+    }),
+  );
+  const probed = await context.probe(tunnel.address, service, AbortSignal.any([signal, hung.signal]));
+  times.askedAt = undefined;
+  times.endedAt = context.clock.monotonic();
+  times.onSilent = undefined;
+  const result = hung.signal.aborted && !probed.passed ? unansweredProbe(service) : probed;
+  // The record follows later, after another tunnel was tried.
+  if (!signal.aborted) times.lastPassed = result.passed;
+  if (result.passed) times.lastTookMs = context.clock.monotonic() - askedAt;
+  // The path may contain a secret.
+  const answer = { ...result, detail: redact(result.detail) };
+  for (const cancel of slow) cancel();
   if (signal.aborted) return undefined;
-  const verdict = judgeProbe(handle.record, answer.passed, service.readinessProbe, context.clock.now());
+  const verdict = judgeProbe({ ...handle.record, isSilent: isSilent() }, answer.passed, service.readinessProbe, context.clock.now());
   const change = { firstProbeFailureAt: verdict.firstProbeFailureAt };
   if (verdict.event?.type === 'stop-requested') {
     const span =
       verdict.event.cause === 'initial-delay' ? service.readinessProbe.initialDelaySeconds : service.readinessProbe.failureThresholdSeconds;
     return { cause: verdict.event.cause, reason: `It was not ready for ${span} s: ${answer.detail}.`, killed: false };
   }
-  // The balancer first: a status that says READY must not be ahead of the endpoint, nor one that says NOT_READY behind it.
+  // The balancer first: a READY status must not precede the endpoint, and a NOT_READY status must not lag behind it.
   if (answer.passed) {
-    // The balancer never learns of a way that served only until then.
-    if (handle.state === 'STARTING') await way.settle(signal);
-    context.rotation.serve(rotationMember(handle.record, way.address, service));
-    await context.rotation.settled(rotationTimeoutMs);
+    // Settled before READY: the balancer then never gets an address that is about to be replaced.
+    if (handle.state === 'STARTING') await tunnel.settle(context.clock, signal);
+    context.reports.report(handle.id, { probe: 'passed', isGone: false });
+    await context.endpoint.settled(appliedTimeoutMs);
   } else {
-    context.rotation.remove(handle.id);
-    await way.repair(context.clock, signal);
+    context.reports.report(handle.id, { probe: answer.isUnanswered === true ? 'unanswered' : 'failed' });
+    await tunnel.repair(context.clock, signal);
   }
-  if (verdict.event !== undefined) {
-    const happened = await handle.happen(verdict.event, { cause: verdict.event.type, message: `${answer.detail}.` }, change);
-    if (happened && handle.state === 'READY') await rememberReady(context);
-  }
+  if (verdict.event !== undefined)
+    await handle.transition(verdict.event, { cause: verdict.event.type, message: `${answer.detail}.` }, change);
   if (answer.passed) await clearComplaint(handle);
   else await complain(handle, answer.detail, verdict.firstProbeFailureAt ?? context.clock.now(), context.clock.now());
-  if (handle.record.firstProbeFailureAt !== verdict.firstProbeFailureAt) await handle.note(change);
-  // Meanwhile it may have been sent on its way out.
-  if (!isAlive(handle.state)) context.rotation.drain(member);
+  if (handle.record.firstProbeFailureAt !== verdict.firstProbeFailureAt) await handle.patch(change);
   return undefined;
 }
 
-/** A program that has just been started is not there yet as a rule: only after so long is it worth a word, ms. */
+/** The probe result of a replica that answers neither its probe nor requests. */
+function unansweredProbe({ readinessProbe: { path } }: ServiceSpec): ProbeAnswer {
+  return {
+    passed: false,
+    detail: `${path} did not answer within ${slowProbeMs / 1_000} s, nor do requests get answers`,
+    isUnanswered: true,
+  };
+}
+
+/** A new program usually does not listen yet. Its failed probes are reported only after this time, ms. */
 const patienceMs = 5_000;
 
-/** Tells, once for each new answer, why a replica is not ready. */
+/** Reports why a replica is not ready, once for each new reason. */
 async function complain(handle: ReplicaHandle, detail: string, since: number, now: number): Promise<void> {
   const reason = `Not ready: ${detail}.`;
   if (handle.record.reason === reason || (handle.state === 'STARTING' && now - since < patienceMs)) return;
-  await handle.note({ reason }, { cause: 'probe-answer', message: reason });
+  await handle.patch({ reason }, { cause: 'probe-answer', message: reason });
 }
 
 async function clearComplaint(handle: ReplicaHandle): Promise<void> {
-  if (handle.record.reason !== null && handle.state === 'READY') await handle.note({ reason: null });
+  if (handle.record.reason !== null && handle.state === 'READY') await handle.patch({ reason: null });
 }
 
-/** A ready replica shows that the program works. */
-async function rememberReady(context: ServiceContext): Promise<void> {
-  await context.changeService((service) =>
-    service.firstReadyAt !== null && !service.memory.gaveUp
-      ? undefined
-      : { firstReadyAt: service.firstReadyAt ?? context.clock.now(), memory: { ...service.memory, gaveUp: false } },
-  );
+/** The connection by which requests reach a replica. */
+interface ReplicaTunnel {
+  readonly address: ReplicaAddress;
+  /**
+   * Switches to the best address once the program listens: before that, an open port cannot be recognized. Keeps the
+   * current address on failure.
+   */
+  settle(clock: Clock, signal: AbortSignal): Promise<void>;
+  /**
+   * Where a provider offers several tunnels, switches to a working one, because the current one may have failed. Keeps
+   * the current address when none works.
+   */
+  repair(clock: Clock, signal: AbortSignal): Promise<void>;
+}
+
+/** Resolving a better address must not delay the next probe or the state READY for longer, ms. */
+const lookupTimeoutMs = 5_000;
+const noAnswer = (): Error => new Error('no address in time');
+
+/** Starts with the recorded address. Records a better one. */
+export function openReplicaTunnel(
+  handle: Pick<ReplicaHandle, 'patch'>,
+  recorded: ReplicaAddress,
+  remote: Pick<Remote, 'address'>,
+  port: number,
+): ReplicaTunnel {
+  let address = recorded;
+  const switchTo = async (best: ReplicaAddress, why: string): Promise<void> => {
+    if (describeAddress(best) === describeAddress(address)) return;
+    address = best;
+    await handle.patch({ address }, { cause: 'address', message: `${why}: ${describeAddress(best)}.` });
+  };
+  const findAddress = (clock: Clock, signal: AbortSignal): Promise<ReplicaAddress> =>
+    withDeadline(clock, lookupTimeoutMs, (inner) => remote.address(port, { signal: inner }), noAnswer, signal).catch(() => address);
+  return {
+    get address() {
+      return address;
+    },
+    async settle(clock, signal) {
+      if (address.kind !== 'forward') return;
+      const best = await findAddress(clock, signal);
+      if (best.kind === 'tcp' && !signal.aborted) await switchTo(best, 'Its port is open, so requests go there directly');
+    },
+    async repair(clock, signal) {
+      if (address.by === undefined) return;
+      const best = await findAddress(clock, signal);
+      if (!signal.aborted) await switchTo(best, 'Requests go there another way now');
+    },
+  };
 }

@@ -1,6 +1,7 @@
-import type { ControllerHost } from '../../domain/controller-host.ts';
+import type { RemoteControllerInfo } from '../../domain/remote-controller-info.ts';
+import { tlsRefused } from '../../domain/balancer-link.ts';
 import type { Task } from '../../domain/task.ts';
-import { PlacementHistory } from '../../provision/placement-history.ts';
+import { PlacementHistory, placementAfterRestart } from '../../provision/placement-history.ts';
 import type { Clock } from '../../shared/clock.ts';
 import { SvcError } from '../../shared/errors.ts';
 import type { Fence } from '../../shared/fence.ts';
@@ -9,81 +10,80 @@ import { startLoop, type RunningLoop } from '../../shared/loop.ts';
 import type { ServicePaths } from '../../shared/paths.ts';
 import { systemRandom, type Random } from '../../shared/random.ts';
 import { randomHex } from '../../shared/random-hex.ts';
+import { compareAndSwap } from '../../store/compare-and-swap.ts';
 import type { Store } from '../../store/store.ts';
-import type { Places } from '../../provision/places.ts';
-import { serviceDeployment } from '../deployments.ts';
-import { adoptReplicas } from './adopt-replicas.ts';
-import type { BalancerListeners, BalancerView } from './balancer-client.ts';
-import { machineLoop } from './machine-sweep.ts';
-import { orphanLoop } from './orphan-sweep.ts';
+import type { Providers } from '../../provision/providers.ts';
+import { serviceDeployment } from '../deploy/deployments.ts';
+import type { BalancerPort } from './balancer-client.ts';
+import { machineLoop, type SeenMachine } from './machine-sweep.ts';
+import { adoptAfterRestore, orphanLoop } from './orphan-sweep.ts';
 import { Reconciler } from './reconciler.ts';
-import { Rotation, type RotationSink } from './rotation.ts';
+import { EndpointPublisher } from './endpoint-publisher.ts';
+import { ReplicaReports } from './replica-reports.ts';
 import type { ServiceContext } from './service-context.ts';
+import { subjectEvent } from '../../domain/subject-event.ts';
 
-/** The reconciler's end of the link to a balancer. */
-export interface BalancerPort extends RotationSink {
-  readonly view: BalancerView;
-}
-
-/** What the control of one service needs from outside. */
-export interface ServiceDeps {
+/** External dependencies of controlling one service. */
+interface ServiceDeps {
   readonly name: string;
   readonly key: string;
-  readonly host: ControllerHost | undefined;
+  readonly controllerHost: RemoteControllerInfo | undefined;
   readonly store: Store;
   readonly clock: Clock;
   readonly log: Logger;
   readonly files: ServicePaths;
   /** See `ServiceContext`. */
-  readonly filesThere?: Promise<void> | undefined;
-  /** Lets calls through while the controller leads. */
+  readonly filesRestored?: Promise<void> | undefined;
+  /** Permits calls while the controller leads. */
   readonly fence: Fence;
-  readonly places: Places;
+  readonly providers: Providers;
   readonly probe: ServiceContext['probe'];
-  /** Spreads what is done after a throttled call. */
+  /** Jitter for retries after a throttled call. */
   readonly random?: Random;
-  /** Opens the link; the listeners are called from then on. */
-  openBalancer(listeners: BalancerListeners): BalancerPort;
+  readonly balancer: BalancerPort;
 }
 
 /** The running control of one service. */
-export interface RunningService {
-  /** Makes it look again now. */
+interface RunningService {
+  /** Starts a pass now. */
   wake(): void;
   /** Settles when all loops have ended after the stop. */
   readonly ended: Promise<unknown>;
 }
 
-/** Adopts what is there and keeps the service as it is wanted until `stop` aborts; aborts it itself when the service is gone. */
+/**
+ * Adopts existing replicas and keeps the service at its desired state until `stop` aborts. Aborts `stop` itself when
+ * the service is gone.
+ */
 export async function runService(deps: ServiceDeps, stop: AbortController): Promise<RunningService> {
-  const { name, key, store, clock, log } = deps;
+  const { name, key, store, clock, log, balancer } = deps;
+  // Read before the context exists: from there to `balancer.open` nothing may await. Otherwise a callback could run
+  // before its dependencies exist.
+  const remembered = (await store.services.get(name))?.memory.placement;
   let loop: RunningLoop | undefined;
   const tasks = new Map<number, Task>();
-  const balancer = deps.openBalancer({
-    arrivals: (count, queued) => reconciler.arrivals(count, queued),
-    suspect: (replicaId) => reconciler.suspect(replicaId),
-  });
   const context: ServiceContext = {
     name,
     key,
-    host: deps.host,
+    controllerHost: deps.controllerHost,
     store,
     clock,
     log,
     files: deps.files,
-    filesThere: deps.filesThere,
-    rotation: new Rotation(balancer, randomHex(8)),
+    filesRestored: deps.filesRestored,
+    endpoint: new EndpointPublisher(balancer, randomHex(8), () => reconciler.candidates()),
+    reports: new ReplicaReports(() => context.endpoint.refresh()),
     history: new PlacementHistory({
-      memory: (await store.services.get(name))?.memory.placement,
+      memory: placementAfterRestart(remembered, clock.now()),
       random: deps.random ?? systemRandom,
-      save: (placement) => {
-        const saved = context.changeService(({ memory }) => ({ memory: { ...memory, placement } }));
-        void saved.catch((error: unknown) => log.warn({ err: error }, 'what was learned of the places could not be saved'));
-      },
+      save: newestOnly(
+        (placement) => context.changeService(({ memory }) => ({ memory: { ...memory, placement } })),
+        (error) => log.warn({ err: error }, 'what was learned of the providers could not be saved'),
+      ),
     }),
     background: stop.signal,
     deployment: serviceDeployment(deps.files.dir, deps),
-    ...deps.places,
+    ...deps.providers,
     async task(version) {
       const known = tasks.get(version) ?? (await store.services.version(name, version))?.task;
       if (known === undefined)
@@ -94,24 +94,73 @@ export async function runService(deps: ServiceDeps, stop: AbortController): Prom
     probe: deps.probe,
     occupied: () => reconciler.occupied(),
     async changeService(decide) {
-      for (;;) {
-        const service = await store.services.get(name);
-        const change = service === undefined || service.key !== key ? undefined : decide(service);
-        if (service === undefined || change === undefined || (await store.services.update(service, change)) !== undefined) return;
-      }
+      await compareAndSwap(
+        () => store.services.get(name, key),
+        (service) => {
+          return store.services.update(service, decide(service));
+        },
+      );
     },
     wake: () => loop?.wake(),
   };
   const reconciler = new Reconciler(context, balancer, () => stop.abort());
-  await adoptReplicas(context, await store.replicas.list(name));
+  balancer.open({
+    arrivals: (count, queued) => reconciler.arrivals(count, queued),
+    suspect: (replicaId, reason) => reconciler.suspect(replicaId, reason),
+    tlsChanged: (problem) => {
+      const recorded = recordTlsChange(deps, problem);
+      void recorded.catch((error: unknown) => log.warn({ err: error }, 'a change of the TLS files could not be recorded'));
+    },
+  });
+  await adoptAfterRestore(context, stop.signal);
+  await reconciler.adopt();
   const onError = (failed: string, error: unknown): void => log.error({ err: error, loop: failed }, 'a pass failed');
   loop = startLoop(reconciler, { clock, onError }, stop.signal);
-  const lost = machineLoop(
-    context,
-    (machine) => reconciler.machineLost(machine),
-    () => machines.wake(),
+  const listener = { seen: (machine: SeenMachine) => reconciler.machineSeen(machine), allAsked: () => reconciler.machinesAsked() };
+  const machines = startLoop(
+    machineLoop(context, listener, () => machines.wake()),
+    { clock, onError },
+    stop.signal,
   );
-  const machines = startLoop(lost, { clock, onError }, stop.signal);
   const orphans = startLoop(orphanLoop(context), { clock, onError }, stop.signal);
   return { wake: () => context.wake(), ended: Promise.all([loop.ended, machines.ended, orphans.ended]) };
+}
+
+/**
+ * Saves one value at a time. Of values that arrive meanwhile, only the newest is saved, because each save competes with
+ * the reconciler's commits.
+ */
+function newestOnly<Value>(save: (value: Value) => Promise<void>, onError: (error: unknown) => void): (value: Value) => void {
+  let isSaving = false;
+  let newest: { readonly value: Value } | undefined;
+  const saveAll = async (): Promise<void> => {
+    isSaving = true;
+    while (newest !== undefined) {
+      const { value } = newest;
+      newest = undefined;
+      await save(value).catch(onError);
+    }
+    isSaving = false;
+  };
+  return (value) => {
+    newest = { value };
+    if (!isSaving) void saveAll();
+  };
+}
+
+/**
+ * Records in a service's status and history how its balancer reacted to new TLS files. `problem`: see
+ * `BalancerListeners.tlsChanged`.
+ */
+async function recordTlsChange({ name, key, store, clock }: ServiceDeps, problem: string | null): Promise<void> {
+  const cause = problem === null ? 'tls-renewed' : 'tls-refused';
+  const message = problem ?? 'The endpoint serves with the TLS files that are there now.';
+  await compareAndSwap(
+    () => store.services.get(name, key),
+    (service) => {
+      const isOurs = service.reason === null || service.reason.startsWith(tlsRefused);
+      const event = subjectEvent(service, { at: clock.now(), cause, message });
+      return store.services.update(service, isOurs ? { reason: problem } : {}, event);
+    },
+  );
 }

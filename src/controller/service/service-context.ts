@@ -1,51 +1,59 @@
-import type { ControllerHost } from '../../domain/controller-host.ts';
+import type { RemoteControllerInfo } from '../../domain/remote-controller-info.ts';
 import type { Task } from '../../domain/task.ts';
 import type { Provider } from '../../providers/provider.ts';
-import type { OccupiedPlace } from '../../domain/placement.ts';
+import type { OccupiedLocation } from '../../domain/placement.ts';
 import type { PlacementHistory } from '../../provision/placement-history.ts';
-import type { PlaceState } from '../../provision/places.ts';
+import type { ProviderState } from '../../provision/providers.ts';
 import type { Clock } from '../../shared/clock.ts';
 import type { Logger } from '../../shared/log.ts';
 import type { ServicePaths } from '../../shared/paths.ts';
 import type { ReplicaAddress } from '../../shared/replica-address.ts';
-import type { ServiceRecord } from '../../store/records.ts';
+import type { ServiceRecord } from '../../domain/records.ts';
 import type { Store } from '../../store/store.ts';
-import type { PublishedFiles } from '../deployments.ts';
+import type { PublishedFiles } from '../deploy/deployments.ts';
 import type { ProbeAnswer, ProbedService } from './probe-request.ts';
-import type { Rotation } from './rotation.ts';
+import type { EndpointPublisher } from './endpoint-publisher.ts';
+import type { ReplicaReports } from './replica-reports.ts';
 
-/** What everything that works for one service shares. */
+/** State and dependencies shared by everything that works for one service. */
 export interface ServiceContext {
   readonly name: string;
   readonly key: string;
-  /** The controller's machine, when that was chosen for it. */
-  readonly host: ControllerHost | undefined;
+  /** The controller's machine; undefined on the user's own machine. */
+  readonly controllerHost: RemoteControllerInfo | undefined;
   readonly store: Store;
   readonly clock: Clock;
   readonly log: Logger;
   readonly files: ServicePaths;
-  /** Settles when its files are all there, which a controller that took over may have to fetch first. Absent: they are. */
-  readonly filesThere?: Promise<void> | undefined;
-  readonly rotation: Rotation;
+  /**
+   * Settles when all files of the service are local. A controller that took over may have to fetch them first. Absent:
+   * they are local.
+   */
+  readonly filesRestored?: Promise<void> | undefined;
+  readonly endpoint: EndpointPublisher;
+  readonly reports: ReplicaReports;
   readonly history: PlacementHistory;
-  /** Its files where machines fetch them. */
+  /** The service's files as machines fetch them. */
   readonly deployment: PublishedFiles;
-  /** Aborts when the control of the service ends, as with its process. */
+  /** Aborts when the control of the service ends, at the latest with its process. */
   readonly background: AbortSignal;
-  /** All enabled places. */
+  /** All enabled providers. */
   providers(): Promise<readonly Provider[]>;
-  /** All places, with why those that are not enabled are not. */
-  states(): Promise<readonly PlaceState[]>;
-  /** One place, enabled or not: a machine may outlive the enabling of its place. */
+  /** All providers, with the reason for each disabled one. */
+  states(): Promise<readonly ProviderState[]>;
+  /** One provider, enabled or not: a machine may outlive the enabling of its provider. */
   provider(name: string): Promise<Provider>;
-  /** The task of a version; versions never change, so it is read once. */
+  /** The task of a version. Versions never change, so each is read once. */
   task(version: number): Promise<Task>;
-  /** Asks a replica whether it is ready; never throws. */
+  /** Probes a replica. Never throws. */
   probe(address: ReplicaAddress, service: ProbedService, signal: AbortSignal): Promise<ProbeAnswer>;
-  /** Where living replicas are now. */
-  occupied(): readonly OccupiedPlace[];
-  /** Reads the service, decides, and writes, again when somebody else wrote meanwhile; does nothing when it is gone. */
-  changeService(decide: (service: ServiceRecord) => Partial<Pick<ServiceRecord, 'memory' | 'firstReadyAt'>> | undefined): Promise<void>;
-  /** Makes the reconciler look again now. */
+  /** Locations of living replicas. */
+  occupied(): readonly OccupiedLocation[];
+  /**
+   * Reads the service, decides and writes; retries when another writer was faster. Does nothing when the service is
+   * gone.
+   */
+  changeService(decide: (service: ServiceRecord) => Pick<ServiceRecord, 'memory'>): Promise<void>;
+  /** Makes the reconciler decide again now. */
   wake(): void;
 }

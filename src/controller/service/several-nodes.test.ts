@@ -18,15 +18,15 @@ const recordOn = (node: FakeMachine): JobRecord | undefined => parseJobRecord(fi
 const say = (node: FakeMachine, text: string): void => node.write(`${fakeBaseDir(node)}/jobs/main/job.log`, text);
 
 function nodesOf(world: World, index = 0): readonly FakeMachine[] {
-  return world.place.living[index]?.nodes ?? [];
+  return world.cloud.living[index]?.nodes ?? [];
 }
 
-test('a replica of two nodes is one machine whose nodes know each other, and begins to run when both are prepared', async () => {
+test('a two-node replica is one machine; its nodes start together after both setups', async () => {
   await withPairs(async (world) => {
-    world.place.conduct.jobOf = (_, rank) => ({ setupMs: rank === 0 ? 1_000 : 20_000 });
+    world.cloud.conduct.jobOf = (_, rank) => ({ setupMs: rank === 0 ? 1_000 : 20_000 });
     expect(await world.untilReady(1)).toBeGreaterThanOrEqual(20_000);
     const nodes = nodesOf(world);
-    expect([world.place.machines.size, nodes.length]).toEqual([1, 2]);
+    expect([world.cloud.machines.size, nodes.length]).toEqual([1, 2]);
     for (const [rank, node] of nodes.entries()) {
       const env = fileOn(node, 'env');
       expect(env).toContain(`export SKYPILOT_NODE_RANK='${rank}'\n`);
@@ -36,17 +36,17 @@ test('a replica of two nodes is one machine whose nodes know each other, and beg
     const [head, worker] = nodes.map((node) => recordOn(node)?.startedAt ?? 0);
     expect(Math.abs((head ?? 0) - (worker ?? 0))).toBeLessThan(500);
     const [replica] = await world.replicas();
-    // Requests go to the first node; the price is of both.
+    // Requests go to the first node; the price covers both.
     expect(replica).toMatchObject({
       address: { kind: 'tcp', host: nodes[0]?.host },
-      place: { hourlyUsd: 2, resources: '2x(cpus=4, mem=16)' },
+      offer: { hourlyUsd: 2, resources: '2x(cpus=4, mem=16)' },
     });
   });
 });
 
-test('the end of the program on any node ends the replica, with its rank and last words, and all of it is removed', async () => {
+test("a program's end on any node ends the replica, with rank and last output", async () => {
   await withPairs(async (world) => {
-    world.place.conduct.jobOf = (machine, rank) => (machine === 1 && rank === 1 ? { runMs: 30_000, exitCode: 3 } : {});
+    world.cloud.conduct.jobOf = (machine, rank) => (machine === 1 && rank === 1 ? { runMs: 30_000, exitCode: 3 } : {});
     await world.untilReady(1);
     const [head, worker] = nodesOf(world);
     if (head === undefined || worker === undefined) throw new Error('not two nodes');
@@ -58,11 +58,11 @@ test('the end of the program on any node ends the replica, with its rank and las
     const [failed] = await world.replicas();
     expect(failed?.state).toBe('FAILED');
     expect(failed?.reason).toBe('Its run on rank 1 (10.0.0.2) ended with exit code 3. Its last output:\n  joined\n  lost the head');
-    expect([head.goneReason, world.place.living.length]).toEqual(['deleted', 1]);
+    expect([head.goneReason, world.cloud.living.length]).toEqual(['deleted', 1]);
   });
 });
 
-test('the log of a replica has the lines of all its nodes, each with its node', async () => {
+test("a replica's log has the lines of all nodes, each with its node", async () => {
   await withPairs(async (world) => {
     await world.untilReady(1);
     for (const node of nodesOf(world)) say(node, `one of ${node.rank}\nhalf`);
@@ -81,7 +81,7 @@ test('the log of a replica has the lines of all its nodes, each with its node', 
   });
 });
 
-test('after a restart a replica is ready only if the program runs on all its nodes', async () => {
+test('after a restart, a replica is ready only if all nodes run it', async () => {
   await withPairs(async (world) => {
     await world.untilReady(1);
     await world.crash();
@@ -90,31 +90,33 @@ test('after a restart a replica is ready only if the program runs on all its nod
     await world.crash();
     nodesOf(world)[1]?.killProgram();
     await world.start();
-    expect((await world.told(1)).map(([cause]) => cause)).toContain('found-dead');
+    expect((await world.historyOf(1)).map(([cause]) => cause)).toContain('found-dead');
     await world.clock.advance(10_000);
     await world.untilReady(1);
     expect(await world.states()).toEqual(['1 FAILED', '2 READY']);
   });
 });
 
-test('a control that dies while the nodes wait for each other is followed by one that lets them run', async () => {
+test('after a crash while nodes wait for each other, the next reconciler starts them', async () => {
   await withPairs(async (world) => {
-    world.place.conduct.jobOf = (_, rank) => ({ setupMs: rank === 0 ? 1_000 : 20_000 });
-    await world.clock.advanceUntil(() => nodesOf(world).some((node) => recordOn(node)?.phase === 'waiting'), 60_000, 100);
+    world.cloud.conduct.jobOf = (_, rank) => ({ setupMs: rank === 0 ? 1_000 : 20_000 });
+    const phases = (): readonly (string | undefined)[] => nodesOf(world).map((node) => recordOn(node)?.phase);
+    const haveBegun = (): boolean => phases().includes('waiting') && !phases().includes(undefined);
+    await world.clock.advanceUntil(haveBegun, 60_000, 100);
     await world.crash();
     await world.clock.advance(60_000);
-    expect(nodesOf(world).map((node) => recordOn(node)?.phase)).toEqual(['waiting', 'waiting']);
+    expect(phases()).toEqual(['waiting', 'waiting']);
     await world.start();
     await world.untilReady(1);
-    expect(world.place.machines.size).toBe(1);
+    expect(world.cloud.machines.size).toBe(1);
   });
 });
 
-test.each([1, 2])('killed at any moment it never has two machines for one replica and leaks no node (seed %d)', async (seed) => {
+test.each([1, 2])('killed at any moment, each replica has one machine; no node leaks (seed %d)', async (seed) => {
   await withPairs(
     async (world) => {
       const random = seededRandom(seed);
-      Object.assign(world.place.conduct, {
+      Object.assign(world.cloud.conduct, {
         callMs: 40,
         bootMs: 1_000,
         lostReplies: 0.1,
@@ -123,15 +125,15 @@ test.each([1, 2])('killed at any moment it never has two machines for one replic
       for (let crash = 0; crash < 20; crash += 1) {
         await world.clock.advance(Math.floor(random() * 4_000));
         await world.crash();
-        const keys = world.place.living.map(({ key }) => key);
+        const keys = world.cloud.living.map(({ key }) => key);
         expect(new Set(keys).size).toBe(keys.length);
         if (random() < 0.3) nodesOf(world)[Math.floor(random() * 2)]?.killProgram();
         await world.start();
       }
-      world.place.conduct.lostReplies = 0;
+      world.cloud.conduct.lostReplies = 0;
       await world.untilReady(2);
       await world.clock.advance(130_000);
-      expect(world.place.living.length).toBe(2);
+      expect(world.cloud.living.length).toBe(2);
     },
     {},
     seed,

@@ -1,10 +1,10 @@
 import type { Resources } from '../task.ts';
 
-/** What of `resources` needs an ability that not every place has. */
-export type AbilityWishes = Pick<Resources, 'useSpot' | 'imageId' | 'diskTier' | 'networkTier'>;
+/** The fields of `resources` that need an ability which not every provider has. */
+type RequestedAbilities = Pick<Resources, 'useSpot' | 'imageId' | 'diskTier' | 'networkTier'>;
 
-/** What a place can do; absent is no. */
-export interface PlaceAbilities {
+/** Abilities of a provider; absent means no. */
+interface ProviderAbilities {
   readonly spot: boolean;
   readonly customImages: boolean;
   readonly multiNode: boolean;
@@ -13,11 +13,12 @@ export interface PlaceAbilities {
 }
 
 /**
- * What is asked for, for machines of so many nodes, and cannot be done at a place at all, as a sentence without its full stop that names the field; undefined when all of it can.
- * The best tier of a disk is what a place has where it has only one; a network of a better tier is a different thing.
+ * The first requested ability that a provider lacks, for machines of `nodes` nodes. A sentence without its full stop
+ * that names the field; undefined when the provider has all.
+ * A provider with a single disk tier satisfies `disk_tier: best`. `network_tier: best` needs real support.
  */
-export function missingAbility(wishes: AbilityWishes, abilities: PlaceAbilities, nodes = 1): string | undefined {
-  const { useSpot, imageId, diskTier, networkTier } = wishes;
+export function missingAbility(requested: RequestedAbilities, abilities: ProviderAbilities, nodes = 1): string | undefined {
+  const { useSpot, imageId, diskTier, networkTier } = requested;
   if (nodes > 1 && !abilities.multiNode) return `its machines have one node each (num_nodes: ${nodes})`;
   if (useSpot && !abilities.spot) return 'it has no spot machines (use_spot)';
   if (imageId !== undefined && !abilities.customImages) return 'it takes no images of its users (image_id)';

@@ -1,59 +1,70 @@
 import { kindOf, type Candidate, type PlacementFacts } from '../placement.ts';
 import { isPreferred } from './rank.ts';
 
-/** A place that was asked and has not answered yet. Times are monotonic ms. */
+/** A request to a provider that has not been answered yet. Times are monotonic ms. */
 export interface PendingAsk {
-  /** Whose search it belongs to. */
+  /** Key of the launch that sent it. */
   readonly launch: string;
   readonly kind: string;
   readonly at: number;
 }
 
-/** What the launches of a service know together of the places they ask. */
+/** Knowledge about the search that the launches of a service share. */
 export interface SearchView<C extends Candidate = Candidate> {
   readonly pending: readonly PendingAsk[];
-  /** How many machines each kind gave since it last refused; absent: none lately. */
+  /** How many machines each kind has returned since its last refusal; absent: none lately. */
   readonly given: ReadonlyMap<string, number>;
-  /** Candidates that may be asked for again soon, when the place has had its pause; monotonic ms. */
+  /** Candidates that may be asked again soon, when their backoff ends; monotonic ms. */
   readonly reopening: readonly { readonly candidate: C; readonly at: number }[];
   readonly order: PlacementFacts['order'];
   /** Monotonic ms. */
   readonly now: number;
 }
 
-/** What a launch does next. `wait` without a time is until something is learned; `none`: there is nobody left to ask or to wait for. */
-export type NextMove<C extends Candidate> =
+/**
+ * Next step of a launch. `wait` without a time: until new information arrives. `none`: no candidate is left to ask or
+ * to wait for.
+ */
+type NextMove<C extends Candidate> =
   | { readonly type: 'ask'; readonly candidate: C; readonly why: AskReason }
   | { readonly type: 'wait'; readonly until: number | undefined }
   | { readonly type: 'none' };
 
-/** Why a place is asked: it is the best that may be asked; a better one is being asked by another launch; or one that was asked is slow. */
+/**
+ * Why a candidate is asked: it is the best allowed; another launch is asking a better one; or an earlier request is
+ * slow.
+ */
 export type AskReason = 'best' | 'better-busy' | 'slow-answer';
 
 /**
- * Clouds that have machines, or know that they have none, mostly say so within seconds; others take a minute. A place that has not answered
- * for so long, ms, no longer keeps a launch from asking a dearer one as well.
+ * Time after which an unanswered request counts as slow, ms. A slow request no longer keeps a launch from also asking a
+ * dearer candidate.
+ * Most clouds report within seconds whether they have a machine; some take a minute.
  */
 export const patienceMs = 3_000;
 
 /**
- * So many launches ask a kind of machine at once, for each that it gave and at least, when everything is being asked, answers are slow and a launch
- * would have nothing else to do.
+ * Concurrent requests per kind of machine: at most this many per machine it has returned, and at least this many.
+ * Applies when all candidates are being asked, responses are slow, and the launch has no request of its own.
  */
 const crowdAtSlow = 4;
 
-/** Places that one launch asks at the same time: each may give a machine, and all but one are given back. */
+/** Concurrent requests of one launch. Each may return a machine, and all but one are terminated. */
 export const mostAsksOfLaunch = 5;
 
 /**
- * The next move in the search of one launch, given the candidates that may be asked, best first. Launches of a service search together:
+ * The next step in the search of one launch, given the candidates that may be asked, best first. Launches of a service
+ * search together:
  *
- * - A kind of machine is asked for by one launch at a time until it has given one, then by twice as many as it gave since: an exhausted place is
- *   not asked by all at once, and a good one serves all within a few rounds.
- * - Who finds a better place being asked waits for its answer, at most `patienceMs`; among equals nobody waits.
- * - Where everything is being asked and answers are slow, more launches join in rather than standing idle.
- * - A better place that only wants a pause of as much is waited for as well.
- * - As many further places may be tried as there are slow ones, and at least one: the search widens by doubling, only while answers are slow.
+ * - One launch at a time asks for a kind of machine until that kind has returned one. Then twice as many may ask as it
+ *   has returned since. So launches do not flood an exhausted location, and a good one serves all of them within a few
+ *   rounds.
+ * - A launch waits for the answer to a request for a better candidate, at most `patienceMs`. Among equal candidates it
+ *   does not wait.
+ * - When all candidates are being asked and answers are slow, more launches join in instead of idling.
+ * - A launch also waits for a better candidate whose backoff ends within `patienceMs`.
+ * - A launch may try as many further candidates as there are slow ones, and at least one. The search widens by
+ *   doubling, only while answers are slow.
  */
 export function nextMove<C extends Candidate>(ranked: readonly C[], launch: string, view: SearchView<C>): NextMove<C> {
   const { pending, given, reopening, order, now } = view;
@@ -71,7 +82,7 @@ export function nextMove<C extends Candidate>(ranked: readonly C[], launch: stri
   const index = ranked.findIndex(hasRoom);
   const next = ranked[index];
   if (next === undefined) {
-    // Everything is being asked, and this launch would stand idle.
+    // All candidates are being asked. A launch without a request of its own joins a slow one instead of idling.
     if (own.length > 0) return { type: 'wait', until: undefined };
     const slowOnes = ranked.filter(({ offer }) => {
       const asks = asksOf.get(kindOf(offer)) ?? [];

@@ -1,41 +1,44 @@
-import { kindOf, type Candidate, type PlacementFacts } from '../placement.ts';
+import { type Candidate, type PlaceableOffer, type PlacementFacts, type Refusal, kindOf } from '../placement.ts';
 import { isPreferred, orderCandidates, rankCandidates } from './rank.ts';
 import { refusalOf } from './refusals.ts';
-import { RoomLeft } from './room.ts';
 import { medianOf, startClass } from './start-times.ts';
 
-/** Hours that a month is reckoned with in prices: 365 days, divided by 12. */
+/** Hours per month in price calculations: 365 days × 24 hours, divided by 12. */
 export const hoursPerMonth = 730;
 
-/** What speaks for a candidate, or against it, at this moment. */
+/** Why a candidate is chosen or not at this moment. */
 export type Verdict =
-  /** The replicas that are to be here, counted from 1. */
+  /** Numbers of the replicas that are placed on this candidate, counted from 1. */
   | { readonly type: 'chosen'; readonly replicas: readonly number[]; readonly because: ChoiceReason }
-  | { readonly type: 'refused'; readonly until: number; readonly reason: string }
-  /** An alternative before its own one has a machine. */
+  | { readonly type: 'refused'; readonly until: number; readonly refusal: Refusal }
+  /** An alternative that comes before this one has a machine. */
   | { readonly type: 'later-alternative' }
   | { readonly type: 'dearer'; readonly byUsd: number }
   | { readonly type: 'slower'; readonly medianMs: number }
-  /** As good as the chosen ones: more replicas would come here. */
+  /** As good as the chosen candidates: further replicas would be placed on it. */
   | { readonly type: 'equal' }
-  /** What fits there is taken by the replicas of the plan, or none fits. */
+  /** The replicas of the plan use all its room, or it has none. */
   | { readonly type: 'full' };
 
-/** Why it is chosen: there is nothing else; nothing is better; replicas are spread over this and what is as good; or what is better is full. */
+/**
+ * Why a candidate is chosen: it is the only one; it is the best; replicas are spread over equals; or better ones are
+ * full.
+ */
 export type ChoiceReason = 'only' | 'best' | 'spread' | 'better-full';
 
-/** A candidate, and what became of it in the plan. */
+/** A candidate and its verdict in the plan. */
 export interface JudgedCandidate<C extends Candidate> {
   readonly candidate: C;
   readonly verdict: Verdict;
 }
 
 /**
- * Where so many replicas would be put now, and why not elsewhere: all candidates, best first, a kind of machine at a place once. The first one is
- * where the search of a launch begins; what places answer is not known beforehand. No place gets more than it says it has room for: the replicas that
- * fit nowhere are chosen for nothing.
+ * The placement of this many replicas if they were launched now, and why the other candidates are not chosen. Returns
+ * all candidates, best first, each kind of machine at a location once.
+ * A launch starts its search at the first candidate. The answers of providers are not known in advance.
+ * No location gets more replicas than the room it reports. Replicas that fit nowhere are not placed.
  */
-export function planPlaces<C extends Candidate>(
+export function planReplicaPlacement<C extends Candidate>(
   candidates: readonly C[],
   replicas: number,
   facts: PlacementFacts,
@@ -55,14 +58,14 @@ export function planPlaces<C extends Candidate>(
     const numbers = chosen.get(candidate);
     if (numbers !== undefined) return { type: 'chosen', replicas: numbers, because: reasonFor(candidate) };
     const refusal = refusalOf(candidate.offer, facts.refusals, facts.now);
-    if (refusal !== undefined) return { type: 'refused', until: refusal.until, reason: refusal.reason };
+    if (refusal !== undefined) return { type: 'refused', until: refusal.until, refusal };
     if (!room.has(candidate)) return { type: 'full' };
     return best === undefined ? { type: 'equal' } : comparedTo(best, candidate, facts);
   };
   return ordered.map((candidate) => ({ candidate, verdict: verdictOf(candidate) }));
 }
 
-/** The numbers of the replicas that each of them gets, as long as there is room; `allowed` is best first. */
+/** Numbers of the replicas placed on each candidate, as long as there is room; `allowed` is best first. */
 function choose<C extends Candidate>(
   allowed: readonly C[],
   replicas: number,
@@ -72,7 +75,7 @@ function choose<C extends Candidate>(
   const chosen = new Map<C, number[]>();
   const occupied = [...facts.occupied];
   const hasRoom = (one: C): boolean => room.has(one);
-  // Start times and prices do not change from one replica to the next; only how they are spread does, and what room there is.
+  // Start times and prices are the same for each replica. Only the spread and the remaining room change.
   let equals: readonly C[] = [];
   for (let replica = 1; replica <= replicas; replica += 1) {
     equals = equals.filter(hasRoom);
@@ -86,13 +89,13 @@ function choose<C extends Candidate>(
   return chosen;
 }
 
-/** The first of them, and those that are as good. */
+/** The best candidate, and those that are equally good. */
 function bestOf<C extends Candidate>(ranked: readonly C[], facts: PlacementFacts): readonly C[] {
   const [best] = ranked;
   return best === undefined ? [] : ranked.filter((one) => !isWorse(one, best, facts));
 }
 
-/** Two alternatives may both be satisfied by one machine: it is then for the better, or the first, of them. */
+/** One machine may satisfy two alternatives. It then counts for the better, or the first, of them. */
 function onceEach<C extends Candidate>(ordered: readonly C[]): readonly C[] {
   const seen = new Set<string>();
   return ordered.filter(({ offer }) => {
@@ -112,4 +115,35 @@ function comparedTo(best: Candidate, one: Candidate, { order, starts }: Placemen
   const median = ({ offer }: Candidate): number | undefined => medianOf(starts.find(({ kind }) => kind === kindOf(offer))?.took ?? []);
   const [own, least] = [median(one), median(best)];
   return own !== undefined && startClass(own) > startClass(least) ? { type: 'slower', medianMs: own } : { type: 'equal' };
+}
+
+/** Tolerance for rounding errors: three thirds must fit into one. */
+const tolerance = 1e-9;
+
+/**
+ * Room that remains at each location after the replicas of a plan. Locations without a reported room are unlimited.
+ * Machines of several sizes on the same nodes share the room. A machine of which three fit takes a third of it, also
+ * from machines of other sizes.
+ */
+class RoomLeft {
+  readonly #taken = new Map<string, number>();
+
+  /** Whether one more machine of this kind fits. */
+  has({ offer }: Candidate): boolean {
+    return offer.room === undefined || this.#takenOf(offer) + 1 / offer.room <= 1 + tolerance;
+  }
+
+  /** Counts one machine of this kind as placed. */
+  take({ offer }: Candidate): void {
+    if (offer.room !== undefined) this.#taken.set(nodesOf(offer), this.#takenOf(offer) + 1 / offer.room);
+  }
+
+  #takenOf(offer: PlaceableOffer): number {
+    return this.#taken.get(nodesOf(offer)) ?? 0;
+  }
+}
+
+/** Key of the nodes that share room. Other accelerators and spot machines are on other nodes. */
+function nodesOf({ provider, region, zone = '', accelerator, spot }: PlaceableOffer): string {
+  return [provider, region, zone, accelerator?.name ?? '', spot ? 'spot' : ''].join('|');
 }

@@ -22,28 +22,28 @@ const candidate = (region: string, hourlyUsd = 1, change: Partial<PlaceableOffer
 const regions = (candidates: readonly Candidate[], given: Partial<PlacementFacts> = {}): readonly string[] =>
   orderCandidates(candidates, facts(given)).map(({ offer }) => offer.region);
 
-test('the cheapest is first, whatever else speaks for another', () => {
+test('the cheapest candidate is first, regardless of start times and spread', () => {
   const starts = [{ kind: kindOf(candidate('b').offer), took: [500_000] }];
   const occupied = [{ provider: 'stub', region: 'b' }];
   expect(regions([candidate('a', 2), candidate('b', 1), candidate('c', 3)], { starts, occupied })).toEqual(['b', 'a', 'c']);
 });
 
-test('prices that differ by less than arithmetic gets wrong are equal', () => {
+test('prices that differ by less than rounding errors are equal', () => {
   expect(regions([candidate('a', 0.1 + 0.2), candidate('b', 0.3)])).toEqual(['a', 'b']);
 });
 
-test('among equal prices the faster start is first, by the middle one of what was measured, where the difference matters', () => {
+test('among equal prices, the lower class of median start time is first', () => {
   const took = (region: string, ...ms: number[]) => ({ kind: kindOf(candidate(region).offer), took: ms });
   const starts = [took('a', 100_000, 110_000, 9_000), took('b', 20_000, 600_000, 25_000), took('c', 26_000)];
   expect(regions([candidate('a'), candidate('c'), candidate('b')], { starts })).toEqual(['c', 'b', 'a']);
 });
 
-test('what was never measured is tried before what is known to be slow', () => {
+test('an unmeasured kind is tried before a kind known as slow', () => {
   const starts = [{ kind: kindOf(candidate('a').offer), took: [100_000] }];
   expect(regions([candidate('a'), candidate('b')], { starts })).toEqual(['b', 'a']);
 });
 
-test('among equals replicas spread over regions, then over zones, then it is the order of the places', () => {
+test("equal candidates spread over regions, then zones, then keep the providers' order", () => {
   const all = [candidate('a', 1, { zone: 'a1' }), candidate('a', 1, { zone: 'a2' }), candidate('b', 1, { zone: 'b1' }), candidate('c')];
   const occupied = [
     { provider: 'stub', region: 'a', zone: 'a1' },
@@ -60,7 +60,7 @@ test('ordered alternatives keep their order, others are compared by price alone'
   expect(regions(all)).toEqual(['a', 'c', 'b']);
 });
 
-/** The better of two, written down as the rules are told, apart from how `rank.ts` finds it. */
+/** The better of two candidates, written from the documented rules and independent of the code in `rank.ts`. */
 function isBetter(a: Candidate, b: Candidate, given: PlacementFacts): boolean {
   if (given.order === 'ordered' && a.alternative !== b.alternative) return a.alternative < b.alternative;
   if (a.offer.hourlyUsd !== b.offer.hourlyUsd) return a.offer.hourlyUsd < b.offer.hourlyUsd;
@@ -80,7 +80,7 @@ function isBetter(a: Candidate, b: Candidate, given: PlacementFacts): boolean {
   return inZone(a) < inZone(b);
 }
 
-/** Takes the best of what is left, again and again: slow and plain. */
+/** Repeatedly takes the best remaining candidate: slow and simple. */
 function bruteForce(candidates: readonly Candidate[], given: PlacementFacts): readonly Candidate[] {
   const left = candidates.filter(({ offer }) => !given.refusals.some((refusal) => refusal.until > given.now && covers(refusal, offer)));
   const ordered: Candidate[] = [];
@@ -93,21 +93,21 @@ function bruteForce(candidates: readonly Candidate[], given: PlacementFacts): re
   return ordered;
 }
 
-const places = fc.record({
+const locations = fc.record({
   provider: fc.constantFrom('aws', 'ssh'),
   region: fc.constantFrom('east', 'west'),
   zone: fc.constantFrom('a', 'b'),
 });
 const anyOffer: fc.Arbitrary<PlaceableOffer> = fc
   .tuple(
-    places,
+    locations,
     fc.constantFrom('small', 'large'),
     fc.boolean(),
     fc.constantFrom(undefined, { name: 'L4', count: 1 }),
     fc.constantFrom(0, 0.5, 1, 2),
   )
-  .map(([place, instanceType, spot, accelerator, hourlyUsd]) => ({
-    ...place,
+  .map(([location, instanceType, spot, accelerator, hourlyUsd]) => ({
+    ...location,
     instanceType,
     cpus: instanceType === 'small' ? 2 : 8,
     accelerator,
@@ -116,8 +116,8 @@ const anyOffer: fc.Arbitrary<PlaceableOffer> = fc
   }));
 const anyRefusal: fc.Arbitrary<Refusal> = fc.record({
   offer: anyOffer,
-  kind: fc.constantFrom('capacity', 'quota', 'price', 'permission', 'throttled', 'setup', 'unsupported'),
-  scope: fc.constantFrom('zone', 'zone', 'region', 'whole-region', 'place'),
+  kind: fc.constantFrom('capacity', 'quota', 'price', 'permission', 'throttled', 'setup', 'unsupported', 'failed-launch'),
+  scope: fc.constantFrom('zone', 'zone', 'region', 'namespace', 'whole-region', 'place'),
   count: fc.constant(1),
   until: fc.constantFrom(500, 1_000, 2_000),
   reason: fc.constant(''),
@@ -134,12 +134,12 @@ const anyInstance = fc.tuple(
       }),
       { maxLength: 5, selector: ({ kind }) => kind },
     ),
-    occupied: fc.array(places, { maxLength: 5 }),
+    occupied: fc.array(locations, { maxLength: 5 }),
     now: fc.constant(1_000),
   }),
 );
 
-test('on 10,000 random small instances the order is the one that brute force finds', () => {
+test('on 10,000 random instances the order equals that of brute force', () => {
   fc.assert(
     fc.property(anyInstance, ([candidates, given]) => {
       const ranked = rankCandidates(candidates, given);

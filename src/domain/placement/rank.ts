@@ -2,15 +2,22 @@ import { kindOf, type Candidate, type PlacementFacts } from '../placement.ts';
 import { refusalOf } from './refusals.ts';
 import { medianOf, startClass } from './start-times.ts';
 
-/** Prices that differ by less are equal: a millionth of a dollar, far above what adding floating-point numbers gets wrong. */
+/**
+ * Smaller price differences count as equal: a millionth of a dollar, far above the rounding error of floating-point
+ * sums.
+ */
 const priceUnitsPerUsd = 1_000_000;
 
-/** What one candidate is compared by, most important first; see `rankCandidates`. */
+/** Sort keys of one candidate, most important first; see `rankCandidates`. */
 type Rank = readonly number[];
 
 /**
- * All candidates, best first, whether they are refused at the moment or not: by alternative where those are ordered, then by hourly price, then
- * by how fast machines start there, then where fewest replicas of the service are (in the region, then in the zone), then as the places gave them.
+ * All candidates, best first, including refused ones. Sort keys:
+ * 1. the alternative, when those are ordered;
+ * 2. the hourly price;
+ * 3. how fast machines start there;
+ * 4. the fewest replicas of the service (in the region, then in the zone);
+ * 5. the order in which the providers returned the offers.
  */
 export function orderCandidates<C extends Candidate>(candidates: readonly C[], facts: PlacementFacts): readonly C[] {
   const rankOf = ranker(facts);
@@ -20,7 +27,7 @@ export function orderCandidates<C extends Candidate>(candidates: readonly C[], f
     .map(({ candidate }) => candidate);
 }
 
-/** Those of `orderCandidates` that may be asked for now. */
+/** The candidates of `orderCandidates` that may be asked now. */
 export function rankCandidates<C extends Candidate>(candidates: readonly C[], facts: PlacementFacts): readonly C[] {
   const refusals = facts.refusals.filter(({ until }) => until > facts.now);
   const allowed =
@@ -28,7 +35,7 @@ export function rankCandidates<C extends Candidate>(candidates: readonly C[], fa
   return orderCandidates(allowed, facts);
 }
 
-/** Whether the first is preferred for what it is and costs, whatever start times and spread say. */
+/** Whether `a` is preferred for its alternative and price, regardless of start times and spread. */
 export function isPreferred(a: Candidate, b: Candidate, order: PlacementFacts['order']): boolean {
   if (order === 'ordered' && a.alternative !== b.alternative) return a.alternative < b.alternative;
   return priceOf(a) < priceOf(b);

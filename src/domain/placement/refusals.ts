@@ -1,44 +1,80 @@
 import { kindOf, type PlaceableOffer, type Refusal, type RefusalKind, type RefusalScope } from '../placement.ts';
+import { delayMs, type Backoff } from '../../shared/backoff.ts';
+import type { Random } from '../../shared/random.ts';
 
-/** For how long a place is not asked again after its first refusal in a row, ms, and what further ones lengthen that to by doubling. */
-const pauses: Readonly<Record<RefusalKind, { readonly firstMs: number; readonly longestMs: number }>> = {
-  // Machines come back within minutes. Twice the first pause is about what a cloud takes to reclaim one.
+const backoffs: Readonly<Record<RefusalKind, Backoff>> = {
+  // Machines become available within minutes. Twice the first delay is about what a cloud takes to reclaim one.
   capacity: { firstMs: 30_000, longestMs: 300_000 },
-  // A person has to raise it, or something else has to end.
-  quota: { firstMs: 3_600_000, longestMs: 3_600_000 },
-  // Prices of spot machines move every few minutes.
+  // A user raises the quota, or another machine of the account ends.
+  quota: { firstMs: 60_000, longestMs: 900_000 },
+  // Spot prices change every few minutes.
   price: { firstMs: 300_000, longestMs: 300_000 },
-  permission: { firstMs: 3_600_000, longestMs: 3_600_000 },
+  // A temporary policy fault ends as suddenly as it began. A missing right needs manual action.
+  permission: { firstMs: 30_000, longestMs: 300_000 },
   // Clouds refill the allowance of calls within seconds.
-  throttled: { firstMs: 2_000, longestMs: 30_000 },
-  // Something is missing there, or a rule of its own forbids it: who looks after it may mend that any minute.
+  throttled: { firstMs: 2_500, longestMs: 40_000, jitter: 0.5 },
+  // The provider lacks something, or a policy forbids the request. An administrator may change that at any minute.
   setup: { firstMs: 30_000, longestMs: 300_000 },
-  unsupported: { firstMs: 86_400_000, longestMs: 86_400_000 },
+  // Providers add types and images within days. A user corrects a wrong setting within minutes.
+  unsupported: { firstMs: 300_000, longestMs: 3_600_000 },
+  // The cause is unknown, and each attempt may cost money.
+  'failed-launch': { firstMs: 30_000, longestMs: 900_000 },
 };
 
-/** How much of a short pause is left to chance, so that those who were throttled together do not come back together. */
-const jitterShare = 0.5;
+/** The quota of a namespace frees with each pod that ends, such as the pod that a replica replaces. */
+const namespaceQuota: Backoff = { firstMs: 5_000, longestMs: 60_000 };
 
-/** Refusals that ended so long ago are forgotten, ms; until then a further one counts as the next in a row. */
+/**
+ * Backoff between launches whose late failures have no scope in common. Without it the search would try ever dearer
+ * offers in a burst.
+ */
+export const launchPace: Backoff = { firstMs: 10_000, longestMs: 900_000 };
+
+/**
+ * Whether a refusal is the pause between launches after late failures of several scopes, not the cause of one of them.
+ */
+const isPace = ({ kind, scope }: Pick<Refusal, 'kind' | 'scope'>): boolean =>
+  kind === 'failed-launch' && (scope === 'whole-region' || scope === 'place');
+
+/** The backoff for a cause and its scope. */
+export function backoffOf({ kind, scope }: Pick<Refusal, 'kind' | 'scope'>): Backoff {
+  if (kind === 'quota' && scope === 'namespace') return namespaceQuota;
+  return isPace({ kind, scope }) ? launchPace : backoffs[kind];
+}
+
+/** Delay for a refusal, ms. Without `random`, the upper limit of the delay. */
+function pauseMs(refusal: Pick<Refusal, 'kind' | 'scope' | 'count'>, random?: Random): number {
+  return delayMs(backoffOf(refusal), refusal.count, random);
+}
+
+/** Refusals that ended this long ago are dropped, ms. Until then a further one counts as consecutive. */
 const memoryMs = 900_000;
+const isRemembered = ({ until }: Refusal, now: number): boolean => until > now - memoryMs;
 
-/** More are not kept: the ones that end soonest are dropped first. */
+/** Limit of remembered refusals. Those that end soonest are dropped first. */
 const longestMemory = 200;
 
-/** What a place said. */
+/**
+ * A change at the provider may end a refusal, but no sooner than this after it began. A busy namespace must not cause
+ * an attempt per change. Pods of a refused group look like room for the group each second until they are gone.
+ */
+const earlyEndBackoff: Backoff = { firstMs: 1_000, longestMs: 5_000 };
+
+/** A refusal as the provider reported it. */
 export interface Refused {
   readonly kind: RefusalKind;
   readonly scope: RefusalScope;
   readonly reason: string;
 }
 
-/** Calls are counted for a region or an account, never for a kind of machine. */
+/** Providers count calls per region or account, never per kind of machine. */
 const effectiveScope = ({ kind, scope }: Pick<Refusal, 'kind' | 'scope'>): RefusalScope =>
   kind === 'throttled' && (scope === 'zone' || scope === 'region') ? 'whole-region' : scope;
 
 /**
- * Whether a refusal is about an offer too. A quota counts vCPUs or accelerators of a family over a region, so what it refuses once it also
- * refuses to machines with the same accelerators that are as large or larger.
+ * Whether a refusal also applies to an offer.
+ * A quota counts vCPUs or accelerators of a family over a region. So a quota that refuses one machine also refuses
+ * machines with the same accelerators that are as large or larger.
  */
 export function covers(refusal: Pick<Refusal, 'offer' | 'kind' | 'scope'>, offer: PlaceableOffer): boolean {
   const { offer: refused, kind } = refusal;
@@ -47,14 +83,14 @@ export function covers(refusal: Pick<Refusal, 'offer' | 'kind' | 'scope'>, offer
   if (scope === 'place') return true;
   if (refused.region !== offer.region) return false;
   if (scope === 'whole-region') return true;
+  const isAsLarge = refused.accelerator?.name === offer.accelerator?.name && offer.cpus >= refused.cpus;
+  if (scope === 'namespace') return isAsLarge;
   if (scope === 'zone' && refused.zone !== offer.zone) return false;
-  if (kind === 'quota' && scope === 'region') {
-    return refused.spot === offer.spot && refused.accelerator?.name === offer.accelerator?.name && offer.cpus >= refused.cpus;
-  }
+  if (kind === 'quota' && scope === 'region') return refused.spot === offer.spot && isAsLarge;
   return kindOf({ ...refused, zone: undefined }) === kindOf({ ...offer, zone: undefined });
 }
 
-/** The refusal that holds longest of those that forbid to ask for an offer now; undefined when it may be asked for. */
+/** The refusal with the latest end that forbids to ask for an offer now; undefined when the offer may be asked for. */
 export function refusalOf(offer: PlaceableOffer, refusals: readonly Refusal[], now: number): Refusal | undefined {
   let longest: Refusal | undefined;
   for (const refusal of refusals) {
@@ -63,10 +99,11 @@ export function refusalOf(offer: PlaceableOffer, refusals: readonly Refusal[], n
   return longest;
 }
 
+/** Whether a refusal has the same cause and covers the same as a new one. The offers may differ. */
 const isSame = (refusal: Refusal, offer: PlaceableOffer, { kind, scope }: Refused): boolean =>
-  refusal.kind === kind && refusal.scope === scope && kindOf(refusal.offer) === kindOf(offer);
+  refusal.kind === kind && refusal.scope === scope && covers(refusal, offer) && covers({ offer, kind, scope }, refusal.offer);
 
-/** Remembers a refusal. `chance` in [0, 1) spreads the return of those who were throttled. */
+/** Records a refusal. `chance` in [0, 1) spreads the retries of throttled launches. */
 export function rememberRefusal(
   refusals: readonly Refusal[],
   offer: PlaceableOffer,
@@ -74,15 +111,69 @@ export function rememberRefusal(
   now: number,
   chance: number,
 ): readonly Refusal[] {
+  // Launches that ask at the same time get the same refusal. It does not count again while the first one is in force.
+  return remember(refusals, offer, refused, { now, chance, isNext: ({ until }) => until <= now });
+}
+
+/**
+ * Records that a provider refused after it had accepted at `askedAt`. Only the scope of the refusal is paused.
+ * A late failure outside the scope of an earlier one shows that the fault is larger than both scopes. Then the
+ * narrowest scope that includes both is paused too, until a machine there runs.
+ */
+export function rememberLateRefusal(
+  refusals: readonly Refusal[],
+  offer: PlaceableOffer,
+  refused: Refused,
+  askedAt: number,
+  now: number,
+): readonly Refusal[] {
+  // A machine accepted before the first failure was known gives no new information.
+  const isNext = ({ at = 0 }: Refusal): boolean => askedAt >= at;
+  const how = { now, chance: 0.5, isLate: true, isNext };
+  const scope = paceScope(refusals, offer, refused, now);
+  const learned = remember(refusals, offer, refused, how);
+  return scope === undefined ? learned : remember(learned, offer, { kind: 'failed-launch', scope, reason: refused.reason }, how);
+}
+
+/**
+ * The narrowest scope that includes a late failure and the recent ones of its provider; undefined when all have the
+ * same cause and scope.
+ * A pause between launches does not count as a failure. A pause that covers the offer continues while it is remembered,
+ * because no machine there has run since.
+ */
+function paceScope(refusals: readonly Refusal[], offer: PlaceableOffer, refused: Refused, now: number): RefusalScope | undefined {
+  const { provider, region } = offer;
+  const others = refusals.filter(
+    (one) =>
+      one.isLate === true &&
+      one.offer.provider === provider &&
+      isRemembered(one, now) &&
+      (isPace(one) ? covers(one, offer) : !isSame(one, offer, refused)),
+  );
+  if (others.length === 0) return undefined;
+  return others.every((one) => one.scope !== 'place' && one.offer.region === region) ? 'whole-region' : 'place';
+}
+
+interface Remembering {
+  readonly now: number;
+  readonly chance: number;
+  readonly isLate?: boolean;
+  /** Whether this refusal counts as consecutive to the remembered one. */
+  readonly isNext: (before: Refusal) => boolean;
+}
+
+function remember(
+  refusals: readonly Refusal[],
+  offer: PlaceableOffer,
+  refused: Refused,
+  { now, chance, isLate = false, isNext }: Remembering,
+): readonly Refusal[] {
   const { kind, scope, reason } = refused;
   const before = refusals.find((one) => isSame(one, offer, refused));
-  // Launches that ask at the same time learn the same thing once: it is no second refusal while the first one holds.
-  const count = before === undefined ? 1 : before.until > now ? before.count : before.count + 1;
-  const { firstMs, longestMs } = pauses[kind];
-  const wholeMs = Math.min(longestMs, firstMs * 2 ** (count - 1));
-  const pauseMs = kind === 'throttled' ? wholeMs * (1 - jitterShare + 2 * jitterShare * chance) : wholeMs;
+  const count = before === undefined ? 1 : before.count + (isNext(before) ? 1 : 0);
+  const waitMs = pauseMs({ kind, scope, count }, () => chance);
   const { provider, region, zone, instanceType, cpus, accelerator, spot, hourlyUsd } = offer;
-  const kept = refusals.filter((one) => one !== before && one.until > now - memoryMs);
+  const kept = refusals.filter((one) => one !== before && isRemembered(one, now));
   const all = [
     ...kept,
     {
@@ -90,21 +181,133 @@ export function rememberRefusal(
       kind,
       scope,
       count,
-      until: Math.max(before?.until ?? 0, Math.round(now + pauseMs)),
+      at: now,
+      until: Math.max(before?.until ?? 0, Math.round(now + waitMs)),
       reason,
+      ...((isLate || before?.isLate === true) && { isLate: true }),
+      ...(before?.triedBy !== undefined && { triedBy: before.triedBy }),
     },
   ];
-  return all.length <= longestMemory ? all : all.toSorted((a, b) => b.until - a.until).slice(0, longestMemory);
+  if (all.length <= longestMemory) return all;
+  // Late refusals are kept first. Without them, launches that cost money would continue without a pause.
+  return all.toSorted((a, b) => Number(b.isLate ?? false) - Number(a.isLate ?? false) || b.until - a.until).slice(0, longestMemory);
 }
 
-/** A place that gave a machine is good again: whatever forbade to ask for that offer was wrong or is over. */
-export function forgetRefusals(refusals: readonly Refusal[], offer: PlaceableOffer): readonly Refusal[] {
-  const left = refusals.filter((one) => !covers(one, offer));
+const isLateOf = (refusal: Refusal, offer: PlaceableOffer): boolean => refusal.isLate === true && covers(refusal, offer);
+
+/**
+ * How long other launches wait for the result of the first launch after a late failure, ms. Nearly all such failures
+ * show within a minute.
+ */
+export const trialMs = 90_000;
+
+/**
+ * Records that the launch with the key `launch` asks although the last ones failed late. Launches covered by the same
+ * refusals wait for its result.
+ */
+export function paceLaunches(refusals: readonly Refusal[], offer: PlaceableOffer, launch: string, now: number): readonly Refusal[] {
+  return change(refusals, (one) =>
+    isLateOf(one, offer) ? { ...one, until: Math.max(one.until, now + Math.max(trialMs, pauseMs(one))), triedBy: launch } : one,
+  );
+}
+
+/**
+ * Records that the launch with the key `launch` ended without a running machine. If others waited for it, the next one
+ * may ask when the delay after the last late failure is over.
+ * The end of a launch that asked before that failure does not end the wait.
+ */
+export function resumeLaunches(refusals: readonly Refusal[], offer: PlaceableOffer, launch: string, now: number): readonly Refusal[] {
+  return change(refusals, (one) => {
+    if (!isLateOf(one, offer) || one.triedBy !== launch) return one;
+    const until = Math.max(now, (one.at ?? 0) + pauseMs(one));
+    return one.until > until ? { ...one, until } : one;
+  });
+}
+
+/**
+ * Drops the refusals for an offer that the provider has accepted: their cause has passed or never existed.
+ * A late refusal is dropped only when the machine runs.
+ */
+export function forgetRefusals(refusals: readonly Refusal[], offer: PlaceableOffer, runs = false): readonly Refusal[] {
+  const left = refusals.filter((one) => (one.isLate === true && !runs) || !covers(one, offer));
   return left.length === refusals.length ? refusals : left;
 }
 
-/** When the first of offers that are all refused may be asked for again, ms since the epoch; undefined when none of them is refused. */
+/** Ends refusals whose cause may have changed at the provider. A repeated refusal still counts as consecutive. */
+export function endRefusals(refusals: readonly Refusal[], isMeant: (refusal: Refusal) => boolean, now: number): readonly Refusal[] {
+  return change(refusals, (one) => {
+    const until = Math.max(now, (one.at ?? 0) + delayMs(earlyEndBackoff, one.count));
+    return one.until > until && isMeant(one) ? { ...one, until } : one;
+  });
+}
+
+/**
+ * The refusals that remain when every provider may be asked again: the late ones. Refusals before acceptance are
+ * dropped, because asking again costs nothing.
+ * Without the late ones, a process that restarts repeatedly would launch without a pause.
+ */
+export function lateRefusals(refusals: readonly Refusal[]): readonly Refusal[] {
+  return refusals.filter(({ isLate }) => isLate === true);
+}
+
+/**
+ * Causes that pass by themselves. The others mostly need manual action, and the user may have restarted the process to
+ * retry.
+ */
+const passing: readonly RefusalKind[] = ['capacity', 'price', 'throttled', 'failed-launch'];
+
+/** The stored refusals of an earlier process that still apply. None lasts longer than its backoff allows now. */
+export function refusalsAfterRestart(refusals: readonly Refusal[], now: number): readonly Refusal[] {
+  return refusals
+    .filter(({ kind, isLate }) => passing.includes(kind) || isLate === true)
+    .map((one) => ({ ...one, until: Math.min(one.until, now + pauseMs(one)) }));
+}
+
+function change(refusals: readonly Refusal[], each: (refusal: Refusal) => Refusal): readonly Refusal[] {
+  const changed = refusals.map(each);
+  return changed.some((one, index) => one !== refusals[index]) ? changed : refusals;
+}
+
+/** When the first of the offers may be asked for again, ms since the epoch; undefined when none of them is refused. */
 export function nextAttemptAt(offers: readonly PlaceableOffer[], refusals: readonly Refusal[], now: number): number | undefined {
   const times = offers.flatMap((offer) => refusalOf(offer, refusals, now)?.until ?? []);
   return times.length === 0 ? undefined : times.reduce((first, time) => Math.min(first, time));
+}
+
+/** A refusal in force, as shown to users. */
+interface Blocker {
+  readonly refusal: Refusal;
+  /** When its offer may be asked for again, ms since the epoch. Another refusal may last longer. */
+  readonly nextAttemptAt: number;
+}
+
+const sameWords = ({ offer, reason }: Refusal): string => JSON.stringify([offer.provider, reason]);
+
+/** The refusals in force, the first to end first. Refusals with the same message appear once. */
+export function blockersOf(refusals: readonly Refusal[], now: number): readonly Blocker[] {
+  const held = refusals.filter(({ until }) => until > now);
+  // The pause between launches has the same message as the failure that caused it.
+  const reported = new Set(held.filter((one) => !isPace(one)).map(sameWords));
+  const blockers = held
+    .filter((one) => !isPace(one) || !reported.has(sameWords(one)))
+    .map((refusal) => ({ refusal, nextAttemptAt: refusalOf(refusal.offer, held, now)?.until ?? refusal.until }));
+  return blockers.toSorted((a, b) => a.nextAttemptAt - b.nextAttemptAt);
+}
+
+/** The scope of a refusal in words. */
+export function describeScope({ offer, scope, kind }: Pick<Refusal, 'offer' | 'scope' | 'kind'>): string {
+  const { provider, region, zone, instanceType, spot } = offer;
+  const machine = `${instanceType}${spot ? ' (spot)' : ''}`;
+  switch (scope) {
+    case 'zone':
+      return zone === undefined ? `${machine} in ${region}` : `${machine} in the zone ${zone}`;
+    case 'region':
+      return kind === 'quota' ? `${machine} and larger in ${region}` : `${machine} in ${region}`;
+    case 'namespace':
+      return `${machine} and larger in the namespace of ${region}`;
+    case 'whole-region':
+      return `everything in ${region}`;
+    case 'place':
+      return `everything of ${provider}`;
+  }
 }

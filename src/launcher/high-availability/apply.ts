@@ -1,30 +1,33 @@
 import type { KubeDraft, KubeObject } from '../../kubernetes/kube-api.ts';
 import { pathOf, pathOfOne } from '../../kubernetes/paths.ts';
 import { SvcError } from '../../shared/errors.ts';
-import type { ClusterDeps } from './cluster-deps.ts';
+import type { KubernetesDeps } from './kubernetes-deps.ts';
 import { findAnchor, isDenied, outsideHost, policyVersion } from './cluster-facts.ts';
 import type { HighAvailabilityDesign, HighAvailabilitySecrets, OwnerReference } from './design.ts';
 import type { KnownOfCluster } from './design-of.ts';
 import { endpointsService, manifests } from './manifests.ts';
 import { haNames } from './names.ts';
 import { ownedBy } from './object-parts.ts';
-import { isMarked, isOfWholeCluster, lookAt, refuseForeign } from './ownership.ts';
+import { isMarked, isOfWholeCluster, readObject, refuseForeign } from './ownership.ts';
 import { anchorObject } from './settings-objects.ts';
-import { kubectlAt, type ClusterSite } from './site.ts';
+import { kubectlAt, type KubernetesSite } from './site.ts';
 
-/** A cloud gives a load balancer its address within so long, ms; endpoints have their name inside the cluster until then. */
+/**
+ * Timeout, ms, for a cloud to assign a load balancer's address. Until then endpoints have their name inside the
+ * Kubernetes cluster.
+ */
 const addressTimeoutMs = 180_000;
 const addressPollMs = 1_000;
 
-/** Objects that were being removed are gone, and made anew, within so long, ms: a volume waits for its last pod. */
+/** Timeout, ms, for objects under removal to disappear and be created again: a volume waits for its last pod. */
 const wholeTimeoutMs = 120_000;
 const wholePollMs = 1_000;
 
-/** What is known of the cluster before anything is made there. */
+/** Facts of the Kubernetes cluster that are read before any object is created. */
 export async function knownOfCluster(
-  site: ClusterSite,
+  site: KubernetesSite,
   key: string,
-  { api, signal }: Pick<ClusterDeps, 'api' | 'signal'>,
+  { api, signal }: Pick<KubernetesDeps, 'api' | 'signal'>,
   type: HighAvailabilityDesign['endpointService'],
 ): Promise<KnownOfCluster> {
   const [version, host] = await Promise.all([policyVersion(api, signal), outsideHost(api, site, type, signal)]);
@@ -32,14 +35,14 @@ export async function knownOfCluster(
 }
 
 /**
- * Makes the objects what the design says, each in one step, and gives back what is there by then. When somebody removes the anchor meanwhile, the cluster
- * takes away what belongs to it: then everything is made again. Safe to repeat after a crash at any line. Throws SVC_CONTROLLER_KIND, with nothing changed,
- * when an object of one of our names is somebody else's.
+ * Applies the objects of the design, each in one step, and returns the resulting facts. When the anchor is removed
+ * meanwhile, Kubernetes removes its dependents: then all objects are applied again. Safe to repeat after a crash at any
+ * line. Throws SVC_CONTROLLER_KIND, before any change, when another owner has an object with one of our names.
  */
 export async function applyDesign(
   design: HighAvailabilityDesign,
   secrets: HighAvailabilitySecrets,
-  deps: ClusterDeps,
+  deps: KubernetesDeps,
 ): Promise<HighAvailabilityDesign> {
   const { clock, signal, onStep } = deps;
   await refuseForeign(design, secrets, deps);
@@ -55,11 +58,14 @@ export async function applyDesign(
   }
 }
 
-/** Applies everything once, the anchor first, as the others belong to it; tells what is not there afterwards, or will not stay. */
+/**
+ * Applies every object once. The anchor is first, because the others belong to it. Returns those that are missing
+ * afterwards, or will be removed.
+ */
 async function applyOnce(
   design: HighAvailabilityDesign,
   secrets: HighAvailabilitySecrets,
-  deps: ClusterDeps,
+  deps: KubernetesDeps,
 ): Promise<{ readonly addressed: HighAvailabilityDesign; readonly missing: readonly string[] }> {
   const anchor = await apply(anchorObject(design), deps);
   const owner: OwnerReference = { apiVersion: 'v1', kind: 'ConfigMap', name: haNames.anchor, uid: anchor.metadata.uid };
@@ -69,13 +75,17 @@ async function applyOnce(
   return { addressed, missing: await missingOf(objects, owner, deps) };
 }
 
-async function missingOf(objects: readonly KubeDraft[], owner: OwnerReference, { api, signal }: ClusterDeps): Promise<readonly string[]> {
-  const found = await Promise.all(objects.map((object) => lookAt(object, api, signal)));
+async function missingOf(
+  objects: readonly KubeDraft[],
+  owner: OwnerReference,
+  { api, signal }: KubernetesDeps,
+): Promise<readonly string[]> {
+  const found = await Promise.all(objects.map((object) => readObject(object, api, signal)));
   return objects.flatMap((object, index) => {
     const there = found[index]?.metadata;
     const isAnchor = object.kind === owner.kind && object.metadata.name === owner.name;
-    const stays = there !== undefined && there.deletionTimestamp === undefined && (!isAnchor || there.uid === owner.uid);
-    return stays || isOfWholeCluster(object) ? [] : [`${object.kind} ${object.metadata.name}`];
+    const isKept = there !== undefined && there.deletionTimestamp === undefined && (!isAnchor || there.uid === owner.uid);
+    return isKept || isOfWholeCluster(object) ? [] : [`${object.kind} ${object.metadata.name}`];
   });
 }
 
@@ -85,8 +95,8 @@ function keepsGoing(site: HighAvailabilityDesign, missing: readonly string[]): S
   });
 }
 
-/** The address is part of what the controller is told, so it is waited for. */
-async function withAddress(design: HighAvailabilityDesign, owner: OwnerReference, deps: ClusterDeps): Promise<HighAvailabilityDesign> {
+/** The controller's settings contain the address, so it must be known first. */
+async function withAddress(design: HighAvailabilityDesign, owner: OwnerReference, deps: KubernetesDeps): Promise<HighAvailabilityDesign> {
   const { api, clock, signal, onStep } = deps;
   await apply(ownedBy(endpointsService(design), owner), deps);
   const deadline = clock.monotonic() + addressTimeoutMs;
@@ -103,25 +113,30 @@ async function withAddress(design: HighAvailabilityDesign, owner: OwnerReference
   }
 }
 
-async function applyAsAllowed(object: KubeDraft, deps: ClusterDeps): Promise<void> {
+async function applyAsAllowed(object: KubeDraft, deps: KubernetesDeps): Promise<void> {
   try {
     await apply(object, deps);
   } catch (error) {
-    // Without reading nodes it cannot tell beforehand what there is room for, and works all the same.
+    // Without permission to read nodes, the controller cannot check their free resources in advance. It works all the
+    // same.
     if (!isOfWholeCluster(object) || !isDenied(error)) throw error;
     deps.onStep(`${object.kind} ${object.metadata.name} may not be made by you: the controller will not see what nodes have free`);
   }
 }
 
-async function apply(object: KubeDraft, { api, signal }: ClusterDeps): Promise<KubeObject> {
+async function apply(object: KubeDraft, { api, signal }: KubernetesDeps): Promise<KubeObject> {
   return api.apply(pathOf(object), object, { signal });
 }
 
 /**
- * Whether the controller with that key is there, whoever brought it up: this home or another one, or a repository of manifests. What belongs to an anchor of
- * before is about to be taken away by the cluster, and does not count.
+ * Whether the controller with that key exists. This home, another home or a repository of manifests may have deployed
+ * it. Objects of an earlier anchor do not count: Kubernetes is about to remove them.
  */
-export async function isThere(site: ClusterSite, key: string, { api, signal }: Pick<ClusterDeps, 'api' | 'signal'>): Promise<boolean> {
+export async function isThere(
+  site: KubernetesSite,
+  key: string,
+  { api, signal }: Pick<KubernetesDeps, 'api' | 'signal'>,
+): Promise<boolean> {
   const anchor = await findAnchor(api, site, signal);
   if (anchor === undefined || anchor.key !== key || anchor.isGoing) return false;
   const deployment = await api.get(pathOfOne('Deployment', site.namespace, haNames.controller), { signal });

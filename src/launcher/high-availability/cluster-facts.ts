@@ -6,14 +6,14 @@ import { SvcError } from '../../shared/errors.ts';
 import type { HighAvailabilityDesign } from './design.ts';
 import { anchorData, haNames } from './names.ts';
 import { tokenKey } from './settings-objects.ts';
-import type { ClusterSite } from './site.ts';
+import type { KubernetesSite } from './site.ts';
 
-/** What of a ConfigMap or Secret is read. */
+/** The fields of a ConfigMap or Secret that are read. */
 interface DataObject extends KubeObject {
   readonly data?: Readonly<Record<string, string>>;
 }
 
-/** The Service before the endpoints, as far as it says where they are. */
+/** The Service of the endpoints: the fields that give its address. */
 export interface EndpointsService extends KubeObject {
   readonly spec?: { readonly type?: string; readonly clusterIP?: string };
   readonly status?: { readonly loadBalancer?: { readonly ingress?: readonly { readonly ip?: string; readonly hostname?: string }[] } };
@@ -26,21 +26,21 @@ interface NodeObject extends KubeObject {
   };
 }
 
-/** The object that all others of a controller belong to; undefined where there is no controller. */
-export interface Anchor {
+/** The object that owns all others of a controller; undefined when there is no controller. */
+interface Anchor {
   readonly uid: string;
   readonly key: string;
-  /** It is being removed, and everything that belongs to it after it. */
+  /** It is being removed, and its dependents will follow. */
   readonly isGoing: boolean;
 }
 
-/** Whether a call failed because this user may not make it. */
+/** Whether a call failed because this user lacks the permission. */
 export function isDenied(error: unknown): boolean {
   return error instanceof SvcError && error.code === 'SVC_DENIED';
 }
 
-/** The controller that is there already, whoever brought it up. */
-export async function findAnchor(api: KubeApi, { namespace }: ClusterSite, signal: AbortSignal): Promise<Anchor | undefined> {
+/** The existing controller, whether or not this home deployed it. */
+export async function findAnchor(api: KubeApi, { namespace }: KubernetesSite, signal: AbortSignal): Promise<Anchor | undefined> {
   const found = await api.get<DataObject>(pathOfOne('ConfigMap', namespace, haNames.anchor), { signal });
   const key = found?.data?.[anchorData.key];
   if (found === undefined) return undefined;
@@ -50,14 +50,14 @@ export async function findAnchor(api: KubeApi, { namespace }: ClusterSite, signa
   });
 }
 
-/** The token that controller and balancers share already; undefined where there is none. */
-export async function readToken(api: KubeApi, { namespace }: ClusterSite, signal: AbortSignal): Promise<string | undefined> {
+/** The existing token that controller and balancers share; undefined when there is none. */
+export async function readToken(api: KubeApi, { namespace }: KubernetesSite, signal: AbortSignal): Promise<string | undefined> {
   const found = await api.get<DataObject>(pathOfOne('Secret', namespace, haNames.token), { signal });
   const coded = found?.data?.[tokenKey];
   return coded === undefined || coded === '' ? undefined : Buffer.from(coded, 'base64').toString('utf8');
 }
 
-/** What does not change as long as it is the same cluster, and differs between any two; undefined where it may not be read. */
+/** A constant and unique id of a Kubernetes cluster; undefined when this user may not read it. */
 export async function clusterIdentity(api: KubeApi, signal: AbortSignal): Promise<string | undefined> {
   try {
     return (await api.get(pathOfOne('Namespace', undefined, 'kube-system'), { signal }))?.metadata.uid;
@@ -67,23 +67,23 @@ export async function clusterIdentity(api: KubeApi, signal: AbortSignal): Promis
   }
 }
 
-/** The version of PodDisruptionBudget to use: the stable one where the cluster has it, which is from 1.21 on. */
+/** The version of PodDisruptionBudget to use: the stable one where Kubernetes has it, from 1.21 on. */
 export async function policyVersion(api: KubeApi, signal: AbortSignal): Promise<HighAvailabilityDesign['policyVersion']> {
   const said = parseJson(await api.text('/apis', { signal }));
   return policyVersionOf(said);
 }
 
-/** The same, from the list of groups that the cluster gives. */
+/** The same, from the API server's list of API groups. */
 export function policyVersionOf(said: unknown): HighAvailabilityDesign['policyVersion'] {
   const groups = isObject(said) && Array.isArray(said['groups']) ? said['groups'] : [];
   const policy = groups.find((group) => isObject(group) && group['name'] === 'policy');
   return JSON.stringify(policy ?? '').includes('"policy/v1"') || policy === undefined ? 'policy/v1' : 'policy/v1beta1';
 }
 
-/** At which name or address the Service is reached from outside; undefined while, or where, it is not. */
+/** Name or address of the Service from outside; undefined while, or where, it has none. */
 export async function outsideHost(
   api: KubeApi,
-  { namespace }: ClusterSite,
+  { namespace }: KubernetesSite,
   type: HighAvailabilityDesign['endpointService'],
   signal: AbortSignal,
 ): Promise<string | undefined> {
@@ -94,7 +94,7 @@ export async function outsideHost(
   return ingress?.ip ?? ingress?.hostname;
 }
 
-/** Of a node that works: one that others reach rather than one that only nodes do. */
+/** Address of a ready node: an external one if there is one, otherwise an internal one. */
 async function nodeAddress(api: KubeApi, signal: AbortSignal): Promise<string | undefined> {
   try {
     const { items } = await api.list<NodeObject>(pathOfAll('Node'), { signal });

@@ -1,71 +1,77 @@
 import type { Config } from '../../domain/config.ts';
-import { kubernetesContextConfig } from '../../domain/kubernetes-context.ts';
-import { clusterReadRules, foresightRules, replicaRules } from '../../domain/kubernetes-role.ts';
-import { podPrice } from '../../domain/pod-price.ts';
+import { kubernetesContextConfig } from '../../domain/kubernetes/kubernetes-context.ts';
+import { clusterReadRules, foresightRules, replicaRules } from '../../domain/kubernetes/kubernetes-role.ts';
+import { podPrice } from '../../domain/price.ts';
 import { envVar } from '../../shared/env.ts';
 import { SvcError } from '../../shared/errors.ts';
 import type { HighAvailabilityDesign } from './design.ts';
 import { haNames } from './names.ts';
-import type { ClusterSite } from './site.ts';
+import type { KubernetesSite } from './site.ts';
 
-/** GB; what a controller's volume has when nothing is said, as a controller's machine. */
+/** GB; default size of a controller's volume, as on a controller's machine. */
 const defaultDiskGb = 200;
 
-/** What a controller's and a balancer's pod are counted as when nothing was asked for: what they request. */
+/** Default resources of a controller's and a balancer's pod in the cost: their requests. */
 const controllerShare = { cpus: 0.25, memoryGb: 1 } as const;
 const balancerShare = { cpus: 0.25, memoryGb: 0.5 } as const;
 
-/** What is known of the cluster. */
+/** Facts about the Kubernetes cluster. */
 export interface KnownOfCluster {
   readonly key: string;
   readonly policyVersion: HighAvailabilityDesign['policyVersion'];
-  /** Name or address of the endpoints' Service from outside; undefined where it is reached inside only. */
+  /** Name or address of the endpoints' Service from outside; undefined when it can be reached only from inside. */
   readonly outsideHost: string | undefined;
 }
 
-/** What the configuration makes of a cluster. Throws SVC_NO_CONTROLLER_IMAGE when it names none. */
-export function designOf(config: Config, { context, namespace }: ClusterSite, known: KnownOfCluster): HighAvailabilityDesign {
+/**
+ * The design that follows from the configuration and the facts about a Kubernetes cluster. Throws
+ * SVC_NO_CONTROLLER_IMAGE when no image is configured.
+ */
+export function designOf(config: Config, { context, namespace }: KubernetesSite, known: KnownOfCluster): HighAvailabilityDesign {
   const { image, balancers, endpointService, resources } = config.serve.controller;
   const database = databaseOf(config);
   if (image === undefined) throw noImage();
-  const cluster = kubernetesContextConfig(config.kubernetes, context);
-  const asked = resources?.choices.find(({ cloud }) => cloud === 'kubernetes' || cloud === undefined) ?? resources?.choices[0];
-  const cpus = asked?.cpus?.value;
-  const memoryGb = asked?.memory?.value;
+  const contextConfig = kubernetesContextConfig(config.kubernetes, context);
+  const requested = resources?.choices.find(({ cloud }) => cloud === 'kubernetes' || cloud === undefined) ?? resources?.choices[0];
+  const cpus = requested?.cpus?.value;
+  const memoryGb = requested?.memory?.value;
   const controllers = database === undefined ? 1 : 2;
   const price = (share: { readonly cpus: number; readonly memoryGb: number }): number =>
-    podPrice(cluster.price, { ...share, accelerator: undefined });
+    podPrice(contextConfig.price, { ...share, accelerator: undefined });
   return {
     key: known.key,
     context,
     namespace,
     image,
-    imagePullSecrets: cluster.imagePullSecrets,
+    imagePullSecrets: contextConfig.imagePullSecrets,
     database: database === undefined ? 'sqlite' : 'postgresql',
     cpus,
     memoryGb,
-    diskGb: asked?.diskSizeGb ?? defaultDiskGb,
-    storageClass: cluster.storageClass,
+    diskGb: requested?.diskSizeGb ?? defaultDiskGb,
+    storageClass: contextConfig.storageClass,
     balancers,
     endpointService,
     publicHost: known.outsideHost ?? insideHost(namespace),
     hourlyUsd:
       controllers * price({ cpus: cpus ?? controllerShare.cpus, memoryGb: memoryGb ?? controllerShare.memoryGb }) +
       balancers * price(balancerShare),
-    labels: cluster.labels,
-    annotations: cluster.annotations,
+    labels: contextConfig.labels,
+    annotations: contextConfig.annotations,
     policyVersion: known.policyVersion,
     replicaRules: [...replicaRules, ...foresightRules],
     clusterReadRules,
   };
 }
 
-/** The database to share a state in, as controllers see it; undefined: a file on a volume. What the environment says goes before the file, as everywhere. */
+/**
+ * Address of the shared state database, as controllers reach it; undefined: a file on a volume. As everywhere, the
+ * environment has precedence over the file.
+ */
 export function databaseOf({ serve }: Config): string | undefined {
   return envVar('SVC_DATABASE') ?? serve.controller.database;
 }
 
-/** Where endpoints are for those in the cluster. */
+/** Address of the endpoints inside the Kubernetes cluster. */
 function insideHost(namespace: string): string {
   return `${haNames.endpoints}.${namespace}.svc`;
 }

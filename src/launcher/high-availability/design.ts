@@ -1,13 +1,13 @@
 import type { ControllerConfig } from '../../domain/config.ts';
-import type { RoleRule } from '../../domain/kubernetes-role.ts';
+import type { RoleRule } from '../../domain/kubernetes/kubernetes-role.ts';
 import type { PortableFile } from '../../providers/provider.ts';
 
-/** One rule of a Role, which may be about objects of some names only. */
+/** One rule of a Role, optionally restricted to objects with certain names. */
 export interface AccessRule extends RoleRule {
   readonly resourceNames?: readonly string[];
 }
 
-/** The object whose removal takes all others with it. */
+/** The owner of all other objects: Kubernetes removes them with it. */
 export interface OwnerReference {
   readonly apiVersion: string;
   readonly kind: string;
@@ -15,22 +15,25 @@ export interface OwnerReference {
   readonly uid: string;
 }
 
-/** Everything that the objects of a controller in a cluster follow from. Plain data. */
+/** All data from which the objects of a controller in a Kubernetes cluster follow. Plain data. */
 export interface HighAvailabilityDesign {
-  /** Tag `svc-owner` of all that it launches. */
+  /** Tag `svc-owner` of all that the controller launches. */
   readonly key: string;
-  /** What users call the cluster: the controller's pods call it so too, so that places are named alike everywhere. */
+  /**
+   * The user's name of the context. The controller's pods use the same name, so that locations have the same names
+   * everywhere.
+   */
   readonly context: string;
   readonly namespace: string;
   readonly image: string;
   readonly imagePullSecrets: readonly string[];
-  /** `sqlite`: one controller with a volume; `postgresql`: two without, of which one leads. */
+  /** `sqlite`: one controller with a volume; `postgresql`: two controllers without a volume, of which one leads. */
   readonly database: 'sqlite' | 'postgresql';
-  /** undefined: enough to begin with, and no limit. */
+  /** undefined: the default request, and no limit. */
   readonly cpus: number | undefined;
   readonly memoryGb: number | undefined;
   readonly diskGb: number;
-  /** undefined: the cluster's default. */
+  /** undefined: the Kubernetes cluster's default. */
   readonly storageClass: string | undefined;
   readonly balancers: number;
   readonly endpointService: ControllerConfig['endpointService'];
@@ -38,17 +41,20 @@ export interface HighAvailabilityDesign {
   readonly publicHost: string;
   /** US dollars per hour for all pods together. */
   readonly hourlyUsd: number;
-  /** On every object, beside our own. */
+  /** On every object, besides our own labels. */
   readonly labels: Readonly<Record<string, string>>;
   readonly annotations: Readonly<Record<string, string>>;
-  /** The version of PodDisruptionBudget that the cluster has. */
+  /** The version of PodDisruptionBudget that the Kubernetes cluster has. */
   readonly policyVersion: 'policy/v1' | 'policy/v1beta1';
-  /** What replicas need in the namespace, and what is read of the whole cluster to know what there is room for. */
+  /**
+   * Permissions that replicas need in the namespace. `clusterReadRules`: permissions to read the free resources of the
+   * whole Kubernetes cluster.
+   */
   readonly replicaRules: readonly AccessRule[];
   readonly clusterReadRules: readonly AccessRule[];
 }
 
-/** What only Secrets may hold. */
+/** Data that only Secrets may contain. */
 export interface HighAvailabilitySecrets {
   /** Shared by the controller and its balancers. */
   readonly token: string;

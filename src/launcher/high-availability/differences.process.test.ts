@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { someResources } from '../../../test/support/builders.ts';
 import { FakeKubeApi } from '../../../test/support/fake-kube-api.ts';
-import { aDesign, applied, withCluster } from '../../../test/support/high-availability.ts';
+import { aDesign, applied, withFakeKubeApi } from '../../../test/support/high-availability.ts';
 import type { Config, ControllerConfig } from '../../domain/config.ts';
 import type { Resources } from '../../domain/task.ts';
 import { readControllerRecord, type ControllerRecord } from '../controller-record.ts';
@@ -14,10 +14,10 @@ interface Made {
   readonly made: MadeInCluster;
 }
 
-/** What a controller that was just brought up in a cluster is like. */
+/** Deploys a controller in a Kubernetes cluster and returns its record and objects. */
 async function bringUp(controller: Partial<ControllerConfig> = {}): Promise<Made> {
   let found: Made | undefined;
-  await withCluster(async (deps, api) => {
+  await withFakeKubeApi(async (deps, api) => {
     const site = await ensureInCluster(deps);
     const record = readControllerRecord(deps.paths.controllerRecord);
     if (record === undefined) throw new Error('it was recorded');
@@ -39,10 +39,10 @@ test.for<Partial<ControllerConfig>>([
   {},
   { database: 'postgres://db/svc' },
   asking({ cpus: { value: 1, atLeast: false }, diskSizeGb: 50 }),
-])('one that was just brought up contradicts nothing (%j)', async (controller) => {
+])('a newly deployed controller has no differences (%j)', async (controller) => {
   const { config, record, made } = await bringUp(controller);
   expect(differencesInCluster(config, record, made)).toEqual([]);
-  // As the API server writes amounts.
+  // As the API server writes quantities.
   const canonical = made.cpu === '1000m' ? { ...made, cpu: '1' } : made;
   expect(differencesInCluster(config, record, canonical)).toEqual([]);
 });
@@ -90,12 +90,12 @@ test.for<readonly [change: Partial<ControllerConfig>, what: string, remedy: unkn
     'The controller lives in the cluster prod (namespace serving), and high_availability is not true in config.yaml any more.',
     expect.stringContaining('Set it to true again'),
   ],
-])('with %j: %s', async ([change, what, remedy]) => {
+])('configuration %j is reported: %s', async ([change, what, remedy]) => {
   const { config, record, made } = await bringUp();
   expect(differencesInCluster(changed(config, change), record, made)).toEqual([{ what, remedy }]);
 });
 
-test('a namespace and a storage class hold for the next controller', async () => {
+test('a changed namespace or storage class applies to the next controller', async () => {
   const { config, record, made } = await bringUp();
   const kubernetes = { ...config.kubernetes, namespace: 'team', storageClass: 'fast' };
   expect(differencesInCluster({ ...config, kubernetes }, record, { ...made, storageClass: 'slow' })).toEqual([
@@ -104,7 +104,7 @@ test('a namespace and a storage class hold for the next controller', async () =>
   ]);
 });
 
-test('several contradictions are all told, and objects that are gone contradict nothing', async () => {
+test('all differences are reported; missing objects cause none', async () => {
   const { config, record, made } = await bringUp();
   const other = changed(config, { image: 'svc:2', balancers: 1 });
   expect(differencesInCluster(other, record, made).map(({ what }) => what)).toEqual([
@@ -121,8 +121,8 @@ test.for<readonly [before: Partial<ControllerConfig>, after: Partial<ControllerC
   [{}, aDatabase, 'keeps the state in PostgreSQL (serve.controller.database), and the controller has it on a volume. What the one knows'],
   [aDatabase, {}, 'keeps the state on a volume (serve.controller.database), and the controller has it in PostgreSQL. What the one knows'],
   [{}, asking({ diskSizeGb: 100 }), "the disk_size 100G, and the controller's volume has 200G. A volume cannot become smaller."],
-])('an upgrade or a start from %j to %j is refused before anything is changed', async ([before, after, why]) => {
-  await withCluster(async (deps, api) => {
+])('an upgrade or start from %j to %j is refused before any change', async ([before, after, why]) => {
+  await withFakeKubeApi(async (deps, api) => {
     await ensureInCluster(deps);
     api.asked.length = 0;
     const config = changed(await deps.config(), { database: undefined, ...after });
@@ -137,8 +137,8 @@ test.for<readonly [before: Partial<ControllerConfig>, after: Partial<ControllerC
   }, before);
 });
 
-test('a volume keeps its class, and one that is left beside a controller in PostgreSQL holds up no change', async () => {
-  await withCluster(async (deps, api) => {
+test('a volume keeps its class; an unused one does not block changes', async () => {
+  await withFakeKubeApi(async (deps, api) => {
     await ensureInCluster(deps);
     const volume = '/api/v1/namespaces/serving/persistentvolumeclaims/svc-controller';
     const left = { metadata: { name: 'svc-controller' }, spec: { storageClassName: 'slow', resources: { requests: { storage: '900G' } } } };

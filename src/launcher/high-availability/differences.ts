@@ -1,5 +1,5 @@
 import type { Config, ControllerConfig } from '../../domain/config.ts';
-import { kubernetesContextConfig } from '../../domain/kubernetes-context.ts';
+import { kubernetesContextConfig } from '../../domain/kubernetes/kubernetes-context.ts';
 import type { KubeApi, KubeDraft } from '../../kubernetes/kube-api.ts';
 import { pathOfOne } from '../../kubernetes/paths.ts';
 import { parseQuantity } from '../../kubernetes/quantity.ts';
@@ -10,26 +10,28 @@ import type { ControllerRecord } from '../controller-record.ts';
 import type { HighAvailabilityDesign } from './design.ts';
 import { designOf } from './design-of.ts';
 import { haNames } from './names.ts';
-import type { ClusterSite } from './site.ts';
+import type { KubernetesSite } from './site.ts';
 import { workloadObjects } from './workload-objects.ts';
 
-/** What of a controller in a cluster the configuration decides, as it is there; undefined where the object is not. */
+/**
+ * The configurable values of an existing controller in a Kubernetes cluster; undefined where the object does not exist.
+ */
 export interface MadeInCluster {
   readonly controllerImage: string | undefined;
   readonly balancerImage: string | undefined;
   readonly balancers: number | undefined;
-  /** As Kubernetes writes amounts. */
+  /** As Kubernetes writes quantities. */
   readonly cpu: string | undefined;
   readonly memory: string | undefined;
-  /** Where its state is, as its pod says: a volume may have been left from before. */
+  /** Where the state is, according to the pod: an old volume may still exist. */
   readonly state: 'on a volume' | 'in PostgreSQL' | undefined;
-  /** Of the volume; undefined without one. */
+  /** Size of the volume; undefined without one. */
   readonly disk: string | undefined;
   readonly storageClass: string | undefined;
   readonly endpointService: string | undefined;
 }
 
-/** Objects by what they are for. */
+/** Objects by purpose. */
 interface Objects {
   readonly controller: unknown;
   readonly balancer: unknown;
@@ -37,16 +39,16 @@ interface Objects {
   readonly endpoints: unknown;
 }
 
-/** What cannot be changed while the controller lives. */
+/** A difference that cannot be resolved while the controller exists. */
 interface FixedDifference extends ControllerDifference {
-  /** Why not, as a sentence. */
+  /** The reason, as a sentence. */
   readonly reason: string;
 }
 
 const upgrade = 'To change that: svc controller upgrade';
 
-/** Asks the cluster. */
-export async function madeInCluster({ namespace }: ClusterSite, api: KubeApi, signal: AbortSignal): Promise<MadeInCluster> {
+/** Reads the values from the Kubernetes cluster. */
+export async function madeInCluster({ namespace }: KubernetesSite, api: KubeApi, signal: AbortSignal): Promise<MadeInCluster> {
   const [controller, balancer, volume, endpoints] = await Promise.all([
     api.get(pathOfOne('Deployment', namespace, haNames.controller), { signal }),
     api.get(pathOfOne('Deployment', namespace, haNames.balancer), { signal }),
@@ -56,32 +58,33 @@ export async function madeInCluster({ namespace }: ClusterSite, api: KubeApi, si
   return readMade({ controller, balancer, volume, endpoints });
 }
 
-/** Where a controller in a cluster contradicts the configuration. Whether it is stopped is no contradiction. */
+/** Where a controller in a Kubernetes cluster differs from the configuration. A stopped controller is no difference. */
 export function differencesInCluster(config: Config, record: ControllerRecord, made: MadeInCluster): readonly ControllerDifference[] {
   const site = record.cluster;
-  const kind = kindDifference({ kind: 'elsewhere', record }, config);
-  // What the configuration asks for is then about another controller.
+  const kind = kindDifference({ kind: 'remote', record }, config);
+  // The rest of the configuration then applies to another controller.
   if (site === undefined || kind.length > 0) return kind;
   const { image } = config.serve.controller;
   const known = { key: record.key, policyVersion: 'policy/v1', outsideHost: undefined } as const;
   const design = designOf(withImage(config, image ?? made.controllerImage ?? '-'), site, known);
-  const wanted = wantedBy(design);
+  const desired = desiredBy(design);
   return [
     ...siteDifferences(config, site),
     ...imageDifferences(image, made),
     ...countDifferences(config.serve.controller, made),
-    ...sizeDifferences(wanted, made),
-    ...growthDifferences(wanted, made),
-    ...fixedDifferences(wanted, made).map(({ what, remedy }) => ({ what, remedy })),
+    ...sizeDifferences(desired, made),
+    ...growthDifferences(desired, made),
+    ...fixedDifferences(desired, made).map(({ what, remedy }) => ({ what, remedy })),
   ];
 }
 
 /**
- * Throws SVC_CONTROLLER_IMMUTABLE when a design would move the state of the controller that is there, or asks of its volume what none can become. The cluster
- * would refuse the one after half of the objects were changed, and begin with an empty state without a word about the other.
+ * Throws SVC_CONTROLLER_IMMUTABLE when a design would move the state of the existing controller, or change its volume
+ * in an impossible way. Kubernetes would refuse the volume change only after half of the objects were changed. A moved
+ * controller would start with an empty state, without a warning.
  */
 export function refuseFixed(design: HighAvailabilityDesign, made: MadeInCluster): void {
-  const found = fixedDifferences(wantedBy(design), made);
+  const found = fixedDifferences(desiredBy(design), made);
   if (found.length === 0) return;
   throw new SvcError('SVC_CONTROLLER_IMMUTABLE', found.map(({ what, reason }) => `${what} ${reason}`).join(' '), {
     hint: `Write it in config.yaml as it was (SVC_DATABASE goes before the file, where it is set); or begin with a new controller: ${beginAnew}`,
@@ -92,36 +95,39 @@ function withImage({ serve, ...rest }: Config, image: string): Config {
   return { ...rest, serve: { ...serve, controller: { ...serve.controller, image } } };
 }
 
-function siteDifferences({ serve, kubernetes }: Config, { context, namespace }: ClusterSite): readonly ControllerDifference[] {
+function siteDifferences({ serve, kubernetes }: Config, { context, namespace }: KubernetesSite): readonly ControllerDifference[] {
   const choices = serve.controller.resources?.choices ?? [];
   const clouds = [...new Set(choices.flatMap(({ cloud }) => cloud ?? []))];
   if (clouds.length > 0 && choices.every(({ cloud }) => cloud !== undefined && cloud !== 'kubernetes')) {
     const what = `serve.controller.resources asks for ${clouds.join(', ')}, and the controller lives in the cluster ${context}.`;
     return [{ what, remedy: 'Write infra: k8s there, or remove high_availability from config.yaml and begin with a new controller.' }];
   }
-  const wished = choices.find(({ cloud, region }) => cloud === 'kubernetes' && region !== undefined)?.region ?? context;
-  if (wished !== context)
+  const requestedContext = choices.find(({ cloud, region }) => cloud === 'kubernetes' && region !== undefined)?.region ?? context;
+  if (requestedContext !== context)
     return [
       {
-        what: `serve.controller.resources names the cluster ${wished}, and the controller lives in ${context}.`,
+        what: `serve.controller.resources names the cluster ${requestedContext}, and the controller lives in ${context}.`,
         remedy: forNextController,
       },
     ];
-  const wishedNamespace = kubernetesContextConfig(kubernetes, context).namespace ?? namespace;
-  if (wishedNamespace === namespace) return [];
-  const what = `config.yaml names the namespace ${wishedNamespace}, and the controller lives in ${namespace} of ${context}.`;
+  const requestedNamespace = kubernetesContextConfig(kubernetes, context).namespace ?? namespace;
+  if (requestedNamespace === namespace) return [];
+  const what = `config.yaml names the namespace ${requestedNamespace}, and the controller lives in ${namespace} of ${context}.`;
   return [{ what, remedy: forNextController }];
 }
 
-function imageDifferences(wished: string | undefined, { controllerImage, balancerImage }: MadeInCluster): readonly ControllerDifference[] {
+function imageDifferences(
+  requestedImage: string | undefined,
+  { controllerImage, balancerImage }: MadeInCluster,
+): readonly ControllerDifference[] {
   const images = [...new Set([controllerImage, balancerImage].filter((image) => image !== undefined))];
   if (images.length === 0) return [];
-  if (wished === undefined) {
+  if (requestedImage === undefined) {
     const what = `serve.controller.image names no image, and its pods run ${images.join(', ')}.`;
     return [{ what, remedy: 'Name it in config.yaml: svc controller upgrade and start refuse without.' }];
   }
-  if (images.every((image) => image === wished)) return [];
-  return [{ what: `serve.controller.image is ${wished}, and its pods run ${images.join(', ')}.`, remedy: upgrade }];
+  if (images.every((image) => image === requestedImage)) return [];
+  return [{ what: `serve.controller.image is ${requestedImage}, and its pods run ${images.join(', ')}.`, remedy: upgrade }];
 }
 
 function countDifferences({ balancers, endpointService }: ControllerConfig, made: MadeInCluster): readonly ControllerDifference[] {
@@ -136,66 +142,66 @@ function countDifferences({ balancers, endpointService }: ControllerConfig, made
   return found;
 }
 
-function sizeDifferences(wanted: MadeInCluster, made: MadeInCluster): readonly ControllerDifference[] {
+function sizeDifferences(desired: MadeInCluster, made: MadeInCluster): readonly ControllerDifference[] {
   if (made.controllerImage === undefined) return [];
   const fields = [
-    ['cpus', wanted.cpu, made.cpu],
-    ['memory', wanted.memory, made.memory],
+    ['cpus', desired.cpu, made.cpu],
+    ['memory', desired.memory, made.memory],
   ] as const;
-  return fields.flatMap(([field, wish, is]) =>
-    isSameAmount(wish, is)
+  return fields.flatMap(([field, expected, is]) =>
+    isSameAmount(expected, is)
       ? []
       : [
           {
-            what: `serve.controller.resources makes ${field} ${wish ?? 'none'}, and the controller's pod asks for ${is ?? 'none'}.`,
+            what: `serve.controller.resources makes ${field} ${expected ?? 'none'}, and the controller's pod asks for ${is ?? 'none'}.`,
             remedy: upgrade,
           },
         ],
   );
 }
 
-function growthDifferences(wanted: MadeInCluster, made: MadeInCluster): readonly ControllerDifference[] {
-  const by = growth(wanted, made);
+function growthDifferences(desired: MadeInCluster, made: MadeInCluster): readonly ControllerDifference[] {
+  const by = growth(desired, made);
   if (by === undefined || by <= 0) return [];
-  return [{ what: describeDisk(wanted, made), remedy: `${upgrade}; its storage class must let volumes grow.` }];
+  return [{ what: describeDisk(desired, made), remedy: `${upgrade}; its storage class must let volumes grow.` }];
 }
 
-function fixedDifferences(wanted: MadeInCluster, made: MadeInCluster): readonly FixedDifference[] {
+function fixedDifferences(desired: MadeInCluster, made: MadeInCluster): readonly FixedDifference[] {
   const found: FixedDifference[] = [];
-  if (made.state !== undefined && wanted.state !== made.state)
+  if (made.state !== undefined && desired.state !== made.state)
     found.push({
-      what: `The configuration keeps the state ${wanted.state} (serve.controller.database), and the controller has it ${made.state}.`,
+      what: `The configuration keeps the state ${desired.state} (serve.controller.database), and the controller has it ${made.state}.`,
       reason: 'What the one knows is not given to the other: its services would stay behind.',
       remedy: forNextController,
     });
-  if ((growth(wanted, made) ?? 0) < 0)
+  if ((growth(desired, made) ?? 0) < 0)
     found.push({
-      what: describeDisk(wanted, made),
+      what: describeDisk(desired, made),
       reason: 'A volume cannot become smaller.',
       remedy:
         'A volume cannot become smaller, and svc controller upgrade refuses it: write the old disk_size, or begin with a new controller.',
     });
-  // The cluster writes its default where none was named.
-  if (made.disk !== undefined && wanted.storageClass !== undefined && wanted.storageClass !== made.storageClass)
+  // Kubernetes writes its default where no storage class was set.
+  if (made.disk !== undefined && desired.storageClass !== undefined && desired.storageClass !== made.storageClass)
     found.push({
-      what: `kubernetes.storage_class is ${wanted.storageClass}, and the controller's volume is of ${made.storageClass ?? 'no class'}.`,
+      what: `kubernetes.storage_class is ${desired.storageClass}, and the controller's volume is of ${made.storageClass ?? 'no class'}.`,
       reason: 'A volume keeps its class.',
       remedy: forNextController,
     });
   return found;
 }
 
-/** Bytes by which the volume is to grow; undefined when one side has none. */
-function growth(wanted: MadeInCluster, made: MadeInCluster): number | undefined {
-  const [to, from] = [parseQuantity(wanted.disk), parseQuantity(made.disk)];
+/** Growth of the volume in bytes; undefined when one side has no size. */
+function growth(desired: MadeInCluster, made: MadeInCluster): number | undefined {
+  const [to, from] = [parseQuantity(desired.disk), parseQuantity(made.disk)];
   return to === undefined || from === undefined ? undefined : to - from;
 }
 
-function describeDisk(wanted: MadeInCluster, made: MadeInCluster): string {
-  return `serve.controller.resources makes the disk_size ${wanted.disk}, and the controller's volume has ${made.disk}.`;
+function describeDisk(desired: MadeInCluster, made: MadeInCluster): string {
+  return `serve.controller.resources makes the disk_size ${desired.disk}, and the controller's volume has ${made.disk}.`;
 }
 
-/** The API server writes amounts in its own way: 1000m as 1. */
+/** The API server normalizes quantities: 1000m becomes 1. */
 function isSameAmount(one: string | undefined, other: string | undefined): boolean {
   return one === other || parseQuantity(one) === parseQuantity(other);
 }
@@ -211,11 +217,11 @@ function byPurpose(drafts: readonly KubeDraft[]): Objects {
   };
 }
 
-function wantedBy(design: HighAvailabilityDesign): MadeInCluster {
+function desiredBy(design: HighAvailabilityDesign): MadeInCluster {
   return readMade(byPurpose(workloadObjects(design, undefined)));
 }
 
-/** Reads what is there and what would be applied in the same way. */
+/** Reads existing objects and objects to apply in the same way. */
 function readMade({ controller, balancer, volume, endpoints }: Objects): MadeInCluster {
   const container = (deployment: unknown): unknown => at(deployment, 'spec', 'template', 'spec', 'containers', '0');
   const replicas = at(balancer, 'spec', 'replicas');
@@ -242,7 +248,7 @@ function text(value: unknown): string | undefined {
   return typeof value === 'string' ? value : undefined;
 }
 
-/** What lies at a path of an object that somebody else wrote. */
+/** The value at a path of an object that another program wrote. */
 function at(value: unknown, ...path: readonly string[]): unknown {
   let found = value;
   for (const key of path) {

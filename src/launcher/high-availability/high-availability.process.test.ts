@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { FakeClock } from '../../../test/support/fake-clock.ts';
 import { FakeKubeApi } from '../../../test/support/fake-kube-api.ts';
-import { anchorPath, applied, clusterGroups, depsIn, leasePath, withCluster } from '../../../test/support/high-availability.ts';
+import { anchorPath, applied, apiGroupList, depsIn, leasePath, withFakeKubeApi } from '../../../test/support/high-availability.ts';
 import { withTempHome } from '../../../test/support/temp-home.ts';
 import type { KubeObject } from '../../kubernetes/kube-api.ts';
 import { SvcError } from '../../shared/errors.ts';
@@ -14,8 +14,8 @@ import { planInCluster } from './plan.ts';
 import { printedManifests } from './print-manifests.ts';
 import { putFilesScript } from './settings-objects.ts';
 
-test('a controller is brought up with the object first that owns the others, and is recorded', async () => {
-  await withCluster(async (deps, api) => {
+test('a deploy applies the owning object first and records the controller', async () => {
+  await withFakeKubeApi(async (deps, api) => {
     expect(await ensureInCluster(deps)).toEqual({ context: 'prod', namespace: 'serving' });
     expect(applied(api)[0]).toBe(anchorPath);
     const uid = api.objects.get(anchorPath)?.metadata.uid;
@@ -24,13 +24,13 @@ test('a controller is brought up with the object first that owns the others, and
     expect(readControllerRecord(deps.paths.controllerRecord)).toMatchObject({
       cluster: { context: 'prod', namespace: 'serving' },
       machineId: 'prod/serving/svc-controller',
-      place: { provider: 'kubernetes', instanceType: '1 controller and 2 balancers as pods' },
+      machine: { provider: 'kubernetes', instanceType: '1 controller and 2 balancers as pods' },
     });
   });
 });
 
-test('of other places it gets what it needs, in a Secret; of this machine it knows nothing', async () => {
-  await withCluster(
+test('the controller gets credentials of other providers in a Secret, nothing of this machine', async () => {
+  await withFakeKubeApi(
     async (deps) => {
       const { given } = await prepare({ context: 'prod', namespace: 'serving' }, 'c0ffee', deps);
       expect(given.given).toEqual(['aws: keys of the profile lab']);
@@ -43,8 +43,8 @@ test('of other places it gets what it needs, in a Secret; of this machine it kno
   );
 });
 
-test('a controller that somebody else brought up is used as it is', async () => {
-  await withCluster(async (deps, api) => {
+test('a controller deployed by another user is used unchanged', async () => {
+  await withFakeKubeApi(async (deps, api) => {
     await ensureInCluster(deps);
     const { key } = readControllerRecord(deps.paths.controllerRecord) ?? {};
     await withTempHome(async (other) => {
@@ -58,8 +58,8 @@ test('a controller that somebody else brought up is used as it is', async () => 
   });
 });
 
-test('the token stays when everything is applied again', async () => {
-  await withCluster(async (deps, api) => {
+test('applying all objects again keeps the token', async () => {
+  await withFakeKubeApi(async (deps, api) => {
     await ensureInCluster(deps);
     const token = (): unknown => JSON.parse(JSON.stringify(api.objects.get('/api/v1/namespaces/serving/secrets/svc-control-token'))).data;
     const before = token();
@@ -70,15 +70,15 @@ test('the token stays when everything is applied again', async () => {
   });
 });
 
-test('whoever may not give rights in the whole cluster brings one up that sees less', async () => {
-  await withCluster(async (deps, api) => {
+test('a user without cluster-wide permissions deploys without cluster-wide roles', async () => {
+  await withFakeKubeApi(async (deps, api) => {
     api.failures.set('apply /apis/rbac.authorization.k8s.io/v1/clusterrole', new SvcError('SVC_DENIED', 'you may not'));
     await ensureInCluster(deps);
     expect(applied(api)).toContain('/apis/apps/v1/namespaces/serving/deployments/svc-balancer');
   });
 });
 
-/** A cloud that has given the Service its address. */
+/** A cloud that has assigned an address to the Service. */
 class FakeCloud extends FakeKubeApi {
   override async get<T extends KubeObject>(path: string): Promise<T | undefined> {
     const found = await super.get<T>(path);
@@ -87,10 +87,10 @@ class FakeCloud extends FakeKubeApi {
   }
 }
 
-test('the address of a load balancer is what the controller tells its users', async () => {
+test("the load balancer's address becomes the public host", async () => {
   await withTempHome(async (home) => {
     const api = new FakeCloud();
-    api.texts.set('/apis', clusterGroups);
+    api.texts.set('/apis', apiGroupList);
     const deps = depsIn(home, api, { endpointService: 'LoadBalancer' });
     await ensureInCluster(deps);
     expect(readControllerRecord(deps.paths.controllerRecord)?.publicHost).toBe('203.0.113.9');
@@ -98,8 +98,8 @@ test('the address of a load balancer is what the controller tells its users', as
   });
 });
 
-test('removing it leaves nothing of it, and forgets it', async () => {
-  await withCluster(async (deps, api) => {
+test('removal deletes all objects and the record', async () => {
+  await withFakeKubeApi(async (deps, api) => {
     await ensureInCluster(deps);
     api.put(leasePath, { metadata: { name: 'svc-controller', annotations: { 'svc-lease-duration-ms': '6000' } } });
     await removeFromCluster(deps, false);
@@ -108,7 +108,7 @@ test('removing it leaves nothing of it, and forgets it', async () => {
   });
 });
 
-/** A cluster where pods end when their node says so, or when they are taken for gone. */
+/** A Kubernetes cluster where a pod ends only when its node confirms it, or when it is deleted by force. */
 class LosingCluster extends FakeKubeApi {
   override async remove(path: string): Promise<boolean> {
     const pod = '/api/v1/namespaces/serving/pods/svc-balancer-1';
@@ -122,10 +122,10 @@ class LosingCluster extends FakeKubeApi {
   }
 }
 
-test('a pod on a node that is lost keeps nobody from removing the controller', async () => {
+test('a pod on a lost node does not block removal', async () => {
   await withTempHome(async (home) => {
     const api = new LosingCluster();
-    api.texts.set('/apis', clusterGroups);
+    api.texts.set('/apis', apiGroupList);
     const clock = new FakeClock();
     const deps = { ...depsIn(home, api), clock };
     await ensureInCluster(deps);
@@ -138,21 +138,21 @@ test('a pod on a node that is lost keeps nobody from removing the controller', a
   });
 });
 
-test('what is printed for repositories is the same each time, has no secrets, and is for the version that answers', async () => {
-  await withCluster(async (deps, api) => {
-    const wish = { context: undefined, withSecrets: false } as const;
-    const printed = await printedManifests(wish, deps);
-    expect(await printedManifests(wish, deps)).toEqual(printed);
+test('printed manifests are reproducible and contain Secrets only on request', async () => {
+  await withFakeKubeApi(async (deps, api) => {
+    const options = { context: undefined, withSecrets: false } as const;
+    const printed = await printedManifests(options, deps);
+    expect(await printedManifests(options, deps)).toEqual(printed);
     expect(printed.objects.map(({ kind }) => kind)).not.toContain('Secret');
     expect(printed.comment.join('\n')).toContain('kubectl --context prod -n serving create secret generic svc-control-token');
-    const whole = await printedManifests({ ...wish, withSecrets: true }, deps);
+    const whole = await printedManifests({ ...options, withSecrets: true }, deps);
     expect(whole.objects.filter(({ kind }) => kind === 'Secret')).toHaveLength(3);
     api.failures.set('', new SvcError('SVC_KUBERNETES', 'it does not answer'));
-    expect((await printedManifests(wish, deps)).comment.join('\n')).toContain('The cluster did not answer');
+    expect((await printedManifests(options, deps)).comment.join('\n')).toContain('The cluster did not answer');
   });
 });
 
-test('files come into the home before the controller starts, for its eyes only, and those that it has written itself stay', async () => {
+test('files reach the home with mode 0600; files for the first start are kept', async () => {
   await withTempHome(async (home) => {
     const at = (path: string): string => join(home, path);
     const script = putFilesScript.replaceAll('/var/lib/svc', at('volume')).replaceAll('/etc/svc', at('etc'));
@@ -164,7 +164,7 @@ test('files come into the home before the controller starts, for its eyes only, 
     for (const folder of ['volume', 'etc/files', 'etc/controller']) mkdirSync(at(folder), { recursive: true });
     writeFileSync(at('etc/controller/host.json'), '{}');
     writeFileSync(at('etc/controller/kubeconfig'), 'server: https://API-SERVER\n');
-    // Secrets may not be there yet.
+    // Secrets may not exist yet.
     run();
     expect(readFileSync(at('volume/home/own-cluster.kubeconfig'), 'utf8')).toBe('server: https://[fd00::1]:443\n');
 

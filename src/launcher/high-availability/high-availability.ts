@@ -4,14 +4,15 @@ import { pathOfOne } from '../../kubernetes/paths.ts';
 import { KubernetesRemote } from '../../remote/kubernetes/index.ts';
 import type { Remote } from '../../remote/remote.ts';
 import { isoTime } from '../../shared/clock.ts';
+import { removeEverywhere } from '../../provision/left-machines.ts';
+import { settledStates } from '../../provision/providers.ts';
 import { SvcError } from '../../shared/errors.ts';
 import { fingerprint } from '../../shared/fingerprint.ts';
 import { homePaths } from '../../shared/paths.ts';
 import { randomHex } from '../../shared/random-hex.ts';
 import { readControllerRecord, removeControllerRecord, writeControllerRecord, type ControllerRecord } from '../controller-record.ts';
-import { wishOf } from '../elsewhere.ts';
-import { leaving, locked, noteIn, type LauncherDeps } from '../launcher-deps.ts';
-import { removeLeftovers } from '../leftovers.ts';
+import { requestedResourcesOf } from '../remote-controller.ts';
+import { terminatingError, locked, recordPatcher, type LauncherDeps } from '../launcher-deps.ts';
 import { applyDesign, isThere, knownOfCluster } from './apply.ts';
 import { clusterIdentity, findAnchor, readToken } from './cluster-facts.ts';
 import type { HighAvailabilityDesign } from './design.ts';
@@ -19,52 +20,54 @@ import { designOf } from './design-of.ts';
 import { madeInCluster, refuseFixed } from './differences.ts';
 import type { Leader } from './leader.ts';
 import { haNames, inContainer } from './names.ts';
-import type { PodRole } from './object-parts.ts';
+import { podRoles, type PodRole } from './object-parts.ts';
 import { isMarked } from './ownership.ts';
 import { removeObjects } from './remove.ts';
 import { readDeployment, waitForRollout } from './rollout.ts';
 import { gatherSecrets, type GivenSecrets } from './secrets-of.ts';
-import { chooseSite, needKubernetes, type ClusterSite } from './site.ts';
+import { chooseSite, needKubernetes, type KubernetesSite } from './site.ts';
 
-/** What a controller in a cluster is brought up and reached with. */
+/** Dependencies of deploying and reaching a controller in a Kubernetes cluster. */
 export interface HighAvailabilityDeps extends LauncherDeps {
-  /** The API of a cluster, as this command's user. */
-  readonly openApi: (site: ClusterSite) => KubeApi;
+  /** The API of a Kubernetes cluster, as this command's user. */
+  readonly openApi: (site: KubernetesSite) => KubeApi;
 }
 
-/** What would be made, or made anew. */
-export interface Prepared {
+/** The objects to create or to replace. */
+interface Prepared {
   readonly design: HighAvailabilityDesign;
   readonly given: GivenSecrets;
 }
 
-/** Container of the controller's pods in which its program runs. */
+/** The container of the controller's pods that runs the controller. */
 const controllerContainer = 'controller';
 
 /** Socket of the API in the leader's pod. */
 const apiSocket = homePaths(inContainer.home, inContainer.uid).controllerSocket;
 
-/** Where the controller is to be; the recorded one stays where it is. Throws SVC_NEEDS_KUBERNETES. */
-export async function siteOf(deps: HighAvailabilityDeps, wished?: string): Promise<ClusterSite> {
+/**
+ * Where the controller will be; an existing record decides unless a context is requested. Throws SVC_NEEDS_KUBERNETES.
+ */
+export async function siteOf(deps: HighAvailabilityDeps, requestedContext?: string): Promise<KubernetesSite> {
   const known = readControllerRecord(deps.paths.controllerRecord)?.cluster;
-  if (known !== undefined && wished === undefined) return known;
-  await needKubernetes(deps.places);
-  return chooseSite(await deps.config(), wished);
+  if (known !== undefined && requestedContext === undefined) return known;
+  await needKubernetes(deps.providers, deps.onStep, deps.signal);
+  return chooseSite(await deps.config(), requestedContext);
 }
 
 /**
- * Makes sure that there is a controller in the cluster, and that this home knows of it. One that somebody else brought up there is used as it is. Safe to
- * repeat, and to interrupt.
+ * Makes sure that a controller exists in the Kubernetes cluster, and that this home has its record. A controller that
+ * another user deployed there is used unchanged. Safe to repeat and to interrupt.
  */
-export async function ensureInCluster(deps: HighAvailabilityDeps): Promise<ClusterSite> {
+export async function ensureInCluster(deps: HighAvailabilityDeps): Promise<KubernetesSite> {
   return locked(deps, async () => {
     const known = readControllerRecord(deps.paths.controllerRecord);
-    if (known?.isLeaving === true) throw leaving();
+    if (known?.isTerminating === true) throw terminatingError();
     const site = await siteOf(deps);
     const api = deps.openApi(site);
     const record = known ?? (await newRecord(site, api, deps));
     if (await isThere(site, record.key, { api, signal: deps.signal })) {
-      if (record.machineId === null) noteIn(deps)({ machineId: idOf(site), program: haNames.controller });
+      if (record.machineId === null) recordPatcher(deps)({ machineId: idOf(site), program: haNames.controller });
       return site;
     }
     await applyAll(site, api, await prepare(site, record.key, deps), deps);
@@ -73,44 +76,55 @@ export async function ensureInCluster(deps: HighAvailabilityDeps): Promise<Clust
 }
 
 /**
- * For whoever waits for the controller to come up: when somebody removes the object that owns it meanwhile, and so all of it, it is made again at once. One
- * that a command of this home removes stays away. Throws SVC_CONTROLLER_UNREACHABLE then.
+ * For callers that wait for the controller to start. When another user removes the owning object meanwhile, and thereby
+ * all others, they are created again at once. Does not create a controller that a command of this home is
+ * removing: throws SVC_CONTROLLER_UNREACHABLE.
  */
 export async function healInCluster(deps: HighAvailabilityDeps): Promise<void> {
   const { site, record } = recorded(deps);
-  if (record.isLeaving) throw leaving();
+  if (record.isTerminating) throw terminatingError();
   if (await isThere(site, record.key, { api: deps.openApi(site), signal: deps.signal })) return;
   await ensureInCluster(deps);
 }
 
-/** What the configuration makes of a cluster now. Nothing is changed there. */
-export async function prepare(site: ClusterSite, key: string, deps: HighAvailabilityDeps): Promise<Prepared> {
-  const { places, paths, signal } = deps;
+/** The design that follows from the current configuration. Changes nothing in the Kubernetes cluster. */
+export async function prepare(site: KubernetesSite, key: string, deps: HighAvailabilityDeps): Promise<Prepared> {
+  const { providers, paths, signal } = deps;
   const config = await deps.config();
   const api = deps.openApi(site);
   const known = await knownOfCluster(site, key, { api, signal }, config.serve.controller.endpointService);
   const design = designOf(config, site, known);
   const token = (await readToken(api, site, signal)) ?? randomHex(32);
-  const given = await gatherSecrets(key, site, { config, places: await places.states(), paths, token, signal });
+  const given = await gatherSecrets(key, site, {
+    config,
+    providers: await settledStates(() => providers.states(), deps.onStep, signal),
+    paths,
+    token,
+    signal,
+  });
   return { design, given };
 }
 
-/** The key of the controller that is there, or the one that a new one gets: the same each time, and another one in any other namespace or cluster. */
-export async function keyFor(site: ClusterSite, api: KubeApi, signal: AbortSignal): Promise<string> {
+/**
+ * The key of the existing controller, or of a new one: always the same for one namespace, and different in any other
+ * namespace or Kubernetes cluster.
+ */
+export async function keyFor(site: KubernetesSite, api: KubeApi, signal: AbortSignal): Promise<string> {
   const anchor = await findAnchor(api, site, signal);
   if (anchor !== undefined) return anchor.key;
-  const cluster = (await clusterIdentity(api, signal)) ?? kubeContexts().cluster(site.context).server;
-  return derivedKey(cluster, site);
+  const clusterId = (await clusterIdentity(api, signal)) ?? kubeContexts().cluster(site.context).server;
+  return derivedKey(clusterId, site);
 }
 
-/** `cluster`: what tells it from others. */
-export function derivedKey(cluster: string, { namespace }: ClusterSite): string {
-  return fingerprint(JSON.stringify([cluster, namespace]));
+/** `clusterId` is unique for each Kubernetes cluster. */
+export function derivedKey(clusterId: string, { namespace }: KubernetesSite): string {
+  return fingerprint(JSON.stringify([clusterId, namespace]));
 }
 
 /**
- * Applies what the configuration says now, and sees the pods replaced one after the other. Tells whether they run another image. Throws
- * SVC_CONTROLLER_IMMUTABLE, with nothing changed, when it asks for what only a new controller can have.
+ * Applies the current configuration, and waits until the pods have been replaced one after the other. Reports whether
+ * they run another image. Throws SVC_CONTROLLER_IMMUTABLE, before any change, when only a new controller can have the
+ * configured values.
  */
 export async function upgradeInCluster(deps: HighAvailabilityDeps): Promise<{ readonly isNew: boolean }> {
   return locked(deps, async () => {
@@ -123,26 +137,29 @@ export async function upgradeInCluster(deps: HighAvailabilityDeps): Promise<{ re
   });
 }
 
-/** Ends all pods one after the other, and starts new ones. */
+/** Replaces all pods by new ones, one after the other. */
 export async function restartInCluster(deps: HighAvailabilityDeps): Promise<void> {
   await locked(deps, async () => {
     const there = recorded(deps);
     const { site } = there;
     const api = deps.openApi(site);
     const annotations = { 'svc-restarted-at': isoTime(deps.clock.now()) };
-    for (const role of ['controller', 'balancer'] as const)
+    for (const role of podRoles) {
+      // A controller of an older version has no health checkers.
+      if (role === 'checker' && (await readDeployment(api, site, role, deps.signal)) === undefined) continue;
       await change(api, there, role, { spec: { template: { metadata: { annotations } } } }, deps.signal);
+    }
     await waitForRollout(site, { ...deps, api });
   });
 }
 
-/** Ends the controllers and lets the balancers go on; `start` brings them back. */
+/** Ends the controllers; balancers continue. `startInCluster` starts the controllers again. */
 export async function stopInCluster(deps: HighAvailabilityDeps): Promise<void> {
   const there = recorded(deps);
   await change(deps.openApi(there.site), there, 'controller', { spec: { replicas: 0 } }, deps.signal);
 }
 
-/** Brings back controllers that were stopped, as the configuration says now. Throws SVC_CONTROLLER_IMMUTABLE as an upgrade does. */
+/** Starts stopped controllers with the current configuration. Throws SVC_CONTROLLER_IMMUTABLE as an upgrade does. */
 export async function startInCluster(deps: HighAvailabilityDeps): Promise<void> {
   await locked(deps, async () => {
     const { site, record } = recorded(deps);
@@ -151,19 +168,22 @@ export async function startInCluster(deps: HighAvailabilityDeps): Promise<void> 
   });
 }
 
-/** Removes all of it from the cluster, and forgets it. With `purge` also everything that it launched anywhere, and pods that never end. */
+/**
+ * Removes all objects from the Kubernetes cluster, and the record. With `purge` also everything that it launched at any
+ * provider, and pods that never end.
+ */
 export async function removeFromCluster(deps: HighAvailabilityDeps, purge: boolean): Promise<void> {
   await locked(deps, async () => {
     const { site, record } = recorded(deps);
-    noteIn(deps)({ isLeaving: true });
+    recordPatcher(deps)({ isTerminating: true });
     await removeObjects(site, record.key, purge, { ...deps, api: deps.openApi(site) });
-    if (purge) await removeLeftovers(record.key, deps);
+    if (purge) await removeEverywhere(deps.providers, { 'svc-owner': record.key }, record.key, deps);
     removeControllerRecord(deps.paths.controllerRecord);
   });
 }
 
-/** How to work in the leader's pod. */
-export function leaderRemote(site: ClusterSite, { pod }: Pick<Leader, 'pod'>, deps: HighAvailabilityDeps): Remote {
+/** A `Remote` for the leader's pod. */
+export function leaderRemote(site: KubernetesSite, { pod }: Pick<Leader, 'pod'>, deps: HighAvailabilityDeps): Remote {
   const { paths, clock } = deps;
   return new KubernetesRemote({
     api: async () => deps.openApi(site),
@@ -177,33 +197,33 @@ export function leaderRemote(site: ClusterSite, { pod }: Pick<Leader, 'pod'>, de
   });
 }
 
-/** A socket here that leads to the API of the controller in a pod. */
-export function wayToLeader(remote: Remote, signal: AbortSignal): Promise<string> {
+/** A local socket that leads to the API of the controller in a pod. */
+export function openLeaderTunnel(remote: Remote, signal: AbortSignal): Promise<string> {
   return remote.forwardSocket(apiSocket, { signal });
 }
 
-/** What this home knows of the controller in a cluster. */
-export interface Recorded {
-  readonly site: ClusterSite;
+/** This home's record of the controller in a Kubernetes cluster. */
+interface Recorded {
+  readonly site: KubernetesSite;
   readonly record: ControllerRecord;
 }
 
-/** What is recorded of the controller in a cluster. Throws SVC_CONTROLLER_UNREACHABLE when nothing is. */
+/** The record of the controller in a Kubernetes cluster. Throws SVC_CONTROLLER_UNREACHABLE when there is none. */
 export function recorded({ paths }: Pick<LauncherDeps, 'paths'>): Recorded {
   const record = readControllerRecord(paths.controllerRecord);
   if (record?.cluster === undefined) throw new SvcError('SVC_CONTROLLER_UNREACHABLE', 'There is no controller in a cluster.');
   return { site: record.cluster, record };
 }
 
-/** As `prepare`, for a controller that is there. */
-async function prepareChange(site: ClusterSite, api: KubeApi, key: string, deps: HighAvailabilityDeps): Promise<Prepared> {
+/** As `prepare`, for an existing controller. */
+async function prepareChange(site: KubernetesSite, api: KubeApi, key: string, deps: HighAvailabilityDeps): Promise<Prepared> {
   const prepared = await prepare(site, key, deps);
   refuseFixed(prepared.design, await madeInCluster(site, api, deps.signal));
   return prepared;
 }
 
 async function applyAll(
-  site: ClusterSite,
+  site: KubernetesSite,
   api: KubeApi,
   { design, given }: Prepared,
   deps: HighAvailabilityDeps,
@@ -211,38 +231,44 @@ async function applyAll(
   for (const sentence of given.leftOut) deps.onStep(sentence);
   const applied = await applyDesign(design, given.secrets, { ...deps, api });
   const { hourlyUsd, publicHost } = applied;
-  const place = { provider: 'kubernetes', region: site.context, zone: null, instanceType: describePods(applied), hourlyUsd };
-  noteIn(deps)({ machineId: idOf(site), program: haNames.controller, publicHost, place, wished: wishOf(await deps.config()) });
+  const machine = { provider: 'kubernetes', region: site.context, zone: null, instanceType: describePods(applied), hourlyUsd };
+  recordPatcher(deps)({
+    machineId: idOf(site),
+    program: haNames.controller,
+    publicHost,
+    machine,
+    requestedResources: requestedResourcesOf(await deps.config()),
+  });
   return applied;
 }
 
-/** What there is instead of a machine, for people. */
+/** The pods that replace a controller's machine, for people. */
 export function describePods({ database, balancers }: Pick<HighAvailabilityDesign, 'database' | 'balancers'>): string {
   const controllers = database === 'sqlite' ? '1 controller' : '2 controllers';
   return `${controllers} and ${balancers} ${balancers === 1 ? 'balancer' : 'balancers'} as pods`;
 }
 
-async function newRecord(site: ClusterSite, api: KubeApi, deps: HighAvailabilityDeps): Promise<ControllerRecord> {
+async function newRecord(site: KubernetesSite, api: KubeApi, deps: HighAvailabilityDeps): Promise<ControllerRecord> {
   const record: ControllerRecord = {
     key: await keyFor(site, api, deps.signal),
-    place: { provider: 'kubernetes', region: site.context, zone: null, instanceType: 'pods', hourlyUsd: 0 },
+    machine: { provider: 'kubernetes', region: site.context, zone: null, instanceType: 'pods', hourlyUsd: 0 },
     machineId: null,
     program: null,
     boot: null,
     socket: apiSocket,
     publicHost: null,
-    wished: wishOf(await deps.config()),
+    requestedResources: requestedResourcesOf(await deps.config()),
     createdAt: deps.clock.now(),
-    isLeaving: false,
+    isTerminating: false,
     cluster: site,
   };
   writeControllerRecord(deps.paths.controllerRecord, record);
   return record;
 }
 
-const idOf = ({ context, namespace }: ClusterSite): string => `${context}/${namespace}/${haNames.controller}`;
+const idOf = ({ context, namespace }: KubernetesSite): string => `${context}/${namespace}/${haNames.controller}`;
 
-async function imageOf(site: ClusterSite, api: KubeApi, signal: AbortSignal): Promise<string | undefined> {
+async function imageOf(site: KubernetesSite, api: KubeApi, signal: AbortSignal): Promise<string | undefined> {
   const found = await readDeployment(api, site, 'controller', signal);
   return found?.spec?.template?.spec?.containers?.[0]?.image;
 }

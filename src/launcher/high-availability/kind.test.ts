@@ -12,33 +12,33 @@ const configured = (highAvailability: boolean): Config => ({
 const machine = aControllerRecord();
 const inCluster = aControllerRecord({ cluster: { context: 'prod', namespace: 'serving' } });
 
-/** The check as a function to be called. */
-const refuse = (existing: ExistingController, isWanted: boolean) => (): void => refuseOtherKind(existing, configured(isWanted));
+/** The check as a function, for `expect`. */
+const refuse = (existing: ExistingController, isRequested: boolean) => (): void => refuseOtherKind(existing, configured(isRequested));
 
-test('a controller that is as the configuration says is used', () => {
+test('a controller of the configured kind is accepted', () => {
   expect(refuse({ kind: 'none' }, true)).not.toThrow();
-  expect(refuse({ kind: 'here' }, false)).not.toThrow();
-  expect(refuse({ kind: 'elsewhere', record: machine }, false)).not.toThrow();
-  expect(refuse({ kind: 'elsewhere', record: inCluster }, true)).not.toThrow();
+  expect(refuse({ kind: 'local' }, false)).not.toThrow();
+  expect(refuse({ kind: 'remote', record: machine }, false)).not.toThrow();
+  expect(refuse({ kind: 'remote', record: inCluster }, true)).not.toThrow();
 });
 
-test('turning it on for a controller on this machine is refused, with what to do', () => {
-  expect(problemOf(() => refuseOtherKind({ kind: 'here' }, configured(true)))).toMatchObject({
+test('high availability for an existing local controller is refused with a remedy', () => {
+  expect(problemOf(() => refuseOtherKind({ kind: 'local' }, configured(true)))).toMatchObject({
     code: 'SVC_CONTROLLER_KIND',
     message: expect.stringContaining('there is a controller on this machine already'),
     hint: expect.stringContaining('svc controller stop'),
   });
 });
 
-test('turning it on for a controller on another machine is refused, with what to do', () => {
-  expect(problemOf(() => refuseOtherKind({ kind: 'elsewhere', record: machine }, configured(true)))).toMatchObject({
+test('high availability for an existing remote controller is refused with a remedy', () => {
+  expect(problemOf(() => refuseOtherKind({ kind: 'remote', record: machine }, configured(true)))).toMatchObject({
     code: 'SVC_CONTROLLER_KIND',
     hint: expect.stringContaining('svc controller down'),
   });
 });
 
-test('turning it off is refused as well', () => {
-  expect(problemOf(() => refuseOtherKind({ kind: 'elsewhere', record: inCluster }, configured(false)))).toMatchObject({
+test('turning off high availability of an existing controller is refused', () => {
+  expect(problemOf(() => refuseOtherKind({ kind: 'remote', record: inCluster }, configured(false)))).toMatchObject({
     code: 'SVC_CONTROLLER_KIND',
     message: 'The controller lives in the cluster prod (namespace serving), and high_availability is not true in config.yaml any more.',
   });

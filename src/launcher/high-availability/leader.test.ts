@@ -12,12 +12,12 @@ const waiting = (reason: string, message = '', restartCount = 0): Pod => ({
   status: { containerStatuses: [{ name: 'controller', restartCount, state: { waiting: { reason, message } } }] },
 });
 
-/** What a cluster says of the versions that it has. */
+/** The API groups and versions that a Kubernetes cluster reports. */
 const groups = (...versions: readonly string[]) => ({
   groups: [{ name: 'policy', versions: versions.map((version) => ({ groupVersion: `policy/${version}`, version })) }],
 });
 
-test('a pod that is coming up has no trouble, and one that never will says so in the words of the cluster', () => {
+test("a starting pod has no problem; a failing one has Kubernetes' reason", () => {
   expect(troubleOf(waiting('ContainerCreating'))).toBeUndefined();
   expect(troubleOf(waiting('ErrImageNeverPull', 'the image is not there'))).toEqual({
     kind: 'setup',
@@ -30,7 +30,7 @@ test('a pod that is coming up has no trouble, and one that never will says so in
   expect(troubleOf({ metadata, status: { conditions: [pending] } })?.text).toBe('Unschedulable: 0/3 nodes are available');
 });
 
-test('an image that cannot be fetched says so shortly, and is the same trouble whether it is being tried or waited for', async () => {
+test('ErrImagePull and ImagePullBackOff count as the same problem', async () => {
   const api = new FakeKubeApi();
   const clock = new FakeClock();
   const pods = '/api/v1/namespaces/serving/pods';
@@ -45,35 +45,35 @@ test('an image that cannot be fetched says so shortly, and is the same trouble w
     { api, clock, signal: new AbortController().signal, onStep: () => undefined },
   );
   put('ErrImagePull', 'failed to pull and unpack image "registry.test/svc:1": registry.test/svc:1: not found');
-  expect(await watch.look()).toContain('Pod svc-controller-1: The image registry.test/svc:1 cannot be pulled: not found');
+  expect(await watch.check()).toContain('Pod svc-controller-1: The image registry.test/svc:1 cannot be pulled: not found');
   await clock.advance(40_000);
   put('ImagePullBackOff', 'Back-off pulling image "registry.test/svc:1"');
-  await watch.look();
+  await watch.check();
   await clock.advance(40_000);
-  await expect(watch.look()).rejects.toMatchObject({ code: 'SVC_CONTROLLER_START' });
+  await expect(watch.check()).rejects.toMatchObject({ code: 'SVC_CONTROLLER_START' });
 });
 
-test('a pod on its way out is not ready', () => {
+test('a pod that is being deleted is not ready', () => {
   const status = { conditions: [{ type: 'Ready', status: 'True' }] };
   expect(isReady({ metadata, status })).toBe(true);
   expect(isReady({ metadata: { ...metadata, deletionTimestamp: 'now' }, status })).toBe(false);
 });
 
-test('pods are rolled out when all are of the last description, and work', () => {
-  const wanted = { metadata: { ...metadata, generation: 2 }, spec: { replicas: 2 } };
+test('a rollout is complete when all pods have the latest template and are ready', () => {
+  const desired = { metadata: { ...metadata, generation: 2 }, spec: { replicas: 2 } };
   const done = { observedGeneration: 2, replicas: 2, updatedReplicas: 2, readyReplicas: 2 };
-  expect(isRolledOut({ ...wanted, status: done })).toBe(true);
+  expect(isRolledOut({ ...desired, status: done })).toBe(true);
   for (const change of [{ observedGeneration: 1 }, { replicas: 3 }, { updatedReplicas: 1 }, { readyReplicas: 1 }])
-    expect(isRolledOut({ ...wanted, status: { ...done, ...change } })).toBe(false);
+    expect(isRolledOut({ ...desired, status: { ...done, ...change } })).toBe(false);
 });
 
-test('the stable version of budgets is used where the cluster has it', () => {
+test('the stable PodDisruptionBudget version is used where the Kubernetes cluster has it', () => {
   expect(policyVersionOf(groups('v1beta1'))).toBe('policy/v1beta1');
   expect(policyVersionOf(groups('v1', 'v1beta1'))).toBe('policy/v1');
   expect(policyVersionOf(undefined)).toBe('policy/v1');
 });
 
-test('what a pod waits for may pass; what it says for a minute does not, and is told with its last words', async () => {
+test('a problem that lasts a minute is an error with the last log line', async () => {
   const api = new FakeKubeApi();
   const clock = new FakeClock();
   const pods = '/api/v1/namespaces/serving/pods';
@@ -86,9 +86,9 @@ test('what a pod waits for may pass; what it says for a minute does not, and is 
     { context: 'prod', namespace: 'serving' },
     { api, clock, signal: new AbortController().signal, onStep: () => undefined },
   );
-  expect(await watch.look()).toContain('CrashLoopBackOff: back-off');
+  expect(await watch.check()).toContain('CrashLoopBackOff: back-off');
   await clock.advance(61_000);
-  await expect(watch.look()).rejects.toMatchObject({
+  await expect(watch.check()).rejects.toMatchObject({
     code: 'SVC_CONTROLLER_START',
     message: expect.stringContaining('it said: the database refuses'),
   });

@@ -6,7 +6,7 @@ import type { Pod } from '../../kubernetes/pod.ts';
 import { pathOfAll } from '../../kubernetes/paths.ts';
 import { haNames } from './names.ts';
 import { podSelector, type PodRole } from './object-parts.ts';
-import type { ClusterSite } from './site.ts';
+import type { KubernetesSite } from './site.ts';
 
 /** The controller that leads, or led last. */
 export interface Leader {
@@ -14,25 +14,28 @@ export interface Leader {
   readonly term: number;
 }
 
-/** Who the lease says leads; undefined while nobody does. */
-export async function findLeader(api: KubeApi, { namespace }: ClusterSite, signal: AbortSignal): Promise<Leader | undefined> {
+/** The leader according to the lease; undefined when there is none. */
+export async function findLeader(api: KubeApi, { namespace }: KubernetesSite, signal: AbortSignal): Promise<Leader | undefined> {
   const { holder, term } = await readKubernetesLease(api, namespace, haNames.lease, signal);
   return holder === null || holder === '' ? undefined : { pod: hostOfHolder(holder), term };
 }
 
 /** The pods of one role. */
-export async function podsOf(api: KubeApi, { namespace }: ClusterSite, role: PodRole, signal: AbortSignal): Promise<readonly Pod[]> {
+export async function podsOf(api: KubeApi, { namespace }: KubernetesSite, role: PodRole, signal: AbortSignal): Promise<readonly Pod[]> {
   const { items } = await api.list<Pod>(pathOfAll('Pod', namespace), { labels: podSelector(role), signal });
   return items;
 }
 
-/** Whether a pod works as it should. */
+/** Whether a pod is ready and not ending. */
 export function isReady({ metadata, status }: Pod): boolean {
   const ready = status?.conditions?.find(({ type }) => type === 'Ready');
   return metadata.deletionTimestamp === undefined && ready?.status === 'True';
 }
 
-/** Why a pod does not work, in the cluster's own words; undefined when it does, or nothing is wrong yet. `kind` stays the same while the words change. */
+/**
+ * Why a pod does not work, with Kubernetes' message. Undefined when it works, or has no problem yet. `kind` stays the
+ * same while the message changes.
+ */
 export function troubleOf(pod: Pod): { readonly kind: string; readonly text: string; readonly isLasting: boolean } | undefined {
   const trouble = podTrouble(pod);
   if (trouble === undefined) return undefined;
@@ -41,5 +44,7 @@ export function troubleOf(pod: Pod): { readonly kind: string; readonly text: str
   return { kind, text: troubleText(trouble), isLasting: kind === 'setup' || isCrashing };
 }
 
-/** A controller that was started with its database away ends, and is started again. */
+/**
+ * A controller that starts while its database is unreachable ends and is restarted, so the first crashes do not count.
+ */
 const crashesThatSay = 4;

@@ -23,7 +23,7 @@ function object(kind: string, name: string, change: Partial<HighAvailabilityDesi
 const named = (change: Partial<HighAvailabilityDesign> = {}): readonly string[] =>
   manifests(aDesign(change), someSecrets, owner).map(({ kind, metadata }) => `${kind} ${metadata.name}`);
 
-test('with SQLite there is one controller, which has a volume to itself', () => {
+test('with SQLite there is one controller with its own volume', () => {
   const deployment = object('Deployment', 'svc-controller', { storageClass: 'fast', diskGb: 30 });
   expect(at(deployment, 'spec.replicas')).toBe(1);
   expect(at(deployment, 'spec.strategy')).toEqual({ type: 'Recreate' });
@@ -48,12 +48,12 @@ test('with PostgreSQL there are two controllers on different nodes, and no volum
   expect(named({ database: 'postgresql' })).not.toContain('PersistentVolumeClaim svc-controller');
 });
 
-test('what was asked for the controller is what its pod gets', () => {
+test("the controller's pod gets the configured resources", () => {
   const resources = at(object('Deployment', 'svc-controller', { cpus: 1.5, memoryGb: 3 }), 'spec.template.spec.containers.0.resources');
   expect(resources).toEqual({ requests: { cpu: '1500m', memory: '3G' }, limits: { memory: '3G' } });
 });
 
-test('balancers are spread over nodes and zones, and one at a time may be taken away', () => {
+test('balancers are spread over nodes and zones, and evicted one at a time', () => {
   const deployment = object('Deployment', 'svc-balancer', { balancers: 3 });
   expect(at(deployment, 'spec.replicas')).toBe(3);
   expect(at(deployment, 'spec.template.spec.topologySpreadConstraints.0.topologyKey')).toBe('kubernetes.io/hostname');
@@ -61,19 +61,24 @@ test('balancers are spread over nodes and zones, and one at a time may be taken 
   expect(at(object('PodDisruptionBudget', 'svc-balancer'), 'spec.maxUnavailable')).toBe(1);
 });
 
-test.each(['policy/v1', 'policy/v1beta1'] as const)('budgets are of the version that the cluster has: %s', (policyVersion) => {
-  expect(at(object('PodDisruptionBudget', 'svc-controller', { policyVersion }), 'apiVersion')).toBe(policyVersion);
-});
+test.each(['policy/v1', 'policy/v1beta1'] as const)(
+  'disruption budgets have the version of the Kubernetes cluster: %s',
+  (policyVersion) => {
+    expect(at(object('PodDisruptionBudget', 'svc-controller', { policyVersion }), 'apiVersion')).toBe(policyVersion);
+  },
+);
 
-test('the Service leads to all ports of endpoints, under the same numbers', () => {
+test('the Service forwards all endpoint ports under the same numbers', () => {
   const ports = at(object('Service', 'svc-endpoints'), 'spec.ports');
   expect(ports).toHaveLength(20);
   expect(at(ports, '0')).toEqual({ name: 'endpoint-30001', protocol: 'TCP', port: 30_001, targetPort: 30_001 });
   expect(at(object('Service', 'svc-endpoints', { endpointService: 'NodePort' }), 'spec.ports.19.nodePort')).toBe(30_020);
   expect(at(object('Service', 'svc-endpoints'), 'spec.selector')).toEqual({ 'svc-role': 'balancer', 'svc-serving': 'true' });
+  expect(at(object('Service', 'svc-endpoints'), 'spec.publishNotReadyAddresses')).toBe(true);
+  expect(at(object('Deployment', 'svc-balancer'), 'spec.template.metadata.labels.svc-serving')).toBe('false');
 });
 
-/** The `restricted` Pod Security Standard, as far as it speaks of what our pods have. */
+/** Violations of the `restricted` Pod Security Standard, for the fields that our pods have. */
 function restrictions(pod: unknown): readonly string[] {
   const problems: string[] = [];
   const need = (isMet: boolean, what: string): void => void (isMet || problems.push(what));
@@ -82,7 +87,7 @@ function restrictions(pod: unknown): readonly string[] {
   need(at(pod, 'securityContext.seccompProfile.type') === 'RuntimeDefault', 'seccompProfile');
   for (const field of ['hostNetwork', 'hostPID', 'hostIPC']) need(at(pod, field) === undefined, field);
   const volumes = at(pod, 'volumes');
-  const allowed = ['configMap', 'emptyDir', 'persistentVolumeClaim', 'secret'];
+  const allowed = ['configMap', 'downwardAPI', 'emptyDir', 'persistentVolumeClaim', 'secret'];
   for (const volume of Array.isArray(volumes) ? volumes : [])
     need(
       Object.keys(volume).every((key) => key === 'name' || allowed.includes(key)),
@@ -101,11 +106,11 @@ function restrictions(pod: unknown): readonly string[] {
   return problems;
 }
 
-test.each(['svc-controller', 'svc-balancer'])('the pods of %s keep to the strictest of the Pod Security Standards', (name) => {
+test.each(['svc-controller', 'svc-balancer'])('the pods of %s satisfy the restricted Pod Security Standard', (name) => {
   expect(restrictions(at(object('Deployment', name), 'spec.template.spec'))).toEqual([]);
 });
 
-test('whatever is removed with the anchor says so, and the rest has a name of its own', () => {
+test('every object except the anchor has an owner, or the key in its name', () => {
   const free = manifests(aDesign(), someSecrets, owner).filter(({ metadata }) => metadata['ownerReferences'] === undefined);
   expect(free.map(({ kind, metadata }) => `${kind} ${metadata.name}`)).toEqual([
     'ConfigMap svc-controller',
@@ -114,7 +119,7 @@ test('whatever is removed with the anchor says so, and the rest has a name of it
   ]);
 });
 
-test('every object is labelled with the key of its controller and with what the user puts on every object', () => {
+test("every object has the controller's key and the user's labels", () => {
   for (const { metadata } of manifests(
     aDesign({ labels: { team: 'ml' }, annotations: { contact: 'ml@example.org' } }),
     someSecrets,
@@ -125,20 +130,22 @@ test('every object is labelled with the key of its controller and with what the 
   }
 });
 
-test('the controller has its lease, what replicas need, and nothing else; balancers only see pods and label them', () => {
+test('each role has only the permissions that it needs; balancers have none', () => {
   expect(at(object('Role', 'svc-controller'), 'rules')).toEqual([
     { apiGroups: ['coordination.k8s.io'], resources: ['leases'], verbs: ['create'] },
     { apiGroups: ['coordination.k8s.io'], resources: ['leases'], resourceNames: ['svc-controller'], verbs: ['get', 'update'] },
     ...aDesign().replicaRules,
   ]);
-  expect(at(object('Role', 'svc-balancer'), 'rules')).toEqual([
-    { apiGroups: [''], resources: ['pods'], verbs: ['get', 'list', 'watch', 'patch'] },
+  expect(at(object('Role', 'svc-health-checker'), 'rules')).toEqual([
+    { apiGroups: [''], resources: ['pods'], verbs: ['list', 'watch', 'patch'] },
   ]);
+  // The Role stays: an upgrade must remove the permissions that older versions gave it.
+  expect(at(object('Role', 'svc-balancer'), 'rules')).toEqual([]);
   const inCluster = manifests(aDesign(), someSecrets, owner).filter(({ kind }) => kind === 'ClusterRole');
   expect(JSON.stringify(inCluster)).not.toMatch(/"(\*|secrets|create|delete|patch|update)"/);
 });
 
-test('without secrets nothing that is printed is one, and with them they lie in Secrets only', () => {
+test('secrets are printed only on request, and only in Secrets', () => {
   const printed = JSON.stringify(manifests(aDesign(), undefined, undefined));
   expect(printed).not.toContain('"Secret"');
   expect(printed).not.toContain('ownerReferences');
@@ -150,14 +157,18 @@ test('without secrets nothing that is printed is one, and with them they lie in 
     expect(rest).not.toContain(secret);
 });
 
-test('balancers get no credentials: of the Secrets they see the token they share', () => {
+test('balancers get no credentials except the shared token', () => {
+  expect(at(object('Deployment', 'svc-balancer'), 'spec.template.spec.automountServiceAccountToken')).toBe(false);
+  const checker = JSON.stringify(object('Deployment', 'svc-health-checker'));
+  expect(checker).not.toContain('secret');
+  expect(checker).not.toContain('containerPort');
   const text = JSON.stringify(object('Deployment', 'svc-balancer'));
   expect(text).toContain('svc-control-token');
   expect(text).not.toContain('svc-controller-files');
   expect(text).not.toContain('svc-controller-environment');
 });
 
-test('equal designs give equal objects, and other settings start the controller anew', () => {
+test('equal designs give equal objects; changed settings restart the controller', () => {
   expect(manifests(aDesign(), someSecrets, owner)).toEqual(manifests(aDesign(), someSecrets, owner));
   const digest = (environment: Readonly<Record<string, string>>): unknown =>
     at(
@@ -167,7 +178,7 @@ test('equal designs give equal objects, and other settings start the controller 
   expect(digest({ A: '1' })).not.toBe(digest({ A: '2' }));
 });
 
-test('the controller knows its cluster under the name that its user has for it', () => {
+test("the controller's kubeconfig uses the user's name of the context", () => {
   const data = at(object('ConfigMap', 'svc-controller'), 'data');
   expect(JSON.parse(String(at(data, 'kubeconfig')))).toMatchObject({
     'current-context': 'prod',
@@ -176,7 +187,7 @@ test('the controller knows its cluster under the name that its user has for it',
   expect(JSON.parse(String(isObject(data) ? data['host.json'] : undefined))).toMatchObject({
     key: 'c0ffee0123456789',
     publicHost: 'svc-endpoints.serving.svc',
-    place: { provider: 'kubernetes', region: 'prod' },
+    machine: { provider: 'kubernetes', region: 'prod' },
     whenIdle: 'exit',
     balancers: { namespace: 'serving', port: 30_000, tokenFile: '/etc/svc/token/token' },
   });

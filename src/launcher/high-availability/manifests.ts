@@ -1,15 +1,15 @@
-import { balancerHostEndpoints, balancerPodLabels } from '../../domain/balancer-host.ts';
+import { edgeProxyEndpoints, edgeProxyPodLabels } from '../../domain/edge-proxy/edge-proxy.ts';
 import type { KubeDraft } from '../../kubernetes/kube-api.ts';
-import { accessObjects } from './access-objects.ts';
-import type { HighAvailabilityDesign, HighAvailabilitySecrets, OwnerReference } from './design.ts';
-import { haNames } from './names.ts';
-import { metadataOf, ownedBy } from './object-parts.ts';
+import type { AccessRule, HighAvailabilityDesign, HighAvailabilitySecrets, OwnerReference } from './design.ts';
+import { clusterRoleName, haNames } from './names.ts';
+import { labelsOf, metadataOf, ownedBy } from './object-parts.ts';
 import { anchorObject, secretObjects, settingsDigest } from './settings-objects.ts';
 import { workloadObjects } from './workload-objects.ts';
 
 /**
- * Every object of a controller that survives its node, in an order in which they can be applied; the first one owns the others, once `owner` says who
- * that is. Without secrets they are those that may be kept in a repository. Equal designs give equal objects.
+ * Every object of a controller that survives its node, in an order in which they can be applied. The first object owns
+ * the others, once `owner` identifies it. Without secrets, the result is safe to keep in a repository. Equal designs
+ * give equal objects.
  */
 export function manifests(
   design: HighAvailabilityDesign,
@@ -26,9 +26,12 @@ export function manifests(
   return objects.map((object) => ownedBy(object, owner));
 }
 
-/** What leads to the endpoints: to those balancers that say they serve. */
+/**
+ * The Service of the endpoints. It selects only the balancers that health checkers let in. Kubernetes marks all pods of
+ * a node without heartbeat as not ready, and would remove balancers that still serve.
+ */
 export function endpointsService(design: HighAvailabilityDesign): KubeDraft {
-  const { first, last } = balancerHostEndpoints;
+  const { first, last } = edgeProxyEndpoints;
   const numbers = Array.from({ length: last - first + 1 }, (_, index) => first + index);
   return {
     apiVersion: 'v1',
@@ -36,15 +39,75 @@ export function endpointsService(design: HighAvailabilityDesign): KubeDraft {
     metadata: metadataOf(design, haNames.endpoints),
     spec: {
       type: design.endpointService,
-      selector: { ...balancerPodLabels.role, [balancerPodLabels.serving]: 'true' },
+      publishNotReadyAddresses: true,
+      selector: { ...edgeProxyPodLabels.role, [edgeProxyPodLabels.serving]: 'true' },
       ports: numbers.map((port) => ({
         name: `endpoint-${port}`,
         protocol: 'TCP',
         port,
         targetPort: port,
-        // An endpoint is called by its number everywhere.
+        // An endpoint has the same port number everywhere.
         ...(design.endpointService === 'NodePort' && { nodePort: port }),
       })),
     },
   };
+}
+
+const rbac = 'rbac.authorization.k8s.io/v1';
+
+/** Accounts of the pods in the Kubernetes cluster, with the least permissions that they need. */
+function accessObjects(design: HighAvailabilityDesign): readonly KubeDraft[] {
+  const { controllerAccount, balancerAccount, checker } = haNames;
+  return [
+    ...account(design, controllerAccount, [...leaseRules, ...design.replicaRules]),
+    ...account(design, balancerAccount, []),
+    ...account(design, checker, checkerRules),
+    ...clusterAccess(design),
+  ];
+}
+
+/** RBAC cannot restrict `create` to a name. The other verbs are restricted to the one lease. */
+const leaseRules: readonly AccessRule[] = [
+  { apiGroups: ['coordination.k8s.io'], resources: ['leases'], verbs: ['create'] },
+  { apiGroups: ['coordination.k8s.io'], resources: ['leases'], resourceNames: [haNames.lease], verbs: ['get', 'update'] },
+];
+
+/**
+ * Health checkers find the balancers, and remove those that do not answer from the Service. RBAC cannot permit a change
+ * of labels without a change of images. Balancers accept every client, so they get no such permission. Their Role is
+ * kept without rules: older versions granted this permission, and an upgrade must remove it.
+ */
+const checkerRules: readonly AccessRule[] = [{ apiGroups: [''], resources: ['pods'], verbs: ['list', 'watch', 'patch'] }];
+
+function account(design: HighAvailabilityDesign, name: string, rules: readonly AccessRule[]): readonly KubeDraft[] {
+  const metadata = metadataOf(design, name);
+  return [
+    { apiVersion: 'v1', kind: 'ServiceAccount', metadata },
+    { apiVersion: rbac, kind: 'Role', metadata, rules },
+    {
+      apiVersion: rbac,
+      kind: 'RoleBinding',
+      metadata,
+      roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'Role', name },
+      subjects: [{ kind: 'ServiceAccount', name, namespace: design.namespace }],
+    },
+  ];
+}
+
+/** Nodes belong to no namespace, and their free resources depend on the pods of all namespaces. */
+function clusterAccess(design: HighAvailabilityDesign): readonly KubeDraft[] {
+  if (design.clusterReadRules.length === 0) return [];
+  const { annotations, key, namespace } = design;
+  const name = clusterRoleName(key);
+  const metadata = { name, labels: labelsOf(design), ...(Object.keys(annotations).length > 0 && { annotations }) };
+  return [
+    { apiVersion: rbac, kind: 'ClusterRole', metadata, rules: design.clusterReadRules },
+    {
+      apiVersion: rbac,
+      kind: 'ClusterRoleBinding',
+      metadata,
+      roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name },
+      subjects: [{ kind: 'ServiceAccount', name: haNames.controllerAccount, namespace }],
+    },
+  ];
 }

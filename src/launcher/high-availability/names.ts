@@ -1,9 +1,9 @@
 /** Names of a controller's objects: there is one controller per namespace. */
 export const haNames = {
-  /** The object that owns all others, and holds what a controller must know of its surroundings. */
+  /** The object that owns all others. It holds the controller's facts about its surroundings. */
   anchor: 'svc-controller',
   controller: 'svc-controller',
-  /** Also its Role and RoleBinding. */
+  /** Also the name of its Role and RoleBinding. */
   controllerAccount: 'svc-controller',
   volume: 'svc-controller',
   lease: 'svc-controller',
@@ -12,10 +12,15 @@ export const haNames = {
   token: 'svc-control-token',
   balancer: 'svc-balancer',
   balancerAccount: 'svc-balancer',
+  /** Also the name of its account, Role and RoleBinding. */
+  checker: 'svc-health-checker',
   endpoints: 'svc-endpoints',
 } as const;
 
-/** Of the rights that hold in the whole cluster: several controllers may be in one cluster. */
+/**
+ * Name of the permissions for the whole Kubernetes cluster. It contains the key, because one Kubernetes cluster may
+ * have several controllers.
+ */
 export function clusterRoleName(key: string): string {
   return `svc-controller-${key}`;
 }
@@ -23,24 +28,26 @@ export function clusterRoleName(key: string): string {
 /** Label of every object of one controller, with its key. */
 export const ownedLabel = 'svc-controller';
 
-/** Label of pods, by which they are selected. */
+/** Label that selects the pods of a role. */
 export const roleLabel = 'svc-role';
 
-/** Where things are in the containers of the image that the Dockerfile makes. */
+/** Paths and ids in the containers of the image that the Dockerfile builds. */
 export const inContainer = {
-  /** Of the image's user. */
+  /** Uid of the image's user. */
   uid: 10_001,
   program: '/opt/svc',
-  /** The volume. The home lies below, as the folder that a volume is mounted at is open to its group. */
+  /** Mount point of the volume. The home is a folder below it: the group can access the mount point itself. */
   volume: '/var/lib/svc',
   home: '/var/lib/svc/home',
   files: '/etc/svc/files',
   anchor: '/etc/svc/controller',
   ownKubeconfig: '/var/lib/svc/home/own-cluster.kubeconfig',
-  /** Of the clusters beside its own, where there are any. */
+  /** For other Kubernetes clusters than its own, if there are any. */
   otherKubeconfig: '/var/lib/svc/home/kubeconfig',
   tokenFolder: '/etc/svc/token',
   token: '/etc/svc/token/token',
+  podFolder: '/etc/svc/pod',
+  podLabels: '/etc/svc/pod/labels',
 } as const;
 
 /** Keys of the anchor's data. */

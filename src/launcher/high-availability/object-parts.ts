@@ -2,15 +2,16 @@ import type { KubeDraft } from '../../kubernetes/kube-api.ts';
 import type { HighAvailabilityDesign, OwnerReference } from './design.ts';
 import { inContainer, ownedLabel, roleLabel } from './names.ts';
 
-/** Which of the two programs a pod runs. */
-export type PodRole = 'controller' | 'balancer';
+/** The programs that a pod can run. */
+export const podRoles = ['controller', 'balancer', 'checker'] as const;
+export type PodRole = (typeof podRoles)[number];
 
-/** Labels by which the pods of one role are selected. */
+/** Labels that select the pods of one role. */
 export function podSelector(role: PodRole): Readonly<Record<string, string>> {
-  return { [roleLabel]: role };
+  return { [roleLabel]: role === 'checker' ? 'health-checker' : role };
 }
 
-/** Metadata of an object: where it is, whose it is, and what the user puts on every object. */
+/** Metadata of an object: its namespace, its owner, and the user's labels and annotations. */
 export function metadataOf(design: HighAvailabilityDesign, name: string): KubeDraft['metadata'] {
   return {
     name,
@@ -20,19 +21,22 @@ export function metadataOf(design: HighAvailabilityDesign, name: string): KubeDr
   };
 }
 
-/** What all objects have, and pods as well. */
+/** Labels of all objects, and of pods. */
 export function labelsOf({ labels, key }: HighAvailabilityDesign): Readonly<Record<string, string>> {
   return { ...labels, 'app.kubernetes.io/name': 'svc', [ownedLabel]: key };
 }
 
-/** Makes an object go with the anchor. What belongs to no namespace cannot: it is removed by name. */
+/**
+ * Makes the anchor the owner of an object, so that Kubernetes removes both. An object without a namespace cannot have
+ * this owner: it is removed by name.
+ */
 export function ownedBy(object: KubeDraft, owner: OwnerReference | undefined): KubeDraft {
   const isAnchor = owner !== undefined && object.kind === owner.kind && object.metadata.name === owner.name;
   if (owner === undefined || isAnchor || object.metadata['namespace'] === undefined) return object;
   return { ...object, metadata: { ...object.metadata, ownerReferences: [owner] } };
 }
 
-/** Of every pod: what the strictest of the Pod Security Standards asks for. */
+/** For every pod: the settings that the strictest Pod Security Standard requires. */
 const podSecurity = {
   runAsNonRoot: true,
   runAsUser: inContainer.uid,
@@ -41,17 +45,17 @@ const podSecurity = {
   seccompProfile: { type: 'RuntimeDefault' },
 } as const;
 
-/** Of every container. */
+/** For every container. */
 export const containerSecurity = {
   allowPrivilegeEscalation: false,
   readOnlyRootFilesystem: true,
   capabilities: { drop: ['ALL'] },
 } as const;
 
-/** A pod leaves a node that is lost after so long, s, rather than after Kubernetes' five minutes. */
-const leaveLostNodeSeconds = 5;
+/** A pod is evicted from a lost node after this time, s. Kubernetes' default is five minutes. */
+const lostNodeTolerationSeconds = 5;
 
-/** What both kinds of pods have. */
+/** Settings that all kinds of pods share. */
 export function podBasics({ imagePullSecrets }: HighAvailabilityDesign, role: PodRole): Readonly<Record<string, unknown>> {
   return {
     securityContext: podSecurity,
@@ -61,9 +65,9 @@ export function podBasics({ imagePullSecrets }: HighAvailabilityDesign, role: Po
       key,
       operator: 'Exists',
       effect: 'NoExecute',
-      tolerationSeconds: leaveLostNodeSeconds,
+      tolerationSeconds: lostNodeTolerationSeconds,
     })),
-    // Preferences: on a cluster of one node, and while a node is away, they are to run all the same.
+    // Preferences only: the pods must also run on a single node, and while a node is down.
     affinity: {
       podAntiAffinity: {
         preferredDuringSchedulingIgnoredDuringExecution: [

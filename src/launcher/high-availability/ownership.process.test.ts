@@ -4,11 +4,11 @@ import { FakeKubeApi } from '../../../test/support/fake-kube-api.ts';
 import {
   anchorPath,
   applied,
-  aClustersRecord,
-  clusterGroups,
+  aKubernetesControllerRecord,
+  apiGroupList,
   depsIn,
   leasePath,
-  withCluster,
+  withFakeKubeApi,
 } from '../../../test/support/high-availability.ts';
 import { withTempHome } from '../../../test/support/temp-home.ts';
 import type { KubeDraft, KubeObject } from '../../kubernetes/kube-api.ts';
@@ -16,7 +16,7 @@ import { SvcError } from '../../shared/errors.ts';
 import { writeControllerRecord } from '../controller-record.ts';
 import { ensureInCluster, healInCluster, removeFromCluster, stopInCluster } from './high-availability.ts';
 
-/** Every object that a controller in a cluster has, by its path below that of its group. */
+/** Every object of a controller in a Kubernetes cluster, by its path below that of its API group. */
 const namespacedObjects = [
   ['ConfigMap svc-controller', '/api/v1/namespaces/serving/configmaps/svc-controller', { data: { key: 'c0ffee' } }],
   ['Secret svc-controller-files', '/api/v1/namespaces/serving/secrets/svc-controller-files'],
@@ -32,12 +32,12 @@ const namespacedObjects = [
   ['Lease svc-controller', leasePath],
 ] as const;
 
-test.each(namespacedObjects)('%s of somebody else is neither taken over nor touched', async (name, path, fields: object = {}) => {
+test.each(namespacedObjects)('%s of another owner is neither taken over nor changed', async (name, path, fields: object = {}) => {
   for (const labels of [{ app: 'theirs' }, { 'svc-controller': 'another-controller' }]) {
-    await withCluster(async (deps, api) => {
+    await withFakeKubeApi(async (deps, api) => {
       api.put(path, { metadata: { name: path.split('/').at(-1), labels }, ...fields });
-      // As it would be called where nothing tells of another controller.
-      writeControllerRecord(deps.paths.controllerRecord, aClustersRecord());
+      // The record provides the key, so the command does not take it from a foreign anchor.
+      writeControllerRecord(deps.paths.controllerRecord, aKubernetesControllerRecord());
       await expect(ensureInCluster(deps)).rejects.toMatchObject({
         code: 'SVC_CONTROLLER_KIND',
         message: `The namespace serving has objects of these names that are not of this controller: ${name}.`,
@@ -51,8 +51,8 @@ test.each(namespacedObjects)('%s of somebody else is neither taken over nor touc
   }
 });
 
-test('what was made by hand for the controller is its own once it has the label that the refusal names', async () => {
-  await withCluster(async (deps, api) => {
+test('a manually created object is accepted once it has the label from the error', async () => {
+  await withFakeKubeApi(async (deps, api) => {
     const path = '/api/v1/namespaces/serving/secrets/svc-control-token';
     const data = { token: Buffer.from('a token made by hand').toString('base64') };
     api.put(path, { metadata: { name: 'svc-control-token' }, data });
@@ -67,8 +67,8 @@ test('what was made by hand for the controller is its own once it has the label 
   });
 });
 
-test('removing the controller leaves what came into the place of its objects, and says so', async () => {
-  await withCluster(async (deps, api) => {
+test("removal keeps and reports foreign objects that replaced the controller's", async () => {
+  await withFakeKubeApi(async (deps, api) => {
     await ensureInCluster(deps);
     const steps: string[] = [];
     const path = '/api/v1/namespaces/serving/services/svc-endpoints';
@@ -80,7 +80,7 @@ test('removing the controller leaves what came into the place of its objects, an
   });
 });
 
-/** A cluster where an object gets the place of one that is looked at, before that is removed. */
+/** A Kubernetes cluster where an object is replaced by another one after it was read and before it is removed. */
 class SwappingCluster extends FakeKubeApi {
   override async get<T extends KubeObject>(path: string): Promise<T | undefined> {
     const found = await super.get<T>(path);
@@ -90,12 +90,12 @@ class SwappingCluster extends FakeKubeApi {
   }
 }
 
-test('removed is the very object that was looked at', async () => {
+test('removal does not delete an object that was replaced after it was read', async () => {
   await withTempHome(async (home) => {
     const api = new SwappingCluster();
-    api.texts.set('/apis', clusterGroups);
+    api.texts.set('/apis', apiGroupList);
     const deps = depsIn(home, api);
-    writeControllerRecord(deps.paths.controllerRecord, aClustersRecord());
+    writeControllerRecord(deps.paths.controllerRecord, aKubernetesControllerRecord());
     const path = '/api/v1/namespaces/serving/services/svc-endpoints';
     api.put(path, { metadata: { name: 'svc-endpoints', labels: { 'svc-controller': 'c0ffee' } } });
     await removeFromCluster(deps, false);
@@ -103,8 +103,8 @@ test('removed is the very object that was looked at', async () => {
   });
 });
 
-test("somebody else's Deployment in the place of the controller's is not stopped", async () => {
-  await withCluster(async (deps, api) => {
+test("a foreign Deployment with the controller's name is not stopped", async () => {
+  await withFakeKubeApi(async (deps, api) => {
     await ensureInCluster(deps);
     api.put('/apis/apps/v1/namespaces/serving/deployments/svc-controller', { metadata: { name: 'svc-controller', labels: {} } });
     await expect(stopInCluster(deps)).rejects.toMatchObject({ code: 'SVC_CONTROLLER_UNREACHABLE' });
@@ -112,7 +112,10 @@ test("somebody else's Deployment in the place of the controller's is not stopped
   });
 });
 
-/** A cluster that takes away everything once, when the last object has been applied: somebody removed the anchor meanwhile. */
+/**
+ * A Kubernetes cluster that removes everything once, after the last object was applied, because a user removed the
+ * anchor meanwhile.
+ */
 class CollectingCluster extends FakeKubeApi {
   #isDone = false;
 
@@ -126,10 +129,10 @@ class CollectingCluster extends FakeKubeApi {
   }
 }
 
-test('when the anchor is removed while everything is applied, everything is made again', async () => {
+test('when the anchor is removed during an apply, all objects are applied again', async () => {
   await withTempHome(async (home) => {
     const api = new CollectingCluster();
-    api.texts.set('/apis', clusterGroups);
+    api.texts.set('/apis', apiGroupList);
     const clock = new FakeClock();
     const deps = { ...depsIn(home, api), clock };
     const isDone = ensureInCluster(deps).then(() => true);
@@ -141,22 +144,22 @@ test('when the anchor is removed while everything is applied, everything is made
   });
 });
 
-test('when the anchor is removed while the controller comes up, it is made again at the next look; while it is taken down it is not', async () => {
-  await withCluster(async (deps, api) => {
+test('a removed anchor is created again, except while the controller is being terminated', async () => {
+  await withFakeKubeApi(async (deps, api) => {
     await ensureInCluster(deps);
     await healInCluster(deps);
     const deployment = '/apis/apps/v1/namespaces/serving/deployments/svc-controller';
-    // The Deployment is still there, for as long as the cluster needs to find that its owner is gone.
+    // The Deployment still exists until Kubernetes detects that its owner is gone.
     api.objects.delete(anchorPath);
     await healInCluster(deps);
     const uid = api.objects.get(anchorPath)?.metadata.uid;
     expect(api.objects.get(deployment)?.metadata.ownerReferences).toMatchObject([{ uid }]);
-    // Made anew by somebody who got no further: what belongs to the former one does not stay.
+    // Another user created only the anchor again: dependents of the former anchor will be removed.
     api.put(anchorPath, api.objects.get(anchorPath) ?? {});
     await healInCluster(deps);
     expect(api.objects.get(deployment)?.metadata.ownerReferences).toMatchObject([{ uid: api.objects.get(anchorPath)?.metadata.uid }]);
 
-    writeControllerRecord(deps.paths.controllerRecord, aClustersRecord({ isLeaving: true }));
+    writeControllerRecord(deps.paths.controllerRecord, aKubernetesControllerRecord({ isTerminating: true }));
     api.objects.clear();
     await expect(healInCluster(deps)).rejects.toMatchObject({ code: 'SVC_CONTROLLER_UNREACHABLE' });
     expect([...api.objects]).toEqual([]);

@@ -2,31 +2,38 @@ import type { KubeApi, KubeDraft, KubeObject } from '../../kubernetes/kube-api.t
 import { durationAnnotation } from '../../kubernetes/lease.ts';
 import { pathOf } from '../../kubernetes/paths.ts';
 import { SvcError } from '../../shared/errors.ts';
-import type { ClusterDeps } from './cluster-deps.ts';
+import type { KubernetesDeps } from './kubernetes-deps.ts';
 import { isDenied } from './cluster-facts.ts';
 import type { HighAvailabilityDesign, HighAvailabilitySecrets } from './design.ts';
 import { manifests } from './manifests.ts';
 import { haNames, ownedLabel } from './names.ts';
 import { kubectlAt } from './site.ts';
 
-/** An object as it is named, whether it is there or not. */
+/** The identity of an object, whether or not it exists. */
 export type NamedObject = Pick<KubeDraft, 'apiVersion' | 'kind' | 'metadata'>;
 
 /**
- * Every object of the controller that a design describes, the first one first: those that are applied, and the Lease, which the one that leads makes itself.
+ * Every object of the controller that a design describes, in the order in which they are applied. The Lease is the
+ * last: the leader creates it itself.
  */
 export function objectsOf(design: HighAvailabilityDesign, secrets: HighAvailabilitySecrets): readonly NamedObject[] {
   const metadata = { name: haNames.lease, namespace: design.namespace };
   return [...manifests(design, secrets, undefined), { apiVersion: 'coordination.k8s.io/v1', kind: 'Lease', metadata }];
 }
 
-/** Whether an object carries the mark of the controller with that key; a Lease has what every holder writes into it. */
+/**
+ * Whether an object has the label of the controller with that key. A Lease has an annotation instead, which every
+ * holder writes.
+ */
 export function isMarked({ metadata: { labels, annotations } }: KubeObject, key: string): boolean {
   return labels?.[ownedLabel] === key || annotations?.[durationAnnotation] !== undefined;
 }
 
-/** An object as it is; undefined when it is not there, or when it belongs to the whole cluster and may not be looked at. */
-export async function lookAt(object: NamedObject, api: KubeApi, signal: AbortSignal): Promise<KubeObject | undefined> {
+/**
+ * Reads an object. Undefined when it does not exist, or when it belongs to the whole Kubernetes cluster and this user
+ * may not read it.
+ */
+export async function readObject(object: NamedObject, api: KubeApi, signal: AbortSignal): Promise<KubeObject | undefined> {
   try {
     return await api.get(pathOf(object), { signal });
   } catch (error) {
@@ -35,23 +42,26 @@ export async function lookAt(object: NamedObject, api: KubeApi, signal: AbortSig
   }
 }
 
-/** What needs rights in the whole cluster, which not everybody has: a controller works without it. */
+/**
+ * Objects that need permissions for the whole Kubernetes cluster. Not every user has them, and a controller works
+ * without these objects.
+ */
 export function isOfWholeCluster({ kind }: Pick<NamedObject, 'kind'>): boolean {
   return kind.startsWith('Cluster');
 }
 
 /**
- * Throws SVC_CONTROLLER_KIND when somebody else has an object of one of our names. Applying takes fields over from whoever set them, so what is not ours must
- * be found before anything is applied.
+ * Throws SVC_CONTROLLER_KIND when another owner has an object with one of our names. Applying takes over fields from
+ * other owners, so this check must come before the first apply.
  */
 export async function refuseForeign(
   design: HighAvailabilityDesign,
   secrets: HighAvailabilitySecrets,
-  { api, signal }: Pick<ClusterDeps, 'api' | 'signal'>,
+  { api, signal }: Pick<KubernetesDeps, 'api' | 'signal'>,
 ): Promise<void> {
   const { namespace, key } = design;
   const objects = objectsOf(design, secrets);
-  const found = await Promise.all(objects.map((object) => lookAt(object, api, signal)));
+  const found = await Promise.all(objects.map((object) => readObject(object, api, signal)));
   const foreign = objects.filter((_, index) => {
     const there = found[index];
     return there !== undefined && !isMarked(there, key);

@@ -1,14 +1,14 @@
 import type { KubeApi, KubeObject } from '../../kubernetes/kube-api.ts';
 import { pathOfOne } from '../../kubernetes/paths.ts';
 import { SvcError } from '../../shared/errors.ts';
-import type { ClusterDeps } from './cluster-deps.ts';
+import type { KubernetesDeps } from './kubernetes-deps.ts';
 import { podsOf, troubleOf } from './leader.ts';
 import { haNames } from './names.ts';
-import type { PodRole } from './object-parts.ts';
-import { kubectlAt, type ClusterSite } from './site.ts';
+import { podRoles, type PodRole } from './object-parts.ts';
+import { kubectlAt, type KubernetesSite } from './site.ts';
 
-/** What of a Deployment is read. */
-export interface DeploymentObject extends KubeObject {
+/** The fields of a Deployment that are read. */
+interface DeploymentObject extends KubeObject {
   readonly metadata: KubeObject['metadata'] & { readonly generation?: number };
   readonly spec?: {
     readonly replicas?: number;
@@ -22,64 +22,69 @@ export interface DeploymentObject extends KubeObject {
   };
 }
 
-/** Pulling an image of a hundred megabytes, and giving requests under way time to end, for one pod after the other, ms. */
+/**
+ * Timeout of a rollout, ms: each pod, one after the other, pulls an image of a hundred megabytes and lets requests
+ * under way finish.
+ */
 const rolloutTimeoutMs = 600_000;
 const pollMs = 1_000;
-/** What a pod waits for may pass; when it has said the same for so long, ms, it does not. */
+/** A pod's problem may be temporary. After this time with the same problem, ms, it counts as permanent. */
 const patienceMs = 60_000;
 
-/** Of one role's pods; undefined where there are none to be. */
+/** The Deployment of a role; undefined where the role has none. */
 export async function readDeployment(
   api: KubeApi,
-  { namespace }: ClusterSite,
+  { namespace }: KubernetesSite,
   role: PodRole,
   signal: AbortSignal,
 ): Promise<DeploymentObject | undefined> {
   return api.get<DeploymentObject>(pathOfOne('Deployment', namespace, haNames[role]), { signal });
 }
 
-/** Whether all pods are those that were asked for last, and work. */
+/** Whether all pods have the latest template, and are ready. */
 export function isRolledOut({ metadata, spec, status = {} }: DeploymentObject): boolean {
   const { observedGeneration = 0, replicas = 0, updatedReplicas = 0, readyReplicas = 0 } = status;
-  const wanted = spec?.replicas ?? 1;
-  return observedGeneration >= (metadata.generation ?? 0) && [replicas, updatedReplicas, readyReplicas].every((count) => count === wanted);
+  const desired = spec?.replicas ?? 1;
+  return observedGeneration >= (metadata.generation ?? 0) && [replicas, updatedReplicas, readyReplicas].every((count) => count === desired);
 }
 
-/** Settles when the pods of both roles are the new ones. Throws SVC_CONTROLLER_START with what keeps one from running. */
-export async function waitForRollout(site: ClusterSite, deps: ClusterDeps): Promise<void> {
+/**
+ * Resolves when the pods of all roles are new. Throws SVC_CONTROLLER_START with the problem that keeps a pod from
+ * running.
+ */
+export async function waitForRollout(site: KubernetesSite, deps: KubernetesDeps): Promise<void> {
   const { api, clock, signal, onStep } = deps;
   const watch = new TroubleWatch(site, deps);
   const deadline = clock.monotonic() + rolloutTimeoutMs;
   for (;;) {
-    const [controller, balancer] = await Promise.all([
-      readDeployment(api, site, 'controller', signal),
-      readDeployment(api, site, 'balancer', signal),
-    ]);
-    if (controller !== undefined && balancer !== undefined && isRolledOut(controller) && isRolledOut(balancer)) return;
-    onStep(await watch.look());
+    const [controller, balancer, checker] = await Promise.all(podRoles.map((role) => readDeployment(api, site, role, signal)));
+    const isDone = (one: DeploymentObject | undefined): boolean => one !== undefined && isRolledOut(one);
+    // A controller of an older version has no health checkers.
+    if (isDone(controller) && isDone(balancer) && (checker === undefined || isRolledOut(checker))) return;
+    onStep(await watch.check());
     if (clock.monotonic() > deadline) throw startError(`Its pods are not all running after ${rolloutTimeoutMs / 60_000} minutes.`, site);
     await clock.sleep(pollMs, signal);
     signal.throwIfAborted();
   }
 }
 
-/** Notices what keeps pods from running, and when that does not pass by itself. */
+/** Detects problems that keep pods from running, and when they are permanent. */
 export class TroubleWatch {
-  readonly #site: ClusterSite;
-  readonly #deps: ClusterDeps;
-  /** Which pod does not run, and the kind of its trouble: its words change with each try. */
+  readonly #site: KubernetesSite;
+  readonly #deps: KubernetesDeps;
+  /** The failing pod, and the kind of its problem: the message changes with each try. */
   #cause: string | undefined;
   #since = 0;
 
-  constructor(site: ClusterSite, deps: ClusterDeps) {
+  constructor(site: KubernetesSite, deps: KubernetesDeps) {
     this.#site = site;
     this.#deps = deps;
   }
 
-  /** What is waited for, for people. Throws SVC_CONTROLLER_START when waiting is in vain. */
-  async look(): Promise<string> {
+  /** The current wait, for people. Throws SVC_CONTROLLER_START when the problem is permanent. */
+  async check(): Promise<string> {
     const { api, signal, clock } = this.#deps;
-    const pods = [...(await podsOf(api, this.#site, 'controller', signal)), ...(await podsOf(api, this.#site, 'balancer', signal))];
+    const pods = (await Promise.all(podRoles.map((role) => podsOf(api, this.#site, role, signal)))).flat();
     for (const pod of pods) {
       const trouble = troubleOf(pod);
       if (trouble === undefined) continue;
@@ -90,7 +95,7 @@ export class TroubleWatch {
         this.#since = clock.monotonic();
       }
       if (trouble.isLasting || clock.monotonic() - this.#since > patienceMs)
-        throw startError(`${text}${await this.#lastWords(pod.metadata.name)}`, this.#site);
+        throw startError(`${text}${await this.#lastLogLine(pod.metadata.name)}`, this.#site);
       return `Waiting for the pods of the controller: ${text}`;
     }
     this.#cause = undefined;
@@ -98,7 +103,7 @@ export class TroubleWatch {
   }
 
   /** The last line that a pod's program wrote before it ended. */
-  async #lastWords(pod: string): Promise<string> {
+  async #lastLogLine(pod: string): Promise<string> {
     const { api, signal } = this.#deps;
     const path = `${pathOfOne('Pod', this.#site.namespace, pod)}/log`;
     const text = await api.text(path, { query: { tailLines: '1', previous: 'true' }, signal }).catch(() => '');
@@ -106,7 +111,7 @@ export class TroubleWatch {
   }
 }
 
-function startError(text: string, site: ClusterSite): SvcError {
+function startError(text: string, site: KubernetesSite): SvcError {
   const { context, namespace } = site;
   return new SvcError('SVC_CONTROLLER_START', `The controller in ${context}/${namespace} does not come up. ${text}`, {
     hint: `Mend the cause and run the command again; it goes on where it stopped. To see more: ${kubectlAt(site)} get pods,events. To remove it: svc controller down`,

@@ -1,12 +1,12 @@
 import { createHmac } from 'node:crypto';
-import { balancerHostPort } from '../../domain/balancer-host.ts';
-import type { ControllerHost } from '../../domain/controller-host.ts';
+import { edgeProxyPort } from '../../domain/edge-proxy/edge-proxy.ts';
+import type { RemoteControllerInfo } from '../../domain/remote-controller-info.ts';
 import type { KubeDraft } from '../../kubernetes/kube-api.ts';
 import type { HighAvailabilityDesign, HighAvailabilitySecrets } from './design.ts';
 import { anchorData, haNames, inContainer } from './names.ts';
 import { metadataOf } from './object-parts.ts';
 
-/** What the controller must know of its surroundings, in the object that all others belong to. Nothing in it is secret. */
+/** The controller's facts about its surroundings, in the object that owns all others. Nothing in it is secret. */
 export function anchorObject(design: HighAvailabilityDesign): KubeDraft {
   return {
     apiVersion: 'v1',
@@ -20,19 +20,21 @@ export function anchorObject(design: HighAvailabilityDesign): KubeDraft {
   };
 }
 
-/** As the controller reads it. */
-export function hostOf({ key, context, namespace, publicHost, hourlyUsd }: HighAvailabilityDesign): ControllerHost {
+/** In the format that the controller reads. */
+function hostOf({ key, context, namespace, publicHost, hourlyUsd }: HighAvailabilityDesign): RemoteControllerInfo {
   return {
     key,
     publicHost,
     addresses: [],
-    place: { provider: 'kubernetes', region: context, zone: null, instanceType: 'pods', hourlyUsd },
+    machine: { provider: 'kubernetes', region: context, zone: null, instanceType: 'pods', hourlyUsd },
     whenIdle: 'exit',
-    balancers: { tokenFile: inContainer.token, port: balancerHostPort, namespace },
+    balancers: { tokenFile: inContainer.token, port: edgeProxyPort, namespace },
   };
 }
 
-/** The Secrets. Their files are numbered, as keys of a Secret cannot be paths; `list` says where each belongs. */
+/**
+ * The Secrets. Their files are numbered, because keys of a Secret cannot be paths. `list` maps each key to its path.
+ */
 export function secretObjects(design: HighAvailabilityDesign, secrets: HighAvailabilitySecrets): readonly KubeDraft[] {
   const secret = (name: string, data: Readonly<Record<string, string>>): KubeDraft => ({
     apiVersion: 'v1',
@@ -51,7 +53,7 @@ export function secretObjects(design: HighAvailabilityDesign, secrets: HighAvail
 /** Key of the token in its Secret. */
 export const tokenKey = 'token';
 
-/** `list` has a line for each file: its key and its path below the home. */
+/** `list` has one line per file: its key and its path below the home. */
 function numberedFiles(files: HighAvailabilitySecrets['files']): Readonly<Record<string, string>> {
   const named = files
     .toSorted((one, other) => (one.path < other.path ? -1 : 1))
@@ -62,7 +64,10 @@ function numberedFiles(files: HighAvailabilitySecrets['files']): Readonly<Record
   };
 }
 
-/** Changes when the controller has to be started anew because of what it is given. With the token as the key it tells nobody what that is. */
+/**
+ * Changes when the controller must be restarted because its settings changed. The HMAC uses the token as key, so the
+ * digest does not reveal them.
+ */
 export function settingsDigest(design: HighAvailabilityDesign, { files, environment, token }: HighAvailabilitySecrets): string {
   return createHmac('sha256', token)
     .update(
@@ -76,7 +81,10 @@ export function settingsDigest(design: HighAvailabilityDesign, { files, environm
     .slice(0, 16);
 }
 
-/** Who the controller is in its own cluster: its service account, under the name that its user has for the cluster. */
+/**
+ * The controller's kubeconfig for its own Kubernetes cluster: its service account, under the user's name of the
+ * context.
+ */
 function ownKubeconfig({ context, namespace }: HighAvailabilityDesign): string {
   const account = '/var/run/secrets/kubernetes.io/serviceaccount';
   const config = {
@@ -90,13 +98,16 @@ function ownKubeconfig({ context, namespace }: HighAvailabilityDesign): string {
   return `${JSON.stringify(config, undefined, 2)}\n`;
 }
 
-/** No kubeconfig of a user has this, or it would be taken for theirs. */
+/** No user's kubeconfig may have this name: their entry would be confused with ours. */
 const ownName = 'svc-own-cluster';
 
-/** Only a pod knows the address of the API server that does not depend on names being resolved. */
+/** Placeholder: only a pod knows the address of the API server that works without DNS. */
 const apiServerPlaceholder = 'https://API-SERVER';
 
-/** Puts the files into the home before the controller starts, each of mode 0600. Sockets of an earlier pod are of no use. */
+/**
+ * Puts the files into the home before the controller starts, each with mode 0600. Sockets of an earlier pod are
+ * useless.
+ */
 export const putFilesScript = `set -eu
 umask 077
 home=${inContainer.home}

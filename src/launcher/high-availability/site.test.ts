@@ -13,7 +13,7 @@ const configured = (controller: Partial<ControllerConfig> = {}, kubernetes: Part
   kubernetes: { ...defaultConfig.kubernetes, ...kubernetes },
 });
 
-/** A kubeconfig with two contexts, of which each has a namespace called after it. */
+/** A kubeconfig with two contexts, each with a namespace of the same name. */
 const contexts: KubeContexts = {
   names: ['prod', 'staging'],
   current: 'staging',
@@ -31,7 +31,7 @@ const contexts: KubeContexts = {
   }),
 };
 
-test('the controller goes where its resources say, else to the current context of those that may be used', () => {
+test('the context comes from the resources, otherwise the current allowed one', () => {
   const named = { order: 'any', choices: [someResources({ cloud: 'kubernetes', region: 'prod' })] } as const;
   expect(chooseSite(configured({ resources: named }), undefined, contexts)).toEqual({ context: 'prod', namespace: 'prod-namespace' });
   expect(chooseSite(configured(), undefined, contexts).context).toBe('staging');
@@ -39,12 +39,12 @@ test('the controller goes where its resources say, else to the current context o
   expect(chooseSite(configured({ resources: named }), 'staging', contexts).context).toBe('staging');
 });
 
-test('the configured namespace goes before that of the context', () => {
+test("the configured namespace has precedence over the context's", () => {
   expect(chooseSite(configured({}, { namespace: 'serving' }), undefined, contexts).namespace).toBe('serving');
   expect(chooseSite(configured({}, { contexts: { staging: { namespace: 'its-own' } } }), undefined, contexts).namespace).toBe('its-own');
 });
 
-test('resources of another place cannot survive their machine', () => {
+test('resources of another provider are refused for high availability', () => {
   const resources = { order: 'any', choices: [someResources({ cloud: 'aws' })] } as const;
   expect(problemOf(() => chooseSite(configured({ resources }), undefined, contexts))).toMatchObject({
     code: 'SVC_NEEDS_KUBERNETES',
@@ -52,7 +52,7 @@ test('resources of another place cannot survive their machine', () => {
   });
 });
 
-test('without a cluster that can be used it is said why there is none', async () => {
+test('without a usable Kubernetes cluster, the error has the reason', async () => {
   const check = { enabled: false, summary: 'There is no kubeconfig.', remedies: [], details: [], sharedPorts: undefined };
   const states = async () => [{ name: 'kubernetes', check, provider: undefined }];
   await expect(needKubernetes({ states })).rejects.toMatchObject({
@@ -62,17 +62,35 @@ test('without a cluster that can be used it is said why there is none', async ()
   expect(problemOf(() => chooseSite(configured({}, { allowedContexts: ['gone'] }), undefined, contexts))).toBeInstanceOf(SvcError);
 });
 
+test('a wait for a slow Kubernetes cluster is reported and can be interrupted', async () => {
+  const check = { enabled: false, summary: 'answers slowly; trying again', remedies: [], details: [], sharedPorts: undefined };
+  const late = new Promise(() => undefined);
+  const states = async () => ['aws', 'kubernetes'].map((name) => ({ name, check, provider: undefined, late }));
+  const stop = new AbortController();
+  const steps: string[] = [];
+  const waiting = needKubernetes(
+    { states },
+    (text) => {
+      steps.push(text);
+      stop.abort(new Error('interrupted'));
+    },
+    stop.signal,
+  );
+  await expect(waiting).rejects.toThrow('interrupted');
+  expect(steps).toEqual(['Waiting for kubernetes, which answers slowly']);
+});
+
 const known = { key: 'c0ffee', policyVersion: 'policy/v1', outsideHost: undefined } as const;
 const site = { context: 'prod', namespace: 'serving' } as const;
 
-test('without an image it is said how to make one and where to name it', () => {
+test('without an image, the hint has the build command and the setting', () => {
   expect(problemOf(() => designOf(configured(), site, known))).toMatchObject({
     code: 'SVC_NO_CONTROLLER_IMAGE',
     hint: expect.stringContaining('docker build -t REGISTRY/svc:TAG . && docker push REGISTRY/svc:TAG'),
   });
 });
 
-test('what is asked for is what the design has, and a configured price counts every pod', () => {
+test('a design has the configured resources, and its price counts every pod', () => {
   const resources = {
     order: 'any',
     choices: [

@@ -1,40 +1,51 @@
 import type { Config } from '../../domain/config.ts';
-import { kubernetesContextConfig, usableContexts } from '../../domain/kubernetes-context.ts';
+import { kubernetesContextConfig, usableContexts } from '../../domain/kubernetes/kubernetes-context.ts';
 import { kubeContexts, type KubeContexts } from '../../kubernetes/contexts.ts';
-import type { Places } from '../../provision/places.ts';
+import { settledStates, type Providers, type ProviderState } from '../../provision/providers.ts';
 import { quoteWord } from '../../remote/shell-quote.ts';
 import { SvcError } from '../../shared/errors.ts';
 
-/** Where in which cluster a controller is. */
-export interface ClusterSite {
+/** The Kubernetes context and namespace of a controller. */
+export interface KubernetesSite {
   readonly context: string;
   readonly namespace: string;
 }
 
-/** The beginning of a command that somebody else is to run on it: their kubectl may be at another cluster. */
-export function kubectlAt({ context, namespace }: ClusterSite): string {
+/** The beginning of a kubectl command for users. It names the context: their current context may be another one. */
+export function kubectlAt({ context, namespace }: KubernetesSite): string {
   return `kubectl --context ${quoteWord(context)} -n ${namespace}`;
 }
 
-const place = 'kubernetes';
+const providerName = 'kubernetes';
 
-/** Throws SVC_NEEDS_KUBERNETES unless a Kubernetes place is enabled. */
-export async function needKubernetes(places: Pick<Places, 'states'>): Promise<void> {
-  const state = (await places.states()).find(({ name }) => name === place);
+/**
+ * Throws SVC_NEEDS_KUBERNETES unless a Kubernetes cluster can be used. Waits for a Kubernetes cluster that answers
+ * slowly, and for no other provider.
+ */
+export async function needKubernetes(
+  providers: Pick<Providers, 'states'>,
+  onStep?: (text: string) => void,
+  signal?: AbortSignal,
+): Promise<void> {
+  const states = async (): Promise<readonly ProviderState[]> => (await providers.states()).filter(({ name }) => name === providerName);
+  const [state] = await settledStates(states, onStep, signal);
   if (state?.provider !== undefined) return;
   const why = state === undefined ? '' : `: ${state.check.summary}`;
   throw new SvcError(
     'SVC_NEEDS_KUBERNETES',
     `serve.controller.high_availability is true, and no Kubernetes cluster can be used${why.replace(/\.$/, '')}.`,
     {
-      hint: `A controller that survives its node runs in a cluster. Enable one (svc check ${place} says how), or remove high_availability from config.yaml.`,
+      hint: `A controller that survives its node runs in a cluster. Enable one (svc check ${providerName} says how), or remove high_availability from config.yaml.`,
     },
   );
 }
 
-/** The cluster and namespace for the controller, by what the configuration says. Throws SVC_NEEDS_KUBERNETES when it names none that there is. */
-export function chooseSite(config: Config, wished: string | undefined, contexts: KubeContexts = kubeContexts()): ClusterSite {
-  const context = wished ?? contextOf(config, contexts);
+/**
+ * The controller's Kubernetes context and namespace according to the configuration. Throws SVC_NEEDS_KUBERNETES when it
+ * leads to no existing context.
+ */
+export function chooseSite(config: Config, requestedContext: string | undefined, contexts: KubeContexts = kubeContexts()): KubernetesSite {
+  const context = requestedContext ?? contextOf(config, contexts);
   const { namespace } = kubernetesContextConfig(config.kubernetes, context);
   return { context, namespace: namespace ?? contexts.cluster(context).namespace };
 }
@@ -42,10 +53,10 @@ export function chooseSite(config: Config, wished: string | undefined, contexts:
 function contextOf({ serve, kubernetes }: Config, contexts: KubeContexts): string {
   const { resources } = serve.controller;
   const choices = resources?.choices ?? [];
-  const named = choices.find(({ cloud, region }) => cloud === place && region !== undefined)?.region;
+  const named = choices.find(({ cloud, region }) => cloud === providerName && region !== undefined)?.region;
   if (named !== undefined) return named;
-  const others = [...new Set(choices.flatMap(({ cloud }) => (cloud === undefined || cloud === place ? [] : [cloud])))];
-  if (others.length > 0 && choices.every(({ cloud }) => cloud !== place && cloud !== undefined)) {
+  const others = [...new Set(choices.flatMap(({ cloud }) => (cloud === undefined || cloud === providerName ? [] : [cloud])))];
+  if (others.length > 0 && choices.every(({ cloud }) => cloud !== providerName && cloud !== undefined)) {
     throw new SvcError(
       'SVC_NEEDS_KUBERNETES',
       `serve.controller.high_availability is true, and serve.controller.resources asks for ${others.join(', ')}, where no controller survives its machine.`,

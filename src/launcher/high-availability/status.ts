@@ -8,38 +8,44 @@ import { findLeader, isReady, podsOf, troubleOf, type Leader } from './leader.ts
 import { anchorData, haNames } from './names.ts';
 import type { PodRole } from './object-parts.ts';
 import { readDeployment } from './rollout.ts';
-import { kubectlAt, type ClusterSite } from './site.ts';
+import { kubectlAt, type KubernetesSite } from './site.ts';
 
-/** One pod of a controller in a cluster. */
+/** One pod of a controller in a Kubernetes cluster. */
 export interface PodLine {
   readonly name: string;
   readonly node: string | null;
   readonly ready: boolean;
-  /** Why it does not work, in the cluster's words. */
+  /** Why it does not work, with Kubernetes' message. */
   readonly trouble: string | null;
 }
 
-/** How a controller in a cluster is. Plain data. */
-export interface ClusterStatus extends ClusterSite {
-  /** `absent`: its objects are not there; `stopped`: on purpose. */
+/** Status of a controller in a Kubernetes cluster. Plain data. */
+export interface KubernetesControllerStatus extends KubernetesSite {
+  /** `absent`: its objects do not exist; `stopped`: by a command. */
   readonly state: 'absent' | 'stopped' | 'running';
   readonly leader: Leader | null;
   readonly database: 'sqlite' | 'postgresql';
   readonly controllers: readonly PodLine[];
   readonly balancers: readonly PodLine[];
+  readonly checkers: readonly PodLine[];
   readonly endpoints: { readonly type: string; readonly host: string | null };
 }
 
-/** Asks the cluster. */
-export async function clusterStatus(site: ClusterSite, api: KubeApi, signal: AbortSignal): Promise<ClusterStatus> {
+/** Reads the status from the Kubernetes cluster. */
+export async function kubernetesControllerStatus(
+  site: KubernetesSite,
+  api: KubeApi,
+  signal: AbortSignal,
+): Promise<KubernetesControllerStatus> {
   const { namespace } = site;
   const lines = async (role: PodRole): Promise<readonly PodLine[]> => (await podsOf(api, site, role, signal)).map(lineOf);
-  const [deployment, leader, volume, controllers, balancers, service, anchor] = await Promise.all([
+  const [deployment, leader, volume, controllers, balancers, checkers, service, anchor] = await Promise.all([
     readDeployment(api, site, 'controller', signal),
     findLeader(api, site, signal),
     api.get(pathOfOne('PersistentVolumeClaim', namespace, haNames.volume), { signal }),
     lines('controller'),
     lines('balancer'),
+    lines('checker'),
     api.get<EndpointsService>(pathOfOne('Service', namespace, haNames.endpoints), { signal }),
     api.get<KubeObject & { readonly data?: Readonly<Record<string, string>> }>(pathOfOne('ConfigMap', namespace, haNames.anchor), {
       signal,
@@ -53,6 +59,7 @@ export async function clusterStatus(site: ClusterSite, api: KubeApi, signal: Abo
     database: volume === undefined ? 'postgresql' : 'sqlite',
     controllers,
     balancers,
+    checkers,
     endpoints: {
       type: service?.spec?.type ?? 'absent',
       host: isObject(host) && typeof host['publicHost'] === 'string' ? host['publicHost'] : null,
@@ -70,8 +77,11 @@ function lineOf(pod: Pod): PodLine {
   };
 }
 
-/** How endpoints are reached from outside of a cluster that has no way to them; undefined where there is one. */
-export function outsideHint(site: ClusterSite, type: string): string | undefined {
+/**
+ * A command that makes endpoints reachable from outside of a Kubernetes cluster; undefined when its Service can already
+ * be reached.
+ */
+export function outsideHint(site: KubernetesSite, type: string): string | undefined {
   if (type !== 'ClusterIP') return undefined;
   return `${kubectlAt(site)} port-forward service/${haNames.endpoints} PORT`;
 }

@@ -1,4 +1,4 @@
-import { balancerHostPort } from '../../domain/balancer-host.ts';
+import { edgeProxyPort, edgeProxyPodLabels } from '../../domain/edge-proxy/edge-proxy.ts';
 import type { KubeDraft } from '../../kubernetes/kube-api.ts';
 import { entryPath, type ProgramEntry } from '../../shared/program-files.ts';
 import type { HighAvailabilityDesign } from './design.ts';
@@ -6,23 +6,30 @@ import { haNames, inContainer } from './names.ts';
 import { containerSecurity, labelsOf, metadataOf, podBasics, podSelector, type PodRole } from './object-parts.ts';
 import { putFilesScript } from './settings-objects.ts';
 
-/** Where the controller answers probes. */
+/** The port on which the controller answers probes. */
 const healthPort = 30_100;
 
-/** What a controller begins to run with when nothing was asked for. */
+/** The controller's default requests. */
 const leastController = { cpu: '250m', memory: '1Gi' } as const;
 const balancerRequests = { cpu: '250m', memory: '512Mi' } as const;
+const checkerRequests = { cpu: '20m', memory: '128Mi' } as const;
+/** Two: the loss of one node may end a health checker together with a balancer. */
+const checkers = 2;
 
-/** Requests under way may take so long to end when a balancer's pod goes, s; besides, the Service needs some to forget it. */
+/** How long open requests may take when a balancer's pod ends, s. */
 const balancerGraceSeconds = 60;
+/** A pod that ends serves this much longer, s. In this time the Service stops sending connections to it. */
 const forgetSeconds = 5;
+const checkerGraceSeconds = 5;
 
-/** The pods, and what lets a cluster be looked after without taking them all away at once. */
+/** The controller's volume (only with SQLite), the Deployments and the disruption budgets. */
 export function workloadObjects(design: HighAvailabilityDesign, digest: string | undefined): readonly KubeDraft[] {
   const volume = design.database === 'sqlite' ? [volumeClaim(design)] : [];
   return [
     ...volume,
     controllerDeployment(design, digest),
+    // Before the balancers, so that health checkers already run during the balancers' update.
+    checkerDeployment(design),
     balancerDeployment(design),
     disruptionBudget(design, 'controller'),
     disruptionBudget(design, 'balancer'),
@@ -47,7 +54,7 @@ function controllerDeployment(design: HighAvailabilityDesign, digest: string | u
   const isAlone = design.database === 'sqlite';
   return deployment(design, 'controller', {
     replicas: isAlone ? 1 : 2,
-    // The volume is one pod's at a time.
+    // Only one pod at a time can use the volume.
     strategy: isAlone ? { type: 'Recreate' } : { type: 'RollingUpdate', rollingUpdate: { maxSurge: 1, maxUnavailable: 0 } },
     annotations: digest === undefined ? {} : { 'svc-settings': digest },
     pod: {
@@ -66,7 +73,7 @@ function controllerDeployment(design: HighAvailabilityDesign, digest: string | u
   });
 }
 
-/** Puts what the controller is given into its home, before it starts. */
+/** The init container that copies the controller's settings files into its home. */
 function settingsContainer(design: HighAvailabilityDesign): Readonly<Record<string, unknown>> {
   return {
     name: 'settings',
@@ -101,7 +108,8 @@ function controllerContainer(design: HighAvailabilityDesign): Readonly<Record<st
     resources: { requests, ...(memoryGb !== undefined && { limits: { memory: requests.memory } }) },
     ports: [{ name: 'health', containerPort: healthPort, protocol: 'TCP' }],
     readinessProbe: probe('/readyz', 'health', { periodSeconds: 2, failureThreshold: 5 }),
-    // One that hangs has lost the lease long before: this only tidies up, and must not hit one whose machine was busy.
+    // A hung controller loses the lease long before this probe fails. The probe is slow so that it never kills a
+    // controller on a busy machine.
     livenessProbe: probe('/healthz', 'health', { initialDelaySeconds: 10, periodSeconds: 20, failureThreshold: 6 }),
     volumeMounts: [homeMount, temporaryMount, tokenMount],
   };
@@ -120,44 +128,82 @@ function balancerDeployment(design: HighAvailabilityDesign): KubeDraft {
     replicas: balancers,
     strategy: { type: 'RollingUpdate', rollingUpdate: { maxSurge: 1, maxUnavailable: 0 } },
     annotations: {},
+    // The Service selects pods by this label and ignores their readiness. A health checker sets the label.
+    labels: { [edgeProxyPodLabels.serving]: 'false' },
     pod: {
       serviceAccountName: haNames.balancerAccount,
+      // A balancer makes no calls to Kubernetes, so an intruder must find no credentials in its pod.
+      automountServiceAccountToken: false,
       terminationGracePeriodSeconds: balancerGraceSeconds + forgetSeconds,
       containers: [
         {
           name: 'balancer',
           image,
-          args: [programIn('controller/balancer-host/main')],
+          args: [programIn('controller/edge-proxy/main')],
           env: [
             { name: 'SVC_HOME', value: inContainer.home },
             { name: 'SVC_BALANCER_TOKEN_FILE', value: inContainer.token },
-            { name: 'SVC_BALANCER_PORT', value: String(balancerHostPort) },
-            { name: 'SVC_BALANCER_PEERS', value: 'kubernetes' },
+            { name: 'SVC_BALANCER_PORT', value: String(edgeProxyPort) },
+            { name: 'SVC_BALANCER_LABELS_FILE', value: inContainer.podLabels },
           ],
           securityContext: containerSecurity,
           resources: { requests: balancerRequests },
-          ports: [{ name: 'control', containerPort: balancerHostPort, protocol: 'TCP' }],
+          ports: [{ name: 'control', containerPort: edgeProxyPort, protocol: 'TCP' }],
           readinessProbe: probe('/readyz', 'control', { periodSeconds: 1, failureThreshold: 3 }),
           livenessProbe: probe('/healthz', 'control', { initialDelaySeconds: 10, periodSeconds: 10, failureThreshold: 6 }),
           lifecycle: { preStop: { exec: { command: ['/bin/sleep', String(forgetSeconds)] } } },
-          volumeMounts: [homeMount, temporaryMount, tokenMount],
+          volumeMounts: [homeMount, temporaryMount, tokenMount, { name: 'pod', mountPath: inContainer.podFolder, readOnly: true }],
         },
       ],
-      volumes: [{ name: 'home', emptyDir: {} }, { name: 'tmp', emptyDir: {} }, tokenVolume],
+      volumes: [{ name: 'home', emptyDir: {} }, { name: 'tmp', emptyDir: {} }, tokenVolume, podVolume],
     },
   });
 }
 
-/** What tells one deployment from the other. */
+/** A health checker listens on no port, so it has no probes. It needs no files. */
+function checkerDeployment(design: HighAvailabilityDesign): KubeDraft {
+  return deployment(design, 'checker', {
+    replicas: checkers,
+    strategy: { type: 'RollingUpdate', rollingUpdate: { maxSurge: 1, maxUnavailable: 0 } },
+    annotations: {},
+    pod: {
+      serviceAccountName: haNames.checker,
+      terminationGracePeriodSeconds: checkerGraceSeconds,
+      containers: [
+        {
+          name: 'checker',
+          image: design.image,
+          args: [programIn('controller/edge-proxy/health-checker')],
+          env: [
+            { name: 'SVC_HOME', value: inContainer.home },
+            { name: 'SVC_BALANCER_PORT', value: String(edgeProxyPort) },
+          ],
+          securityContext: containerSecurity,
+          resources: { requests: checkerRequests },
+          volumeMounts: [temporaryMount],
+        },
+      ],
+      volumes: [{ name: 'tmp', emptyDir: {} }],
+    },
+  });
+}
+
+/** The parts that differ between deployments. */
 interface DeploymentParts {
   readonly replicas: number;
   readonly strategy: Readonly<Record<string, unknown>>;
-  /** Of its pods. */
+  /** Annotations of the deployment's pods. */
   readonly annotations: Readonly<Record<string, string>>;
+  /** Labels of the deployment's pods, besides the labels that all pods have. */
+  readonly labels?: Readonly<Record<string, string>>;
   readonly pod: Readonly<Record<string, unknown>>;
 }
 
-function deployment(design: HighAvailabilityDesign, role: PodRole, { replicas, strategy, annotations, pod }: DeploymentParts): KubeDraft {
+function deployment(
+  design: HighAvailabilityDesign,
+  role: PodRole,
+  { replicas, strategy, annotations, labels, pod }: DeploymentParts,
+): KubeDraft {
   return {
     apiVersion: 'apps/v1',
     kind: 'Deployment',
@@ -169,7 +215,7 @@ function deployment(design: HighAvailabilityDesign, role: PodRole, { replicas, s
       strategy,
       template: {
         metadata: {
-          labels: { ...labelsOf(design), ...podSelector(role) },
+          labels: { ...labelsOf(design), ...podSelector(role), ...labels },
           ...(Object.keys(annotations).length > 0 && { annotations }),
         },
         spec: { ...podBasics(design, role), ...pod },
@@ -178,7 +224,7 @@ function deployment(design: HighAvailabilityDesign, role: PodRole, { replicas, s
   };
 }
 
-/** One at a time may be taken away on purpose, also the only one: a node must be able to be emptied. */
+/** Kubernetes may evict one pod at a time, even the only one: an administrator must be able to drain a node. */
 function disruptionBudget(design: HighAvailabilityDesign, role: PodRole): KubeDraft {
   return {
     apiVersion: design.policyVersion,
@@ -188,13 +234,17 @@ function disruptionBudget(design: HighAvailabilityDesign, role: PodRole): KubeDr
   };
 }
 
-/** An entry of the program in the image, where it is a bundle. */
+/** Path of a program's entry in the image. The image contains bundled programs. */
 function programIn(entry: ProgramEntry): string {
   return `${inContainer.program}/${entryPath(entry, true)}`;
 }
 
 const homeMount = { name: 'home', mountPath: inContainer.volume } as const;
 const temporaryMount = { name: 'tmp', mountPath: '/tmp' } as const;
+const podVolume = {
+  name: 'pod',
+  downwardAPI: { items: [{ path: 'labels', fieldRef: { apiVersion: 'v1', fieldPath: 'metadata.labels' } }] },
+} as const;
 const tokenVolume = { name: 'token', secret: { secretName: haNames.token, defaultMode: 0o440 } } as const;
 const tokenMount = { name: 'token', mountPath: inContainer.tokenFolder, readOnly: true } as const;
 

@@ -1,15 +1,18 @@
 import { utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { withAwsPlace, withEnv, type AwsPlace } from '../../../test/support/aws-place.ts';
+import { FakeClock } from '../../../test/support/fake-clock.ts';
+import { withAwsProvider, withEnv, type AwsProviderFixture } from '../../../test/support/aws-provider.ts';
 import { withTempHome } from '../../../test/support/temp-home.ts';
+import { waitFor } from '../../../test/support/wait-for.ts';
+import { checkCredentials } from './check.ts';
 
-/** No credentials in the environment; what the user has in files is as given. */
+/** Runs without credentials in the environment and with the given files of the user. */
 async function withFiles(
   files: { readonly config?: string; readonly credentials?: string },
-  use: (place: AwsPlace) => Promise<void>,
+  use: (fixture: AwsProviderFixture) => Promise<void>,
 ): Promise<void> {
-  await withAwsPlace({}, (place) =>
+  await withAwsProvider({}, (fixture) =>
     withTempHome((home) => {
       const path = (name: 'config' | 'credentials'): string => {
         const content = files[name];
@@ -23,19 +26,19 @@ async function withFiles(
         AWS_CONFIG_FILE: path('config'),
         AWS_SHARED_CREDENTIALS_FILE: path('credentials'),
       };
-      return withEnv(environment, () => use(place));
+      return withEnv(environment, () => use(fixture));
     }),
   );
 }
 
-test('good credentials are told with their account and name', async () => {
-  await withAwsPlace({}, async ({ provider }) => {
+test('valid credentials are reported with account and name', async () => {
+  await withAwsProvider({}, async ({ provider }) => {
     expect(await provider.check({})).toMatchObject({ enabled: true, summary: 'Account 123456789012 as user/tester', remedies: [] });
   });
 });
 
-test('quotas that are in the way are told beforehand, and whoever may not ask for them is enabled all the same', async () => {
-  await withAwsPlace({}, async ({ provider, aws }) => {
+test('quotas are reported; a user without the right to read them stays enabled', async () => {
+  await withAwsProvider({}, async ({ provider, aws }) => {
     aws.control.supply.setQuota({ quota: 'g' }, 0);
     const { details } = await provider.check({});
     expect(details).toContainEqual(['vCPUs allowed in us-east-1', '10000 standard, 0 G, 10000 P, 0 G on spot, 10000 P on spot']);
@@ -45,7 +48,7 @@ test('quotas that are in the way are told beforehand, and whoever may not ask fo
   });
 });
 
-test('without any credentials nobody is asked, and it is said how to get some', async () => {
+test('without credentials no request is sent, and check explains how to get some', async () => {
   await withFiles({}, async ({ provider, aws }) => {
     const { enabled, summary, remedies } = await provider.check({});
     expect({ enabled, summary }).toEqual({ enabled: false, summary: expect.stringContaining('No credentials were found') });
@@ -54,17 +57,20 @@ test('without any credentials nobody is asked, and it is said how to get some', 
   });
 });
 
-test('a profile is used when the configuration names it', async () => {
+test('the profile that the configuration names is used', async () => {
   const keys = 'aws_access_key_id = AKIAFAKEAWSFORTESTS1\naws_secret_access_key = fake/secret+key/of/the/emulator0123456789\n';
-  await withFiles({ credentials: `[work]\n${keys}` }, async (place) => {
-    place.configure({ profile: 'work' });
-    expect(await place.provider.check({})).toMatchObject({ enabled: true, details: expect.arrayContaining([['Profile', 'work']]) });
-    place.configure({ profile: 'nobody' });
-    expect(await place.provider.check({})).toMatchObject({ enabled: false, summary: "There are no credentials in the profile 'nobody'." });
+  await withFiles({ credentials: `[work]\n${keys}` }, async (fixture) => {
+    fixture.configure({ profile: 'work' });
+    expect(await fixture.provider.check({})).toMatchObject({ enabled: true, details: expect.arrayContaining([['Profile', 'work']]) });
+    fixture.configure({ profile: 'nobody' });
+    expect(await fixture.provider.check({})).toMatchObject({
+      enabled: false,
+      summary: "There are no credentials in the profile 'nobody'.",
+    });
   });
 });
 
-test('a wrong key is said to be wrong, and is not shown', async () => {
+test('a wrong key is reported as wrong and is not shown', async () => {
   await withFiles(
     { credentials: '[default]\naws_access_key_id = AKIANOBODYHASTHISONE\naws_secret_access_key = xyz-secret\n' },
     async ({ provider }) => {
@@ -75,12 +81,12 @@ test('a wrong key is said to be wrong, and is not shown', async () => {
   );
 });
 
-test('keys of the environment are named as such: what is written to files makes no difference to them', async () => {
-  await withAwsPlace({}, async (place) => {
-    expect((await place.provider.check({})).details).toContainEqual(['Credentials', 'AWS_ACCESS_KEY_ID in the environment']);
+test('keys in the environment override later changes to the credentials file', async () => {
+  await withAwsProvider({}, async (fixture) => {
+    expect((await fixture.provider.check({})).details).toContainEqual(['Credentials', 'AWS_ACCESS_KEY_ID in the environment']);
     await withEnv({ AWS_SECRET_ACCESS_KEY: 'xyz-secret' }, async () => {
-      // Another process: what is in its own environment does not change.
-      expect(await place.open().check({})).toMatchObject({
+      // `open()` stands for another process: a process's own environment does not change.
+      expect(await fixture.open().check({})).toMatchObject({
         enabled: false,
         summary: expect.stringMatching(/^The credentials in the environment are not valid/),
         remedies: [expect.stringContaining('unset')],
@@ -89,7 +95,7 @@ test('keys of the environment are named as such: what is written to files makes 
   });
 });
 
-test('a profile that the environment names is the one that is spoken of', async () => {
+test('check names the profile that the environment sets', async () => {
   await withFiles({ config: '[default]\n' }, async ({ provider }) => {
     await withEnv({ AWS_PROFILE: 'nobody' }, async () => {
       expect((await provider.check({})).summary).toBe("There are no credentials in the profile 'nobody'.");
@@ -97,7 +103,7 @@ test('a profile that the environment names is the one that is spoken of', async 
   });
 });
 
-test('keys that the user puts right count at once', async () => {
+test('corrected keys take effect at the next check', async () => {
   const secret = 'aws_secret_access_key = fake/secret+key/of/the/emulator0123456789\n';
   await withFiles({ credentials: `[default]\naws_access_key_id = AKIANOBODYHASTHISONE\n${secret}` }, async ({ provider }) => {
     expect((await provider.check({})).enabled).toBe(false);
@@ -108,7 +114,7 @@ test('keys that the user puts right count at once', async () => {
   });
 });
 
-test('an SSO login that was never made or has expired names the command', async () => {
+test('a missing or expired SSO login is reported with the login command', async () => {
   const config = [
     '[profile sso]',
     'sso_session = corp',
@@ -119,24 +125,47 @@ test('an SSO login that was never made or has expired names the command', async 
     'sso_start_url = https://example.awsapps.com/start',
     '',
   ].join('\n');
-  await withFiles({ config }, async (place) => {
-    place.configure({ profile: 'sso' });
-    expect(await place.provider.check({})).toMatchObject({ enabled: false, remedies: ['Run: aws sso login --profile sso'] });
+  await withFiles({ config }, async (fixture) => {
+    fixture.configure({ profile: 'sso' });
+    expect(await fixture.provider.check({})).toMatchObject({ enabled: false, remedies: ['Run: aws sso login --profile sso'] });
   });
 });
 
-test('expired keys are told from wrong ones', async () => {
-  await withAwsPlace({}, async ({ provider, aws }) => {
+test('expired keys and wrong keys have different messages', async () => {
+  await withAwsProvider({}, async ({ provider, aws }) => {
     aws.conduct.refuse({ service: 'sts' }, 'ExpiredToken');
     expect(await provider.check({})).toMatchObject({ enabled: false, summary: 'The credentials in the environment have expired.' });
   });
 });
 
-test('an AWS that cannot be reached is said to be that', async () => {
-  await withAwsPlace({}, async ({ provider }) => {
-    // A port that nobody can listen on.
+test('an unreachable AWS is reported as unreachable', async () => {
+  await withAwsProvider({}, async ({ provider }) => {
+    // No server can listen on this port.
     await withEnv({ AWS_ENDPOINT_URL: 'http://127.0.0.1:1' }, async () => {
       expect(await provider.check({})).toMatchObject({ enabled: false, summary: expect.stringContaining('AWS cannot be asked') });
     });
   });
+});
+
+test('slow quotas do not delay a check; the next check shows them', async () => {
+  const clock = new FakeClock();
+  await withAwsProvider({ clock }, async ({ provider, aws }) => {
+    aws.conduct.add({ service: 'servicequotas' }, { kind: 'delay', ms: 12_000 });
+    const first = await provider.check({ factsMs: 50 });
+    expect(first.enabled).toBe(true);
+    expect(first.details).toContainEqual(['vCPUs allowed in us-east-1', 'not known yet: Service Quotas did not answer within 0.05 s']);
+    await waitFor('all quotas to be asked for', () => clock.pendingTimers >= 5);
+    const second = provider.check({ factsMs: 20_000 });
+    await clock.advance(12_000);
+    expect((await second).details).toContainEqual(['vCPUs allowed in us-east-1', expect.stringMatching(/^\d+ standard, /)]);
+    // The second check used the calls of the first one.
+    expect(aws.calls.filter(({ service }) => service === 'servicequotas')).toHaveLength(5);
+  });
+});
+
+test('an AWS that accepts connections but never answers counts as slow', async () => {
+  // The SDK gives up after twice 15 s, with this error.
+  const silent = { callerIdentity: () => Promise.reject(Object.assign(new Error('socket hang up'), { name: 'TimeoutError' })) };
+  const check = checkCredentials(silent, 'us-east-1', { kind: 'environment' }, async () => undefined, undefined);
+  expect(await check).toMatchObject({ enabled: false, summary: 'AWS did not answer in time.', slow: expect.any(String) });
 });

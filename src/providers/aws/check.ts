@@ -3,7 +3,6 @@ import type { ProviderCheck } from '../provider.ts';
 import type { AwsClients } from './client.ts';
 import { awsCode } from './errors.ts';
 import type { CredentialSource } from './credential-sources.ts';
-import { quotaLine } from './quotas.ts';
 
 const off = (summary: string, ...remedies: readonly string[]): ProviderCheck => ({
   enabled: false,
@@ -13,22 +12,26 @@ const off = (summary: string, ...remedies: readonly string[]): ProviderCheck => 
   sharedPorts: undefined,
 });
 
-/** What is said where there is nothing to log in with, without having asked anybody. */
+/** The result without credentials. No request is sent. */
 export const withoutCredentials: ProviderCheck = off(
   'No credentials were found: neither in the environment nor in ~/.aws.',
   'Run: aws configure sso (or: aws configure); docs/clouds/aws.md lists the rights they need.',
 );
 
-/** Asks AWS whose credentials these are. Throws only when cancelled. */
+/**
+ * Asks AWS for the account of the credentials. `quotasOf` returns the account's quotas, which are only displayed.
+ * Throws only when cancelled.
+ */
 export async function checkCredentials(
-  clients: Pick<AwsClients, 'callerIdentity' | 'quota'>,
+  clients: Pick<AwsClients, 'callerIdentity'>,
   region: string,
   source: CredentialSource,
+  quotasOf: (account: string) => Promise<string | undefined>,
   signal: AbortSignal | undefined,
 ): Promise<ProviderCheck> {
   try {
     const { account, arn } = await clients.callerIdentity(region, signal);
-    const quotas = await quotaLine(clients, region, signal);
+    const quotas = await quotasOf(account);
     return {
       enabled: true,
       summary: `Account ${account} as ${arn.split(':').at(-1) ?? arn}`,
@@ -42,7 +45,7 @@ export async function checkCredentials(
   }
 }
 
-/** Why credentials are none, and what to do, for what AWS and its SDK say. */
+/** Explains an error of AWS or its SDK: why the credentials are unusable, and the remedy. */
 function explain(error: unknown, source: CredentialSource): ProviderCheck {
   const code = awsCode(error) ?? (error instanceof Error ? error.name : '');
   const text = messageOf(error);
@@ -60,7 +63,7 @@ function explain(error: unknown, source: CredentialSource): ProviderCheck {
     }
     return off('No credentials were found.', `Run: aws configure sso${named} (or: aws configure${named})`);
   }
-  // What is written to ~/.aws makes no difference as long as these are set.
+  // While these variables are set, the SDK ignores ~/.aws.
   const newKeys = 'Set AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN anew, or unset them to use those in ~/.aws.';
   if (code.startsWith('ExpiredToken') || code === 'RequestExpired')
     return off(
@@ -81,6 +84,11 @@ function explain(error: unknown, source: CredentialSource): ProviderCheck {
     );
   if (code.startsWith('AccessDenied'))
     return off(`${whose} may do nothing at all: AWS denies even to say whose they are.`, 'Give the rights that docs/clouds/aws.md lists.');
+  if (error instanceof Error && error.name === 'TimeoutError')
+    return {
+      ...off('AWS did not answer in time.', 'Check the network, a proxy, and AWS_ENDPOINT_URL where it is set.'),
+      slow: 'AWS did not say whose credentials these are',
+    };
   return off(`AWS cannot be asked: ${networkReason(error)}.`, 'Check the network, a proxy, and AWS_ENDPOINT_URL where it is set.');
 }
 

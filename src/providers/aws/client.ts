@@ -60,7 +60,7 @@ export type {
   Vpc,
 } from '@aws-sdk/client-ec2';
 
-/** Keys of AWS. Secrets. */
+/** AWS access keys. Secrets. */
 export interface AwsKeys {
   readonly accessKeyId: string;
   readonly secretAccessKey: string;
@@ -72,28 +72,29 @@ export interface AwsKeys {
 /** A request for machines. */
 export type LaunchRequest = Omit<RunInstancesCommandInput, 'InstanceType'> & { readonly InstanceType: string };
 
-/** The SDK lists the instance types of its day; the catalogue and AWS know newer ones. */
+/** The SDK's type has the instance types of its release; the catalogue and AWS know newer ones. */
 function isInstanceType(name: string): name is _InstanceType {
   return name !== '';
 }
 
-/** ms; AWS answers within one or two seconds, from the other side of the world too. */
+/** ms. AWS answers within one or two seconds, even from the other side of the world. */
 const timeouts = { connectionTimeout: 5_000, requestTimeout: 15_000, throwOnRequestTimeout: true };
 
-/** With the SDK's pauses, which double, this rides out some ten seconds of throttling. */
+/** With the SDK's exponential backoff, this covers about ten seconds of throttling. */
 const attempts = 5;
 
-/** Items on a page: the most that every action used here takes. */
+/** Items per page: the maximum that all actions used here accept. */
 const pageSize = 500;
 
-/** Calls of EC2 in one region. Lists are whole: all pages. Errors are AWS's own. */
+/** EC2 calls in one region. Lists contain all pages. Errors are AWS's own. */
 export type Ec2 = ReturnType<AwsClients['ec2']>;
-/** Calls of IAM, which has no regions. */
+/** IAM calls; IAM has no regions. */
 export type Iam = ReturnType<AwsClients['iam']>;
 
 /**
- * The SDK of AWS for one profile: clients are made when first used, one for each region. Calls are repeated by the SDK where that is safe and
- * helps; `runInstances` is not, as AWS calls a want of capacity an error of the server, which the SDK would ask about again and again.
+ * The AWS SDK for one profile. Clients are created on first use, one per region. The SDK retries calls where a retry is
+ * safe and useful. `runInstances` is not retried: AWS reports a capacity shortage as a server error, which the SDK
+ * would retry repeatedly.
  */
 export class AwsClients {
   readonly #ec2: (region: string) => EC2Client;
@@ -105,12 +106,13 @@ export class AwsClients {
 
   constructor(profile: string | undefined, fence: Fence) {
     const made = <C extends FencedStack>(make: (region: string) => C) => madeOnce((region) => fencedClient(make(region), fence));
-    // What the process read of the user's files before, for other clients, does not count (`ignoreCache` reaches the providers of credentials).
+    // `ignoreCache` reaches the credential providers: the SDK must read the user's files again, even if it read them
+    // for other clients.
     const common = { retryMode: 'standard', requestHandler: timeouts, ignoreCache: true, ...(profile === undefined ? {} : { profile }) };
     this.#ec2 = made((region) => new EC2Client({ ...common, region, maxAttempts: attempts }));
     this.#ec2Once = made((region) => new EC2Client({ ...common, region, maxAttempts: 1 }));
     this.#ssm = made((region) => new SSMClient({ ...common, region, maxAttempts: attempts }));
-    // A person waits for the answer.
+    // A user waits for the answer.
     this.#sts = made((region) => new STSClient({ ...common, region, maxAttempts: 2 }));
     this.#quotas = made((region) => new ServiceQuotasClient({ ...common, region, maxAttempts: 2 }));
     this.#iam = made((region) => new IAMClient({ ...common, region, maxAttempts: attempts }));
@@ -151,7 +153,7 @@ export class AwsClients {
           (token) => client.send(new DescribeVolumesCommand({ Filters, ...page(token) }), options),
           ({ Volumes }) => Volumes,
         ),
-      // Without a page size, which goes with no list of ids.
+      // No page size: AWS rejects it together with a list of ids.
       images: (input: DescribeImagesCommandInput): Promise<Image[]> =>
         allPages(
           (NextToken) => client.send(new DescribeImagesCommand({ ...input, ...(NextToken === undefined ? {} : { NextToken }) }), options),
@@ -175,25 +177,25 @@ export class AwsClients {
     };
   }
 
-  /** Values of those parameters that exist, by name. */
+  /** Values by name. Parameters that do not exist are omitted. */
   async parameters(region: string, Names: string[], signal: AbortSignal | undefined): Promise<ReadonlyMap<string, string>> {
     const { Parameters = [] } = await this.#ssm(region).send(new GetParametersCommand({ Names }), signalOption(signal));
     return new Map(Parameters.flatMap(({ Name, Value }) => (Name === undefined || Value === undefined ? [] : [[Name, Value] as const])));
   }
 
-  /** Whose credentials these are. */
+  /** Account and identity of the credentials. */
   async callerIdentity(region: string, signal: AbortSignal | undefined): Promise<{ readonly account: string; readonly arn: string }> {
     const { Account = '?', Arn = '?' } = await this.#sts(region).send(new GetCallerIdentityCommand({}), signalOption(signal));
     return { account: Account, arn: Arn };
   }
 
-  /** How much of something the account may have in a region; undefined when that is not told. */
+  /** A quota of the account in a region; undefined when AWS does not report it. */
   async quota(region: string, QuotaCode: string, signal: AbortSignal | undefined): Promise<number | undefined> {
     return (await this.#quotas(region).send(new GetServiceQuotaCommand({ ServiceCode: 'ec2', QuotaCode }), signalOption(signal))).Quota
       ?.Value;
   }
 
-  /** The credentials themselves, for a controller elsewhere that has none of its own. */
+  /** The credentials themselves, for a remote controller without credentials of its own. */
   async credentials(region: string): Promise<AwsKeys> {
     const { accessKeyId, secretAccessKey, sessionToken, expiration } = await this.#sts(region).config.credentials();
     return { accessKeyId, secretAccessKey, sessionToken, expiresAt: expiration?.getTime() };
@@ -221,7 +223,7 @@ export class AwsClients {
   }
 }
 
-/** Each attempt of a request is sent only if the fence lets it through. */
+/** Wraps a client: each attempt of a request is sent only if the fence permits it. */
 function fencedClient<C extends FencedStack>(client: C, fence: Fence): C {
   const check =
     <Args, Output>(next: (args: Args) => Promise<Output>) =>
@@ -233,7 +235,7 @@ function fencedClient<C extends FencedStack>(client: C, fence: Fence): C {
   return client;
 }
 
-/** What of a client of the SDK is needed to look at each of its attempts. */
+/** The part of an SDK client that can intercept each attempt. */
 interface FencedStack {
   readonly middlewareStack: {
     add(
@@ -243,7 +245,7 @@ interface FencedStack {
   };
 }
 
-/** One client for each region, made when it is first asked for. */
+/** Creates one client per region, on first use. */
 function madeOnce<C>(make: (region: string) => C): (region: string) => C {
   const made = new Map<string, C>();
   return (region) => {
@@ -261,7 +263,7 @@ const page = (NextToken: string | undefined): { MaxResults: number; NextToken?: 
 const signalOption = (abortSignal: AbortSignal | undefined): { abortSignal?: AbortSignal } =>
   abortSignal === undefined ? {} : { abortSignal };
 
-/** Asks for page after page. */
+/** Requests all pages. */
 async function allPages<P extends { NextToken?: string | undefined }, T>(
   ask: (token: string | undefined) => Promise<P>,
   itemsOf: (reply: P) => T[] | undefined,

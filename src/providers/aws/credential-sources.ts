@@ -4,28 +4,36 @@ import { envVar } from '../../shared/env.ts';
 import { hasErrno } from '../../shared/errors.ts';
 
 /**
- * Whether the SDK could find credentials at all. Where it says no, the SDK need not be loaded, and the metadata service, which only machines of
- * AWS have, isn't waited for.
+ * Whether the SDK can find any credentials. If not, the SDK need not be loaded. The check also avoids the wait for the
+ * metadata service, which exists only on AWS machines.
  */
 export function mayHaveCredentials(profile: string | undefined): boolean {
   if (profile !== undefined || sources.some((name) => envVar(name) !== undefined)) return true;
   return credentialFiles().some((file) => existsSync(file)) || (envVar('AWS_EC2_METADATA_DISABLED') !== 'true' && isOnAws());
 }
 
-/** Where the credentials come from that the SDK's default chain takes: those of a named profile, else of the environment, else of wherever there are any. */
+/**
+ * Source of the credentials in the SDK's default chain: a named profile, else the environment, else any other source.
+ */
 export type CredentialSource =
   | { readonly kind: 'profile'; readonly name: string }
   | { readonly kind: 'environment' }
   | { readonly kind: 'default' };
 
-/** What the SDK takes when the configuration names `profile` or none. A profile in the environment goes before keys there. */
+/**
+ * The SDK's choice when the configuration names `profile` or none. A profile in the environment takes precedence over
+ * keys there.
+ */
 export function credentialSource(profile: string | undefined): CredentialSource {
   const name = profile ?? envVar('AWS_PROFILE');
   if (name !== undefined) return { kind: 'profile', name };
   return { kind: envVar('AWS_ACCESS_KEY_ID') === undefined ? 'default' : 'environment' };
 }
 
-/** Changes when the user changes a file with credentials: the SDK keeps what it read for as long as the process lives. */
+/**
+ * Changes when a user changes a credentials file. It is needed because the SDK caches the files for the lifetime of the
+ * process.
+ */
 export function credentialFilesStamp(): string {
   return credentialFiles()
     .map((file) => `${file}=${statSync(file, { throwIfNoEntry: false })?.mtimeMs ?? ''}`)
@@ -37,7 +45,7 @@ function credentialFiles(): readonly string[] {
   return [envVar('AWS_SHARED_CREDENTIALS_FILE') ?? join(folder, 'credentials'), envVar('AWS_CONFIG_FILE') ?? join(folder, 'config')];
 }
 
-/** Variables of the SDK's default chain: https://docs.aws.amazon.com/sdkref/latest/guide/standardized-credentials.html */
+/** The SDK's default chain: https://docs.aws.amazon.com/sdkref/latest/guide/standardized-credentials.html */
 const sources = [
   'AWS_ACCESS_KEY_ID',
   'AWS_PROFILE',
@@ -46,7 +54,9 @@ const sources = [
   'AWS_CONTAINER_CREDENTIALS_FULL_URI',
 ];
 
-/** Files by which a machine of EC2 is known: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/identify_ec2_instances.html */
+/**
+ * Files that identify an EC2 machine: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/identify_ec2_instances.html
+ */
 const marks: readonly (readonly [path: string, beginsWith: string])[] = [
   ['/sys/devices/virtual/dmi/id/sys_vendor', 'Amazon EC2'],
   ['/sys/hypervisor/uuid', 'ec2'],

@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest';
 import { SvcError } from '../../shared/errors.ts';
-import { PlaceRefusal } from '../place-refusal.ts';
+import { ProviderRefusal } from '../provider-refusal.ts';
 import type { Offer } from '../provider.ts';
 import { knownCodes, meaningOf } from './error-table.ts';
-import { awsCode, failureOf, isWorthRepeating, refusalOf } from './errors.ts';
+import { awsCode, awsErrors } from './errors.ts';
 
 const offer: Offer = {
   provider: 'aws',
@@ -25,9 +25,12 @@ test('every known code has one meaning', () => {
   expect(new Set(knownCodes).size).toBe(knownCodes.length);
 });
 
-test('a refusal names the machine, the place, what AWS said and its code', () => {
-  const error = refusalOf(awsError('MaxSpotInstanceCountExceeded', 'Max spot instance count exceeded.'), { ...offer, zone: 'us-east-1a' });
-  expect(error).toBeInstanceOf(PlaceRefusal);
+test('a refusal names the machine, the provider, the message of AWS and its code', () => {
+  const error = awsErrors.refusalOf(awsError('MaxSpotInstanceCountExceeded', 'Max spot instance count exceeded.'), {
+    ...offer,
+    zone: 'us-east-1a',
+  });
+  expect(error).toBeInstanceOf(ProviderRefusal);
   expect(error).toMatchObject({
     code: 'SVC_QUOTA',
     message:
@@ -42,8 +45,8 @@ test.for<readonly [code: string, ours: string]>([
   ['Unsupported', 'SVC_UNSUPPORTED_THERE'],
   ['PendingVerification', 'SVC_DENIED'],
   ['RequestLimitExceeded', 'SVC_THROTTLED'],
-])('users see %s as %s', ([code, ours]) => {
-  expect(refusalOf(awsError(code), offer)).toMatchObject({ code: ours });
+])('a launch error %s has the code %s', ([code, ours]) => {
+  expect(awsErrors.refusalOf(awsError(code), offer)).toMatchObject({ code: ours });
 });
 
 test.for<readonly [code: string, status: number | undefined, kind: string]>([
@@ -51,7 +54,7 @@ test.for<readonly [code: string, status: number | undefined, kind: string]>([
   ['SomethingNew', 400, 'unsupported'],
   ['SomethingNew', 500, 'failed'],
   ['SomethingNew', undefined, 'failed'],
-])('a code that is not known, %s with status %s, is taken for %s', ([code, status, kind]) => {
+])('an unknown error %s with status %s counts as %s', ([code, status, kind]) => {
   expect(meaningOf(code, status).kind).toBe(kind);
 });
 
@@ -65,37 +68,40 @@ test.for<readonly [code: string, ours: string]>([
   ['InsufficientInstanceCapacity', 'SVC_CAPACITY'],
   ['InternalError', 'SVC_PLACE_FAILED'],
   ['InvalidParameterValue', 'SVC_PLACE_FAILED'],
-])('%s of another call is %s', ([code, ours]) => {
-  expect(failureOf(awsError(code), 'list machines')).toMatchObject({ code: ours });
+])('an error %s of another call has the code %s', ([code, ours]) => {
+  expect(awsErrors.failureOf(awsError(code), 'list machines')).toMatchObject({ code: ours });
 });
 
-test('what AWS never answered is a failure of the place', () => {
+test('an unanswered request is a failure of the provider', () => {
   const error = Object.assign(new Error('connect ECONNREFUSED 127.0.0.1:1'), { code: 'ECONNREFUSED' });
-  expect(refusalOf(error, offer)).toMatchObject({ code: 'SVC_PLACE_FAILED', message: expect.stringContaining('ECONNREFUSED') });
+  expect(awsErrors.refusalOf(error, offer)).toMatchObject({ code: 'SVC_PLACE_FAILED', message: expect.stringContaining('ECONNREFUSED') });
 });
 
-test('our own errors, mistakes of the program and cancelled calls are passed on as they are', () => {
+test("svc's own errors, program errors and cancelled calls pass unchanged", () => {
   for (const error of [new SvcError('SVC_SSH', 'x'), new TypeError('x'), Object.assign(new Error('x'), { name: 'AbortError' }), 'text'])
-    expect(refusalOf(error, offer)).toBe(error);
+    expect(awsErrors.refusalOf(error, offer)).toBe(error);
 });
 
-test('only what AWS did not get to is worth repeating', () => {
+test('only requests that AWS did not process are worth repeating', () => {
   const worth = ['RequestLimitExceeded', 'Unavailable', 'InternalError', 'TimeoutError'].map((code) =>
-    isWorthRepeating(awsError(code, '', 503)),
+    awsErrors.isWorthRepeating(awsError(code, '', 503)),
   );
   expect(worth).toEqual([true, true, true, true]);
   const not = [awsError('InsufficientInstanceCapacity', '', 500), awsError('IdempotentParameterMismatch'), new SvcError('SVC_SSH', 'x')];
-  expect(not.map(isWorthRepeating)).toEqual([false, false, false]);
+  expect(not.map((error) => awsErrors.isWorthRepeating(error))).toEqual([false, false, false]);
 });
 
-test('encoded denials and floods of text are cut off', () => {
-  const denial = failureOf(awsError('UnauthorizedOperation', 'You may not. Encoded authorization failure message: abc123secret'), 'do it');
+test('encoded denials are removed, and long messages are cut', () => {
+  const denial = awsErrors.failureOf(
+    awsError('UnauthorizedOperation', 'You may not. Encoded authorization failure message: abc123secret'),
+    'do it',
+  );
   expect(denial).toMatchObject({ message: 'AWS would not do it: You may not (UnauthorizedOperation)' });
-  const flood = failureOf(awsError('InternalError', 'x'.repeat(5_000)), 'do it');
+  const flood = awsErrors.failureOf(awsError('InternalError', 'x'.repeat(5_000)), 'do it');
   expect(flood instanceof Error && flood.message.length).toBeLessThan(400);
 });
 
-test('an error of the machine is not one of AWS', () => {
+test('an error without AWS metadata has no AWS code', () => {
   expect(awsCode(new Error('x'))).toBeUndefined();
   expect(awsCode(awsError('Blocked'))).toBe('Blocked');
 });

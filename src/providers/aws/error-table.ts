@@ -1,11 +1,7 @@
 import type { RefusalKind, RefusalScope } from '../../domain/placement.ts';
+import type { ErrorMeaning } from '../vm/errors.ts';
 
-/** What an error code of AWS means: a refusal that another place may mend, or a failure. */
-export type ErrorMeaning =
-  | { readonly kind: RefusalKind; readonly about: RefusalScope | 'offer' }
-  | { readonly kind: 'credentials' | 'failed' };
-
-/** `offer`: the kind of machine that was asked for, in its zone when one was asked for, else in its region. */
+/** `offer`: the machine type in the requested zone, or in its region when no zone was requested. */
 const refusal = (
   kind: RefusalKind,
   about: RefusalScope | 'offer',
@@ -15,10 +11,10 @@ const failure = (kind: 'credentials' | 'failed', codes: readonly string[]): read
   codes.map((code) => [code, { kind }]);
 
 /**
- * Codes of EC2, and of the services around it where they share one.
- * Source: https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html and each service's "common errors".
+ * Error codes of EC2, and of related services where they share a code. Source:
+ * https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html and each service's "common errors".
  */
-const meanings: ReadonlyMap<string, ErrorMeaning> = new Map([
+const meanings: ReadonlyMap<string, ErrorMeaning> = new Map<string, ErrorMeaning>([
   ...refusal('capacity', 'offer', [
     'InsufficientInstanceCapacity',
     'InsufficientHostCapacity',
@@ -32,7 +28,7 @@ const meanings: ReadonlyMap<string, ErrorMeaning> = new Map([
   ]),
   ...refusal('capacity', 'whole-region', ['InsufficientAddressCapacity']),
   ...refusal('price', 'offer', ['SpotMaxPriceTooLow']),
-  // Quotas of machines are counted per family, those of everything beside a machine for the region.
+  // Machine quotas are counted per family; quotas of other resources per region.
   ...refusal('quota', 'region', ['InstanceLimitExceeded', 'VcpuLimitExceeded', 'MaxSpotInstanceCountExceeded', 'HostLimitExceeded']),
   ...refusal('quota', 'whole-region', [
     'VolumeLimitExceeded',
@@ -80,10 +76,10 @@ const meanings: ReadonlyMap<string, ErrorMeaning> = new Map([
     'VPCResourceNotSpecified',
     'MissingInput',
   ]),
-  // A region that the account has not enabled answers AuthFailure to credentials that are good elsewhere.
+  // In a region that the account has not enabled, AWS answers AuthFailure even to valid credentials.
+  ['AuthFailure', { kind: 'permission', about: 'whole-region', isCredentialsError: true }],
   ...refusal('permission', 'whole-region', [
     'UnauthorizedOperation',
-    'AuthFailure',
     'OptInRequired',
     'PendingVerification',
     'AccessDenied',
@@ -119,7 +115,7 @@ const meanings: ReadonlyMap<string, ErrorMeaning> = new Map([
     'MissingAuthenticationToken',
     'MissingAuthenticationTokenException',
     'UnauthorizedException',
-    // Of the SDK itself, before anything is sent.
+    // An error of the SDK, before any request is sent.
     'CredentialsProviderError',
     'TokenProviderError',
   ]),
@@ -140,8 +136,8 @@ const meanings: ReadonlyMap<string, ErrorMeaning> = new Map([
 ]);
 
 /**
- * What a code means. One that is not known is a refusal of the very offer when AWS calls it the caller's fault (400 to 499), and else a failure
- * to ask again after: a new code must neither stop the search nor be asked for ever.
+ * The meaning of a code. An unknown code with status 400 to 499 refuses this one offer. Any other unknown code is a
+ * failure that the caller retries. A new code must neither stop the search nor cause endless retries.
  */
 export function meaningOf(code: string, httpStatus: number | undefined): ErrorMeaning {
   const known = meanings.get(code);
@@ -151,5 +147,5 @@ export function meaningOf(code: string, httpStatus: number | undefined): ErrorMe
   return isCallersFault ? { kind: 'unsupported', about: 'offer' } : { kind: 'failed' };
 }
 
-/** Every code that has a meaning of its own. */
+/** Every code with its own row. */
 export const knownCodes: readonly string[] = [...meanings.keys()];

@@ -1,31 +1,33 @@
 import type { Resources } from '../../domain/task.ts';
 import type { Offer } from '../provider.ts';
-import { architectureOf, hasUsualImage, type Architecture } from './instance-types.ts';
 
-/** Where the image of a machine is to be looked up. */
+/** Where to look up a machine's image. */
 export type ImageChoice =
   | { readonly kind: 'given'; readonly id: string }
   | {
       readonly kind: 'usual';
       readonly architecture: Architecture;
-      /** Public SSM parameters that hold the id of the newest image, best first. */
+      /** Public SSM parameters with the id of the newest image, best first. */
       readonly parameters: readonly string[];
-      /** Where parameters are not served: who publishes the images and what their names are like, best first. */
+      /** For regions without these parameters: publishers and name patterns of the images, best first. */
       readonly searches: readonly ImageSearch[];
     };
 
 /** Images by publisher and name, with the wildcards of `DescribeImages`. */
-export interface ImageSearch {
+interface ImageSearch {
   readonly owner: string;
   readonly name: string;
 }
 
-/** Canonical's account, which publishes Ubuntu: https://documentation.ubuntu.com/aws/aws-how-to/instances/find-ubuntu-images/ */
+/**
+ * Canonical's account, which publishes Ubuntu. Source:
+ * https://documentation.ubuntu.com/aws/aws-how-to/instances/find-ubuntu-images/
+ */
 const canonical = '099720109477';
 
 /**
- * Ubuntu LTS, and with GPUs AWS's Deep Learning Base image with NVIDIA's driver on the same. Source of the parameters: the page above, and
- * https://docs.aws.amazon.com/dlami/latest/devguide/find-dlami-id.html
+ * Ubuntu LTS; with GPUs, AWS's Deep Learning Base image with NVIDIA's driver on Ubuntu. Source of the parameters: the
+ * page above, and https://docs.aws.amazon.com/dlami/latest/devguide/find-dlami-id.html
  */
 function usualImage(architecture: Architecture, hasGpu: boolean): ImageChoice {
   const cpu = architecture === 'arm64' ? 'arm64' : 'amd64';
@@ -73,24 +75,27 @@ export function chooseImage(
   return problem ?? { kind: 'given', id };
 }
 
-/** Why a text cannot be an image of AWS, as a clause; undefined when it can. */
+/** Why a text cannot be an AWS image, as a clause; undefined when it can. */
 function imageProblem(id: string): string | undefined {
   if (id.startsWith('docker:')) return `image_id is the container '${id}', and programs run on machines of AWS without containers`;
   if (!/^ami-[0-9a-z]+$/.test(id)) return `image_id is '${id}', and images of AWS are called ami-...`;
   return undefined;
 }
 
-/** What is to be known of an image to start a machine from it. */
+/** The properties of an image that a launch needs. */
 export interface Image {
   readonly id: string;
   readonly rootDevice: string;
-  /** GB that the root disk has at least. */
+  /** Minimum size of the root disk, GB. */
   readonly sizeGb: number;
-  /** Whom to log in as. */
+  /** The login user. */
   readonly user: string;
 }
 
-/** Users that publishers put the key for, by what their images' names begin with or contain. The first that fits. */
+/** The user of the default images. */
+export const usualUser = 'ubuntu';
+
+/** Users whose `authorized_keys` get the key, by the start or a part of the image's name. The first match applies. */
 const users: readonly (readonly [RegExp, string])[] = [
   [/ubuntu/i, 'ubuntu'],
   [/amzn|al2023|amazon[- ]linux|\brhel|red ?hat|suse/i, 'ec2-user'],
@@ -102,11 +107,37 @@ const users: readonly (readonly [RegExp, string])[] = [
   [/bitnami/i, 'bitnami'],
 ];
 
-/** Whom to log in as, from an image's name and description; `ubuntu` when they say nothing, as most images are made from Ubuntu's. */
+/** The login user for an image's name and description. Default `ubuntu`: most images derive from Ubuntu's. */
 export function userOfImage(...texts: readonly (string | undefined)[]): string {
   for (const text of texts) {
     const found = text === undefined ? undefined : users.find(([name]) => name.test(text));
     if (found !== undefined) return found[1];
   }
-  return 'ubuntu';
+  return usualUser;
+}
+
+/** Processor architecture, by AWS's names. */
+type Architecture = 'x86_64' | 'arm64';
+
+/**
+ * Derived from the type's name: a `g` after the generation's digit marks AWS's own ARM processors. `a1` is older than
+ * this rule, and the Grace machines (`p6e-gb200`) are newer. Source:
+ * https://docs.aws.amazon.com/ec2/latest/instancetypes/instance-type-names.html
+ */
+export function architectureOf(instanceType: string): Architecture {
+  const [family = ''] = instanceType.split('.');
+  const [, attributes = ''] = /^[a-z]+\d+([a-z]*)/.exec(family) ?? [];
+  return attributes.includes('g') || family === 'a1' || family.includes('-gb') ? 'arm64' : 'x86_64';
+}
+
+/**
+ * Families for whose accelerators the default GPU image has no driver: NVIDIA before Turing, AMD, and AWS's and other
+ * vendors' own chips. They need an `image_id`. Source: the "supported EC2 instances" of the Deep Learning Base OSS
+ * Nvidia Driver GPU AMI's release notes.
+ */
+const withoutUsualDriver = /^(?:p2|p3|p3dn|g2|g3|g3s|g4ad|dl1|dl2q|vt1|f1|f2|inf\d\w*|trn\d\w*)\./;
+
+/** Whether the default images support a machine type. */
+export function hasUsualImage(instanceType: string): boolean {
+  return !withoutUsualDriver.test(instanceType);
 }

@@ -1,19 +1,18 @@
-import { PlaceRefusal } from '../place-refusal.ts';
+import { ProviderRefusal } from '../provider-refusal.ts';
 import type { Offer } from '../provider.ts';
 import type { AwsClients, AwsImage, Ec2 } from './client.ts';
 import { awsCode } from './errors.ts';
-import { userOfImage, type Image, type ImageChoice } from './image-choice.ts';
-import { architectureOf } from './instance-types.ts';
+import { type Image, type ImageChoice, architectureOf, userOfImage, usualUser } from './image-choice.ts';
 
-/** What looking for an image needs. */
-export interface ImageLookup {
+/** Input of an image lookup. */
+interface ImageLookup {
   readonly clients: Pick<AwsClients, 'parameters'>;
   readonly ec2: Ec2;
   readonly offer: Offer;
   readonly signal: AbortSignal | undefined;
 }
 
-/** Finds an image and what is to be known of it. Throws a refusal when the region has none that fits. */
+/** Finds an image and its properties. Throws a refusal when the region has no suitable one. */
 export async function findImage(choice: ImageChoice, lookup: ImageLookup): Promise<Image> {
   const { offer } = lookup;
   const image = choice.kind === 'given' ? await describe(lookup.ec2, choice.id) : await usual(choice, lookup);
@@ -22,7 +21,7 @@ export async function findImage(choice: ImageChoice, lookup: ImageLookup): Promi
     throw refusal(offer, `there is not ${what} in ${offer.region}`);
   }
   const architecture = architectureOf(offer.instanceType);
-  // Both words for a processor that AWS has for Macs begin like those for the usual ones.
+  // AWS's names for the architectures of Macs begin with the usual names.
   if (image.Architecture !== undefined && !image.Architecture.startsWith(architecture))
     throw refusal(offer, `the image ${image.ImageId} is for ${image.Architecture}, and the machine is ${architecture}`);
   const rootDevice = image.RootDeviceName ?? '/dev/sda1';
@@ -31,7 +30,7 @@ export async function findImage(choice: ImageChoice, lookup: ImageLookup): Promi
     id: image.ImageId ?? '',
     rootDevice,
     sizeGb: root?.Ebs?.VolumeSize ?? 0,
-    user: choice.kind === 'usual' ? 'ubuntu' : userOfImage(image.Name, image.Description, image.PlatformDetails),
+    user: choice.kind === 'usual' ? usualUser : userOfImage(image.Name, image.Description, image.PlatformDetails),
   };
 }
 
@@ -61,7 +60,7 @@ async function usual(choice: ImageChoice & { kind: 'usual' }, { clients, ec2, of
   return undefined;
 }
 
-/** Ids that public parameters hold, in the order of the names; none where the region does not serve such parameters. */
+/** Image ids from public parameters, in the order of the names; none in a region without such parameters. */
 async function published(
   clients: Pick<AwsClients, 'parameters'>,
   region: string,
@@ -77,11 +76,11 @@ async function published(
   }
 }
 
-/** What services say that have no such action, or no such parameters. */
+/** Error codes of services without this action or these parameters. */
 const noParameters: ReadonlySet<string> = new Set(['UnknownOperationException', 'InvalidAction', 'NotImplemented', 'ParameterNotFound']);
 
-function refusal(offer: Offer, why: string): PlaceRefusal {
-  return new PlaceRefusal('unsupported', 'region', `AWS gives no ${offer.instanceType} in ${offer.region}: ${why}.`, {
+function refusal(offer: Offer, why: string): ProviderRefusal {
+  return new ProviderRefusal('unsupported', 'region', `AWS gives no ${offer.instanceType} in ${offer.region}: ${why}.`, {
     hint: 'Check image_id in the file: it may name one image for each region.',
   });
 }

@@ -1,30 +1,33 @@
 import { fingerprint } from '../../shared/fingerprint.ts';
 import type { Iam } from './client.ts';
 import { hasAwsCode } from './errors.ts';
-import { controllerPolicy, controllerTrust, rolePrefix } from './iam-policy.ts';
-import { sharedTags } from './tags.ts';
+import { ownTags, sharedTags } from '../vm/tags.ts';
+import { tagList } from './tags.ts';
 
 const policyName = 'svc';
 
-/** The name of an owner's role and of the instance profile that holds it. */
+/** The name of an owner's role and of its instance profile. */
 function controllerRoleName(owner: string): string {
   return `${rolePrefix}${fingerprint(owner)}`;
 }
 
-/** Makes the role by which a controller launches replicas without keys of its own. Safe to repeat after a crash at any step. */
+/**
+ * Creates the role with which a controller launches replicas without keys of its own. Safe to repeat after a crash at
+ * any step.
+ */
 export async function ensureControllerRole(iam: Iam, home: string, owner: string): Promise<string> {
   const name = controllerRoleName(owner);
-  const Tags = sharedTags(home, owner);
+  const Tags = tagList(sharedTags(home, owner));
   const AssumeRolePolicyDocument = JSON.stringify(controllerTrust);
   await unless('EntityAlreadyExists', () => iam.createRole({ RoleName: name, AssumeRolePolicyDocument, Tags }));
   await iam.putRolePolicy(name, policyName, JSON.stringify(controllerPolicy));
   await unless('EntityAlreadyExists', () => iam.createInstanceProfile(name, Tags));
-  // An instance profile holds one role: one that has it refuses a second, also the same.
+  // An instance profile holds one role. Adding a role again fails, even if it is the same role.
   await unless('LimitExceeded', () => iam.addRoleToInstanceProfile(name, name));
   return name;
 }
 
-/** Removes what `ensureControllerRole` made, as far as it is there, in the only order that IAM allows. */
+/** Removes what `ensureControllerRole` created and still exists, in the only order that IAM allows. */
 export async function removeControllerRole(iam: Iam, owner: string): Promise<void> {
   const name = controllerRoleName(owner);
   await unless('NoSuchEntity', () => iam.removeRoleFromInstanceProfile(name, name));
@@ -37,7 +40,151 @@ async function unless(code: string, call: () => Promise<unknown>): Promise<void>
   try {
     await call();
   } catch (error) {
-    // The SDK names some of IAM's errors with "Exception" at the end, and the service without.
+    // For some IAM errors, the SDK's name ends with "Exception" and the service's code does not.
     if (!hasAwsCode(error, code, `${code}Exception`)) throw error;
   }
 }
+
+/** One statement of a policy. */
+interface PolicyStatement {
+  readonly Sid: string;
+  readonly Effect: 'Allow';
+  readonly Action: readonly string[];
+  readonly Resource: string | readonly string[];
+  readonly Condition?: Readonly<Record<string, Readonly<Record<string, string | readonly string[]>>>>;
+}
+
+/** An IAM policy. */
+interface Policy {
+  readonly Version: '2012-10-17';
+  readonly Statement: readonly PolicyStatement[];
+}
+
+const ourOwn = { Null: { [`aws:ResourceTag/${ownTags.home}`]: 'false' } };
+
+/**
+ * Rights for replicas. EC2 has no finer rights for reading. Rights to change or remove apply only to resources that
+ * `svc` created.
+ */
+const replicaStatements: readonly PolicyStatement[] = [
+  {
+    Sid: 'Look',
+    Effect: 'Allow',
+    Action: [
+      'ec2:DescribeImages',
+      'ec2:DescribeInstances',
+      'ec2:DescribeSecurityGroups',
+      'ec2:DescribeSpotInstanceRequests',
+      'ec2:DescribeSubnets',
+      'ec2:DescribeVolumes',
+      'ec2:DescribeVpcs',
+      'servicequotas:GetServiceQuota',
+    ],
+    Resource: '*',
+  },
+  {
+    Sid: 'FindImages',
+    Effect: 'Allow',
+    Action: ['ssm:GetParameters'],
+    Resource: ['arn:aws:ssm:*::parameter/aws/service/canonical/*', 'arn:aws:ssm:*::parameter/aws/service/deeplearning/*'],
+  },
+  {
+    Sid: 'Make',
+    Effect: 'Allow',
+    // AWS requires CreateTags for requests that tag what they create; CreateTags on its own stays denied.
+    Action: ['ec2:RunInstances', 'ec2:CreateSecurityGroup', 'ec2:ImportKeyPair'],
+    Resource: '*',
+  },
+  {
+    Sid: 'TagWhatIsMade',
+    Effect: 'Allow',
+    Action: ['ec2:CreateTags'],
+    Resource: '*',
+    Condition: { StringEquals: { 'ec2:CreateAction': ['RunInstances', 'CreateSecurityGroup', 'ImportKeyPair'] } },
+  },
+  {
+    Sid: 'ChangeAndRemoveOurOwn',
+    Effect: 'Allow',
+    Action: [
+      'ec2:AuthorizeSecurityGroupIngress',
+      'ec2:DeleteKeyPair',
+      'ec2:DeleteSecurityGroup',
+      'ec2:DeleteVolume',
+      'ec2:StartInstances',
+      'ec2:StopInstances',
+      'ec2:TerminateInstances',
+    ],
+    Resource: '*',
+    Condition: ourOwn,
+  },
+  {
+    Sid: 'SpotForTheFirstTime',
+    Effect: 'Allow',
+    Action: ['iam:CreateServiceLinkedRole'],
+    Resource: 'arn:aws:iam::*:role/aws-service-role/spot.amazonaws.com/*',
+    Condition: { StringEquals: { 'iam:AWSServiceName': 'spot.amazonaws.com' } },
+  },
+];
+
+/** Rights for the buckets of a service's files. */
+const bucketStatements: readonly PolicyStatement[] = [
+  {
+    Sid: 'BucketsForFiles',
+    Effect: 'Allow',
+    Action: [
+      's3:CreateBucket',
+      's3:DeleteBucket',
+      's3:ListBucket',
+      's3:ListBucketMultipartUploads',
+      's3:PutBucketPublicAccessBlock',
+      's3:PutBucketTagging',
+      's3:PutLifecycleConfiguration',
+      's3:GetObject',
+      's3:PutObject',
+      's3:DeleteObject',
+      's3:AbortMultipartUpload',
+      's3:ListMultipartUploadParts',
+    ],
+    Resource: ['arn:aws:s3:::svc-*', 'arn:aws:s3:::svc-*/*'],
+  },
+];
+
+/** Rights of a controller on AWS, granted by its instance role. */
+export const controllerPolicy: Policy = { Version: '2012-10-17', Statement: [...replicaStatements, ...bucketStatements] };
+
+/** The trust policy: which service may assume the role. */
+const controllerTrust = {
+  Version: '2012-10-17',
+  Statement: [{ Effect: 'Allow', Principal: { Service: 'ec2.amazonaws.com' }, Action: 'sts:AssumeRole' }],
+} as const;
+
+/** Name prefix of the roles and profiles for controllers. */
+const rolePrefix = 'svc-controller-';
+
+/** Additional rights to create a role for a controller on AWS. */
+const roleStatements: readonly PolicyStatement[] = [
+  {
+    Sid: 'RoleOfTheController',
+    Effect: 'Allow',
+    Action: [
+      'iam:AddRoleToInstanceProfile',
+      'iam:CreateInstanceProfile',
+      'iam:CreateRole',
+      'iam:DeleteInstanceProfile',
+      'iam:DeleteRole',
+      'iam:DeleteRolePolicy',
+      'iam:PassRole',
+      'iam:PutRolePolicy',
+      'iam:RemoveRoleFromInstanceProfile',
+      'iam:TagInstanceProfile',
+      'iam:TagRole',
+    ],
+    Resource: [`arn:aws:iam::*:role/${rolePrefix}*`, `arn:aws:iam::*:instance-profile/${rolePrefix}*`],
+  },
+];
+
+/** All rights of a user who also lets svc create roles: the policy in docs/clouds/aws.md. */
+export const userPolicy: Policy = { Version: '2012-10-17', Statement: [...controllerPolicy.Statement, ...roleStatements] };
+
+/** Rights that AWS checks although svc sends no request of that name. */
+export const impliedActions: readonly string[] = ['iam:CreateServiceLinkedRole'];

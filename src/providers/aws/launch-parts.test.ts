@@ -1,15 +1,13 @@
 import { expect, test } from 'vitest';
 import { aMachineSpec } from '../../../test/support/builders.ts';
-import { rootDisk } from './disk.ts';
-import { chooseImage, userOfImage } from './image-choice.ts';
-import { architectureOf, hasUsualImage } from './instance-types.ts';
-import { launchRequest, type LaunchParts } from './launch-request.ts';
-import { machineIdOf, readMachineId } from './machine-id.ts';
+import { machineTags } from '../vm/tags.ts';
+import { type LaunchParts, launchRequest, rootDisk } from './launch.ts';
+import { architectureOf, chooseImage, hasUsualImage, userOfImage } from './image-choice.ts';
 import { noticeOf, statusOf } from './machine-status.ts';
 import { subnetsToTry } from './network.ts';
-import { callersTags, clientToken, machineTags, ownerOf } from './tags.ts';
+import { clientToken } from './tags.ts';
 
-test('architectures follow the names of instance types', () => {
+test('the architecture is derived from the instance type', () => {
   expect(['t4g.micro', 'c7gn.large', 'g5g.xlarge', 'im4gn.large', 'a1.medium', 'p6e-gb200.36xlarge'].map(architectureOf)).toEqual(
     Array.from({ length: 6 }, () => 'arm64'),
   );
@@ -33,7 +31,7 @@ const parameters = (instanceType: string, gpu: boolean): unknown => {
   return typeof choice === 'string' ? choice : choice.kind === 'usual' && choice.parameters[0];
 };
 
-test('images are those of the architecture, with drivers where there are GPUs', () => {
+test('the default image matches the architecture and has drivers for GPUs', () => {
   expect(parameters('t3.micro', false)).toBe('/aws/service/canonical/ubuntu/server/24.04/stable/current/amd64/hvm/ebs-gp3/ami-id');
   expect(parameters('t4g.micro', false)).toBe('/aws/service/canonical/ubuntu/server/24.04/stable/current/arm64/hvm/ebs-gp3/ami-id');
   expect(parameters('g6.xlarge', true)).toBe('/aws/service/deeplearning/ami/x86_64/base-oss-nvidia-driver-gpu-ubuntu-24.04/latest/ami-id');
@@ -41,7 +39,7 @@ test('images are those of the architecture, with drivers where there are GPUs', 
   expect(parameters('p3.2xlarge', true)).toContain('give an image_id');
 });
 
-test('an image_id is taken by region, and what is none is said', () => {
+test('image_id is chosen by region, and an invalid one is explained', () => {
   const offer = { region: 'eu-west-1', instanceType: 't3.micro', accelerator: undefined };
   expect(chooseImage('ami-0abc', offer)).toEqual({ kind: 'given', id: 'ami-0abc' });
   expect(chooseImage({ 'eu-west-1': 'ami-1' }, offer)).toEqual({ kind: 'given', id: 'ami-1' });
@@ -56,11 +54,11 @@ test.for([
   ['debian-12-amd64', 'admin'],
   ['RHEL-9.4_HVM', 'ec2-user'],
   ['our golden image', 'ubuntu'],
-])('one logs in to %s as %s', ([name, user]) => {
+])('the login user of the image %s is %s', ([name, user]) => {
   expect(userOfImage(name)).toBe(user);
 });
 
-test('disks hold the image and stay within what EBS allows', () => {
+test('a disk holds the image and stays within the limits of EBS', () => {
   expect(rootDisk(50, { volume: 'gp3', iops: 3_500, throughputMbs: 218 }, 8)).toEqual({
     sizeGb: 50,
     type: 'gp3',
@@ -96,8 +94,7 @@ const parts: LaunchParts = {
     hourlyUsd: 0.02,
   },
   spec: aMachineSpec({ tags: { 'svc-key': 'k' } }),
-  key: 'k',
-  home: 'h',
+  tags: machineTags(aMachineSpec({ tags: { 'svc-key': 'k' } }), 'k', 'h', 'ubuntu'),
   image: { id: 'ami-1', rootDevice: '/dev/sda1', sizeGb: 8, user: 'ubuntu' },
   disk: { sizeGb: 10, type: 'gp3', iops: 3_000, throughput: 125 },
   keyName: 'svc-h',
@@ -109,28 +106,42 @@ const parts: LaunchParts = {
   clientToken: 'token',
 };
 
-test('the same parts make the same request', () => {
+test('equal parts produce equal requests', () => {
   const shuffled = aMachineSpec({ tags: { 'svc-key': 'k' }, labels: { b: '1', a: '2' } });
   const sorted = aMachineSpec({ tags: { 'svc-key': 'k' }, labels: { a: '2', b: '1' } });
-  expect(JSON.stringify(launchRequest({ ...parts, spec: shuffled }))).toBe(JSON.stringify(launchRequest({ ...parts, spec: sorted })));
+  const [one, other] = [shuffled, sorted].map((spec) => launchRequest({ ...parts, spec, tags: machineTags(spec, 'k', 'h', 'ubuntu') }));
+  expect(JSON.stringify(one)).toBe(JSON.stringify(other));
 });
 
-test('a replica that shuts down is gone, a controller only off', () => {
+test('a shutdown terminates a replica and stops a controller', () => {
   expect(launchRequest(parts).InstanceInitiatedShutdownBehavior).toBe('terminate');
   expect(launchRequest({ ...parts, spec: aMachineSpec({ role: 'controller' }) }).InstanceInitiatedShutdownBehavior).toBe('stop');
 });
 
-test('a machine is in the zone that was asked for, by name or id, or in a given subnet', () => {
+test('a machine is placed in the requested zone or the given subnet', () => {
   const { offer } = parts;
   expect(launchRequest(parts).Placement).toBeUndefined();
   expect(launchRequest({ ...parts, offer: { ...offer, zone: 'us-east-1b' } }).Placement).toEqual({ AvailabilityZone: 'us-east-1b' });
   expect(launchRequest({ ...parts, offer: { ...offer, zone: 'use1-az2' } }).Placement).toEqual({ AvailabilityZoneId: 'use1-az2' });
   const inSubnet = launchRequest({ ...parts, subnetId: 'subnet-1', publicAddress: false });
   expect(inSubnet).toMatchObject({ NetworkInterfaces: [{ SubnetId: 'subnet-1', Groups: ['sg-1'], AssociatePublicIpAddress: false }] });
-  expect(inSubnet.SecurityGroupIds).toBeUndefined();
 });
 
-test('spot machines end when they are taken, and their requests are tagged as well', () => {
+test.for([
+  [undefined, true],
+  [undefined, false],
+  ['subnet-1', true],
+  ['subnet-1', false],
+] as const)('with subnet %s and public address %s, only the network interface names them', ([subnetId, publicAddress]) => {
+  const { NetworkInterfaces, SecurityGroupIds, SecurityGroups, SubnetId } = launchRequest({ ...parts, subnetId, publicAddress });
+  const subnet = subnetId === undefined ? {} : { SubnetId: subnetId };
+  expect(NetworkInterfaces).toEqual([
+    { DeviceIndex: 0, Groups: ['sg-1'], AssociatePublicIpAddress: publicAddress, DeleteOnTermination: true, ...subnet },
+  ]);
+  expect([SecurityGroupIds, SecurityGroups, SubnetId]).toEqual([undefined, undefined, undefined]);
+});
+
+test('a preempted spot machine terminates, and its spot request is tagged', () => {
   const spot = launchRequest({ ...parts, offer: { ...parts.offer, spot: true } });
   expect(spot.InstanceMarketOptions).toEqual({
     MarketType: 'spot',
@@ -141,59 +152,40 @@ test('spot machines end when they are taken, and their requests are tagged as we
   expect(launchRequest(parts).TagSpecifications?.map(({ ResourceType }) => ResourceType)).toEqual(kinds);
 });
 
-test('labels never replace the tags by which a machine is found', () => {
-  const tags = machineTags(
-    aMachineSpec({ tags: { 'svc-key': 'k' }, labels: { 'svc-key': 'mine', 'svc.home': 'mine', a: 'b' } }),
-    'k',
-    'h',
-    'ubuntu',
-  );
-  expect(tags).toEqual(
-    expect.arrayContaining([
-      { Key: 'svc-key', Value: 'k' },
-      { Key: 'svc.home', Value: 'h' },
-      { Key: 'a', Value: 'b' },
-    ]),
-  );
-  expect(callersTags(tags)).toEqual({ 'svc-key': 'k' });
-  expect(ownerOf({ tags: { 'svc-service-key': 's', 'svc-key': 'k' } }, 'x')).toBe('s');
-  expect([ownerOf({ tags: { 'svc-key': 'k' } }, 'x'), ownerOf({ tags: {} }, 'x')]).toEqual(['k', 'x']);
-});
-
-test('tokens differ by key, request and generation, and fit', () => {
+test('tokens differ by key, request and generation, and have a valid form', () => {
   const tokens = [clientToken('k', ['a'], 0), clientToken('k', ['a'], 1), clientToken('k', ['b'], 0), clientToken('l', ['a'], 0)];
   expect(new Set(tokens).size).toBe(4);
   expect(clientToken('k', ['a'], 0)).toBe(tokens[0]);
   expect(tokens.every((token) => /^[\x21-\x7e]{1,64}$/.test(token))).toBe(true);
 });
 
-test('an id says where a machine is and who logs in, and others are none', () => {
-  const refs = [
-    { region: 'us-east-1', instanceId: 'i-0abc', user: 'ubuntu' },
-    { region: 'ap-southeast-2', instanceId: 'i-1', user: 'ec2-user' },
-    { region: 'us-gov-west-1', instanceId: 'i-1', user: 'ubuntu' },
-  ];
-  expect(refs.map(machineIdOf)).toEqual(['us-east-1/i-0abc', 'ap-southeast-2/i-1/ec2-user', 'us-gov-west-1/i-1']);
-  expect(refs.map((ref) => readMachineId(machineIdOf(ref)))).toEqual(refs);
-  expect(['0123', 'us-east-1', 'us-east-1/x-1', 'us-east-1/i-1/../x', ''].map(readMachineId)).toEqual(
-    Array.from({ length: 5 }, () => undefined),
-  );
-});
-
 type InstanceStateName = NonNullable<NonNullable<Parameters<typeof statusOf>[0]['State']>['Name']>;
+
+const gone = (reason: string, message: string, ...[kind, scope]: readonly string[]): unknown => ({
+  state: 'gone',
+  reason,
+  message,
+  mayPass: true,
+  ...(kind !== undefined && { refusal: { kind, scope } }),
+});
 
 test.for<readonly [name: InstanceStateName, reason: string | undefined, status: unknown]>([
   ['pending', undefined, { state: 'booting' }],
   ['running', undefined, { state: 'running' }],
   ['stopping', 'Client.UserInitiatedShutdown', { state: 'stopped' }],
   ['stopped', undefined, { state: 'stopped' }],
-  ['shutting-down', 'Server.SpotInstanceTermination', { state: 'gone', reason: 'preempted' }],
-  ['terminated', 'Server.InsufficientInstanceCapacity', { state: 'gone', reason: 'preempted' }],
-  ['terminated', 'Client.UserInitiatedShutdown', { state: 'gone', reason: 'deleted' }],
-  ['terminated', 'Client.InstanceInitiatedShutdown', { state: 'gone', reason: 'deleted' }],
-  ['terminated', 'Server.InternalError', { state: 'gone', reason: 'unknown' }],
+  ['shutting-down', 'Server.SpotInstanceTermination', gone('preempted', 'Server.SpotInstanceTermination', 'capacity', 'zone')],
+  ['terminated', 'Server.InsufficientInstanceCapacity', gone('preempted', 'Server.InsufficientInstanceCapacity', 'capacity', 'zone')],
+  ['terminated', 'Client.VolumeLimitExceeded', gone('unknown', 'Client.VolumeLimitExceeded', 'quota', 'whole-region')],
+  ['terminated', 'Client.InternalError', gone('unknown', 'Client.InternalError', 'setup', 'whole-region')],
+  ['terminated', 'Client.InvalidSnapshot.NotFound', gone('unknown', 'Client.InvalidSnapshot.NotFound', 'setup', 'whole-region')],
+  ['terminated', 'Client.SomethingNewLimitExceeded', gone('unknown', 'Client.SomethingNewLimitExceeded', 'quota', 'whole-region')],
+  ['terminated', 'Client.UserInitiatedShutdown', gone('deleted', 'Client.UserInitiatedShutdown')],
+  ['terminated', 'Client.InstanceInitiatedShutdown', gone('deleted', 'Client.InstanceInitiatedShutdown')],
+  ['terminated', 'Server.InternalError', gone('unknown', 'Server.InternalError')],
+  ['terminated', 'Server.SomethingNew', gone('unknown', 'Server.SomethingNew')],
   ['terminated', undefined, { state: 'gone', reason: 'unknown' }],
-])('%s by %s', ([name, reason, status]) => {
+])('an instance in state %s with reason %s has the expected status', ([name, reason, status]) => {
   const instance: Parameters<typeof statusOf>[0] = {
     State: { Name: name },
     ...(reason === undefined ? {} : { StateReason: { Code: reason } }),
@@ -201,7 +193,27 @@ test.for<readonly [name: InstanceStateName, reason: string | undefined, status: 
   expect(statusOf(instance)).toEqual(status);
 });
 
-test('a marked spot machine goes two minutes after it was marked', () => {
+const volumeLimit = 'Client.VolumeLimitExceeded: Volume limit exceeded';
+
+test.for<readonly [code: string | undefined, message: string | undefined, transition: string | undefined]>([
+  ['Client.VolumeLimitExceeded', volumeLimit, undefined],
+  ['Client.VolumeLimitExceeded', 'Volume limit exceeded', undefined],
+  [undefined, undefined, volumeLimit],
+  ['', '', volumeLimit],
+  ['', volumeLimit, ''],
+  ['pending', 'pending', volumeLimit],
+])('a termination reason is in the words of AWS: %s, %s, %s', ([code, message, transition]) => {
+  const StateReason = code === undefined ? undefined : { Code: code, Message: message };
+  const ended = statusOf({ State: { Name: 'terminated' }, StateReason, StateTransitionReason: transition });
+  expect(ended).toMatchObject({ message: volumeLimit, refusal: { kind: 'quota', scope: 'whole-region' } });
+});
+
+test('a reason of the pending state does not explain the end', () => {
+  const ended = statusOf({ State: { Name: 'terminated' }, StateReason: { Code: 'pending', Message: 'pending' } });
+  expect(ended).toEqual({ state: 'gone', reason: 'unknown' });
+});
+
+test("a spot machine's interruption time is two minutes after its mark", () => {
   const at = new Date('2026-01-01T00:00:00Z');
   expect(noticeOf({ Status: { Code: 'marked-for-termination', UpdateTime: at } })).toEqual({
     kind: 'interruption',
@@ -213,7 +225,7 @@ test('a marked spot machine goes two minutes after it was marked', () => {
 
 const subnet = (id: string, zone: string) => ({ id, zone, zoneId: `${zone}-id` });
 
-test('subnets are tried once for each zone, beginning elsewhere for each machine', () => {
+test('each zone gets one subnet, and the first zone differs between machines', () => {
   const subnets = [subnet('1', 'a'), subnet('2', 'a'), subnet('3', 'b'), subnet('4', 'c')];
   const ids = (zone: string | undefined, spread: number): string =>
     subnetsToTry(subnets, zone, spread)

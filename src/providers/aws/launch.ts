@@ -1,95 +1,80 @@
-import type { DiskKind } from '../../catalog/disk-prices.ts';
 import type { AwsConfig } from '../../domain/config.ts';
 import type { Clock } from '../../shared/clock.ts';
 import { SvcError } from '../../shared/errors.ts';
-import { PlaceRefusal } from '../place-refusal.ts';
+import { ProviderRefusal } from '../provider-refusal.ts';
 import type { MachineSpec, Offer } from '../provider.ts';
-import type { AwsClients, Ec2, Instance } from './client.ts';
-import { rootDisk } from './disk.ts';
-import { hasAwsCode, refusalOf } from './errors.ts';
-import type { HomeIdentity } from './home-identity.ts';
-import { chooseImage, type Image } from './image-choice.ts';
+import type { Launched, VmLaunchOrder } from '../vm/driver.ts';
+import { openingsFor, sshSources } from '../vm/ingress.ts';
+import type { OwnAddress } from '../vm/own-address.ts';
+import { type Patience, untilFound, whileNotYet, whileUnanswered } from '../vm/patience.ts';
+import { Remembered } from '../vm/remembered.ts';
+import { type Tags, displayName, ownTags } from '../vm/tags.ts';
+import type { AwsClients, Ec2, Instance, LaunchRequest } from './client.ts';
+import { awsCodes, awsErrors, hasAwsCode } from './errors.ts';
+import { type Image, type ImageChoice, usualUser } from './image-choice.ts';
 import { findImage } from './images.ts';
-import { openingsFor } from './ingress.ts';
 import { ensureKeyPair, keyPairName } from './key-pair.ts';
-import { launchRequest, type LaunchParts } from './launch-request.ts';
 import { statusOf } from './machine-status.ts';
-import { findNetwork, subnetsToTry, type Network } from './network.ts';
-import { untilFound, whileNotYet, whileUnanswered, type Patience } from './patience.ts';
-import { Remembered } from './remembered.ts';
+import { type Network, findNetwork, subnetsToTry } from './network.ts';
 import { ensureGroup } from './security-group.ts';
-import { livingStates, tagFilter } from './tag-filter.ts';
-import { clientToken, ownerOf, ownTags } from './tags.ts';
-import { userData } from './user-data.ts';
+import { clientToken, readTagList, tagList } from './tags.ts';
+import type { DiskKind } from '../../catalog/disk-prices.ts';
 
-/** A machine that is to be had. */
-export interface LaunchOrder {
+/** A machine to be launched, with the inputs that only AWS needs. */
+interface AwsLaunchOrder extends VmLaunchOrder<ImageChoice> {
   readonly clients: AwsClients;
   readonly config: AwsConfig;
-  readonly identity: HomeIdentity;
-  readonly offer: Offer;
-  readonly spec: MachineSpec;
-  readonly key: string;
-  readonly diskKind: DiskKind | undefined;
   readonly instanceProfile: string | undefined;
-  /** The address from which this machine connects. */
-  readonly ownAddress: () => Promise<string>;
-  readonly signal: AbortSignal | undefined;
 }
 
-/** A machine that was had. */
-export interface Launched {
-  readonly instanceId: string;
-  readonly user: string;
+/** A launch, and the tokens of earlier launches of its key whose machines are gone. */
+interface AskedLaunch {
+  readonly order: AwsLaunchOrder;
+  readonly spent: ReadonlySet<string>;
 }
 
-/** Images change every few weeks; a group of launches is to use the same, ms. */
+/** Images change every few weeks. During this time, ms, a group of launches uses the same one. */
 const imageRememberedMs = 600_000;
 const networkRememberedMs = 60_000;
 
-/** How many machines of one key may have come and gone at one place. */
+/** Maximum number of machines of one key that may have ended in one location. */
 const maxGenerations = 20;
 
-/** Asks for machines. Keeps what many of them have in common. */
+/** Launches instances. Caches what launches share. */
 export class Launcher {
   readonly #clock: Clock;
+  readonly #ownAddress: OwnAddress;
   readonly #images: Remembered<Image>;
   readonly #networks: Remembered<Network>;
-  /** Where a request of a key was left without an answer: it is repeated there before any other subnet is tried. */
+  /** Subnet of a key's request that got no answer. The request is repeated there before another subnet is tried. */
   readonly #doubtful = new Map<string, string>();
 
-  constructor(clock: Clock) {
+  constructor(clock: Clock, ownAddress: OwnAddress) {
     this.#clock = clock;
+    this.#ownAddress = ownAddress;
     this.#images = new Remembered(clock, imageRememberedMs);
     this.#networks = new Remembered(clock, networkRememberedMs);
   }
 
-  /** The machine of a key: the one there is, or a new one. Throws refusals and failures as `Provider.create` does. */
-  async launch(order: LaunchOrder): Promise<Launched> {
-    const { clients, offer, signal } = order;
-    const ec2 = clients.ec2(offer.region, signal);
+  /** Throws AWS's errors and refusals. */
+  async launch(order: AwsLaunchOrder): Promise<Launched> {
+    const ec2 = order.clients.ec2(order.offer.region, order.signal);
     try {
-      const there = await findByKey(ec2, order);
-      if (there !== undefined) return launched(there);
       const { network, parts } = await this.#prepare(order, ec2);
-      if (network.subnets === undefined) return await this.#ask(ec2, order, { ...parts, subnetId: undefined });
-      return await this.#askSubnets(ec2, order, network, parts);
+      const asked = { order, spent: new Set(order.former.flatMap(({ requestToken }) => requestToken ?? [])) };
+      if (network.subnets === undefined) return await this.#ask(ec2, asked, { ...parts, subnetId: undefined });
+      return await this.#askSubnets(ec2, asked, network, parts);
     } catch (error) {
-      signal?.throwIfAborted();
-      // Prices and images may have changed: what is remembered must not make a refusal last.
+      // Images and networks may have changed: a cached entry must not prolong a refusal.
       if (hasAwsCode(error, 'InvalidAMIID.NotFound', 'InvalidAMIID.Unavailable')) this.#images.clear();
       if (hasAwsCode(error, 'InvalidSubnetID.NotFound', 'InvalidVpcID.NotFound')) this.#networks.clear();
-      throw refusalOf(error, offer);
+      throw error;
     }
   }
 
-  async #prepare(order: LaunchOrder, ec2: Ec2): Promise<{ network: Network; parts: Omit<LaunchParts, 'clientToken' | 'subnetId'> }> {
-    const { clients, config, identity, offer, spec, key, signal } = order;
+  async #prepare(order: AwsLaunchOrder, ec2: Ec2): Promise<{ network: Network; parts: Omit<LaunchParts, 'clientToken' | 'subnetId'> }> {
+    const { clients, config, identity, image: choice, offer, owner, spec, signal } = order;
     const isPublic = !config.useInternalIps;
-    const choice = chooseImage(spec.imageId, offer);
-    if (typeof choice === 'string') {
-      throw new PlaceRefusal('unsupported', 'region', `AWS gives no ${offer.instanceType} in ${offer.region}: ${choice}.`);
-    }
     const [network, image] = await Promise.all([
       this.#networks.get(JSON.stringify([offer.region, config.profile, config.vpc, isPublic]), () =>
         findNetwork(ec2, offer.region, config.vpc, isPublic),
@@ -99,37 +84,36 @@ export class Launcher {
       ),
       ensureKeyPair(ec2, identity),
     ]);
-    const openings = openingsFor(spec, await sshFrom(order, network));
-    const owner = ownerOf(spec, key);
-    const groupId = await ensureGroup(ec2, { home: identity.id, owner, vpcId: network.vpcId }, openings, this.#patience(signal));
+    const sources = await sshSources(spec, config, { privateRanges: network.cidrs, ownAddress: () => this.#ownAddress.find(signal) });
+    const group = { home: identity.id, owner, vpcId: network.vpcId };
     const parts = {
       offer,
       spec,
-      key,
-      home: identity.id,
+      tags: order.tags(image.user),
       image,
       disk: rootDisk(spec.diskSizeGb, order.diskKind, image.sizeGb),
       keyName: keyPairName(identity),
-      groupId,
+      groupId: await ensureGroup(ec2, group, openingsFor(spec, sources), this.#patience(signal)),
       publicAddress: isPublic,
-      userData: userData(identity.hostKey(key)),
+      userData: order.userData,
       instanceProfile: order.instanceProfile,
     };
     return { network, parts };
   }
 
-  /** A subnet is in one zone: where AWS does not choose the zone, we go through them. */
+  /** A subnet belongs to one zone. Where AWS does not choose the zone, svc tries one after another. */
   async #askSubnets(
     ec2: Ec2,
-    order: LaunchOrder,
+    asked: AskedLaunch,
     network: Network,
     parts: Omit<LaunchParts, 'clientToken' | 'subnetId'>,
   ): Promise<Launched> {
+    const { order } = asked;
     const { offer, key } = order;
     const doubtful = this.#doubtful.get(key);
     const inOrder = subnetsToTry(network.subnets ?? [], offer.zone, Number.parseInt(clientToken(key, [], 0).slice(-6), 16));
     const subnets = inOrder.toSorted((a, b) => Number(b.id === doubtful) - Number(a.id === doubtful));
-    let refused: unknown = new PlaceRefusal(
+    let refused: unknown = new ProviderRefusal(
       'unsupported',
       'zone',
       `The VPC '${order.config.vpc}' has no subnet in the zone ${offer.zone} of ${offer.region}.`,
@@ -137,12 +121,12 @@ export class Launcher {
     for (const { id } of subnets) {
       try {
         this.#doubtful.set(key, id);
-        const machine = await this.#ask(ec2, order, { ...parts, subnetId: id });
+        const machine = await this.#ask(ec2, asked, { ...parts, subnetId: id });
         this.#doubtful.delete(key);
         return machine;
       } catch (error) {
-        const refusal = refusalOf(error, offer);
-        if (!(refusal instanceof PlaceRefusal)) throw error;
+        const refusal = awsErrors.refusalOf(error, offer);
+        if (!(refusal instanceof ProviderRefusal)) throw error;
         this.#doubtful.delete(key);
         if (refusal.refusal !== 'capacity' && refusal.refusal !== 'unsupported') throw error;
         refused = error;
@@ -151,23 +135,27 @@ export class Launcher {
     throw refused;
   }
 
-  /** One request, again under the next token for as long as its machine is one that is gone. */
-  async #ask(ec2: Ec2, order: LaunchOrder, parts: Omit<LaunchParts, 'clientToken'>): Promise<Launched> {
-    const { offer, key, identity, signal } = order;
+  /**
+   * Sends one request with the first token whose machine is not known to be gone. A new machine that is already gone
+   * counts as a refusal.
+   */
+  async #ask(ec2: Ec2, { order, spent }: AskedLaunch, parts: Omit<LaunchParts, 'clientToken'>): Promise<Launched> {
+    const { offer, key, signal } = order;
     const request = [offer.region, offer.zone ?? '', offer.instanceType, offer.spot ? 'spot' : 'on-demand', parts.subnetId ?? ''];
     for (let generation = 0; generation < maxGenerations; generation += 1) {
       const input = launchRequest({ ...parts, clientToken: clientToken(key, request, generation) });
+      if (spent.has(input.ClientToken ?? '')) continue;
       try {
-        const instance = await this.#run(ec2, input, identity, signal);
-        if (instance?.InstanceId !== undefined && statusOf(instance).state !== 'gone')
-          return { instanceId: instance.InstanceId, user: parts.image.user };
+        const instance = await this.#run(ec2, input, order);
+        if (instance?.InstanceId !== undefined) return { instanceId: instance.InstanceId, user: parts.image.user };
       } catch (error) {
         if (hasAwsCode(error, 'IdempotentInstanceTerminated')) continue;
         if (!hasAwsCode(error, 'IdempotentParameterMismatch')) throw error;
-        // The same machine was asked for with, say, an older image: that request counts. It may take a while to be seen.
-        const there = await untilFound(this.#patience(signal), () => findByToken(ec2, input.ClientToken ?? ''));
-        if (there === undefined) throw unseen(offer);
-        if (statusOf(there).state !== 'gone') return launched(there);
+        // The token was used with another request, for example with an older image. That request counts; its machine
+        // may not be visible at once.
+        const existing = await untilFound(this.#patience(signal), () => findByToken(ec2, input.ClientToken ?? ''));
+        if (existing === undefined) throw unseen(offer);
+        if (statusOf(existing).state !== 'gone') return launched(existing);
       }
     }
     throw unseen(offer);
@@ -176,13 +164,18 @@ export class Launcher {
   #run(
     ec2: Ec2,
     input: Parameters<Ec2['runInstances']>[0],
-    identity: HomeIdentity,
-    signal: AbortSignal | undefined,
+    { identity, signal }: Pick<AwsLaunchOrder, 'identity' | 'signal'>,
   ): Promise<Instance | undefined> {
-    // What was made a moment ago is not known everywhere in the region. A key pair may also have been removed by another process just now.
-    return whileNotYet(this.#patience(signal), ['InvalidGroup.NotFound', 'InvalidKeyPair.NotFound', unknownProfile], async () => {
+    const patience = this.#patience(signal);
+    // New resources are not yet known everywhere in the region. Another process may also have just removed the key
+    // pair.
+    return whileNotYet(patience, awsCodes('InvalidGroup.NotFound', 'InvalidKeyPair.NotFound', unknownProfile), async () => {
       try {
-        return await whileUnanswered(this.#patience(signal), () => ec2.runInstances(input));
+        return await whileUnanswered(
+          patience,
+          (error) => awsErrors.isWorthRepeating(error),
+          () => ec2.runInstances(input),
+        );
       } catch (error) {
         if (hasAwsCode(error, 'InvalidKeyPair.NotFound')) await ensureKeyPair(ec2, identity);
         if (error instanceof Error && hasAwsCode(error, 'InvalidParameterValue') && /instance profile/i.test(error.message))
@@ -197,13 +190,8 @@ export class Launcher {
   }
 }
 
-/** EC2 has no code of its own for an instance profile that IAM has not told it about yet. */
+/** EC2 has no separate code for an instance profile that IAM has not propagated yet. */
 const unknownProfile = 'UnknownInstanceProfile';
-
-async function findByKey(ec2: Ec2, { identity, key }: Pick<LaunchOrder, 'identity' | 'key'>): Promise<Instance | undefined> {
-  const [instance] = await ec2.instances([tagFilter(ownTags.home, identity.id), tagFilter(ownTags.key, key), livingStates]);
-  return instance;
-}
 
 async function findByToken(ec2: Ec2, token: string): Promise<Instance | undefined> {
   const [instance] = await ec2.instances([{ Name: 'client-token', Values: [token] }]);
@@ -214,14 +202,116 @@ function unseen({ instanceType, region }: Offer): SvcError {
   return new SvcError('SVC_PLACE_FAILED', `AWS does not show the ${instanceType} that it gave in ${region} before.`);
 }
 
-function launched({ InstanceId, Tags = [] }: Instance): Launched {
+function launched({ InstanceId, Tags }: Instance): Launched {
   if (InstanceId === undefined) throw new SvcError('SVC_PLACE_FAILED', 'AWS shows a machine without an id.');
-  return { instanceId: InstanceId, user: Tags.find(({ Key }) => Key === ownTags.user)?.Value ?? 'ubuntu' };
+  return { instanceId: InstanceId, user: readTagList(Tags)[ownTags.user] ?? usualUser };
 }
 
-async function sshFrom({ config, ownAddress, spec }: LaunchOrder, network: Network): Promise<readonly string[]> {
-  if (config.sshFrom !== undefined) return config.sshFrom;
-  // Private addresses are reached from within the network only.
-  if (config.useInternalIps) return network.cidrs;
-  return spec.role === 'replica' && spec.clients.length > 0 ? [] : [await ownAddress()];
+/** The parts of a launch request. */
+export interface LaunchParts {
+  readonly offer: Offer;
+  readonly spec: MachineSpec;
+  readonly tags: Tags;
+  readonly image: Image;
+  readonly disk: RootDisk;
+  readonly keyName: string;
+  readonly groupId: string;
+  /** undefined: AWS chooses one of the default VPC, in the offer's zone if it names one. */
+  readonly subnetId: string | undefined;
+  /** Whether the machine gets a public IPv4 address. */
+  readonly publicAddress: boolean;
+  readonly userData: string;
+  readonly instanceProfile: string | undefined;
+  readonly clientToken: string;
+}
+
+/** The request. Equal parts must give equal requests: AWS compares requests with the same token. */
+export function launchRequest(parts: LaunchParts): LaunchRequest {
+  const { offer, spec, image } = parts;
+  const tags = tagList({ Name: displayName(spec), ...parts.tags });
+  const kinds = ['instance', 'volume', 'network-interface', ...(offer.spot ? (['spot-instances-request'] as const) : [])] as const;
+  return {
+    ImageId: image.id,
+    InstanceType: offer.instanceType,
+    MinCount: 1,
+    MaxCount: 1,
+    ClientToken: parts.clientToken,
+    KeyName: parts.keyName,
+    UserData: Buffer.from(parts.userData).toString('base64'),
+    BlockDeviceMappings: [blockDevice(parts)],
+    // Programs on the machine need a token for the metadata service. Containers cannot reach it.
+    MetadataOptions: { HttpTokens: 'required', HttpPutResponseHopLimit: 1, HttpEndpoint: 'enabled' },
+    // A replica that shuts itself down must not cost anything. A controller must be able to start again with its disk.
+    InstanceInitiatedShutdownBehavior: spec.role === 'replica' ? 'terminate' : 'stop',
+    TagSpecifications: kinds.map((ResourceType) => ({ ResourceType, Tags: tags })),
+    ...placement(parts),
+    ...(parts.instanceProfile === undefined ? {} : { IamInstanceProfile: { Name: parts.instanceProfile } }),
+    ...(offer.spot
+      ? {
+          InstanceMarketOptions: {
+            MarketType: 'spot',
+            SpotOptions: { SpotInstanceType: 'one-time', InstanceInterruptionBehavior: 'terminate' },
+          },
+        }
+      : {}),
+  };
+}
+
+/**
+ * The public address is always set explicitly, because a subnet has its own default. The network interface then holds
+ * the groups and the subnet: AWS refuses requests that name them beside an interface. Without a subnet AWS uses one of
+ * the default VPC.
+ * https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_InstanceNetworkInterfaceSpecification.html
+ */
+function placement({ offer, subnetId, groupId, publicAddress }: LaunchParts): Partial<LaunchRequest> {
+  const card = { DeviceIndex: 0, Groups: [groupId], AssociatePublicIpAddress: publicAddress, DeleteOnTermination: true };
+  if (subnetId !== undefined) return { NetworkInterfaces: [{ ...card, SubnetId: subnetId }] };
+  return { NetworkInterfaces: [card], ...(offer.zone === undefined ? {} : { Placement: zoneOf(offer.zone) }) };
+}
+
+function blockDevice({ image, disk }: LaunchParts): NonNullable<LaunchRequest['BlockDeviceMappings']>[number] {
+  const { sizeGb, type, iops, throughput } = disk;
+  return {
+    DeviceName: image.rootDevice,
+    Ebs: {
+      VolumeSize: sizeGb,
+      VolumeType: type,
+      DeleteOnTermination: true,
+      ...(iops === undefined ? {} : { Iops: iops }),
+      ...(throughput === undefined ? {} : { Throughput: throughput }),
+    },
+  };
+}
+
+/** A zone has a name, which differs between accounts, and an id such as `use1-az1`, which does not. */
+function zoneOf(zone: string): NonNullable<LaunchRequest['Placement']> {
+  return /-az\d+$/.test(zone) ? { AvailabilityZoneId: zone } : { AvailabilityZone: zone };
+}
+
+/** Parameters of a root disk in an EBS request. */
+interface RootDisk {
+  readonly sizeGb: number;
+  readonly type: 'standard' | 'gp3' | 'io2';
+  /** Operations per second; undefined where the type has no such parameter. */
+  readonly iops: number | undefined;
+  /** MiB per second. */
+  readonly throughput: number | undefined;
+}
+
+/**
+ * The disk of a kind (`DiskPrices.kind`) with a size. It is never smaller than the image. Operations and throughput
+ * stay within EBS's limits for the size. gp3: 3,000 operations to 500 per GB, and at most a quarter of that in MiB/s.
+ * io2: 1,000 operations per GB. Source: https://docs.aws.amazon.com/ebs/latest/userguide/ebs-volume-types.html. Throws
+ * a `ProviderRefusal` for an unknown kind.
+ */
+export function rootDisk(requestedGb: number, kind: DiskKind | undefined, imageGb: number): RootDisk {
+  const sizeGb = Math.max(Math.ceil(requestedGb), imageGb, 4);
+  const { volume = 'gp3', iops, throughputMbs } = kind ?? {};
+  if (volume === 'gp3') {
+    const operations = Math.max(3_000, Math.min(iops ?? 3_000, 500 * sizeGb));
+    return { sizeGb, type: 'gp3', iops: operations, throughput: Math.max(125, Math.min(throughputMbs ?? 125, Math.floor(operations / 4))) };
+  }
+  if (volume === 'io2') return { sizeGb, type: 'io2', iops: Math.min(iops ?? 1_000, 1_000 * sizeGb), throughput: undefined };
+  if (volume === 'standard') return { sizeGb, type: 'standard', iops: undefined, throughput: undefined };
+  throw new ProviderRefusal('unsupported', 'place', `The table of disks names a kind of EBS volume that svc does not know: ${volume}.`);
 }

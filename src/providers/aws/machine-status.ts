@@ -1,11 +1,12 @@
-import type { MachineNotice, MachineStatus } from '../provider.ts';
+import type { LateRefusal, MachineNotice } from '../provider.ts';
+import type { VmStatus } from '../vm/driver.ts';
 import type { Instance, SpotInstanceRequest } from './client.ts';
+import { meaningOf } from './error-table.ts';
 
-/** What an instance's state means, without what it cannot know: whether it can be worked on yet. */
-export type InstanceStatus = Exclude<MachineStatus, { state: 'running' }> | { readonly state: 'running' };
+type Ended = Pick<Instance, 'StateReason' | 'StateTransitionReason'>;
 
-/** A status from an instance as AWS shows it. Source of the reasons: `StateReason` in the reference of EC2's API. */
-export function statusOf(instance: Pick<Instance, 'State' | 'StateReason' | 'StateTransitionReason'>): InstanceStatus {
+/** The status of an instance. Source of the reasons: `StateReason` in the EC2 API reference. */
+export function statusOf(instance: Pick<Instance, 'State'> & Ended): VmStatus {
   switch (instance.State?.Name) {
     case 'running':
       return { state: 'running' };
@@ -14,7 +15,7 @@ export function statusOf(instance: Pick<Instance, 'State' | 'StateReason' | 'Sta
       return { state: 'stopped' };
     case 'shutting-down':
     case 'terminated':
-      return { state: 'gone', reason: goneReason(instance) };
+      return goneStatus(instance);
     case 'pending':
     case undefined:
       return { state: 'booting' };
@@ -23,27 +24,75 @@ export function statusOf(instance: Pick<Instance, 'State' | 'StateReason' | 'Sta
   }
 }
 
+/** `StateReason` codes of a preempted spot machine, or of one that AWS accepted and could not provide. */
 const preemptions: ReadonlySet<string> = new Set([
   'Server.SpotInstanceTermination',
   'Server.SpotInstanceShutdown',
-  // AWS accepted and had nothing after all: like a machine that was taken at once.
   'Server.InsufficientInstanceCapacity',
 ]);
 
-function goneReason({ StateReason, StateTransitionReason }: Pick<Instance, 'StateReason' | 'StateTransitionReason'>) {
-  const code = StateReason?.Code ?? /^[A-Z]\w+\.\w+/.exec(StateTransitionReason ?? '')?.[0] ?? '';
-  if (preemptions.has(code)) return 'preempted';
-  if (code.startsWith('Client.') || (StateTransitionReason ?? '').startsWith('User initiated')) return 'deleted';
-  return 'unknown';
+/** A user or the machine itself ended it: this is no refusal. */
+const deletions: ReadonlySet<string> = new Set([
+  'Client.UserInitiatedShutdown',
+  'Client.UserInitiatedHibernate',
+  'Client.InstanceInitiatedShutdown',
+  'Client.InstanceTerminated',
+]);
+
+/**
+ * Codes whose meaning differs from that of a request's error. `Client.InternalError` mostly means that EC2 may not use
+ * the KMS key of an encrypted disk: https://repost.aws/knowledge-center/kms-iam-ec2-permission
+ */
+const lateMeanings: ReadonlyMap<string, LateRefusal> = new Map([
+  ['Client.InternalError', { kind: 'setup', scope: 'whole-region' }],
+  ['Client.InvalidSnapshot.NotFound', { kind: 'setup', scope: 'whole-region' }],
+  ['Server.SpotInstanceTermination', { kind: 'capacity', scope: 'zone' }],
+  ['Server.SpotInstanceShutdown', { kind: 'capacity', scope: 'zone' }],
+]);
+
+/** Messages begin with their code. Sometimes the code is only in the message. */
+const leadingCode = /^(?:Client|Server)\.\w[\w.]*/;
+
+function goneStatus({ StateReason, StateTransitionReason = '' }: Ended): Extract<VmStatus, { state: 'gone' }> {
+  // The reason from the pending state does not explain the end.
+  const { Code = '', Message = '' } = StateReason?.Code === 'pending' ? {} : (StateReason ?? {});
+  const said = [Message, StateTransitionReason].find((text) => leadingCode.test(text)) ?? Message;
+  const code = Code === '' ? (leadingCode.exec(said)?.[0] ?? '') : Code;
+  const isDeleted = deletions.has(code) || StateTransitionReason.startsWith('User initiated');
+  const reason = preemptions.has(code) ? 'preempted' : isDeleted ? 'deleted' : 'unknown';
+  const message = wordsOf(code, Message === '' ? said : Message);
+  const refusal = lateRefusal(code);
+  return { state: 'gone', reason, ...(message !== undefined && { message, mayPass: true }), ...(refusal !== undefined && { refusal }) };
 }
 
-/** Status codes of spot requests that announce the end: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/spot-request-status.html */
+/**
+ * The refusal that a code means for further launches, as for the same code of a request; undefined for unknown codes.
+ */
+function lateRefusal(code: string): LateRefusal | undefined {
+  const own = lateMeanings.get(code);
+  if (own !== undefined || code === '') return own;
+  const meaning = meaningOf(code.replace(/^(?:Client|Server)\./, ''), undefined);
+  if (!('about' in meaning)) return undefined;
+  return { kind: meaning.kind, scope: meaning.about === 'offer' ? 'zone' : meaning.about };
+}
+
+/** `CODE: MESSAGE`; AWS begins most of its messages with the code. */
+function wordsOf(code: string, message = ''): string | undefined {
+  const said = message.trim();
+  if (said === '' || said === code) return code === '' ? undefined : code;
+  return said.startsWith(code) ? said : `${code}: ${said}`;
+}
+
+/**
+ * Status codes of spot requests that announce the end. Source:
+ * https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/spot-request-status.html
+ */
 const announcements: ReadonlySet<string> = new Set(['marked-for-termination', 'marked-for-stop']);
 
-/** AWS takes a marked machine two minutes after it was marked, ms. */
+/** AWS reclaims a marked machine two minutes after it was marked, ms. */
 const graceMs = 120_000;
 
-/** What a spot request announces about its machine; undefined when nothing. */
+/** The interruption notice in a spot request; undefined when there is none. */
 export function noticeOf(request: Pick<SpotInstanceRequest, 'Status'>): MachineNotice | undefined {
   const code = request.Status?.Code;
   if (code === undefined || !announcements.has(code)) return undefined;

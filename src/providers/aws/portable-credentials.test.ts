@@ -8,7 +8,7 @@ afterEach(() => {
   vi.unstubAllEnvs();
 });
 
-test('the keys of one profile go into a file, and nothing of them into variables or what is told', () => {
+test("one profile's keys go into a file only, not into variables or the summary", () => {
   vi.stubEnv('AWS_ENDPOINT_URL', '');
   const { summary, files, environment } = portableCredentials(keys, 'work', target);
   expect(files).toEqual([{ path: 'aws/credentials', content: '[work]\naws_access_key_id = AKIA1\naws_secret_access_key = hidden\n' }]);
@@ -16,7 +16,7 @@ test('the keys of one profile go into a file, and nothing of them into variables
   expect(summary).toBe('keys of the AWS profile work');
 });
 
-test('an endpoint other than Amazon’s is the one of the controller as well', () => {
+test('custom endpoints are passed to the controller', () => {
   vi.stubEnv('AWS_ENDPOINT_URL', 'http://10.0.0.1:4566');
   vi.stubEnv('AWS_ENDPOINT_URL_S3', 'http://10.0.0.2:9000');
   expect(portableCredentials(keys, undefined, target).environment).toMatchObject({

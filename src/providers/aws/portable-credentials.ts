@@ -6,7 +6,10 @@ import type { AwsKeys } from './client.ts';
 
 const path = 'aws/credentials';
 
-/** What leads to another endpoint than Amazon's holds for a controller elsewhere as well: it is to find what was found here. */
+/**
+ * Variables that replace Amazon's endpoints. A remote controller needs them too, because it must find the same
+ * resources.
+ */
 const endpointNames = [
   'AWS_ENDPOINT_URL',
   'AWS_ENDPOINT_URL_EC2',
@@ -16,7 +19,7 @@ const endpointNames = [
   'AWS_ENDPOINT_URL_STS',
 ];
 
-/** Keys as a file of the SDK for a controller that is not on AWS: those of one profile and no other. */
+/** A credentials file of the SDK for a controller outside AWS. It contains the keys of one profile only. */
 export function portableCredentials(keys: AwsKeys, profile: string | undefined, target: ControllerTarget): PortableCredentials {
   const name = profile ?? 'default';
   const lines = [

@@ -1,3 +1,5 @@
+import type { Clock } from '../../shared/clock.ts';
+import { withLateness } from '../../shared/deadline.ts';
 import type { AwsClients } from './client.ts';
 
 /** Quotas of running vCPUs: https://docs.aws.amazon.com/ec2/latest/instancetypes/ec2-instance-quotas.html */
@@ -9,15 +11,49 @@ const quotas = [
   { name: 'P on spot', code: 'L-7212CCBC' },
 ] as const;
 
+/** A quota that arrived too late for its check is used for this time, ms. */
+const rememberedMs = 600_000;
+
+/** Quotas are only displayed, so a check waits for them at most `waitMs`. A late answer serves the next check. */
+export class QuotaLines {
+  readonly #clock: Clock;
+  readonly #asked = new Map<string, { readonly at: number; readonly line: Promise<string | undefined> }>();
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /**
+   * As `quotaLine`; reports "not known yet" after `waitMs`. `account` is part of the cache key. Throws only when
+   * cancelled.
+   */
+  async find(
+    clients: Pick<AwsClients, 'quota'>,
+    { account, region, waitMs }: { readonly account: string; readonly region: string; readonly waitMs: number },
+    signal: AbortSignal | undefined,
+  ): Promise<string | undefined> {
+    const key = JSON.stringify([account, region]);
+    const now = this.#clock.monotonic();
+    const known = this.#asked.get(key);
+    const asked =
+      known !== undefined && now - known.at < rememberedMs
+        ? known
+        : { at: now, line: quotaLine(clients, region, signal).catch(() => undefined) };
+    this.#asked.set(key, asked);
+    const answer = async (): Promise<{ readonly line: string | undefined }> => ({ line: await asked.line });
+    const found = await withLateness(this.#clock, waitMs, (late) => Promise.race([answer(), late]), signal);
+    if (found === undefined) return `not known yet: Service Quotas did not answer within ${waitMs / 1_000} s`;
+    if (this.#asked.get(key) === asked) this.#asked.delete(key);
+    return found.line;
+  }
+}
+
 /**
- * vCPUs that the account may have at a time in a region, by family, as a line such as `64 standard, 0 G, 0 P`: new accounts have none for GPUs, and
- * hear of it when it is late. undefined when the credentials may not ask, as it is no more than a help.
+ * The account's limit of running vCPUs in a region, by family, such as `64 standard, 0 G, 0 P`. New accounts have none
+ * for GPUs, and users often notice that late. undefined when the credentials may not read quotas: the line is only a
+ * help.
  */
-export async function quotaLine(
-  clients: Pick<AwsClients, 'quota'>,
-  region: string,
-  signal: AbortSignal | undefined,
-): Promise<string | undefined> {
+async function quotaLine(clients: Pick<AwsClients, 'quota'>, region: string, signal: AbortSignal | undefined): Promise<string | undefined> {
   const answers = await Promise.allSettled(quotas.map(({ code }) => clients.quota(region, code, signal)));
   signal?.throwIfAborted();
   const parts = answers.flatMap((answer, index) =>

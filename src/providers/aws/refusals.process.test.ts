@@ -1,5 +1,14 @@
 import { expect, test } from 'vitest';
-import { endAwsPlace as end, instanceIdOf, refusalOf, withAwsPlace } from '../../../test/support/aws-place.ts';
+import { cleanUpAwsProvider as end, instanceIdOf, refusalOf, smallOnAws, withAwsProvider } from '../../../test/support/aws-provider.ts';
+import { aMachineSpec, someResources } from '../../../test/support/builders.ts';
+import { FakeClock } from '../../../test/support/fake-clock.ts';
+import { statesOf } from '../../../test/support/providers.ts';
+import { aProviderContext } from '../../../test/support/provider-context.ts';
+import { waitFor } from '../../../test/support/wait-for.ts';
+import { obtainMachine } from '../../provision/acquire-machine.ts';
+import { PlacementHistory } from '../../provision/placement-history.ts';
+import type { MachineId } from '../provider.ts';
+import { AwsProvider } from './index.ts';
 
 test.for<readonly [code: string, refusal: string]>([
   ['InsufficientInstanceCapacity', 'capacity region'],
@@ -20,38 +29,97 @@ test.for<readonly [code: string, refusal: string]>([
   ['Blocked', 'permission place'],
   ['RequestLimitExceeded', 'throttled whole-region'],
 ])('%s of RunInstances is a refusal: %s', async ([code, refusal]) => {
-  await withAwsPlace({}, async (place) => {
-    place.aws.conduct.refuse({ action: 'RunInstances' }, code);
-    expect(await refusalOf(place.create('k1'))).toBe(refusal);
-    expect(place.aws.control.instances).toEqual([]);
-    place.aws.conduct.clear();
-    // Nothing is left behind by an attempt that failed, but what the next one needs, and that goes too.
-    await end(place, 'k1');
+  await withAwsProvider({}, async (fixture) => {
+    fixture.aws.conduct.refuse({ action: 'RunInstances' }, code);
+    expect(await refusalOf(fixture.create('k1'))).toBe(refusal);
+    expect(fixture.aws.control.instances).toEqual([]);
+    fixture.aws.conduct.clear();
+    // A failed attempt leaves only resources that the next attempt needs. These are removed too.
+    await end(fixture, 'k1');
   });
 });
 
-test.for(['ExpiredToken', 'RequestExpired', 'InvalidClientTokenId'])('%s says that the credentials are at fault', async (code) => {
-  await withAwsPlace({}, async (place) => {
-    place.aws.conduct.refuse({ service: 'ec2' }, code);
-    await expect(place.create('k1')).rejects.toMatchObject({ code: 'SVC_CREDENTIALS' });
-    await expect(place.provider.list({}, {})).rejects.toMatchObject({ code: 'SVC_CREDENTIALS' });
+test.for(['ExpiredToken', 'RequestExpired', 'InvalidClientTokenId'])('%s is reported as a credentials error', async (code) => {
+  await withAwsProvider({}, async (fixture) => {
+    await fixture.create('k0');
+    fixture.aws.conduct.refuse({ service: 'ec2' }, code);
+    await expect(fixture.create('k1')).rejects.toMatchObject({ code: 'SVC_CREDENTIALS' });
+    await expect(fixture.provider.list({}, {})).rejects.toMatchObject({ code: 'SVC_CREDENTIALS' });
   });
 });
 
-test('a refusal that names the zone that was asked for is about that zone', async () => {
-  await withAwsPlace({}, async (place) => {
-    place.aws.control.supply.limitCapacity({ zone: 'us-east-1b' }, 0);
-    expect(await refusalOf(place.create('k1', {}, { zone: 'us-east-1b' }))).toBe('capacity zone');
-    const id = await place.create('k1', {}, { zone: 'us-east-1c' });
-    expect(place.aws.control.instance(instanceIdOf(id)).zone).toBe('us-east-1c');
+test('list and release work after a launch in a disabled region', async () => {
+  await withAwsProvider({}, async (fixture) => {
+    expect(await refusalOf(fixture.create('k1', {}, { region: 'eu-south-2' }))).toBe('permission whole-region');
+    expect(await fixture.provider.list({}, {})).toEqual([]);
+    await fixture.provider.release('k1', {});
   });
 });
 
-test('what AWS encodes into a denial is told to nobody', async () => {
-  await withAwsPlace({}, async (place) => {
-    place.aws.conduct.refuse({ action: 'RunInstances' }, 'UnauthorizedOperation');
-    const error = await place.create('k1').catch((reason: unknown) => reason);
+test('a refusal for the requested zone has the scope zone', async () => {
+  await withAwsProvider({}, async (fixture) => {
+    fixture.aws.control.supply.limitCapacity({ zone: 'us-east-1b' }, 0);
+    expect(await refusalOf(fixture.create('k1', {}, { zone: 'us-east-1b' }))).toBe('capacity zone');
+    const id = await fixture.create('k1', {}, { zone: 'us-east-1c' });
+    expect(fixture.aws.control.instance(instanceIdOf(id)).zone).toBe('us-east-1c');
+  });
+});
+
+test('the encoded part of a denial stays out of the error', async () => {
+  await withAwsProvider({}, async (fixture) => {
+    fixture.aws.conduct.refuse({ action: 'RunInstances' }, 'UnauthorizedOperation');
+    const error = await fixture.create('k1').catch((reason: unknown) => reason);
     expect(`${String(error)} ${JSON.stringify(error)} ${String(error instanceof Error ? error.cause : '')}`).not.toContain('fGVu');
     expect(error).toMatchObject({ code: 'SVC_DENIED', hint: expect.stringContaining('docs/clouds/aws.md') });
+  });
+});
+
+test.for<readonly [what: string, code: string, waitMs: number]>([
+  ['a quota that is raised', 'VcpuLimitExceeded', 60_000],
+  ['a right that is granted', 'AuthFailure', 30_000],
+])('%s takes effect after the first backoff, not after an hour', async ([, code, waitMs]) => {
+  const clock = new FakeClock();
+  await withAwsProvider({ clock }, async ({ aws, paths }) => {
+    const provider = new AwsProvider(aProviderContext(paths.home, { clock }), { isReady: () => Promise.resolve(true) });
+    const history = new PlacementHistory();
+    const stop = new AbortController();
+    let refusedAt: number | undefined;
+    let given: MachineId | undefined;
+    aws.conduct.refuse({ action: 'RunInstances' }, code);
+    const searching = obtainMachine(
+      {
+        alternatives: { order: 'any', choices: [someResources(smallOnAws)] },
+        providers: () => Promise.resolve(statesOf(provider)),
+        history,
+        occupied: () => [],
+        spec: () => aMachineSpec({ tags: { 'svc-service-key': 'k' } }),
+        key: 'k',
+        clock,
+        step: async ({ type }) => {
+          if (type === 'refused') {
+            refusedAt ??= clock.now();
+            aws.conduct.clear();
+          }
+          await Promise.resolve();
+        },
+        background: stop.signal,
+      },
+      undefined,
+      stop.signal,
+    ).then(({ machineId }) => (given = machineId));
+    await waitFor(
+      'a machine',
+      async () => {
+        await clock.advance(history.pending.length > 0 ? 10 : 500);
+        return given !== undefined;
+      },
+      { everyMs: 5 },
+    );
+    await searching;
+    expect(history.memory.refusals).toEqual([]);
+    const [launched] = aws.control.instances;
+    const waited = (launched?.launchedAt ?? 0) - (refusedAt ?? 0);
+    expect([waited >= waitMs, waited < 2 * waitMs]).toEqual([true, true]);
+    if (given !== undefined) await provider.destroy(given, {});
   });
 });

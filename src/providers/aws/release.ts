@@ -1,25 +1,24 @@
 import type { Ec2 } from './client.ts';
 import { hasAwsCode } from './errors.ts';
-import type { HomeIdentity } from './home-identity.ts';
 import { removeUnusedKeyPair } from './key-pair.ts';
 import { removeGroups } from './security-group.ts';
-import { ofHome } from './tag-filter.ts';
+import { ofHome } from './tags.ts';
 
 /**
- * Removes what an owner (undefined: any) has in a region beside machines: what a machine may leave behind first, then the groups that it would hold on to, and the
- * home's key when no machine is left that it opens. Throws SVC_PLACE_FAILED while a machine that is going away still holds on to something.
+ * Removes an owner's resources in a region beside machines (undefined: any owner). Volumes of former machines come
+ * first, because they may still use a group. The groups come next. The home's key follows when the home has no machine
+ * there. Throws SVC_PLACE_FAILED while an ending machine still uses one of them.
  */
 export async function releaseRegion(
   ec2: Ec2,
   region: string,
-  identity: Pick<HomeIdentity, 'id'>,
-  owner: string | undefined,
+  { home, owner }: { readonly home: string; readonly owner: string | undefined },
 ): Promise<void> {
-  const ofOwner = ofHome(identity.id, owner);
+  const ofOwner = ofHome(home, owner);
   for (const { VolumeId } of await ec2.volumes([...ofOwner, { Name: 'status', Values: ['available', 'error'] }]))
     if (VolumeId !== undefined) await removeVolume(ec2, VolumeId);
   await removeGroups(ec2, region, ofOwner);
-  await removeUnusedKeyPair(ec2, identity);
+  await removeUnusedKeyPair(ec2, { id: home });
 }
 
 async function removeVolume(ec2: Ec2, id: string): Promise<void> {

@@ -1,31 +1,32 @@
 import { SvcError } from '../../shared/errors.ts';
+import { missingOpenings, type Opening } from '../vm/ingress.ts';
+import { untilFound, whileNotYet, type Patience } from '../vm/patience.ts';
+import { sharedTags } from '../vm/tags.ts';
 import type { Ec2, Filter, IpPermission, SecurityGroup } from './client.ts';
-import { hasAwsCode } from './errors.ts';
-import { missingOpenings, type Opening } from './ingress.ts';
-import { untilFound, whileNotYet, type Patience } from './patience.ts';
-import { sharedTags } from './tags.ts';
+import { awsCodes, hasAwsCode } from './errors.ts';
+import { tagList } from './tags.ts';
 
-/** Whose group it is, and where. */
-export interface GroupOwner {
+/** The owner and the location of a group. */
+interface GroupOwner {
   readonly home: string;
   readonly owner: string;
   readonly vpcId: string;
 }
 
 /**
- * The firewall group of an owner in a VPC, with at least the wanted openings; made when there is none. Of several processes that make it at
- * once one wins, and all get the same. Openings that are there stay: other machines of the owner may need them.
+ * Returns the firewall group of an owner in a VPC with at least the desired openings, and creates it if needed.
+ * Concurrent processes get the same group. Existing openings stay, because other machines of the owner may need them.
  */
 export async function ensureGroup(ec2: Ec2, who: GroupOwner, openings: readonly Opening[], patience: Patience): Promise<string> {
   const found = (await findGroup(ec2, who)) ?? (await makeGroup(ec2, who, patience));
   const id = found.GroupId;
   if (id === undefined) throw new SvcError('SVC_PLACE_FAILED', `AWS made the security group ${groupName(who)} without an id.`);
   const missing = missingOpenings(openings, openingsOf(found));
-  if (missing.length > 0) await whileNotYet(patience, ['InvalidGroup.NotFound'], () => open(ec2, id, missing));
+  if (missing.length > 0) await whileNotYet(patience, awsCodes('InvalidGroup.NotFound'), () => open(ec2, id, missing));
   return id;
 }
 
-/** Removes the groups that the filters choose. Throws SVC_PLACE_FAILED while something still uses one. */
+/** Removes the groups that match the filters. Throws SVC_PLACE_FAILED while one is in use. */
 export async function removeGroups(ec2: Ec2, region: string, filters: Filter[]): Promise<void> {
   const groups = await ec2.securityGroups(filters);
   for (const { GroupId } of groups) {
@@ -56,13 +57,14 @@ async function makeGroup(ec2: Ec2, who: GroupOwner, patience: Patience): Promise
       GroupName: groupName(who),
       Description: `Machines of ${who.owner}, made by svc`,
       VpcId: who.vpcId,
-      TagSpecifications: [{ ResourceType: 'security-group', Tags: sharedTags(who.home, who.owner) }],
+      TagSpecifications: [{ ResourceType: 'security-group', Tags: tagList(sharedTags(who.home, who.owner)) }],
     });
     if (GroupId !== undefined) return { GroupId };
   } catch (error) {
     if (!hasAwsCode(error, 'InvalidGroup.Duplicate')) throw error;
   }
-  // Made by another process just now, or by an earlier attempt whose answer was lost: it shows soon.
+  // Another process just created the group, or an earlier attempt did and its response was lost. It becomes visible
+  // soon.
   const other = await untilFound(patience, () => findGroup(ec2, who));
   if (other === undefined)
     throw new SvcError('SVC_PLACE_FAILED', `AWS says that the security group ${groupName(who)} exists but does not show it.`);
@@ -75,7 +77,7 @@ async function open(ec2: Ec2, GroupId: string, openings: readonly Opening[]): Pr
   } catch (error) {
     if (!hasAwsCode(error, 'InvalidPermission.Duplicate')) throw error;
     if (openings.length === 1) return;
-    // One that was there already keeps AWS from adding the others of the same request.
+    // One request per opening: AWS rejects a whole request if one of its openings exists.
     for (const opening of openings) await open(ec2, GroupId, [opening]);
   }
 }

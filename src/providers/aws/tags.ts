@@ -1,68 +1,41 @@
 import { fingerprint } from '../../shared/fingerprint.ts';
-import type { MachineSpec } from '../provider.ts';
+import { sharedTags, type Tags } from '../vm/tags.ts';
+import type { Filter } from './client.ts';
 
-/**
- * Tags of the provider itself, beside those of its callers, which all begin with `svc-`. The policy in docs/clouds/aws.md lets things be removed
- * that carry `svc.home`.
- */
-export const ownTags = {
-  /** Which SVC_HOME made it: nobody touches what another home made. */
-  home: 'svc.home',
-  /** Whose it is, for `release`. */
-  owner: 'svc.owner',
-  /** The idempotency key of a machine. */
-  key: 'svc.key',
-  /** Whom to log in as. */
-  user: 'svc.user',
-} as const;
-
-/** What belongs together and is released together: a service, or a single machine where there is none. */
-export function ownerOf(spec: Pick<MachineSpec, 'tags'>, key: string): string {
-  return spec.tags['svc-service-key'] ?? spec.tags['svc-key'] ?? key;
-}
-
-/** A tag as AWS's requests have it. */
-export interface Tag {
+/** A tag in AWS requests. */
+interface Tag {
   readonly Key: string;
   readonly Value: string;
 }
 
-const asList = (tags: Readonly<Record<string, string>>): Tag[] =>
-  Object.entries(tags)
+/** Tags for a request. The order is fixed, because AWS compares requests with the same token. */
+export function tagList(tags: Tags): Tag[] {
+  return Object.entries(tags)
     .map(([Key, Value]) => ({ Key, Value }))
     .toSorted((a, b) => (a.Key < b.Key ? -1 : 1));
-
-/** Tags of what is shared by an owner's machines. */
-export function sharedTags(home: string, owner: string | undefined): Tag[] {
-  return asList({ [ownTags.home]: home, ...(owner === undefined ? {} : { [ownTags.owner]: owner }) });
 }
 
-/** Tags of a machine and its parts. A label never replaces what the machine is found by. Always in the same order: AWS compares requests. */
-export function machineTags(spec: MachineSpec, key: string, home: string, user: string): Tag[] {
-  const name = [spec.tags['svc-service'] ?? spec.tags['svc-cluster'] ?? 'svc', spec.tags['svc-replica']].filter(Boolean).join('-');
-  return asList({
-    Name: name,
-    ...spec.labels,
-    ...spec.tags,
-    [ownTags.home]: home,
-    [ownTags.owner]: ownerOf(spec, key),
-    [ownTags.key]: key,
-    [ownTags.user]: user,
-  });
+/** Reads the tags of a description. */
+export function readTagList(tags: readonly { readonly Key?: string | undefined; readonly Value?: string | undefined }[] = []): Tags {
+  return Object.fromEntries(tags.flatMap(({ Key, Value }) => (Key === undefined ? [] : [[Key, Value ?? ''] as const])));
 }
 
-/** The callers' tags among those of a machine. */
-export function callersTags(
-  tags: readonly { readonly Key?: string | undefined; readonly Value?: string | undefined }[],
-): Readonly<Record<string, string>> {
-  return Object.fromEntries(
-    tags.flatMap(({ Key, Value }) => (Key !== undefined && Key.startsWith('svc-') ? [[Key, Value ?? ''] as const] : [])),
-  );
+/** Filters for exactly these values. AWS treats `*` and `?` as wildcards, which are escaped. */
+export function tagFilters(tags: Tags): Filter[] {
+  return Object.entries(tags).map(([name, value]) => ({ Name: `tag:${name}`, Values: [value.replaceAll(/[\\*?]/g, String.raw`\$&`)] }));
 }
+
+/** Filters for a home's resources, of one owner or of all. */
+export function ofHome(home: string, owner: string | undefined): Filter[] {
+  return tagFilters(sharedTags(home, owner));
+}
+
+/** States of machines that cost money, or may again. */
+export const livingStates: Filter = { Name: 'instance-state-name', Values: ['pending', 'running', 'stopping', 'stopped'] };
 
 /**
- * The token by which AWS knows a repeated request: of the machine's key and of what is asked for, as one token must never come with another
- * request. `generation` counts the machines that this very request gave before and that are gone.
+ * The idempotency token of a request. It depends on the machine's key and on the request, because a token must never
+ * come with another request. `generation` counts the former machines of this request.
  */
 export function clientToken(key: string, request: readonly string[], generation: number): string {
   return `svc-${fingerprint(JSON.stringify([key, ...request, generation]))}${fingerprint(JSON.stringify([generation, ...request, key]))}`;

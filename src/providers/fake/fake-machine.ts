@@ -1,26 +1,26 @@
 import { formatJobRecord, type JobRecord, type RecordedProcess } from '../../remote/job-record.ts';
 import type { MemoryKills } from '../../remote/remote.ts';
 import type { CancelTimer, Clock } from '../../shared/clock.ts';
-import type { MachineId, MachineNotice, MachineSpec, Offer } from '../provider.ts';
+import type { LateRefusal, MachineId, MachineNotice, MachineSilence, MachineSpec, Offer } from '../provider.ts';
 
-/** What the jobs of a machine do. Times are ms. */
+/** Behaviour of a machine's jobs. Times are ms. */
 export interface JobBehaviour {
   readonly setupMs?: number;
   /** 0 when absent. */
   readonly setupExitCode?: number;
-  /** Until run ends by itself; it runs on when absent. */
+  /** From the start of `run` until it ends by itself; absent: it does not end. */
   readonly runMs?: number;
   readonly exitCode?: number;
   /** From the start of run until its program answers; at once when absent. */
   readonly readyAfterMs?: number;
-  /** What is to be thought of as its own limit of memory has ended so many of its processes. */
+  /** The kills of its processes that the machine's own memory limit reports. */
   readonly memoryKills?: MemoryKills;
   /** From SIGTERM until its program ends by itself; at once when absent. */
   readonly stopMs?: number;
 }
 
-/** What makes a machine. */
-export interface FakeMachineSettings {
+/** Settings of a fake machine. */
+interface FakeMachineSettings {
   readonly id: MachineId;
   readonly key: string;
   readonly offer: Offer;
@@ -28,18 +28,18 @@ export interface FakeMachineSettings {
   readonly clock: Clock;
   /** Monotonic ms. */
   readonly runsAt: number;
-  /** Of the jobs on each of its nodes. */
+  /** Behaviour of the jobs on each of its nodes. */
   readonly behaviourOf: (rank: number) => JobBehaviour;
   readonly onChange: () => void;
 }
 
-/** The only boot of every fake machine. */
+/** The only boot id of fake machines. */
 export const fakeBootId = 'fake-boot';
 
 const sigkill = 137;
 const sigterm = 143;
 
-/** One machine in memory, with its files and one job at a time; where it has several nodes, it is the first of them. */
+/** One machine in memory, with its files and one job at a time. Of a multi-node machine it is the first node. */
 export class FakeMachine {
   readonly id: MachineId;
   readonly key: string;
@@ -50,15 +50,21 @@ export class FakeMachine {
   readonly files = new Map<string, string>();
   readonly living = new Set<number>();
   readonly rank: number;
-  /** All its nodes, itself among them, by rank. */
+  /** All nodes of the machine, including this one, by rank. */
   readonly nodes: readonly FakeMachine[];
   goneReason: 'preempted' | 'deleted' | 'unknown' | undefined;
-  /** What its place says of it while it boots, or when it is gone. */
+  /** The provider's message while it boots, or when it is gone. */
   message: string | undefined;
-  /** Nothing like it would ever run. */
+  /** An identical machine would not run either. */
   isHopeless = false;
-  /** What its place says beforehand. */
+  /** Why its provider ended it before it ran. */
+  refusal: LateRefusal | undefined;
+  /** The provider's interruption notice or rebalance recommendation. */
   notice: MachineNotice | undefined;
+  /** Why the provider does not know its state. */
+  silence: MachineSilence | undefined;
+  /** Requests to it are lost. */
+  isCutOff = false;
   readonly #clock: Clock;
   readonly #runsAt: number;
   readonly #behaviour: JobBehaviour;
@@ -93,10 +99,10 @@ export class FakeMachine {
   }
 
   isServing(): boolean {
-    return this.isRunning && this.#job?.record.phase === 'run' && this.#clock.monotonic() >= (this.#job.servesAt ?? 0);
+    return this.isRunning && !this.isCutOff && this.#job?.record.phase === 'run' && this.#clock.monotonic() >= (this.#job.servesAt ?? 0);
   }
 
-  /** It is gone from now on, with everything on it. */
+  /** Ends the machine with everything on it. */
   end(reason: 'preempted' | 'deleted' | 'unknown', message?: string): void {
     if (this.goneReason === undefined) this.message = message;
     this.goneReason ??= reason;
@@ -107,7 +113,7 @@ export class FakeMachine {
     this.#onChange();
   }
 
-  /** Says why it does not run yet. */
+  /** Sets the reason why it does not run yet. */
   say(message: string): void {
     this.message = message;
     this.#onChange();
@@ -115,7 +121,7 @@ export class FakeMachine {
 
   write(path: string, content: string): void {
     this.files.set(path, content);
-    for (const tell of this.#watchers.get(path.slice(0, path.lastIndexOf('/'))) ?? []) tell();
+    for (const notify of this.#watchers.get(path.slice(0, path.lastIndexOf('/'))) ?? []) notify();
     const job = this.#job;
     if (job?.record.phase === 'waiting' && path === `${job.dir}/go`) this.#run(job.dir, job.record);
   }
@@ -126,7 +132,7 @@ export class FakeMachine {
     signal.addEventListener('abort', () => watchers.delete(onChange), { once: true });
   }
 
-  /** Starts a job as the runner would; one that was started before is left alone. */
+  /** Starts a job as the runner would; leaves a job that was already started alone. */
   startJob(dir: string): void {
     if (this.files.has(`${dir}/status`)) return;
     const record = { bootId: fakeBootId, runner: this.#spawn(), program: this.#spawn(), ...noEnd } as const;
@@ -146,12 +152,12 @@ export class FakeMachine {
     this.#endJob(stopMs <= graceMs ? sigterm : sigkill, 'run');
   }
 
-  /** Kills the program, as something outside may. */
+  /** Kills the program, as an outside process may. */
   killProgram(): void {
     this.#endJob(sigkill, 'run');
   }
 
-  /** Makes every process vanish without a word, as when the machine runs out of memory and takes the runner too. */
+  /** Removes every process without a record, as when the kernel kills the runner too for lack of memory. */
   loseProcesses(): void {
     this.#cancelTimer?.();
     this.living.clear();

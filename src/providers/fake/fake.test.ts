@@ -6,7 +6,7 @@ import { seededRandom } from '../../shared/random.ts';
 import { providerCases } from '../conformance.ts';
 import type { Offer } from '../provider.ts';
 import type { JobBehaviour } from './fake-machine.ts';
-import { FakePlace } from './fake-place.ts';
+import { FakeCloud } from './fake-cloud.ts';
 import { FakeProvider } from './index.ts';
 
 const offer = (change: Partial<Offer> = {}): Offer => ({
@@ -24,36 +24,36 @@ const offer = (change: Partial<Offer> = {}): Offer => ({
 
 const spec = aMachineSpec();
 
-function aPlace(clock = new FakeClock()): FakePlace {
-  return new FakePlace(clock, seededRandom(1), [offer({ hourlyUsd: 0.3, instanceType: 'dear' }), offer()]);
+function aCloud(clock = new FakeClock()): FakeCloud {
+  return new FakeCloud(clock, seededRandom(1), [offer({ hourlyUsd: 0.3, instanceType: 'dear' }), offer()]);
 }
 
 async function aMachine(behaviour: JobBehaviour) {
   const clock = new FakeClock();
-  const place = new FakePlace(clock, seededRandom(1), [offer()]);
-  place.conduct.jobOf = () => behaviour;
-  const provider = new FakeProvider(place);
+  const cloud = new FakeCloud(clock, seededRandom(1), [offer()]);
+  cloud.conduct.jobOf = () => behaviour;
+  const provider = new FakeProvider(cloud);
   const id = await provider.create(offer(), spec, 'key', {});
   const remote = provider.remote(id);
   const address = await remote.address(8080);
-  const isServing = (): boolean => address.kind === 'tcp' && place.isServing(address.host);
-  return { clock, place, provider, id, remote, isServing };
+  const isServing = (): boolean => address.kind === 'tcp' && cloud.isServing(address.host);
+  return { clock, cloud, provider, id, remote, isServing };
 }
 
 const job = { setup: 'prepare', run: 'serve', env: {}, workdir: '/w' };
 
 test.for(providerCases)('fake: $name', async ({ run }) => {
-  const place = aPlace();
+  const cloud = aCloud();
   const fixture = {
-    provider: new FakeProvider(place),
-    other: new FakeProvider(place),
+    provider: new FakeProvider(cloud),
+    other: new FakeProvider(cloud),
     resources: someResources(),
     async refuse() {
-      place.conduct.capacity = 0;
+      cloud.conduct.capacity = 0;
       await Promise.resolve();
     },
     async preemptAll() {
-      for (const { id } of place.living) place.preempt(id);
+      for (const { id } of cloud.living) cloud.preempt(id);
       await Promise.resolve();
     },
     untilRunning: () => Promise.resolve(),
@@ -61,11 +61,11 @@ test.for(providerCases)('fake: $name', async ({ run }) => {
   await expect(run(fixture)).resolves.toBeUndefined();
 });
 
-test('a machine boots in its own time, and calls take theirs', async () => {
+test('a machine boots after its boot time, and calls take their duration', async () => {
   const clock = new FakeClock();
-  const place = aPlace(clock);
-  Object.assign(place.conduct, { callMs: 100, bootMs: 5_000 });
-  const provider = new FakeProvider(place);
+  const cloud = aCloud(clock);
+  Object.assign(cloud.conduct, { callMs: 100, bootMs: 5_000 });
+  const provider = new FakeProvider(cloud);
   const creating = provider.create(offer(), spec, 'key', {});
   await clock.advance(100);
   const id = await creating;
@@ -79,18 +79,18 @@ test('a machine boots in its own time, and calls take theirs', async () => {
   expect(await stateNow()).toEqual({ state: 'running' });
 });
 
-test('a lost reply leaves a machine that asking again with the same key finds', async () => {
-  const place = aPlace();
-  const provider = new FakeProvider(place);
-  place.conduct.lostReplies = 1;
+test('after a lost reply, a create with the same key finds the machine', async () => {
+  const cloud = aCloud();
+  const provider = new FakeProvider(cloud);
+  cloud.conduct.lostReplies = 1;
   await expect(provider.create(offer(), spec, 'key', {})).rejects.toMatchObject({ kind: 'transient' });
-  place.conduct.lostReplies = 0;
-  const [machine] = place.living;
+  cloud.conduct.lostReplies = 0;
+  const [machine] = cloud.living;
   expect(await provider.create(offer(), spec, 'key', {})).toBe(machine?.id);
-  expect(place.machines.size).toBe(1);
+  expect(cloud.machines.size).toBe(1);
 });
 
-test('a job goes through its phases in its own time and serves when it is ready', async () => {
+test('a job goes through its phases over time and serves when ready', async () => {
   const { clock, remote, isServing } = await aMachine({ setupMs: 1_000, readyAfterMs: 2_000, runMs: 10_000, exitCode: 3 });
   const phases: string[] = [];
   const watching = (async () => {
@@ -107,7 +107,7 @@ test('a job goes through its phases in its own time and serves when it is ready'
   expect(await jobStatus(remote, 'main')).toMatchObject({ phase: 'ended', exitCode: 3, failedPhase: 'run' });
 });
 
-test('a setup may fail, and a program be killed, stopped or lost', async () => {
+test('a setup can fail, and a program can be killed, stopped or lost', async () => {
   const failing = await aMachine({ setupMs: 1_000, setupExitCode: 2 });
   await startJob(failing.remote, 'main', job);
   await failing.clock.advance(1_000);
@@ -115,7 +115,7 @@ test('a setup may fail, and a program be killed, stopped or lost', async () => {
 
   const killed = await aMachine({});
   await startJob(killed.remote, 'main', { run: 'serve', env: {}, workdir: '/w' });
-  killed.place.machines.get(killed.id)?.killProgram();
+  killed.cloud.machines.get(killed.id)?.killProgram();
   expect(await jobStatus(killed.remote, 'main')).toMatchObject({ phase: 'ended', signal: 'SIGKILL' });
 
   const stopped = await aMachine({ stopMs: 500 });
@@ -127,15 +127,15 @@ test('a setup may fail, and a program be killed, stopped or lost', async () => {
 
   const lost = await aMachine({});
   await startJob(lost.remote, 'main', { run: 'serve', env: {}, workdir: '/w' });
-  lost.place.machines.get(lost.id)?.loseProcesses();
+  lost.cloud.machines.get(lost.id)?.loseProcesses();
   expect(await jobStatus(lost.remote, 'main')).toMatchObject({ phase: 'lost' });
 });
 
-test('a machine that is gone cannot be reached', async () => {
-  const { place, id, remote, isServing } = await aMachine({});
+test('a gone machine is unreachable', async () => {
+  const { cloud, id, remote, isServing } = await aMachine({});
   await startJob(remote, 'main', { run: 'serve', env: {}, workdir: '/w' });
   expect(isServing()).toBe(true);
-  place.preempt(id);
+  cloud.preempt(id);
   expect(isServing()).toBe(false);
   await expect(remote.readFile('/x')).rejects.toMatchObject({ code: 'SVC_MACHINE_LOST' });
 });

@@ -14,17 +14,17 @@ import type {
   Provider,
   ProviderCheck,
 } from '../provider.ts';
-import type { FakePlace } from './fake-place.ts';
+import type { FakeCloud } from './fake-cloud.ts';
 import { FakeRemote } from './fake-remote.ts';
 
-/** A place in memory that can be slow, full, forgetful and unfaithful: for trying what the control loops make of it. */
+/** A provider in memory for tests of the control loops. It can be slow, full, lose replies, and reclaim machines. */
 export class FakeProvider implements Provider {
   readonly name: string;
   readonly capabilities = { spot: true, stopResume: false, customImages: false, openPorts: true, multiNode: true, gpus: true };
-  readonly #place: FakePlace;
+  readonly #cloud: FakeCloud;
 
-  constructor(place: FakePlace, name = 'fake') {
-    this.#place = place;
+  constructor(cloud: FakeCloud, name = 'fake') {
+    this.#cloud = cloud;
     this.name = name;
   }
 
@@ -34,16 +34,16 @@ export class FakeProvider implements Provider {
 
   async offers(resources: Resources, options: CallOptions): Promise<OfferList> {
     return this.#call(options, () => {
-      const offers = this.#place.offers.filter((offer) => satisfies(offer, resources)).toSorted((a, b) => a.hourlyUsd - b.hourlyUsd);
+      const offers = this.#cloud.offers.filter((offer) => satisfies(offer, resources)).toSorted((a, b) => a.hourlyUsd - b.hourlyUsd);
       return { offers, whyNone: offers.length > 0 ? undefined : `Nothing here has what is asked for${describe(resources)}.` };
     });
   }
 
   async create(offer: Offer, spec: MachineSpec, key: string, options: CallOptions): Promise<MachineId> {
-    const { afterMs = 0, refusal } = this.#place.conduct.answerTo(offer);
+    const { afterMs = 0, refusal } = this.#cloud.conduct.answerTo(offer);
     if (afterMs > 0) await this.#wait(afterMs, options.signal);
     return this.#call(options, () => {
-      const { living, conduct } = this.#place;
+      const { living, conduct } = this.#cloud;
       const known = living.find((machine) => machine.key === key);
       if (known !== undefined) return known.id;
       if (refusal !== undefined) throw refusal;
@@ -51,7 +51,7 @@ export class FakeProvider implements Provider {
       if (conduct.refuseWith === 'capacity' || living.length >= conduct.capacity) {
         throw new SvcError('SVC_CAPACITY', `${offer.region} has no machine of type ${offer.instanceType} now.`);
       }
-      return this.#place.add(key, offer, spec).id;
+      return this.#cloud.add(key, offer, spec).id;
     });
   }
 
@@ -61,73 +61,66 @@ export class FakeProvider implements Provider {
 
   async destroy(id: MachineId, options: CallOptions): Promise<void> {
     await this.#call(options, () => {
-      this.#place.machines.get(id)?.end('deleted');
+      this.#cloud.machines.get(id)?.end('deleted');
     });
   }
 
   async list(tags: Readonly<Record<string, string>>, options: CallOptions): Promise<readonly ListedMachine[]> {
     return this.#call(options, () =>
-      this.#place.living.filter((machine) => hasTags(machine.tags, tags)).map((machine) => ({ id: machine.id, tags: machine.tags })),
+      this.#cloud.living.filter((machine) => hasTags(machine.tags, tags)).map((machine) => ({ id: machine.id, tags: machine.tags })),
     );
   }
 
   remote(id: MachineId): Remote {
-    const machine = this.#place.machines.get(id);
+    const machine = this.#cloud.machines.get(id);
     if (machine === undefined) throw new SvcError('SVC_MACHINE_LOST', `There is no machine ${id}.`);
-    return new FakeRemote(machine, this.#place.clock);
+    return new FakeRemote(machine, this.#cloud.clock);
   }
 
   async nodes(id: MachineId, options: CallOptions): Promise<readonly MachineNode[]> {
     return this.#call(options, () => {
-      const machine = this.#place.machines.get(id);
+      const machine = this.#cloud.machines.get(id);
       if (machine?.isRunning !== true) throw new SvcError('SVC_MACHINE_LOST', `There is no machine ${id}.`);
-      const { clock } = this.#place;
+      const { clock } = this.#cloud;
       return machine.nodes.map((node) => ({ rank: node.rank, ip: `10.0.0.${node.rank + 1}`, remote: new FakeRemote(node, clock) }));
     });
   }
 
   watch(onChange: () => void, signal: AbortSignal): void {
-    if (!this.#place.conduct.tells || signal.aborted) return;
-    const { watchers } = this.#place;
-    // A function of its own for each caller, as two may give the same.
-    const tell = (): void => onChange();
-    watchers.add(tell);
-    signal.addEventListener('abort', () => watchers.delete(tell), { once: true });
-  }
-
-  async stop(): Promise<void> {
-    throw new SvcError('SVC_NOT_SUPPORTED', 'This place cannot stop machines.');
-  }
-
-  async start(): Promise<void> {
-    throw new SvcError('SVC_NOT_SUPPORTED', 'This place cannot stop machines.');
+    if (!this.#cloud.conduct.pushesChanges || signal.aborted) return;
+    const { watchers } = this.#cloud;
+    // A separate function for each caller: two callers may pass the same one, and a set would hold it only once.
+    const notify = (): void => onChange();
+    watchers.add(notify);
+    signal.addEventListener('abort', () => watchers.delete(notify), { once: true });
   }
 
   async release(ownerKey: string, options: CallOptions): Promise<void> {
-    await this.#call(options, () => this.#place.releases.push(ownerKey));
+    await this.#call(options, () => this.#cloud.releases.push(ownerKey));
   }
 
   #statusOf(id: MachineId): MachineStatus {
-    const machine = this.#place.machines.get(id);
+    const machine = this.#cloud.machines.get(id);
     if (machine === undefined) return { state: 'gone', reason: 'unknown' };
-    const { goneReason: reason, message, isHopeless } = machine;
+    const { goneReason: reason, message, isHopeless, notice, refusal, silence } = machine;
     const said = message === undefined ? {} : { message };
-    if (reason !== undefined) return { state: 'gone', reason, ...said, ...(isHopeless && { isHopeless }) };
-    if (!machine.isRunning) return { state: 'booting', ...said };
-    return { state: 'running', ...(machine.notice !== undefined && { notice: machine.notice }) };
+    if (reason !== undefined) return { state: 'gone', reason, ...said, ...(isHopeless && { isHopeless }), ...(refusal && { refusal }) };
+    const silent = silence === undefined ? {} : { silence };
+    if (!machine.isRunning) return { state: 'booting', ...said, ...silent };
+    return { state: 'running', ...(notice !== undefined && { notice }), ...silent };
   }
 
   async #wait(ms: number, signal: AbortSignal | undefined): Promise<void> {
-    if (Number.isFinite(ms)) return this.#place.clock.sleep(ms, signal);
+    if (Number.isFinite(ms)) return this.#cloud.clock.sleep(ms, signal);
     const { promise, resolve } = Promise.withResolvers<void>();
     signal?.addEventListener('abort', () => resolve(), { once: true });
     return promise;
   }
 
-  /** What is done is done, though its reply may be lost. */
+  /** The call takes effect even when its reply is lost. */
   async #call<Result>({ signal }: CallOptions, act: () => Result): Promise<Result> {
     signal?.throwIfAborted();
-    const { clock, conduct, random } = this.#place;
+    const { clock, conduct, random } = this.#cloud;
     if (conduct.callMs > 0) await clock.sleep(conduct.callMs, signal);
     signal?.throwIfAborted();
     conduct.onCall('before');

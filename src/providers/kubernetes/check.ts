@@ -1,35 +1,36 @@
 import type { Clock } from '../../shared/clock.ts';
 import { withLateness } from '../../shared/deadline.ts';
-import { messageOf, SvcError } from '../../shared/errors.ts';
+import { SvcError, messageOf } from '../../shared/errors.ts';
 import { isObject } from '../../shared/is-object.ts';
 import { parseJson } from '../../shared/parse-json.ts';
-import type { KubeApi } from '../../kubernetes/kube-api.ts';
+import type { KubeApi, KubeObject } from '../../kubernetes/kube-api.ts';
+import { type CheckFinding, checkOf, lateFinding } from '../check-finding.ts';
 import type { ProviderCheck } from '../provider.ts';
-import type { NodeSurvey } from './cluster.ts';
-import type { Clusters } from './clusters.ts';
-import type { NodeFacts } from './node-facts.ts';
-import { versionPath } from '../../kubernetes/paths.ts';
-import { missingRights, rightNames } from './rights.ts';
-import { clusterReadRules, foresightRules, replicaRules } from '../../domain/kubernetes-role.ts';
+import type { NodeSurvey } from './kubernetes-cluster.ts';
+import type { KubernetesClusters } from './kubernetes-clusters.ts';
+import type { NodeFacts } from './nodes/node-facts.ts';
+import { pathOfAll, versionPath } from '../../kubernetes/paths.ts';
+import { type RoleRule, clusterReadRules, foresightRules, replicaRules } from '../../domain/kubernetes/kubernetes-role.ts';
 
-/** A check may take so long, ms: what clusters have not said by then is left open. Callers wait for ten seconds. */
+/**
+ * Limit of a check, ms. A Kubernetes cluster that has not answered by then is reported as late. Callers wait for ten
+ * seconds.
+ */
 const checkMs = 9_000;
 
-interface ContextFinding {
-  readonly isUsable: boolean;
-  readonly text: string;
-  readonly remedies: readonly string[];
-}
+/** Limit for facts that are only displayed, ms: a Kubernetes cluster's nodes and the user's rights to read them. */
+const factsMs = 5_000;
 
-/** The contexts as `svc check` shows them. */
+/** The findings for the contexts, for `svc check`. */
 export async function checkKubernetes(
-  clusters: Clusters,
+  clusters: KubernetesClusters,
   hasMachines: boolean,
   clock: Clock,
   signal: AbortSignal | undefined,
 ): Promise<ProviderCheck> {
   const off = (summary: string, ...remedies: readonly string[]): ProviderCheck => ({
-    // What we have in clusters that are away is ours still: the place goes on being asked for it.
+    // Machines in unreachable Kubernetes clusters still belong to this home, so callers must go on polling this
+    // provider.
     enabled: hasMachines,
     summary,
     remedies,
@@ -55,27 +56,29 @@ export async function checkKubernetes(
     const remedy = 'Choose one with: kubectl config use-context NAME; or list them as kubernetes.allowed_contexts in config.yaml.';
     return off(`none of the contexts of the kubeconfig may be used (${names.join(', ')})`, ...forMissing, remedy);
   }
-  const look = (late: Promise<undefined>) => Promise.all(usable.map((name) => checkContext(clusters, name, late, signal)));
-  const findings = await withLateness(clock, checkMs, look, signal);
-  const good = findings.filter(({ isUsable }) => isUsable).length;
+  const checkAll = (late: Promise<undefined>) =>
+    withLateness(clock, factsMs, (factsLate) =>
+      Promise.all(usable.map((name) => checkContext(clusters, name, { late, factsLate }, signal))),
+    );
+  const { usable: good, remedies, ...found } = checkOf(usable, await withLateness(clock, checkMs, checkAll, signal), checkMs);
   return {
     enabled: good > 0 || hasMachines,
     summary: `${good} of ${usable.length} context${usable.length === 1 ? '' : 's'} can be used`,
-    remedies: [...new Set([...forMissing, ...findings.flatMap(({ remedies }) => remedies)])],
-    details: usable.map((name, index) => [name, findings[index]?.text ?? ''] as const),
+    remedies: [...forMissing, ...remedies],
     sharedPorts: undefined,
+    ...found,
   };
 }
 
 async function checkContext(
-  clusters: Clusters,
+  clusters: KubernetesClusters,
   name: string,
-  late: Promise<undefined>,
+  { late, factsLate }: { readonly late: Promise<undefined>; readonly factsLate: Promise<undefined> },
   signal: AbortSignal | undefined,
-): Promise<ContextFinding> {
+): Promise<CheckFinding> {
   try {
-    const finding = await Promise.race([lookAt(clusters, name, signal), late]);
-    return finding ?? { isUsable: false, text: `no answer within ${checkMs / 1_000} s yet`, remedies: [] };
+    const finding = await Promise.race([inspectContext(clusters, name, factsLate, signal), late]);
+    return finding ?? lateFinding(checkMs);
   } catch (error) {
     signal?.throwIfAborted();
     const remedies = error instanceof SvcError ? [`${name}: ${error.hint}`] : [];
@@ -83,18 +86,23 @@ async function checkContext(
   }
 }
 
-async function lookAt(clusters: Clusters, name: string, signal: AbortSignal | undefined): Promise<ContextFinding> {
+async function inspectContext(
+  clusters: KubernetesClusters,
+  name: string,
+  factsLate: Promise<undefined>,
+  signal: AbortSignal | undefined,
+): Promise<CheckFinding> {
   const cluster = await clusters.cluster(name);
   const namespace = await clusters.namespaceOf(name);
-  const [version, survey, missingThere, missingRead] = await Promise.all([
+  const [version, missingInNamespace, survey, missingRead = []] = await Promise.all([
     versionOf(cluster.api, signal),
-    cluster.survey(signal),
     missingRights(cluster.api, [...replicaRules, ...foresightRules], namespace, signal),
-    missingRights(cluster.api, clusterReadRules, undefined, signal),
+    Promise.race([cluster.survey(signal), factsLate]),
+    Promise.race([missingRights(cluster.api, clusterReadRules, undefined, signal), factsLate]),
   ]);
   const spared = rightNames(foresightRules);
-  const missing = missingThere.filter((right) => !spared.includes(right));
-  const missingForesight = missingThere.filter((right) => spared.includes(right));
+  const missing = missingInNamespace.filter((right) => !spared.includes(right));
+  const missingForesight = missingInNamespace.filter((right) => spared.includes(right));
   const roleCommand = `svc check kubernetes --role | kubectl --context ${name} apply -f -`;
   const remedies = [
     ...(missing.length === 0
@@ -105,14 +113,14 @@ async function lookAt(clusters: Clusters, name: string, signal: AbortSignal | un
     ...(missingForesight.length === 0
       ? []
       : [
-          `${name}: the user may not ${missingForesight.join(', ')} in the namespace ${namespace}: a volume that is not there is noticed only by the first replica. The role is shown by: svc check kubernetes --role`,
+          `${name}: the user may not ${missingForesight.join(', ')} in the namespace ${namespace}: a missing volume shows only with the first replica, and a quota that has room again after a pause. The role is shown by: svc check kubernetes --role`,
         ]),
     ...(missingRead.length === 0
       ? []
       : [
           `${name}: the user may not ${missingRead.join(', ')} of the cluster: whether there is room, only the scheduler knows, and GPUs are not found. The role is shown by: svc check kubernetes --role`,
         ]),
-    ...('nodes' in survey ? unlabelled(name, survey.nodes) : []),
+    ...(survey !== undefined && 'nodes' in survey ? unlabelled(name, survey.nodes) : []),
   ];
   const parts = [version, `namespace ${namespace}`, describeSurvey(survey)];
   return {
@@ -128,7 +136,8 @@ async function versionOf(api: KubeApi, signal: AbortSignal | undefined): Promise
   return typeof said === 'string' ? `Kubernetes ${said}` : 'Kubernetes of an unknown version';
 }
 
-function describeSurvey(survey: NodeSurvey): string {
+function describeSurvey(survey: NodeSurvey | undefined): string {
+  if (survey === undefined) return `nodes: no answer within ${factsMs / 1_000} s yet`;
   if ('hidden' in survey) return 'nodes may not be read';
   const open = survey.nodes.filter(({ closed }) => closed === undefined);
   const sum = (of: (node: NodeFacts) => number): number => Math.floor(open.reduce((total, node) => total + of(node), 0) * 10) / 10;
@@ -151,7 +160,7 @@ function describeGpus(nodes: readonly NodeFacts[]): string {
   return texts.join(', ') || 'none';
 }
 
-/** Nodes with GPUs of which nobody can say which they are. */
+/** Nodes whose GPU kind no label names. */
 function unlabelled(name: string, nodes: readonly NodeFacts[]): readonly string[] {
   const dumb = nodes.filter(({ whole, gpu }) => whole.gpus > 0 && gpu === undefined).map((node) => node.name);
   if (dumb.length === 0) return [];
@@ -159,4 +168,89 @@ function unlabelled(name: string, nodes: readonly NodeFacts[]): readonly string[
   return [
     `${name}: nodes with GPUs have no label that tells their kind (${dumb.length}); name it, for instance: kubectl --context ${name} label node ${shown} svc.dev/accelerator=L4`,
   ];
+}
+
+/** One permitted action. */
+interface Right {
+  readonly group: string;
+  readonly resource: string;
+  readonly verb: string;
+}
+
+interface RulesReview extends KubeObject {
+  readonly status?: {
+    readonly resourceRules?: readonly {
+      readonly verbs: readonly string[];
+      readonly apiGroups?: readonly string[];
+      readonly resources?: readonly string[];
+      readonly resourceNames?: readonly string[];
+    }[];
+  };
+}
+
+interface AccessReview extends KubeObject {
+  readonly status?: { readonly allowed?: boolean };
+}
+
+/**
+ * The actions of rules that the user may not do, such as `create pods`; `namespace` undefined means in the whole
+ * Kubernetes cluster. Every user may ask that about themselves. In a namespace one request lists the rights. Rights
+ * that the list leaves open, as with authorizers beside RBAC, are asked for one by one.
+ */
+async function missingRights(
+  api: KubeApi,
+  rules: readonly RoleRule[],
+  namespace: string | undefined,
+  signal: AbortSignal | undefined,
+): Promise<readonly string[]> {
+  const required = rules.flatMap((rule) => rightsOf(rule));
+  const listed = namespace === undefined ? () => false : await listedRights(api, namespace, signal);
+  const answers = await Promise.all(
+    required.filter((right) => !listed(right)).map(async (right) => ({ right, isAllowed: await isAllowed(api, right, namespace, signal) })),
+  );
+  return answers.flatMap(({ right, isAllowed: allowed }) => (allowed ? [] : [rightName(right)]));
+}
+
+/** The rights of rules, named as `missingRights` does. */
+function rightNames(rules: readonly RoleRule[]): readonly string[] {
+  return rules.flatMap((rule) => rightsOf(rule)).map((right) => rightName(right));
+}
+
+const rightName = ({ verb, resource }: Right): string => `${verb} ${resource}`;
+
+function rightsOf({ apiGroups, resources, verbs }: RoleRule): readonly Right[] {
+  return resources.flatMap((resource) => verbs.map((verb) => ({ group: apiGroups[0] ?? '', resource, verb })));
+}
+
+const has = (values: readonly string[] | undefined, ...names: readonly string[]): boolean =>
+  values?.some((value) => value === '*' || names.includes(value)) ?? false;
+
+async function listedRights(api: KubeApi, namespace: string, signal: AbortSignal | undefined): Promise<(right: Right) => boolean> {
+  const review = await api.create<RulesReview>(
+    pathOfAll('SelfSubjectRulesReview'),
+    { apiVersion: 'authorization.k8s.io/v1', kind: 'SelfSubjectRulesReview', metadata: { name: '' }, spec: { namespace } },
+    { signal },
+  );
+  const rules = (review?.status?.resourceRules ?? []).filter(({ resourceNames = [] }) => resourceNames.length === 0);
+  return ({ group, resource, verb }) =>
+    rules.some(
+      (rule) => has(rule.verbs, verb) && has(rule.apiGroups, group) && has(rule.resources, resource, `*/${resource.split('/')[1] ?? ''}`),
+    );
+}
+
+async function isAllowed(api: KubeApi, right: Right, namespace: string | undefined, signal: AbortSignal | undefined): Promise<boolean> {
+  const [resource, subresource] = right.resource.split('/');
+  const resourceAttributes = {
+    group: right.group,
+    verb: right.verb,
+    resource,
+    ...(subresource !== undefined && { subresource }),
+    ...(namespace !== undefined && { namespace }),
+  };
+  const review = await api.create<AccessReview>(
+    pathOfAll('SelfSubjectAccessReview'),
+    { apiVersion: 'authorization.k8s.io/v1', kind: 'SelfSubjectAccessReview', metadata: { name: '' }, spec: { resourceAttributes } },
+    { signal },
+  );
+  return review?.status?.allowed === true;
 }

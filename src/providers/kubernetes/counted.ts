@@ -1,7 +1,7 @@
 import type { ContainerSpec, ContainerStatus, Pod } from '../../kubernetes/pod.ts';
 import type { Node } from './objects.ts';
 
-/** What of a pod counts here: the rest is not kept of a long list. */
+/** The fields of a pod that svc reads; dropping the rest keeps long lists small. */
 export function countedPod({ metadata, spec = {}, status = {} }: Pod): Pod {
   const { name, uid, resourceVersion } = metadata;
   const { nodeName, overhead, resources, containers = [], initContainers = [] } = spec;
@@ -24,7 +24,7 @@ export function countedPod({ metadata, spec = {}, status = {} }: Pod): Pod {
   };
 }
 
-/** What of a node counts: without its images and the like, which are most of it. */
+/** The fields of a node that svc reads. The rest, such as images, is most of a node's size. */
 export function countedNode({ metadata, spec = {}, status = {} }: Node): Node {
   const { name, uid, resourceVersion, labels, deletionTimestamp } = metadata;
   const { unschedulable, taints } = spec;

@@ -1,64 +1,88 @@
+import { delayMs, type Backoff } from '../../shared/backoff.ts';
 import type { Clock } from '../../shared/clock.ts';
 import { SvcError } from '../../shared/errors.ts';
-import type { Cluster } from './cluster.ts';
+import type { KubernetesCluster } from './kubernetes-cluster.ts';
+import { needsForcedDeletion } from './nodes/node-health.ts';
 import { anchorName, ownLabels, tagLabel, type MachineRef } from './names.ts';
 import { runsNothing, type Pod } from '../../kubernetes/pod.ts';
 import { pathOfAll, pathOfOne } from '../../kubernetes/paths.ts';
 
-/** A pod's programs have so long to end, s: what was to be ended gently was, before. */
+/** Time for a pod's programs to end, s. Replicas that had to drain have drained before. */
 const graceSeconds = 10;
-/** What is not gone after so long, ms, is left to its node, which is up. */
+/** A pod that still exists after this time, ms, is left to its ready node. */
 const goneMs = (graceSeconds + 15) * 1_000;
-const firstLookMs = 60;
-const longestLookMs = 1_000;
 
 /**
- * Removes the pods of a machine, and waits until they are gone: they hold their room until then. A pod of a lost node is taken off the record without
- * asking that. Success when there is none. Tells whether the cluster has none of them any more.
+ * Backoff between polls of a machine's pods while it is created or removed. The first is early, as schedulers and nodes
+ * mostly take milliseconds.
  */
-export async function removeMachine(cluster: Cluster, ref: MachineRef, clock: Clock, signal: AbortSignal | undefined): Promise<boolean> {
-  // A machine by itself has an anchor of its own name; with it goes what else was made for it.
+export const podPoll: Backoff = { firstMs: 60, longestMs: 1_000, factor: 1.5 };
+
+/**
+ * Removes the pods of a machine and waits until they are gone: until then they occupy their room. A pod of a silent
+ * node is deleted without the node's confirmation. Exception: when the silence is widespread, the node ends the pod
+ * when it reports again. Succeeds when there is no pod. Returns whether the Kubernetes cluster has no pod of the
+ * machine any more.
+ */
+export async function removeMachine(
+  cluster: KubernetesCluster,
+  ref: MachineRef,
+  clock: Clock,
+  signal: AbortSignal | undefined,
+): Promise<boolean> {
+  // A machine without an owner has an anchor of its own name. Removing the anchor removes the machine's other
+  // resources.
   const anchor = cluster.api.remove(pathOfOne('ConfigMap', ref.namespace, ref.base), { signal });
   const [areGone] = await Promise.all([removePods(cluster, ref, clock, signal), anchor]);
   cluster.changed();
   return areGone;
 }
 
-async function removePods(cluster: Cluster, ref: MachineRef, clock: Clock, signal: AbortSignal | undefined): Promise<boolean> {
+async function removePods(cluster: KubernetesCluster, ref: MachineRef, clock: Clock, signal: AbortSignal | undefined): Promise<boolean> {
   const startedAt = clock.monotonic();
-  let pauseMs = firstLookMs;
-  for (;;) {
+  for (let polls = 1; ; polls += 1) {
     const pods = (await cluster.pods(ref.namespace, [ref.base], signal)).get(ref.base) ?? [];
     if (pods.length === 0) return true;
     await removeEach(cluster, pods, signal);
     if (clock.monotonic() - startedAt >= goneMs) return false;
-    await clock.sleep(pauseMs, signal);
+    await clock.sleep(delayMs(podPoll, polls), signal);
     signal?.throwIfAborted();
-    pauseMs = Math.min(longestLookMs, pauseMs * 1.5);
   }
 }
 
-/** Asks for the removal of pods that nobody asked for yet, and forces it where the node cannot do its part, or has done it: some forget to say so for a minute. */
+/**
+ * Requests the removal of pods that are not being removed yet. Forces it where the node cannot end the pod or has ended
+ * it: some nodes report the end up to a minute late.
+ */
 export async function removeEach(
-  cluster: Pick<Cluster, 'api' | 'losses'>,
+  cluster: Pick<KubernetesCluster, 'api' | 'troubles'>,
   pods: readonly Pod[],
   signal: AbortSignal | undefined,
 ): Promise<void> {
-  const losses = await cluster.losses(pods, signal);
+  const troubles = await cluster.troubles(pods, signal);
   await Promise.all(
     pods.map(async (pod) => {
       const { name, namespace = '', uid, deletionTimestamp } = pod.metadata;
       const node = pod.spec?.nodeName;
-      // Without a node nothing runs yet.
-      const isForced = node === undefined || losses.has(node) || (deletionTimestamp !== undefined && runsNothing(pod));
+      // A pod without a node runs nothing yet.
+      const isForced =
+        node === undefined || needsForcedDeletion(troubles.get(node)) || (deletionTimestamp !== undefined && runsNothing(pod));
       if (deletionTimestamp !== undefined && !isForced) return;
       await cluster.api.remove(pathOfOne('Pod', namespace, name), { uid, gracePeriodSeconds: isForced ? 0 : graceSeconds, signal });
     }),
   );
 }
 
-/** Removes what was made in a namespace for an owner beside its machines. Throws while there are pods, which it asks to end. */
-export async function removeOwned(cluster: Cluster, namespace: string, ownerKey: string, signal: AbortSignal | undefined): Promise<void> {
+/**
+ * Removes an owner's resources in a namespace beside its machines. Throws while there are pods, after it has requested
+ * their removal.
+ */
+export async function removeOwned(
+  cluster: KubernetesCluster,
+  namespace: string,
+  ownerKey: string,
+  signal: AbortSignal | undefined,
+): Promise<void> {
   const labels = { [ownLabels.owned]: tagLabel(ownerKey) };
   const { items } = await cluster.api.list<Pod>(pathOfAll('Pod', namespace), { labels, signal });
   if (items.length > 0) {

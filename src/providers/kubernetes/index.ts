@@ -1,12 +1,13 @@
-import { kubernetesContextConfig } from '../../domain/kubernetes-context.ts';
-import { mainContainer } from '../../domain/pod-config.ts';
+import { join } from 'node:path';
+import { kubernetesContextConfig } from '../../domain/kubernetes/kubernetes-context.ts';
+import { mainContainer } from '../../domain/kubernetes/pod-config.ts';
 import type { Resources } from '../../domain/task.ts';
 import { KubernetesRemote, podCommand } from '../../remote/kubernetes/index.ts';
 import type { Remote } from '../../remote/remote.ts';
 import { withDeadline } from '../../shared/deadline.ts';
-import { messageOf, SvcError } from '../../shared/errors.ts';
+import { SvcError, messageOf } from '../../shared/errors.ts';
 import { hasTags } from '../has-tags.ts';
-import { PlaceRefusal } from '../place-refusal.ts';
+import { ProviderRefusal } from '../provider-refusal.ts';
 import type {
   CallOptions,
   ControllerTarget,
@@ -24,27 +25,28 @@ import type {
 } from '../provider.ts';
 import type { ProviderContext } from '../registry.ts';
 import { checkKubernetes } from './check.ts';
-import { Clusters, usualAccess, type ClusterAccess } from './clusters.ts';
+import { type KubernetesAccess, KubernetesClusters, usualAccess } from './kubernetes-clusters.ts';
 import { createMachine } from './create.ts';
 import type { Creation } from './creation.ts';
-import { portableLogin } from './credentials.ts';
 import { removeMachine, removeOwned } from './destroy.ts';
 import { listMachines } from './list.ts';
 import { MachineStates } from './machine-states.ts';
-import { firstPod, machineIdOf, ownerOf, podBase, podNames, readMachineId, sharedTags, type MachineRef } from './names.ts';
-import { kubernetesOffers, type OfferingCluster } from './offers.ts';
+import { type MachineRef, firstPod, machineIdOf, ownerOf, podBase, podNames, readMachineId, sharedTags } from './names.ts';
+import { type OfferingContext, kubernetesOffers } from './offers.ts';
 import { forTask } from './pod-settings.ts';
-import { Rehearsals } from './rehearsals.ts';
-import { Whereabouts } from './whereabouts.ts';
+import { DryRuns } from './dry-runs.ts';
+import { IntentLog } from './intent-log.ts';
+import { portableKubeconfig } from '../../kubernetes/portable-kubeconfig.ts';
+import type { IntentStore } from './intent-store.ts';
 
-/** Offers are wanted soon: a cluster that has not answered by then, ms, is left out of this search. */
+/** Limit of a search for offers, ms. A Kubernetes cluster that has not answered by then is left out of this search. */
 const offersMs = 8_000;
-/** In the name of a pod that is only shown: none is ever made of it. */
-const rehearsalKey = 'rehearsal';
+/** Part of the name of a dry run's pod, which is never created. */
+const dryRunKey = 'rehearsal';
 
 const late = (): Error => new SvcError('SVC_KUBERNETES', `it has not answered within ${offersMs / 1_000} s`);
 
-/** Clusters of Kubernetes: a context is a region, and a machine a pod, or a group of pods that start together. */
+/** Kubernetes clusters: a context is a region. A machine is a pod, or a group of pods that start together. */
 export class KubernetesProvider implements Provider {
   readonly name = 'kubernetes';
   readonly capabilities = {
@@ -57,45 +59,48 @@ export class KubernetesProvider implements Provider {
     mountsAnywhere: true,
   };
   readonly #context: ProviderContext;
-  readonly #clusters: Clusters;
-  readonly #whereabouts: Whereabouts;
+  readonly #clusters: KubernetesClusters;
+  readonly #intents: IntentLog;
   readonly #states: MachineStates;
-  readonly #rehearsals = new Rehearsals();
+  readonly #dryRuns = new DryRuns();
 
-  constructor(context: ProviderContext, access: ClusterAccess = usualAccess(context)) {
+  constructor(context: ProviderContext, access: KubernetesAccess = usualAccess(context)) {
     this.#context = context;
-    this.#clusters = new Clusters(context, access);
-    this.#whereabouts = new Whereabouts(context, this.#clusters);
-    this.#states = new MachineStates(context.clock, this.#clusters, this.#whereabouts);
+    this.#clusters = new KubernetesClusters(context, access);
+    this.#intents = new IntentLog(context, this.#clusters);
+    this.#states = new MachineStates(context.clock, this.#clusters, this.#intents);
   }
 
   async check({ signal }: CallOptions): Promise<ProviderCheck> {
     signal?.throwIfAborted();
-    return checkKubernetes(this.#clusters, this.#whereabouts.notes.list().length > 0, this.#context.clock, signal);
+    return checkKubernetes(this.#clusters, this.#intents.store.list().length > 0, this.#context.clock, signal);
   }
 
-  async offers(resources: Resources, { signal, explain = false, placeConfig }: OfferOptions): Promise<OfferList> {
+  async offers(resources: Resources, { signal, explain = false, providerConfig }: OfferOptions): Promise<OfferList> {
     signal?.throwIfAborted();
     const known = await this.#clusters.known(resources.region);
     const asked = known.usable.filter((name) => resources.region === undefined || resources.region === name);
     const clusters = await Promise.all(asked.map((name) => this.#offering(name, signal)));
     signal?.throwIfAborted();
-    const ofTask = clusters.map((cluster) => ({ ...cluster, config: forTask(cluster.config, placeConfig) }));
+    const ofTask = clusters.map((cluster) => ({ ...cluster, config: forTask(cluster.config, providerConfig) }));
     return kubernetesOffers(resources, known, ofTask, explain);
   }
 
-  /** `offers` left out clusters that do not answer; one that does not answer now says so by an error that is no refusal. */
-  async rehearse(offer: Offer, spec: MachineSpec, { signal }: CallOptions): Promise<void> {
-    await this.#rehearsals.everything(await this.#creation(offer, spec, rehearsalKey, signal));
+  /**
+   * `offers` has left out Kubernetes clusters that do not answer. A context that does not answer now causes an error
+   * that is not a refusal.
+   */
+  async preflight(offer: Offer, spec: MachineSpec, { signal }: CallOptions): Promise<void> {
+    await this.#dryRuns.everything(await this.#creation(offer, spec, dryRunKey, signal));
   }
 
   async create(offer: Offer, spec: MachineSpec, key: string, { signal }: CallOptions): Promise<MachineId> {
     const creation = await this.#creation(offer, spec, key, signal);
     const id = machineIdOf(creation.ref);
     const { context, namespace } = creation.ref;
-    this.#whereabouts.note({ context, namespace, tags: notedTags(spec.tags) });
+    this.#intents.record({ context, namespace, tags: intentTags(spec.tags) });
     this.#states.made(id);
-    await createMachine(creation, this.#rehearsals);
+    await createMachine(creation, this.#dryRuns);
     return id;
   }
 
@@ -109,18 +114,19 @@ export class KubernetesProvider implements Provider {
     signal?.throwIfAborted();
     const cluster = await this.#clusters.cluster(ref.context);
     const isGone = await removeMachine(cluster, ref, this.#context.clock, signal);
-    // What is kept for them here, so that nothing of ours goes on for a pod that is gone.
+    // Closes this process's connections to the pods, such as port-forwards: none may outlive its pod.
     for (const name of podNames(ref.base)) await this.#remote(ref, name).close();
     this.#states.removed(id, isGone);
   }
 
   /**
-   * What clusters have in which this home made something, or may. Throws when one cannot be asked that may have a machine with these tags: nobody must
-   * take that for "there is none".
+   * Lists machines in every Kubernetes cluster where this home created something, or may create something. Throws when
+   * a Kubernetes cluster that may have a machine with these tags cannot be asked: callers must not conclude that there
+   * is none.
    */
   async list(tags: Readonly<Record<string, string>>, { signal }: CallOptions): Promise<readonly ListedMachine[]> {
     signal?.throwIfAborted();
-    const found = await this.#whereabouts.everywhere(tags, signal, async ({ context, namespace }, inner) => {
+    const found = await this.#intents.inAllNamespaces(tags, signal, async ({ context, namespace }, inner) => {
       const cluster = await this.#clusters.cluster(context);
       return listMachines(cluster, namespace, tags, inner);
     });
@@ -147,36 +153,37 @@ export class KubernetesProvider implements Provider {
   }
 
   watch(onChange: () => void, signal: AbortSignal): void {
-    this.#clusters.watches.listen(onChange, signal, this.#whereabouts.notes.list());
+    this.#clusters.watches.listen(onChange, signal, this.#intents.store.list());
   }
 
-  stop(): Promise<void> {
-    return Promise.reject(new SvcError('SVC_NOT_SUPPORTED', 'Pods cannot be stopped and started again.'));
-  }
-
-  start(): Promise<void> {
-    return this.stop();
+  watchQuota(region: string, onFreed: () => void, signal: AbortSignal): void {
+    const listen = async (): Promise<void> => {
+      const namespace = await this.#clusters.namespaceOf(region);
+      this.#clusters.quotas.listen({ context: region, namespace }, onFreed, signal);
+    };
+    // Ignored: while the Kubernetes cluster cannot be opened, only the backoff ends its refusals.
+    listen().catch(() => undefined);
   }
 
   async release(ownerKey: string, { signal }: CallOptions): Promise<void> {
     signal?.throwIfAborted();
-    await this.#whereabouts.everywhere({ 'svc-service-key': ownerKey }, signal, async ({ context, namespace }, inner) =>
+    await this.#intents.inAllNamespaces({ 'svc-service-key': ownerKey }, signal, async ({ context, namespace }, inner) =>
       removeOwned(await this.#clusters.cluster(context), namespace, ownerKey, inner),
     );
-    this.#whereabouts.forget(ownerKey);
+    this.#intents.forget(ownerKey);
   }
 
-  /** For a controller in a cluster whoever makes it sees to that. */
+  /** For a controller in a Kubernetes cluster, the launcher provides the credentials. */
   async credentials(target: ControllerTarget, { signal }: CallOptions): Promise<PortableCredentials | undefined> {
     signal?.throwIfAborted();
-    return target.provider === this.name ? undefined : portableLogin(this.#clusters, this.#whereabouts.notes, target);
+    return target.provider === this.name ? undefined : portableLogin(this.#clusters, this.#intents.store, target);
   }
 
   async #creation(offer: Offer, spec: MachineSpec, key: string, signal: AbortSignal | undefined): Promise<Creation> {
     signal?.throwIfAborted();
     const { region: context } = offer;
     if (!this.#clusters.contexts().has(context))
-      throw new PlaceRefusal('unsupported', 'whole-region', `The kubeconfig has no context '${context}' any more.`);
+      throw new ProviderRefusal('unsupported', 'whole-region', `The kubeconfig has no context '${context}' any more.`);
     const [cluster, config, namespace] = await Promise.all([
       this.#clusters.cluster(context),
       this.#clusters.configOf(context),
@@ -199,7 +206,7 @@ export class KubernetesProvider implements Provider {
     });
   }
 
-  async #offering(context: string, signal: AbortSignal | undefined): Promise<OfferingCluster> {
+  async #offering(context: string, signal: AbortSignal | undefined): Promise<OfferingContext> {
     const config = kubernetesContextConfig(await this.#clusters.config(), context);
     try {
       const survey = async (inner: AbortSignal) => (await this.#clusters.cluster(context)).survey(inner);
@@ -211,7 +218,34 @@ export class KubernetesProvider implements Provider {
   }
 }
 
-/** What all of an owner's machines have; of a machine by itself, all. */
-function notedTags(tags: MachineSpec['tags']): Readonly<Record<string, string>> {
+/** The tags that all of an owner's machines have; for a machine without an owner, all of its tags. */
+function intentTags(tags: MachineSpec['tags']): Readonly<Record<string, string>> {
   return ownerOf(tags) === undefined ? tags : sharedTags(tags);
+}
+
+/** Path of a remote controller's kubeconfig, below its home. */
+const kubeconfigFile = 'kubernetes/kubeconfig';
+
+/** A kubeconfig of the usable contexts, for a remote controller; undefined when there is none. */
+async function portableLogin(
+  clusters: KubernetesClusters,
+  intents: IntentStore,
+  { key, home }: Pick<ControllerTarget, 'key' | 'home'>,
+): Promise<PortableCredentials | undefined> {
+  const { usable } = await clusters.known();
+  if (usable.length === 0) return undefined;
+  const { text, contexts, leftOut } = portableKubeconfig(usable);
+  // If that controller is lost, this home must find its machines.
+  if (key !== undefined)
+    for (const context of contexts) {
+      const namespace = (await clusters.configOf(context)).namespace ?? clusters.contexts().cluster(context).namespace;
+      intents.put({ context, namespace, tags: { 'svc-owner': key } });
+    }
+  const without = leftOut.map(({ context, reason }) => `${context}: ${reason}`).join('; ');
+  if (text === undefined) return { summary: `no context of your kubeconfig (${without})`, files: [], environment: {} };
+  return {
+    summary: `your login to ${contexts.join(', ')}${without === '' ? '' : `; without ${without}`}`,
+    files: [{ path: kubeconfigFile, content: text }],
+    environment: { KUBECONFIG: join(home, kubeconfigFile) },
+  };
 }

@@ -3,7 +3,7 @@ import { FakeClock } from '../../../test/support/fake-clock.ts';
 import { FakeKubeApi } from '../../../test/support/fake-kube-api.ts';
 import { seededRandom } from '../../shared/random.ts';
 import { assertMachineId, type MachineId } from '../provider.ts';
-import { Cluster } from './cluster.ts';
+import { KubernetesCluster } from './kubernetes-cluster.ts';
 import { MachineStates } from './machine-states.ts';
 import { ownLabels } from './names.ts';
 import { PodWatches } from './pod-watches.ts';
@@ -17,21 +17,21 @@ function idOf(name: string, context = 'prod'): MachineId {
   return id;
 }
 
-/** The machines of a cluster that a test changes. */
+/** The machines of a Kubernetes cluster that a test changes. */
 function someStates() {
   const clock = new FakeClock();
   const api = new FakeKubeApi();
   const watches = new PodWatches({ clock, random: seededRandom(1) }, () => Promise.resolve(api));
-  const cluster = new Cluster(api, clock, watches);
+  const cluster = new KubernetesCluster(api, clock, watches);
   const open = (context: string) => (context === 'prod' ? Promise.resolve(cluster) : Promise.reject(new Error('it does not answer')));
-  const states = new MachineStates(clock, { cluster: open }, { tell: () => undefined });
+  const states = new MachineStates(clock, { cluster: open }, { addKnown: () => undefined });
   const put = (name: string): void =>
     api.put(path(name), { metadata: { name, namespace: 'ns', labels: { [ownLabels.machine]: name } }, status: running });
   const stateOf = async (name: string): Promise<unknown> => (await states.of([idOf(name)], undefined)).get(idOf(name));
   return { clock, api, states, put, stateOf };
 }
 
-test('what was removed is gone while its cluster still shows it, however long that takes', async () => {
+test('a removed machine stays gone however long its Kubernetes cluster shows its pod', async () => {
   const { clock, states, put, stateOf } = someStates();
   put('a');
   expect(await stateOf('a')).toEqual({ state: 'running' });
@@ -42,7 +42,7 @@ test('what was removed is gone while its cluster still shows it, however long th
   expect(states.wasRemoved(idOf('a'))).toBe(true);
 });
 
-test('what was removed is forgotten a while after its cluster has no pod of it any more, as who removed it saw or a look showed', async () => {
+test('a removed machine is forgotten some time after its last pod is gone', async () => {
   const { clock, api, states, put, stateOf } = someStates();
   put('a');
   states.removed(idOf('a'), false);
@@ -59,11 +59,14 @@ test('what was removed is forgotten a while after its cluster has no pod of it a
   expect(['a', 'c', 'd'].map((name) => states.wasRemoved(idOf(name)))).toEqual([false, true, true]);
 });
 
-test('what was removed is gone also while its cluster does not answer, which hides nothing of the others', async () => {
+test('a removed machine is gone in an unreachable context; others stay visible', async () => {
   const { states, put } = someStates();
   put('a');
-  const [here, there] = [idOf('a'), idOf('a', 'away')];
-  await expect(states.of([here, there], undefined)).rejects.toThrow('it does not answer');
-  states.removed(there, false);
-  expect([...(await states.of([here, there], undefined)).values()]).toEqual([{ state: 'running' }, { state: 'gone', reason: 'deleted' }]);
+  const [reachable, unreachable] = [idOf('a'), idOf('a', 'away')];
+  await expect(states.of([reachable, unreachable], undefined)).rejects.toThrow('it does not answer');
+  states.removed(unreachable, false);
+  expect([...(await states.of([reachable, unreachable], undefined)).values()]).toEqual([
+    { state: 'running' },
+    { state: 'gone', reason: 'deleted' },
+  ]);
 });

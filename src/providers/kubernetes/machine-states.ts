@@ -1,9 +1,9 @@
 import type { Clock } from '../../shared/clock.ts';
 import type { MachineId, MachineStatus } from '../provider.ts';
-import type { Clusters } from './clusters.ts';
-import { readMachineId, type MachineRef } from './names.ts';
-import { Patience } from './patience.ts';
-import type { Whereabouts } from './whereabouts.ts';
+import type { KubernetesClusters } from './kubernetes-clusters.ts';
+import { type MachineRef, readMachineId } from './names.ts';
+import type { IntentLog } from './intent-log.ts';
+import type { MachineSight } from './kubernetes-cluster.ts';
 
 interface NamedMachine {
   readonly id: MachineId;
@@ -12,36 +12,42 @@ interface NamedMachine {
 
 const removedStatus: MachineStatus = { state: 'gone', reason: 'deleted' };
 
-/** A watch may show a pod for a while after its cluster has none of it any more, ms: longer than one is relied on that was not confirmed. */
+/**
+ * How long a removed machine is remembered, ms: a watch may still show its pod for a while. Longer than an unconfirmed
+ * watch is trusted.
+ */
 const rememberedMs = 120_000;
 
-/** How machines are, over all clusters; remembers what a cluster alone cannot know. */
+/** The status of machines in all Kubernetes clusters. It adds facts that a Kubernetes cluster alone does not know. */
 export class MachineStates {
-  readonly #clusters: Pick<Clusters, 'cluster'>;
-  readonly #whereabouts: Pick<Whereabouts, 'tell'>;
+  readonly #clusters: Pick<KubernetesClusters, 'cluster'>;
+  readonly #intents: Pick<IntentLog, 'addKnown'>;
   readonly #patience: Patience;
   readonly #clock: Pick<Clock, 'monotonic'>;
   /**
-   * What this process removed: it is gone whatever a cluster still shows. With the time at which its cluster had no pod of it any more, monotonic ms;
-   * undefined until then.
+   * Machines that this process removed: each counts as gone, even while its Kubernetes cluster still shows it. The
+   * value is the time at which its last pod was gone, monotonic ms; undefined until then.
    */
   readonly #removed = new Map<MachineId, number | undefined>();
-  /** How machines that live were when somebody last looked. */
+  /** The last known status of machines that live. */
   readonly #last = new Map<MachineId, MachineStatus>();
 
-  constructor(clock: Clock, clusters: Pick<Clusters, 'cluster'>, whereabouts: Pick<Whereabouts, 'tell'>) {
+  constructor(clock: Clock, clusters: Pick<KubernetesClusters, 'cluster'>, intents: Pick<IntentLog, 'addKnown'>) {
     this.#clock = clock;
     this.#clusters = clusters;
-    this.#whereabouts = whereabouts;
+    this.#intents = intents;
     this.#patience = new Patience(clock);
   }
 
-  /** It is being made, whether or not one of the same name was removed before. */
+  /** Records that the machine is being created. An earlier machine of the same name may have been removed. */
   made(id: MachineId): void {
     this.#removed.delete(id);
   }
 
-  /** `isGone`: whether its cluster has no pod of it any more. What is gone for long is forgotten. */
+  /**
+   * `isGone`: whether its Kubernetes cluster has no pod of it any more. Entries that have been gone for long are
+   * forgotten.
+   */
   removed(id: MachineId, isGone: boolean): void {
     const now = this.#clock.monotonic();
     for (const [other, goneAt] of this.#removed) if (goneAt !== undefined && now - goneAt >= rememberedMs) this.#removed.delete(other);
@@ -63,33 +69,34 @@ export class MachineStates {
       return ref === undefined ? [] : [{ id, ref }];
     });
     const asked = [...Map.groupBy(machines, ({ ref }) => `${ref.context}/${ref.namespace}`).values()];
-    const looks = await Promise.allSettled(asked.map((group) => this.#look(group, signal)));
+    const results = await Promise.allSettled(asked.map((group) => this.#inspect(group, signal)));
     signal?.throwIfAborted();
-    for (const look of looks) if (look.status === 'fulfilled') for (const [id, status] of look.value) statuses.set(id, status);
-    // A cluster that does not answer must not hide what the others say; of its own machines what was last seen is told, if anything was.
-    for (const [index, look] of looks.entries()) {
-      if (look.status === 'fulfilled') continue;
+    for (const result of results) if (result.status === 'fulfilled') for (const [id, status] of result.value) statuses.set(id, status);
+    // A Kubernetes cluster that does not answer must not hide the answers of others. Its own machines keep their last
+    // known status, if there is one.
+    for (const [index, result] of results.entries()) {
+      if (result.status === 'fulfilled') continue;
       for (const { id } of asked[index] ?? []) {
         const last = this.#removed.has(id) ? removedStatus : this.#last.get(id);
-        if (last === undefined || looks.length === 1) throw look.reason;
+        if (last === undefined || results.length === 1) throw result.reason;
         statuses.set(id, last);
       }
     }
     return statuses;
   }
 
-  /** Of machines of one namespace. */
-  async #look(machines: readonly NamedMachine[], signal: AbortSignal | undefined): Promise<ReadonlyMap<MachineId, MachineStatus>> {
+  /** The status of machines of one namespace. */
+  async #inspect(machines: readonly NamedMachine[], signal: AbortSignal | undefined): Promise<ReadonlyMap<MachineId, MachineStatus>> {
     const refs = machines.map(({ ref }) => ref);
     const [first] = refs;
     if (first === undefined) return new Map();
-    this.#whereabouts.tell(first);
+    this.#intents.addKnown(first);
     const found = await (await this.#clusters.cluster(first.context)).statuses(refs, signal);
     const statuses = new Map<MachineId, MachineStatus>();
     for (const { id, ref } of machines) {
       const sight = found.get(ref.base);
       if (sight === undefined) continue;
-      if (!sight.isThere && this.#removed.has(id)) this.#removed.set(id, this.#removed.get(id) ?? this.#clock.monotonic());
+      if (!sight.hasPods && this.#removed.has(id)) this.#removed.set(id, this.#removed.get(id) ?? this.#clock.monotonic());
       const isRemoved = this.#removed.has(id) && sight.status.state !== 'gone';
       const status: MachineStatus = isRemoved ? removedStatus : this.#patience.judge(id, sight);
       statuses.set(id, status);
@@ -97,5 +104,40 @@ export class MachineStates {
       else this.#last.set(id, status);
     }
     return statuses;
+  }
+}
+
+/** Limits how long a machine waits for room that an autoscaler may make: after that it counts as gone. */
+export class Patience {
+  readonly #clock: Pick<Clock, 'monotonic'>;
+  readonly #waitingSince = new Map<MachineId, number>();
+
+  constructor(clock: Pick<Clock, 'monotonic'>) {
+    this.#clock = clock;
+  }
+
+  /**
+   * Returns the status unchanged, or `gone` when the wait is over. The wait counts from when this process first saw it.
+   */
+  judge(id: MachineId, { status, isWaitingForRoom, patienceSeconds }: Omit<MachineSight, 'hasPods'>): MachineStatus {
+    if (status.state !== 'booting' || !isWaitingForRoom || patienceSeconds === undefined) {
+      this.#waitingSince.delete(id);
+      return status;
+    }
+    const now = this.#clock.monotonic();
+    const since = this.#waitingSince.get(id) ?? now;
+    this.#waitingSince.set(id, since);
+    if (now - since < patienceSeconds * 1_000) return { ...status, isQueued: true };
+    return {
+      state: 'gone',
+      reason: 'unknown',
+      mayPass: true,
+      refusal: { kind: 'capacity', scope: 'zone' },
+      message: `No node within ${patienceSeconds} s: ${status.message ?? 'its cluster does not say why.'}`,
+    };
+  }
+
+  forget(id: MachineId): void {
+    this.#waitingSince.delete(id);
   }
 }

@@ -1,12 +1,12 @@
 import { expect, test } from 'vitest';
 import { aMachineSpec, anOffer } from '../../../test/support/builders.ts';
 import { defaultConfig, type KubernetesContextConfig } from '../../domain/config.ts';
-import { kubernetesContextConfig } from '../../domain/kubernetes-context.ts';
+import { kubernetesContextConfig } from '../../domain/kubernetes/kubernetes-context.ts';
 import type { MachineSpec, Offer } from '../provider.ts';
 import { anchorManifest, podManifest, provisionTimeoutSeconds, type PodPlan } from './manifest.ts';
 import { machineIdOf, podBase, podNames, readMachineId, tagLabel } from './names.ts';
-import { nodeDemands } from './node-demands.ts';
-import { nodeFacts } from './node-facts.ts';
+import { nodeDemands } from './nodes/node-demands.ts';
+import { nodeFacts } from './nodes/node-facts.ts';
 
 const plain = kubernetesContextConfig(defaultConfig.kubernetes, 'a');
 const tags = { 'svc-service': 'chat', 'svc-service-key': 'abcd', 'svc-replica': '3', 'svc-key': 'abcd-3' };
@@ -38,7 +38,7 @@ function plan(
 
 const main = { name: 'main', image: 'python:3', command: ['/bin/sh', '-c', 'wait'] };
 
-test('a plain pod: what it may use, what it is found by, and no key to the cluster', () => {
+test('a plain pod has the requested resources, its labels and no API token', () => {
   expect(podManifest(plan())).toMatchObject({
     apiVersion: 'v1',
     kind: 'Pod',
@@ -67,13 +67,13 @@ test('a plain pod: what it may use, what it is found by, and no key to the clust
   });
 });
 
-test('memory that nobody asked for is no limit', () => {
+test('default memory is a request, not a limit', () => {
   const pod = podManifest(plan({ offer: { instanceType: '1CPU--2GB+' } }));
   expect(pod).toMatchObject({ spec: { containers: [{ resources: { requests: { cpu: '1000m', memory: '2048Mi' } } }] } });
   expect(JSON.stringify(pod)).not.toContain('limits');
 });
 
-test('GPUs: their number, nodes with the right label, shared memory, and the usual taint', () => {
+test('a GPU pod has the GPU count, node label, shared memory and toleration', () => {
   const nodes = nodeFacts(
     [
       {
@@ -100,7 +100,7 @@ test('GPUs: their number, nodes with the right label, shared memory, and the usu
   expect(JSON.stringify(pod)).toContain('{"key":"nvidia.com/gpu","operator":"Exists"}');
 });
 
-test('GPUs and spot nodes that an autoscaler is to add are asked for by the labels of its cloud', () => {
+test("GPU and spot nodes of an autoscaler are selected by its cloud's labels", () => {
   const { demands } = plan({ config: { autoscaler: 'gke' }, offer: { accelerator: { name: 'A100-80GB', count: 1 } } });
   expect(demands.gpu?.anyOf).toEqual([{ key: 'cloud.google.com/gke-accelerator', values: ['nvidia-a100-80gb'] }]);
   const spot = podManifest(plan({ config: { autoscaler: 'karpenter' }, offer: { accelerator: { name: 'L4', count: 1 }, spot: true } }));
@@ -113,7 +113,7 @@ const gkeNode = (labels: Readonly<Record<string, string>>) => ({
   status: { allocatable: { 'nvidia.com/gpu': '7' } },
 });
 
-test('a partial pod that says itself on which nodes it may be chooses among those with the right GPUs', () => {
+test("a partial pod's node affinity applies only among nodes with the right GPUs", () => {
   const zones = [{ matchExpressions: [{ key: 'zone', operator: 'In', values: ['a'] }] }, { matchFields: [{ key: 'metadata.name' }] }];
   const required = { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms: zones } };
   const podConfig = { spec: { affinity: { nodeAffinity: required } } };
@@ -121,8 +121,8 @@ test('a partial pod that says itself on which nodes it may be chooses among thos
   const gpu = { key: 'cloud.google.com/gke-accelerator', operator: 'In', values: ['nvidia-l4'] };
   const whole = { key: 'cloud.google.com/gke-gpu-partition-size', operator: 'DoesNotExist' };
   const accelerator = { name: 'L4', count: 1 };
-  for (const wish of [{ config: { autoscaler: 'gke', podConfig } }, { config: { autoscaler: 'gke' }, spec: { placeConfig: ofTask } }]) {
-    expect(podManifest(plan({ ...wish, offer: { accelerator } }))['spec']).toMatchObject({
+  for (const input of [{ config: { autoscaler: 'gke', podConfig } }, { config: { autoscaler: 'gke' }, spec: { providerConfig: ofTask } }]) {
+    expect(podManifest(plan({ ...input, offer: { accelerator } }))['spec']).toMatchObject({
       affinity: {
         nodeAffinity: {
           requiredDuringSchedulingIgnoredDuringExecution: {
@@ -135,13 +135,13 @@ test('a partial pod that says itself on which nodes it may be chooses among thos
       },
     });
   }
-  // Nor can it be taken away.
+  // Nor can the patch remove it.
   const without = podManifest(plan({ config: { autoscaler: 'gke', podConfig: { spec: { affinity: null } } }, offer: { accelerator } }));
   expect(JSON.stringify(without)).toContain(JSON.stringify([gpu, whole]));
   expect(podManifest(plan({ config: { podConfig } }))['spec']).toMatchObject({ affinity: { nodeAffinity: required } });
 });
 
-test('on GKE whole GPUs are on nodes without parts, and parts on nodes with such parts', () => {
+test('on GKE, whole GPUs exclude partitioned nodes, and parts require them', () => {
   const parted = gkeNode({ 'cloud.google.com/gke-gpu-partition-size': '1g.5gb' });
   const expressions = (name: string) => {
     const nodes = nodeFacts([gkeNode({}), parted], []);
@@ -151,12 +151,12 @@ test('on GKE whole GPUs are on nodes without parts, and parts on nodes with such
   expect(expressions('A100-MIG-1g.5gb')).toContain('{"key":"cloud.google.com/gke-gpu-partition-size","operator":"In","values":["1g.5gb"]}');
 });
 
-test("GPUs of AMD that no node has yet are asked for under AMD's name", () => {
+test('AMD GPUs that no node has yet use the resource amd.com/gpu', () => {
   const { demands } = plan({ config: { autoscaler: 'karpenter' }, offer: { accelerator: { name: 'MI300X', count: 1 } } });
   expect(demands.gpu?.resource).toBe('amd.com/gpu');
 });
 
-test('what the configuration says of pods is in them', () => {
+test("the configuration's pod settings are in the manifest", () => {
   const config = {
     serviceAccount: 'reader',
     imagePullSecrets: ['registry'],
@@ -171,14 +171,14 @@ test('what the configuration says of pods is in them', () => {
   });
 });
 
-test('no label of the user or of the configuration makes a pod look like one of the controller', () => {
+test("labels of the user or the configuration never replace svc's own labels", () => {
   const forged = { 'svc-role': 'balancer', 'svc-serving': 'true', 'svc-owner': 'another' };
   const { metadata } = podManifest(plan({ config: { labels: { ...forged, team: 'ml' } }, spec: { labels: forged } }));
   expect(metadata['labels']).toEqual({ ...tags, team: 'ml', 'svc-machine': 'svc-chat-3-x', 'svc-rank': '0', 'svc-owned-by': 'abcd' });
   expect(metadata).toMatchObject({ annotations: { 'svc-labels': JSON.stringify(forged) } });
 });
 
-test("the user's labels are labels where they can be, and annotations where not; a label never replaces what a pod is found by", () => {
+test("a user's invalid labels become annotations, and svc's own labels stay", () => {
   const labels = { team: 'ml', note: 'any text, also this', 'no name!': 'x', 'svc-key': 'mine' };
   const { metadata } = podManifest(plan({ spec: { labels } }));
   expect(metadata).toMatchObject({
@@ -187,7 +187,7 @@ test("the user's labels are labels where they can be, and annotations where not;
   });
 });
 
-test('volumes are claims of the namespace', () => {
+test('volumes are PersistentVolumeClaims of the namespace', () => {
   expect(podManifest(plan({ spec: { volumes: { '/data': 'models' } } }))).toMatchObject({
     spec: {
       containers: [{ volumeMounts: [{ name: 'svc' }, { name: 'volume-0', mountPath: '/data' }] }],
@@ -196,14 +196,14 @@ test('volumes are claims of the namespace', () => {
   });
 });
 
-test('partial pods are merged, that of the task last, and cannot take away what a pod is found by', () => {
+test("partial pods are merged, the task's last, and svc's own labels stay", () => {
   const pod = podManifest(
     plan({
       config: {
         podConfig: { metadata: { labels: { team: 'ml' } }, spec: { priorityClassName: 'low', securityContext: { runAsUser: 1000 } } },
       },
       spec: {
-        placeConfig: {
+        providerConfig: {
           kubernetes: {
             podConfig: {
               metadata: null,
@@ -224,12 +224,12 @@ test('partial pods are merged, that of the task last, and cannot take away what 
   });
 });
 
-test('tolerations of a partial pod are there once', () => {
+test('tolerations of a partial pod appear once', () => {
   const pod = podManifest(plan({ config: { podConfig: { spec: { tolerations: [{ key: 'mine', operator: 'Exists' }] } } } }));
   expect(JSON.stringify(pod).split('"mine"')).toHaveLength(2);
 });
 
-test('the object that all others belong to has what all of an owner have', () => {
+test("the anchor has the labels that all of an owner's machines share", () => {
   expect(anchorManifest(plan())).toMatchObject({
     kind: 'ConfigMap',
     metadata: { name: 'svc-abcd', labels: { 'svc-service': 'chat', 'svc-service-key': 'abcd', 'svc-owned-by': 'abcd' } },
@@ -238,14 +238,14 @@ test('the object that all others belong to has what all of an owner have', () =>
   expect(anchorManifest(plan({ spec: { tags: { 'svc-cluster': 'box' } } })).metadata.name).toBe('svc-chat-3-x');
 });
 
-test('how long a pod may wait: what the task says, else the configuration, else by whether nodes can come', () => {
-  const spec = { placeConfig: { kubernetes: { provisionTimeoutSeconds: 5 } } };
+test('the wait for room comes from task, configuration or autoscaler, in this order', () => {
+  const spec = { providerConfig: { kubernetes: { provisionTimeoutSeconds: 5 } } };
   expect(provisionTimeoutSeconds({ ...plain, provisionTimeoutSeconds: 60 }, spec)).toBe(5);
-  expect(provisionTimeoutSeconds({ ...plain, provisionTimeoutSeconds: 60 }, { placeConfig: {} })).toBe(60);
-  expect(provisionTimeoutSeconds({ ...plain, autoscaler: 'gke' }, { placeConfig: {} })).toBe(600);
+  expect(provisionTimeoutSeconds({ ...plain, provisionTimeoutSeconds: 60 }, { providerConfig: {} })).toBe(60);
+  expect(provisionTimeoutSeconds({ ...plain, autoscaler: 'gke' }, { providerConfig: {} })).toBe(600);
 });
 
-test('names of pods are valid whatever a service is called, tell groups apart, and ids are read back', () => {
+test('pod names are valid and unique for any service name, and ids parse back', () => {
   const long = podBase({ 'svc-service': `My_Service.${'x'.repeat(60)}`, 'svc-replica': '12' }, 'k', 16);
   expect(podNames(long)).toHaveLength(16);
   for (const name of podNames(long)) expect(name).toMatch(/^[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])$/);

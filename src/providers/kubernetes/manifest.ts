@@ -1,15 +1,15 @@
 import type { KubernetesContextConfig } from '../../domain/config.ts';
-import { mergePod } from '../../domain/merge-pod.ts';
-import { mainContainer, ownVolumes, workFolder } from '../../domain/pod-config.ts';
+import { mergePod } from '../../domain/kubernetes/merge-pod.ts';
+import { mainContainer, ownVolumes, workFolder } from '../../domain/kubernetes/pod-config.ts';
 import type { KubeDraft } from '../../kubernetes/kube-api.ts';
 import { isObject } from '../../shared/is-object.ts';
 import type { MachineSpec, Offer } from '../provider.ts';
 import { anchorName, isAnnotationName, isLabel, isOwnName, ownAnnotations, ownerOf, ownLabels, sharedTags, tagLabel } from './names.ts';
-import { inEach, nodePreferences, nodeTerms, type NodeDemands, type NodeTerm } from './node-demands.ts';
+import { inEach, nodePreferences, nodeTerms, type NodeDemands, type NodeTerm } from './nodes/node-demands.ts';
 import { podTolerations } from './pod-settings.ts';
-import { readSize } from './size.ts';
+import { readSize } from './nodes/size.ts';
 
-/** All that a pod is made of. */
+/** Inputs of a pod's manifest. */
 export interface PodPlan {
   readonly config: KubernetesContextConfig;
   readonly offer: Offer;
@@ -17,20 +17,17 @@ export interface PodPlan {
   readonly demands: NodeDemands;
   readonly namespace: string;
   readonly base: string;
-  /** Its own name, which tells its rank in a group. */
+  /** The pod's own name, which includes its rank in a group. */
   readonly name: string;
   readonly rank: number;
   readonly image: string;
   /** Process 1 of its container. */
   readonly command: readonly string[];
-  /** The object it belongs to, once that is there. */
+  /** The object that owns the pod, once it exists. */
   readonly anchor: { readonly name: string; readonly uid: string };
 }
 
-/** Pods are taken from a node that is lost after so long, s, rather than the five minutes that Kubernetes waits. */
-const lostNodeSeconds = 30;
-
-/** The object to which everything else of an owner belongs. It holds nothing. */
+/** The object that owns all other objects of a service or controller. It holds no data. */
 export function anchorManifest(plan: Pick<PodPlan, 'config' | 'spec' | 'namespace' | 'base'>): KubeDraft {
   const { config, spec, namespace, base } = plan;
   const owner = ownerOf(spec.tags);
@@ -56,7 +53,7 @@ export function podManifest(plan: PodPlan): KubeDraft {
     ...patched,
     apiVersion: 'v1',
     kind: 'Pod',
-    // Whatever is merged in, this is how the pod is found again.
+    // These override all merged parts: svc finds the pod by them.
     metadata: {
       ...metadata,
       name,
@@ -80,21 +77,23 @@ export function podManifest(plan: PodPlan): KubeDraft {
 }
 
 /** How long a pod may wait for room, s. */
-export function provisionTimeoutSeconds(config: KubernetesContextConfig, spec: Pick<MachineSpec, 'placeConfig'>): number {
-  const said = spec.placeConfig.kubernetes?.provisionTimeoutSeconds ?? config.provisionTimeoutSeconds;
+export function provisionTimeoutSeconds(config: KubernetesContextConfig, spec: Pick<MachineSpec, 'providerConfig'>): number {
+  const said = spec.providerConfig.kubernetes?.provisionTimeoutSeconds ?? config.provisionTimeoutSeconds;
   return said ?? (config.autoscaler === undefined ? 10 : 600);
 }
 
 function withPodConfig(plan: PodPlan): Readonly<Record<string, unknown>> {
   const { config, spec, demands } = plan;
-  const patches = [config.podConfig, spec.placeConfig.kubernetes?.podConfig ?? {}];
+  const patches = [config.podConfig, spec.providerConfig.kubernetes?.podConfig ?? {}];
   const pod = patches.reduce((merged, patch) => mergePod(merged, patch), plainPod(plan));
   const { spec: podSpec } = pod;
   if (!isObject(podSpec)) return pod;
   return { ...pod, spec: withOwnGroup(onNodes(podSpec, nodeTerms(demands))) };
 }
 
-/** Whatever is merged in chooses among the nodes that were offered: its own affinity would let a pod onto another kind of GPU. */
+/**
+ * The merged patches may only choose among the offered nodes: their affinity alone would admit nodes with other GPUs.
+ */
 function onNodes(podSpec: PodPart, terms: readonly NodeTerm[]): PodPart {
   if (terms.length === 0) return podSpec;
   const affinity = partOf(podSpec, 'affinity');
@@ -105,7 +104,7 @@ function onNodes(podSpec: PodPart, terms: readonly NodeTerm[]): PodPart {
   return { ...podSpec, affinity: { ...affinity, nodeAffinity: { ...nodeAffinity, [field]: required } } };
 }
 
-/** Volumes belong to root; who runs as somebody else has to be let in. */
+/** Volumes belong to root; a container that runs as another user needs a group to write to them. */
 function withOwnGroup(podSpec: PodPart): PodPart {
   const securityContext = partOf(podSpec, 'securityContext');
   const { runAsUser, runAsGroup, fsGroup } = securityContext;
@@ -127,7 +126,7 @@ function plainPod(plan: PodPlan): Readonly<Record<string, unknown>> {
   const apart = spread(spec.tags, plan.base);
   const { labels, annotations } = labelsOf(spec.labels);
   const volumes = volumesOf(spec, gpus > 0);
-  // `podTolerations` adds those of the patch, which the merge would then bring a second time.
+  // `podTolerations` would add those of the patch too, and the merge would then repeat them.
   const tolerations = podTolerations({ ...config, podConfig: {} }, gpus, offer.spot);
   return {
     metadata: {
@@ -136,18 +135,19 @@ function plainPod(plan: PodPlan): Readonly<Record<string, unknown>> {
     },
     spec: {
       restartPolicy: 'Never',
-      // A program gets no key to the cluster unless somebody says which one.
+      // A program gets no credentials for the Kubernetes API unless the configuration names a service account.
       ...(config.serviceAccount === undefined ? { automountServiceAccountToken: false } : { serviceAccountName: config.serviceAccount }),
       enableServiceLinks: false,
       securityContext: { seccompProfile: { type: 'RuntimeDefault' } },
       ...(config.imagePullSecrets.length > 0 && { imagePullSecrets: config.imagePullSecrets.map((name) => ({ name })) }),
       ...(Object.keys(config.nodeSelector).length > 0 && { nodeSelector: config.nodeSelector }),
       tolerations: [
+        // No end time: otherwise the Kubernetes cluster would evict a replica that still answers when its node does not
+        // report. Health probes decide about the replica.
         ...['node.kubernetes.io/not-ready', 'node.kubernetes.io/unreachable'].map((key) => ({
           key,
           operator: 'Exists',
           effect: 'NoExecute',
-          tolerationSeconds: lostNodeSeconds,
         })),
         ...tolerations,
       ],
@@ -171,7 +171,7 @@ function plainPod(plan: PodPlan): Readonly<Record<string, unknown>> {
   };
 }
 
-/** On different nodes where that can be, so that the loss of one takes as few as possible. */
+/** On different nodes where possible, so that the loss of a node affects as few pods as possible. */
 function spread(tags: MachineSpec['tags'], base: string): Readonly<Record<string, unknown>> {
   const service = tags['svc-service-key'];
   const matchLabels = service === undefined ? { [ownLabels.machine]: base } : { 'svc-service-key': tagLabel(service) };
@@ -188,7 +188,7 @@ function resourcesOf({ offer, demands }: PodPlan): Readonly<Record<string, unkno
   const gpu = demands.gpu === undefined ? {} : { [demands.gpu.resource]: String(offer.accelerator?.count ?? 0) };
   return {
     requests: { cpu: `${Math.round(size.cpus * 1_000)}m`, memory, ...gpu },
-    // CPUs that nobody else uses may be used; more memory than was asked for may not.
+    // A container may use idle CPUs beyond its request, but not more memory than requested.
     ...((!size.isMemorySoft || demands.gpu !== undefined) && { limits: { ...(!size.isMemorySoft && { memory }), ...gpu } }),
   };
 }
@@ -202,7 +202,7 @@ interface PodVolume {
 function volumesOf(spec: MachineSpec, hasGpus: boolean): readonly PodVolume[] {
   return [
     { name: ownVolumes.work, mountPath: workFolder, source: { emptyDir: {} } },
-    // Processes that share GPUs talk through it, and the usual 64 MB do not do.
+    // Processes that share GPUs communicate through it, and the usual 64 MB are too small.
     ...(hasGpus ? [{ name: ownVolumes.sharedMemory, mountPath: '/dev/shm', source: { emptyDir: { medium: 'Memory' } } }] : []),
     ...Object.entries(spec.volumes).map(([mountPath, claimName], index) => ({
       name: `volume-${index}`,
@@ -216,7 +216,10 @@ function tagLabels(tags: MachineSpec['tags']): Readonly<Record<string, string>> 
   return Object.fromEntries(Object.entries(tags).map(([name, value]) => [name, tagLabel(value)]));
 }
 
-/** The user's labels: what cannot be a label becomes an annotation, under its own name where that can be one. Names like our own only end up in a list. */
+/**
+ * The user's labels. An invalid Kubernetes label becomes an annotation, under its own name where that is valid. Names
+ * like svc's own only end up in a list.
+ */
 function labelsOf(given: Readonly<Record<string, string>>): {
   readonly labels: Readonly<Record<string, string>>;
   readonly annotations: Readonly<Record<string, string>>;

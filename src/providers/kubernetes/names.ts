@@ -5,7 +5,7 @@ import { isMachineId, type MachineId, type MachineSpec } from '../provider.ts';
 export interface MachineRef {
   readonly context: string;
   readonly namespace: string;
-  /** The name of its pod; of a group, of what its pods' names begin with. */
+  /** The name of its pod; of a group, the beginning of its pods' names. */
   readonly base: string;
 }
 
@@ -16,7 +16,7 @@ export function machineIdOf({ context, namespace, base }: MachineRef): MachineId
   return id;
 }
 
-/** The inverse; undefined for what is no id of ours. */
+/** The inverse of `machineIdOf`; undefined for an id of another form. */
 export function readMachineId(id: string): MachineRef | undefined {
   const parts = id.split('/');
   const base = parts.pop() ?? '';
@@ -27,10 +27,13 @@ export function readMachineId(id: string): MachineRef | undefined {
 
 const dnsLabel = /^[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?$/;
 
-/** Characters of a pod's name; leaves room for the rank of one in a group. */
+/** Maximum length of a base, in characters; leaves room for the rank of a pod in a group. */
 const longestBase = 57;
 
-/** The name of a machine's pod: tells people what it is for, and is another one for each key. That of a group tells how many pods it has. */
+/**
+ * The name of a machine's pod. It shows users the pod's purpose and differs for each key. The name of a group includes
+ * its number of pods.
+ */
 export function podBase(tags: MachineSpec['tags'], key: string, nodes: number): string {
   const hash = `${fingerprint(key).slice(0, 10)}${nodes === 1 ? '' : `-x${nodes}`}`;
   const said = [tags['svc-service'] ?? tags['svc-cluster'] ?? '', tags['svc-replica'] ?? ''].filter((part) => part !== '').join('-');
@@ -53,40 +56,43 @@ export function firstPod(base: string): string {
   return podNames(base)[0] ?? base;
 }
 
-/** Labels and annotations of our own. */
+/** svc's own labels and annotations. */
 export const ownLabels = {
-  /** The base of its machine's name. */
+  /** The base of the machine's name. */
   machine: 'svc-machine',
-  /** Which node of its machine. */
+  /** The pod's rank in its machine. */
   rank: 'svc-rank',
-  /** Whose it is, for `release`: see `ownerOf`. */
+  /** The owner, for `release`: see `ownerOf`. */
   owned: 'svc-owned-by',
 } as const;
 
-/** The same for annotations. */
+/** svc's own annotations. */
 export const ownAnnotations = {
-  /** How many pods make up the machine. */
+  /** The number of pods of the machine. */
   nodes: 'svc-nodes',
-  /** The tags as they were given, as JSON. */
+  /** The tags as given, as JSON. */
   tags: 'svc-tags',
-  /** How long it may wait for room, s. */
+  /** Maximum wait for room, s. */
   patience: 'svc-provision-timeout',
 } as const;
 
-/** What belongs together and is released together: a service, a controller; or undefined for a machine by itself. */
+/**
+ * The owner of a machine, with which it is released: a service or a controller. Undefined for a machine without an
+ * owner.
+ */
 export function ownerOf(tags: MachineSpec['tags']): string | undefined {
   return tags['svc-service-key'];
 }
 
-/** The tags that all of an owner's machines have: without those that tell one replica from another. */
+/** The tags that all of an owner's machines have: without those that differ between replicas. */
 export function sharedTags(tags: MachineSpec['tags']): MachineSpec['tags'] {
   const { 'svc-replica': _replica, 'svc-key': _key, ...shared } = tags;
   return shared;
 }
 
 /**
- * The name of the object that all others of an owner belong to, so that removing it removes them. A machine by itself has one that is called as it is,
- * and that goes with it.
+ * The name of the object that owns all others of an owner: removing it removes them. A machine without an owner has an
+ * anchor of the machine's name, which is removed with it.
  */
 export function anchorName(owner: string): string {
   const name = `svc-${owner}`;
@@ -102,12 +108,15 @@ export function isLabel(name: string, value: string): boolean {
   return labelName.test(name) && labelValue.test(value);
 }
 
-/** Whether a name can be that of an annotation. */
+/** Whether a name is valid for an annotation. */
 export function isAnnotationName(name: string): boolean {
   return labelName.test(name);
 }
 
-/** Whether a label is called like those that pods, also of balancers, are chosen by: with one of these a replica could get the requests of all services. */
+/**
+ * Whether a label's name is like those that select pods, including edge proxies. With such a label a replica could get
+ * the requests of all services.
+ */
 export function isOwnName(name: string): boolean {
   return name.startsWith('svc-');
 }

@@ -1,26 +1,26 @@
 import { expect, test } from 'vitest';
 import { defaultConfig, type KubernetesContextConfig } from '../../domain/config.ts';
-import { kubernetesContextConfig } from '../../domain/kubernetes-context.ts';
+import { kubernetesContextConfig } from '../../domain/kubernetes/kubernetes-context.ts';
 import type { Resources } from '../../domain/task.ts';
 import { someResources } from '../../../test/support/builders.ts';
-import { acceleratorOfLabel } from './gpu-labels.ts';
+import { acceleratorOfLabel } from './nodes/gpu-labels.ts';
 import { countedNode, countedPod } from './counted.ts';
-import { nodeFacts, podLoad } from './node-facts.ts';
+import { nodeFacts, podLoad } from './nodes/node-facts.ts';
 import type { Pod } from '../../kubernetes/pod.ts';
 import type { Node } from './objects.ts';
-import { kubernetesOffers, type OfferingCluster } from './offers.ts';
+import { kubernetesOffers, type OfferingContext } from './offers.ts';
 import { forTask } from './pod-settings.ts';
 
 const plain = kubernetesContextConfig(defaultConfig.kubernetes, 'a');
 
-interface NodeWish {
+interface NodeOptions {
   readonly labels?: Readonly<Record<string, string>>;
   readonly allocatable?: Readonly<Record<string, string>>;
   readonly ready?: string;
   readonly spec?: Node['spec'];
 }
 
-function node(name: string, { labels = {}, allocatable = {}, ready = 'True', spec = {} }: NodeWish = {}): Node {
+function node(name: string, { labels = {}, allocatable = {}, ready = 'True', spec = {} }: NodeOptions = {}): Node {
   return {
     metadata: { name, uid: name, resourceVersion: '1', labels },
     spec,
@@ -39,7 +39,7 @@ function pod(on: string, requests: Readonly<Record<string, string>>, phase = 'Ru
   };
 }
 
-function cluster(nodes: readonly Node[], pods: readonly Pod[] = [], config: Partial<KubernetesContextConfig> = {}): OfferingCluster {
+function cluster(nodes: readonly Node[], pods: readonly Pod[] = [], config: Partial<KubernetesContextConfig> = {}): OfferingContext {
   return {
     context: 'a',
     config: { ...plain, ...config },
@@ -53,8 +53,8 @@ function cluster(nodes: readonly Node[], pods: readonly Pod[] = [], config: Part
 }
 
 const known = { names: ['a', 'b'], usable: ['a'] };
-const ask = (wanted: Partial<Resources>, ...clusters: readonly OfferingCluster[]) =>
-  kubernetesOffers({ ...someResources(), ...wanted }, known, clusters, true);
+const ask = (requested: Partial<Resources>, ...clusters: readonly OfferingContext[]) =>
+  kubernetesOffers({ ...someResources(), ...requested }, known, clusters, true);
 const gpu = (name: string, count = '2') => ({
   labels: { 'nvidia.com/gpu.product': name },
   allocatable: { 'nvidia.com/gpu': count },
@@ -62,7 +62,7 @@ const gpu = (name: string, count = '2') => ({
 const exactly = (value: number) => ({ value, atLeast: false });
 const atLeast = (value: number) => ({ value, atLeast: true });
 
-test('sizes are as asked for, with defaults that are no limit', () => {
+test('sizes are as requested, and defaults are no limit', () => {
   const room = cluster([node('n1')]);
   expect(ask({}, room).offers).toMatchObject([
     { region: 'a', instanceType: '1CPU--2GB+', cpus: 1, memoryGb: 2, hourlyUsd: 0, spot: false },
@@ -75,7 +75,7 @@ test('sizes are as asked for, with defaults that are no limit', () => {
   expect(machine.whyNone).toContain("a has pods of any size and no 't3.micro' (instance_type there is such as 4CPU--16GB)");
 });
 
-test('what pods ask for is not free, but for those that have ended', () => {
+test('requests of running pods are not free; those of ended pods are', () => {
   const pods = [
     pod('n1', { cpu: '1500m', memory: '4Gi' }),
     pod('n1', { cpu: '2' }),
@@ -86,11 +86,11 @@ test('what pods ask for is not free, but for those that have ended', () => {
   const { offers, whyNone } = ask({ cpus: atLeast(1) }, cluster([node('n1')], pods));
   expect(offers).toEqual([]);
   expect(whyNone).toBe(
-    'No Kubernetes cluster has what is asked for (1+ CPUs, 2 GB): a has no such node (n1 has 0.5 of 4 CPUs free, 1 wanted).',
+    'No Kubernetes cluster has what is asked for (1+ CPUs, 2 GB): a has no such node (n1 has 0.5 of 4 CPUs free, 1 requested).',
   );
 });
 
-test('a node is left out that is full of pods, not ready, cordoned, tainted or without the labels of the configuration', () => {
+test('nodes that are full, not ready, cordoned, tainted or unselected are left out', () => {
   const nodes = [
     node('full', { allocatable: { pods: '1' } }),
     node('down', { ready: 'Unknown' }),
@@ -104,14 +104,14 @@ test('a node is left out that is full of pods, not ready, cordoned, tainted or w
     'node down is not ready',
     'node cordoned is cordoned',
     'node tainted has the taint dedicated=db:NoSchedule, which pods do not tolerate',
-    'node small has 1 of 1 GB of memory free, 2 wanted',
+    'node small has 1 of 1 GB of memory free, 2 requested',
   ]);
   expect(whyNone).toContain('node');
   const selected = ask({}, cluster([node('n1')], [], { nodeSelector: { pool: 'a' } }));
   expect(selected.whyNone).toContain('n1 lacks the label pool=a of node_selector');
 });
 
-test('taints that the configuration or a partial pod tolerates are none, and preferences never are', () => {
+test('tolerated taints and PreferNoSchedule taints exclude no node', () => {
   const tainted = node('n1', {
     spec: {
       taints: [
@@ -127,7 +127,7 @@ test('taints that the configuration or a partial pod tolerates are none, and pre
   expect(ask({}, cluster([tainted], [], { podConfig: { spec: { tolerations: [{ operator: 'Exists' }] } } })).offers).toHaveLength(1);
 });
 
-test('the pod_config of a task opens nodes to its pods, and keeps them to some', () => {
+test("a task's pod_config can admit more nodes or restrict them", () => {
   const tainted = node('n1', { labels: { disk: 'ssd' }, spec: { taints: [{ key: 'dedicated', value: 'ml', effect: 'NoSchedule' }] } });
   const offersWith = (spec: Readonly<Record<string, unknown>>, config: Partial<KubernetesContextConfig> = {}) =>
     ask({}, cluster([tainted], [], forTask({ ...plain, ...config }, { kubernetes: { podConfig: { spec } } }))).offers;
@@ -135,16 +135,16 @@ test('the pod_config of a task opens nodes to its pods, and keeps them to some',
   expect(ask({}, cluster([tainted], [], forTask(plain, {}))).offers).toEqual([]);
   expect(offersWith({ tolerations })).toHaveLength(1);
   expect(offersWith({ tolerations, nodeSelector: { disk: 'hdd' } })).toEqual([]);
-  // Taken away as it is from the pod.
+  // Removed from the pod, so from the selection of nodes too.
   expect(offersWith({ tolerations, nodeSelector: null }, { nodeSelector: { disk: 'hdd' } })).toHaveLength(1);
   expect(offersWith({ tolerations: null }, { tolerations })).toEqual([]);
-  // What the configuration allows holds as well, and its selector gives way.
+  // The configuration's tolerations apply as well, and the task's selector overrides its selector.
   expect(
     offersWith({ nodeSelector: { disk: 'ssd' } }, { podConfig: { spec: { tolerations, nodeSelector: { disk: 'hdd' } } } }),
   ).toHaveLength(1);
 });
 
-test('GPUs are found by the labels of each cloud, under the names of the catalogue, and their usual taint is tolerated', () => {
+test('GPUs are found by the labels of each cloud, and their taint is tolerated', () => {
   const taints = [{ key: 'nvidia.com/gpu', value: 'present', effect: 'NoSchedule' }];
   for (const labels of [
     { 'cloud.google.com/gke-accelerator': 'nvidia-l4' },
@@ -177,11 +177,11 @@ test.each([
   ['nvidia-h100-mega-80gb', undefined, 'H100-MEGA'],
   ['AMD_Instinct_MI300X_OAM', undefined, 'MI300X'],
   ['Something-New', undefined, 'Something-New'],
-])('the label %s with memory %s is %s', (label, memoryGb, name) => {
+])('the label %s with memory %s means the accelerator %s', (label, memoryGb, name) => {
   expect(acceleratorOfLabel(label, memoryGb)).toBe(name);
 });
 
-test('parts of a GPU are no GPU of that kind, whoever tells of them, and are had under a name of their own', () => {
+test('GPU parts do not count as whole GPUs and have their own name', () => {
   const parted = node('mig', {
     labels: { 'nvidia.com/gpu.product': 'NVIDIA-A100-SXM4-40GB-MIG-1g.5gb', 'nvidia.com/gpu.memory': '4864' },
     allocatable: { 'nvidia.com/gpu': '7' },
@@ -197,21 +197,21 @@ test('parts of a GPU are no GPU of that kind, whoever tells of them, and are had
   }
 });
 
-test('GPUs of AMD and of EKS Auto Mode are found by the labels of these', () => {
+test('GPUs of AMD and EKS Auto Mode are found by their labels', () => {
   const amd = node('amd', {
     labels: { 'amd.com/gpu.product-name': 'AMD_Instinct_MI300X_OAM' },
     allocatable: { 'amd.com/gpu': '8', cpu: '96', memory: '1Ti' },
   });
   const auto = node('auto', { labels: { 'eks.amazonaws.com/instance-gpu-name': 'l40s' }, allocatable: { 'nvidia.com/gpu': '1' } });
   const pods = [pod('amd', { 'amd.com/gpu': '3' })];
-  expect(ask({ accelerator: { name: 'MI300X', count: 8 } }, cluster([amd], pods)).whyNone).toContain('has 5 of 8 MI300X free, 8 wanted');
+  expect(ask({ accelerator: { name: 'MI300X', count: 8 } }, cluster([amd], pods)).whyNone).toContain('has 5 of 8 MI300X free, 8 requested');
   expect(ask({ accelerator: { name: 'MI300X', count: 5 } }, cluster([amd], pods)).offers).toHaveLength(1);
   expect(ask({ accelerator: { name: 'L40S', count: 1 } }, cluster([auto])).offers).toHaveLength(1);
 });
 
 const cpu = (amount: string) => ({ requests: { cpu: amount } });
 
-test('what is kept of nodes and pods is all that counts', () => {
+test('dropping unused fields of nodes and pods does not change the result', () => {
   const full: Node = { ...node('n', gpu('NVIDIA-L4')), spec: { unschedulable: true, taints: [{ key: 'a', effect: 'NoSchedule' }] } };
   const busy: Pod = {
     metadata: { name: 'p', uid: 'p', resourceVersion: '1', annotations: { long: 'text' } },
@@ -237,30 +237,30 @@ test('what is kept of nodes and pods is all that counts', () => {
   expect(JSON.stringify(countedPod(busy))).not.toContain('text');
 });
 
-test('nodes with Windows are left out', () => {
+test('Windows nodes are left out', () => {
   const { whyNone } = ask({}, cluster([node('w', { labels: { 'kubernetes.io/os': 'windows' } })]));
   expect(whyNone).toContain('w runs Windows');
 });
 
-test('GPUs by their memory: one offer for each kind that would do and is free', () => {
+test('GPUs requested by memory give one offer per matching free kind', () => {
   const nodes = [node('a100', gpu('NVIDIA-A100-SXM4-80GB')), node('h100', gpu('NVIDIA-H100-80GB-HBM3')), node('l4', gpu('NVIDIA-L4'))];
-  const wanted = { acceleratorMemory: { value: 80, atLeast: true, count: 1, manufacturer: undefined } };
-  expect(ask(wanted, cluster(nodes)).offers.map(({ accelerator }) => accelerator?.name)).toEqual(['A100-80GB', 'H100']);
+  const requested = { acceleratorMemory: { value: 80, atLeast: true, count: 1, manufacturer: undefined } };
+  expect(ask(requested, cluster(nodes)).offers.map(({ accelerator }) => accelerator?.name)).toEqual(['A100-80GB', 'H100']);
   const taken = cluster(nodes, [pod('a100', { 'nvidia.com/gpu': '2' })]);
-  expect(ask(wanted, taken).offers.map(({ accelerator }) => accelerator?.name)).toEqual(['H100']);
+  expect(ask(requested, taken).offers.map(({ accelerator }) => accelerator?.name)).toEqual(['H100']);
 });
 
-test('GPUs that are not there, taken, or of an unknown kind: the reason names what there is', () => {
-  const wanted = { accelerator: { name: 'A100', count: 2 } };
+test('for missing, taken or unknown GPUs the reason names the existing ones', () => {
+  const requested = { accelerator: { name: 'A100', count: 2 } };
   const nodes = [node('plain'), node('l4', gpu('NVIDIA-L4')), node('dumb', { allocatable: { 'nvidia.com/gpu': '8' } })];
-  expect(ask(wanted, cluster(nodes)).whyNone).toBe(
+  expect(ask(requested, cluster(nodes)).whyNone).toBe(
     'No Kubernetes cluster has what is asked for (2 CPUs, 8 GB, 2x A100): a has no such node (plain has no GPUs, l4 has 2x L4, dumb has 8 GPUs, but no label that tells their kind).',
   );
   const taken = cluster([node('n1', gpu('NVIDIA-A100-SXM4-40GB'))], [pod('n1', { 'nvidia.com/gpu': '1' })]);
-  expect(ask(wanted, taken).whyNone).toContain('n1 has 1 of 2 A100 free, 2 wanted');
+  expect(ask(requested, taken).whyNone).toContain('n1 has 1 of 2 A100 free, 2 requested');
 });
 
-test('a cluster that adds nodes has what no node has free, also GPUs that no node has yet', () => {
+test('a context with an autoscaler offers sizes and GPUs that no node has', () => {
   const full = [pod('n1', { cpu: '4' })];
   expect(ask({ cpus: exactly(64) }, cluster([node('n1')], full, { autoscaler: 'gke' })).offers).toMatchObject([{ cpus: 64 }]);
   expect(ask({ accelerator: { name: 'l4', count: 1 } }, cluster([], [], { autoscaler: 'gke' })).offers).toMatchObject([
@@ -268,11 +268,11 @@ test('a cluster that adds nodes has what no node has free, also GPUs that no nod
   ]);
 });
 
-const rooms = (wanted: Partial<Resources>, one: OfferingCluster) => ask(wanted, one).offers.map(({ room }) => room);
+const rooms = (requested: Partial<Resources>, one: OfferingContext) => ask(requested, one).offers.map(({ room }) => room);
 
-test('how many pods fit is counted node by node, by what runs out first there', () => {
+test("room is counted per node, by the node's scarcest resource", () => {
   const nodes = [node('n1', { allocatable: { cpu: '1' } }), node('n2'), node('down', { ready: 'Unknown' })];
-  // 0.4 CPUs are left over on n1 and 0.5 on n2: together they are no room for one more.
+  // 0.4 CPUs are left on n1 and 0.5 on n2: together they are no room for one more pod.
   expect(rooms({ cpus: exactly(0.6) }, cluster(nodes, [pod('n2', { cpu: '500m' })]))).toEqual([1 + 5]);
   expect(rooms({ cpus: exactly(0.1), memory: exactly(8) }, cluster(nodes))).toEqual([2 + 2]);
   expect(rooms({ cpus: exactly(0.1), memory: exactly(0.1) }, cluster([node('n1', { allocatable: { cpu: '300m' } })]))).toEqual([3]);
@@ -281,17 +281,17 @@ test('how many pods fit is counted node by node, by what runs out first there', 
   expect(rooms({ accelerator: { name: 'L4', count: 2 } }, cluster(gpus))).toEqual([1]);
 });
 
-test('a cluster that grows, or whose nodes may not be read, has no end of room', () => {
-  const hidden: OfferingCluster = { context: 'a', config: plain, state: { hidden: true } };
+test('room is unlimited with an autoscaler or hidden nodes', () => {
+  const hidden: OfferingContext = { context: 'a', config: plain, state: { hidden: true } };
   const found = [cluster([node('n1')], [], { autoscaler: 'gke' }), hidden].flatMap((one) => rooms({}, one));
   expect(found).toEqual([undefined, undefined]);
 });
 
-test('one CPU is told of as one', () => {
+test('a single CPU is written in the singular', () => {
   expect(ask({}, cluster([])).whyNone).toContain('(1 CPU, 2 GB)');
 });
 
-test('configured prices take part, and what costs too much is left out', () => {
+test('configured prices apply, and offers above the maximum cost are left out', () => {
   const price = { cpu: 0.1, memoryGb: 0.01, accelerators: { l4: 0.5 } };
   const one = cluster([node('n1', gpu('NVIDIA-L4'))], [], { price });
   expect(ask({ accelerator: { name: 'L4', count: 2 } }, one).offers[0]?.hourlyUsd).toBeCloseTo(1.28);
@@ -300,7 +300,7 @@ test('configured prices take part, and what costs too much is left out', () => {
   expect(whyNone).toContain('more than max_hourly_cost');
 });
 
-test('spot is what nodes say that they are', () => {
+test('spot follows from the labels of nodes', () => {
   const nodes = [
     node('n1'),
     node('n2', {
@@ -312,14 +312,14 @@ test('spot is what nodes say that they are', () => {
   expect(ask({ useSpot: true }, cluster([node('n1')])).whyNone).toContain('n1 is no spot node');
 });
 
-test('images are those of containers, by context where there are several', () => {
+test('only container images are accepted, one for all or by context', () => {
   expect(ask({ imageId: 'docker:python:3' }, cluster([node('n1')])).offers).toHaveLength(1);
   expect(ask({ imageId: 'ami-1' }, cluster([node('n1')])).whyNone).toContain("image_id is 'ami-1' (write docker:NAME)");
   expect(ask({ imageId: { b: 'docker:x' } }, cluster([node('n1')])).whyNone).toContain('image_id names no image for it (only for b)');
 });
 
-test('where nodes may not be read the scheduler decides, but nobody can tell which GPUs there are', () => {
-  const hidden: OfferingCluster = { context: 'a', config: plain, state: { hidden: true } };
+test('with hidden nodes any size is offered, but GPUs need a node selector', () => {
+  const hidden: OfferingContext = { context: 'a', config: plain, state: { hidden: true } };
   const { offers, notice } = ask({ cpus: exactly(64) }, hidden);
   expect(offers).toMatchObject([{ cpus: 64 }]);
   expect(notice).toContain('The nodes of a may not be read');
@@ -328,7 +328,7 @@ test('where nodes may not be read the scheduler decides, but nobody can tell whi
   expect(ask({ accelerator: { name: 'L4', count: 1 } }, selected).offers).toHaveLength(1);
 });
 
-test('a context that is none, or may not be used, is named with those there are', () => {
+test('an unknown or disallowed context is explained with the existing ones', () => {
   expect(ask({ region: 'aa' })).toMatchObject({
     whyNone: "There is no Kubernetes context 'aa' (there are: a, b). Did you mean 'a'?",
     isMisnamed: true,
@@ -339,7 +339,7 @@ test('a context that is none, or may not be used, is named with those there are'
   expect(ask({}, { context: 'a', config: plain, state: { why: 'no answer' } }).whyNone).toContain('a cannot be used: no answer');
 });
 
-test('a cluster of 1,000 nodes and 20,000 pods is decided on', () => {
+test('offers work for 1,000 nodes and 20,000 pods', () => {
   const nodes = Array.from({ length: 1_000 }, (_, index) => node(`n${index}`, { allocatable: { cpu: '16' } }));
   const pods = Array.from({ length: 20_000 }, (_, index) => pod(`n${index % 1_000}`, { cpu: '800m', memory: '700Mi' }));
   const { offers, whyNone } = ask({ cpus: exactly(1) }, cluster(nodes, pods));

@@ -1,55 +1,58 @@
 import { canonicalAccelerator } from '../../domain/accelerators.ts';
 import type { KubernetesContextConfig } from '../../domain/config.ts';
-import { wantedGpuCount } from '../../domain/gpus.ts';
+import { requestedGpuCount } from '../../domain/gpus.ts';
 import { whyNot } from '../../domain/offer-match.ts';
 import type { Amount, Resources } from '../../domain/task.ts';
 import { didYouMean } from '../../shared/did-you-mean.ts';
 import type { Offer, OfferList, RejectedOffer } from '../provider.ts';
-import { gpuLabelFormats, type GpuKind } from './gpu-labels.ts';
+import { gpuLabelFormats, type GpuKind } from './nodes/gpu-labels.ts';
 import { chooseImage } from './image.ts';
-import { untolerated, type NodeFacts } from './node-facts.ts';
+import { untolerated, type NodeFacts } from './nodes/node-facts.ts';
 import type { Toleration } from './objects.ts';
-import { podPrice } from '../../domain/pod-price.ts';
+import { podPrice } from '../../domain/price.ts';
 import { configuredSelector, podTolerations } from './pod-settings.ts';
-import { readSize, sizeName, wantedSize, type PodSize } from './size.ts';
+import { readSize, sizeName, requestedSize, type PodSize } from './nodes/size.ts';
 
-/** A context as offers are made of it. */
-export interface OfferingCluster {
+/** A Kubernetes context for which offers are computed. */
+export interface OfferingContext {
   readonly context: string;
   readonly config: KubernetesContextConfig;
-  /** Its nodes; or that they may not be read (`hidden`), so that only the scheduler knows; or why it cannot be asked, as a clause. */
+  /**
+   * `nodes`: the cluster's nodes. `hidden`: the user may not read nodes, so only the scheduler knows them. `why`: the
+   * API server cannot be asked, with the cause as a clause.
+   */
   readonly state: { readonly nodes: readonly NodeFacts[] } | { readonly hidden: true } | { readonly why: string };
 }
 
-/** Which contexts there are and may be used, for saying so. */
+/** The contexts that exist, and the contexts that svc may use. */
 export interface KnownContexts {
-  /** Of the kubeconfig. */
+  /** All contexts of the kubeconfig. */
   readonly names: readonly string[];
-  /** Of these, the ones that may be used. */
+  /** The contexts that svc may use. */
   readonly usable: readonly string[];
 }
 
-/** Nodes that are told of in one sentence, and contexts, at most. */
+/** A message names at most this many nodes. */
 const shownNodes = 5;
-/** Nodes that are told of where all is explained. */
+/** An explanation lists at most this many rejected nodes. */
 const explainedNodes = 100;
 
-/** What pods could be had, cheapest first, or why none. */
+/** Offers for pods in the given clusters, cheapest first; or the reason why there are none. */
 export function kubernetesOffers(
   resources: Resources,
   known: KnownContexts,
-  clusters: readonly OfferingCluster[],
+  clusters: readonly OfferingContext[],
   explain: boolean,
 ): OfferList {
   const wrong = whyNoContext(resources, known);
   if (wrong !== undefined) return { offers: [], whyNone: wrong, isMisnamed: isUnknown(resources.region, known) };
-  const judged = clusters.map((cluster) => judgeCluster(resources, cluster));
+  const judged = clusters.map((cluster) => judgeContext(resources, cluster));
   const offers = judged.flatMap((one) => one.offers).toSorted((a, b) => a.hourlyUsd - b.hourlyUsd);
   const whys = judged.flatMap(({ why }) => why ?? []);
   const hidden = judged.flatMap((one) => (one.isHidden && one.offers.length > 0 ? [one.context] : []));
   return {
     offers,
-    whyNone: offers.length > 0 ? undefined : `No Kubernetes cluster has what is asked for${wantedText(resources)}: ${whys.join('; ')}.`,
+    whyNone: offers.length > 0 ? undefined : `No Kubernetes cluster has what is asked for${requestText(resources)}: ${whys.join('; ')}.`,
     ...(hidden.length > 0 && {
       notice: `The nodes of ${hidden.join(', ')} may not be read, so only their schedulers know whether there is room; docs/clouds/kubernetes.md has the role.`,
     }),
@@ -72,7 +75,7 @@ function whyNoContext({ region, zone, cloud }: Resources, { names, usable }: Kno
 const isUnknown = (region: string | undefined, { names }: KnownContexts): boolean =>
   region !== undefined && names.length > 0 && !names.includes(region);
 
-interface ClusterJudgement {
+interface ContextJudgement {
   readonly context: string;
   readonly offers: readonly Offer[];
   readonly rejected: readonly RejectedOffer[];
@@ -81,40 +84,40 @@ interface ClusterJudgement {
   readonly isHidden: boolean;
 }
 
-function judgeCluster(resources: Resources, { context, config, state }: OfferingCluster): ClusterJudgement {
-  const nothing = (why: string): ClusterJudgement => ({ context, offers: [], rejected: [], why: `${context} ${why}`, isHidden: false });
+function judgeContext(resources: Resources, { context, config, state }: OfferingContext): ContextJudgement {
+  const nothing = (why: string): ContextJudgement => ({ context, offers: [], rejected: [], why: `${context} ${why}`, isHidden: false });
   if ('why' in state) return nothing(`cannot be used: ${state.why}`);
   const image = chooseImage(resources.imageId, context, config.image);
   if ('why' in image) return nothing(image.why);
   const { instanceType } = resources;
   if (instanceType !== undefined && readSize(instanceType) === undefined)
     return nothing(`has pods of any size and no '${instanceType}' (instance_type there is such as 4CPU--16GB)`);
-  const size = wantedSize(resources);
+  const size = requestedSize(resources);
   const isHidden = 'hidden' in state;
   const kinds = isHidden ? hiddenKinds(resources, config) : undefined;
   const allowed: AllowedNodes = {
     selector: Object.entries(configuredSelector(config)),
-    tolerations: podTolerations(config, wantedGpuCount(resources), resources.useSpot),
+    tolerations: podTolerations(config, requestedGpuCount(resources), resources.useSpot),
   };
-  const looks = 'nodes' in state ? state.nodes.map((node) => lookAt(resources, allowed, size, node)) : [];
-  const found = kinds ?? kindsOf(resources, config, looks);
+  const fits = 'nodes' in state ? state.nodes.map((node) => checkNode(resources, allowed, size, node)) : [];
+  const found = kinds ?? kindsOf(resources, config, fits);
   const hasEnd = !isHidden && config.autoscaler === undefined;
   const judged = found
     .map((gpu): Offer => {
       const offer = offerOf(resources, context, config, size, gpu);
-      return hasEnd ? { ...offer, room: roomFor(size, offer.accelerator, looks) } : offer;
+      return hasEnd ? { ...offer, room: roomFor(size, offer.accelerator, fits) } : offer;
     })
     .map((offer) => ({ offer, why: whyNot(forThePod(resources), { ...offer, accelerator: undefined }) }));
   const offers = judged.flatMap(({ offer, why }) => (why === undefined ? [offer] : []));
   const tooDear = judged.flatMap(({ offer, why }) => (why === undefined ? [] : [{ offer, why }]));
-  const rejected = looks.slice(0, explainedNodes).flatMap((look) => rejectedNode(look, context));
+  const rejected = fits.slice(0, explainedNodes).flatMap((fit) => rejectedNode(fit, context));
   if (offers.length > 0) return { context, offers, rejected: [...tooDear, ...rejected], why: undefined, isHidden };
   const [dear] = tooDear;
-  const why = dear === undefined ? whyNoNode(looks, isHidden) : dear.why;
+  const why = dear === undefined ? whyNoNode(fits, isHidden) : dear.why;
   return { ...nothing(why), rejected: [...tooDear, ...rejected], isHidden };
 }
 
-/** Everything but the GPUs, which nodes are asked for, and the name of the size, which is made of what is asked for. */
+/** The request without GPUs, which `checkNode` checks per node, and without the size, which the offer copies. */
 function forThePod(resources: Resources): Resources {
   return {
     ...resources,
@@ -133,7 +136,7 @@ function offerOf(
   size: PodSize,
   gpu: Pick<GpuKind, 'name' | 'memoryGb'> | undefined,
 ): Offer {
-  const count = wantedGpuCount(resources);
+  const count = requestedGpuCount(resources);
   const accelerator = gpu === undefined || count === 0 ? undefined : { name: gpu.name, count, memoryGb: gpu.memoryGb };
   return {
     provider: 'kubernetes',
@@ -148,46 +151,46 @@ function offerOf(
   };
 }
 
-/** What a node means for a request. */
-interface NodeLook {
+/** Whether a node has room for the requested pod. */
+interface NodeFit {
   readonly node: NodeFacts;
-  /** Why no pod fits there now, as a clause; undefined when one does. */
+  /** Why no pod fits there now, as a clause; undefined when a pod fits. */
   readonly why: string | undefined;
-  /** Whether its GPUs would do, were they free. */
+  /** Whether its GPUs would satisfy the request if they were free. */
   readonly isRightKind: boolean;
 }
 
-/** Which nodes pods may be put on, once for all nodes. */
+/** Which nodes the configuration allows for pods. Computed once per context. */
 interface AllowedNodes {
   readonly selector: readonly (readonly [key: string, value: string])[];
   readonly tolerations: readonly Toleration[];
 }
 
-function lookAt(resources: Resources, allowed: AllowedNodes, size: PodSize, node: NodeFacts): NodeLook {
+function checkNode(resources: Resources, allowed: AllowedNodes, size: PodSize, node: NodeFacts): NodeFit {
   const wrongKind = whyWrongGpus(resources, node);
-  const why = wrongKind ?? whyNotThere(resources, allowed, node) ?? whyNoRoom(size, wantedGpuCount(resources), node);
+  const why = wrongKind ?? whyNotAllowed(resources, allowed, node) ?? whyNoRoom(size, requestedGpuCount(resources), node);
   return { node, why, isRightKind: wrongKind === undefined };
 }
 
 function whyWrongGpus(resources: Resources, { gpu, whole }: NodeFacts): string | undefined {
-  const count = wantedGpuCount(resources);
+  const count = requestedGpuCount(resources);
   if (count === 0) return undefined;
   if (whole.gpus === 0) return 'has no GPUs';
   if (gpu === undefined) return `has ${whole.gpus} GPUs, but no label that tells their kind`;
   const { accelerator, acceleratorMemory } = resources;
   const only = { ...forThePod(resources), maxHourlyCost: undefined, cloud: undefined, region: undefined, zone: undefined, useSpot: false };
-  const wanted = {
+  const gpuRequest = {
     ...only,
     accelerator: accelerator && { ...accelerator, count },
     acceleratorMemory: acceleratorMemory && { ...acceleratorMemory, count },
   };
   const as = { provider: 'kubernetes', region: '', zone: undefined, instanceType: '', cpus: 0, memoryGb: 0, spot: false, hourlyUsd: 0 };
-  const wrong = whyNot(wanted, { ...as, accelerator: { name: gpu.name, count, memoryGb: gpu.memoryGb } });
+  const wrong = whyNot(gpuRequest, { ...as, accelerator: { name: gpu.name, count, memoryGb: gpu.memoryGb } });
   if (wrong !== undefined) return `has ${whole.gpus}x ${gpu.name}`;
-  return whole.gpus < count ? `has ${whole.gpus}x ${gpu.name}, ${count} wanted` : undefined;
+  return whole.gpus < count ? `has ${whole.gpus}x ${gpu.name}, ${count} requested` : undefined;
 }
 
-function whyNotThere({ useSpot }: Resources, { selector, tolerations }: AllowedNodes, node: NodeFacts): string | undefined {
+function whyNotAllowed({ useSpot }: Resources, { selector, tolerations }: AllowedNodes, node: NodeFacts): string | undefined {
   if (node.closed !== undefined) return node.closed;
   if (useSpot && !node.isSpot) return 'is no spot node';
   const missing = selector.find(([key, value]) => node.labels[key] !== value);
@@ -199,71 +202,77 @@ function whyNotThere({ useSpot }: Resources, { selector, tolerations }: AllowedN
 }
 
 function whyNoRoom({ cpus, memoryGb }: PodSize, gpus: number, { free, whole, gpu }: NodeFacts): string | undefined {
-  if (gpus > free.gpus) return `has ${free.gpus} of ${whole.gpus} ${gpu?.name ?? 'GPUs'} free, ${gpus} wanted`;
-  if (cpus > free.cpus) return `has ${amountLeft(free.cpus, whole.cpus)} CPUs free, ${cpus} wanted`;
-  if (memoryGb > free.memoryGb) return `has ${amountLeft(free.memoryGb, whole.memoryGb)} GB of memory free, ${memoryGb} wanted`;
+  if (gpus > free.gpus) return `has ${free.gpus} of ${whole.gpus} ${gpu?.name ?? 'GPUs'} free, ${gpus} requested`;
+  if (cpus > free.cpus) return `has ${amountLeft(free.cpus, whole.cpus)} CPUs free, ${cpus} requested`;
+  if (memoryGb > free.memoryGb) return `has ${amountLeft(free.memoryGb, whole.memoryGb)} GB of memory free, ${memoryGb} requested`;
   return free.pods < 1 ? `has as many pods as it takes (${whole.pods})` : undefined;
 }
 
-/** How many pods fit now, node by node: what is left over on each of two nodes makes no room for one. */
-function roomFor({ cpus, memoryGb }: PodSize, accelerator: Offer['accelerator'], looks: readonly NodeLook[]): number {
-  const fitting = looks.filter(({ node, why }) => why === undefined && (accelerator === undefined || node.gpu?.name === accelerator.name));
+/** The number of pods that fit now. Counted per node: a pod cannot use the free parts of two nodes. */
+function roomFor({ cpus, memoryGb }: PodSize, accelerator: Offer['accelerator'], fits: readonly NodeFit[]): number {
+  const fitting = fits.filter(({ node, why }) => why === undefined && (accelerator === undefined || node.gpu?.name === accelerator.name));
   return fitting.reduce((sum, { node: { free } }) => {
     const byGpu = accelerator === undefined ? Number.POSITIVE_INFINITY : times(free.gpus, accelerator.count);
     return sum + Math.min(times(free.cpus, cpus), times(free.memoryGb, memoryGb), byGpu, Math.floor(free.pods));
   }, 0);
 }
 
-/** How often an amount is in another: 0.3 has 0.1 three times, whatever is lost in dividing. */
+/** How often `amount` fits into `free`. The addend absorbs rounding errors: 0.1 fits three times into 0.3. */
 const times = (free: number, amount: number): number => Math.floor(free / amount + 1e-9);
 
-/** Rounded down: what is said to be free is. */
+/** One decimal, rounded down: a message must not promise more than is free. */
 const shortly = (amount: number): number => Math.floor(amount * 10) / 10;
 const amountLeft = (free: number, whole: number): string => `${shortly(free)} of ${shortly(whole)}`;
 
-/** The kinds of GPUs that can be had, each once, or a single undefined where none are wanted. */
+/** The kinds of GPUs that pods can get, each once. For a request without GPUs: one undefined. Empty: no pod fits. */
 function kindsOf(
   resources: Resources,
   config: KubernetesContextConfig,
-  looks: readonly NodeLook[],
+  fits: readonly NodeFit[],
 ): readonly (Pick<GpuKind, 'name' | 'memoryGb'> | undefined)[] {
-  const fitting = looks.filter(({ why }) => why === undefined);
-  if (wantedGpuCount(resources) === 0) return fitting.length > 0 || config.autoscaler !== undefined ? [undefined] : [];
+  const fitting = fits.filter(({ why }) => why === undefined);
+  if (requestedGpuCount(resources) === 0) return fitting.length > 0 || config.autoscaler !== undefined ? [undefined] : [];
   const named = new Map<string, GpuKind>();
-  // A cluster that grows gets more of what it has, whatever is taken of that now.
-  const counted = config.autoscaler === undefined ? fitting : looks.filter(({ isRightKind }) => isRightKind);
+  // An autoscaler can add nodes of an existing kind, so the kinds of occupied nodes count too.
+  const counted = config.autoscaler === undefined ? fitting : fits.filter(({ isRightKind }) => isRightKind);
   for (const { node } of counted) if (node.gpu !== undefined) named.set(node.gpu.name, node.gpu);
   if (named.size > 0) return [...named.values()];
   return config.autoscaler === undefined ? [] : unseenKinds(resources);
 }
 
-/** GPUs that no node has yet, in a cluster that gets nodes as they are wanted: only what a label can ask for by its known name. */
+/**
+ * The requested kind of GPU when no known node has it: an autoscaler may add such a node, or svc cannot read the nodes.
+ * Empty when the request names no kind, because the pod's node selector needs one.
+ */
 function unseenKinds({ accelerator }: Resources): readonly Pick<GpuKind, 'name' | 'memoryGb'>[] {
   if (accelerator === undefined) return [];
   return [{ name: canonicalAccelerator(accelerator.name) ?? accelerator.name, memoryGb: undefined }];
 }
 
-/** Where nodes cannot be read, GPUs are to be had only where the configuration says by a node selector of which kind they are. */
+/**
+ * The kinds of GPUs when the user may not read nodes. The configuration must have a node selector that names the kind,
+ * or an autoscaler.
+ */
 function hiddenKinds(resources: Resources, config: KubernetesContextConfig): readonly (Pick<GpuKind, 'name' | 'memoryGb'> | undefined)[] {
-  if (wantedGpuCount(resources) === 0) return [undefined];
+  if (requestedGpuCount(resources) === 0) return [undefined];
   const selector = configuredSelector(config);
   const isSelected = gpuLabelFormats.some(({ key }) => selector[key] !== undefined);
   return isSelected || config.autoscaler !== undefined ? unseenKinds(resources) : [];
 }
 
-function whyNoNode(looks: readonly NodeLook[], isHidden: boolean): string {
-  if (isHidden) return 'does not let its nodes be read, so nobody knows which GPUs they have';
-  if (looks.length === 0) return 'has no nodes';
-  // What comes nearest first: a node of the right kind that is full says more than one without GPUs.
-  const ordered = looks.toSorted(
+function whyNoNode(fits: readonly NodeFit[], isHidden: boolean): string {
+  if (isHidden) return 'does not let its nodes be read, so their GPUs are unknown';
+  if (fits.length === 0) return 'has no nodes';
+  // Nearest match first: a full node with the right GPUs explains more than a node without GPUs.
+  const ordered = fits.toSorted(
     (a, b) => Number(b.isRightKind) - Number(a.isRightKind) || Number(b.node.closed === undefined) - Number(a.node.closed === undefined),
   );
   const shown = ordered.slice(0, shownNodes).map(({ node, why }) => `${node.name} ${why ?? 'fits'}`);
-  const more = looks.length > shownNodes ? `, and ${looks.length - shownNodes} more` : '';
+  const more = fits.length > shownNodes ? `, and ${fits.length - shownNodes} more` : '';
   return `has no such node (${shown.join(', ')}${more})`;
 }
 
-function rejectedNode({ node, why }: NodeLook, context: string): readonly RejectedOffer[] {
+function rejectedNode({ node, why }: NodeFit, context: string): readonly RejectedOffer[] {
   if (why === undefined) return [];
   const { free, gpu, isSpot } = node;
   const offer: Offer = {
@@ -280,9 +289,9 @@ function rejectedNode({ node, why }: NodeLook, context: string): readonly Reject
   return [{ offer, why }];
 }
 
-function wantedText(resources: Resources): string {
+function requestText(resources: Resources): string {
   const { cpus, memory, accelerator, acceleratorMemory, useSpot } = resources;
-  const size = wantedSize(resources);
+  const size = requestedSize(resources);
   const cpuText = cpus === undefined ? String(size.cpus) : amountText(cpus);
   const parts = [
     `${cpuText} ${cpuText === '1' ? 'CPU' : 'CPUs'}`,

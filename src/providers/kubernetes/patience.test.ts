@@ -1,13 +1,13 @@
 import { expect, test } from 'vitest';
 import { FakeClock } from '../../../test/support/fake-clock.ts';
 import { assertMachineId } from '../provider.ts';
-import { Patience } from './patience.ts';
+import { Patience } from './machine-states.ts';
 
 const id: string = 'a/b/c';
 assertMachineId(id);
 const waiting = { state: 'booting', message: 'Unschedulable: 0/1 nodes are available.' } as const;
 
-test('a machine that no node was made for in time is gone, and one that got one waits for nothing', async () => {
+test('a machine that gets no node within its wait is gone', async () => {
   const clock = new FakeClock();
   const patience = new Patience(clock);
   const judge = (patienceSeconds: number | undefined) => patience.judge(id, { status: waiting, isWaitingForRoom: true, patienceSeconds });
@@ -20,6 +20,7 @@ test('a machine that no node was made for in time is gone, and one that got one 
     state: 'gone',
     reason: 'unknown',
     mayPass: true,
+    refusal: { kind: 'capacity', scope: 'zone' },
     message: 'No node within 600 s: Unschedulable: 0/1 nodes are available.',
   });
   expect(judge(undefined)).toEqual(waiting);
@@ -27,7 +28,7 @@ test('a machine that no node was made for in time is gone, and one that got one 
   expect(judge(600)).toEqual(queued);
 });
 
-test('only who waits for room is counted, whatever its cluster says of it', async () => {
+test('the wait counts only while the machine waits for room', async () => {
   const clock = new FakeClock();
   const patience = new Patience(clock);
   const gated = { state: 'booting', message: 'SchedulingGated: Scheduling is blocked due to non-empty scheduling gates.' } as const;

@@ -1,25 +1,25 @@
 import type { KubernetesContextConfig } from '../../domain/config.ts';
-import { mergePod } from '../../domain/merge-pod.ts';
-import type { PlaceConfig } from '../../domain/task.ts';
+import { mergePod } from '../../domain/kubernetes/merge-pod.ts';
+import type { ProviderConfig } from '../../domain/task.ts';
 import { isObject } from '../../shared/is-object.ts';
-import { gpuResources, spotLabels } from './gpu-labels.ts';
+import { gpuResources, spotLabels } from './nodes/gpu-labels.ts';
 import type { Toleration } from './objects.ts';
 
 type Settings = Pick<KubernetesContextConfig, 'nodeSelector' | 'tolerations' | 'podConfig'>;
 
-/** As a task sees a context: its own `pod_config` decides as well which nodes its pods may be put on. */
-export function forTask(config: KubernetesContextConfig, placeConfig: PlaceConfig | undefined): KubernetesContextConfig {
-  const own = placeConfig?.kubernetes?.podConfig;
-  // Merged the way the pod is: the task may take away what the configuration says.
+/** A context's configuration for a task: the task's own `pod_config` also decides which nodes its pods may use. */
+export function forTask(config: KubernetesContextConfig, providerConfig: ProviderConfig | undefined): KubernetesContextConfig {
+  const own = providerConfig?.kubernetes?.podConfig;
+  // Merged like the pod: the task may remove what the configuration sets.
   return own === undefined ? config : { ...config, ...nodeSettings(config, own), podConfig: {} };
 }
 
-/** Which nodes the configuration allows: of `node_selector` and of `pod_config`. */
+/** The nodes that the configuration allows, by `node_selector` and `pod_config`. */
 export function configuredSelector(config: Settings): Readonly<Record<string, string>> {
   return nodeSettings(config).nodeSelector;
 }
 
-/** The taints that pods tolerate: those of the configuration, and what nodes with GPUs and spot nodes are usually kept free with. */
+/** The taints that pods tolerate: those of the configuration, and the usual ones of GPU nodes and spot nodes. */
 export function podTolerations(config: Settings, gpus: number, isSpot: boolean): readonly Toleration[] {
   return [
     ...nodeSettings(config).tolerations,

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { ContainerStatus, Pod, PodStatus } from '../../kubernetes/pod.ts';
-import type { ClusterEvent } from './objects.ts';
-import { isWaitingForRoom, machineStatus, podStatus, wantsEvents, type PodSight } from './pod-status.ts';
+import type { PodEvent } from './objects.ts';
+import { isWaitingForRoom, machineStatus, podStatus, needsEvents, type PodSight } from './pod-status.ts';
 
 const metadata = { name: 'p', uid: 'u', resourceVersion: '1' };
 const scheduled = [{ type: 'PodScheduled', status: 'True' }];
@@ -14,29 +14,29 @@ function pod(status: PodStatus, more: Partial<Pod> = {}): Pod {
     ...more,
   };
 }
-const seen = (of: Pod | undefined, events: readonly ClusterEvent[] = [], lostNode?: PodSight['lostNode'], areNodesHidden = false) =>
-  podStatus({ name: 'p', pod: of, events, lostNode, areNodesHidden });
+const seen = (of: Pod | undefined, events: readonly PodEvent[] = [], trouble?: PodSight['trouble'], areNodesHidden = false) =>
+  podStatus({ name: 'p', pod: of, events, trouble, areNodesHidden });
 const main = (state: ContainerStatus['state'], more: Partial<ContainerStatus> = {}): ContainerStatus => ({
   name: 'main',
   ...(state && { state }),
   ...more,
 });
-const event = (reason: string, message: string, more: Partial<ClusterEvent> = {}): ClusterEvent => ({
+const event = (reason: string, message: string, more: Partial<PodEvent> = {}): PodEvent => ({
   metadata,
   reason,
   message,
   type: 'Warning',
   ...more,
 });
-const waiting = (reason: string, message: string, events: readonly ClusterEvent[] = []) =>
+const waiting = (reason: string, message: string, events: readonly PodEvent[] = []) =>
   seen(pod({ phase: 'Pending', conditions: scheduled, containerStatuses: [main({ waiting: { reason, message } })] }), events);
 const running = pod({ phase: 'Running', containerStatuses: [main({ running: {} })] });
 
-test('a pod whose container runs, runs', () => {
+test('a pod whose container runs is running', () => {
   expect(seen(running)).toEqual({ state: 'running' });
 });
 
-test('a pod that waits for room says so in the words of the scheduler', () => {
+test("a pod that waits for room has the scheduler's message", () => {
   const unschedulable = {
     type: 'PodScheduled',
     status: 'False',
@@ -49,7 +49,7 @@ test('a pod that waits for room says so in the words of the scheduler', () => {
   });
 });
 
-test('a pod whose container is being made waits, and says what its node warns of', () => {
+test("a pod whose container is being created has its node's warning as message", () => {
   expect(waiting('ContainerCreating', '')).toEqual({ state: 'booting' });
   const mount = event('FailedMount', 'MountVolume.SetUp failed for volume "x"');
   expect(waiting('ContainerCreating', '', [mount])).toEqual({
@@ -61,7 +61,7 @@ test('a pod whose container is being made waits, and says what its node warns of
   expect(waiting('ContainerCreating', '', [mount, dns])).toMatchObject({ message: expect.stringContaining('FailedMount') });
 });
 
-test('an image is given up after three tries, for good when the registry answered', () => {
+test('three failed image pulls end the pod, hopelessly if the registry answered', () => {
   const notFound = event('Failed', 'Failed to pull image "a:1": rpc error: code = NotFound desc = a:1: not found');
   const backOff = 'Back-off pulling image "a:1"';
   expect(waiting('ImagePullBackOff', backOff, [{ ...notFound, count: 2 }])).toMatchObject({ state: 'booting' });
@@ -78,18 +78,19 @@ test('an image is given up after three tries, for good when the registry answere
   expect(waiting('ErrImagePull', 'x', [{ ...silent, count: 3 }])).toMatchObject({ state: 'gone', isHopeless: false });
 });
 
-test('an image that is being tried again says why shortly, also where only the pod tells it', () => {
-  const told = 'Back-off pulling image "a:1": ErrImagePull: failed to resolve image: dial tcp 10.0.0.9:443: connect: connection refused';
-  expect(waiting('ImagePullBackOff', told)).toEqual({
+test('a retried image pull shows a short cause, also without events', () => {
+  const backOffMessage =
+    'Back-off pulling image "a:1": ErrImagePull: failed to resolve image: dial tcp 10.0.0.9:443: connect: connection refused';
+  expect(waiting('ImagePullBackOff', backOffMessage)).toEqual({
     state: 'booting',
     message: 'The image a:1 cannot be pulled: connection refused.',
-    detail: `ImagePullBackOff: ${told}.`,
+    detail: `ImagePullBackOff: ${backOffMessage}.`,
   });
   expect(waiting('ImagePullBackOff', 'Back-off pulling image "a:1"')).toMatchObject({
     message: 'The image a:1 cannot be pulled: ImagePullBackOff.',
   });
   const counted = event('Failed', 'Failed to pull image "a:1": a:1: not found', { series: { count: 3 } });
-  expect(waiting('ImagePullBackOff', told, [counted])).toMatchObject({ state: 'gone', isHopeless: true });
+  expect(waiting('ImagePullBackOff', backOffMessage, [counted])).toMatchObject({ state: 'gone', isHopeless: true });
 });
 
 test.each(['InvalidImageName', 'ErrImageNeverPull', 'CreateContainerConfigError'])('%s is hopeless', (reason) => {
@@ -101,7 +102,7 @@ test.each(['InvalidImageName', 'ErrImageNeverPull', 'CreateContainerConfigError'
   });
 });
 
-test('a container that crashes again and again tells how it ended', () => {
+test('a container in CrashLoopBackOff reports how it ended', () => {
   const crashing = main(
     { waiting: { reason: 'CrashLoopBackOff', message: 'back-off 10s restarting failed container' } },
     { lastState: { terminated: { exitCode: 3, reason: 'Error', message: 'no licence' } } },
@@ -112,13 +113,13 @@ test('a container that crashes again and again tells how it ended', () => {
   });
 });
 
-test('a container beside the main one that has ended once is no crash yet', () => {
+test('one failure of a sidecar is no crash', () => {
   const side: ContainerStatus = { name: 'side', state: { terminated: { exitCode: 1, reason: 'Error' } } };
   const of = pod({ phase: 'Pending', conditions: scheduled, initContainerStatuses: [side], containerStatuses: [] });
   expect(seen(of)).toEqual({ state: 'booting', message: 'Error (exit code 1).' });
 });
 
-test('a container that was killed for want of memory says so, with the limit', () => {
+test('an OOMKilled container is reported with its memory limit', () => {
   const ended = main({ terminated: { exitCode: 137, reason: 'OOMKilled' } });
   expect(seen(pod({ phase: 'Failed', containerStatuses: [ended] }))).toEqual({
     state: 'gone',
@@ -127,7 +128,7 @@ test('a container that was killed for want of memory says so, with the limit', (
   });
 });
 
-test('a main container that ended is the end, although another one goes on', () => {
+test('a pod ends with its main container, although a sidecar still runs', () => {
   const side: ContainerStatus = { name: 'side', state: { running: {} } };
   expect(
     seen(pod({ phase: 'Running', containerStatuses: [side, main({ terminated: { exitCode: 0, reason: 'Completed' } })] })),
@@ -137,7 +138,7 @@ test('a main container that ended is the end, although another one goes on', () 
   });
 });
 
-test('a pod that its node evicted, or that was shut down with it, was taken', () => {
+test('an evicted or shut-down pod is preempted; a rejected pod lacks capacity', () => {
   expect(seen(pod({ phase: 'Failed', reason: 'Evicted', message: 'The node was low on resource: memory. ' }))).toEqual({
     state: 'gone',
     reason: 'preempted',
@@ -151,10 +152,11 @@ test('a pod that its node evicted, or that was shut down with it, was taken', ()
     reason: 'unknown',
     message: 'OutOfcpu: Node has not enough.',
     mayPass: true,
+    refusal: { kind: 'capacity', scope: 'zone' },
   });
 });
 
-test('a pod that gives way to a more important one was taken: an event says so, or from 1.26 on the pod itself', () => {
+test('an event or a condition shows that the scheduler preempted a pod', () => {
   const going = { ...running, metadata: { ...metadata, deletionTimestamp: '2026-01-01T00:00:00Z' } };
   const preempted = event('Preempted', 'Preempted by default/big on node n1');
   expect(seen(going, [preempted])).toEqual({
@@ -175,19 +177,19 @@ test('a pod that gives way to a more important one was taken: an event says so, 
   });
 });
 
-test('a pod that somebody removes is gone at once', () => {
+test('a deleted pod is gone at once', () => {
   expect(seen({ ...running, metadata: { ...metadata, deletionTimestamp: 'now' } })).toEqual({ state: 'gone', reason: 'deleted' });
   expect(seen(undefined)).toEqual({ state: 'gone', reason: 'deleted' });
 });
 
-/** Its main container ended then; the removal was asked for at half past. */
+/** Its main container ended then; the removal was requested at half past. */
 const ended = (finishedAt: string, status: PodStatus = {}) =>
   pod(
     { phase: 'Failed', containerStatuses: [main({ terminated: { exitCode: 143, reason: 'Error', finishedAt } })], ...status },
     { metadata: { ...metadata, deletionTimestamp: '2026-01-01T00:01:00Z', deletionGracePeriodSeconds: 30 } },
   );
 
-test('a pod whose programs ended because somebody removed it was removed, as nodes say how they ended from 1.27 on', () => {
+test('a pod that ends after its deletion was requested is deleted, not failed', () => {
   expect(seen(ended('2026-01-01T00:00:31Z'))).toEqual({ state: 'gone', reason: 'deleted' });
   expect(seen(ended('2026-01-01T00:00:29Z'))).toMatchObject({ reason: 'unknown', message: expect.stringContaining('exit code 143') });
   const disrupted = { conditions: [{ type: 'DisruptionTarget', status: 'True', reason: 'PreemptionByScheduler' }] };
@@ -195,7 +197,7 @@ test('a pod whose programs ended because somebody removed it was removed, as nod
   expect(seen(ended('2026-01-01T00:00:31Z', { reason: 'Terminated' }))).toMatchObject({ reason: 'preempted' });
 });
 
-test('a machine waits for room when one of its pods does, also one that is held back', () => {
+test('a machine waits for room when one pod is unschedulable or gated', () => {
   const unscheduled = (reason: string) => pod({ phase: 'Pending', conditions: [{ type: 'PodScheduled', status: 'False', reason }] });
   const waits = (...pods: readonly Pod[]) => isWaitingForRoom(pods.map((one) => at('p', one)));
   expect(waits(running, unscheduled('Unschedulable'))).toBe(true);
@@ -204,19 +206,49 @@ test('a machine waits for room when one of its pods does, also one that is held 
   expect(isWaitingForRoom([at('a', unscheduled('Unschedulable')), at('b', undefined)])).toBe(false);
 });
 
-test('a pod whose node is lost is gone, whatever it said last', () => {
-  const loss = { message: 'The node n1 is not ready (NodeStatusUnknown: Kubelet stopped posting node status).', isTaken: false };
-  expect(seen(running, [], loss)).toEqual({ state: 'gone', reason: 'unknown', message: loss.message, mayPass: true });
-  expect(seen(running, [], { ...loss, isTaken: true })).toMatchObject({ reason: 'preempted' });
+const silentNode = {
+  kind: 'silent',
+  message: 'The node n1 is not ready (NodeStatusUnknown: Kubelet stopped posting node status).',
+  isTaken: false,
+  hasNoHeartbeat: true,
+  isLasting: true,
+  isWidespread: false,
+} as const;
+
+const deleted = (of: Pod): Pod => ({ ...of, metadata: { ...of.metadata, deletionTimestamp: '2026-01-01T00:00:30Z' } });
+
+test('a pod whose node was removed is gone, whatever its last report', () => {
+  const message = 'The node n1 is no longer in the cluster.';
+  const gone = { state: 'gone', reason: 'unknown', message, mayPass: true };
+  expect(seen(running, [], { kind: 'removed', message })).toEqual(gone);
+  expect(seen(deleted(running), [], { kind: 'removed', message })).toEqual(gone);
 });
 
-test('where nodes may not be read, a pod that its cluster has marked not ready is on a lost node', () => {
+test('a pod of a lastingly silent node counts as running, with its silence', () => {
+  const { message } = silentNode;
+  const silence = { message, isTaken: false, isWidespread: false, isEnding: false };
+  expect(seen(running, [], silentNode)).toEqual({ state: 'running', silence });
+  expect(seen(running, [], { ...silentNode, isTaken: true, isWidespread: true })).toMatchObject({
+    silence: { isTaken: true, isWidespread: true },
+  });
+  expect(seen(running, [], { ...silentNode, isLasting: false })).toEqual({ state: 'running' });
+  expect(seen(pod({ phase: 'Pending', conditions: scheduled }), [], silentNode)).toEqual({ state: 'booting', message, silence });
+});
+
+test('a deleted pod of a silent kubelet still runs; otherwise it is gone', () => {
+  expect(seen(deleted(running), [], silentNode)).toMatchObject({ state: 'running', silence: { isEnding: true } });
+  expect(seen(deleted(running), [], { ...silentNode, isLasting: false })).toMatchObject({ silence: { isEnding: true } });
+  expect(seen(deleted(running), [], { ...silentNode, hasNoHeartbeat: false })).toEqual({ state: 'gone', reason: 'deleted' });
+});
+
+test('with hidden nodes, a ready pod marked not ready is on a silent node', () => {
   const cut = pod({
     phase: 'Running',
     conditions: [{ type: 'Ready', status: 'False' }],
     containerStatuses: [main({ running: {} }, { ready: true })],
   });
-  expect(seen(cut, [], undefined, true)).toMatchObject({ state: 'gone', reason: 'unknown' });
+  expect(seen(cut, [], undefined, true)).toMatchObject({ state: 'running', silence: { isEnding: false } });
+  expect(seen(deleted(cut), [], undefined, true)).toMatchObject({ state: 'running', silence: { isEnding: true } });
   expect(seen(cut)).toEqual({ state: 'running' });
   const probing = pod({
     phase: 'Running',
@@ -226,18 +258,25 @@ test('where nodes may not be read, a pod that its cluster has marked not ready i
   expect(seen(probing, [], undefined, true)).toEqual({ state: 'running' });
 });
 
-const at = (name: string, of: Pod | undefined): PodSight => ({ name, pod: of, events: [], lostNode: undefined, areNodesHidden: false });
+const at = (name: string, of: Pod | undefined): PodSight => ({ name, pod: of, events: [], trouble: undefined, areNodesHidden: false });
 
-test('a group runs when all of it does, and is gone with the first', () => {
+test('a group runs when all pods run, and is gone with the first', () => {
   const pending = pod({ phase: 'Pending', conditions: scheduled });
   expect(machineStatus([at('a', running), at('b', running)])).toEqual({ state: 'running' });
   expect(machineStatus([at('a', running), at('b', pending)])).toMatchObject({ state: 'booting' });
   expect(machineStatus([at('a', pending), at('b', undefined)])).toMatchObject({ state: 'gone' });
 });
 
-test('events are asked for only where they may say more', () => {
-  expect(wantsEvents(running)).toBe(false);
-  expect(wantsEvents(undefined)).toBe(true);
-  expect(wantsEvents(pod({ phase: 'Pending', conditions: scheduled }))).toBe(true);
-  expect(wantsEvents(pod({ phase: 'Pending', conditions: [] }))).toBe(false);
+test('a group is silent with any pod, and gone with the first gone pod', () => {
+  const silent = { ...at('b', running), trouble: silentNode };
+  expect(machineStatus([at('a', running), silent])).toMatchObject({ state: 'running', silence: { isEnding: false } });
+  expect(machineStatus([silent, { ...silent, pod: deleted(running) }])).toMatchObject({ state: 'running', silence: { isEnding: true } });
+  expect(machineStatus([silent, at('c', undefined)])).toMatchObject({ state: 'gone' });
+});
+
+test('events are requested only where they may explain more', () => {
+  expect(needsEvents(running)).toBe(false);
+  expect(needsEvents(undefined)).toBe(true);
+  expect(needsEvents(pod({ phase: 'Pending', conditions: scheduled }))).toBe(true);
+  expect(needsEvents(pod({ phase: 'Pending', conditions: [] }))).toBe(false);
 });

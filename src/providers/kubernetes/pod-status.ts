@@ -1,63 +1,97 @@
-import { mainContainer } from '../../domain/pod-config.ts';
+import { mainContainer } from '../../domain/kubernetes/pod-config.ts';
+import { isSilenceWidespread } from '../../domain/replica/silent-machines.ts';
 import { isDefiniteAnswer } from '../../kubernetes/image-pull.ts';
 import { podTrouble, troubleText, type PodTrouble } from '../../kubernetes/pod-trouble.ts';
-import { asSentence } from '../../shared/sentence.ts';
-import type { MachineStatus } from '../provider.ts';
+import { asSentence } from '../../shared/text.ts';
+import type { MachineSilence, MachineStatus } from '../provider.ts';
+import { isDeletionIdle, type NodeTrouble } from './nodes/node-health.ts';
 import { hasEnded, type ContainerEnd, type Pod } from '../../kubernetes/pod.ts';
-import type { ClusterEvent } from './objects.ts';
+import type { PodEvent } from './objects.ts';
 
-/** What is known of one pod of a machine. */
+/** The known state of one pod of a machine. */
 export interface PodSight {
   readonly name: string;
-  /** Undefined when there is none. */
+  /** Undefined when the pod does not exist. */
   readonly pod: Pod | undefined;
-  /** What its cluster told of it, the oldest first; empty where that is not needed or not known. */
-  readonly events: readonly ClusterEvent[];
-  /** Why the node it is on counts as lost, a sentence; undefined while that is up. */
-  readonly lostNode: { readonly message: string; readonly isTaken: boolean } | undefined;
-  /** Whether nobody may look at nodes, so that only the pod itself can tell of its own. */
+  /** The Kubernetes cluster's events about it, the oldest first; empty when not needed or unknown. */
+  readonly events: readonly PodEvent[];
+  /** Trouble of its node; undefined while the node reports ready. */
+  readonly trouble: NodeTrouble | undefined;
+  /** Whether the user may not read nodes. Then only the pod itself shows its node's state. */
   readonly areNodesHidden: boolean;
+  /** See `areMostNodesCutOff`; absent means no. */
+  readonly areMostCutOff?: boolean;
 }
 
 type Gone = Extract<MachineStatus, { readonly state: 'gone' }>;
 
-/** How a machine is, which is gone with the first of its pods that is and runs when all of them do. */
+/** A machine's status: gone as soon as one of its pods is, running when all of them are. */
 export function machineStatus(pods: readonly PodSight[]): MachineStatus {
   const statuses = pods.map((sight) => podStatus(sight));
-  return (
-    statuses.find(({ state }) => state === 'gone') ??
-    statuses.find(({ state }) => state === 'booting') ??
-    statuses[0] ?? { state: 'gone', reason: 'unknown' }
-  );
+  const worst = statuses.find(({ state }) => state === 'gone') ?? statuses.find(({ state }) => state === 'booting') ?? statuses[0];
+  if (worst === undefined) return { state: 'gone', reason: 'unknown' };
+  const silence = commonSilence(statuses.flatMap((status) => ('silence' in status ? [status.silence] : [])));
+  return silence !== undefined && (worst.state === 'running' || worst.state === 'booting') ? { ...worst, silence } : worst;
 }
 
-/** Whether a machine waits until there is room for it. */
+/** A group is silent when any of its pods is. */
+function commonSilence(silences: readonly MachineSilence[]): MachineSilence | undefined {
+  const [first] = silences;
+  if (first === undefined) return undefined;
+  const any = (is: (silence: MachineSilence) => boolean): boolean => silences.some(is);
+  return {
+    message: first.message,
+    isTaken: any(({ isTaken }) => isTaken),
+    isWidespread: any(({ isWidespread }) => isWidespread),
+    isEnding: any(({ isEnding }) => isEnding),
+  };
+}
+
+/** Whether a machine waits for room. */
 export function isWaitingForRoom(pods: readonly PodSight[]): boolean {
   return machineStatus(pods).state === 'booting' && pods.some(({ pod }) => pod !== undefined && podTrouble(pod)?.kind === 'no-room');
 }
 
-/** How one pod is. */
+/** The status of one pod. */
 export function podStatus(sight: PodSight): MachineStatus {
-  const { pod, events, lostNode } = sight;
+  const { pod, events, trouble } = sight;
   if (pod === undefined) return explained('deleted', events, undefined);
   const status = pod.status ?? {};
   const main = status.containerStatuses?.find(({ name }) => name === mainContainer);
-  if (hasEnded(pod)) return wasEnded(pod) ? explained('deleted', events, takenOf(pod) ?? disruptionOf(pod)) : ended(pod, events);
-  if (pod.metadata.deletionTimestamp !== undefined) {
-    if (lostNode !== undefined) return lost(lostNode);
-    return explained('deleted', events, disruptionOf(pod));
-  }
+  if (hasEnded(pod)) return wasEnded(pod) ? explained('deleted', events, preemptionOf(pod) ?? disruptionOf(pod)) : ended(pod, events);
+  const isDeleted = pod.metadata.deletionTimestamp !== undefined;
+  const silence = silenceOf(sight, pod);
+  if (isDeleted && silence?.isEnding !== true)
+    return trouble?.kind === 'removed' ? lost(trouble.message) : explained('deleted', events, disruptionOf(pod));
   if (main?.state?.terminated !== undefined) return ended(pod, events);
-  if (lostNode !== undefined) return lost(lostNode);
-  if (status.phase === 'Unknown') return lost({ message: sentence('Its node does not say how it is', status.message), isTaken: false });
-  if (sight.areNodesHidden && isCutOff(pod))
-    return lost({ message: 'Its node does not answer: the cluster has marked the pod as not ready.', isTaken: false });
-  if (status.phase === 'Running' && main?.state?.running !== undefined) return { state: 'running' };
-  return waiting(pod, events);
+  if (trouble?.kind === 'removed') return lost(trouble.message);
+  const runs = (status.phase === 'Running' || status.phase === 'Unknown') && main?.state?.running !== undefined;
+  if (silence === undefined) return runs ? { state: 'running' } : waiting(pod, events);
+  return runs ? { state: 'running', silence } : { state: 'booting', message: silence.message, silence };
 }
 
 /**
- * Whether the cluster has given up hearing of a pod from its node: it marks the pod as not ready, although by what was heard last its containers are.
+ * Why a recorded pod's state is unknown now. Undefined where its node, or the Kubernetes cluster for that node, reports
+ * the state.
+ */
+function silenceOf({ trouble, areNodesHidden, areMostCutOff = false }: PodSight, pod: Pod): MachineSilence | undefined {
+  const isDeleted = pod.metadata.deletionTimestamp !== undefined;
+  if (trouble?.kind === 'silent') {
+    const { message, isTaken, isWidespread, isLasting } = trouble;
+    // A deletion counts at once: only the node decides whether the pod is gone.
+    if (isDeleted ? !isDeletionIdle(trouble) : !isLasting) return undefined;
+    return { message, isTaken, isWidespread, isEnding: isDeleted };
+  }
+  const blank = { isTaken: false, isWidespread: areMostCutOff, isEnding: isDeleted };
+  if (pod.status?.phase === 'Unknown') return { message: sentence('Its node does not say how it is', pod.status.message), ...blank };
+  if (areNodesHidden && isCutOff(pod))
+    return { message: 'Its node does not answer: the cluster has marked the pod as not ready.', ...blank };
+  return undefined;
+}
+
+/**
+ * Whether the Kubernetes cluster gets no more reports about a pod from its node. It then marks the pod as not ready,
+ * although all containers were ready in the last report.
  */
 function isCutOff({ status }: Pod): boolean {
   const ready = status?.conditions?.find(({ type }) => type === 'Ready');
@@ -66,20 +100,28 @@ function isCutOff({ status }: Pod): boolean {
   return containers.length > 0 && containers.every((container) => container.ready === true);
 }
 
-/** Whether the cluster's events would say more of a pod than it says itself. */
-export function wantsEvents(pod: Pod | undefined): boolean {
+/** Whether silence is widespread where nodes are hidden. Only the nodes of this home's own pods are known then. */
+export function areMostNodesCutOff(pods: readonly Pod[]): boolean {
+  const living = pods.filter((pod) => pod.spec?.nodeName !== undefined && !hasEnded(pod));
+  const byNode = [...Map.groupBy(living, (pod) => pod.spec?.nodeName).values()];
+  const silent = byNode.filter((group) => group.some((pod) => pod.status?.phase === 'Unknown' || isCutOff(pod)));
+  return isSilenceWidespread(silent.length, byNode.length);
+}
+
+/** Whether events would explain more than the pod itself does. */
+export function needsEvents(pod: Pod | undefined): boolean {
   if (pod === undefined || pod.metadata.deletionTimestamp !== undefined) return true;
   const main = pod.status?.containerStatuses?.find(({ name }) => name === mainContainer);
   const isScheduled = pod.status?.conditions?.some(({ type, status }) => type === 'PodScheduled' && status === 'True') ?? false;
   return isScheduled && pod.status?.phase === 'Pending' && main?.state?.running === undefined;
 }
 
-function lost({ message, isTaken }: NonNullable<PodSight['lostNode']>): Gone {
-  return { state: 'gone', reason: isTaken ? 'preempted' : 'unknown', message, mayPass: true };
+function lost(message: string): Gone {
+  return { state: 'gone', reason: 'unknown', message, mayPass: true };
 }
 
-/** Reasons of a pod that say that its place took it. */
-const takenReasons = new Set([
+/** A pod's reasons that mean that the provider reclaimed it. */
+const preemptedReasons = new Set([
   'Evicted',
   'Preempting',
   'Preempted',
@@ -90,34 +132,34 @@ const takenReasons = new Set([
   'DeletionByTaintManager',
 ]);
 
-/** Reasons of events that tell the same. */
-const takenEvents = new Set(['Preempted', 'Preempting', 'Evicted', 'TaintManagerEviction', 'NodeShutdown', 'DisruptionTarget']);
+/** Reasons of events with the same meaning. */
+const preemptedEvents = new Set(['Preempted', 'Preempting', 'Evicted', 'TaintManagerEviction', 'NodeShutdown', 'DisruptionTarget']);
 
-function explained(otherwise: Gone['reason'], events: readonly ClusterEvent[], disruption: Gone | undefined): Gone {
+function explained(otherwise: Gone['reason'], events: readonly PodEvent[], disruption: Gone | undefined): Gone {
   if (disruption !== undefined) return disruption;
-  const taken = events.findLast(({ reason }) => reason !== undefined && takenEvents.has(reason));
-  // A cancelled eviction is told by an event of the same reason.
-  if (taken === undefined || /^cancelling/i.test(taken.message ?? '')) return { state: 'gone', reason: otherwise };
-  return { state: 'gone', reason: 'preempted', message: sentence(taken.reason ?? 'Taken', taken.message) };
+  const preemption = events.findLast(({ reason }) => reason !== undefined && preemptedEvents.has(reason));
+  // A cancelled eviction has an event of the same reason.
+  if (preemption === undefined || /^cancelling/i.test(preemption.message ?? '')) return { state: 'gone', reason: otherwise };
+  return { state: 'gone', reason: 'preempted', message: sentence(preemption.reason ?? 'Taken', preemption.message) };
 }
 
-/** From 1.26 on pods say themselves who ends them. */
+/** Since Kubernetes 1.26 a pod's condition names the cause of its end. */
 function disruptionOf(pod: Pod): Gone | undefined {
-  const told = pod.status?.conditions?.find(({ type, status }) => type === 'DisruptionTarget' && status === 'True');
-  return told === undefined
+  const condition = pod.status?.conditions?.find(({ type, status }) => type === 'DisruptionTarget' && status === 'True');
+  return condition === undefined
     ? undefined
-    : { state: 'gone', reason: 'preempted', message: sentence(told.reason ?? 'Disrupted', told.message) };
+    : { state: 'gone', reason: 'preempted', message: sentence(condition.reason ?? 'Disrupted', condition.message) };
 }
 
-function takenOf({ status: { reason, message } = {} }: Pod): Gone | undefined {
-  return reason !== undefined && takenReasons.has(reason)
+function preemptionOf({ status: { reason, message } = {} }: Pod): Gone | undefined {
+  return reason !== undefined && preemptedReasons.has(reason)
     ? { state: 'gone', reason: 'preempted', message: sentence(reason, message) }
     : undefined;
 }
 
 /**
- * Whether a pod ended because somebody removed it: from 1.27 on nodes report how its containers ended before it is off the record, which says nothing of why.
- * What had ended before it was removed ended by itself.
+ * Whether a pod ended because it was removed. Since Kubernetes 1.27 nodes report the end of containers before the pod
+ * is deleted: that report alone does not show the cause. A pod that had ended before its removal ended by itself.
  */
 function wasEnded({ metadata, status }: Pod): boolean {
   const { deletionTimestamp, deletionGracePeriodSeconds = 0 } = metadata;
@@ -127,10 +169,12 @@ function wasEnded({ metadata, status }: Pod): boolean {
   return Date.parse(finishedAt) >= Date.parse(deletionTimestamp) - deletionGracePeriodSeconds * 1_000;
 }
 
-function ended(pod: Pod, events: readonly ClusterEvent[]): Gone {
+const noRoom = { kind: 'capacity', scope: 'zone' } as const;
+
+function ended(pod: Pod, events: readonly PodEvent[]): Gone {
   const { reason, message, containerStatuses = [], initContainerStatuses = [] } = pod.status ?? {};
-  const taken = takenOf(pod) ?? disruptionOf(pod);
-  if (taken !== undefined) return taken;
+  const preemption = preemptionOf(pod) ?? disruptionOf(pod);
+  if (preemption !== undefined) return preemption;
   const failed = [...initContainerStatuses, ...containerStatuses].flatMap(({ name, state }) =>
     state?.terminated === undefined ? [] : [{ name, end: state.terminated }],
   );
@@ -140,10 +184,11 @@ function ended(pod: Pod, events: readonly ClusterEvent[]): Gone {
     failed.find(({ name }) => name === mainContainer);
   if (worst !== undefined && reason === undefined)
     return { state: 'gone', reason: 'unknown', message: endText(worst.name, worst.end, pod) };
-  // Nothing of it was ever begun: its node did not take it, as one that has less room than the scheduler thought.
+  // No container was started: the node rejected the pod, for example because it has less room than the scheduler
+  // assumed.
   const wasRefused = initContainerStatuses.length + containerStatuses.length === 0;
   if (reason !== undefined)
-    return { state: 'gone', reason: 'unknown', message: sentence(reason, message), ...(wasRefused && { mayPass: true }) };
+    return { state: 'gone', reason: 'unknown', message: sentence(reason, message), ...(wasRefused && { mayPass: true, refusal: noRoom }) };
   return explained('unknown', events, undefined);
 }
 
@@ -158,23 +203,24 @@ function endText(name: string, { reason, exitCode, signal, message }: ContainerE
   return sentence(`Its container ${name} ended: ${how}`, message);
 }
 
-/** How often fetching an image may fail; Kubernetes waits 10 s, 20 s, 40 s in between. */
+/** How many failed image pulls end a pod; Kubernetes waits 10 s, 20 s, 40 s in between. */
 const pullTries = 3;
 
-/** Reasons of warnings about how a node is set up, which keep no pod from starting. */
+/** Reasons of warnings about a node's setup that keep no pod from starting. */
 const idleWarnings = new Set(['MissingClusterDNS', 'DNSConfigForming']);
 
-function waiting(pod: Pod, events: readonly ClusterEvent[]): MachineStatus {
+function waiting(pod: Pod, events: readonly PodEvent[]): MachineStatus {
   const trouble = podTrouble(pod);
   const warning = events.findLast(({ type, reason }) => type === 'Warning' && !idleWarnings.has(reason ?? ''));
   if (trouble === undefined) return warning === undefined ? { state: 'booting' } : booting(warning.reason ?? 'Warning', warning.message);
   if (trouble.kind === 'image') return pulling(trouble, events);
   const { container } = trouble;
   const lastEnd = container?.lastState?.terminated;
-  // Of the container its node may have said more than the pod does.
+  // The node's message about the container may contain more than the pod does.
   const besides = container === undefined ? undefined : (lastEnd?.message ?? warning?.message);
   const message = sentence(troubleText(trouble, trouble.message ?? besides));
-  // One that has ended is started again, or the pod has ended; one that waits for that has ended often.
+  // A container that has ended is restarted, or the pod has ended. A container that waits for its restart has ended
+  // several times.
   const isCrashing = trouble.kind === 'crash' && container?.state?.waiting !== undefined;
   if (trouble.kind !== 'setup' && !isCrashing) return { state: 'booting', message };
   const crash = container === undefined || lastEnd === undefined ? undefined : endText(container.name, lastEnd, pod);
@@ -185,12 +231,12 @@ function booting(reason: string, message: string | undefined): MachineStatus {
   return { state: 'booting', message: sentence(reason, message) };
 }
 
-function pulling(trouble: PodTrouble, events: readonly ClusterEvent[]): MachineStatus {
+function pulling(trouble: PodTrouble, events: readonly PodEvent[]): MachineStatus {
   const failures = events.filter(
     (event) => event.reason === 'Failed' && /pull/i.test(event.message ?? '') && event.message?.startsWith('Error: ') !== true,
   );
   const tries = failures.reduce((sum, { count, series }) => sum + Math.max(1, count ?? 0, series?.count ?? 0), 0);
-  // "Back-off pulling image" says nothing before 1.32; why it failed is in the event.
+  // Before Kubernetes 1.32 "Back-off pulling image" names no cause; the event does.
   const why = failures.at(-1)?.message ?? trouble.message;
   const message = sentence(troubleText(trouble, why));
   const detail = { message, detail: sentence(trouble.reason, why) };
@@ -198,7 +244,7 @@ function pulling(trouble: PodTrouble, events: readonly ClusterEvent[]): MachineS
   return { state: 'gone', reason: 'unknown', ...detail, isHopeless: isDefiniteAnswer(why) };
 }
 
-/** `Reason: what is said of it.` */
+/** `Reason: message.` */
 function sentence(reason: string, message?: string): string {
   const said = message?.trim().replaceAll(/\s+/g, ' ') ?? '';
   return asSentence(said === '' ? reason : `${reason}: ${said}`);

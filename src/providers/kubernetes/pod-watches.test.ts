@@ -6,9 +6,9 @@ import { seededRandom } from '../../shared/random.ts';
 import { ownLabels } from './names.ts';
 import { PodWatches } from './pod-watches.ts';
 
-const place = { context: 'prod', namespace: 'ns' };
+const namespaceRef = { context: 'prod', namespace: 'ns' };
 
-/** Watches of a cluster to which nobody has logged in yet. */
+/** Watches of a Kubernetes cluster to which the user has not logged in yet. */
 function someWatches() {
   const clock = new FakeClock();
   const api = new FakeKubeApi();
@@ -22,13 +22,13 @@ function someWatches() {
   return { clock, world, watches };
 }
 
-test('a namespace whose cluster could not be opened at first is watched once it can be', async () => {
+test('a namespace is watched as soon as its API can be opened', async () => {
   const { clock, world, watches } = someWatches();
   const listening = new AbortController();
-  watches.listen(() => undefined, listening.signal, [place]);
+  watches.listen(() => undefined, listening.signal, [namespaceRef]);
   await clock.advance(120_000);
   expect(watches.pods('prod', 'ns')).toBeUndefined();
-  // Pods and nodes, with pauses that grow to half a minute.
+  // Pods and nodes, with backoff up to half a minute.
   expect(world.tries).toBeGreaterThan(8);
   expect(world.tries).toBeLessThan(40);
   world.isLoggedIn = true;
@@ -39,16 +39,16 @@ test('a namespace whose cluster could not be opened at first is watched once it 
       ?.get('p')
       ?.map(({ metadata }) => metadata.name),
   ).toEqual(['p']);
-  // Many machines are asked about one by one: what is known is put in order once for each change.
+  // Many machines are inspected one by one: the index is built once per change.
   expect(watches.pods('prod', 'ns')).toBe(watches.pods('prod', 'ns'));
   expect(watches.nodes('prod')?.size).toBe(0);
   listening.abort();
 });
 
-test('it is not tried any more once nobody listens', async () => {
+test('opening an API is not retried without a listener', async () => {
   const { clock, world, watches } = someWatches();
   const listening = new AbortController();
-  watches.listen(() => undefined, listening.signal, [place]);
+  watches.listen(() => undefined, listening.signal, [namespaceRef]);
   await clock.advance(60_000);
   listening.abort();
   await clock.advance(60_000);

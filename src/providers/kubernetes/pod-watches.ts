@@ -1,42 +1,42 @@
 import type { KubeApi, KubeObject } from '../../kubernetes/kube-api.ts';
 import { WatchedList, type ObjectChange } from '../../kubernetes/watched-list.ts';
+import { delayMs, type Backoff } from '../../shared/backoff.ts';
 import type { CancelTimer, Clock } from '../../shared/clock.ts';
 import type { Random } from '../../shared/random.ts';
 import { isDenied } from './errors.ts';
 import { ownLabels } from './names.ts';
 import { countedNode } from './counted.ts';
-import { isNodeReady } from './node-facts.ts';
-import { lostAfterMs } from './node-health.ts';
+import { isNodeReady } from './nodes/node-facts.ts';
+import { lastingMs } from './nodes/node-health.ts';
 import type { Pod } from '../../kubernetes/pod.ts';
 import type { Node } from './objects.ts';
 import { pathOfAll } from '../../kubernetes/paths.ts';
 
-/** After the last listener has gone, watches go on for so long, ms: machines are waited for one after the other. */
+/** Watches continue for this long after their last listener, ms: machines are waited for one after the other. */
 const lingerMs = 30_000;
-/** What was not confirmed for so long, ms, is not relied on; API servers confirm once a minute. */
+/** A watch that was not confirmed for this long, ms, is not trusted; API servers confirm once a minute. */
 const confirmedMs = 100_000;
 
-/** Between two tries to begin, ms: each may run the user's login program. */
-const firstPauseMs = 1_000;
-const longestPauseMs = 30_000;
+/** Backoff between two attempts to begin a watch: each may run the user's login program. */
+const retry: Backoff = { firstMs: 1_000, longestMs: 30_000, jitter: 0.5 };
 
-/** Where pods are watched. */
-interface Where {
+/** A namespace of a context whose pods are watched. */
+export interface NamespaceRef {
   readonly context: string;
   readonly namespace: string;
 }
 
-/** One watched collection, in the order in which it is asked for. */
+/** One watched collection, with an index over it. */
 interface Watched<T extends KubeObject, Index> {
   list: WatchedList<T> | undefined;
   readonly order: (items: readonly T[]) => Index;
-  /** What `order` made of it since the last change: many machines are asked about one by one. */
+  /** The index that `order` built since the last change: many machines are inspected one by one. */
   ordered: Index | undefined;
-  /** Whether its API server is away. */
-  isAway: boolean;
+  /** Whether its API server does not answer. */
+  isUnreachable: boolean;
 }
 
-/** What is to be watched. */
+/** A collection to watch. */
 interface ToWatch<T extends KubeObject, Index> {
   readonly context: string;
   readonly path: string;
@@ -46,11 +46,11 @@ interface ToWatch<T extends KubeObject, Index> {
   readonly keep?: (object: T) => T;
 }
 
-/** Pods by the machine that they are of. */
+/** Pods by their machine. */
 export type PodsByMachine = ReadonlyMap<string, readonly Pod[]>;
 type NodesByName = ReadonlyMap<string, Node>;
 
-/** Puts pods to the machines that they are of. */
+/** Groups pods by their machine. */
 export function byMachine(pods: readonly Pod[]): PodsByMachine {
   return Map.groupBy(pods, ({ metadata }) => metadata.labels?.[ownLabels.machine] ?? '');
 }
@@ -58,8 +58,8 @@ export function byMachine(pods: readonly Pod[]): PodsByMachine {
 const byName = (nodes: readonly Node[]): NodesByName => new Map(nodes.map((node) => [node.metadata.name, node]));
 
 /**
- * Our pods, and the nodes, kept up by watching while somebody listens: in every namespace where this home has made something. What is known so is told
- * to `Cluster`, which asks where it is not, or not any more.
+ * Watches this home's pods, in every namespace where it created something, and the nodes, while there is a listener.
+ * `KubernetesCluster` uses this state, and asks the API server where the state is missing or not trusted any more.
  */
 export class PodWatches {
   readonly #deps: { readonly clock: Clock; readonly random: Random };
@@ -76,19 +76,19 @@ export class PodWatches {
   }
 
   /** Calls `onChange` after each change until the signal aborts. */
-  listen(onChange: () => void, signal: AbortSignal, places: readonly Where[]): void {
+  listen(onChange: () => void, signal: AbortSignal, namespaces: readonly NamespaceRef[]): void {
     if (signal.aborted) return;
     this.#lingering?.();
     this.#running ??= new AbortController();
-    // The same function may listen twice.
+    // A separate function for each call: the same callback may be registered twice.
     const listener = (): void => onChange();
     this.#listeners.add(listener);
-    signal.addEventListener('abort', () => this.#leave(listener), { once: true });
-    for (const place of places) this.add(place);
+    signal.addEventListener('abort', () => this.#removeListener(listener), { once: true });
+    for (const namespace of namespaces) this.add(namespace);
   }
 
-  /** There may be something there from now on. */
-  add({ context, namespace }: Where): void {
+  /** Watches a namespace from now on, because it may have machines. */
+  add({ context, namespace }: NamespaceRef): void {
     if (this.#running === undefined) return;
     const { signal } = this.#running;
     const key = `${context}/${namespace}`;
@@ -100,7 +100,7 @@ export class PodWatches {
       this.#nodes.set(context, this.#watch({ context, path: pathOfAll('Node'), selection: {}, signal, order: byName, keep: countedNode }));
   }
 
-  /** Our pods in a namespace; undefined where they are not watched, or that cannot be relied on now. */
+  /** This home's pods in a namespace; undefined where they are not watched, or the watch is not trusted now. */
   pods(context: string, namespace: string): PodsByMachine | undefined {
     return this.#known(this.#pods.get(`${context}/${namespace}`));
   }
@@ -111,15 +111,15 @@ export class PodWatches {
   }
 
   #known<T extends KubeObject, Index>(watched: Watched<T, Index> | undefined): Index | undefined {
-    if (watched?.list === undefined || watched.isAway || !watched.list.isSynced) return undefined;
-    const heardAt = watched.list.heardAt ?? Number.NEGATIVE_INFINITY;
-    if (this.#deps.clock.monotonic() - heardAt >= confirmedMs) return undefined;
+    if (watched?.list === undefined || watched.isUnreachable || !watched.list.isSynced) return undefined;
+    const lastSeenAt = watched.list.lastSeenAt ?? Number.NEGATIVE_INFINITY;
+    if (this.#deps.clock.monotonic() - lastSeenAt >= confirmedMs) return undefined;
     watched.ordered ??= watched.order(watched.list.items);
     return watched.ordered;
   }
 
   #watch<T extends KubeObject, Index>({ context, path, selection, signal, order, keep }: ToWatch<T, Index>): Watched<T, Index> {
-    const watched: Watched<T, Index> = { list: undefined, order, ordered: undefined, isAway: false };
+    const watched: Watched<T, Index> = { list: undefined, order, ordered: undefined, isUnreachable: false };
     const begin = async (): Promise<void> => {
       const api = await this.#api(context);
       if (!(await mayList(api, path, selection, signal))) return;
@@ -130,8 +130,8 @@ export class PodWatches {
         signal,
         keep,
         onTrouble: (why) => {
-          watched.isAway = why !== undefined;
-          this.#tell();
+          watched.isUnreachable = why !== undefined;
+          this.#notify();
         },
       });
       watched.list.onChange((changes) => {
@@ -143,30 +143,32 @@ export class PodWatches {
     return watched;
   }
 
-  /** While it cannot be begun, as before a login, who inspects asks the cluster, and hears why. */
-  #untilBegun(begin: () => Promise<void>, signal: AbortSignal, pauseMs = firstPauseMs): void {
+  /**
+   * Retries with backoff. Until a watch begins, for example before a login, `inspect` asks the API server and reports
+   * its error.
+   */
+  #untilBegun(begin: () => Promise<void>, signal: AbortSignal, failures = 0): void {
     if (signal.aborted) return;
     const { clock, random } = this.#deps;
     begin().catch(() => {
-      const next = Math.min(longestPauseMs, pauseMs * 2);
-      clock.after(pauseMs * (0.5 + random() / 2), () => this.#untilBegun(begin, signal, next));
+      clock.after(delayMs(retry, failures + 1, random), () => this.#untilBegun(begin, signal, failures + 1));
     });
   }
 
   #onChange(path: string, changes: readonly ObjectChange<KubeObject>[]): void {
-    if (path !== pathOfAll('Node')) return this.#tell();
-    // Nodes change all the time, mostly in what does not matter here.
+    if (path !== pathOfAll('Node')) return this.#notify();
+    // Nodes change all the time, mostly in fields without effect here.
     if (!changes.some(({ before, after }) => readiness(before) !== readiness(after))) return;
-    this.#tell();
-    // A node that stays away counts as lost a little later.
-    this.#deps.clock.after(lostAfterMs + 50, () => this.#tell());
+    this.#notify();
+    // A node that stays silent is acted upon a little later: listeners must poll again then.
+    this.#deps.clock.after(lastingMs + 50, () => this.#notify());
   }
 
-  #tell(): void {
+  #notify(): void {
     for (const listener of this.#listeners) listener();
   }
 
-  #leave(listener: () => void): void {
+  #removeListener(listener: () => void): void {
     this.#listeners.delete(listener);
     if (this.#listeners.size > 0) return;
     this.#lingering?.();
@@ -182,8 +184,13 @@ export class PodWatches {
 
 const readiness = (node: Node | undefined): boolean | undefined => node && isNodeReady(node);
 
-/** Whether the user may list a collection at all: who may not would be refused every few seconds. */
-async function mayList(api: KubeApi, path: string, selection: { readonly labelSelector?: string }, signal: AbortSignal): Promise<boolean> {
+/** Whether the user may list a collection at all: without the right, a watch would be refused every few seconds. */
+export async function mayList(
+  api: KubeApi,
+  path: string,
+  selection: { readonly labelSelector?: string },
+  signal: AbortSignal,
+): Promise<boolean> {
   try {
     await api.text(path, { query: { limit: '1', ...selection }, signal });
     return true;

@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest';
-import { referencesOf } from './references.ts';
+import { referencesOf } from './dry-runs.ts';
 
 const of = (spec: Readonly<Record<string, unknown>>) => referencesOf({ apiVersion: 'v1', kind: 'Pod', metadata: { name: 'p' }, spec });
 
-test('claims and ConfigMaps are found wherever a pod can name them, each once', () => {
+test('claims and ConfigMaps are found wherever a pod names them, each once', () => {
   const volumes = [
     { name: 'a', persistentVolumeClaim: { claimName: 'models' } },
     { name: 'b', persistentVolumeClaim: { claimName: 'models' } },
@@ -27,7 +27,7 @@ test('claims and ConfigMaps are found wherever a pod can name them, each once', 
   ]);
 });
 
-test('what a pod starts without, secrets, and what is no pod name nothing', () => {
+test('optional ConfigMaps, secrets and malformed specs give no references', () => {
   const env = [{ name: 'A', valueFrom: { secretKeyRef: { name: 's', key: 'k' } } }];
   expect(of({ volumes: [{ name: 'a', configMap: { name: 'c', optional: true } }], containers: [{ env }] })).toEqual([]);
   expect(of({ volumes: 'none', containers: [1] })).toEqual([]);

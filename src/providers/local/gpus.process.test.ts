@@ -5,7 +5,7 @@ import { withTempHome } from '../../../test/support/temp-home.ts';
 import { systemClock } from '../../shared/clock.ts';
 import { findGpus } from './gpus.ts';
 
-test("asks the driver's own tool, once", async () => {
+test("the driver's own tool is queried once", async () => {
   await withTempHome(async (dir) => {
     const tool = join(dir, 'nvidia-smi');
     writeFileSync(tool, `#!/bin/sh\necho "$*" >> ${dir}/calls\necho '0, NVIDIA L4, 23034'\n`);
@@ -17,7 +17,7 @@ test("asks the driver's own tool, once", async () => {
   });
 });
 
-test('what is configured stands instead of what is there', async () => {
+test('configured GPUs replace detected ones', async () => {
   expect(await findGpus(systemClock, { name: 'H100', count: 2 })).toEqual([
     { index: 0, name: 'H100', memoryGb: undefined },
     { index: 1, name: 'H100', memoryGb: undefined },

@@ -9,7 +9,10 @@ const queryTimeoutMs = 20_000;
 
 let detected: Promise<readonly Gpu[]> | undefined;
 
-/** The GPUs of this computer; asked for once per process. Asking also makes the driver's device files, which machines then find. */
+/**
+ * The GPUs of this machine; queried once per process. The query also makes the driver create its device files, which
+ * machines then find.
+ */
 export function findGpus(clock: Clock, configured: Accelerator | undefined): Promise<readonly Gpu[]> {
   if (configured !== undefined) {
     const { name, count } = configured;

@@ -1,8 +1,9 @@
 import { createHash } from 'node:crypto';
 import { statfsSync } from 'node:fs';
 import { availableParallelism, totalmem } from 'node:os';
+import { createServer } from 'node:net';
 import type { LocalConfig, LocalRegion } from '../../domain/config.ts';
-import { matchingGpus, type Gpu } from '../../domain/gpus.ts';
+import { type Gpu, describeGpus, matchingGpus } from '../../domain/gpus.ts';
 import type { Resources } from '../../domain/task.ts';
 import { LocalRemote } from '../../remote/local.ts';
 import type { Remote } from '../../remote/remote.ts';
@@ -10,7 +11,6 @@ import { SvcError } from '../../shared/errors.ts';
 import { randomHex } from '../../shared/random-hex.ts';
 import { hasTags } from '../has-tags.ts';
 import {
-  isMachineId,
   type CallOptions,
   type ListedMachine,
   type MachineId,
@@ -20,28 +20,29 @@ import {
   type OfferList,
   type Provider,
   type ProviderCheck,
+  isMachineId,
 } from '../provider.ts';
 import type { ProviderContext } from '../registry.ts';
-import { checkLocal } from './check.ts';
 import { findGpus } from './gpus.ts';
-import { chooseIsolation } from './isolation.ts';
+import { type IsolationChoice, type IsolationContext, chooseIsolation } from './isolation.ts';
 import { machineEnvironment } from '../machine-environment.ts';
-import { withMachineLock } from './machine-lock.ts';
+import { withHomeLock } from '../home-lock.ts';
 import type { MachineRecord } from './machine-record.ts';
 import { MachineStore } from './machine-store.ts';
-import { localOffers, type LocalFacts } from './offers.ts';
-import { chooseOwnPort } from './own-port.ts';
+import { type LocalFacts, localOffers } from './offers.ts';
 import { endProcesses, tearDown } from './teardown.ts';
+import { isolationNames, outboundNames } from '../../remote/isolation/kinds.ts';
+import type { Random } from '../../shared/random.ts';
 
-/** Less than this and a program that logs, or a copy of a workdir, would fill the disk. */
+/** With less free space, a program that logs, or a copy of a workdir, would fill the disk. */
 const minFreeBytes = 100 * 1_048_576;
 
 const bytesPerGb = 1_073_741_824;
 
-/** Digits of a machine's id: short enough for socket paths, long enough never to be met twice. */
+/** Digits of a machine's id: few enough for socket paths, enough to avoid collisions. */
 const idDigits = 16;
 
-/** This very computer as a place: machines are folders whose programs are kept apart by the kernel. */
+/** This machine as a provider: its machines are folders whose programs the kernel isolates. */
 export class LocalProvider implements Provider {
   readonly name = 'local';
   readonly capabilities = { spot: false, stopResume: false, customImages: false, openPorts: true, multiNode: false, gpus: true };
@@ -72,7 +73,7 @@ export class LocalProvider implements Provider {
     const isolation = await chooseIsolation(this.#context, settings.isolation);
     const gpus = await findGpus(clock, settings.gpus);
     options.signal?.throwIfAborted();
-    return withMachineLock(this.#machines.lockFile, async () => {
+    return withHomeLock(this.#machines.lockFile, async () => {
       if (this.#homeOf(id).read(id) !== undefined) return id;
       const others = this.#all().filter((machine) => !machine.preempted);
       refuseByRegion(settings.regions, offer.region, others);
@@ -137,15 +138,7 @@ export class LocalProvider implements Provider {
     });
   }
 
-  stop(): Promise<void> {
-    return Promise.reject(new SvcError('SVC_NOT_SUPPORTED', 'Machines on this computer cannot be stopped and started again.'));
-  }
-
-  start(): Promise<void> {
-    return this.stop();
-  }
-
-  /** Nothing is made beside machines. */
+  /** The provider creates nothing beside machines. */
   release(): Promise<void> {
     return Promise.resolve();
   }
@@ -157,7 +150,8 @@ export class LocalProvider implements Provider {
     if (record.preempted) return { state: 'gone', reason: 'preempted' };
     if (regions.find(({ name }) => name === record.region)?.state !== 'lost') return { state: 'running' };
     await endProcesses({ files: home.files(id), record, clock: this.#context.clock, signal });
-    // Somebody may have removed it meanwhile; it must not come back as a folder with nothing but this.
+    // Another process may have removed the machine meanwhile: `replace` must not recreate its folder with only this
+    // record.
     if (home.read(id) !== undefined) home.replace({ ...record, preempted: true });
     return { state: 'gone', reason: 'preempted' };
   }
@@ -176,14 +170,14 @@ export class LocalProvider implements Provider {
   }
 
   async #facts(settings: LocalConfig): Promise<LocalFacts> {
-    // Inside a container less may be had than the computer has.
+    // Inside a container the memory limit can be lower than the computer's memory.
     const bytes = Math.min(totalmem(), process.constrainedMemory() || Number.POSITIVE_INFINITY);
     const memoryGb = Math.round((bytes / bytesPerGb) * 10) / 10;
     return { cpus: availableParallelism(), memoryGb, gpus: await findGpus(this.#context.clock, settings.gpus) };
   }
 }
 
-/** The same key always names the same machine: what makes asking twice harmless. */
+/** The same key always gives the same id: this makes a repeated create harmless. */
 function idOf(key: string): MachineId {
   const id = createHash('sha256').update(key).digest('hex').slice(0, idDigits);
   if (!isMachineId(id)) throw new SvcError('SVC_INTERNAL', 'A digest was empty.');
@@ -208,7 +202,7 @@ function refuseWithoutSpace(dir: string): void {
   if (free < minFreeBytes) throw new SvcError('SVC_NO_SPACE', `There are ${Math.floor(free / 1_048_576)} MB left on the disk of ${dir}.`);
 }
 
-/** GPUs that no other machine has; null where there are none at all. */
+/** GPUs that no other machine has; null where this computer has none. */
 function allotGpus(gpus: readonly Gpu[], { accelerator }: Offer, machines: readonly MachineRecord[]): readonly number[] | null {
   if (gpus.length === 0) return null;
   if (accelerator === undefined) return [];
@@ -222,4 +216,63 @@ function allotGpus(gpus: readonly Gpu[], { accelerator }: Offer, machines: reado
     );
   }
   return free.slice(0, accelerator.count).map(({ index }) => index);
+}
+
+/** The findings for this machine, for `svc check`. */
+async function checkLocal(context: IsolationContext, settings: LocalConfig): Promise<ProviderCheck> {
+  const gpus = await findGpus(context.clock, settings.gpus);
+  const regions = settings.regions.map(({ name, state }) => (state === 'up' ? name : `${name} (${state})`)).join(', ');
+  const facts = [
+    ['GPUs', describeGpus(gpus)],
+    ['regions', regions],
+  ] as const;
+  let choice: IsolationChoice;
+  try {
+    choice = await chooseIsolation(context, settings.isolation);
+  } catch (error) {
+    if (!(error instanceof SvcError)) throw error;
+    return { enabled: false, summary: error.message, remedies: [error.hint], details: facts, sharedPorts: undefined };
+  }
+  return {
+    enabled: true,
+    summary: `this computer; isolation: ${choice.kind}${choice.isForced ? ' (as set)' : ''}, outbound: ${choice.outbound}`,
+    remedies: choice.remedies,
+    details: [
+      ['isolation', isolationNames[choice.kind]],
+      ...choice.refused.map(([name, why]) => [`not ${name}`, why] as const),
+      ['outbound', outboundNames[choice.outbound]],
+      ...facts,
+    ],
+    sharedPorts: choice.kind === 'none' ? whyNotIsolated(choice) : undefined,
+  };
+}
+
+function whyNotIsolated({ isForced, refused }: IsolationChoice): string {
+  const [[, why] = []] = refused;
+  return isForced || why === undefined ? 'isolation is turned off on this computer' : `this computer cannot isolate them (${why})`;
+}
+
+/** Below the ranges that systems use for ephemeral ports and svc uses for endpoints. */
+const firstPort = 20_000;
+const portCount = 9_000;
+const attempts = 100;
+
+/**
+ * A port that no process listens on and that no other machine has. Another process may take it before the program does;
+ * then the program reports that.
+ */
+async function chooseOwnPort(random: Random, taken: readonly number[]): Promise<number> {
+  for (let attempt = 0; attempt < attempts; attempt += 1) {
+    const port = firstPort + Math.floor(random() * portCount);
+    if (!taken.includes(port) && (await isFree(port))) return port;
+  }
+  throw new SvcError('SVC_CAPACITY', `There is no free port between ${firstPort} and ${firstPort + portCount - 1} on this computer.`);
+}
+
+function isFree(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const server = createServer();
+    server.once('error', () => resolve(false));
+    server.listen({ port, exclusive: true }, () => server.close(() => resolve(true)));
+  });
 }

@@ -1,5 +1,6 @@
 import { spawnSync } from 'node:child_process';
-import { accessSync, constants, existsSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs';
+import { accessSync, constants, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, expect, test } from 'vitest';
 import { expectNoLeaks } from '../../../test/support/leaks.ts';
@@ -17,17 +18,17 @@ afterEach(() => {
   delete process.env['SVC_LOCAL_ISOLATION'];
 });
 
-/** Leaves only these commands to be found. */
+/** Makes only these commands available. */
 function onlyCommands(dir: string, ...names: readonly string[]): void {
   mkdirSync(dir);
   for (const name of names) {
-    const found = (path ?? '').split(':').find((folder) => isThere(join(folder, name)));
+    const found = (path ?? '').split(':').find((folder) => fileExists(join(folder, name)));
     if (found !== undefined) symlinkSync(join(found, name), join(dir, name));
   }
   process.env['PATH'] = dir;
 }
 
-function isThere(file: string): boolean {
+function fileExists(file: string): boolean {
   try {
     accessSync(file, constants.X_OK);
     return true;
@@ -36,7 +37,7 @@ function isThere(file: string): boolean {
   }
 }
 
-test('without the tools there is no isolation, and the reasons and remedies are told', async () => {
+test('without the tools there is no isolation; reasons and remedies are reported', async () => {
   await withTempHome(async (home) => {
     onlyCommands(join(home, 'bin'), 'sh', 'mkfifo', 'rm');
     const choice = await chooseIsolation({ paths: homePaths(home, 0), clock: systemClock }, 'auto');
@@ -44,16 +45,16 @@ test('without the tools there is no isolation, and the reasons and remedies are 
     expect(choice.refused).toContainEqual(['userns', 'unshare: not found']);
     expect(choice.refused).toContainEqual(['bwrap', 'bwrap: not found']);
     expect(choice.remedies.join()).toContain('apt-get install util-linux iproute2');
-    // What was tried in vain leaves nobody waiting.
+    // Failed tries leave no waiting process.
     await expectNoLeaks(home);
   });
 });
 
-test('what a process that was killed left of its try is removed by the next one, and what others try is left alone', async () => {
+test('a try removes folders of killed processes and keeps those of living ones', async () => {
   await withTempHome(async (home) => {
     onlyCommands(join(home, 'bin'), 'sh', 'mkfifo', 'rm');
     const paths = homePaths(home, 0);
-    // Larger than any pid can be (PID_MAX_LIMIT), and this process.
+    // A pid beyond the maximum (PID_MAX_LIMIT), and that of this process.
     const [abandoned, living] = [2 ** 23, process.pid].map((pid) => join(paths.runtimeDir, `try-${pid.toString(36)}-ab`));
     for (const dir of [abandoned, living]) mkdirSync(dir ?? '', { recursive: true });
     process.env['SVC_LOCAL_ISOLATION'] = 'bwrap';
@@ -62,11 +63,11 @@ test('what a process that was killed left of its try is removed by the next one,
   });
 });
 
-test('a try whose process is killed meanwhile leaves nothing', async () => {
+test('a try whose process is killed leaves nothing behind', async () => {
   await withTempHome(async (home) => {
     const bin = join(home, 'bin');
     onlyCommands(bin, 'sh', 'mkfifo', 'rm', 'sleep');
-    // In the place of the program that makes namespaces: it kills who tries, and ends after it.
+    // Replaces `unshare`: it kills the trying process, and exits after that process has ended.
     writeFileSync(join(bin, 'unshare'), '#!/bin/sh\nkill -9 "$TRIER"\nwhile [ -d "/proc/$TRIER" ]; do sleep 0.02; done\nexit 1\n', {
       mode: 0o755,
     });
@@ -82,7 +83,7 @@ test('a try whose process is killed meanwhile leaves nothing', async () => {
   });
 });
 
-test('one that is forced and does not work is an error with the reason', async () => {
+test('a forced isolation that does not work throws the reason', async () => {
   await withTempHome(async (home) => {
     onlyCommands(join(home, 'bin'), 'sh', 'mkfifo', 'rm');
     process.env['SVC_LOCAL_ISOLATION'] = 'userns';
@@ -96,8 +97,27 @@ test('one that is forced and does not work is an error with the reason', async (
   });
 });
 
-test('a name that is none is an error with those there are', async () => {
+test('an unknown isolation name is refused with the valid names', async () => {
   process.env['SVC_LOCAL_ISOLATION'] = 'magic';
   const failure = chooseIsolation({ paths: homePaths('/nowhere', 0), clock: systemClock }, 'auto');
   await expect(failure).rejects.toThrow("There is no isolation called 'magic' (there are: auto, root, userns, bwrap, none).");
+});
+
+// Must be the last test of this file: the process caches the isolation that works.
+test('without iproute2, as in Debian base images, machines are still isolated', async ({ skip }) => {
+  await withTempHome(async (home) => {
+    const computer = { paths: homePaths(home, 0), clock: systemClock };
+    const kind = process.getuid?.() === 0 ? 'root' : 'userns';
+    const namespaces = kind === 'root' ? ['--net'] : ['--user', '--map-current-user', '--net'];
+    skip(spawnSync('unshare', [...namespaces, 'true']).status !== 0, 'this computer refuses namespaces');
+    // In the home folder, which the program sees: it does not see SVC_HOME, nor this computer's /tmp.
+    const folder = mkdtempSync(join(homedir(), '.svc-commands-'));
+    try {
+      const commands = 'sh mkfifo rm mkdir mv cp cat sed readlink head sleep true unshare mount setpriv setsid perl';
+      onlyCommands(join(folder, 'bin'), ...commands.split(' '));
+      expect(await chooseIsolation(computer, kind)).toMatchObject({ kind, isForced: true });
+    } finally {
+      rmSync(folder, { recursive: true, force: true });
+    }
+  });
 });

@@ -1,64 +1,70 @@
-import { mkdirSync, readdirSync, rmSync } from 'node:fs';
+import { accessSync, constants, mkdirSync, readFileSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import type { LocalIsolation } from '../../domain/config.ts';
 import { enterComplaint } from '../../remote/isolation/enter-settings.ts';
-import { findIsolation, kindsFor, type FoundIsolation } from '../../remote/isolation/find-isolation.ts';
-import { isolationKinds, isolationNames, type IsolationKind, type OutboundKind } from '../../remote/isolation/kinds.ts';
+import { type FoundIsolation, findIsolation, kindsFor } from '../../remote/isolation/find-isolation.ts';
+import { type IsolationKind, type OutboundKind, isolationKinds, isolationNames } from '../../remote/isolation/kinds.ts';
 import { runCommand } from '../../remote/run-command.ts';
 import type { Clock } from '../../shared/clock.ts';
 import { envVar, wholeEnv } from '../../shared/env.ts';
 import { SvcError } from '../../shared/errors.ts';
 import type { HomePaths } from '../../shared/paths.ts';
-import { identifyProcess } from '../../shared/process-identity.ts';
+import { identifyProcess } from '../../shared/system/process-identity.ts';
 import { randomHex } from '../../shared/random-hex.ts';
-import { remediesFor } from './isolation-remedies.ts';
 import { writeEnterFiles } from './machine-files.ts';
 import { filesIn } from './machine-record.ts';
-import { readIfThere } from './read-if-there.ts';
+import { readIfThere } from '../../shared/system/files.ts';
+import { removeTree } from './remove-tree.ts';
 
-/** What is used for new machines, and why nothing better. */
+/** The isolation of new machines, and why there is no better one. */
 export interface IsolationChoice extends FoundIsolation {
-  /** Set by the user rather than found best. */
+  /** Whether the user set it. */
   readonly isForced: boolean;
   readonly remedies: readonly string[];
 }
 
-/** What trying needs. */
+/** Dependencies of a try. */
 export interface IsolationContext {
   readonly paths: HomePaths;
   readonly clock: Clock;
 }
 
-/** A try that takes longer hangs; a good one takes 10 to 100 ms, on a busy computer seconds. Giving up on that one would leave the process with less isolation for good. */
+/**
+ * A longer try counts as hanging. A good one takes 10 to 100 ms, and seconds on a busy computer. A premature abort
+ * would leave this process with weaker isolation until it ends.
+ */
 const tryTimeoutMs = 20_000;
 
-/** Names that can be asked for but that this version cannot do. */
+/** Names that users may configure but that this version does not support. */
 const notBuiltIn = new Set<string>(['podman', 'container']);
 
 const choices = new Map<string, Promise<IsolationChoice>>();
 
-/** The best isolation that works here, or the one asked for; tried once per process. SVC_ISOLATION when the one asked for does not work. */
+/**
+ * The best isolation that works on this machine, or the configured one; tried once per process. Throws SVC_ISOLATION
+ * when the configured one does not work.
+ */
 export function chooseIsolation(context: IsolationContext, configured: LocalIsolation): Promise<IsolationChoice> {
-  const wanted = envVar('SVC_LOCAL_ISOLATION') ?? configured;
-  const known = choices.get(wanted);
+  const requested = envVar('SVC_LOCAL_ISOLATION') ?? configured;
+  const known = choices.get(requested);
   if (known !== undefined) return known;
-  const choice = choose(context, wanted);
-  choices.set(wanted, choice);
-  // A refusal is final only for those who wait for it now: the user may mend what is missing.
-  choice.catch(() => choices.delete(wanted));
+  const choice = choose(context, requested);
+  choices.set(requested, choice);
+  // A refusal is final only for the callers that wait now: the user may fix the cause.
+  choice.catch(() => choices.delete(requested));
   return choice;
 }
 
-async function choose(context: IsolationContext, wanted: string): Promise<IsolationChoice> {
-  if (notBuiltIn.has(wanted)) {
+async function choose(context: IsolationContext, requested: string): Promise<IsolationChoice> {
+  if (notBuiltIn.has(requested)) {
     throw new SvcError(
       'SVC_ISOLATION',
-      `The isolation '${wanted}' is not built into this version (there are: ${isolationKinds.join(', ')}).`,
+      `The isolation '${requested}' is not built into this version (there are: ${isolationKinds.join(', ')}).`,
     );
   }
-  const forced = isolationKinds.find((kind) => kind === wanted);
-  if (wanted !== 'auto' && forced === undefined) {
-    throw new SvcError('SVC_ISOLATION', `There is no isolation called '${wanted}' (there are: auto, ${isolationKinds.join(', ')}).`);
+  const forced = isolationKinds.find((kind) => kind === requested);
+  if (requested !== 'auto' && forced === undefined) {
+    throw new SvcError('SVC_ISOLATION', `There is no isolation called '${requested}' (there are: auto, ${isolationKinds.join(', ')}).`);
   }
   const kinds = forced === undefined ? kindsFor({ isRoot: process.getuid?.() === 0 }) : [forced];
   const found = await findIsolation(kinds, { hasRoute, whyNot: (kind, outbound, argv) => whyNot(context, kind, outbound, argv) });
@@ -74,7 +80,7 @@ function doesNotWork(forced: IsolationKind, { refused }: FoundIsolation): SvcErr
   });
 }
 
-/** Runs a command, and removes the folder of the try itself when whoever tried was killed meanwhile. */
+/** Runs a command, and removes the try's folder itself when the trying process was killed meanwhile. */
 const thenTidy = `
 "$@"
 code=$?
@@ -83,7 +89,7 @@ trier=
 [ -n "$trier" ] || rm -rf -- "$0"
 exit "$code"`;
 
-/** Really enters the isolation and runs a command there. Undefined when it ended with 0, else why not. */
+/** Enters the isolation and runs a command there. Undefined when it exited with 0, else why not. */
 async function whyNot(
   context: IsolationContext,
   kind: IsolationKind,
@@ -94,7 +100,7 @@ async function whyNot(
   const id = `${process.pid.toString(36)}-${randomHex(6)}`;
   const dir = join(context.paths.runtimeDir, `try-${id}`);
   const files = filesIn(dir, dir, id);
-  removeAbandonedTries(context.paths.runtimeDir);
+  await removeAbandonedTries(context);
   try {
     mkdirSync(dir, { recursive: true, mode: 0o700 });
     writeEnterFiles(files, context.paths, kind, outbound);
@@ -110,21 +116,21 @@ async function whyNot(
       `it ended with exit code ${result.exitCode}`
     );
   } finally {
-    rmSync(dir, { recursive: true, force: true });
+    // A plain `rm` fails: for each overlay the kernel creates a folder that its owner may not read.
+    await removeTree(dir, context.clock);
   }
 }
 
-/** Folders of processes that were killed while they tried. */
-function removeAbandonedTries(runtimeDir: string): void {
+/** Removes folders of processes that were killed during a try. */
+async function removeAbandonedTries({ paths: { runtimeDir }, clock }: IsolationContext): Promise<void> {
   mkdirSync(runtimeDir, { recursive: true, mode: 0o700 });
   for (const name of readdirSync(runtimeDir)) {
     const pid = /^try-([0-9a-z]+)-/.exec(name)?.[1];
-    if (pid !== undefined && identifyProcess(Number.parseInt(pid, 36)) === undefined)
-      rmSync(join(runtimeDir, name), { recursive: true, force: true });
+    if (pid !== undefined && identifyProcess(Number.parseInt(pid, 36)) === undefined) await removeTree(join(runtimeDir, name), clock);
   }
 }
 
-/** Whether this computer can reach any other: a route that is not over loopback. */
+/** Whether this computer can reach any other: it has a route that is not over loopback. */
 function hasRoute(): boolean {
   const ipv4 = readIfThere('/proc/net/route').split('\n').slice(1);
   const ipv6 = readIfThere('/proc/net/ipv6_route').split('\n');
@@ -133,4 +139,52 @@ function hasRoute(): boolean {
 
 function isDefaultIpv6Route(line: string): boolean {
   return /^0{32} 00 /.test(line) && !/\slo$/.test(line);
+}
+
+function setting(path: string): string | undefined {
+  try {
+    return readFileSync(path, 'utf8').trim();
+  } catch {
+    // This kernel does not have the setting.
+    return undefined;
+  }
+}
+
+/**
+ * Remedies for better isolation than the one in use; one sentence or command each, empty when there is nothing better.
+ */
+function remediesFor(kind: IsolationKind, outbound: OutboundKind): readonly string[] {
+  return [...isolationRemedies(kind), ...outboundRemedies(outbound)];
+}
+
+function isolationRemedies(kind: IsolationKind): readonly string[] {
+  if (kind !== 'none') return [];
+  if (process.platform !== 'linux') return ['Run svc on Linux to have several machines of one service on one computer'];
+  const remedies: string[] = [];
+  if (setting('/proc/sys/kernel/apparmor_restrict_unprivileged_userns') === '1') {
+    remedies.push(
+      'AppArmor refuses user namespaces: sudo apt-get install bubblewrap apparmor-profiles && sudo ln -s /usr/share/apparmor/extra-profiles/bwrap-userns-restrict /etc/apparmor.d/ && sudo apparmor_parser -r /etc/apparmor.d/bwrap-userns-restrict',
+    );
+  }
+  if (setting('/proc/sys/user/max_user_namespaces') === '0') remedies.push('sudo sysctl user.max_user_namespaces=15000');
+  if (setting('/proc/sys/kernel/unprivileged_userns_clone') === '0') remedies.push('sudo sysctl kernel.unprivileged_userns_clone=1');
+  remedies.push('Install util-linux and iproute2 where unshare, setpriv or ip is missing: sudo apt-get install util-linux iproute2');
+  return remedies;
+}
+
+function outboundRemedies(outbound: OutboundKind): readonly string[] {
+  if (outbound !== 'proxy') return [];
+  const install = 'For outbound connections that need no proxy: sudo apt-get install slirp4netns';
+  return canUseTun() ? [install] : [`${install}; and let users open its device: sudo modprobe tun && sudo chmod 666 /dev/net/tun`];
+}
+
+/** Whether this user may open the device that creates a network. */
+function canUseTun(): boolean {
+  try {
+    accessSync('/dev/net/tun', constants.R_OK | constants.W_OK);
+    return true;
+  } catch {
+    // Missing, or only root may use it.
+    return false;
+  }
 }

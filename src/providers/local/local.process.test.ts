@@ -5,15 +5,15 @@ import { createServer } from 'node:net';
 import { expect, test } from 'vitest';
 import { aMachineSpec, someResources } from '../../../test/support/builders.ts';
 import { processesOf } from '../../../test/support/leaks.ts';
-import { withLocalPlace, type LocalPlace } from '../../../test/support/local-place.ts';
+import { withLocalProvider, type LocalProviderFixture } from '../../../test/support/local-provider.ts';
 import { waitFor } from '../../../test/support/wait-for.ts';
 import type { LocalRegion } from '../../domain/config.ts';
 import type { Resources } from '../../domain/task.ts';
 import { jobLogPath, jobStatus, startJob } from '../../provision/job.ts';
 import type { Remote } from '../../remote/remote.ts';
-import { dialReplica } from '../../shared/dial.ts';
+import { dialReplica } from '../../shared/system/dial.ts';
 import { SvcError } from '../../shared/errors.ts';
-import { identifyProcess } from '../../shared/process-identity.ts';
+import { identifyProcess } from '../../shared/system/process-identity.ts';
 import { providerCases } from '../conformance.ts';
 import type { MachineId } from '../provider.ts';
 import { machineFiles } from './machine-record.ts';
@@ -28,14 +28,14 @@ const region = (change: Partial<LocalRegion>): LocalRegion => ({
 
 const spec = aMachineSpec();
 
-async function createFor(place: LocalPlace, key: string, resources: Partial<Resources> = {}): Promise<MachineId> {
-  const { offers, whyNone } = await place.provider.offers(someResources(resources), {});
+async function createFor(fixture: LocalProviderFixture, key: string, resources: Partial<Resources> = {}): Promise<MachineId> {
+  const { offers, whyNone } = await fixture.provider.offers(someResources(resources), {});
   const [offer] = offers;
   if (offer === undefined) throw new Error(whyNone);
-  return place.provider.create(offer, spec, key, {});
+  return fixture.provider.create(offer, spec, key, {});
 }
 
-/** Runs shell commands on a machine as its program, to their end, and gives what they wrote. */
+/** Runs shell commands on a machine as its program, to their end, and returns their output. */
 async function outputOf(remote: Remote, run: string, job = 'main', setup?: string): Promise<string> {
   await startJob(remote, job, {
     run,
@@ -57,17 +57,17 @@ async function outputOf(remote: Remote, run: string, job = 'main', setup?: strin
 const codeOf = (error: unknown): string => (error instanceof SvcError ? error.code : String(error));
 
 test.concurrent.for(providerCases)('local: $name', async ({ run }) => {
-  await withLocalPlace({}, async (place) => {
+  await withLocalProvider({}, async (localFixture) => {
     const fixture = {
-      provider: place.provider,
-      other: await place.open(),
+      provider: localFixture.provider,
+      other: await localFixture.open(),
       resources: someResources(),
       async refuse() {
-        place.configure({ regions: [region({ state: 'refusing' })] });
+        localFixture.configure({ regions: [region({ state: 'refusing' })] });
         await Promise.resolve();
       },
       async preemptAll() {
-        place.configure({ regions: [region({ state: 'lost' })] });
+        localFixture.configure({ regions: [region({ state: 'lost' })] });
         await Promise.resolve();
       },
       untilRunning: () => Promise.resolve(),
@@ -76,75 +76,76 @@ test.concurrent.for(providerCases)('local: $name', async ({ run }) => {
   });
 });
 
-test('a region that is lost takes the processes of its machines with it, and gives no new ones', async () => {
-  await withLocalPlace({ regions: [region({ name: 'a' }), region({ name: 'b' })] }, async (place) => {
-    const [a, b] = [await createFor(place, 'a', { region: 'a' }), await createFor(place, 'b', { region: 'b' })];
+test('a lost region ends the processes of its machines and accepts no new ones', async () => {
+  await withLocalProvider({ regions: [region({ name: 'a' }), region({ name: 'b' })] }, async (fixture) => {
+    const [a, b] = [await createFor(fixture, 'a', { region: 'a' }), await createFor(fixture, 'b', { region: 'b' })];
     for (const id of [a, b]) {
-      const remote = place.provider.remote(id);
+      const remote = fixture.provider.remote(id);
       await startJob(remote, 'main', { run: 'exec sleep 300', env: {}, workdir: remote.baseDir });
     }
-    place.configure({ regions: [region({ name: 'a', state: 'lost' }), region({ name: 'b' })] });
-    const statuses = await place.provider.inspect([a, b], {});
+    fixture.configure({ regions: [region({ name: 'a', state: 'lost' }), region({ name: 'b' })] });
+    const statuses = await fixture.provider.inspect([a, b], {});
     expect([statuses.get(a), statuses.get(b)]).toEqual([{ state: 'gone', reason: 'preempted' }, { state: 'running' }]);
-    expect(processesOf(machineFiles(place.paths, a).dir)).toEqual([]);
-    await waitFor('the job of the other region', async () => (await jobStatus(place.provider.remote(b), 'main')).phase === 'run');
-    await expect(createFor(place, 'c', { region: 'a' })).rejects.toThrow(/region 'a' gives no machines: its state is 'lost'/);
+    expect(processesOf(machineFiles(fixture.paths, a).dir)).toEqual([]);
+    await waitFor('the job of the other region', async () => (await jobStatus(fixture.provider.remote(b), 'main')).phase === 'run');
+    await expect(createFor(fixture, 'c', { region: 'a' })).rejects.toThrow(/region 'a' gives no machines: its state is 'lost'/);
   });
 });
 
-test('a region refuses with what it is told to, and beyond its number of machines', async () => {
-  await withLocalPlace({ regions: [region({ maxMachines: 1, refuseWith: 'quota' })] }, async (place) => {
-    const id = await createFor(place, 'a');
-    const refusal = await createFor(place, 'b').catch((error: unknown) => error);
+test('a region with its maximum of machines refuses with its configured kind', async () => {
+  await withLocalProvider({ regions: [region({ maxMachines: 1, refuseWith: 'quota' })] }, async (fixture) => {
+    const id = await createFor(fixture, 'a');
+    const refusal = await createFor(fixture, 'b').catch((error: unknown) => error);
     expect([codeOf(refusal), String(refusal)]).toEqual(['SVC_QUOTA', expect.stringContaining("The region 'local' has 1 of 1 machines")]);
-    await place.provider.destroy(id, {});
-    await expect(createFor(place, 'b')).resolves.toBeTypeOf('string');
+    await fixture.provider.destroy(id, {});
+    await expect(createFor(fixture, 'b')).resolves.toBeTypeOf('string');
   });
 });
 
-test('GPUs are given to one machine at a time and seen by nobody else', async () => {
-  await withLocalPlace({ gpus: { name: 'L4', count: 3 } }, async (place) => {
-    const visible = (id: MachineId): string | undefined => place.provider.remote(id).environment['CUDA_VISIBLE_DEVICES'];
-    const two = await createFor(place, 'two', { accelerator: { name: 'l4', count: 2 } });
-    const none = await createFor(place, 'none');
+test('a GPU is allotted to one machine and hidden from all others', async () => {
+  await withLocalProvider({ gpus: { name: 'L4', count: 3 } }, async (fixture) => {
+    const visible = (id: MachineId): string | undefined => fixture.provider.remote(id).environment['CUDA_VISIBLE_DEVICES'];
+    const two = await createFor(fixture, 'two', { accelerator: { name: 'l4', count: 2 } });
+    const none = await createFor(fixture, 'none');
     expect([visible(two), visible(none)]).toEqual(['0,1', '']);
-    const refusal = await createFor(place, 'more', { accelerator: { name: 'L4', count: 2 } }).catch((error: unknown) => error);
+    const refusal = await createFor(fixture, 'more', { accelerator: { name: 'L4', count: 2 } }).catch((error: unknown) => error);
     expect([codeOf(refusal), String(refusal)]).toEqual(['SVC_CAPACITY', expect.stringContaining('1 of 3 on this computer are free')]);
-    await place.provider.destroy(two, {});
-    expect(visible(await createFor(place, 'more', { accelerator: { name: 'L4', count: 3 } }))).toBe('0,1,2');
+    await fixture.provider.destroy(two, {});
+    expect(visible(await createFor(fixture, 'more', { accelerator: { name: 'L4', count: 3 } }))).toBe('0,1,2');
   });
 });
 
-test('a computer without GPUs sets no variable about them', async () => {
-  await withLocalPlace({}, async (place) => {
-    expect(Object.keys((await place.machine('a')).remote.environment)).toEqual(['SVC_COOKIE']);
+test('a computer without GPUs sets no GPU variables', async () => {
+  await withLocalProvider({}, async (fixture) => {
+    expect(Object.keys((await fixture.machine('a')).remote.environment)).toEqual(['SVC_COOKIE']);
   });
 });
 
-test('destroying ends daemons that setup left outside of the namespaces, and removes folders their owner may not change', async () => {
-  await withLocalPlace({}, async (place) => {
-    const { id, remote } = await place.machine('a');
+test('destroy ends daemons outside the namespaces and removes write-protected folders', async () => {
+  await withLocalProvider({}, async (fixture) => {
+    const { id, remote } = await fixture.machine('a');
     const setup = `(setsid sh -c "trap '' TERM HUP; sleep 300 & exec sleep 300" &) ; mkdir -p deep/er; touch deep/er/file; chmod 500 deep/er deep`;
     await outputOf(remote, 'true', 'main', setup);
-    const daemons = () => processesOf(place.paths.home).filter(({ command }) => command === 'sleep 300');
+    const daemons = () => processesOf(fixture.paths.home).filter(({ command }) => command === 'sleep 300');
     await waitFor('the daemons', () => daemons().length === 2);
-    await place.provider.destroy(id, {});
-    expect(processesOf(place.paths.home)).toEqual([]);
-    expect(readdirSync(join(place.paths.localDir, 'machines'))).toEqual([]);
+    await fixture.provider.destroy(id, {});
+    // Other processes of the ended job may take a moment longer. The check after every test finds those that stay.
+    expect(daemons()).toEqual([]);
+    expect(readdirSync(join(fixture.paths.localDir, 'machines'))).toEqual([]);
   });
 });
 
-test('a machine without isolation is removed when its processes have ended, not when they have begun to', async () => {
-  await withLocalPlace({ isolation: 'none' }, async (place) => {
-    const { id, remote } = await place.machine('a');
-    // A name without a file: it is free again when the kernel has closed what the process had open, which it does after it took back its memory. That takes
-    // a while where there is much of it, as with a model.
-    const held = `\0${place.paths.home}`;
+test('a machine without isolation is removed only after its processes have ended', async () => {
+  await withLocalProvider({ isolation: 'none' }, async (fixture) => {
+    const { id, remote } = await fixture.machine('a');
+    // An abstract socket name. It is free again when the kernel has closed the process's files, after it reclaimed its
+    // memory. That takes a while for much memory, as with a model.
+    const held = `\0${fixture.paths.home}`;
     const program = `const memory = Buffer.alloc(400_000_000, 1); require('net').createServer().listen(String.fromCharCode(0) + process.env.HELD, () => console.log('holds', memory.length))`;
     const env = { NODE: process.execPath, HELD: held.slice(1) };
     await startJob(remote, 'main', { run: `exec "$NODE" -e "${program}"`, env, workdir: remote.baseDir });
     await waitFor('the program', async () => (await remote.readFile(jobLogPath(remote, 'main')))?.includes('holds 4'));
-    await place.provider.destroy(id, {});
+    await fixture.provider.destroy(id, {});
     const server = createServer();
     const taken = await new Promise((resolve) => server.once('error', resolve).listen(held, () => resolve(undefined)));
     server.close();
@@ -152,41 +153,42 @@ test('a machine without isolation is removed when its processes have ended, not 
   });
 });
 
-test('a machine whose folder is only half there is removed all the same', async () => {
-  await withLocalPlace({}, async (place) => {
-    const running = await place.machine('running');
+test('a machine with an incomplete folder can be destroyed', async () => {
+  await withLocalProvider({}, async (fixture) => {
+    const running = await fixture.machine('running');
     await startJob(running.remote, 'main', { run: 'exec sleep 300', env: {}, workdir: running.remote.baseDir });
     await waitFor('its beginning', async () => (await jobStatus(running.remote, 'main')).phase === 'run');
-    const half = await place.machine('half');
-    const files = machineFiles(place.paths, half.id);
+    const half = await fixture.machine('half');
+    const files = machineFiles(fixture.paths, half.id);
     rmSync(files.record);
     rmSync(files.enter);
     writeFileSync(files.destroying, '');
-    mkdirSync(join(place.paths.localDir, 'machines', '.new-0123-456'));
-    expect((await place.provider.list({}, {})).map(({ id }) => id)).toEqual([running.id]);
-    await place.provider.destroy(half.id, {});
+    mkdirSync(join(fixture.paths.localDir, 'machines', '.new-0123-456'));
+    expect((await fixture.provider.list({}, {})).map(({ id }) => id)).toEqual([running.id]);
+    await fixture.provider.destroy(half.id, {});
     expect(existsSync(files.dir)).toBe(false);
-    await place.machine('another');
-    expect(readdirSync(join(place.paths.localDir, 'machines')).filter((name) => name.startsWith('.'))).toEqual([]);
+    await fixture.machine('another');
+    expect(readdirSync(join(fixture.paths.localDir, 'machines')).filter((name) => name.startsWith('.'))).toEqual([]);
     expect((await jobStatus(running.remote, 'main')).phase).toBe('run');
   });
 });
 
-test('nothing is started on a machine that is being destroyed', async () => {
-  await withLocalPlace({}, async (place) => {
-    const { id, remote } = await place.machine('a');
-    writeFileSync(machineFiles(place.paths, id).destroying, '');
+test('a machine that is being destroyed starts nothing', async () => {
+  await withLocalProvider({}, async (fixture) => {
+    const { id, remote } = await fixture.machine('a');
+    writeFileSync(machineFiles(fixture.paths, id).destroying, '');
     await startJob(remote, 'main', { run: 'touch started', env: {}, workdir: remote.baseDir });
     await waitFor('the job to end', async () => (await jobStatus(remote, 'main')).phase === 'ended');
     expect(await remote.readFile(`${remote.baseDir}/started`)).toBeUndefined();
   });
 });
 
-test('each machine has a /tmp of its own, in which SVC_HOME stays where it is', async () => {
-  await withLocalPlace({}, async (place) => {
-    const [a, b] = [await place.machine('a'), await place.machine('b')];
-    // What the machine needs stays visible when it lies below /tmp: SVC_HOME, this checkout with the runtime, and the user's home.
-    const needed = [place.paths.home, process.cwd(), homedir()].filter((path) => path.startsWith('/tmp/'));
+test('each machine has its own /tmp, in which SVC_HOME stays visible', async () => {
+  await withLocalProvider({}, async (fixture) => {
+    const [a, b] = [await fixture.machine('a'), await fixture.machine('b')];
+    // These paths stay visible below /tmp because the machine needs them: SVC_HOME, this checkout with the runtime, and
+    // the user's home.
+    const needed = [fixture.paths.home, process.cwd(), homedir()].filter((path) => path.startsWith('/tmp/'));
     const visible = [...new Set(['file', ...needed.map((path) => path.split('/')[2] ?? '')])].toSorted();
     expect(await outputOf(a.remote, 'echo mine > /tmp/file; ls /tmp; pwd')).toBe([...visible, `${a.remote.baseDir}/workdir`].join('\n'));
     expect(await outputOf(b.remote, 'cat /tmp/file || true')).toContain('No such file');
@@ -194,9 +196,9 @@ test('each machine has a /tmp of its own, in which SVC_HOME stays where it is', 
   });
 });
 
-test('a program has the rights of its user and no way to the rest of the computer', async () => {
-  await withLocalPlace({}, async (place) => {
-    const { remote } = await place.machine('a');
+test("a program has its user's rights and no access to the host", async () => {
+  await withLocalProvider({}, async (fixture) => {
+    const { remote } = await fixture.machine('a');
     const probes = [
       'id -u',
       'umask',
@@ -220,9 +222,9 @@ test('a program has the rights of its user and no way to the rest of the compute
 
 const answerServer = `require('net').createServer({ allowHalfOpen: true }, (s) => s.pipe(s)).listen(80)`;
 
-test('the way in comes back when its process is killed', async () => {
-  await withLocalPlace({}, async (place) => {
-    const { id, remote } = await place.machine('a');
+test('the forwarder restarts when its process is killed', async () => {
+  await withLocalProvider({}, async (fixture) => {
+    const { id, remote } = await fixture.machine('a');
     await startJob(remote, 'main', { run: `exec "$NODE" -e "${answerServer}"`, env: { NODE: process.execPath }, workdir: remote.baseDir });
     const dial = async (): Promise<boolean> => {
       try {
@@ -233,7 +235,7 @@ test('the way in comes back when its process is killed', async () => {
       }
     };
     await waitFor('an answer', dial);
-    const forwarder = processesOf(machineFiles(place.paths, id).dir).find(({ command }) => command.includes('forwarder.mjs '));
+    const forwarder = processesOf(machineFiles(fixture.paths, id).dir).find(({ command }) => command.includes('forwarder.mjs '));
     if (forwarder === undefined) throw new Error('no forwarder');
     process.kill(forwarder.pid, 'SIGKILL');
     await waitFor('its end', () => identifyProcess(forwarder.pid) === undefined);
@@ -241,9 +243,9 @@ test('the way in comes back when its process is killed', async () => {
   });
 });
 
-test('bytes go both ways in full, and each side ends on its own', async () => {
-  await withLocalPlace({}, async (place) => {
-    const { remote } = await place.machine('a');
+test('bytes pass both directions in full, and each side ends independently', async () => {
+  await withLocalProvider({}, async (fixture) => {
+    const { remote } = await fixture.machine('a');
     await startJob(remote, 'main', { run: `exec "$NODE" -e "${answerServer}"`, env: { NODE: process.execPath }, workdir: remote.baseDir });
     const socket = await waitFor('a connection', async () =>
       dialReplica(await remote.address(80), { timeoutMs: 5_000 }).catch(() => undefined),
@@ -256,7 +258,7 @@ test('bytes go both ways in full, and each side ends on its own', async () => {
   });
 });
 
-test('a program reaches other computers where this one can, but not what listens on loopback here', async ({ skip }) => {
+test('a program reaches other computers, but not loopback services of the host', async ({ skip }) => {
   const address = Object.values(networkInterfaces())
     .flat()
     .find((one) => one?.family === 'IPv4' && !one.internal)?.address;
@@ -264,12 +266,12 @@ test('a program reaches other computers where this one can, but not what listens
   await new Promise<void>((resolve) => server.listen(0, '0.0.0.0', resolve));
   const bound = server.address();
   try {
-    await withLocalPlace({}, async (place) => {
-      const { outbound } = JSON.parse(JSON.stringify(Object.fromEntries((await place.provider.check({})).details)));
+    await withLocalProvider({}, async (fixture) => {
+      const { outbound } = JSON.parse(JSON.stringify(Object.fromEntries((await fixture.provider.check({})).details)));
       if (address === undefined || typeof bound !== 'object' || bound === null || !/slirp4netns|pasta/.test(String(outbound)))
         return skip();
-      const { remote } = await place.machine('a');
-      // An address of this very computer: no packet leaves it.
+      const { remote } = await fixture.machine('a');
+      // An address of this computer: no packet leaves it.
       const ask = (host: string): string =>
         `"$NODE" -e "const s = require('net').connect(${bound.port}, '${host}'); s.on('data', (d) => console.log(String(d))).on('error', (e) => console.log(e.code))"`;
       expect(await outputOf(remote, `${ask(address)}; ${ask('127.0.0.1')}`)).toBe('outside\nECONNREFUSED');
@@ -280,8 +282,8 @@ test('a program reaches other computers where this one can, but not what listens
   }
 });
 
-test('check names the isolation, the way out, GPUs and regions', async () => {
-  await withLocalPlace(
+test('check reports isolation, outbound access, GPUs and regions', async () => {
+  await withLocalProvider(
     { isolation: 'none', regions: [region({ name: 'a' }), region({ name: 'b', state: 'refusing' })] },
     async ({ provider }) => {
       expect(await provider.check({})).toEqual({
@@ -300,18 +302,18 @@ test('check names the isolation, the way out, GPUs and regions', async () => {
   );
 });
 
-test('an isolation that is asked for and cannot be had disables the place and says so', async () => {
-  await withLocalPlace({ isolation: 'podman' }, async (place) => {
-    const { enabled, summary } = await place.provider.check({});
+test('a forced isolation that is unavailable disables the provider with the reason', async () => {
+  await withLocalProvider({ isolation: 'podman' }, async (fixture) => {
+    const { enabled, summary } = await fixture.provider.check({});
     expect([enabled, summary]).toEqual([false, expect.stringContaining("'podman' is not built into this version")]);
-    expect(codeOf(await place.machine('a').catch((error: unknown) => error))).toBe('SVC_ISOLATION');
+    expect(codeOf(await fixture.machine('a').catch((error: unknown) => error))).toBe('SVC_ISOLATION');
   });
 });
 
-test('without isolation each machine has a port of its own, and check says why', async () => {
-  await withLocalPlace({ isolation: 'none' }, async (place) => {
-    expect((await place.provider.check({})).sharedPorts).toBe('isolation is turned off on this computer');
-    const [a, b] = [(await place.machine('a')).remote, (await place.machine('b')).remote];
+test('without isolation each machine has its own port, and check explains why', async () => {
+  await withLocalProvider({ isolation: 'none' }, async (fixture) => {
+    expect((await fixture.provider.check({})).sharedPorts).toBe('isolation is turned off on this computer');
+    const [a, b] = [(await fixture.machine('a')).remote, (await fixture.machine('b')).remote];
     expect(await a.address(8080)).toEqual({ kind: 'tcp', host: '127.0.0.1', port: Number(a.environment['SVC_REPLICA_PORT']) });
     expect(a.environment['SVC_REPLICA_PORT']).not.toBe(b.environment['SVC_REPLICA_PORT']);
   });

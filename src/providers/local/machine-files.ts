@@ -8,8 +8,8 @@ import { programEntry, programFile } from '../../shared/program-files.ts';
 import type { MachineFiles } from './machine-record.ts';
 
 /**
- * Fills a machine's folder with what entering its isolation needs. Scripts are copied, as a shell reads them while they run and a newer version of
- * svc may replace its own.
+ * Fills a machine's folder with the files that enter its isolation. Scripts are copied: a shell reads them while they
+ * run, and a newer version of svc may replace its own.
  */
 export function writeEnterFiles(files: MachineFiles, paths: HomePaths, isolation: IsolationKind, outbound: OutboundKind): void {
   mkdirSync(files.base, { recursive: true, mode: 0o700 });
@@ -17,6 +17,7 @@ export function writeEnterFiles(files: MachineFiles, paths: HomePaths, isolation
   mkdirSync(files.tmp, { recursive: true });
   chmodSync(files.tmp, 0o1777);
   copyFileSync(programFile('src/node/enter.sh'), files.enter);
+  copyFileSync(programFile('src/node/confine.sh'), files.confine);
   copyFileSync(programFile('src/node/forwarder.mjs'), files.forwarder);
   const resolvConf = insideResolvConf(outbound, hostResolvConf());
   if (resolvConf !== undefined) writeFileSync(files.resolvConf, resolvConf);
@@ -27,14 +28,15 @@ export function writeEnterFiles(files: MachineFiles, paths: HomePaths, isolation
     socket: files.socket,
     proxySocket: files.proxySocket,
     egress: programEntry('node/egress'),
-    keep: keptBelowTmp(paths),
+    keep: keptBelowTmp(),
+    hide: [paths.home, paths.runtimeDir],
   };
   writeFileSync(files.enterConf, enterConf(settings), { mode: 0o600 });
 }
 
-/** Folders that a program needs although they lie below /tmp, of which it sees its own. */
-function keptBelowTmp(paths: HomePaths): readonly string[] {
-  const needed = [paths.home, paths.runtimeDir, envVar('HOME') ?? '', dirname(process.execPath)];
+/** Folders below /tmp that a program needs, although it sees a /tmp of its own. */
+function keptBelowTmp(): readonly string[] {
+  const needed = [envVar('HOME') ?? '', dirname(process.execPath)];
   return [...new Set(needed)].filter((dir) => dir.startsWith('/tmp/'));
 }
 
@@ -42,7 +44,7 @@ function hostResolvConf(): string {
   try {
     return readFileSync('/etc/resolv.conf', 'utf8');
   } catch {
-    // A host without the file completes nothing.
+    // Without the file, short names are not completed.
     return '';
   }
 }

@@ -5,7 +5,7 @@ import { parseJson } from '../../shared/parse-json.ts';
 import type { HomePaths } from '../../shared/paths.ts';
 import type { MachineId } from '../provider.ts';
 
-/** A local machine as its `machine.json` remembers it: everything needed to use it, and to remove it whatever state it is in. */
+/** The contents of a local machine's `machine.json`: everything needed to use it, and to remove it in any state. */
 export interface MachineRecord {
   readonly id: MachineId;
   readonly key: string;
@@ -13,32 +13,36 @@ export interface MachineRecord {
   readonly tags: Readonly<Record<string, string>>;
   readonly isolation: IsolationKind;
   readonly outbound: OutboundKind;
-  /** In the environment of every process of the machine, and nowhere else: how they are found when all else fails. */
+  /** In the environment of every process of the machine, and nowhere else: the last resort for finding them. */
   readonly cookie: string;
-  /** GPUs given to this machine alone; null where there are none to give. */
+  /** GPUs allotted to this machine alone; null where there are none. */
   readonly gpus: readonly number[] | null;
-  /** The port its program is to listen on, where it has no network of its own. */
+  /** The port its program must listen on, where it has no network of its own. */
   readonly ownPort: number | null;
   readonly createdAt: number;
-  /** The place took it. Its folder stays until it is destroyed, so that whoever asks late learns why. */
+  /**
+   * The provider reclaimed it. Its folder stays until it is destroyed, so that a late `inspect` still reports the
+   * reason.
+   */
   readonly preempted: boolean;
 }
 
-/** Where the files of a local machine are. */
+/** The paths of a local machine's files. */
 export interface MachineFiles {
   readonly dir: string;
   readonly record: string;
   /** Working folder of its processes. */
   readonly base: string;
-  /** What its program sees as /tmp. */
+  /** The folder that its program sees as /tmp. */
   readonly tmp: string;
   readonly enter: string;
+  readonly confine: string;
   readonly enterConf: string;
   readonly forwarder: string;
   readonly resolvConf: string;
-  /** Its being there forbids to start anything more. */
+  /** While this file exists, nothing more is started on the machine. */
   readonly destroying: string;
-  /** Sockets are apart, where paths are short enough for them. */
+  /** The sockets' folder is separate: its path is short enough for them. */
   readonly socket: string;
   readonly proxySocket: string;
 }
@@ -48,7 +52,7 @@ export function machinesDir(paths: HomePaths): string {
   return join(paths.localDir, 'machines');
 }
 
-/** Pure; nothing is made. */
+/** Pure: creates nothing. */
 export function machineFiles(paths: HomePaths, id: string): MachineFiles {
   return filesIn(join(machinesDir(paths), id), paths.runtimeDir, id);
 }
@@ -61,6 +65,7 @@ export function filesIn(dir: string, runtimeDir: string, id: string): MachineFil
     base: join(dir, 'base'),
     tmp: join(dir, 'tmp'),
     enter: join(dir, 'enter.sh'),
+    confine: join(dir, 'confine.sh'),
     enterConf: join(dir, 'enter.conf'),
     forwarder: join(dir, 'forwarder.mjs'),
     resolvConf: join(dir, 'resolv.conf'),

@@ -1,6 +1,6 @@
 import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { writeFileAtomic } from '../../shared/atomic-file.ts';
+import { writeFileAtomic } from '../../shared/system/files.ts';
 import { hasErrno } from '../../shared/errors.ts';
 import type { HomePaths } from '../../shared/paths.ts';
 import { randomHex } from '../../shared/random-hex.ts';
@@ -10,7 +10,7 @@ import { filesIn, machineFiles, machinesDir, parseMachineRecord, type MachineFil
 const idPattern = /^[a-z0-9]+$/;
 const unfinishedPrefix = '.new-';
 
-/** The local machines as folders: no other process needs to run for them to exist. */
+/** The local machines as folders. They exist without a running process. */
 export class MachineStore {
   readonly paths: HomePaths;
 
@@ -18,7 +18,7 @@ export class MachineStore {
     this.paths = paths;
   }
 
-  /** Serialises what must see all machines at once. */
+  /** Lock of operations that must see all machines at once. */
   get lockFile(): string {
     return join(this.paths.localDir, 'machines.lock');
   }
@@ -42,14 +42,16 @@ export class MachineStore {
     return this.#names().flatMap((name) => this.read(name) ?? []);
   }
 
-  /** Makes a machine's folder in one step: it is there with everything in it, or not at all. Call it with the lock held. */
+  /**
+   * Creates a machine's folder atomically: it exists with all its files, or not at all. The caller must hold the lock.
+   */
   add(record: MachineRecord): void {
     const dir = machinesDir(this.paths);
     for (const name of this.#names()) if (name.startsWith(unfinishedPrefix)) rmSync(join(dir, name), { recursive: true, force: true });
     const unfinished = join(dir, `${unfinishedPrefix}${record.id}-${randomHex(6)}`);
     mkdirSync(unfinished, { recursive: true, mode: 0o700 });
     mkdirSync(this.paths.runtimeDir, { recursive: true, mode: 0o700 });
-    // Sockets keep their place, only the folder is renamed.
+    // Only the folder is renamed; the paths of sockets do not change.
     writeEnterFiles(filesIn(unfinished, this.paths.runtimeDir, record.id), this.paths, record.isolation, record.outbound);
     writeFileSync(join(unfinished, 'machine.json'), JSON.stringify(record), { mode: 0o600 });
     renameSync(unfinished, this.files(record.id).dir);

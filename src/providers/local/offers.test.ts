@@ -21,7 +21,7 @@ const regions: readonly LocalRegion[] = ['one', 'two'].map((name) => ({
 
 const offersFor = (change: Partial<Resources>) => localOffers(someResources(change), facts, regions);
 
-test('offers this computer once per region, for nothing', () => {
+test('this computer is offered once per region, free of charge', () => {
   const { offers, whyNone } = offersFor({ cloud: 'local', cpus: { value: 4, atLeast: false }, memory: { value: 16, atLeast: true } });
   expect(whyNone).toBeUndefined();
   expect(offers.map(({ region, cpus, hourlyUsd, accelerator }) => [region, cpus, hourlyUsd, accelerator])).toEqual([
@@ -30,11 +30,11 @@ test('offers this computer once per region, for nothing', () => {
   ]);
 });
 
-test('a region narrows the offers', () => {
+test('a requested region limits the offers', () => {
   expect(offersFor({ region: 'two' }).offers.map(({ region }) => region)).toEqual(['two']);
 });
 
-test('GPUs are offered by the name that was asked for', () => {
+test('GPUs are offered by the requested name', () => {
   expect(offersFor({ accelerator: { name: 'a100-80gb', count: 2 } }).offers[0]?.accelerator).toEqual({ name: 'a100-80gb', count: 2 });
   const acceleratorMemory = { value: 48, atLeast: true, count: 1, manufacturer: 'nvidia' };
   expect(offersFor({ acceleratorMemory }).offers[0]?.accelerator).toEqual({ name: 'NVIDIA A100-SXM4-80GB', count: 1 });
@@ -55,6 +55,6 @@ test.for<readonly [Partial<Resources>, string]>([
   ],
   [{ region: 'three' }, "The region 'three' is asked for, and there are: one, two."],
   [{ zone: 'one-a' }, "The zone 'one-a' is asked for, and this computer has no zones."],
-])('says why there is none: %s', ([resources, sentence]) => {
+])('without an offer the reason is given: %s', ([resources, sentence]) => {
   expect(offersFor(resources)).toEqual({ offers: [], whyNone: sentence });
 });

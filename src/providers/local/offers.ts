@@ -1,9 +1,9 @@
 import type { LocalRegion } from '../../domain/config.ts';
-import { describeGpus, matchingGpus, wantedGpuCount, type Gpu } from '../../domain/gpus.ts';
+import { describeGpus, matchingGpus, requestedGpuCount, type Gpu } from '../../domain/gpus.ts';
 import type { Amount, Resources } from '../../domain/task.ts';
 import type { Offer, OfferList } from '../provider.ts';
 
-/** What this computer has. */
+/** This machine's capacity. */
 export interface LocalFacts {
   readonly cpus: number;
   readonly memoryGb: number;
@@ -14,7 +14,7 @@ export interface LocalFacts {
 export function localOffers(resources: Resources, facts: LocalFacts, regions: readonly LocalRegion[]): OfferList {
   const whyNone = whyNot(resources, facts) ?? whyNoRegion(resources, regions);
   if (whyNone !== undefined) return { offers: [], whyNone };
-  const count = wantedGpuCount(resources);
+  const count = requestedGpuCount(resources);
   const [gpu] = matchingGpus(facts.gpus, resources);
   const offers = regions
     .filter((region) => resources.region === undefined || resources.region === region.name)
@@ -41,7 +41,7 @@ function whyNot(resources: Resources, { cpus, memoryGb, gpus }: LocalFacts): str
   if (exceeds(resources.cpus, cpus)) return `${describe(resources.cpus)} CPUs are asked for, and this computer has ${cpus}.`;
   if (exceeds(resources.memory, memoryGb))
     return `${describe(resources.memory)} GB of memory are asked for, and this computer has ${memoryGb} GB.`;
-  const count = wantedGpuCount(resources);
+  const count = requestedGpuCount(resources);
   const matching = matchingGpus(gpus, resources);
   if (count <= matching.length) return undefined;
   const name = resources.accelerator?.name ?? `GPU with ${describe(resources.acceleratorMemory)} GB`;
@@ -56,7 +56,7 @@ function whyNoRegion({ region, zone }: Resources, regions: readonly LocalRegion[
   return undefined;
 }
 
-/** Amounts are lower bounds here: nobody can have a smaller part of one's own computer. */
+/** Amounts are lower bounds: a machine cannot get a smaller part of the user's own computer. */
 function exceeds(amount: Amount | undefined, present: number): boolean {
   return amount !== undefined && amount.value > present;
 }

@@ -1,13 +1,13 @@
 import { expect, test } from 'vitest';
 import { aMachineSpec, someResources } from '../../../test/support/builders.ts';
-import { withLocalPlace } from '../../../test/support/local-place.ts';
+import { withLocalProvider } from '../../../test/support/local-provider.ts';
 import { aProviderContext } from '../../../test/support/provider-context.ts';
 import { defaultConfig } from '../../domain/config.ts';
 import { openProvider } from '../registry.ts';
 
-test('machines of a home that shares its state with this one are found, worked on and destroyed from here, and never made twice', async () => {
-  await withLocalPlace({ isolation: 'none' }, (first) =>
-    withLocalPlace({ isolation: 'none' }, async (second) => {
+test('machines of a peer home are found, usable and destroyed, and never created twice', async () => {
+  await withLocalProvider({ isolation: 'none' }, (first) =>
+    withLocalProvider({ isolation: 'none' }, async (second) => {
       const { id, remote } = await first.machine('one-key');
       const config = { ...defaultConfig, local: { ...defaultConfig.local, isolation: 'none' as const } };
       const change = { config: () => Promise.resolve(config), peerHomes: [first.paths] };

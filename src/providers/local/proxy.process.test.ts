@@ -13,14 +13,12 @@ import { chooseIsolation } from './isolation.ts';
 import { writeEnterFiles } from './machine-files.ts';
 import { filesIn } from './machine-record.ts';
 
-/** An address of this very computer that is not loopback: packets to it do not leave the computer. */
+/** An address of this computer that is not loopback: packets to it do not leave the computer. */
 const ownAddress = Object.values(networkInterfaces())
   .flat()
   .find((one) => one?.family === 'IPv4' && !one.internal)?.address;
 
-test('a program that follows http_proxy gets out through the built-in proxy from its first moment, and the proxy ends with the machine', async ({
-  skip,
-}) => {
+test('http_proxy works from the first moment, and the proxy ends with the machine', async ({ skip }) => {
   await withTempHome(async (home) => {
     const paths = homePaths(home, process.getuid?.() ?? 0);
     const { kind } = await chooseIsolation({ paths, clock: systemClock }, 'auto');
@@ -32,7 +30,7 @@ test('a program that follows http_proxy gets out through the built-in proxy from
     const port = typeof bound === 'object' && bound !== null ? bound.port : 0;
     try {
       writeEnterFiles(files, paths, kind, 'proxy');
-      // As on a busy machine, where everything else is there before it.
+      // As on a busy machine: everything else is up before the forwarder.
       writeFileSync(files.forwarder, `await new Promise((go) => setTimeout(go, 1_000));\n${readFileSync(files.forwarder, 'utf8')}`);
       const program = `for (const host of ['${ownAddress}', '127.0.0.1']) await fetch('http://' + host + ':${port}').then((r) => r.text()).catch((e) => e.cause?.code).then(console.log)`;
       const argv = ['sh', files.enter, process.execPath, '--input-type=module', '-e', program];

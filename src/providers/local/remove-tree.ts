@@ -7,8 +7,8 @@ import { wholeEnv } from '../../shared/env.ts';
 import { hasErrno, SvcError } from '../../shared/errors.ts';
 
 /**
- * Removes a folder with everything in it, except entries whose name is kept. File systems mounted below it are unmounted first and never
- * deleted through: what lies on them is not ours. Gone already is success.
+ * Removes a folder with everything in it, except entries whose name is kept. Unmounts file systems mounted below it
+ * first and never deletes through a mount: the files there are not svc's. Succeeds when the folder is already gone.
  */
 export async function removeTree(dir: string, clock: Clock, keep: readonly string[] = []): Promise<void> {
   await unmountBelow(dir, clock);
@@ -21,13 +21,16 @@ async function removeEntry(path: string): Promise<void> {
     await rm(path, { recursive: true, force: true });
   } catch (error) {
     if (!hasErrno(error, 'EACCES', 'EPERM', 'ENOTEMPTY')) throw error;
-    // Programs make folders that even their owner may not change (module caches do).
+    // Programs create folders that even their owner may not change (module caches do).
     await openFolders(path);
     await rm(path, { recursive: true, force: true, maxRetries: 5 });
   }
 }
 
-/** The removal that was refused works on many entries at once: what it still takes away meanwhile needs no opening. */
+/**
+ * The refused removal works on many entries at once and may still be removing some: entries that vanish meanwhile are
+ * ignored.
+ */
 async function openFolders(path: string): Promise<void> {
   try {
     if (!(await lstat(path)).isDirectory()) return;
@@ -55,7 +58,7 @@ async function unmountBelow(dir: string, clock: Clock): Promise<void> {
     ['fusermount', '-uz'],
   ] as const;
   for (const command of commands) {
-    // The newest first: they may lie upon each other.
+    // The newest first: one mount may lie on another.
     for (const mount of mountsBelow(dir).toReversed()) await runCommand([...command, mount], { env: wholeEnv(), clock });
     if (mountsBelow(dir).length === 0) return;
   }

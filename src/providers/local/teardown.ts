@@ -1,60 +1,67 @@
 import { readdirSync, rmSync, writeFileSync } from 'node:fs';
-import { rm } from 'node:fs/promises';
+import { readFile, readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
+import { type Backoff, delayMs } from '../../shared/backoff.ts';
 import type { Clock } from '../../shared/clock.ts';
-import { hasErrno, SvcError } from '../../shared/errors.ts';
-import { isAlive, signalProcess, type ProcessIdentity } from '../../shared/process-identity.ts';
+import { SvcError, hasErrno } from '../../shared/errors.ts';
+import { type ProcessIdentity, identifyProcess, isAlive, signalProcess } from '../../shared/system/process-identity.ts';
 import { cookieVariable } from '../machine-environment.ts';
 import type { MachineFiles, MachineRecord } from './machine-record.ts';
-import { killProcessesWith } from './marked-processes.ts';
-import { readIfThere } from './read-if-there.ts';
+import { readIfThere } from '../../shared/system/files.ts';
 import { removeTree } from './remove-tree.ts';
 
-/** How long the kernel may take to end killed processes; those in the middle of disk access take longest. */
+/** How long the kernel may take to end killed processes; a process in the middle of disk access takes longest. */
 const endTimeoutMs = 30_000;
-const pausesMs = [5, 10, 20, 50, 100] as const;
+const roundBackoff: Backoff = { firstMs: 5, longestMs: 100 };
 
-/** What tearing down needs. */
-export interface Teardown {
+/** Input of a teardown. */
+interface Teardown {
   readonly files: MachineFiles;
-  /** Undefined when the folder is only half there. */
+  /** Undefined when the folder is incomplete. */
   readonly record: MachineRecord | undefined;
   readonly clock: Clock;
   readonly signal: AbortSignal | undefined;
 }
 
 /**
- * Ends everything of a machine and removes what it made, in an order that lets it be taken up again after a crash at any line: the record, with
- * the cookie by which its processes are found, goes last.
+ * Ends a machine's processes and removes its files. The order lets a later call resume after a crash at any line: the
+ * record, whose cookie identifies the processes, is removed last.
  */
 export async function tearDown(teardown: Teardown): Promise<void> {
   const { files, clock } = teardown;
   try {
-    // From now on nothing more is started in it.
+    // From now on nothing more is started on the machine.
     writeFileSync(files.destroying, '');
   } catch (error) {
-    if (!hasErrno(error, 'ENOENT', 'ENOTDIR')) throw error;
-    removeSockets(files);
-    return;
+    if (hasErrno(error, 'ENOENT', 'ENOTDIR')) {
+      removeSockets(files);
+      return;
+    }
+    // A full disk has no inode for the mark, and the removal frees many: it must go on without the mark.
+    if (!hasErrno(error, 'ENOSPC', 'EDQUOT')) throw error;
   }
   await endProcesses(teardown);
   await removeTree(files.dir, clock, ['machine.json', 'destroying']);
-  // Whatever was being started just then found its scripts gone; its first steps may still have been taken.
+  // A program that was being started meanwhile fails, because its scripts are gone. Its first processes may still run.
   await endProcesses(teardown);
   removeSockets(files);
   await rm(files.record, { force: true });
   await removeTree(files.dir, clock);
 }
 
-/** Ends everything that runs on a machine. The namespaces' first processes go first: with them the kernel ends all others inside. */
+/**
+ * Ends everything that runs on a machine. The namespaces' first processes are killed first: with them the kernel ends
+ * all others inside.
+ */
 export async function endProcesses({ files, record, clock, signal }: Teardown): Promise<void> {
   const deadline = clock.monotonic() + endTimeoutMs;
   let left: readonly ProcessIdentity[] = [];
-  for (let round = 0; ; round += 1) {
+  for (let round = 1; ; round += 1) {
     signal?.throwIfAborted();
     for (const identity of firstProcesses(files.dir)) signalProcess(identity, 'SIGKILL');
     const killed = record === undefined ? [] : await killProcessesWith(`${cookieVariable}=${record.cookie}`);
-    // One that is ending has no environment any more while it gives its memory back, but its ports and GPUs still.
+    // An ending process has no environment any more while the kernel reclaims its memory, but it still holds its ports
+    // and GPUs.
     left = [...left, ...killed].filter(isAlive);
     if (killed.length + left.length === 0 && firstProcesses(files.dir).every((identity) => !signalProcess(identity, 'SIGKILL'))) return;
     if (clock.monotonic() >= deadline) {
@@ -63,11 +70,11 @@ export async function endProcesses({ files, record, clock, signal }: Teardown): 
         hint: 'Processes of another user must be ended by that user.',
       });
     }
-    await clock.sleep(pausesMs[Math.min(round, pausesMs.length - 1)] ?? 0, signal);
+    await clock.sleep(delayMs(roundBackoff, round), signal);
   }
 }
 
-/** The first process of each of a machine's namespaces, as enter.sh noted them. */
+/** The first process of each of a machine's namespaces, as recorded by enter.sh. */
 function firstProcesses(dir: string): readonly ProcessIdentity[] {
   let names: readonly string[];
   try {
@@ -87,4 +94,63 @@ function firstProcesses(dir: string): readonly ProcessIdentity[] {
 
 function removeSockets(files: MachineFiles): void {
   for (const path of [files.socket, `${files.socket}.new`, files.proxySocket]) rmSync(path, { force: true });
+}
+
+/** How many environments are read at a time. */
+const readsAtOnce = 32;
+
+/** Every living process but this one whose initial environment has the given variable. */
+async function processesWith(variable: string): Promise<readonly ProcessIdentity[]> {
+  const names = (await readdir('/proc')).filter((name) => /^\d+$/.test(name) && Number(name) !== process.pid);
+  const found: ProcessIdentity[] = [];
+  for (let first = 0; first < names.length; first += readsAtOnce) {
+    const group = names.slice(first, first + readsAtOnce);
+    found.push(...(await Promise.all(group.map((name) => withVariable(Number(name), variable)))).filter((one) => one !== undefined));
+  }
+  return found;
+}
+
+async function withVariable(pid: number, variable: string): Promise<ProcessIdentity | undefined> {
+  // Identify the process before reading its environment. If the pid is reused in between, the identity does not match
+  // when it is signalled.
+  const identity = identifyProcess(pid);
+  if (identity === undefined) return undefined;
+  try {
+    const environment = await readFile(`/proc/${pid}/environ`, 'latin1');
+    return environment.split('\0').includes(variable) ? identity : undefined;
+  } catch {
+    // The process has ended, or belongs to another user, so svc did not start it.
+    return undefined;
+  }
+}
+
+/**
+ * Ends every process that has the variable. First it stops all until no new one appears, so that none can fork away;
+ * then it kills them. Returns the processes it found. The kernel needs time to end them; the next call finds those that
+ * escaped or that this user may not signal.
+ */
+async function killProcessesWith(variable: string): Promise<readonly ProcessIdentity[]> {
+  const stopped = new Map<number, ProcessIdentity>();
+  for (;;) {
+    const fresh = (await processesWith(variable)).filter(({ pid, startTicks }) => stopped.get(pid)?.startTicks !== startTicks);
+    if (fresh.length === 0) break;
+    for (const identity of fresh) {
+      stopped.set(identity.pid, identity);
+      signalIfAllowed(identity, 'SIGSTOP');
+    }
+  }
+  for (const identity of stopped.values()) signalIfAllowed(identity, 'SIGKILL');
+  return [...stopped.values()];
+}
+
+/**
+ * A process that runs as another user (through sudo) cannot be signalled; the next search finds it, and the caller
+ * reports it.
+ */
+function signalIfAllowed(identity: ProcessIdentity, signal: NodeJS.Signals): void {
+  try {
+    signalProcess(identity, signal);
+  } catch (error) {
+    if (!(error instanceof Error) || !('code' in error) || error.code !== 'EPERM') throw error;
+  }
 }

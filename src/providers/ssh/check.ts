@@ -4,62 +4,56 @@ import { isolationNames, outboundNames } from '../../remote/isolation/kinds.ts';
 import type { Clock } from '../../shared/clock.ts';
 import { withLateness } from '../../shared/deadline.ts';
 import { SvcError } from '../../shared/errors.ts';
+import { checkOf, lateFinding, type CheckFinding } from '../check-finding.ts';
 import type { ProviderCheck } from '../provider.ts';
 import { reasonOf, type Host, type HostState } from './host.ts';
 import { whyUnfit } from './host-facts.ts';
 import { freeShare } from './host-share.ts';
 import { isolationRemedies } from './isolation.ts';
 
-/** A check may take so long, ms: what hosts have not said by then is left open. Callers wait for five seconds. */
+/**
+ * Limit of a check, ms. An SSH host that has not answered by then is reported as late. Callers wait for five seconds.
+ */
 const checkMs = 4_000;
 
-/** What looking at one host came to. */
-interface HostFinding {
-  readonly isUsable: boolean;
-  /** Of the host's line. */
-  readonly text: string;
-  readonly remedies: readonly string[];
-}
-
-/** What checking needs. */
-export interface SshCheck {
+/** Input of a check. */
+interface SshCheck {
   readonly hosts: readonly Host[];
-  /** The file the pools are in; undefined where there is none. */
+  /** The pools file in use; undefined when there is none. */
   readonly file: string | undefined;
-  /** Where a file of our own would be. */
+  /** Path of svc's own pools file, which may not exist. */
   readonly ownFile: string;
-  /** Whether this home has machines on any host. */
+  /** Whether this home has machines on any SSH host. */
   readonly hasMachines: boolean;
   readonly isolation: (host: Host, state: HostState) => Promise<FoundIsolation>;
   readonly clock: Clock;
   readonly signal: AbortSignal | undefined;
 }
 
-/** The pools as `svc check` shows them. */
+/** The findings for the pools, for `svc check`. */
 export async function checkHosts({ hosts, file, ownFile, hasMachines, isolation, clock, signal }: SshCheck): Promise<ProviderCheck> {
   if (hosts.length === 0) {
     const remedy = `To use hosts of your own, list them in ${ownFile}: docs/clouds/ssh.md`;
     return { enabled: false, summary: 'no pools of hosts', remedies: [remedy], details: [], sharedPorts: undefined };
   }
-  const look = (late: Promise<undefined>) => Promise.all(hosts.map((host) => findOut(host, isolation, late)));
-  const findings = await withLateness(clock, checkMs, look, signal);
-  const usable = findings.filter(({ isUsable }) => isUsable).length;
+  const checkAll = (late: Promise<undefined>) => Promise.all(hosts.map((host) => findOut(host, isolation, late)));
+  const names = hosts.map(({ name }) => name);
+  const { usable, ...found } = checkOf(names, await withLateness(clock, checkMs, checkAll, signal), checkMs);
   const pools = new Set(hosts.map(({ pool }) => pool)).size;
   const counted = `${usable} of ${hosts.length} host${hosts.length === 1 ? '' : 's'} in ${pools} pool${pools === 1 ? '' : 's'} can be used`;
   return {
-    // What we have on hosts that are away is ours still: the place goes on being asked for it.
+    // Machines on unreachable SSH hosts still belong to this home, so callers must go on polling this provider.
     enabled: usable > 0 || hasMachines,
     summary: file === undefined || file === ownFile ? counted : `${counted}; from ${file}`,
-    remedies: [...new Set(findings.flatMap(({ remedies }) => remedies))],
-    details: hosts.map((host, index) => [host.name, findings[index]?.text ?? ''] as const),
     sharedPorts: undefined,
+    ...found,
   };
 }
 
-async function findOut(host: Host, isolation: SshCheck['isolation'], late: Promise<undefined>): Promise<HostFinding> {
+async function findOut(host: Host, isolation: SshCheck['isolation'], late: Promise<undefined>): Promise<CheckFinding> {
   try {
-    const state = await Promise.race([host.look(), late]);
-    if (state === undefined) return { isUsable: false, text: `no answer within ${checkMs / 1_000} s yet`, remedies: [] };
+    const state = await Promise.race([host.poll(), late]);
+    if (state === undefined) return lateFinding(checkMs);
     const unfit = whyUnfit(state.facts);
     const text = describeHost(state);
     if (unfit !== undefined) return { isUsable: false, text: `${unfit.why} (${text})`, remedies: [`${host.name}: ${unfit.remedy}`] };

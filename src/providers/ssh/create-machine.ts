@@ -2,75 +2,79 @@ import { SvcError } from '../../shared/errors.ts';
 import { randomHex } from '../../shared/random-hex.ts';
 import type { Random } from '../../shared/random.ts';
 import type { Clock } from '../../shared/clock.ts';
-import { PlaceRefusal } from '../place-refusal.ts';
+import { ProviderRefusal } from '../provider-refusal.ts';
 import type { MachineSpec, Offer } from '../provider.ts';
-import { allot, allotPorts } from './allotment.ts';
-import { reasonOf, type Host, type HostState } from './host.ts';
+import { type Host, type HostState, reasonOf } from './host.ts';
 import { minFreeBytes, whyUnfit } from './host-facts.ts';
-import type { HostReply } from './host-reply.ts';
-import { valueOf } from './host-reply.ts';
-import { enterFiles, type UsableIsolation } from './isolation.ts';
-import type { MachineIndex } from './machine-index.ts';
+import { type HostReply, valueOf } from './host-reply.ts';
+import { type UsableIsolation, enterFiles } from './isolation.ts';
+import type { MachineInventory } from './machine-inventory.ts';
 import { cookieVariable } from '../machine-environment.ts';
-import { parseMachineRecord, type MachineRecord } from './machine-record.ts';
+import { type MachineRecord, parseMachineRecord } from './machine-record.ts';
+import { matchingGpus } from '../../domain/gpus.ts';
+import { type HostShare, readShare, whyNoShare } from './host-share.ts';
 
-/** What making a machine needs. */
-export interface Creation {
+/** Input for creating a machine. */
+interface Creation {
   readonly host: Host;
   readonly name: string;
   readonly key: string;
   readonly offer: Offer;
   readonly spec: MachineSpec;
-  readonly index: MachineIndex;
+  readonly inventory: MachineInventory;
   readonly clock: Clock;
   readonly random: Random;
   readonly isolation: (host: Host, state: HostState) => Promise<UsableIsolation>;
   readonly signal: AbortSignal | undefined;
 }
 
-/** The host waits 20 s for its lock, and files are sent before. */
+/** The SSH host waits up to 20 s for its lock, and the files are sent before that. */
 const createTimeoutMs = 60_000;
 
-/** Somebody else made a machine in between: that often it is decided anew. */
+/** Maximum number of decisions when other processes create machines on the SSH host in between. */
 const attempts = 20;
 
 /**
- * Makes a machine on a host, or finds the one with that name. What it gets is decided here on what the host said last, and the host refuses when
- * another machine was made since: then it is decided again.
+ * Creates a machine on an SSH host, or finds the one with that name. This process decides the machine's resources from
+ * the SSH host's last reported state. The SSH host rejects the decision when another machine was created since; then
+ * the loop decides again.
  */
 export async function createMachine(creation: Creation): Promise<MachineRecord> {
-  const { host, name, index, signal } = creation;
+  const { host, name, inventory: index, signal } = creation;
   for (let attempt = 0; attempt < attempts; attempt += 1) {
-    const state = await lookFirst(host);
+    const state = await pollFirst(host);
     const known = state.machines.find((machine) => machine.name === name);
     if (known !== undefined) return known;
     refuseUnfit(host, state);
     const isolation = await creation.isolation(host, state);
     signal?.throwIfAborted();
     const record = decide(creation, state, isolation);
-    const entry = { pool: host.pool, host: host.host, name, tags: record.tags, askedAt: record.createdAt };
-    // The intent first: from here on a host that falls silent may have it.
+    const entry = { pool: host.pool, host: host.config, name, tags: record.tags, askedAt: record.createdAt };
+    // Record the intent first: from here on, an SSH host that stops answering may have the machine.
     index.put({ ...entry, record: undefined });
     const reply = await host.ask(await question(creation, state, isolation, record));
-    const made = outcomeOf(reply, record, host.host.host);
+    const made = outcomeOf(reply, record, host.config.host);
     if (made === 'again') continue;
     if (made instanceof SvcError) {
-      index.remove(host.pool, host.host.host, name);
+      index.remove(host.pool, host.config.host, name);
       throw made;
     }
     index.put({ ...entry, tags: made.tags, record: made });
     return made;
   }
-  throw new SvcError('SVC_PLACE_FAILED', `Machines are made on the host ${host.host.host} so often that no decision holds.`);
+  throw new SvcError('SVC_PLACE_FAILED', `Machines are made on the host ${host.config.host} so often that no decision holds.`);
 }
 
-/** Nothing was asked of a host that cannot even be looked at: another one can be tried at once. */
-async function lookFirst(host: Host): Promise<HostState> {
+/** Nothing has been requested yet from an unreachable SSH host: the search can try another one at once. */
+async function pollFirst(host: Host): Promise<HostState> {
   try {
-    return await host.lookAnew();
+    return await host.pollFresh();
   } catch (error) {
     const hint = error instanceof SvcError ? error.hint : undefined;
-    throw new PlaceRefusal('capacity', 'zone', `The host ${host.host.host} cannot be used: ${reasonOf(error)}.`, { hint, cause: error });
+    throw new ProviderRefusal('capacity', 'zone', `The host ${host.config.host} cannot be used: ${reasonOf(error)}.`, {
+      hint,
+      cause: error,
+    });
   }
 }
 
@@ -78,22 +82,22 @@ function refuseUnfit(host: Host, { facts }: HostState): void {
   const unfit = whyUnfit(facts);
   if (unfit === undefined) return;
   const kind = facts.isWritable ? 'capacity' : 'unsupported';
-  throw new PlaceRefusal(kind, 'zone', `The host ${host.host.host} cannot be used: ${unfit.why}.`, { hint: `${unfit.remedy}.` });
+  throw new ProviderRefusal(kind, 'zone', `The host ${host.config.host} cannot be used: ${unfit.why}.`, { hint: `${unfit.remedy}.` });
 }
 
 function decide(creation: Creation, state: HostState, { kind }: UsableIsolation): MachineRecord {
   const { host, name, key, offer, spec, clock, random } = creation;
   const { facts } = state;
-  const ports = kind === 'none' ? allotPorts(spec, state, host.host.host, random) : { ports: [], ownPort: null };
+  const ports = kind === 'none' ? allotPorts(spec, state, host.config.host, random) : { ports: [], ownPort: null };
   return {
     name,
     key,
     pool: host.pool,
-    host: host.host.host,
+    host: host.config.host,
     tags: spec.tags,
     isolation: kind,
     cookie: randomHex(32),
-    ...allot(offer, state, host.host.host),
+    ...allot(offer, state, host.config.host),
     ...ports,
     dir: `${facts.dir}/${name}`,
     socket: `${facts.home}/.svc/run/${name}.sock`,
@@ -117,7 +121,7 @@ async function question(
     ...enter,
   ];
   const argv = ['create', name, revision, String(ownPort ?? 0), String(Math.floor(minFreeBytes / 1_024))] as const;
-  // Never given up half way: a connection that is cut does not say what the host made of it.
+  // Has no abort signal: after a cut connection the outcome on the SSH host is unknown.
   return { argv, files, timeoutMs: createTimeoutMs };
 }
 
@@ -132,10 +136,10 @@ function outcomeOf(reply: HostReply, record: MachineRecord, host: string): Machi
       return 'again';
     case 'no-space': {
       const mb = Math.floor(Number(valueOf(reply, 'free_kb') ?? 0) / 1_024);
-      return new PlaceRefusal('capacity', 'zone', `The host ${host} has ${mb} MB of disk left.`, { hint: 'Free space there.' });
+      return new ProviderRefusal('capacity', 'zone', `The host ${host} has ${mb} MB of disk left.`, { hint: 'Free space there.' });
     }
     default:
-      return new PlaceRefusal(
+      return new ProviderRefusal(
         'capacity',
         'zone',
         `The host ${host} could not make a machine: ${valueOf(reply, 'why') ?? 'no reason given'}.`,
@@ -145,4 +149,66 @@ function outcomeOf(reply: HostReply, record: MachineRecord, host: string): Machi
 
 function unreadable(host: string, name: string): SvcError {
   return new SvcError('SVC_PLACE_FAILED', `The machine ${name} on the host ${host} has a record that this version cannot read.`);
+}
+
+/** The part of an SSH host that a new machine gets. */
+interface Allotment extends HostShare {
+  /** Null where the SSH host has no GPUs. */
+  readonly gpus: readonly number[] | null;
+}
+
+/** Allots the offer's resources if they are still free. Otherwise throws a refusal for this SSH host. */
+function allot(offer: Offer, { facts, machines }: HostState, host: string): Allotment {
+  const share = readShare(offer.instanceType) ?? { cpus: offer.cpus, memoryGb: offer.memoryGb };
+  const why = whyNoShare(share, facts, machines);
+  if (why !== undefined) throw new ProviderRefusal('capacity', 'zone', `The host ${host} ${why}.`);
+  return { ...share, gpus: allotGpus(offer, { facts, machines }, host) };
+}
+
+function allotGpus({ accelerator }: Offer, { facts, machines }: Pick<HostState, 'facts' | 'machines'>, host: string): Allotment['gpus'] {
+  if (facts.gpus.length === 0 && accelerator === undefined) return null;
+  if (accelerator === undefined) return [];
+  const taken = new Set(machines.flatMap((machine) => machine.gpus ?? []));
+  const matching = matchingGpus(facts.gpus, { accelerator, acceleratorMemory: undefined });
+  const free = matching.filter(({ index }) => !taken.has(index));
+  if (free.length < accelerator.count) {
+    const what = `${accelerator.count}x ${accelerator.name} are asked for; ${free.length} of ${matching.length} on ${host} are free.`;
+    throw new ProviderRefusal('capacity', 'zone', what);
+  }
+  return free.slice(0, accelerator.count).map(({ index }) => index);
+}
+
+/** Below the ranges that systems use for ephemeral ports and svc uses for endpoints. */
+const firstPort = 20_000;
+const portCount = 9_000;
+
+/** The ports of a machine without a network of its own. */
+interface AllottedPorts {
+  readonly ports: readonly number[];
+  /** The port that its program must listen on instead of its usual one. */
+  readonly ownPort: number | null;
+}
+
+/**
+ * Allots the ports of a machine on an SSH host that cannot isolate. These are the ports it serves: any program works.
+ * If another machine has one of them, a program that listens on `$SVC_REPLICA_PORT` gets another port. For any other
+ * program it throws a refusal for this SSH host.
+ */
+export function allotPorts(
+  spec: Pick<MachineSpec, 'ports' | 'followsPort'>,
+  { machines }: HostState,
+  host: string,
+  random: Random,
+): AllottedPorts {
+  const taken = new Set(machines.flatMap(({ ports }) => ports));
+  const clash = spec.ports.find((port) => taken.has(port));
+  if (clash === undefined) return { ports: spec.ports, ownPort: null };
+  if (spec.followsPort !== true) {
+    const why = `Another machine has port ${clash} of the host ${host}, which cannot isolate machines from each other`;
+    throw new ProviderRefusal('capacity', 'zone', `${why}; a program that listens on $SVC_REPLICA_PORT would get a port of its own.`);
+  }
+  for (;;) {
+    const port = firstPort + Math.floor(random() * portCount);
+    if (!taken.has(port)) return { ports: [port], ownPort: port };
+  }
 }

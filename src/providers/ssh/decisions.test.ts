@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { seededRandom } from '../../shared/random.ts';
 import { isMachineId } from '../provider.ts';
-import { allotPorts } from './allotment.ts';
+import { allotPorts } from './create-machine.ts';
 import type { HostState } from './host.ts';
 import { readFacts, whyUnfit } from './host-facts.ts';
 import { parseHostReply } from './host-reply.ts';
@@ -29,27 +29,27 @@ const record: MachineRecord = {
   createdAt: 1,
 };
 
-test('a host that tells of a machine whose name leads out of a folder tells of none', () => {
+test('a machine record whose name leaves its folder is ignored', () => {
   expect(parseMachineRecord(JSON.stringify(record))).toEqual(record);
   for (const name of ['../../../../tmp/x', '/etc/x', '', '0123456789abcdef/..', '0123456789ABCDEF', '0123456789abcdef0'])
     expect(parseMachineRecord(JSON.stringify({ ...record, name }))).toBeUndefined();
 });
 
-test('an id tells pool, host and name whatever these are called, and nothing else is taken for one', () => {
+test('an id encodes any pool, host and name; other texts are rejected', () => {
   fc.assert(
     fc.property(fc.string({ minLength: 1, unit: 'grapheme' }), fc.string({ minLength: 1 }), fc.string(), (pool, host, key) => {
-      const place = { pool, host, name: machineName(key) };
-      const id = machineId(place);
+      const ref = { pool, host, name: machineName(key) };
+      const id = machineId(ref);
       expect(isMachineId(id)).toBe(true);
       expect(id.split('/')).toHaveLength(3);
-      expect(readMachineId(id)).toEqual(place);
+      expect(readMachineId(id)).toEqual(ref);
     }),
   );
   for (const id of ['0123456789abcdef', 'a/b/c', 'a/b/0123456789abcdef/x', '%/b/0123456789abcdef', ''])
     expect(readMachineId(id)).toBeUndefined();
 });
 
-test('a share is read from its own name', () => {
+test('a share parses back from its name', () => {
   const amount = fc.oneof(fc.constant(0), fc.integer({ min: 1, max: 4_096 }), fc.constantFrom(0.5, 1.5, 7.5));
   fc.assert(
     fc.property(amount, amount, (cpus, memoryGb) => {
@@ -60,12 +60,12 @@ test('a share is read from its own name', () => {
   expect([readShare('m6i.large'), readShare('')]).toEqual([undefined, undefined]);
 });
 
-test('what is set aside is never given twice, and never more than there is', () => {
+test('reserved shares never exceed the SSH host, and the rest is free', () => {
   const share = fc.record({ cpus: fc.integer({ min: 0, max: 8 }), memoryGb: fc.integer({ min: 0, max: 32 }) });
   fc.assert(
-    fc.property(share, fc.array(share, { maxLength: 20 }), (whole, wishes) => {
+    fc.property(share, fc.array(share, { maxLength: 20 }), (whole, requests) => {
       const given: (typeof whole)[] = [];
-      for (const wish of wishes) if (whyNoShare(wish, whole, given) === undefined) given.push(wish);
+      for (const request of requests) if (whyNoShare(request, whole, given) === undefined) given.push(request);
       const sum = (of: 'cpus' | 'memoryGb'): number => given.reduce((total, one) => total + one[of], 0);
       expect(sum('cpus')).toBeLessThanOrEqual(whole.cpus);
       expect(sum('memoryGb')).toBeLessThanOrEqual(whole.memoryGb);
@@ -75,14 +75,14 @@ test('what is set aside is never given twice, and never more than there is', () 
   );
 });
 
-test('a record is read as it was written, and half a record is none', () => {
+test('a record parses back, and a truncated record is rejected', () => {
   const text = JSON.stringify(record);
   expect(parseMachineRecord(text)).toEqual(record);
   for (let length = 0; length < text.length; length += 1) expect(parseMachineRecord(text.slice(0, length))).toBeUndefined();
   expect(parseMachineRecord(JSON.stringify({ ...record, isolation: 'magic' }))).toBeUndefined();
 });
 
-test('an answer begins after its mark: what login scripts print is no part of it', () => {
+test('a reply begins after its mark; output of login scripts is ignored', () => {
   const reply = parseHostReply('Welcome!\nresult=fake\nsvc-host=1\nboot=b\ngpu=0, NVIDIA L4, 23034\ngpu=1, Tesla T4, 15360\nresult=ok\n');
   expect(reply?.get('result')).toEqual(['ok']);
   expect(readFacts(reply ?? new Map()).gpus.map(({ name }) => name)).toEqual(['NVIDIA L4', 'Tesla T4']);
@@ -101,7 +101,7 @@ test.for<readonly [change: string, why: RegExp]>([
   ['tools=setsid', /it lacks flock, timeout/],
   ['writable=', /\/h\/\.svc\/machines cannot be written/],
   ['free_kb=51200', /it has 50 MB of disk left/],
-])('a host with %s is unfit', ([change, why]) => {
+])('an SSH host with %s is unfit', ([change, why]) => {
   const [name = ''] = change.split('=');
   const lines = fine.split('\n').map((line) => (line.startsWith(`${name}=`) ? change : line));
   expect(whyUnfit(readFacts(parseHostReply(`svc-host=1\n${fine}\n`) ?? new Map()))).toBeUndefined();
@@ -115,7 +115,7 @@ const stateWith = (ports: readonly number[]): HostState => ({
   machines: ports.map((port) => ({ ...record, ports: [port] })),
 });
 
-test('where machines share the ports of a host, none gets one that another has', () => {
+test('on an SSH host with shared ports no two machines get the same port', () => {
   const random = seededRandom(1);
   expect(allotPorts({ ports: [8080, 9090] }, stateWith([]), 'h1', random)).toEqual({ ports: [8080, 9090], ownPort: null });
   expect(() => allotPorts({ ports: [8080, 9090] }, stateWith([9090]), 'h1', random)).toThrow(

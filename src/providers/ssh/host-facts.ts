@@ -2,10 +2,10 @@ import { parseGpuList, type Gpu } from '../../domain/gpus.ts';
 import { isOlderVersion } from '../../shared/compare-versions.ts';
 import { valueOf, type HostReply } from './host-reply.ts';
 
-/** What a host has, as it told. */
+/** Facts that an SSH host reported about itself. */
 export interface HostFacts {
   readonly system: string;
-  /** As `uname -m` says it: `x86_64`, `aarch64`. */
+  /** As `uname -m` reports it: `x86_64`, `aarch64`. */
   readonly arch: string;
   /** `glibc 2.36`, `musl` or `unknown`. */
   readonly libc: string;
@@ -20,22 +20,22 @@ export interface HostFacts {
   readonly freeBytes: number;
   readonly isWritable: boolean;
   readonly gpus: readonly Gpu[];
-  /** Commands that were looked for and are there. */
+  /** Commands that `look` searched for and found. */
   readonly tools: ReadonlySet<string>;
-  /** A Node.js of the host's own. */
+  /** The SSH host's own Node.js. */
   readonly node: { readonly path: string; readonly version: string } | undefined;
   /** Whether it can reach any other computer. */
   readonly hasRoute: boolean;
-  /** Settings of the kernel that keep users from making namespaces. */
+  /** Kernel settings that can keep users from creating namespaces. */
   readonly apparmorRestricts: boolean;
   readonly maxUserNamespaces: number | undefined;
-  /** How the host completes short names: lines of /etc/resolv.conf. */
+  /** How the SSH host completes short names: lines of /etc/resolv.conf. */
   readonly resolvConf: string;
 }
 
 const kibPerGb = 1_048_576;
 
-/** The answer to `look facts`. */
+/** Parses the reply to `look facts`. */
 export function readFacts(reply: HostReply): HostFacts {
   const text = (name: string): string => valueOf(reply, name) ?? '';
   const number = (name: string): number => Number(valueOf(reply, name) ?? 0) || 0;
@@ -61,7 +61,7 @@ export function readFacts(reply: HostReply): HostFacts {
   };
 }
 
-/** What every answer to `look` says of the disk, which fills and empties. */
+/** The disk's state. Every reply to `look` has it, because it changes often. */
 export function readDisk(reply: HostReply): Pick<HostFacts, 'freeBytes' | 'isWritable'> {
   return { freeBytes: (Number(valueOf(reply, 'free_kb') ?? 0) || 0) * 1_024, isWritable: valueOf(reply, 'writable') === 'yes' };
 }
@@ -69,17 +69,17 @@ export function readDisk(reply: HostReply): Pick<HostFacts, 'freeBytes' | 'isWri
 /** The oldest glibc that the pinned Node.js runs on (its BUILDING.md). */
 const oldestGlibc = '2.28';
 
-/** Less than this and a program that logs, or a copy of a workdir, would fill the disk. */
+/** With less free space, a program that logs, or a copy of a workdir, would fill the disk. */
 export const minFreeBytes = 100 * 1_048_576;
 
-/** Commands without which nothing can be run there, with what to install. */
+/** Commands that every machine needs, with the package to install. */
 const needed = [
   ['flock', 'util-linux'],
   ['setsid', 'util-linux'],
   ['timeout', 'coreutils'],
 ] as const;
 
-/** Why replicas cannot be put on a host, and what to do; undefined when they can. */
+/** Why an SSH host cannot take replicas, and the remedy; undefined when it can. */
 export function whyUnfit(facts: HostFacts): { readonly why: string; readonly remedy: string } | undefined {
   if (facts.system !== 'Linux') return { why: `it runs ${facts.system || 'an unknown system'}, not Linux`, remedy: 'Use a Linux host' };
   const glibc = /^glibc (\d+(?:\.\d+)*)/.exec(facts.libc)?.[1];

@@ -1,10 +1,13 @@
-/** What a host answered: the values of each name, in order. */
+/** An SSH host's reply: the values of each name, in order. */
 export type HostReply = ReadonlyMap<string, readonly string[]>;
 
-/** The line before an answer; what stands above it was printed by the user's login scripts. */
+/** First line of a reply; the user's login scripts may print lines above it. */
 const begin = 'svc-host=1';
 
-/** The answer in the output of `src/node/host.sh`; undefined when there is none. One that was cut short has no `result`. */
+/**
+ * Parses the reply in the output of `src/node/host.sh`; undefined when there is none. A reply that was cut short has no
+ * `result`.
+ */
 export function parseHostReply(output: string): HostReply | undefined {
   const lines = output.split('\n');
   const start = lines.lastIndexOf(begin);
@@ -21,7 +24,7 @@ export function parseHostReply(output: string): HostReply | undefined {
   return reply;
 }
 
-/** The only value of a name; undefined when it is not there or empty. */
+/** The only value of a name; undefined when it is missing or empty. */
 export function valueOf(reply: HostReply, name: string): string | undefined {
   const value = reply.get(name)?.[0]?.trim();
   return value === '' ? undefined : value;

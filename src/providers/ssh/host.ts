@@ -1,134 +1,135 @@
 import type { SshHost } from '../../domain/ssh-pool.ts';
 import type { Remote } from '../../remote/remote.ts';
+import { delayMs, type Backoff } from '../../shared/backoff.ts';
 import type { Clock } from '../../shared/clock.ts';
 import { messageOf, SvcError } from '../../shared/errors.ts';
 import { readDisk, readFacts, type HostFacts } from './host-facts.ts';
-import { askHost, type HostQuestion } from './host-link.ts';
+import { askHost, type HostRequest } from './host-link.ts';
 import { valueOf, type HostReply } from './host-reply.ts';
 import { parseMachineRecord, type MachineRecord } from './machine-record.ts';
 
-/** What a host said last. */
+/** The last reported state of an SSH host. */
 export interface HostState {
   readonly facts: HostFacts;
-  /** Of this boot of the host, or of the container that it is: with another one no process of before is left. */
+  /** Id of the SSH host's boot, or of its container's. Under another id, no earlier process is left. */
   readonly bootId: string;
-  /** How many machines were ever made there: tells whether a decision was made on the latest state. */
+  /** How many machines were ever created on it. The SSH host rejects a decision that was made on an older state. */
   readonly revision: string;
   readonly machines: readonly MachineRecord[];
 }
 
-/** Which host, and how it is asked. */
-export interface HostSettings {
+/** An SSH host and its remote. */
+interface HostSettings {
   readonly pool: string;
   readonly host: SshHost;
   readonly clock: Clock;
-  /** To the host itself rather than to one of its machines. */
+  /** Works on the SSH host itself rather than on one of its machines. */
   readonly remote: Remote;
 }
 
-/** Looking takes a round trip or two; opening the connection takes longest. */
-const lookTimeoutMs = 12_000;
+/** A poll takes a round trip or two; opening the connection takes longest. */
+const pollTimeoutMs = 12_000;
 
-/** Facts may take as long as a GPU's driver needs to wake up. */
+/** Facts can take as long as a GPU's driver needs to wake up. */
 const factsTimeoutMs = 30_000;
 
-/** What a host has changes when somebody opens it, or installs something. */
+/** Maximum age of facts, ms: an SSH host's hardware and software change rarely. */
 const factsAgeMs = 300_000;
 
-const firstPauseMs = 2_000;
-const longestPauseMs = 60_000;
+/** Backoff between two attempts to reach an SSH host that did not answer. */
+const reconnect: Backoff = { firstMs: 2_000, longestMs: 60_000 };
 
 /**
- * One host. One that cannot be reached is cordoned: it is not asked again before a pause is over, which doubles from 2 s to a minute, and whoever
- * asks meanwhile gets the last error at once.
+ * One SSH host. An unreachable SSH host is cordoned: this process sends it nothing until a backoff is over, which
+ * doubles from 2 s to a minute. Until then, callers get the last error at once.
  */
 export class Host {
   readonly pool: string;
-  readonly host: SshHost;
+  readonly config: SshHost;
   readonly remote: Remote;
   readonly #clock: Clock;
   #facts: { readonly facts: HostFacts; readonly bootId: string; readonly at: number } | undefined;
   #state: HostState | undefined;
-  #looking: Promise<HostState> | undefined;
-  #away: { readonly since: number; readonly failures: number; readonly retryAt: number; readonly error: unknown } | undefined;
+  #polling: Promise<HostState> | undefined;
+  #outage: { readonly since: number; readonly failures: number; readonly retryAt: number; readonly error: unknown } | undefined;
 
   constructor({ pool, host, clock, remote }: HostSettings) {
     this.pool = pool;
-    this.host = host;
+    this.config = host;
     this.remote = remote;
     this.#clock = clock;
   }
 
-  /** `POOL/HOST`, for people. */
+  /** `POOL/HOST`, for messages. */
   get name(): string {
-    return `${this.pool}/${this.host.host}`;
+    return `${this.pool}/${this.config.host}`;
   }
 
-  /** What it said last, however long ago. */
+  /** Its last reported state, however old. */
   get lastState(): HostState | undefined {
     return this.#state;
   }
 
-  /** How long it has not been reached, ms; undefined while it is. */
-  get awayMs(): number | undefined {
-    return this.#away === undefined ? undefined : this.#clock.monotonic() - this.#away.since;
+  /** For how long it has been unreachable, ms; undefined while it is reachable. */
+  get unreachableMs(): number | undefined {
+    return this.#outage === undefined ? undefined : this.#clock.monotonic() - this.#outage.since;
   }
 
-  /** Why it is not reached; undefined while it is. */
-  get awayBecause(): unknown {
-    return this.#away?.error;
+  /** The error that made it unreachable; undefined while it is reachable. */
+  get unreachableReason(): unknown {
+    return this.#outage?.error;
   }
 
-  /** Whether it is not to be asked yet. */
+  /** Whether the backoff after a failure is not over yet. */
   get isCordoned(): boolean {
-    return this.#away !== undefined && this.#clock.monotonic() < this.#away.retryAt;
+    return this.#outage !== undefined && this.#clock.monotonic() < this.#outage.retryAt;
   }
 
   /**
-   * Looks at it now; several callers at once share one look. Not cancelled by a caller's signal, as others may wait for it too. Throws why it
-   * cannot be reached.
+   * Polls the SSH host now; concurrent callers share one poll. A caller's signal does not cancel it, as others may wait
+   * for it too. Throws why the SSH host cannot be reached.
    */
-  look(): Promise<HostState> {
-    this.#looking ??= this.#look().finally(() => (this.#looking = undefined));
-    return this.#looking;
+  poll(): Promise<HostState> {
+    this.#polling ??= this.#poll().finally(() => (this.#polling = undefined));
+    return this.#polling;
   }
 
-  /** A look that began after this call: what was decided elsewhere before it is in it. */
-  async lookAnew(): Promise<HostState> {
-    await this.#looking?.catch(() => undefined);
-    return this.look();
+  /** A poll that begins after this call, so that it includes all decisions made before, also by other processes. */
+  async pollFresh(): Promise<HostState> {
+    await this.#polling?.catch(() => undefined);
+    return this.poll();
   }
 
-  /** Asks it something else. Throws why it cannot be reached. */
-  async ask(question: HostQuestion): Promise<HostReply> {
-    const away = this.#away;
-    if (away !== undefined && this.isCordoned) throw away.error;
+  /** Sends another request. Throws why the SSH host cannot be reached. */
+  async ask(request: HostRequest): Promise<HostReply> {
+    const outage = this.#outage;
+    if (outage !== undefined && this.isCordoned) throw outage.error;
     try {
-      const reply = await askHost(this.remote, this.host.host, question);
-      this.#away = undefined;
+      const reply = await askHost(this.remote, this.config.host, request);
+      this.#outage = undefined;
       return reply;
     } catch (error) {
-      // Giving up says nothing about the host.
-      if (question.signal?.aborted !== true) this.#missed(error);
+      // A cancelled request says nothing about the SSH host.
+      if (request.signal?.aborted !== true) this.#missed(error);
       throw error;
     }
   }
 
-  /** What it has may have changed: it is asked anew. */
+  /** Its hardware or software may have changed: the next poll reads the facts anew. */
   forgetFacts(): void {
     this.#facts = undefined;
   }
 
-  async #look(): Promise<HostState> {
+  async #poll(): Promise<HostState> {
     const known = this.#facts;
     const isFresh = known !== undefined && this.#clock.monotonic() - known.at < factsAgeMs;
     const reply = await this.ask(
-      isFresh ? { argv: ['look'], timeoutMs: lookTimeoutMs } : { argv: ['look', 'facts'], timeoutMs: factsTimeoutMs },
+      isFresh ? { argv: ['look'], timeoutMs: pollTimeoutMs } : { argv: ['look', 'facts'], timeoutMs: factsTimeoutMs },
     );
     const bootId = valueOf(reply, 'boot') ?? '';
     const facts = isFresh ? { ...known.facts, ...readDisk(reply) } : readFacts(reply);
     if (!isFresh) this.#facts = { facts, bootId, at: this.#clock.monotonic() };
-    // Another boot can have another kernel, other disks, other GPUs.
+    // After a reboot the kernel, disks and GPUs can be different.
     else if (known.bootId !== bootId) this.#facts = undefined;
     const machines = (reply.get('machine') ?? []).flatMap((text) => parseMachineRecord(text) ?? []);
     this.#state = { facts, bootId, revision: valueOf(reply, 'revision') ?? '0', machines };
@@ -136,14 +137,13 @@ export class Host {
   }
 
   #missed(error: unknown): void {
-    const failures = (this.#away?.failures ?? 0) + 1;
+    const failures = (this.#outage?.failures ?? 0) + 1;
     const now = this.#clock.monotonic();
-    const pauseMs = Math.min(longestPauseMs, firstPauseMs * 2 ** (failures - 1));
-    this.#away = { since: this.#away?.since ?? now, failures, retryAt: now + pauseMs, error };
+    this.#outage = { since: this.#outage?.since ?? now, failures, retryAt: now + delayMs(reconnect, failures), error };
   }
 }
 
-/** Why a host is not reached, as a clause. */
+/** Why an SSH host cannot be reached, as a clause. */
 export function reasonOf(error: unknown): string {
   const text = error instanceof SvcError ? error.message : `it failed unexpectedly: ${messageOf(error)}`;
   return text.replace(/\.$/, '');

@@ -1,23 +1,23 @@
 import type { SshHost, SshPool } from '../../domain/ssh-pool.ts';
 import type { Clock } from '../../shared/clock.ts';
 import { Host } from './host.ts';
-import type { MachineIndex } from './machine-index.ts';
+import type { MachineInventory } from './machine-inventory.ts';
 import { hostRemote, type OpenRemote } from './remotes.ts';
 
-/** Where the hosts come from. */
-export interface HostsSource {
+/** The source of the list of SSH hosts. */
+interface HostsSource {
   readonly pools: () => Promise<readonly SshPool[]>;
-  readonly index: MachineIndex;
+  readonly inventory: MachineInventory;
   readonly open: OpenRemote;
   readonly clock: Clock;
 }
 
-/** One of the given hosts by name. */
+/** One of the given SSH hosts by name. */
 export function hostNamed(hosts: readonly Host[], pool: string, name: string): Host | undefined {
-  return hosts.find((one) => one.pool === pool && one.host.host === name);
+  return hosts.find((one) => one.pool === pool && one.config.host === name);
 }
 
-/** The hosts of all pools, each kept with what is known of it, and those that have machines though their pool is gone. */
+/** The SSH hosts of all pools, and those with machines that are in no pool any more. Each keeps its known state. */
 export class Hosts {
   readonly #source: HostsSource;
   readonly #hosts = new Map<string, Host>();
@@ -30,20 +30,22 @@ export class Hosts {
     return this.#source.pools();
   }
 
-  /** The hosts of the pools, in the file's order. Throws what reading the pools throws. */
+  /** The SSH hosts of the pools, in the file's order. Throws what reading the pools throws. */
   async inPools(): Promise<readonly Host[]> {
     const pools = await this.#source.pools();
     return pools.flatMap(({ name, hosts }) => hosts.map((host) => this.#host(name, host)));
   }
 
-  /** Those, and the hosts of the machines that this home asked for. A file of pools that cannot be read hides none of the latter. */
+  /**
+   * The SSH hosts of the pools and of this home's machines. A pools file that cannot be read hides none of the latter.
+   */
   async all(): Promise<readonly Host[]> {
     const inPools = await this.inPools().catch((): readonly Host[] => []);
-    const others = this.#source.index.list().map(({ pool, host }) => this.#known(pool, host.host) ?? this.#host(pool, host));
+    const others = this.#source.inventory.list().map(({ pool, host }) => this.#known(pool, host.host) ?? this.#host(pool, host));
     return [...new Set([...inPools, ...others])];
   }
 
-  /** A host by name; undefined when neither a pool nor a machine of ours has it. */
+  /** An SSH host by name; undefined when it is neither in a pool nor has a machine of this home. */
   async find(pool: string, name: string): Promise<Host | undefined> {
     return hostNamed(await this.all(), pool, name);
   }
@@ -52,10 +54,10 @@ export class Hosts {
     return this.#hosts.get(JSON.stringify([pool, name]));
   }
 
-  /** What was known of a host that is reached in another way now is of no use. */
+  /** Drops the known state of an SSH host whose connection settings have changed. */
   #host(pool: string, host: SshHost): Host {
     const known = this.#known(pool, host.host);
-    if (known !== undefined && JSON.stringify(known.host) === JSON.stringify(host)) return known;
+    if (known !== undefined && JSON.stringify(known.config) === JSON.stringify(host)) return known;
     const { open, clock } = this.#source;
     const created = new Host({ pool, host, clock, remote: hostRemote(open, pool, host) });
     this.#hosts.set(JSON.stringify([pool, host.host]), created);

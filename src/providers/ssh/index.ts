@@ -5,7 +5,7 @@ import { withLateness } from '../../shared/deadline.ts';
 import { SvcError, messageOf } from '../../shared/errors.ts';
 import { fenced } from '../../shared/fence.ts';
 import { hasTags } from '../has-tags.ts';
-import { PlaceRefusal } from '../place-refusal.ts';
+import { ProviderRefusal } from '../provider-refusal.ts';
 import type {
   CallOptions,
   ControllerTarget,
@@ -26,29 +26,34 @@ import { createMachine } from './create-machine.ts';
 import { reasonOf, type Host, type HostState } from './host.ts';
 import { valueOf } from './host-reply.ts';
 import { hostNamed, Hosts } from './hosts.ts';
-import { IsolationCache } from './isolation-cache.ts';
+import { IsolationCache } from './isolation.ts';
 import { machineId, machineName, readMachineId } from './machine-id.ts';
-import { MachineIndex } from './machine-index.ts';
+import { MachineInventory } from './machine-inventory.ts';
 import type { MachineRecord } from './machine-record.ts';
 import { sshOffers, type OfferingHost } from './offers.ts';
-import { goneRemote, machineRemote, type OpenRemote } from './remotes.ts';
+import { type OpenRemote, goneRemote, machineRemote, openSshRemotes } from './remotes.ts';
 import { portablePools } from './portable-credentials.ts';
-import { openSshRemotes } from './ssh-remotes.ts';
 
-/** Offers are wanted soon: hosts that have not answered by then, ms, are left out of this search. */
+/** Limit of a search for offers, ms. SSH hosts that have not answered by then are left out of this search. */
 const offersMs = 8_000;
 
-/** A host that cannot be reached for so long, ms, counts as lost with its machines; until then they are taken to run. */
+/**
+ * An SSH host that has been unreachable for this long, ms, counts as lost with its machines. Until then its machines
+ * count as running.
+ */
 const lostAfterMs = 180_000;
 
-/** A machine that was asked for and is not there so long after, ms, was never made. */
+/** A requested machine that does not exist this long after the request, ms, was never created. */
 const intentAgeMs = 600_000;
 
-/** From the kill to the last process's end, s, and what else removing takes, ms. */
+/** Time from the kill to the end of the last process, s; and the limit of the whole removal, ms. */
 const endSeconds = 30;
 const destroyTimeoutMs = 120_000;
 
-/** Machines of one's own, reached over SSH: each host of a pool is a zone, and machines are folders there whose programs are kept apart. */
+/**
+ * The user's own machines, reached over SSH. Each SSH host of a pool is a zone. Machines are folders on it, with
+ * isolated programs.
+ */
 export class SshProvider implements Provider {
   readonly name = 'ssh';
   readonly capabilities = {
@@ -61,16 +66,16 @@ export class SshProvider implements Provider {
     mountsAnywhere: true,
   };
   readonly #context: ProviderContext;
-  readonly #index: MachineIndex;
+  readonly #inventory: MachineInventory;
   readonly #open: OpenRemote;
   readonly #hosts: Hosts;
   readonly #isolation: IsolationCache;
 
   constructor(context: ProviderContext, open: OpenRemote = openSshRemotes(context.paths, context.clock)) {
     this.#context = context;
-    this.#index = new MachineIndex(context.paths);
+    this.#inventory = new MachineInventory(context.paths);
     this.#open = (settings) => fenced(open(settings), context.fence, { free: ['localPath', 'close'] });
-    this.#hosts = new Hosts({ pools: context.sshPools, index: this.#index, open: this.#open, clock: context.clock });
+    this.#hosts = new Hosts({ pools: context.sshPools, inventory: this.#inventory, open: this.#open, clock: context.clock });
     this.#isolation = new IsolationCache(context.paths);
   }
 
@@ -81,7 +86,7 @@ export class SshProvider implements Provider {
         hosts,
         file: pools[0]?.file,
         ownFile: this.#context.paths.sshPools,
-        hasMachines: this.#index.list().length > 0,
+        hasMachines: this.#inventory.list().length > 0,
         isolation: (host, state) => this.#isolation.kindOn(host, state),
         clock: this.#context.clock,
         signal,
@@ -101,7 +106,12 @@ export class SshProvider implements Provider {
     const ask = (late: Promise<undefined>) => Promise.all(asked.map((host) => offeringState(host, late)));
     const states = await withLateness(clock, offersMs, ask, signal);
     const hosts = asked.map((host, index): OfferingHost => {
-      return { pool: host.pool, host: host.host.host, hourlyUsd: host.host.hourlyUsd, state: states[index] ?? { why: 'it was not asked' } };
+      return {
+        pool: host.pool,
+        host: host.config.host,
+        hourlyUsd: host.config.hourlyUsd,
+        state: states[index] ?? { why: 'it was not asked' },
+      };
     });
     return sshOffers(resources, pools, hosts, explain === true);
   }
@@ -109,15 +119,15 @@ export class SshProvider implements Provider {
   async create(offer: Offer, spec: MachineSpec, key: string, { signal }: CallOptions): Promise<MachineId> {
     signal?.throwIfAborted();
     const name = machineName(key);
-    const elsewhere = await this.#madeElsewhere(name, offer);
-    if (elsewhere !== undefined) return elsewhere;
+    const existing = await this.#existingOnOtherHost(name, offer);
+    if (existing !== undefined) return existing;
     const host = await this.#hosts.find(offer.region, offer.zone ?? '');
     if (host === undefined)
-      throw new PlaceRefusal('unsupported', 'zone', `The pool '${offer.region}' has no host '${offer.zone ?? ''}' any more.`);
+      throw new ProviderRefusal('unsupported', 'zone', `The pool '${offer.region}' has no host '${offer.zone ?? ''}' any more.`);
     const { clock, random } = this.#context;
     const isolation = (on: Host, state: HostState) => this.#isolation.usableOn(on, state);
-    await createMachine({ host, name, key, offer, spec, index: this.#index, clock, random, isolation, signal });
-    return machineId({ pool: host.pool, host: host.host.host, name });
+    await createMachine({ host, name, key, offer, spec, inventory: this.#inventory, clock, random, isolation, signal });
+    return machineId({ pool: host.pool, host: host.config.host, name });
   }
 
   async inspect(ids: readonly MachineId[], { signal }: CallOptions): Promise<ReadonlyMap<MachineId, MachineStatus>> {
@@ -128,29 +138,29 @@ export class SshProvider implements Provider {
   }
 
   async destroy(id: MachineId, { signal }: CallOptions): Promise<void> {
-    const place = readMachineId(id);
-    const host = place === undefined ? undefined : await this.#hosts.find(place.pool, place.host);
-    if (place === undefined || host === undefined) return;
+    const ref = readMachineId(id);
+    const host = ref === undefined ? undefined : await this.#hosts.find(ref.pool, ref.host);
+    if (ref === undefined || host === undefined) return;
     signal?.throwIfAborted();
-    const reply = await host.ask({ argv: ['destroy', place.name, String(endSeconds)], timeoutMs: destroyTimeoutMs, signal });
+    const reply = await host.ask({ argv: ['destroy', ref.name, String(endSeconds)], timeoutMs: destroyTimeoutMs, signal });
     if (valueOf(reply, 'result') !== 'gone') {
       const why = valueOf(reply, 'why') ?? 'no reason given';
-      throw new SvcError('SVC_MACHINE_LOST', `The machine ${id} cannot be removed: ${why}.`, { hint: `Look at it: ssh ${place.host}` });
+      throw new SvcError('SVC_MACHINE_LOST', `The machine ${id} cannot be removed: ${why}.`, { hint: `Look at it: ssh ${ref.host}` });
     }
-    const made = this.#index.get(place.pool, place.host, place.name)?.record;
-    if (made !== undefined) await machineRemote(this.#open, host.host, made).close?.();
-    this.#index.remove(place.pool, place.host, place.name);
+    const made = this.#inventory.get(ref.pool, ref.host, ref.name)?.record;
+    if (made !== undefined) await machineRemote(this.#open, host.config, made).close?.();
+    this.#inventory.remove(ref.pool, ref.host, ref.name);
   }
 
   /**
-   * What hosts that can be asked have, of those that this home made machines on or that are in a pool. Throws when one cannot be asked that may have
-   * a machine with these tags: nobody must take that for "there is none".
+   * Lists the machines of the reachable SSH hosts that are in a pool or that this home created machines on. Throws when
+   * an SSH host that may have a machine with these tags cannot be asked: callers must not conclude that there is none.
    */
   async list(tags: Readonly<Record<string, string>>, { signal }: CallOptions): Promise<readonly ListedMachine[]> {
-    const entries = this.#index.list().filter((entry) => hasTags(entry.tags, tags));
+    const entries = this.#inventory.list().filter((entry) => hasTags(entry.tags, tags));
     const all = await this.#hosts.all();
-    const owes = (host: Host): boolean => entries.some(({ pool, host: { host: name } }) => pool === host.pool && name === host.host.host);
-    // The index names every host that was asked for machines of one replica: nobody else need be asked for them.
+    const owes = (host: Host): boolean => entries.some(({ pool, host: { host: name } }) => pool === host.pool && name === host.config.host);
+    // The index has every SSH host with a request for a machine of the replica: no other SSH host needs to be asked.
     const isOfOne = tags['svc-key'] !== undefined || tags['svc-replica'] !== undefined;
     const asked = isOfOne && entries.length > 0 ? all.filter(owes) : all;
     const lists = await Promise.all(asked.map((host) => this.#listHost(host, tags, owes(host))));
@@ -159,20 +169,12 @@ export class SshProvider implements Provider {
   }
 
   remote(id: MachineId): Remote {
-    const place = readMachineId(id);
-    const entry = place === undefined ? undefined : this.#index.get(place.pool, place.host, place.name);
+    const ref = readMachineId(id);
+    const entry = ref === undefined ? undefined : this.#inventory.get(ref.pool, ref.host, ref.name);
     return entry?.record === undefined ? goneRemote(id) : machineRemote(this.#open, entry.host, entry.record);
   }
 
-  stop(): Promise<void> {
-    return Promise.reject(new SvcError('SVC_NOT_SUPPORTED', 'Machines on hosts of your own cannot be stopped and started again.'));
-  }
-
-  start(): Promise<void> {
-    return this.stop();
-  }
-
-  /** Nothing is made beside machines. */
+  /** The provider creates nothing beside machines. */
   release(): Promise<void> {
     return Promise.resolve();
   }
@@ -181,47 +183,47 @@ export class SshProvider implements Provider {
     return portablePools(await this.#hosts.pools(), target, this.#context.clock);
   }
 
-  /** A machine of this name that another host was asked for: one key never gives two, wherever it is asked. */
-  async #madeElsewhere(name: string, offer: Offer): Promise<MachineId | undefined> {
-    const others = this.#index
+  /** A machine of this name that was requested from another SSH host: one key must never yield two machines. */
+  async #existingOnOtherHost(name: string, offer: Offer): Promise<MachineId | undefined> {
+    const others = this.#inventory
       .list()
       .filter((entry) => entry.name === name && !(entry.pool === offer.region && entry.host.host === offer.zone));
     for (const { pool, host } of others) {
       const known = await this.#hosts.find(pool, host.host);
-      if ((await known?.lookAnew())?.machines.some((machine) => machine.name === name) === true)
+      if ((await known?.pollFresh())?.machines.some((machine) => machine.name === name) === true)
         return machineId({ pool, host: host.host, name });
     }
     return undefined;
   }
 
   async #inspectOne(id: MachineId, hosts: readonly Host[]): Promise<MachineStatus> {
-    const place = readMachineId(id);
-    const host = place === undefined ? undefined : hostNamed(hosts, place.pool, place.host);
-    if (place === undefined || host === undefined) return { state: 'gone', reason: 'unknown' };
+    const ref = readMachineId(id);
+    const host = ref === undefined ? undefined : hostNamed(hosts, ref.pool, ref.host);
+    if (ref === undefined || host === undefined) return { state: 'gone', reason: 'unknown' };
     try {
-      const state = await host.look();
-      const record = state.machines.find(({ name }) => name === place.name);
-      // What a controller has is on its disk: it goes on after the host was started anew, while programs of replicas are gone.
+      const state = await host.poll();
+      const record = state.machines.find(({ name }) => name === ref.name);
+      // A controller's state is on its disk, so it runs again after the SSH host reboots. Programs of replicas do not.
       if (record?.tags['svc-controller'] !== undefined) return { state: 'running', host: await this.#publicHost(host) };
       if (record !== undefined) return record.bootId === state.bootId ? { state: 'running' } : { state: 'gone', reason: 'preempted' };
-      const { askedAt, record: made } = this.#index.get(place.pool, place.host, place.name) ?? {};
-      // One whose answer was lost may still be in the making.
+      const { askedAt, record: made } = this.#inventory.get(ref.pool, ref.host, ref.name) ?? {};
+      // A create whose reply was lost may still complete.
       return { state: 'gone', reason: made === undefined && askedAt === undefined ? 'unknown' : 'deleted' };
     } catch {
-      // Programs go on without us: a host that is cut off for a minute has lost nothing.
-      return (host.awayMs ?? 0) < lostAfterMs ? { state: 'running' } : { state: 'gone', reason: 'unknown' };
+      // Programs continue without a connection: an SSH host that is unreachable for a minute has lost nothing.
+      return (host.unreachableMs ?? 0) < lostAfterMs ? { state: 'running' } : { state: 'gone', reason: 'unknown' };
     }
   }
 
-  /** Where others reach a host's ports. */
-  async #publicHost({ host }: Host): Promise<string> {
+  /** The address at which others reach an SSH host's ports. */
+  async #publicHost({ config: host }: Host): Promise<string> {
     return (await effectiveConfig(host.host, this.#context.clock))?.hostName ?? host.host;
   }
 
   async #listHost(host: Host, tags: Readonly<Record<string, string>>, mayHave: boolean): Promise<readonly ListedMachine[]> {
     let state: HostState;
     try {
-      state = await host.lookAnew();
+      state = await host.pollFresh();
     } catch (error) {
       if (!mayHave) return [];
       const hint = error instanceof SvcError ? error.hint : undefined;
@@ -230,29 +232,32 @@ export class SshProvider implements Provider {
         cause: error,
       });
     }
-    const own = state.machines.filter((machine) => machine.pool === host.pool && machine.host === host.host.host);
+    const own = state.machines.filter((machine) => machine.pool === host.pool && machine.host === host.config.host);
     const found = own.filter((machine) => hasTags(machine.tags, tags));
     this.#remember(host, found, own);
-    return found.map((machine) => ({ id: machineId({ pool: host.pool, host: host.host.host, name: machine.name }), tags: machine.tags }));
+    return found.map((machine) => ({ id: machineId({ pool: host.pool, host: host.config.host, name: machine.name }), tags: machine.tags }));
   }
 
-  /** Makes the index say what the host says; what nobody asked about may be another home's. */
+  /**
+   * Updates the index to the SSH host's state. Adds only machines that the caller requested: others may belong to
+   * another home.
+   */
   #remember(host: Host, found: readonly MachineRecord[], all: readonly MachineRecord[]): void {
     const now = this.#context.clock.now();
     for (const record of found) {
-      if (this.#index.get(host.pool, host.host.host, record.name)?.record?.cookie === record.cookie) continue;
-      this.#index.put({ pool: host.pool, host: host.host, name: record.name, tags: record.tags, askedAt: record.createdAt, record });
+      if (this.#inventory.get(host.pool, host.config.host, record.name)?.record?.cookie === record.cookie) continue;
+      this.#inventory.put({ pool: host.pool, host: host.config, name: record.name, tags: record.tags, askedAt: record.createdAt, record });
     }
-    for (const entry of this.#index.list()) {
-      if (entry.pool !== host.pool || entry.host.host !== host.host.host || all.some(({ name }) => name === entry.name)) continue;
-      if (now - entry.askedAt > intentAgeMs) this.#index.remove(entry.pool, entry.host.host, entry.name);
+    for (const entry of this.#inventory.list()) {
+      if (entry.pool !== host.pool || entry.host.host !== host.config.host || all.some(({ name }) => name === entry.name)) continue;
+      if (now - entry.askedAt > intentAgeMs) this.#inventory.remove(entry.pool, entry.host.host, entry.name);
     }
   }
 }
 
 async function offeringState(host: Host, late: Promise<undefined>): Promise<OfferingHost['state']> {
   try {
-    const state = await Promise.race([host.look(), late]);
+    const state = await Promise.race([host.poll(), late]);
     return state ?? { why: `it has not answered within ${offersMs / 1_000} s` };
   } catch (error) {
     return { why: error instanceof SvcError ? reasonOf(error) : messageOf(error) };

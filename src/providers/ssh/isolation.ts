@@ -1,12 +1,12 @@
 import { readFile } from 'node:fs/promises';
-import { enterComplaint, enterConf, insideResolvConf, type EnterSettings } from '../../remote/isolation/enter-settings.ts';
-import { findIsolation, kindsFor, type FoundIsolation } from '../../remote/isolation/find-isolation.ts';
+import { type EnterSettings, enterComplaint, enterConf, insideResolvConf } from '../../remote/isolation/enter-settings.ts';
+import { type FoundIsolation, findIsolation, kindsFor } from '../../remote/isolation/find-isolation.ts';
 import type { IsolationKind, OutboundKind } from '../../remote/isolation/kinds.ts';
 import { SvcError } from '../../shared/errors.ts';
 import type { HomePaths } from '../../shared/paths.ts';
 import { programEntry, programFile } from '../../shared/program-files.ts';
 import { randomHex } from '../../shared/random-hex.ts';
-import type { Host } from './host.ts';
+import type { Host, HostState } from './host.ts';
 import type { HostFacts } from './host-facts.ts';
 import type { SentFile } from './host-link.ts';
 import { valueOf } from './host-reply.ts';
@@ -17,36 +17,42 @@ export interface UsableIsolation extends FoundIsolation {
   readonly node: string | undefined;
 }
 
-/** Seconds that a try may take: a good one takes 10 to 100 ms, on a busy host seconds. One that is given up is remembered until the host starts anew. */
+/**
+ * Limit of a try, s. A good one takes 10 to 100 ms, on a busy SSH host seconds. An aborted try counts as failed until
+ * the SSH host reboots.
+ */
 const trySeconds = 20;
 
-/** Linux allows 107 bytes for a socket's path, and ours have a suffix while they are made. */
+/** Linux allows 107 bytes for a socket's path, and svc's sockets have a suffix while they are created. */
 const longestSocketPath = 100;
 
-/** What each kind cannot do without. */
+/** Commands that each kind needs. */
 const neededTools: Readonly<Record<Exclude<IsolationKind, 'none'>, readonly string[]>> = {
   root: ['unshare', 'setpriv', 'ip'],
   userns: ['unshare', 'setpriv', 'ip'],
   bwrap: ['bwrap', 'setpriv', 'ip'],
 };
 
-/** The best isolation that works on a host. Throws only when the host cannot be reached. */
-export async function findHostIsolation(host: Host, facts: HostFacts): Promise<FoundIsolation> {
+/** Whether an SSH host has a tool, or its substitute in enter.sh. */
+const hasTool = ({ tools }: HostFacts, tool: string): boolean => tools.has(tool) || (tool === 'ip' && tools.has('perl'));
+
+/** The best isolation that works on an SSH host. Throws only when the SSH host cannot be reached. */
+async function findHostIsolation(host: Host, facts: HostFacts): Promise<FoundIsolation> {
   return findIsolation(kindsFor({ isRoot: facts.uid === 0 }), {
     hasRoute: () => facts.hasRoute,
     whyNot: async (kind, outbound, argv) => lacking(facts, kind, outbound) ?? tryEntering(host, facts, kind, outbound, argv),
   });
 }
 
-/** Why a try is not worth its time; undefined when the tools are there. */
-function lacking({ tools }: HostFacts, kind: Exclude<IsolationKind, 'none'>, outbound: OutboundKind): string | undefined {
-  const missing = neededTools[kind].filter((tool) => !tools.has(tool));
+/** Why a try is pointless: missing tools. Undefined when they are there. */
+function lacking(facts: HostFacts, kind: Exclude<IsolationKind, 'none'>, outbound: OutboundKind): string | undefined {
+  const missing = neededTools[kind].filter((tool) => !hasTool(facts, tool));
   if (missing.length > 0) return `it has no ${missing.join(', ')}`;
-  return outbound === 'none' || tools.has(outbound) ? undefined : 'it is not there';
+  return outbound === 'none' || facts.tools.has(outbound) ? undefined : 'it is not there';
 }
 
-/** The isolation together with the Node binary it needs; without one there is no isolation. */
-export async function withNode(host: Host, facts: HostFacts, isolation: FoundIsolation, paths: HomePaths): Promise<UsableIsolation> {
+/** Adds the Node binary that the isolation needs; without a binary there is no isolation. */
+async function withNode(host: Host, facts: HostFacts, isolation: FoundIsolation, paths: HomePaths): Promise<UsableIsolation> {
   if (isolation.kind === 'none') return { ...isolation, node: undefined };
   try {
     return { ...isolation, node: await provideNode(host, facts, paths) };
@@ -56,7 +62,7 @@ export async function withNode(host: Host, facts: HostFacts, isolation: FoundIso
   }
 }
 
-/** Really enters the isolation and runs a command there. Undefined when it ended with 0, else why not. */
+/** Enters the isolation and runs a command there. Undefined when it exited with 0, else why not. */
 async function tryEntering(
   host: Host,
   facts: HostFacts,
@@ -67,7 +73,7 @@ async function tryEntering(
   const name = `try-${randomHex(12)}`;
   const dir = `${facts.home}/.svc/${name}`;
   if (Buffer.byteLength(`${dir}/way.sock`) > longestSocketPath) return `the path of its home folder is too long for sockets`;
-  // The program is not reached while trying: whether there is a Node binary is found out later.
+  // A try needs no connection to the program, so a dummy replaces the Node binary; `withNode` provides it later.
   const sockets = { node: 'true', socket: `${dir}/way.sock`, proxySocket: `${dir}/way.out` };
   const files = await enterFiles({ isolation, outbound, ...sockets }, dir, facts);
   const question = { argv: ['try', name, String(trySeconds), ...argv], files, timeoutMs: (trySeconds + 10) * 1_000 } as const;
@@ -79,9 +85,12 @@ async function tryEntering(
 
 const source = (file: string): Promise<string> => readFile(programFile(`src/node/${file}`), 'utf8');
 
-/** The files in a machine's folder with which its isolation is entered; none where there is none. `dir`: that folder on the host. */
+/**
+ * The files in a machine's folder that enter its isolation; none where there is none. `dir`: that folder on the SSH
+ * host.
+ */
 export async function enterFiles(
-  settings: Omit<EnterSettings, 'egress' | 'keep'>,
+  settings: Omit<EnterSettings, 'egress' | 'keep' | 'hide'>,
   dir: string,
   facts: Pick<HostFacts, 'home' | 'resolvConf'>,
 ): Promise<readonly SentFile[]> {
@@ -89,26 +98,76 @@ export async function enterFiles(
   if (isolation === 'none') return [];
   const resolvConf = insideResolvConf(outbound, facts.resolvConf);
   const entry = programEntry('node/egress');
-  // Without a package beside it, Node takes a module for one by its ending alone.
+  // Without a package.json beside it, Node recognises an ES module only by its extension.
   const egress = `egress.${entry.endsWith('.ts') ? 'mts' : 'mjs'}`;
   const keep = facts.home.startsWith('/tmp/') ? [facts.home] : [];
   return [
     { name: 'enter.sh', mode: '600', content: await source('enter.sh') },
+    { name: 'confine.sh', mode: '600', content: await source('confine.sh') },
     { name: 'forwarder.mjs', mode: '600', content: await source('forwarder.mjs') },
-    { name: 'enter.conf', mode: '600', content: enterConf({ ...settings, egress: `${dir}/${egress}`, keep }) },
+    {
+      name: 'enter.conf',
+      mode: '600',
+      content: enterConf({ ...settings, egress: `${dir}/${egress}`, keep, hide: [`${facts.home}/.svc`] }),
+    },
     ...(outbound === 'proxy' ? [{ name: egress, mode: '600', content: await readFile(entry, 'utf8') }] : []),
     ...(resolvConf === undefined ? [] : [{ name: 'resolv.conf', mode: '644', content: resolvConf }]),
   ];
 }
 
-/** What to do for something better than what was found; empty when nothing is. */
+/** Remedies for better isolation than the found one; empty when there is nothing better. */
 export function isolationRemedies({ kind }: FoundIsolation, facts: HostFacts): readonly string[] {
   if (kind !== 'none') return [];
   const remedies: string[] = [];
   if (facts.apparmorRestricts)
     remedies.push('AppArmor refuses user namespaces there: sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0');
   if (facts.maxUserNamespaces === 0) remedies.push('sudo sysctl user.max_user_namespaces=15000');
-  const missing = [...new Set(Object.values(neededTools).flat())].filter((tool) => tool !== 'bwrap' && !facts.tools.has(tool));
+  const missing = [...new Set(Object.values(neededTools).flat())].filter((tool) => tool !== 'bwrap' && !hasTool(facts, tool));
   if (missing.length > 0) remedies.push(`Install util-linux and iproute2 there, for ${missing.join(', ')}`);
   return remedies;
+}
+
+/** `of`: the boot and the user of the finding. With others, another isolation may work. */
+interface Found<What> {
+  readonly of: string;
+  readonly what: Promise<What>;
+}
+
+/** The isolation of each SSH host: tried once per process, SSH host and boot. */
+export class IsolationCache {
+  readonly #paths: HomePaths;
+  readonly #kinds = new WeakMap<Host, Found<FoundIsolation>>();
+  readonly #usable = new WeakMap<Host, Found<UsableIsolation>>();
+
+  constructor(paths: HomePaths) {
+    this.#paths = paths;
+  }
+
+  /** The isolation that works there. Throws only when the SSH host cannot be reached. */
+  kindOn(host: Host, state: HostState): Promise<FoundIsolation> {
+    return remember(this.#kinds, host, state, () => findHostIsolation(host, state.facts));
+  }
+
+  /**
+   * As `kindOn`, after copying the required files to the SSH host. The first call includes a transfer of about 40 MB.
+   */
+  usableOn(host: Host, state: HostState): Promise<UsableIsolation> {
+    return remember(this.#usable, host, state, async () => withNode(host, state.facts, await this.kindOn(host, state), this.#paths));
+  }
+}
+
+function remember<What>(
+  cache: WeakMap<Host, Found<What>>,
+  host: Host,
+  { facts, bootId }: HostState,
+  find: () => Promise<What>,
+): Promise<What> {
+  const of = `${bootId} ${facts.uid} ${facts.home}`;
+  const known = cache.get(host);
+  if (known?.of === of) return known.what;
+  const found = { of, what: find() };
+  cache.set(host, found);
+  // A failed attempt may succeed later, so it is not cached.
+  found.what.catch(() => cache.get(host) === found && cache.delete(host));
+  return found.what;
 }

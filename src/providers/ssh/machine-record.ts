@@ -3,30 +3,38 @@ import { parseJson } from '../../shared/parse-json.ts';
 import { isolationKinds, type IsolationKind } from '../../remote/isolation/kinds.ts';
 import { isMachineName } from './machine-id.ts';
 
-/** A machine as its `machine.json` on the host remembers it: what is needed to use it, and to know what it takes up. */
+/**
+ * The contents of a machine's `machine.json` on the SSH host: all data needed to use it, and the resources it occupies.
+ */
 export interface MachineRecord {
   readonly name: string;
   readonly key: string;
-  /** What its pool and host were called by whoever made it. */
+  /** The names of its pool and SSH host in the home that created it. */
   readonly pool: string;
   readonly host: string;
   readonly tags: Readonly<Record<string, string>>;
   readonly isolation: IsolationKind;
-  /** In the environment of every process of the machine, and nowhere else: how they are found when all else fails. */
+  /** In the environment of every process of the machine, and nowhere else: the last resort for finding them. */
   readonly cookie: string;
-  /** GPUs given to this machine alone; null where there are none to give. */
+  /** GPUs allotted to this machine alone; null where the SSH host has none. */
   readonly gpus: readonly number[] | null;
-  /** What its program listens on where it has no network of its own; nobody else gets these. Empty where it has one. */
+  /**
+   * Ports that its program listens on where it has no network of its own; no other machine gets these. Empty where it
+   * has one.
+   */
   readonly ports: readonly number[];
-  /** The port that its program is told to listen on instead, as the one it serves was taken. */
+  /** The port that its program must listen on instead, because the port it serves was taken. */
   readonly ownPort: number | null;
-  /** What is set aside for it; 0 for one that shares what there is. */
+  /** CPUs reserved for it; 0 for a machine that shares the SSH host's resources. */
   readonly cpus: number;
   readonly memoryGb: number;
-  /** Absolute on the host: its own folder and, where it has a network of its own, the way in. */
+  /**
+   * Absolute paths on the SSH host: the machine's folder and, where it has a network of its own, the socket for inbound
+   * connections.
+   */
   readonly dir: string;
   readonly socket: string;
-  /** Of the host, when it was made: with another one all its processes are gone. */
+  /** Boot of the SSH host when the machine was created: under another one all its processes are gone. */
   readonly bootId: string;
   readonly createdAt: number;
 }
@@ -38,7 +46,8 @@ export function parseMachineRecord(text: string): MachineRecord | undefined {
 }
 
 /**
- * Whether a value read from JSON is a record. Hosts tell records, and need not be honest: the name becomes part of a file's name here.
+ * Whether a value read from JSON is a record. Records come from SSH hosts, which are not trusted: the name becomes part
+ * of a local file's name.
  */
 export function isMachineRecord(value: unknown): value is MachineRecord {
   return (

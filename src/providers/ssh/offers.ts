@@ -1,27 +1,27 @@
 import { canonicalAccelerator } from '../../domain/accelerators.ts';
-import { describeGpus, matchingGpus, wantedGpuCount, type Gpu } from '../../domain/gpus.ts';
+import { describeGpus, matchingGpus, requestedGpuCount, type Gpu } from '../../domain/gpus.ts';
 import { whyNot } from '../../domain/offer-match.ts';
 import type { SshPool } from '../../domain/ssh-pool.ts';
 import type { Amount, Resources } from '../../domain/task.ts';
 import { didYouMean } from '../../shared/did-you-mean.ts';
 import type { Offer, OfferList, RejectedOffer } from '../provider.ts';
-import { shareName, wantedShare, whyNoShare } from './host-share.ts';
+import { shareName, requestedShare, whyNoShare } from './host-share.ts';
 import { whyUnfit, type HostFacts } from './host-facts.ts';
 import type { MachineRecord } from './machine-record.ts';
 
-/** A host as offers are made of it. */
+/** An SSH host as the input of offers. */
 export interface OfferingHost {
   readonly pool: string;
   readonly host: string;
   readonly hourlyUsd: number;
-  /** What it said, or why it says nothing, as a clause. */
+  /** Its reported state, or why it does not answer, as a clause. */
   readonly state: { readonly facts: HostFacts; readonly machines: readonly MachineRecord[] } | { readonly why: string };
 }
 
-/** What hosts that are left out had to say for themselves in one sentence, at most. */
+/** Maximum of SSH hosts whose reasons one sentence lists. */
 const shownHosts = 5;
 
-/** One offer for each host on which what is asked for is free, cheapest first, or why there is none. */
+/** One offer for each SSH host where the requested resources are free, cheapest first, or why there is none. */
 export function sshOffers(resources: Resources, pools: readonly SshPool[], hosts: readonly OfferingHost[], explain: boolean): OfferList {
   const { region, zone } = resources;
   if (pools.length === 0) return { offers: [], whyNone: 'There are no pools of hosts.' };
@@ -41,23 +41,23 @@ export function sshOffers(resources: Resources, pools: readonly SshPool[], hosts
   );
   const whys = judged.flatMap(({ host, why }) => (why === undefined ? [] : [`${host.pool}/${host.host} ${why}`]));
   const listed = [...whys.slice(0, shownHosts), ...(whys.length > shownHosts ? [`and ${whys.length - shownHosts} more`] : [])];
-  const nobody = `No host ${zone === undefined ? '' : `'${zone}' `}is in the pools.`;
-  const whyNone = listed.length === 0 ? nobody : `No host has what is asked for${wantedText(resources)}: ${listed.join('; ')}.`;
+  const noHost = `No host ${zone === undefined ? '' : `'${zone}' `}is in the pools.`;
+  const whyNone = listed.length === 0 ? noHost : `No host has what is asked for${requestText(resources)}: ${listed.join('; ')}.`;
   return { offers, whyNone: offers.length > 0 ? undefined : whyNone, ...(explain ? { rejected } : {}) };
 }
 
 interface Judgement {
-  /** Undefined where nothing is known of the host. */
+  /** Undefined where the SSH host's state is unknown. */
   readonly offer: Offer | undefined;
-  /** A clause that follows the host's name; undefined when the offer stands. */
+  /** A clause that follows the SSH host's name; undefined when the offer is valid. */
   readonly why: string | undefined;
 }
 
 function judge(resources: Resources, { pool, host, hourlyUsd, state }: OfferingHost): Judgement {
   if ('why' in state) return { offer: undefined, why: `cannot be used: ${state.why}` };
   const { facts, machines } = state;
-  const share = wantedShare(resources);
-  const count = wantedGpuCount(resources);
+  const share = requestedShare(resources);
+  const count = requestedGpuCount(resources);
   const { named, matching, free } = findGpus(resources, facts.gpus, machines);
   const offer: Offer = {
     provider: 'ssh',
@@ -72,9 +72,11 @@ function judge(resources: Resources, { pool, host, hourlyUsd, state }: OfferingH
   };
   const unfit = whyUnfit(facts);
   if (unfit !== undefined) return { offer, why: `cannot be used: ${unfit.why}` };
-  if (count > matching.length) return { offer, why: `has ${describeGpus(facts.gpus)} as GPUs, ${gpuText(resources)} wanted` };
-  if (count > free.length) return { offer, why: `has ${free.length} of ${matching.length} ${named?.name ?? 'GPU'} free, ${count} wanted` };
-  // The kind of machine is made for the request; only by its name can somebody ask for another one. GPUs are judged above, by the driver's names.
+  if (count > matching.length) return { offer, why: `has ${describeGpus(facts.gpus)} as GPUs, ${gpuText(resources)} requested` };
+  if (count > free.length)
+    return { offer, why: `has ${free.length} of ${matching.length} ${named?.name ?? 'GPU'} free, ${count} requested` };
+  // The share is made for the request, so only a request by instance type can mismatch. GPUs are checked above, by the
+  // driver's names.
   const rest = { ...resources, accelerator: undefined, acceleratorMemory: undefined };
   const why =
     whyNoShare(share, { cpus: facts.cpus, memoryGb: facts.memoryGb }, machines) ?? whyNot(rest, { ...offer, accelerator: undefined });
@@ -83,12 +85,15 @@ function judge(resources: Resources, { pool, host, hourlyUsd, state }: OfferingH
 
 interface FoundGpus {
   readonly named: { readonly name: string; readonly memoryGb: number | undefined } | undefined;
-  /** All of that name that would do, and those of them that no machine has. */
+  /** All GPUs of that name that satisfy the request, and those of them that no machine has. */
   readonly matching: readonly Gpu[];
   readonly free: readonly Gpu[];
 }
 
-/** The GPUs of one name, by which they are asked for again: of several kinds that would do, the one of which most are free. */
+/**
+ * The GPUs of one name, by which a create requests them. Of several suitable kinds it is the one with the most free
+ * GPUs.
+ */
 function findGpus(resources: Resources, gpus: readonly Gpu[], machines: readonly MachineRecord[]): FoundGpus {
   const taken = new Set(machines.flatMap((machine) => machine.gpus ?? []));
   const { accelerator } = resources;
@@ -111,7 +116,7 @@ function gpuText({ accelerator, acceleratorMemory }: Resources): string {
   return acceleratorMemory === undefined ? 'none' : `${acceleratorMemory.count} with ${amount(acceleratorMemory)} GB`;
 }
 
-function wantedText(resources: Resources): string {
+function requestText(resources: Resources): string {
   const { cpus, memory, accelerator, acceleratorMemory } = resources;
   const parts = [
     ...(accelerator === undefined && acceleratorMemory === undefined ? [] : [`${gpuText(resources)} GPUs`]),

@@ -2,12 +2,12 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { expect, test } from 'vitest';
 import { someResources } from '../../../test/support/builders.ts';
-import { StandInHosts } from '../../../test/support/stand-in-host.ts';
+import { FakeSshHosts } from '../../../test/support/fake-ssh-hosts.ts';
 import { withTempHome } from '../../../test/support/temp-home.ts';
 import { defaultConfig } from '../../domain/config.ts';
 import { systemClock } from '../../shared/clock.ts';
 import { homePaths } from '../../shared/paths.ts';
-import { prepareHome } from '../../shared/prepare-home.ts';
+import { prepareHome } from '../../shared/system/prepare-home.ts';
 import { systemRandom } from '../../shared/random.ts';
 import { loadSshPools } from '../../spec/load-ssh-pools.ts';
 import { SshProvider } from './index.ts';
@@ -15,7 +15,7 @@ import { noFence } from '../../shared/fence.ts';
 
 const config = () => Promise.resolve(defaultConfig);
 
-/** The place as it reads the user's files in a home of its own. */
+/** The provider, reading the user's files in a home of its own. */
 async function withFiles(
   files: Readonly<Record<string, string>>,
   use: (provider: SshProvider, dir: string) => Promise<void>,
@@ -27,14 +27,14 @@ async function withFiles(
       mkdirSync(dirname(join(dir, name)), { recursive: true });
       writeFileSync(join(dir, name), text, { mode: 0o600 });
     }
-    const hosts = new StandInHosts(dir);
+    const hosts = new FakeSshHosts(dir);
     hosts.add('h1');
     const sshPools = () => loadSshPools(paths.sshPools, join(dir, 'sky/ssh_node_pools.yaml'));
     await use(new SshProvider({ paths, clock: systemClock, random: systemRandom, config, sshPools, fence: noFence }, hosts.open), dir);
   });
 }
 
-test('without pools the place is not enabled, and check says where they would be', async () => {
+test('without pools the provider is disabled, and check names the pools file', async () => {
   await withFiles({}, async (provider, dir) => {
     const { enabled, summary, remedies } = await provider.check({});
     expect([enabled, summary, remedies]).toEqual([
@@ -47,7 +47,7 @@ test('without pools the place is not enabled, and check says where they would be
   });
 });
 
-test("check says when the pools are from SkyPilot's file", async () => {
+test("check reports that the pools are from SkyPilot's file", async () => {
   await withFiles({ 'sky/ssh_node_pools.yaml': 'lab: { hosts: [h1] }' }, async (provider, dir) => {
     expect(await provider.check({})).toMatchObject({
       enabled: true,
@@ -56,18 +56,18 @@ test("check says when the pools are from SkyPilot's file", async () => {
   });
 });
 
-test('a file with problems disables the place and names them with their lines', async () => {
+test('a pools file with problems disables the provider and lists them by line', async () => {
   await withFiles({ 'svc/ssh_pools.yaml': 'lab:\n  hosst: [h1]\n' }, async (provider, dir) => {
     const { enabled, remedies } = await provider.check({});
     expect(enabled).toBe(false);
     expect(remedies).toContain(`${dir}/svc/ssh_pools.yaml:2: lab: unknown field 'hosst'`);
     await expect(provider.offers(someResources(), {})).rejects.toMatchObject({ code: 'SVC_INVALID_CONFIG' });
-    // What it has somewhere is looked for all the same.
+    // `list` also covers machines outside the pools, so it does not need the file.
     expect(await provider.list({}, {})).toEqual([]);
   });
 });
 
-test('a controller elsewhere gets the pools spelled out, and the keys that they name, each once', async () => {
+test('a remote controller gets resolved pools and each key that they name once', async () => {
   const pools = `
 lab:
   identity_file: ../key

@@ -3,10 +3,10 @@ import { join } from 'node:path';
 import type { SshHost, SshPool } from '../../domain/ssh-pool.ts';
 import { effectiveConfig, type EffectiveConfig } from '../../remote/ssh/effective-config.ts';
 import type { Clock } from '../../shared/clock.ts';
-import { homeDir } from '../../shared/home-dir.ts';
+import { homeDir } from '../../shared/env.ts';
 import type { ControllerTarget, PortableCredentials } from '../provider.ts';
 
-/** A host as another machine has to know it, which has none of the user's own configuration. */
+/** An SSH host's connection settings for a machine without the user's own configuration. */
 interface PlainHost {
   readonly ip: string;
   readonly user?: string;
@@ -17,8 +17,8 @@ interface PlainHost {
 }
 
 /**
- * The pools with everything spelled out that the user's `~/.ssh/config` says here, and the keys that they name: one for each host, the first that is
- * there. Keys that only an agent has cannot be carried. Undefined without pools.
+ * The pools, completed with the settings of the user's `~/.ssh/config` on this machine, and their keys. Each SSH host
+ * has the first key that exists. Keys that only an agent has cannot be copied. Undefined without pools.
  */
 export async function portablePools(
   pools: readonly SshPool[],
@@ -43,7 +43,7 @@ export async function portablePools(
   const without = left.length === 0 ? '' : `; without ${left.join(', ')}, whose key or way cannot be carried`;
   return {
     summary: `${keys.size} SSH key${keys.size === 1 ? '' : 's'} for ${count} host${count === 1 ? '' : 's'} of your pools${without}`,
-    // JSON is YAML.
+    // JSON is valid YAML.
     files: [{ path: 'ssh_pools.yaml', content: `${JSON.stringify(plain, undefined, 2)}\n` }, ...keys.files],
     environment: {},
   };
@@ -70,7 +70,7 @@ function expandHome(path: string): string {
   return path.startsWith('~/') ? join(homeDir(), path.slice(2)) : path;
 }
 
-/** Keys that are carried, each once. */
+/** Keys to copy, each once. */
 class KeyRing {
   readonly #folder: string;
   readonly #names = new Map<string, string>();
@@ -84,7 +84,7 @@ class KeyRing {
     return this.files.length;
   }
 
-  /** The path there of the first of these that is here; undefined when none is. */
+  /** The remote path of the first of these keys that exists on this machine; undefined when none exists. */
   add(candidates: readonly string[]): string | undefined {
     for (const path of candidates) {
       const known = this.#names.get(path);
@@ -104,7 +104,7 @@ function readKey(path: string): string | undefined {
   try {
     return readFileSync(path, 'utf8');
   } catch {
-    // ssh tries the next one as well.
+    // ssh would also try the next key.
     return undefined;
   }
 }

@@ -3,32 +3,38 @@ import type { Remote } from '../../remote/remote.ts';
 import { SvcError } from '../../shared/errors.ts';
 import { machineEnvironment } from '../machine-environment.ts';
 import type { MachineRecord } from './machine-record.ts';
+import { SshRemote, type SshTarget } from '../../remote/ssh/index.ts';
+import type { Clock } from '../../shared/clock.ts';
+import type { HomePaths } from '../../shared/paths.ts';
 
-/** How to work on a host: in a folder, with an environment, through an isolation, with a way in. */
-export interface RemoteSettings {
+/** How to work on an SSH host: folder, environment, isolation, and route to a machine's ports. */
+interface RemoteSettings {
   readonly pool: string;
   readonly host: SshHost;
   readonly baseDir: string;
   readonly enter: readonly string[];
   readonly environment: Readonly<Record<string, string>>;
-  /** Where a port of the machine is found on the host: a port there, or a socket that asks for the port (`src/node/forwarder.mjs`). */
-  readonly wayIn: (port: number) => { readonly hostPort: number } | { readonly socket: string };
+  /**
+   * How a machine's port is reached on the SSH host: a port there, or a socket where the client names the port
+   * (`src/node/forwarder.mjs`).
+   */
+  readonly ingress: (port: number) => { readonly hostPort: number } | { readonly socket: string };
 }
 
-/** A remote, and how to end what was opened for it here; the connection to the host stays for others. */
+/** A remote that can close what it opened in this process; the connection to the SSH host stays for others. */
 export interface WorkableRemote extends Remote {
   close?(): Promise<void>;
 }
 
-/** Opens a way to work on a host. Cheap; no call is made. */
+/** Opens a remote on an SSH host. Cheap: makes no call. */
 export type OpenRemote = (settings: RemoteSettings) => WorkableRemote;
 
-/** To the host itself. */
+/** A remote to the SSH host itself. */
 export function hostRemote(open: OpenRemote, pool: string, host: SshHost): WorkableRemote {
-  return open({ pool, host, baseDir: '/', enter: [], environment: {}, wayIn: (hostPort) => ({ hostPort }) });
+  return open({ pool, host, baseDir: '/', enter: [], environment: {}, ingress: (hostPort) => ({ hostPort }) });
 }
 
-/** To one of its machines. */
+/** A remote to one of its machines. */
 export function machineRemote(open: OpenRemote, host: SshHost, record: MachineRecord): WorkableRemote {
   const { dir, isolation, socket, ownPort } = record;
   return open({
@@ -37,13 +43,13 @@ export function machineRemote(open: OpenRemote, host: SshHost, record: MachineRe
     baseDir: `${dir}/base`,
     enter: isolation === 'none' ? [] : ['sh', `${dir}/enter.sh`],
     environment: machineEnvironment(record),
-    wayIn: (port) => (isolation === 'none' ? { hostPort: ownPort ?? port } : { socket }),
+    ingress: (port) => (isolation === 'none' ? { hostPort: ownPort ?? port } : { socket }),
   });
 }
 
-/** For a machine that nobody knows where it is: whatever is tried says that it is gone. */
+/** For an unknown machine: every call reports that it is gone. */
 export function goneRemote(id: string): Remote {
-  const gone = (): Promise<never> => Promise.reject(new SvcError('SVC_MACHINE_LOST', `There is no machine ${id} of the place ssh.`));
+  const gone = (): Promise<never> => Promise.reject(new SvcError('SVC_MACHINE_LOST', `The provider ssh has no machine ${id}.`));
   return {
     baseDir: '/nonexistent',
     enter: [],
@@ -57,5 +63,27 @@ export function goneRemote(id: string): Remote {
     localPath: () => undefined,
     address: gone,
     forwardSocket: gone,
+  };
+}
+
+/** Opens remotes on SSH hosts over SSH. */
+export function openSshRemotes(paths: HomePaths, clock: Clock): OpenRemote {
+  return ({ pool, host, baseDir, enter, environment, ingress }) => {
+    const target = sshTarget(pool, host);
+    return new SshRemote({ target: () => Promise.resolve(target), baseDir, enter, environment, address: { ingress }, paths, clock });
+  };
+}
+
+/** The user's own `~/.ssh/config` supplies the settings that the pools file omits. */
+function sshTarget(pool: string, { host, port, user, identityFile, proxyJump }: SshHost): SshTarget {
+  return {
+    name: `${host} of the pool ${pool}`,
+    host,
+    ...(port === undefined ? {} : { port }),
+    ...(user === undefined ? {} : { user }),
+    ...(identityFile === undefined ? {} : { identityFile }),
+    ...(proxyJump === undefined ? {} : { proxyJump }),
+    userConfig: true,
+    hostKeys: 'pin-first',
   };
 }

@@ -5,34 +5,34 @@ import { expect, test } from 'vitest';
 import { aMachineSpec, someResources } from '../../../test/support/builders.ts';
 import { FakeClock } from '../../../test/support/fake-clock.ts';
 import { expectNoLeaks, killProcessesOf, processesOf } from '../../../test/support/leaks.ts';
-import { openSshPlace, pretendReboot, type SshPlace } from '../../../test/support/ssh-place.ts';
-import { StandInHosts, type StandInHost, type StandInOptions } from '../../../test/support/stand-in-host.ts';
+import { openSshProvider, pretendReboot, type SshProviderFixture } from '../../../test/support/ssh-provider.ts';
+import { FakeSshHosts, type FakeSshHost, type FakeSshHostOptions } from '../../../test/support/fake-ssh-hosts.ts';
 import { withTempHome } from '../../../test/support/temp-home.ts';
 import { waitFor } from '../../../test/support/wait-for.ts';
 import { jobLogPath, jobStatus, startJob } from '../../provision/job.ts';
 import type { Remote } from '../../remote/remote.ts';
-import { dialReplica } from '../../shared/dial.ts';
+import { dialReplica } from '../../shared/system/dial.ts';
 import { SvcError } from '../../shared/errors.ts';
 import { providerCases } from '../conformance.ts';
 import type { MachineId } from '../provider.ts';
 
-interface World extends SshPlace {
-  readonly hosts: readonly StandInHost[];
-  /** Another home, whose pools name the same hosts. */
-  readonly otherHome: () => SshPlace;
+interface World extends SshProviderFixture {
+  readonly hosts: readonly FakeSshHost[];
+  /** Another home, whose pools name the same SSH hosts. */
+  readonly otherHome: () => SshProviderFixture;
 }
 
-async function withHosts(options: readonly StandInOptions[], use: (world: World) => Promise<void>, clock?: FakeClock): Promise<void> {
+async function withHosts(options: readonly FakeSshHostOptions[], use: (world: World) => Promise<void>, clock?: FakeClock): Promise<void> {
   await withTempHome(async (dir) => {
-    const standIns = new StandInHosts(dir);
+    const standIns = new FakeSshHosts(dir);
     const hosts = options.map((one, index) => standIns.add(`h${index + 1}`, one));
     const settings = { hosts: hosts.map(({ entry }) => entry), open: standIns.open, ...(clock === undefined ? {} : { clock }) };
-    const place = openSshPlace({ ...settings, home: join(dir, 'svc') });
+    const fixture = openSshProvider({ ...settings, home: join(dir, 'svc') });
     let homes = 0;
     try {
-      await use({ ...place, hosts, otherHome: () => openSshPlace({ ...settings, home: join(dir, `svc${(homes += 1)}`) }) });
-      for (const host of hosts) host.isAway = false;
-      for (const { id } of await place.open().list({}, {})) await place.provider.destroy(id, {});
+      await use({ ...fixture, hosts, otherHome: () => openSshProvider({ ...settings, home: join(dir, `svc${(homes += 1)}`) }) });
+      for (const host of hosts) host.isUnreachable = false;
+      for (const { id } of await fixture.open().list({}, {})) await fixture.provider.destroy(id, {});
       await expectNoLeaks(dir);
     } finally {
       await killProcessesOf(dir);
@@ -40,7 +40,7 @@ async function withHosts(options: readonly StandInOptions[], use: (world: World)
   });
 }
 
-/** What a host needs for isolation is not there. */
+/** Without the tools that isolation on an SSH host needs. */
 const plainTools = [
   'flock',
   'setsid',
@@ -50,6 +50,8 @@ const plainTools = [
   'find',
   'cat',
   'head',
+  'mkfifo',
+  'dd',
   'tail',
   'mkdir',
   'mv',
@@ -112,7 +114,7 @@ test.concurrent.for(providerCases)('ssh: $name', async ({ run }) => {
   await withHosts([{}], async (world) => {
     const [host] = world.hosts;
     if (host === undefined) throw new Error('no host');
-    // A part of the host that can be taken by somebody else.
+    // A share of the SSH host that another machine can take.
     const resources = someResources({ memory: { value: 1, atLeast: true } });
     const fixture = {
       provider: world.provider,
@@ -141,7 +143,7 @@ test.concurrent.for(providerCases)('ssh: $name', async ({ run }) => {
   });
 });
 
-test('several replicas on one host serve the same port, each in a network of its own, and removing them leaves nothing', async () => {
+test('replicas on one SSH host serve the same port and leave nothing behind', async () => {
   await withHosts([{}], async ({ provider, create, hosts: [host] }) => {
     const ids = [await create('a'), await create('b')];
     const remotes = ids.map((id) => provider.remote(id));
@@ -157,7 +159,7 @@ test('several replicas on one host serve the same port, each in a network of its
   });
 });
 
-test('a host that cannot isolate gives the port to the first, and another one to a program that listens where it is told to', async () => {
+test('without isolation a taken port is refused, or replaced if the program follows', async () => {
   await withHosts([{ tools: plainTools }], async ({ provider, create }) => {
     const check = await provider.check({});
     expect(check.details[0]?.[1]).toMatch(
@@ -177,11 +179,12 @@ test('a host that cannot isolate gives the port to the first, and another one to
   });
 });
 
-test('a machine without isolation is removed when its processes have ended, not when they have begun to', async () => {
+test('a machine without isolation is removed only after its processes have ended', async () => {
   await withHosts([{ tools: plainTools }], async ({ provider, create, hosts: [host] }) => {
     const id = await create('a', {}, { ports: [18_081] });
     const remote = provider.remote(id);
-    // As with the place `local`: free again when the kernel has closed what the process had open, after it took back its memory.
+    // An abstract socket name, as in the tests of `local`. It is free again when the kernel has closed the process's
+    // files, after it reclaimed the process's memory.
     const name = `\0${host?.home}`;
     const program = `const memory = Buffer.alloc(400_000_000, 1); require('net').createServer().listen(String.fromCharCode(0) + process.env.HELD, () => console.log('holds', memory.length))`;
     const env = { NODE: process.execPath, HELD: name.slice(1) };
@@ -195,9 +198,10 @@ test('a machine without isolation is removed when its processes have ended, not 
   });
 });
 
-const visible = (place: SshPlace, id: MachineId): string | undefined => place.provider.remote(id).environment['CUDA_VISIBLE_DEVICES'];
+const visible = (fixture: SshProviderFixture, id: MachineId): string | undefined =>
+  fixture.provider.remote(id).environment['CUDA_VISIBLE_DEVICES'];
 
-test('GPUs are given to one machine at a time, also when two homes ask at once, and seen by nobody else', async () => {
+test('a GPU is allotted to one machine, also with concurrent creates by two homes', async () => {
   const programs = { 'nvidia-smi': `printf '0, NVIDIA L4, 23034\\n1, NVIDIA L4, 23034\\n2, Tesla T4, 15360\\n'` };
   await withHosts([{ programs }], async (world) => {
     expect((await world.provider.check({})).details[0]?.[1]).toContain('GPUs: 2x NVIDIA L4, 1x Tesla T4');
@@ -208,7 +212,7 @@ test('GPUs are given to one machine at a time, also when two homes ask at once, 
     expect(new Set([visible(world, mine), visible(other, theirs)])).toEqual(new Set(['0', '1']));
     expect(visible(world, await world.create('none'))).toBe('');
     const { offers, whyNone } = await world.offers(l4);
-    expect([offers, whyNone]).toEqual([[], expect.stringContaining('lab/h1 has 0 of 2 L4 free, 1 wanted')]);
+    expect([offers, whyNone]).toEqual([[], expect.stringContaining('lab/h1 has 0 of 2 L4 free, 1 requested')]);
     await other.provider.destroy(theirs, {});
     expect((await world.offers(l4)).offers).toHaveLength(1);
     expect(
@@ -217,39 +221,39 @@ test('GPUs are given to one machine at a time, also when two homes ask at once, 
   });
 });
 
-test('what is asked for is set aside: the rest is offered, and what is not there is refused with what is', async () => {
+test('requested shares are reserved, and a request beyond the rest is refused with reasons', async () => {
   await withHosts([{ programs: { nproc: 'echo 8' } }, { programs: { nproc: 'echo 4' }, hourlyUsd: 2 }], async ({ offers, create }) => {
     const six = { cpus: { value: 6, atLeast: true } };
     expect((await offers(six)).offers).toMatchObject([{ zone: 'h1', cpus: 6, instanceType: '6 CPUs' }]);
     await create('a', six);
     expect((await offers(six)).whyNone).toBe(
-      'No host has what is asked for (6+ CPUs): lab/h1 has 2 of 8 CPUs free, 6 wanted; lab/h2 has 4 CPUs, 6 wanted.',
+      'No host has what is asked for (6+ CPUs): lab/h1 has 2 of 8 CPUs free, 6 requested; lab/h2 has 4 CPUs, 6 requested.',
     );
     expect((await offers({ cpus: { value: 2, atLeast: false } })).offers.map(({ zone, hourlyUsd }) => [zone, hourlyUsd])).toEqual([
       ['h1', 0],
       ['h2', 2],
     ]);
-    // Who asks for nothing shares what there is.
+    // A machine that requests nothing shares the SSH host's resources.
     expect((await offers()).offers.map(({ zone }) => zone)).toEqual(['h1', 'h2']);
     expect((await offers({ region: 'lap' })).whyNone).toBe("There is no pool 'lap' (there are: lab). Did you mean 'lab'?");
   });
 });
 
-test('a host that is away is cordoned, and comes back by itself', async () => {
+test('an unreachable SSH host is cordoned and returns by itself', async () => {
   await withHosts([{}, {}], async ({ provider, offers, hosts: [first] }) => {
     if (first === undefined) throw new Error('no host');
     expect((await offers()).offers).toHaveLength(2);
-    first.isAway = true;
+    first.isUnreachable = true;
     expect((await offers()).offers.map(({ zone }) => zone)).toEqual(['h2']);
     const { enabled, summary, details } = await provider.check({});
     expect([enabled, summary]).toEqual([true, '1 of 2 hosts in 1 pool can be used']);
     expect(details[0]).toEqual(['lab/h1', 'The machine h1 does not answer over SSH: cut']);
-    first.isAway = false;
+    first.isUnreachable = false;
     await waitFor('its return', async () => (await offers()).offers.length === 2);
   });
 });
 
-test('a host that is cut off has lost nothing for minutes; then its machines count as lost, and are removed when it is back', async () => {
+test('an unreachable SSH host counts as lost after minutes; its machines return with it', async () => {
   const clock = new FakeClock();
   await withHosts(
     [{}, {}],
@@ -258,7 +262,7 @@ test('a host that is cut off has lost nothing for minutes; then its machines cou
       const id = await create('a');
       await serve(provider.remote(id), { PORT: '80' });
       await waitFor('its beginning', async () => (await jobStatus(provider.remote(id), 'main')).phase === 'run');
-      host.isAway = true;
+      host.isUnreachable = true;
       const state = async (): Promise<unknown> => (await provider.inspect([id], {})).get(id);
       for (let second = 0; second < 170; second += 10) {
         expect(await state()).toEqual({ state: 'running' });
@@ -266,16 +270,16 @@ test('a host that is cut off has lost nothing for minutes; then its machines cou
       }
       await clock.advance(20_000);
       expect(await state()).toEqual({ state: 'gone', reason: 'unknown' });
-      // Nobody may take it for removed, in any process.
-      for (const place of [provider, open()]) {
-        expect(codeOf(await refusal(place.list({ 'svc-key': 'a' }, {})))).toBe('SVC_SSH');
-        expect(codeOf(await refusal(place.list({ 'svc-service-key': 'k' }, {})))).toBe('SVC_SSH');
-        expect(codeOf(await refusal(place.destroy(id, {})))).toBe('SVC_SSH');
-        // What it cannot have is found all the same.
-        expect(await place.list({ 'svc-key': 'b' }, {})).toEqual([]);
+      // No process may conclude that it was removed.
+      for (const one of [provider, open()]) {
+        expect(codeOf(await refusal(one.list({ 'svc-key': 'a' }, {})))).toBe('SVC_SSH');
+        expect(codeOf(await refusal(one.list({ 'svc-service-key': 'k' }, {})))).toBe('SVC_SSH');
+        expect(codeOf(await refusal(one.destroy(id, {})))).toBe('SVC_SSH');
+        // A list of machines that the SSH host cannot have still works.
+        expect(await one.list({ 'svc-key': 'b' }, {})).toEqual([]);
       }
       expect((await provider.check({})).enabled).toBe(true);
-      host.isAway = false;
+      host.isUnreachable = false;
       await clock.advance(61_000);
       expect(await state()).toEqual({ state: 'running' });
       expect((await jobStatus(provider.remote(id), 'main')).phase).toBe('run');
@@ -286,7 +290,7 @@ test('a host that is cut off has lost nothing for minutes; then its machines cou
   );
 });
 
-test('a host that was started anew took its machines, and one that somebody removed by hand is gone', async () => {
+test('a reboot preempts machines, and a machine removed by hand is deleted', async () => {
   await withHosts([{}], async ({ provider, create, hosts: [host] }) => {
     const [a, b] = [await create('a'), await create('b')];
     pretendReboot(host?.home ?? '');
@@ -297,7 +301,7 @@ test('a host that was started anew took its machines, and one that somebody remo
   });
 });
 
-test('a Node binary that another process brought a moment before is the only one there', async () => {
+test('a Node binary that another process just installed is the only copy', async () => {
   const programs = { mv: `case $2 in */.svc/bin/*) mkdir "$2"; ln "$1/node" "$2/node" ;; esac; exec /usr/bin/mv "$@"` };
   await withHosts([{ programs }], async ({ create, hosts: [host] }) => {
     await create('a');
@@ -306,7 +310,7 @@ test('a Node binary that another process brought a moment before is the only one
   });
 });
 
-test('a host without disk space takes no machine and is told so; with space again it does', async () => {
+test('a full SSH host refuses machines with the reason until it has space', async () => {
   const programs = { df: `printf 'x\\nx 1 1 %s 1 x\\n' "$(cat "$HOME/free-kb" 2>/dev/null || echo 10000000)"` };
   await withHosts([{ programs }], async ({ provider, offers, create, hosts: [host] }) => {
     const { offers: before } = await offers();
@@ -326,7 +330,7 @@ test.for<readonly [what: string, programs: Readonly<Record<string, string>>, why
   ['musl', { getconf: 'exit 1', ldd: 'echo "musl libc (x86_64)"' }, /musl, not glibc/, /glibc 2\.28 or newer/],
   ['an old glibc', { getconf: '[ "$1" = GNU_LIBC_VERSION ] && echo glibc 2.17' }, /its glibc is 2\.17, older than 2\.28/, /Upgrade/],
   ['another system', { uname: '[ "$1" = -s ] && echo FreeBSD || echo amd64' }, /it runs FreeBSD, not Linux/, /Linux/],
-])('a host with %s is not used, and check says why', async ([, programs, why, remedy]) => {
+])('an SSH host with %s is not used, and check explains why', async ([, programs, why, remedy]) => {
   await withHosts([{ programs }], async ({ provider, offers }) => {
     const { enabled, details, remedies } = await provider.check({});
     expect(enabled).toBe(false);
@@ -336,7 +340,7 @@ test.for<readonly [what: string, programs: Readonly<Record<string, string>>, why
   });
 });
 
-test('a host on which something else than a shell answers is unfit', async () => {
+test('an SSH host without a POSIX shell is unfit', async () => {
   await withHosts([{ programs: { sh: 'echo "This account is currently not available."; exit 1' } }], async ({ provider }) => {
     const { enabled, details, remedies } = await provider.check({});
     expect([enabled, details[0]?.[1]]).toEqual([
@@ -347,7 +351,7 @@ test('a host on which something else than a shell answers is unfit', async () =>
   });
 });
 
-test('machines are found by a home that lost its notes, and reached though their pool is gone', async () => {
+test('a home without inventory finds its machines, and reaches those of a removed pool', async () => {
   await withHosts([{}], async ({ provider, create, setHosts, open, paths, hosts: [host] }) => {
     const id = await create('a');
     setHosts([]);
@@ -362,12 +366,12 @@ test('machines are found by a home that lost its notes, and reached though their
   });
 });
 
-/** The id of a machine that never was. */
+/** The id of a machine that never existed. */
 function createUnknown<Id extends string>(id: Id): Promise<Id> {
   return Promise.resolve(Object(id.replace(/.{4}$/, '0000')).valueOf());
 }
 
-test('destroying ends what setup left behind, in folders that their owner may not change, and a half-removed machine', async () => {
+test('destroy ends leftover processes, and removes write-protected and half-removed folders', async () => {
   await withHosts([{}], async ({ provider, create, hosts: [host] }) => {
     const [a, b] = [await create('a'), await create('b')];
     const remote = provider.remote(a);

@@ -1,39 +1,46 @@
+import { fileURLToPath } from 'node:url';
 import type { ObjectStore } from '../../buckets/object-store.ts';
-import type { BucketPlace } from '../../domain/bucket-place.ts';
+import type { BucketLocation } from '../../domain/bucket-location.ts';
 import { SvcError } from '../../shared/errors.ts';
-import { quote } from '../../shared/quote.ts';
-import type { Download, FetchPlan } from './fetch.ts';
+import { quote } from '../../shared/text.ts';
+import type { AssemblyStep, Download, FetchPlan } from './fetch.ts';
 import { sha256Of } from './packs.ts';
-import { addressOf } from './published-tree.ts';
+import { type Manifest, isBlob, objectKeys } from './manifest.ts';
 
-/** The mode of a file that comes from where there are no modes. */
+/** Mode of files from sources without modes. */
 const plainMode = 0o644;
 
-/** Where a bucket of the user's is looked for first; a bucket's own region is asked for. */
+/** Region of the first request about a user's bucket. The bucket's own region is requested then. */
 const anyRegion = 'us-east-1';
 
-type Open = (place: BucketPlace, bucket: string) => Promise<ObjectStore>;
+type Open = (location: BucketLocation, bucket: string) => Promise<ObjectStore>;
 
 /**
- * What a machine has to do to have what is at an `s3:` address (an object, or all whose keys begin with it and a slash) or an `https:` address (a
- * file). Throws SVC_BUCKET when nothing is there. `place` says whose credentials are used for S3, else the default ones are.
+ * Plans the download of an address. `s3:` names an object, or all objects whose keys begin with the path and a slash;
+ * `https:` names a file. Throws SVC_BUCKET when the address names nothing.
+ * `location` selects the provider whose credentials are used for S3; otherwise the default ones are.
  */
-export async function planAddress(address: string, place: BucketPlace | undefined, open: Open, signal: AbortSignal): Promise<FetchPlan> {
+export async function planAddress(
+  address: string,
+  location: BucketLocation | undefined,
+  open: Open,
+  signal: AbortSignal,
+): Promise<FetchPlan> {
   if (!address.startsWith('s3://')) return planFile(address);
   const [bucket = '', ...rest] = address.slice('s3://'.length).split('/');
   const path = rest.join('/').replace(/\/+$/, '');
-  const store = await open(await regionOf(place, bucket, signal), bucket);
+  const store = await open(await regionOf(location, bucket, signal), bucket);
   try {
     return await planObjects(store, address, path, signal);
   } finally {
-    // Signing addresses needs no connection.
+    // Signing an address needs no connection.
     store.close();
   }
 }
 
-async function regionOf(place: BucketPlace | undefined, bucket: string, signal: AbortSignal): Promise<BucketPlace> {
-  if (place?.kind === 'directory') return place;
-  const start = place ?? { kind: 's3', region: anyRegion };
+async function regionOf(location: BucketLocation | undefined, bucket: string, signal: AbortSignal): Promise<BucketLocation> {
+  if (location?.kind === 'directory') return location;
+  const start = location ?? { kind: 's3', region: anyRegion };
   const { findS3Region } = await import('../../buckets/s3.ts');
   return { ...start, region: await findS3Region(start, bucket, { signal }) };
 }
@@ -50,7 +57,7 @@ async function planObjects(store: ObjectStore, address: string, path: string, si
   const seen: string[] = [];
   for await (const { key, size } of store.list(prefix, { signal })) {
     const name = key.slice(prefix.length);
-    // Consoles mark a folder by an empty object with a slash at its end.
+    // Cloud consoles represent a folder by an empty object whose key ends with a slash.
     if (name === '' || name.endsWith('/')) continue;
     if (name.split('/').some((part) => ['', '.', '..'].includes(part))) {
       throw new SvcError('SVC_BUCKET', `${quote(store.uri(key), 200)} cannot be the name of a file.`, {
@@ -79,4 +86,36 @@ function planFile(address: string): FetchPlan {
 
 function stepOf(name: string, path: string): FetchPlan['steps'][number] {
   return { kind: 'blob', name, path, mode: plainMode, mtime: undefined };
+}
+
+/** Validity of a signed address, s. It is long enough for one fetch; each fetch gets a new address. */
+const signedSeconds = 3_600;
+
+/** Plans the download of a published tree. */
+export function planFetch(store: ObjectStore, manifest: Manifest): FetchPlan {
+  const blobs = manifest.entries.filter((entry) => entry.kind === 'file').filter(isBlob);
+  const keys = new Map<string, Omit<Download, 'address'> & { readonly key: string }>();
+  const add = (kind: 'blob' | 'pack' | 'layout', sha256: string, size: number): string => {
+    const name = `${kind}-${sha256}`;
+    keys.set(name, { name, sha256, size, key: objectKeys[kind](sha256) });
+    return name;
+  };
+  const steps: AssemblyStep[] = manifest.layouts.length === 0 ? [] : [{ kind: 'folder' }];
+  for (const { sha256, size, surplus } of manifest.packs) steps.push({ kind: 'pack', name: add('pack', sha256, size), without: surplus });
+  for (const { path, mode, mtime, sha256, size } of blobs) {
+    steps.push({ kind: 'blob', name: add('blob', sha256, size), path, mode, mtime });
+  }
+  // Layouts come last: they set the modes of read-only folders.
+  for (const { sha256, size } of manifest.layouts) steps.push({ kind: 'pack', name: add('layout', sha256, size), without: [] });
+  return {
+    id: sha256Of(JSON.stringify(manifest)),
+    downloads: [...keys.values()].map(({ key, ...download }) => ({ ...download, address: () => addressOf(store, key) })),
+    steps,
+  };
+}
+
+/** A signed address; for a store that is a local folder, the object's path. */
+async function addressOf(store: ObjectStore, key: string): Promise<string> {
+  const address = await store.presignGet(key, signedSeconds);
+  return address.startsWith('file:') ? fileURLToPath(address) : address;
 }

@@ -1,18 +1,18 @@
 import type { ProvisionLog } from '../provision-log.ts';
 import type { FetchPlan } from './fetch.ts';
 
-/** How files get to machines other than by copying them to each. */
+/** Delivers files to machines without copying them from this machine to each of them. */
 export interface FileDelivery {
-  /** Makes a folder or file of this machine fetchable, once for all machines; undefined where it is to be copied to each machine instead. */
+  /** Publishes a local file or folder once for all machines. Undefined: copy it to each machine instead. */
   readonly publish: (source: LocalSource, log: ProvisionLog, signal: AbortSignal) => Promise<FetchPlan | undefined>;
-  /** What a machine has to do to have a file or folder that is at an `s3:` or `https:` address. */
+  /** Plans the download of a file or folder at an `s3:` or `https:` address. */
   readonly fetchable: (address: string, signal: AbortSignal) => Promise<FetchPlan>;
 }
 
-/** Something that is on this machine and does not change any more. */
+/** A local file or folder that does not change any more. */
 export interface LocalSource {
   /** Absolute */
   readonly path: string;
-  /** Stands for it among all that its owner ever publishes, such as `v1-workdir`: letters, digits and dashes. */
+  /** Unique among everything that the owner publishes, such as `v1-workdir`: letters, digits and dashes. */
   readonly name: string;
 }

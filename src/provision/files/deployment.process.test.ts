@@ -5,14 +5,14 @@ import { startFakeAws, type FakeAws } from '../../../test/fakes/aws/fake-aws.ts'
 import { withTempHome } from '../../../test/support/temp-home.ts';
 import { readTree, setTime, writeTree } from '../../../test/support/trees.ts';
 import { openS3Store } from '../../buckets/s3.ts';
-import { controllerPolicy } from '../../providers/aws/iam-policy.ts';
+import { controllerPolicy } from '../../providers/aws/instance-profile.ts';
 import type { ExecOptions, ExecResult } from '../../remote/remote.ts';
 import { LocalRemote } from '../../remote/local.ts';
 import { systemClock } from '../../shared/clock.ts';
-import { placeFiles, type JobFiles } from '../place-files.ts';
+import { type JobFiles, deliverFiles } from '../bootstrap.ts';
 import { Deployment } from './deployment.ts';
 
-const place = { kind: 's3', region: 'eu-west-1' } as const;
+const location = { kind: 's3', region: 'eu-west-1' } as const;
 const signal = new AbortController().signal;
 let aws: FakeAws;
 const before = { ...process.env };
@@ -38,7 +38,7 @@ afterEach(async () => {
   if (left.length > 0) throw new Error(`${left.length} buckets were left`);
 });
 
-/** This machine, with its commands noted, and with the programs of a folder alone where one is given. */
+/** This machine. It records its commands; with a folder given, `PATH` has only that folder's programs. */
 class ATestMachine extends LocalRemote {
   readonly commands: string[] = [];
   readonly #programs: string | undefined;
@@ -66,16 +66,16 @@ function filesOf(deployment: Deployment, change: Partial<JobFiles>, log: string[
   return {
     workdir: undefined,
     mounts: [],
-    delivery: deployment.delivery(place),
+    delivery: deployment.delivery(location),
     log: (line) => log.push(line),
     keepExtra: false,
     ...change,
   };
 }
 
-const asJob = (remote: LocalRemote, files: JobFiles): Promise<void> => placeFiles(remote, join(remote.baseDir, 'workdir'), files, signal);
+const asJob = (remote: LocalRemote, files: JobFiles): Promise<void> => deliverFiles(remote, join(remote.baseDir, 'workdir'), files, signal);
 
-test('many machines fetch what is published once, and the bucket goes with its owner', async () => {
+test('many machines fetch one publication, and the bucket is removed with its owner', async () => {
   await withTempHome(async (home) => {
     const [workdir, data] = [join(home, 'v1/workdir'), join(home, 'v1/mounts/0')];
     writeTree(workdir, {
@@ -109,7 +109,7 @@ test('many machines fetch what is published once, and the bucket goes with its o
   });
 });
 
-test('no key and no signed address is in an argument, a log or a file', async () => {
+test('no argument, log or file contains a key or a signed address', async () => {
   await withTempHome(async (home) => {
     writeTree(join(home, 'v1/workdir'), { 'run.py': 'print()', 'big.bin': 'B'.repeat(2_000_000) });
     const deployment = deploymentIn(home);
@@ -123,7 +123,7 @@ test('no key and no signed address is in an argument, a log or a file', async ()
   });
 });
 
-/** A folder of links to programs of this machine. */
+/** Creates a folder of links to programs of this machine. */
 function programsIn(dir: string, ...more: readonly string[]): string {
   mkdirSync(dir);
   const basics = [
@@ -152,7 +152,7 @@ function programsIn(dir: string, ...more: readonly string[]): string {
   return dir;
 }
 
-test('a machine with wget alone fetches as well', async () => {
+test('a machine with wget but without curl can fetch', async () => {
   await withTempHome(async (home) => {
     const workdir = join(home, 'v1/workdir');
     writeTree(workdir, { 'run.py': 'print()', 'big.bin': 'B'.repeat(2_000_000) });
@@ -164,7 +164,7 @@ test('a machine with wget alone fetches as well', async () => {
   });
 });
 
-test('a machine without curl and wget is told to be unfit, and what it lacks', async () => {
+test('a machine without curl and wget is unfit, and the error names both', async () => {
   await withTempHome(async (home) => {
     writeTree(join(home, 'v1/workdir'), { 'run.py': 'print()' });
     const deployment = deploymentIn(home);
@@ -179,7 +179,7 @@ test('a machine without curl and wget is told to be unfit, and what it lacks', a
   });
 });
 
-test('a download that is refused is tried with fresh addresses, and told without them', async () => {
+test('a refused download is retried with fresh addresses; the error omits them', async () => {
   await withTempHome(async (home) => {
     const workdir = join(home, 'v1/workdir');
     writeTree(workdir, { 'run.py': 'print()' });
@@ -199,7 +199,7 @@ test('a download that is refused is tried with fresh addresses, and told without
 
 const fetched = (): number => aws.calls.filter(({ action }) => action === 'GetObject').length;
 
-test('a fetch that was cut off is gone on with: what had arrived is not downloaded again', async () => {
+test('an interrupted fetch resumes without downloading finished objects again', async () => {
   await withTempHome(async (home) => {
     const workdir = join(home, 'v1/workdir');
     for (let index = 0; index < 12; index += 1) writeTree(workdir, { [`${index}.bin`]: `${index} `.repeat(500_000) });
@@ -209,17 +209,17 @@ test('a fetch that was cut off is gone on with: what had arrived is not download
     const stop = new AbortController();
     const watch = systemClock.every(5, () => fetched() - beforehand >= 6 && stop.abort());
     const files = filesOf(deployment, { workdir: { path: workdir, name: 'v1-workdir' } });
-    await placeFiles(machine, join(machine.baseDir, 'workdir'), files, stop.signal).catch(() => undefined);
+    await deliverFiles(machine, join(machine.baseDir, 'workdir'), files, stop.signal).catch(() => undefined);
     watch();
     await asJob(machine, files);
     expect(readTree(join(machine.baseDir, 'workdir'))).toEqual(readTree(workdir));
-    // Twelve files and their folder; once more what was under way.
+    // Twelve files and their folder, plus the at most four downloads that were in progress.
     expect(fetched() - beforehand).toBeLessThanOrEqual(12 + 1 + 4);
     await deployment.remove(signal);
   });
 });
 
-test('objects and folders of a bucket of the user, and files over HTTP, are copied to the machine', async () => {
+test("objects and folders of the user's bucket and HTTP files are copied", async () => {
   await withTempHome(async (home) => {
     const own = openS3Store({ kind: 's3', region: 'ap-northeast-1' }, 'models-of-somebody');
     await own.createBucket({ tags: {}, expireDays: 1 });
@@ -249,11 +249,11 @@ test('objects and folders of a bucket of the user, and files over HTTP, are copi
   });
 });
 
-test('a bucket that a crash left half made is found again and removed', async () => {
+test('a bucket that a crash left incomplete is found and removed', async () => {
   await withTempHome(async (home) => {
     writeTree(join(home, 'v1/workdir'), { 'run.py': 'print()' });
     const files = { workdir: { path: join(home, 'v1/workdir'), name: 'v1-workdir' } };
-    // Made, and then it ends: only what was written beforehand knows of it.
+    // The process fails after the bucket exists: only the record written before the request names the bucket.
     const mend = aws.conduct.refuse({ service: 's3', action: 'PutPublicAccessBlock' }, 'AccessDenied');
     await expect(asJob(new ATestMachine(join(home, 'machine')), filesOf(deploymentIn(home), files))).rejects.toMatchObject({
       code: 'SVC_DENIED',
@@ -265,7 +265,7 @@ test('a bucket that a crash left half made is found again and removed', async ()
   });
 });
 
-test('what is called for needs no rights beyond those of the policy', () => {
+test("all S3 calls are covered by the controller's policy", () => {
   const used = new Set(aws.calls.filter(({ service }) => service === 's3').flatMap(({ permissions }) => permissions));
   const allowed = controllerPolicy.Statement.flatMap(({ Action }) => Action);
   expect([...used].filter((permission) => !allowed.includes(permission))).toEqual([]);

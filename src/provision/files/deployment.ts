@@ -1,44 +1,44 @@
 import type { ObjectStore } from '../../buckets/object-store.ts';
 import { openStore } from '../../buckets/open-store.ts';
-import type { BucketPlace } from '../../domain/bucket-place.ts';
+import type { BucketLocation } from '../../domain/bucket-location.ts';
 import type { Clock } from '../../shared/clock.ts';
 import { SvcError } from '../../shared/errors.ts';
 import { randomHex } from '../../shared/random-hex.ts';
-import type { ProvisionLog } from '../provision-log.ts';
-import { planAddress } from './address-source.ts';
-import { readBuckets, writeBuckets, type RecordedBucket } from './bucket-record.ts';
+import { type ProvisionLog, progressLine } from '../provision-log.ts';
+import { planAddress, planFetch } from './address-source.ts';
 import type { FileDelivery, LocalSource } from './delivery.ts';
 import type { FetchPlan } from './fetch.ts';
 import type { Manifest } from './manifest.ts';
-import { progressLine } from './progress-line.ts';
-import { publishTree, type PublishProgress } from './publish.ts';
-import { planFetch } from './published-tree.ts';
+import { type PublishProgress, publishTree } from './publish.ts';
+import { writeFileAtomic } from '../../shared/system/files.ts';
+import { isObject } from '../../shared/is-object.ts';
+import { readJsonFile } from '../../shared/parse-json.ts';
 
-/** Whose files these are. */
+/** The service or cluster that owns the files. */
 export interface DeploymentOwner {
-  /** Short and unique, as of a service: lower-case letters and digits. */
+  /** Short and unique per owner: lower-case letters and digits. */
   readonly key: string;
-  /** Put on the bucket, so that its owner is seen in the cloud's own console. */
+  /** Tags of the bucket; the cloud's console shows the owner by them. */
   readonly tags: Readonly<Record<string, string>>;
-  /** Absolute path of the file that remembers which buckets there are. It has to stay until `remove` has settled. */
+  /** Absolute path of the file that records the buckets. It must exist until `remove` has settled. */
   readonly record: string;
   readonly clock: Clock;
-  /** How buckets are opened; tests open others. */
-  readonly open?: (place: BucketPlace, bucket: string) => Promise<ObjectStore>;
+  /** Opens a bucket; tests replace it. */
+  readonly open?: (location: BucketLocation, bucket: string) => Promise<ObjectStore>;
 }
 
-/** Objects that nobody removed go by themselves after so many days; a service that runs longer publishes them anew. */
+/** Objects expire after this many days if svc does not remove them. A service that runs longer publishes them again. */
 const expireDays = 30;
 
-/** How often progress is told, ms. */
+/** Interval of progress reports, ms. */
 const progressEveryMs = 2_000;
 
-/** A published tree is looked for in the bucket again after so long, ms: well before it expires. */
+/** A published tree is checked in the bucket again after this time, ms. It is well below the expiry. */
 const trustedMs = 600_000;
 
 /**
- * The files of one service or cluster, in a bucket that is made when the first of them is published and goes with its owner. A bucket is on record
- * before it is made, so that a crash leaves none that nobody knows.
+ * The files of one service or cluster in one bucket. The bucket is created with the first publication and removed with
+ * its owner. It is recorded before it is created, so that a crash leaves no unknown bucket.
  */
 export class Deployment {
   readonly #owner: DeploymentOwner;
@@ -50,25 +50,25 @@ export class Deployment {
     this.#owner = owner;
   }
 
-  /** How files get to machines of a place, given where it wants them published; undefined where files are copied. */
-  delivery(place: BucketPlace | undefined): FileDelivery {
+  /** The file delivery for a provider's bucket location; undefined where files are copied. */
+  delivery(location: BucketLocation | undefined): FileDelivery {
     return {
-      publish: async (source, log, signal) => (place === undefined ? undefined : this.#publish(place, source, log, signal)),
-      fetchable: (address, signal) => planAddress(address, place, this.#owner.open ?? openStore, signal),
+      publish: async (source, log, signal) => (location === undefined ? undefined : this.#publish(location, source, log, signal)),
+      fetchable: (address, signal) => planAddress(address, location, this.#owner.open ?? openStore, signal),
     };
   }
 
-  /** The buckets that exist, or may exist. */
+  /** The recorded buckets: they exist, or may exist. */
   get buckets(): readonly string[] {
     return readBuckets(this.#owner.record).map(({ bucket }) => bucket);
   }
 
-  /** Removes all buckets with what is in them; success when there is none. Nothing can be published afterwards. */
+  /** Removes all buckets with their content; succeeds when there is none. Later publications fail. */
   async remove(signal: AbortSignal): Promise<void> {
     this.#isRemoved = true;
     const { record, open = openStore } = this.#owner;
-    for (const { bucket, place } of readBuckets(record)) {
-      const store = await open(place, bucket);
+    for (const { bucket, place: location } of readBuckets(record)) {
+      const store = await open(location, bucket);
       try {
         await store.deleteBucket({ signal });
       } finally {
@@ -84,15 +84,15 @@ export class Deployment {
     this.#published.clear();
   }
 
-  async #publish(place: BucketPlace, source: LocalSource, log: ProvisionLog, signal: AbortSignal): Promise<FetchPlan> {
+  async #publish(location: BucketLocation, source: LocalSource, log: ProvisionLog, signal: AbortSignal): Promise<FetchPlan> {
     const { clock } = this.#owner;
     for (;;) {
-      const store = await this.#storeAt(place, signal);
+      const store = await this.#storeAt(location, signal);
       const id = `${store.bucket} ${source.name}`;
       const known = this.#published.get(id);
       const isOurs = known === undefined || clock.monotonic() - known.at > trustedMs;
       const manifest = isOurs
-        ? publishTree(store, source.name, source.path, { onProgress: this.#teller(store, log), signal })
+        ? publishTree(store, source.name, source.path, { onProgress: this.#progressReporter(store, log), signal })
         : known.manifest;
       if (isOurs) this.#published.set(id, { at: clock.monotonic(), manifest });
       else log(`Its files are published to ${store.uri('')} once for all`);
@@ -100,19 +100,22 @@ export class Deployment {
         return planFetch(store, await manifest);
       } catch (error) {
         if (this.#published.get(id)?.manifest === manifest) this.#published.delete(id);
-        // It may have been removed by somebody: it is looked at anew, and made again.
-        this.#stores.delete(accountOf(place));
-        // Who began it may have been called off: that is no reason for others.
+        // The bucket may have been deleted outside svc: open it again, and create it if it is missing.
+        this.#stores.delete(accountOf(location));
+        // The caller that started the publication may have been cancelled. Other callers must not fail because of that.
         if (isOurs || signal.aborted) throw error;
       }
     }
   }
 
-  /** The bucket at a place, made when there is none. One for all regions: the first that asked has it nearest. */
-  async #storeAt(place: BucketPlace, signal: AbortSignal): Promise<ObjectStore> {
-    if (this.#isRemoved) throw new SvcError('SVC_BUCKET', 'The files of what is being taken down are published no more.');
-    const name = accountOf(place);
-    const opening = this.#stores.get(name) ?? this.#make(place, signal);
+  /**
+   * Returns the bucket, and creates it if needed. One bucket serves all regions of an account; the first request
+   * decides its region.
+   */
+  async #storeAt(location: BucketLocation, signal: AbortSignal): Promise<ObjectStore> {
+    if (this.#isRemoved) throw new SvcError('SVC_BUCKET', 'The files of a service that is being terminated are no longer published.');
+    const name = accountOf(location);
+    const opening = this.#stores.get(name) ?? this.#make(location, signal);
     this.#stores.set(name, opening);
     try {
       return await opening;
@@ -122,31 +125,66 @@ export class Deployment {
     }
   }
 
-  async #make(place: BucketPlace, signal: AbortSignal): Promise<ObjectStore> {
+  async #make(location: BucketLocation, signal: AbortSignal): Promise<ObjectStore> {
     const { record, key, tags, open = openStore } = this.#owner;
     const recorded = readBuckets(record);
-    const known = recorded.find((one) => accountOf(one.place) === accountOf(place));
-    // Names of buckets are unique in the whole cloud: chance keeps them apart from others' of the same key.
-    const made: RecordedBucket = known ?? { bucket: `svc-${key}-${randomHex(8)}`, place };
+    const known = recorded.find((one) => accountOf(one.place) === accountOf(location));
+    // Bucket names are unique in the whole cloud. The random part avoids collisions with other accounts that use the
+    // same key.
+    const made: RecordedBucket = known ?? { bucket: `svc-${key}-${randomHex(8)}`, place: location };
     if (known === undefined) writeBuckets(record, [...recorded, made]);
     const store = await open(made.place, made.bucket);
     await store.createBucket({ tags, expireDays }, { signal });
     return store;
   }
 
-  #teller(store: ObjectStore, log: ProvisionLog): (progress: PublishProgress) => void {
+  #progressReporter(store: ObjectStore, log: ProvisionLog): (progress: PublishProgress) => void {
     const { clock } = this.#owner;
-    let toldAt = clock.monotonic();
+    let reportedAt = clock.monotonic();
     return (progress) => {
       const isDone = progress.files === progress.totalFiles;
-      if (!isDone && clock.monotonic() - toldAt < progressEveryMs) return;
-      toldAt = clock.monotonic();
+      if (!isDone && clock.monotonic() - reportedAt < progressEveryMs) return;
+      reportedAt = clock.monotonic();
       log(`Publishing to ${store.uri('')}: ${progressLine(progress)}`);
     };
   }
 }
 
-/** What tells stores apart in which one bucket would do for all regions. */
-function accountOf(place: BucketPlace): string {
-  return place.kind === 's3' ? `s3 ${place.endpoint ?? ''} ${place.profile ?? ''}` : `directory ${place.path}`;
+/** Identifies the account: one bucket per account serves all regions. */
+function accountOf(location: BucketLocation): string {
+  return location.kind === 's3' ? `s3 ${location.endpoint ?? ''} ${location.profile ?? ''}` : `directory ${location.path}`;
+}
+
+/** A bucket that was created, or was about to be created, for one owner. */
+interface RecordedBucket {
+  readonly bucket: string;
+  readonly place: BucketLocation;
+}
+
+/**
+ * Reads the buckets of one owner from its file; none when the file does not exist. Throws SVC_STATE_CORRUPT when the
+ * file is damaged.
+ */
+export function readBuckets(path: string): readonly RecordedBucket[] {
+  const file = readJsonFile(path);
+  if (file === undefined) return [];
+  const { value } = file;
+  if (Array.isArray(value) && value.every(isRecorded)) return value;
+  throw new SvcError('SVC_STATE_CORRUPT', `${path} does not list buckets.`, {
+    hint: 'Restore it from a copy: the buckets that it names are to be removed.',
+  });
+}
+
+/** Replaces the file atomically. */
+export function writeBuckets(path: string, buckets: readonly RecordedBucket[]): void {
+  writeFileAtomic(path, JSON.stringify(buckets));
+}
+
+function isRecorded(value: unknown): value is RecordedBucket {
+  if (!isObject(value) || typeof value['bucket'] !== 'string') return false;
+  const { place: location } = value;
+  if (!isObject(location)) return false;
+  return location['kind'] === 'directory'
+    ? typeof location['path'] === 'string'
+    : location['kind'] === 's3' && typeof location['region'] === 'string';
 }

@@ -5,26 +5,32 @@ import type { ErrorCode } from '../../shared/error-codes.ts';
 import { SvcError } from '../../shared/errors.ts';
 import { programFile } from '../../shared/program-files.ts';
 
-/** An object that a machine is to download. */
+/** An object for a machine to download. */
 export interface Download {
-  /** Tells it from the others of one tree: letters, digits and dashes. */
+  /** Unique within one tree: letters, digits and dashes. */
   readonly name: string;
-  /** Hex; undefined where it is not known: then the size alone is compared. */
+  /** Hex. Undefined when it is not known; then only the size is compared. */
   readonly sha256: string | undefined;
-  /** Bytes; undefined where it is not known. */
+  /** Bytes; undefined when it is not known. */
   readonly size: number | undefined;
-  /** A fresh address, made when it is needed: it opens the object for whoever has it. A path of the machine for a file that is there already. */
+  /**
+   * Returns a fresh address when it is needed. The address grants access to every holder. For a file that is already on
+   * the machine, its path.
+   */
   readonly address: () => Promise<string>;
 }
 
-/** One step of putting a tree together from objects; see `src/node/fetch.sh`. */
+/** One step that assembles a tree from objects; see `src/node/fetch.sh`. */
 export type AssemblyStep =
   | { readonly kind: 'pack'; readonly name: string; readonly without: readonly string[] }
-  /** `mtime` is seconds since the epoch; undefined leaves the time of the download. An empty `path` makes the file the whole tree. */
+  /**
+   * `mtime` is seconds since the epoch; undefined leaves the time of the download. With an empty `path`, the file is
+   * the whole tree.
+   */
   | { readonly kind: 'blob'; readonly name: string; readonly path: string; readonly mode: number; readonly mtime: number | undefined }
   | { readonly kind: 'folder' };
 
-/** A tree that a machine is to fetch. */
+/** A tree for a machine to download. */
 export interface FetchPlan {
   /** Equal for equal trees. */
   readonly id: string;
@@ -32,17 +38,17 @@ export interface FetchPlan {
   readonly steps: readonly AssemblyStep[];
 }
 
-/** Where a tree goes on its machine. */
-export interface FetchTarget {
+/** Target of a tree on its machine. */
+interface FetchTarget {
   /** Absolute */
   readonly path: string;
-  /** What is there besides stays. */
+  /** Whether other files at the target stay. */
   readonly merge: boolean;
-  /** Absolute folder for what is under way; one for each target, on a disk with room for all of the tree. */
+  /** Absolute folder for partial downloads. One per target, on a disk with room for the whole tree. */
   readonly workDir: string;
 }
 
-/** So often a fetch is begun anew when downloads failed, each time with fresh addresses; what has arrived stays. */
+/** Rounds of a fetch when downloads fail. Each round uses fresh addresses and keeps what has arrived. */
 const rounds = 3;
 
 /** Exit codes of the script. */
@@ -50,14 +56,14 @@ const codes: Readonly<Record<number, ErrorCode>> = { 3: 'SVC_HOST_UNFIT', 4: 'SV
 const downloadFailed = 5;
 
 /**
- * Makes a machine fetch a tree by itself: four objects at a time, going on where an earlier attempt stopped. Throws SVC_HOST_UNFIT when it lacks a
- * program, SVC_NO_SPACE, or SVC_BUCKET. Addresses are only ever in the script's standard input.
+ * Runs the download of a tree on a machine: four objects at a time, resuming an earlier attempt. Throws SVC_HOST_UNFIT
+ * when the machine lacks a program, SVC_NO_SPACE, or SVC_BUCKET. Addresses appear only on the script's standard input.
  */
 export async function fetchTree(remote: Remote, plan: FetchPlan, target: FetchTarget, signal: AbortSignal): Promise<void> {
   const script = `${target.workDir}/fetch.sh`;
   await remote.writeFile(script, await readFile(programFile('src/node/fetch.sh'), 'utf8'));
   for (let round = 1; ; round += 1) {
-    // Each round, as the script removes it when it is done.
+    // Written in each round: the script removes the file at its end.
     await remote.writeFile(`${target.workDir}/assemble`, plan.steps.map(stepLine).join(''));
     const lines: string[] = [];
     for (const download of plan.downloads) lines.push(await downloadLine(download));
@@ -75,7 +81,7 @@ export async function fetchTree(remote: Remote, plan: FetchPlan, target: FetchTa
 
 async function downloadLine({ name, sha256 = '-', size, address }: Download): Promise<string> {
   const where = await address();
-  // It stands between quotes in a line of curl's settings.
+  // The address stands between quotes in a line of curl's configuration.
   if (/["\\\n\r]/.test(where)) throw new SvcError('SVC_BUCKET', 'An address to download from has characters that no address has.');
   return `${name} ${sha256} ${size ?? '-'} ${where}\n`;
 }
@@ -87,7 +93,7 @@ function stepLine(step: AssemblyStep): string {
   return `${shellCommand(['blob', step.name, step.mode.toString(8), timeStamp(step.mtime), ...path])}\n`;
 }
 
-/** As `touch -t` takes it, in UTC. */
+/** Format of `touch -t`, in UTC. */
 function timeStamp(seconds: number | undefined): string {
   if (seconds === undefined) return '-';
   const digits = new Date(seconds * 1_000).toISOString().replaceAll(/\D/g, '');

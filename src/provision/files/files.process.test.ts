@@ -25,19 +25,19 @@ import type { ExecOptions, ExecResult } from '../../remote/remote.ts';
 import { systemClock } from '../../shared/clock.ts';
 import { fetchTree } from './fetch.ts';
 import { publishTree, type PublishProgress } from './publish.ts';
-import { planFetch } from './published-tree.ts';
+import { planFetch } from './address-source.ts';
 
 interface World {
   readonly store: ObjectStore;
   readonly source: string;
   readonly target: string;
-  /** Publishes what the source holds now under a new name; returns what was told last. */
+  /** Publishes the source's present content under a new name; returns the last progress report. */
   readonly publish: () => Promise<PublishProgress | undefined>;
-  /** Fetches what was published last. */
+  /** Downloads the last publication. */
   readonly fetch: (how?: { readonly merge?: boolean; readonly asUser?: boolean }) => Promise<void>;
 }
 
-/** A machine on which commands are those of somebody who is not root. */
+/** A machine whose commands run as a user other than root. */
 class UnprivilegedRemote extends LocalRemote {
   override exec(argv: readonly string[], options?: ExecOptions): Promise<ExecResult> {
     return super.exec(['setpriv', '--reuid=1000', '--regid=1000', '--clear-groups', ...argv], options);
@@ -49,8 +49,8 @@ class UnprivilegedRemote extends LocalRemote {
   }
 }
 
-/** Lets the other user read what is published and write the machine's folder. */
-function giveAway(home: string): void {
+/** Lets the unprivileged user read the publication and write the machine's folder. */
+function chownAll(home: string): void {
   mkdirSync(join(home, 'machine'), { recursive: true });
   execFileSync('chmod', ['a+rx', home]);
   execFileSync('chmod', ['-R', 'a+rX', join(home, 'buckets')]);
@@ -82,12 +82,12 @@ async function withWorld(use: (world: World) => Promise<void>): Promise<void> {
       },
       async fetch({ merge = false, asUser = false } = {}) {
         const manifest = await publishTree(store, `v${version}`, join(home, 'not-read-again'));
-        const place = { path: target, merge, workDir: join(home, 'machine/files') };
-        if (asUser) giveAway(home);
+        const destination = { path: target, merge, workDir: join(home, 'machine/files') };
+        if (asUser) chownAll(home);
         await fetchTree(
           asUser ? new UnprivilegedRemote(machine) : new LocalRemote(machine),
           planFetch(store, manifest),
-          place,
+          destination,
           new AbortController().signal,
         );
       },
@@ -118,7 +118,7 @@ const oddNames: TreeSpec = {
   'copies/large.bin': { mode: 0o755, text: 'L'.repeat(1_500_000) },
 };
 
-test('a tree comes to a machine as it is: names, modes, times, links, empty folders, large and small files', async () => {
+test('a tree arrives with its names, modes, times, links and empty folders', async () => {
   await withWorld(async ({ source, target, publish, fetch }) => {
     writeTree(source, oddNames);
     setTime(join(source, 'plain.txt'), 1_600_000_000);
@@ -129,7 +129,7 @@ test('a tree comes to a machine as it is: names, modes, times, links, empty fold
   });
 });
 
-test('a mount of one file comes as one file', async () => {
+test('a mount of one file arrives as one file', async () => {
   await withWorld(async ({ source, target, publish, fetch }) => {
     writeFileSync(source, 'tokens', { mode: 0o640 });
     await publish();
@@ -139,7 +139,7 @@ test('a mount of one file comes as one file', async () => {
   });
 });
 
-test('publishing again sends only what is new, also when the neighbours of a small file changed', async () => {
+test('a second publication uploads only new content, even after neighbouring changes', async () => {
   await withWorld(async ({ source, target, publish, fetch }) => {
     writeTree(source, { 'a.txt': 'a'.repeat(100_000), 'b.txt': 'b', 'big.bin': 'B'.repeat(2_000_000) });
     const first = await publish();
@@ -155,7 +155,7 @@ test('publishing again sends only what is new, also when the neighbours of a sma
   });
 });
 
-test('what is no more in the tree goes, unless it is merged into what is there', async () => {
+test('files missing in the tree are removed, except when merging', async () => {
   await withWorld(async ({ source, target, publish, fetch }) => {
     writeTree(source, { 'a.txt': 'a', 'gone/b.txt': 'b', 'file-then-folder': 'x', 'stays/c.txt': 'c' });
     await publish();
@@ -178,7 +178,7 @@ test('what is no more in the tree goes, unless it is merged into what is there',
   });
 });
 
-test.runIf(getuid?.() === 0)('a user without rights can fetch, replace and merge a tree with closed folders', async () => {
+test.runIf(getuid?.() === 0)('an unprivileged user can fetch, replace and merge a tree with read-only folders', async () => {
   await withWorld(async ({ source, target, publish, fetch }) => {
     writeTree(source, {
       'closed/deep/x': 'x',
@@ -198,7 +198,7 @@ test.runIf(getuid?.() === 0)('a user without rights can fetch, replace and merge
   });
 });
 
-test('fetching twice changes nothing, and leaves nothing of its own behind', async () => {
+test('a second fetch changes nothing and leaves no temporary files', async () => {
   await withWorld(async ({ source, target, publish, fetch }) => {
     writeTree(source, { 'a.txt': 'a' });
     await publish();
@@ -209,7 +209,7 @@ test('fetching twice changes nothing, and leaves nothing of its own behind', asy
   });
 });
 
-test('an object whose content is not what it should be is not unpacked', async () => {
+test('an object with wrong content is not unpacked', async () => {
   await withWorld(async ({ store, source, target, publish, fetch }) => {
     writeTree(source, { 'a.txt': 'a' });
     await publish();
@@ -217,7 +217,7 @@ test('an object whose content is not what it should be is not unpacked', async (
     await expect(fetch()).rejects.toMatchObject({ code: 'SVC_BUCKET', message: expect.stringContaining('not what it should be') });
     expect(existsSync(target)).toBe(false);
   });
-}, 60_000);
+});
 
 const aName = fc.constantFrom('a', 'b', 'c', 'd e', 'f\ng', 'ü');
 const aPath = fc.array(aName, { minLength: 1, maxLength: 3 }).map((parts) => parts.join('/'));
@@ -228,7 +228,7 @@ const aThing = fc.oneof(
 );
 const aTree = fc.uniqueArray(fc.tuple(aPath, aThing), { maxLength: 8, selector: ([path]) => path });
 
-test('whatever a tree becomes, the machine has it afterwards', async () => {
+test('after any change of a tree, a fetch makes the machine equal to it', async () => {
   const property = fc.asyncProperty(fc.array(aTree, { minLength: 1, maxLength: 4 }), (versions) =>
     withWorld(async ({ source, target, publish, fetch }) => {
       for (const version of versions) {
@@ -241,7 +241,7 @@ test('whatever a tree becomes, the machine has it afterwards', async () => {
           try {
             writeTree(source, { [path]: thing });
           } catch {
-            // Something else is in its way.
+            // A file blocks the path.
           }
         }
         chmodSync(source, 0o755);
@@ -252,4 +252,4 @@ test('whatever a tree becomes, the machine has it afterwards', async () => {
     }),
   );
   await fc.assert(property, { numRuns: 25 });
-}, 120_000);
+});

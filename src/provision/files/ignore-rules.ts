@@ -1,33 +1,42 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join, posix, relative } from 'node:path';
+import ignore from 'ignore';
 import { runCommand } from '../../remote/run-command.ts';
 import type { Clock } from '../../shared/clock.ts';
 import { wholeEnv } from '../../shared/env.ts';
 import { hasErrno } from '../../shared/errors.ts';
-import { parseIgnoreFile, type IgnoreFile } from './ignore-file.ts';
 
-/** Whether a path of a tree, relative to it and with `/`, is left out. To be asked about a folder before what is in it. */
-export type IgnoreTest = (path: string, isFolder: boolean) => boolean;
+/**
+ * Whether a path of a tree is ignored. The path is relative to the tree and uses `/`. Callers must ask for a folder
+ * before its content.
+ */
+type IgnoreTest = (path: string, isFolder: boolean) => boolean;
 
-/** Ignore files in the order in which they count: the first that a tree has at its top is the only kind that holds in it. */
+/**
+ * Kinds of ignore files by precedence. The first kind that exists at the tree's top is the only one that applies to the
+ * tree.
+ */
 const kinds = ['.svcignore', '.skyignore', '.gitignore'] as const;
 type Kind = (typeof kinds)[number];
 
 const gitTimeoutMs = 30_000;
 
-/** Rules with the folder they begin in, relative to the tree; one above the tree has the way down to it instead. */
+/**
+ * Rules and the folder in which they start, relative to the tree. Rules from above the tree have the path from their
+ * folder to the tree.
+ */
 interface Level {
   readonly file: IgnoreFile;
-  /** Put before a path of the tree. */
+  /** Prefix added to a path of the tree. */
   readonly above: string;
-  /** Cut from it: characters. */
+  /** Number of characters removed from its start. */
   readonly below: number;
 }
 
 /**
- * The rules of a folder that is to be copied: `.svcignore` if there is one at its top, else `.skyignore`, else `.gitignore`. The first and the last
- * have git's meaning, at every depth, and of `.gitignore` files those of the repository around count as well; what git tracks is kept all the
- * same. `.git` is always left out.
+ * The ignore rules for a folder to copy: `.svcignore` if it exists at the top, else `.skyignore`, else `.gitignore`.
+ * `.svcignore` and `.gitignore` have git's meaning, at every depth. For `.gitignore`, the files of the surrounding
+ * repository apply too, and tracked files are included in any case. `.git` is always ignored.
  */
 export async function ignoreRules(root: string, clock: Clock): Promise<IgnoreTest> {
   const kind = kinds.find((name) => existsSync(join(root, name))) ?? '.gitignore';
@@ -35,7 +44,7 @@ export async function ignoreRules(root: string, clock: Clock): Promise<IgnoreTes
   const levels = new Map<string, readonly Level[]>([['', topLevels(root, kind, top)]]);
   const tracked = top === undefined ? new Set<string>() : await trackedAgainstRules(root, clock);
   const trackedFolders = new Set([...tracked].flatMap(foldersOf));
-  /** Left out but for what is tracked in them. */
+  /** Ignored folders of which only tracked files are included. */
   const hollow = new Set<string>();
   const levelsOf = (folder: string): readonly Level[] => {
     const known = levels.get(folder);
@@ -57,14 +66,17 @@ export async function ignoreRules(root: string, clock: Clock): Promise<IgnoreTes
 }
 
 function verdictOf(levels: readonly Level[], path: string, isFolder: boolean): boolean {
-  for (const { file, above, below } of levels.toReversed()) {
-    const verdict = file.verdict(above + path.slice(below), isFolder);
-    if (verdict !== undefined) return verdict;
+  const within = ({ above, below }: Level): string => above + path.slice(below);
+  for (const [index, level] of [...levels.entries()].toReversed()) {
+    const verdict = level.file.verdict(within(level), isFolder);
+    if (verdict === undefined) continue;
+    if (!verdict && isFolder) for (const overruled of levels.slice(0, index)) overruled.file.keep(within(overruled));
+    return verdict;
   }
   return false;
 }
 
-/** From what counts least to what counts most. */
+/** From lowest to highest precedence. */
 function topLevels(root: string, kind: Kind, top: string | undefined): readonly Level[] {
   const own = levelIn(root, '', kind);
   if (top === undefined) return own;
@@ -77,21 +89,24 @@ function topLevels(root: string, kind: Kind, top: string | undefined): readonly 
 }
 
 function levelIn(root: string, folder: string, kind: Kind): readonly Level[] {
-  // SkyPilot reads the one at the top alone.
+  // SkyPilot reads only the file at the top.
   if (kind === '.skyignore' && folder !== '') return [];
-  const text = readIfThere(join(root, folder, kind));
+  const text = readIfExists(join(root, folder, kind));
   if (text === undefined) return [];
   return [{ file: parseIgnoreFile(text, kind === '.skyignore'), above: '', below: folder === '' ? 0 : folder.length + 1 }];
 }
 
-function levelAbove(root: string, folder: string, path: string): readonly Level[] {
-  const text = readIfThere(path);
+function levelAbove(root: string, folder: string, file: string): readonly Level[] {
+  const text = readIfExists(file);
   if (text === undefined) return [];
-  const way = relative(folder, root);
-  return [{ file: parseIgnoreFile(text), above: way === '' ? '' : `${way}/`, below: 0 }];
+  const path = relative(folder, root);
+  const rules = parseIgnoreFile(text);
+  // The user asks for this folder, so rules above it must not exclude it.
+  for (const kept of path === '' ? [] : [...foldersOf(path), path]) rules.keep(kept);
+  return [{ file: rules, above: path === '' ? '' : `${path}/`, below: 0 }];
 }
 
-function readIfThere(path: string): string | undefined {
+function readIfExists(path: string): string | undefined {
   try {
     return readFileSync(path, 'utf8');
   } catch (error) {
@@ -100,16 +115,16 @@ function readIfThere(path: string): string | undefined {
   }
 }
 
-/** The folder with `.git` that a folder belongs to. */
+/** The closest parent folder with `.git`. */
 function repositoryAround(folder: string): string | undefined {
   if (existsSync(join(folder, '.git'))) return folder;
   const parent = dirname(folder);
   return parent === folder ? undefined : repositoryAround(parent);
 }
 
-/** Files that the rules would leave out and git has all the same; none when there is no git to ask, or it will not say. */
+/** Files that the rules ignore but git tracks; none when git is missing or fails. */
 async function trackedAgainstRules(root: string, clock: Clock): Promise<ReadonlySet<string>> {
-  // Without the user's hook that may be asked for changes.
+  // `core.fsmonitor=false`: git must not run the user's fsmonitor hook.
   const argv = ['git', '-c', 'core.fsmonitor=false', '-C', root, 'ls-files', '-z', '--cached', '--ignored', '--exclude-standard'];
   const { exitCode, stdout } = await runCommand(argv, { env: wholeEnv(), clock, timeoutMs: gitTimeoutMs });
   return new Set(exitCode === 0 ? stdout.split('\0').filter((path) => path !== '') : []);
@@ -123,4 +138,41 @@ function parentOf(path: string): string {
 function foldersOf(path: string): readonly string[] {
   const parent = parentOf(path);
   return parent === '' ? [] : [...foldersOf(parent), parent];
+}
+
+/** The rules of one ignore file, for paths below its folder. */
+interface IgnoreFile {
+  /**
+   * Whether the last matching rule ignores the path (relative to the file's folder); undefined when no rule matches.
+   * Everything in an ignored folder is ignored too.
+   */
+  verdict(path: string, isFolder: boolean): boolean | undefined;
+  /** Marks a folder that a file of higher precedence includes. These rules still apply to each path in it. */
+  keep(folder: string): void;
+}
+
+/**
+ * Parses an ignore file by the rules in git's documentation. `anyDepth`: patterns with a slash in the middle match at
+ * any depth and `!` has no meaning, as in SkyPilot's `.skyignore`. In git's files such patterns match from the file's
+ * own folder.
+ */
+function parseIgnoreFile(text: string, anyDepth = false): IgnoreFile {
+  const withoutMark = text.replace(/^\uFEFF/, '');
+  const patterns = anyDepth ? withoutMark.replaceAll(/^!/gm, '\\!').replaceAll(/^(?=[^/#\n].*\/ *[^ \r\n])/gm, '**/') : withoutMark;
+  const rules = ignore({ ignoreCase: false }).add(toBytes(patterns));
+  const verdict = (path: string, isFolder: boolean): boolean | undefined => {
+    const { ignored, unignored } = rules.test(toBytes(isFolder ? `${path}/` : path));
+    return ignored || unignored ? ignored : undefined;
+  };
+  return {
+    verdict,
+    keep(folder) {
+      if (verdict(folder, true) === true) rules.add({ pattern: `!/${toBytes(folder).replaceAll(/[*?[\\ ]/g, '\\$&')}/` });
+    },
+  };
+}
+
+/** The text's UTF-8 bytes, one character per byte: git's `?` matches one byte, not one letter. */
+function toBytes(text: string): string {
+  return Buffer.from(text, 'utf8').toString('latin1');
 }

@@ -13,49 +13,49 @@ export type ManifestEntry =
     }
   | { readonly kind: 'link'; readonly path: string; readonly target: string };
 
-/** A tree as it lies in a bucket: what it holds, and the objects it is put together from. */
+/** A published tree: its entries, and the objects that it is assembled from. */
 export interface Manifest {
   readonly entries: readonly ManifestEntry[];
-  /** Archives with the small files, in the order in which they are to be unpacked. */
+  /** Archives of small files, in unpacking order. */
   readonly packs: readonly PublishedPack[];
-  /** Archives that are unpacked last, in this order: links, folders; none for a single file. */
+  /** Archives with links and folders, unpacked last, in this order; none for a single file. */
   readonly layouts: readonly PublishedObject[];
 }
 
-/** An object by the SHA-256 of its content, in hex, and its size in bytes. */
+/** An object, identified by the SHA-256 of its content (hex), and its size in bytes. */
 export interface PublishedObject {
   readonly sha256: string;
   readonly size: number;
 }
 
-/** A pack of which the tree needs something. */
+/** A pack of which the tree needs at least one member. */
 export interface PublishedPack extends PublishedObject {
-  /** What is in it and not in the tree: the topmost paths of it. */
+  /** The topmost paths in the pack that the tree does not have. */
   readonly surplus: readonly string[];
 }
 
-/** With what the keys of the indexes of packs begin. */
+/** Key prefix of pack indexes. */
 export const indexPrefix = 'indexes/';
 
-/** Where an object lies in the bucket. */
+/** Object keys in the bucket. */
 export const objectKeys = {
   blob: (sha256: string): string => `blobs/${sha256}`,
   pack: (sha256: string): string => `packs/${sha256}`,
-  /** What a pack holds. */
+  /** Key of a pack's index. */
   packIndex: (sha256: string): string => `${indexPrefix}${sha256}.json`,
   layout: (sha256: string): string => `layouts/${sha256}`,
   manifest: (name: string): string => `manifests/${name}.json`,
 } as const;
 
-/** Larger files are objects of their own, bytes. */
+/** Files above this size are separate objects, bytes. */
 const largestPacked = 1_048_576;
 
-/** Whether a file is an object of its own rather than a member of a pack: a large one, and the only one of a tree that is a single file. */
+/** Whether a file is a separate object instead of a pack member: a large file, or a tree that is a single file. */
 export function isBlob({ size, path }: { readonly size: number; readonly path: string }): boolean {
   return size > largestPacked || path === '';
 }
 
-/** Whether a value read from a bucket has the form of a manifest. */
+/** Whether a value from a bucket is a valid manifest. */
 export function isManifest(value: unknown): value is Manifest {
   return (
     isObject(value) &&
@@ -87,7 +87,7 @@ function isPathList(value: unknown): boolean {
   return Array.isArray(value) && value.every((path) => isPath(path) && path !== '');
 }
 
-/** Never out of the tree. */
+/** Whether a path stays inside the tree. */
 function isPath(value: unknown): boolean {
   return (
     typeof value === 'string' &&

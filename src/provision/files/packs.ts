@@ -3,42 +3,42 @@ import { isObject } from '../../shared/is-object.ts';
 import type { ManifestEntry, PublishedObject, PublishedPack } from './manifest.ts';
 import { tarEnd, tarMember, type TarMember } from './tar.ts';
 
-/** A small file that is, or could be, in a pack. */
+/** A small file that is, or can become, a pack member. */
 export type PackedFile = Extract<ManifestEntry, { readonly kind: 'file' }>;
 
-/** What is known of a pack in the bucket. */
+/** The index of a pack in the bucket. */
 export interface PackIndex extends PublishedObject {
   readonly members: readonly PackMember[];
 }
 
-/** What makes a member the same as a file of a tree. */
-export interface PackMember {
+/** The properties by which a member equals a file of a tree. */
+interface PackMember {
   readonly path: string;
   readonly mode: number;
   readonly sha256: string;
 }
 
-/** Content of a pack is closed when it has grown to this, bytes. */
+/** A pack is closed when its content reaches this size, bytes. */
 const packSize = 8 * 1_048_576;
 
-/** A text that two files have in common when one may stand for the other. */
+/** Two files with equal texts are interchangeable. */
 export function memberId({ path, mode, sha256 }: PackMember): string {
   return `${sha256} ${mode.toString(8)} ${path}`;
 }
 
-/** A pack that is full, or the last one. */
+/** A full pack, or the last one. */
 export interface NewPack {
   readonly index: PackIndex;
   readonly content: Buffer;
 }
 
-/** Gathers files until there is a pack of them. Holds no more than one pack in memory. */
+/** Collects files into packs. Holds at most one pack in memory. */
 export class PackBuilder {
   #blocks: Buffer[] = [];
   #members: PackMember[] = [];
   #size = 0;
 
-  /** Returns the pack that this file made full. */
+  /** Returns the pack if this file completed one. */
   add(file: PackedFile, content: Buffer): NewPack | undefined {
     const member: TarMember = { ...file, content };
     const block = tarMember(member);
@@ -48,7 +48,7 @@ export class PackBuilder {
     return this.#size >= packSize ? this.close() : undefined;
   }
 
-  /** What was gathered so far; undefined when that is nothing. */
+  /** Returns the remaining files as a pack; undefined when there are none. */
   close(): NewPack | undefined {
     if (this.#members.length === 0) return undefined;
     const content = Buffer.concat([...this.#blocks, tarEnd]);
@@ -60,14 +60,14 @@ export class PackBuilder {
   }
 }
 
-/** The SHA-256 of a content, in hex. */
+/** SHA-256 of a content, hex. */
 export function sha256Of(content: Buffer | string): string {
   return createHash('sha256').update(content).digest('hex');
 }
 
 /**
- * Which of the known packs a tree can be put together from, and which of its files are in them. What else is in such a pack is taken away again
- * where it is unpacked, so that it does not matter what the tree has there.
+ * Chooses known packs to assemble a tree from, and reports which files they cover. Surplus members are removed where
+ * the pack is unpacked, so conflicts between them and the tree do not matter.
  */
 export function usePacks(
   entries: readonly ManifestEntry[],
@@ -80,8 +80,8 @@ export function usePacks(
   for (const { sha256, size, members } of known) {
     const useful = members.filter((member) => missing.has(memberId(member)));
     if (useful.length === 0) continue;
-    const wanted = new Set(useful.map(memberId));
-    for (const id of wanted) {
+    const neededIds = new Set(useful.map(memberId));
+    for (const id of neededIds) {
       missing.delete(id);
       covered.add(id);
     }
@@ -89,7 +89,7 @@ export function usePacks(
       sha256,
       size,
       surplus: surplusOf(
-        members.filter((member) => !wanted.has(memberId(member))),
+        members.filter((member) => !neededIds.has(memberId(member))),
         useful,
         kinds,
       ),
@@ -98,12 +98,12 @@ export function usePacks(
   return { packs, covered };
 }
 
-/** The topmost paths that only unwanted members have. */
-function surplusOf(unwanted: readonly PackMember[], useful: readonly PackMember[], kinds: ReadonlyMap<string, string>): readonly string[] {
+/** The topmost paths that only surplus members have. */
+function surplusOf(extra: readonly PackMember[], useful: readonly PackMember[], kinds: ReadonlyMap<string, string>): readonly string[] {
   const needed = new Set(useful.flatMap(({ path }) => [path, ...foldersOf(path)]));
   const surplus = new Set<string>();
-  for (const { path } of unwanted) {
-    // A folder of the tree may stay although nothing of it is in this pack.
+  for (const { path } of extra) {
+    // A folder of the tree is kept even if the pack has no needed file in it.
     const top = [...foldersOf(path), path].find((one) => !needed.has(one) && kinds.get(one) !== 'folder');
     surplus.add(top ?? path);
   }
@@ -116,7 +116,7 @@ function foldersOf(path: string): readonly string[] {
   return folders;
 }
 
-/** Whether a value read from a bucket has the form of what a pack holds. */
+/** Whether a value from a bucket is a valid pack index. */
 export function isPackIndex(value: unknown): value is PackIndex {
   return (
     isObject(value) &&

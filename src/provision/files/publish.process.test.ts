@@ -8,11 +8,11 @@ import type { BucketCallOptions, PutFileOptions } from '../../buckets/object-sto
 import { isBlob } from './manifest.ts';
 import { publishTree, type PublishProgress } from './publish.ts';
 
-/** Counts what is written to it, and ends everything at one of the writes: before it is done, or after it without a word. */
+/** Counts writes and fails at one of them: before the write, or after it without an answer. */
 class MortalStore extends DirectoryStore {
   writes = 0;
   readonly written: string[] = [];
-  /** The write at which it ends; half of one is after it was done. */
+  /** The write that fails; a fractional value (.5) fails after the write. */
   endsAt = Number.POSITIVE_INFINITY;
 
   override put(key: string, content: Uint8Array | string, options?: BucketCallOptions): Promise<void> {
@@ -39,7 +39,7 @@ async function aStore(home: string, name: string): Promise<MortalStore> {
   return store;
 }
 
-test('killed at any of its writes, publishing goes on where it stopped and ends with the same', async () => {
+test('a publication killed at any write is resumed with the same result', async () => {
   await withTempHome(async (home) => {
     const root = join(home, 'tree');
     // Three packs and two large files.
@@ -59,9 +59,9 @@ test('killed at any of its writes, publishing goes on where it stopped and ends 
       await store.deleteBucket();
     }
   });
-}, 60_000);
+});
 
-test('what the store has removed by itself is published again', async () => {
+test('objects that the store has removed are published again', async () => {
   await withTempHome(async (home) => {
     const root = join(home, 'tree');
     writeTree(root, { small: 's', large: 'L'.repeat(2_000_000) });
@@ -75,7 +75,7 @@ test('what the store has removed by itself is published again', async () => {
   });
 });
 
-test('20,000 small files become a few objects, and none is sent twice', async () => {
+test('20,000 small files become a few objects, each uploaded once', async () => {
   await withTempHome(async (home) => {
     const root = join(home, 'tree');
     for (let folder = 0; folder < 200; folder += 1) {
@@ -92,9 +92,9 @@ test('20,000 small files become a few objects, and none is sent twice', async ()
     expect(last).toMatchObject({ files: 20_000, totalFiles: 20_000 });
     expect(last?.sentBytes).toBeLessThan(10_000);
   });
-}, 60_000);
+});
 
-test('a file that is larger than memory should be is read in pieces', async () => {
+test('a large file is read in parts, not into memory at once', async () => {
   await withTempHome(async (home) => {
     const root = join(home, 'tree');
     writeTree(root, { 'model.bin': 'start' });

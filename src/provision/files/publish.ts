@@ -11,42 +11,44 @@ import { isPackIndex, memberId, PackBuilder, sha256Of, usePacks, type NewPack, t
 import { scanTree, type TreeEntry } from './scan.ts';
 import { tarEnd, tarMember } from './tar.ts';
 
-/** How far publishing is. */
+/** Progress of a publication. */
 export interface PublishProgress {
   readonly files: number;
   readonly totalFiles: number;
-  /** Of the files that are done, and of parts of large ones that have arrived. */
+  /** Bytes of completed files, and of the uploaded parts of large ones. */
   readonly bytes: number;
   readonly totalBytes: number;
-  /** Bytes that really went to the bucket, as the rest was there already. */
+  /** Bytes that were uploaded; the bucket had the rest already. */
   readonly sentBytes: number;
 }
 
-/** How a tree is to be published. */
-export interface PublishOptions {
+/** Options of a publication. */
+interface PublishOptions {
   readonly onProgress?: (progress: PublishProgress) => void;
   readonly signal?: AbortSignal;
 }
 
-/** Files read and sent at a time: for small ones the reading counts, for large ones each has parts of its own under way. */
+/**
+ * Files in progress at a time. For small files, reading limits the speed. Each large file has several parts in flight.
+ */
 const blobsAtOnce = 2;
 const readsAtOnce = 16;
 
 /**
- * Puts a folder, or a single file, into a bucket and tells how it lies there. `name` stands for this tree, which is not to change any more: what was
- * published under it before is only told again. Files that the bucket has from whatever tree are not sent again, and an attempt that was given up
- * is gone on with by the next one.
+ * Uploads a folder or a single file to a bucket and returns its manifest. `name` identifies the tree, which must not
+ * change: for a published name, the stored manifest is returned. Objects that the bucket has from any tree are not
+ * uploaded again. An aborted attempt is resumed by the next one.
  */
 export async function publishTree(store: ObjectStore, name: string, root: string, options: PublishOptions = {}): Promise<Manifest> {
   const key = objectKeys.manifest(name);
   const call = options.signal === undefined ? {} : { signal: options.signal };
-  const there = await objectsIn(store, call);
+  const existing = await objectsIn(store, call);
   const before = (await store.head(key, call)) === undefined ? undefined : await readJson(store, key, call);
-  if (isManifest(before) && keysOf(before).every((one) => there.has(one))) return before;
+  if (isManifest(before) && keysOf(before).every((one) => existing.has(one))) return before;
   const { entries } = await scanTree(root, options.signal);
   const progress = new Progress(entries, options.onProgress);
   const published = new Map<string, ManifestEntry>();
-  const known = await knownPacks(store, there, call);
+  const known = await knownPacks(store, existing, call);
   const small = entries.filter((entry) => entry.kind === 'file').filter((entry) => !isBlob(entry));
   const packs = await publishSmall(store, root, small, known, published, progress, call);
   const large = entries.filter((entry) => entry.kind === 'file').filter(isBlob);
@@ -62,7 +64,7 @@ export async function publishTree(store: ObjectStore, name: string, root: string
     ).packs,
     layouts: await publishLayouts(store, entries, call),
   };
-  // The last thing that is written: from now on the tree counts as published.
+  // Must be the last write: the manifest marks the tree as published.
   await store.put(key, JSON.stringify(manifest), call);
   return manifest;
 }
@@ -70,7 +72,7 @@ export async function publishTree(store: ObjectStore, name: string, root: string
 type Call = { readonly signal?: AbortSignal };
 type FileEntry = Extract<TreeEntry, { readonly kind: 'file' }>;
 
-/** Packs the small files that no known pack has; returns all packs, the known ones first. */
+/** Packs the small files that no known pack has. Returns all packs, known ones first. */
 async function publishSmall(
   store: ObjectStore,
   root: string,
@@ -80,14 +82,14 @@ async function publishSmall(
   progress: Progress,
   call: Call,
 ): Promise<readonly PackIndex[]> {
-  const there = new Set(known.flatMap(({ members }) => members.map(memberId)));
+  const packed = new Set(known.flatMap(({ members }) => members.map(memberId)));
   const builder = new PackBuilder();
   const added: PackIndex[] = [];
   const send = async (pack: NewPack | undefined): Promise<void> => {
     if (pack === undefined) return;
     const { index, content } = pack;
     await store.put(objectKeys.pack(index.sha256), content, call);
-    // Only now can others count on it.
+    // Written after the pack itself: other publications may rely on an indexed pack.
     await store.put(objectKeys.packIndex(index.sha256), JSON.stringify(index), call);
     added.push(index);
     progress.sent(content.length);
@@ -100,7 +102,7 @@ async function publishSmall(
       const content = contents[index] ?? Buffer.alloc(0);
       const file: PackedFile = { ...entry, size: content.length, sha256: sha256Of(content) };
       published.set(entry.path, file);
-      if (!there.has(memberId(file))) await send(builder.add(file, content));
+      if (!packed.has(memberId(file))) await send(builder.add(file, content));
       progress.done(1, entry.size);
     }
   }
@@ -108,7 +110,7 @@ async function publishSmall(
   return [...known, ...added];
 }
 
-/** Sends a large file that the bucket has not; returns the SHA-256 of its content. */
+/** Uploads a large file that the bucket does not have; returns the SHA-256 of its content. */
 async function publishBlob(store: ObjectStore, path: string, size: number, progress: Progress, call: Call): Promise<string> {
   const sha256 = await sha256OfFile(path, call.signal);
   const key = objectKeys.blob(sha256);
@@ -125,10 +127,13 @@ async function publishBlob(store: ObjectStore, path: string, size: number, progr
   return sha256;
 }
 
-/** Links and folders, each as an archive: tar forgets the modes of folders in which it has put links that it finishes later. */
+/**
+ * Uploads links and folders, one archive each. In a single archive, tar would lose the modes of folders that contain
+ * links which it completes later.
+ */
 async function publishLayouts(store: ObjectStore, entries: readonly TreeEntry[], call: Call): Promise<readonly PublishedObject[]> {
   const links = entries.filter((entry) => entry.kind === 'link');
-  // The deepest first: a folder that nobody may write is closed when everything is in it.
+  // Deepest first: the mode of a read-only folder must be set after its content is complete.
   const folders = entries.filter((entry) => entry.kind === 'folder').toReversed();
   const layouts: PublishedObject[] = [];
   for (const members of [links, folders]) {
@@ -142,7 +147,10 @@ async function publishLayouts(store: ObjectStore, entries: readonly TreeEntry[],
   return layouts;
 }
 
-/** Keys of all objects that trees are put together from: a store may have removed some that were there long. */
+/**
+ * Keys of all objects that trees are assembled from. The listing is needed because the store may have expired old
+ * objects.
+ */
 async function objectsIn(store: ObjectStore, call: Call): Promise<ReadonlySet<string>> {
   const keys = new Set<string>();
   for (const prefix of ['blob', 'pack', 'layout'] as const) {
@@ -160,17 +168,17 @@ function keysOf({ entries, packs, layouts }: Manifest): readonly string[] {
   ];
 }
 
-/** What the packs in the bucket hold; one whose index cannot be read is as if it were not there. */
-async function knownPacks(store: ObjectStore, there: ReadonlySet<string>, call: Call): Promise<readonly PackIndex[]> {
+/** Indexes of the packs in the bucket. A pack with an unreadable index counts as missing. */
+async function knownPacks(store: ObjectStore, existing: ReadonlySet<string>, call: Call): Promise<readonly PackIndex[]> {
   const packs: PackIndex[] = [];
   for await (const { key } of store.list(indexPrefix, call)) {
     const index = await readJson(store, key, call);
-    if (isPackIndex(index) && there.has(objectKeys.pack(index.sha256))) packs.push(index);
+    if (isPackIndex(index) && existing.has(objectKeys.pack(index.sha256))) packs.push(index);
   }
   return packs;
 }
 
-/** What an object says; undefined when it is no JSON. */
+/** Parses an object as JSON; undefined when it is not JSON. */
 async function readJson(store: ObjectStore, key: string, call: Call): Promise<unknown> {
   return parseJson(await text(await store.get(key, call)));
 }
@@ -208,23 +216,23 @@ async function eachOf<Item>(items: readonly Item[], atOnce: number, act: (item: 
 }
 
 class Progress {
-  readonly #tell: ((progress: PublishProgress) => void) | undefined;
+  readonly #onProgress: ((progress: PublishProgress) => void) | undefined;
   #now: PublishProgress;
 
-  constructor(entries: readonly TreeEntry[], tell: ((progress: PublishProgress) => void) | undefined) {
+  constructor(entries: readonly TreeEntry[], onProgress: ((progress: PublishProgress) => void) | undefined) {
     const files = entries.filter((entry) => entry.kind === 'file');
     const totalBytes = files.reduce((total, { size }) => total + size, 0);
     this.#now = { files: 0, totalFiles: files.length, bytes: 0, totalBytes, sentBytes: 0 };
-    this.#tell = tell;
+    this.#onProgress = onProgress;
   }
 
   done(files: number, bytes: number): void {
     this.#now = { ...this.#now, files: this.#now.files + files, bytes: this.#now.bytes + bytes };
-    this.#tell?.(this.#now);
+    this.#onProgress?.(this.#now);
   }
 
   sent(bytes: number): void {
     this.#now = { ...this.#now, sentBytes: this.#now.sentBytes + bytes };
-    this.#tell?.(this.#now);
+    this.#onProgress?.(this.#now);
   }
 }

@@ -1,29 +1,29 @@
 import type { Stats } from 'node:fs';
 import { lstat, readdir, readlink } from 'node:fs/promises';
 import { join, posix } from 'node:path';
-import { lstatIfThere } from '../../shared/lstat-if-there.ts';
-import { quote } from '../../shared/quote.ts';
+import { lstatIfThere } from '../../shared/system/files.ts';
+import { quote } from '../../shared/text.ts';
 
 /**
- * One thing in a tree. `path` is relative to the tree, with `/`, and empty for the tree itself. `mode` has the twelve bits of permissions, `mtime`
- * is seconds since the epoch, never before it.
+ * An entry of a tree. `path` is relative to the tree, with `/`, and empty for the tree itself. `mode` has the twelve
+ * permission bits. `mtime` is in seconds since the epoch and never negative.
  */
 export type TreeEntry =
   | { readonly kind: 'folder'; readonly path: string; readonly mode: number; readonly mtime: number }
   | { readonly kind: 'file'; readonly path: string; readonly mode: number; readonly mtime: number; readonly size: number }
   | { readonly kind: 'link'; readonly path: string; readonly target: string };
 
-/** What a tree holds, folders before what is in them and names in the order of their bytes. */
-export interface ScannedTree {
+/** The entries of a tree: folders before their content, names in byte order. */
+interface ScannedTree {
   readonly entries: readonly TreeEntry[];
-  /** A clause for each thing that cannot come along, such as `'run/app.sock' is a socket`. */
+  /** A clause for each entry that cannot be copied, such as `'run/app.sock' is a socket`. */
   readonly skipped: readonly string[];
 }
 
-/** Entries of one folder looked at together: enough to keep the disk busy. */
+/** Entries of one folder that are read at the same time: enough to keep the disk busy. */
 const statsAtOnce = 32;
 
-/** Lists a folder, or a single file. Links are told as they are and not followed. */
+/** Lists a folder, or a single file. Links are reported as links and not followed. */
 export async function scanTree(root: string, signal?: AbortSignal): Promise<ScannedTree> {
   const entries: TreeEntry[] = [];
   const skipped: string[] = [];
@@ -53,7 +53,7 @@ export async function scanTree(root: string, signal?: AbortSignal): Promise<Scan
   return { entries, skipped };
 }
 
-/** What a thing is that is neither file, folder nor link, with its article. */
+/** The type of an entry that is neither file, folder nor link, with its article. */
 export function kindOf(stats: Stats): string {
   if (stats.isSocket()) return 'a socket';
   if (stats.isFIFO()) return 'a pipe';

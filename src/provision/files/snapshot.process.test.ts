@@ -7,7 +7,7 @@ import { withTempHome } from '../../../test/support/temp-home.ts';
 import { readTree, writeTree } from '../../../test/support/trees.ts';
 import { takeSnapshot } from './snapshot.ts';
 
-test('copies the working directory as it is, but for history, sockets and pipes', async () => {
+test('copies the working directory without .git, sockets and pipes', async () => {
   await withTempHome(async (home) => {
     const work = join(home, 'work dir ä');
     mkdirSync(join(work, '.git'), { recursive: true });
@@ -35,7 +35,7 @@ test('copies file mounts by their number', async () => {
   });
 });
 
-test('leaves out what ignore files name, in mounts as well, and keeps links that lead elsewhere', async () => {
+test('omits ignored files, in mounts too, and keeps links to other folders', async () => {
   await withTempHome(async (home) => {
     const [work, data] = [join(home, 'work'), join(home, 'data')];
     writeTree(work, { '.gitignore': 'out/\n*.log\n', 'out/x': '', 'a.log': '', 'src/run.py': '', tool: { link: '/usr/bin/env' } });
@@ -49,7 +49,7 @@ test('leaves out what ignore files name, in mounts as well, and keeps links that
   });
 });
 
-test('copies 20,000 small files', { timeout: 240_000 }, async () => {
+test('copies 20,000 small files', async () => {
   await withTempHome(async (home) => {
     const work = join(home, 'work');
     for (let folder = 0; folder < 200; folder += 1) {
@@ -62,7 +62,7 @@ test('copies 20,000 small files', { timeout: 240_000 }, async () => {
   });
 });
 
-test('leaves nothing behind when it fails', async () => {
+test('removes the partial copy when it fails', async () => {
   await withTempHome(async (home) => {
     const dir = join(home, 'snapshot');
     await expect(takeSnapshot(aTask({ workdir: { kind: 'path', path: join(home, 'missing') } }), dir, home)).rejects.toThrow(/missing/);

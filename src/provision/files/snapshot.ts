@@ -6,21 +6,25 @@ import { kindOf } from './scan.ts';
 import { copyTree } from '../../remote/copy-tree.ts';
 import { systemClock } from '../../shared/clock.ts';
 import { hasErrno, messageOf, SvcError } from '../../shared/errors.ts';
-import { quote } from '../../shared/quote.ts';
+import { quote } from '../../shared/text.ts';
 
-/** What became of a copy. */
-export interface Snapshot {
-  /** A sentence about what could not come along, such as sockets; undefined when all did but for what ignore files name. */
+/** The result of a copy. */
+interface Snapshot {
+  /**
+   * A sentence about entries that could not be copied, such as sockets; undefined when there are none. Entries in
+   * ignore files do not count.
+   */
   readonly note: string | undefined;
 }
 
-/** So many of what was left out are named. */
+/** At most this many skipped entries are named. */
 const namedAtMost = 5;
 
 /**
- * Copies a task's working directory and file mounts to a folder of ours, so that a replica launched next week is identical to today's, whatever
- * happened to the originals; without `.git` and what ignore files name. Links are kept as they are, also those that lead elsewhere. `home` is
- * SVC_HOME, which is never part of a copy. Leaves nothing behind when it fails.
+ * Copies a task's working directory and file mounts to svc's own folder. A replica launched next week is then identical
+ * to today's, even if the originals have changed. `.git` and entries in ignore files are left out. Links are kept as
+ * they are, also those that point outside the tree. `home` is SVC_HOME; it is never part of a copy. On failure the
+ * partial copy is removed.
  */
 export async function takeSnapshot(task: Task, dir: string, home: string): Promise<Snapshot> {
   const skipped: string[] = [];
@@ -42,7 +46,7 @@ export async function takeSnapshot(task: Task, dir: string, home: string): Promi
   }
 }
 
-/** A working directory may be reached by a link, and may hold the very folder that it is copied to. */
+/** The source may be a link, and may contain the target folder. */
 async function copy(from: string, to: string, home: string, skipped: string[]): Promise<void> {
   const source = await realpath(from);
   const own = relative(source, await realpath(home));

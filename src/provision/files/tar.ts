@@ -1,19 +1,19 @@
 import type { TreeEntry } from './scan.ts';
 
-/** Something to be put into an archive; files come with their content. */
+/** A member of an archive; files include their content. */
 export type TarMember =
   | Exclude<TreeEntry, { readonly kind: 'file' }>
   | (Extract<TreeEntry, { readonly kind: 'file' }> & { readonly content: Buffer });
 
 const blockSize = 512;
-/** Longer names go before their member in one of their own, as GNU tar has it; that of busybox and BSD read it too. */
+/** A longer name precedes its member in an extra member, as in GNU tar. The tar of busybox and of BSD read this too. */
 const shortName = 100;
 const types = { file: '0', link: '2', folder: '5', longTarget: 'K', longName: 'L' } as const;
 
 /** Two blocks of zeros. */
 export const tarEnd = Buffer.alloc(2 * blockSize);
 
-/** One member as the blocks of an archive in GNU's format. Owners are left open: whoever unpacks it owns it. */
+/** Encodes one member in GNU's format. The archive names no owner: the unpacking user owns the files. */
 export function tarMember(member: TarMember): Buffer {
   const { path, kind } = member;
   const name = Buffer.from(kind === 'folder' ? `./${path}${path === '' ? '' : '/'}` : path);
@@ -48,7 +48,7 @@ interface Header {
   readonly mtime: number;
 }
 
-/** Fields and their places are those of GNU tar's manual, "Basic Tar Format". */
+/** Fields and their offsets follow GNU tar's manual, "Basic Tar Format". */
 function blockOf({ name, target, type, mode, size, mtime }: Header): Buffer {
   const block = Buffer.alloc(blockSize);
   name.copy(block, 0, 0, shortName);
@@ -57,7 +57,7 @@ function blockOf({ name, target, type, mode, size, mtime }: Header): Buffer {
   block.write(octal(0, 7), 116, 'latin1');
   block.write(octal(size, 11), 124, 'latin1');
   block.write(octal(mtime, 11), 136, 'latin1');
-  // The sum is made with spaces in its own place.
+  // The checksum is computed with spaces in its own field.
   block.write(' '.repeat(8), 148, 'latin1');
   block.write(type, 156, 'latin1');
   target.copy(block, 157, 0, shortName);

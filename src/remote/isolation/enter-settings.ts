@@ -1,31 +1,36 @@
 import { shellQuote } from '../shell-quote.ts';
 import type { IsolationKind, OutboundKind } from './kinds.ts';
 
-/** The address a machine has inside its network, from the block that is never routed on the internet (RFC 6598). */
+/** The machine's address inside its network, from a block that is never routed on the internet (RFC 6598). */
 const insideAddress = '100.64.0.1';
 
-/** Where programs inside find the proxy; above the range that systems take ephemeral ports from. */
+/** Port of the proxy for programs inside, above the usual range of ephemeral ports. */
 const proxyPort = 61_080;
 
-/** Where slirp4netns answers names (slirp4netns(1)), and where enter.sh tells pasta to. */
+/** Address of the DNS server: slirp4netns answers there (slirp4netns(1)), and enter.sh configures pasta to do so. */
 const nameServer = '10.0.2.3';
 
-/** What entering one machine's isolation needs. All paths are absolute on the computer that the machine is on. */
+/** The settings to enter one machine's isolation. All paths are absolute on the computer that runs the machine. */
 export interface EnterSettings {
   readonly isolation: IsolationKind;
   readonly outbound: OutboundKind;
-  /** The Node binary that runs the way in and, as a proxy, the way out. */
+  /** The Node binary that runs the inbound forwarder, and the outbound proxy where one is used. */
   readonly node: string;
-  /** The way in, and the way to the proxy. */
+  /** The sockets for inbound connections and for the proxy. */
   readonly socket: string;
   readonly proxySocket: string;
   /** The script of the proxy. */
   readonly egress: string;
   /** Folders below /tmp that stay visible in the machine's own /tmp. */
   readonly keep: readonly string[];
+  /**
+   * Folders to hide from the program: `SVC_HOME` and the folder of its sockets. Of the machine's own folder it sees
+   * `base`.
+   */
+  readonly hide: readonly string[];
 }
 
-/** `enter.conf`, which `src/node/enter.sh` reads as shell. */
+/** The text of `enter.conf`, which `src/node/enter.sh` reads as shell. */
 export function enterConf(settings: EnterSettings): string {
   const values: Readonly<Record<string, string>> = {
     kind: settings.isolation,
@@ -33,6 +38,7 @@ export function enterConf(settings: EnterSettings): string {
     socket: settings.socket,
     address: insideAddress,
     keep: settings.keep.join('\n'),
+    hide: settings.hide.join('\n'),
     outbound: settings.outbound,
     proxy_socket: settings.proxySocket,
     proxy_port: String(proxyPort),
@@ -44,8 +50,8 @@ export function enterConf(settings: EnterSettings): string {
 }
 
 /**
- * What a machine sees as /etc/resolv.conf; undefined where it sees the host's. `hostText` is the host's: it says how short names are completed,
- * while its servers are of no use inside.
+ * The machine's /etc/resolv.conf; undefined where the machine uses the host's. `hostText` is the host's file: its
+ * search settings are kept, but its servers cannot be reached from inside.
  */
 export function insideResolvConf(outbound: OutboundKind, hostText: string): string | undefined {
   if (outbound !== 'slirp4netns' && outbound !== 'pasta') return undefined;
@@ -53,7 +59,7 @@ export function insideResolvConf(outbound: OutboundKind, hostText: string): stri
   return [`nameserver ${nameServer}`, ...kept, ''].join('\n');
 }
 
-/** The last line of what entering complained about, without the place in our script; undefined for nothing. */
+/** The last line of an error from entering, without the position in the script; undefined when there is no error. */
 export function enterComplaint(text: string): string | undefined {
   const line = text
     .trim()

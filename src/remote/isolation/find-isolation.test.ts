@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { findIsolation, kindsFor, type TriedComputer } from './find-isolation.ts';
 
-/** A computer on which exactly these pairs of a kind and a way out work. */
+/** A computer on which exactly these pairs of isolation kind and outbound kind work. */
 function computerWith(working: readonly string[], hasRoute = true): TriedComputer {
   return {
     hasRoute: () => hasRoute,
@@ -14,15 +14,15 @@ test.for<
 >([
   ['the best of both', ['userns none', 'userns slirp4netns', 'bwrap none'], true, 'userns', 'slirp4netns', []],
   ['the next best', ['bwrap none', 'bwrap pasta'], true, 'bwrap', 'pasta', ['userns', 'slirp4netns']],
-  ['a proxy where no other way out works', ['userns none'], true, 'userns', 'proxy', ['slirp4netns', 'pasta']],
-  ['no way out of a computer that has none', ['userns none', 'userns pasta'], false, 'userns', 'none', []],
+  ['a proxy where no better outbound network works', ['userns none'], true, 'userns', 'proxy', ['slirp4netns', 'pasta']],
+  ['no outbound network on a computer without a default route', ['userns none', 'userns pasta'], false, 'userns', 'none', []],
   ['none where nothing works', [], true, 'none', 'host', ['userns', 'bwrap']],
-])('found is %s, with why nothing better is', async ([, working, hasRoute, kind, outbound, refused]) => {
+])('finds %s and reports why better kinds failed', async ([, working, hasRoute, kind, outbound, refused]) => {
   const found = await findIsolation(kindsFor({ isRoot: false }), computerWith(working, hasRoute));
   expect([found.kind, found.outbound, found.refused.map(([name]) => name)]).toEqual([kind, outbound, refused]);
 });
 
-test('root is tried first, and by root alone', () => {
+test('root isolation is tried first, and only by root', () => {
   expect(kindsFor({ isRoot: true })).toEqual(['root', 'userns', 'bwrap', 'none']);
   expect(kindsFor({ isRoot: false })).toEqual(['userns', 'bwrap', 'none']);
 });

@@ -1,39 +1,48 @@
 import { isolationKinds, type IsolationKind, type OutboundKind } from './kinds.ts';
 
-/** How machines on a computer are kept apart, and why nothing better is used. */
+/** The isolation of machines on a computer, and why no better kind is used. */
 export interface FoundIsolation {
   readonly kind: IsolationKind;
   readonly outbound: OutboundKind;
-  /** Better ones that were tried and failed, with the reason. */
+  /** Better kinds that were tried and failed, with the reason. */
   readonly refused: readonly (readonly [name: string, why: string])[];
 }
 
-/** The computer on which isolations are tried. */
+/** The computer on which isolation kinds are tried. */
 export interface TriedComputer {
   readonly hasRoute: () => boolean;
-  /** Really enters an isolation and runs a command there. Undefined when it ended with 0, else why not, in a few words. */
+  /**
+   * Enters an isolation and runs a command in it. Undefined when the command exited with 0, else the reason in a few
+   * words.
+   */
   readonly whyNot: (kind: Exclude<IsolationKind, 'none'>, outbound: OutboundKind, argv: readonly string[]) => Promise<string | undefined>;
 }
 
-/** The kinds that are worth a try, best first. That `root` does not work for an ordinary user is no finding. */
+/** The kinds worth a try, best first. An ordinary user skips `root`: its failure is certain and not worth a report. */
 export function kindsFor({ isRoot }: { readonly isRoot: boolean }): readonly IsolationKind[] {
   return isolationKinds.filter((kind) => kind !== 'root' || isRoot);
 }
 
-/** The first of the kinds that works, found by really doing each once, with the best way out that it has; `none` when none of them does. */
+/**
+ * The first kind that works, with its best outbound kind; `none` when no kind works. Tries each kind once by entering
+ * it.
+ */
 export async function findIsolation(kinds: readonly IsolationKind[], computer: TriedComputer): Promise<FoundIsolation> {
   const refused: (readonly [string, string])[] = [];
   for (const kind of kinds) {
     if (kind === 'none') break;
     const why = await computer.whyNot(kind, 'none', ['true']);
     if (why === undefined) {
-      const way = await findOutbound(kind, computer);
-      return { kind, outbound: way.outbound, refused: [...refused, ...way.refused] };
+      const found = await findOutbound(kind, computer);
+      return { kind, outbound: found.outbound, refused: [...refused, ...found.refused] };
     }
     refused.push([kind, why]);
   }
   return { kind: 'none', outbound: 'host', refused };
 }
+
+/** A line of /proc/net/route whose second field, the destination, is 0.0.0.0. */
+const defaultRoute = '^[^[:space:]]*[[:space:]]00000000';
 
 async function findOutbound(
   kind: Exclude<IsolationKind, 'none'>,
@@ -42,7 +51,7 @@ async function findOutbound(
   if (!computer.hasRoute()) return { outbound: 'none', refused: [] };
   const refused: (readonly [string, string])[] = [];
   for (const outbound of ['slirp4netns', 'pasta'] as const) {
-    const why = await computer.whyNot(kind, outbound, ['sh', '-c', 'ip -4 route show default | grep -q default']);
+    const why = await computer.whyNot(kind, outbound, ['grep', '-q', defaultRoute, '/proc/net/route']);
     if (why === undefined) return { outbound, refused };
     refused.push([outbound, why]);
   }

@@ -1,11 +1,14 @@
-/** Ways to keep machines on one computer apart that this version can use, best first. */
+/** Kinds of isolation between machines on one computer that this version supports, best first. */
 export const isolationKinds = ['root', 'userns', 'bwrap', 'none'] as const;
 export type IsolationKind = (typeof isolationKinds)[number];
 
-/** Ways out of a machine that has a network of its own, best first. `host`: it has none of its own; `none`: there is no way. */
+/**
+ * Outbound network of an isolated machine, best first. `host`: the machine uses the host's network. `none`: there is no
+ * outbound network.
+ */
 export type OutboundKind = 'slirp4netns' | 'pasta' | 'proxy' | 'host' | 'none';
 
-/** What a kind of isolation is, for people. */
+/** Name of each isolation kind, for messages. */
 export const isolationNames: Readonly<Record<IsolationKind, string>> = {
   root: 'network, process and mount namespaces (as root)',
   userns: 'user, network, process and mount namespaces (no root needed)',
@@ -13,7 +16,7 @@ export const isolationNames: Readonly<Record<IsolationKind, string>> = {
   none: 'none: each machine has a port of its own in $SVC_REPLICA_PORT',
 };
 
-/** What a way out is, for people. */
+/** Name of each outbound kind, for messages. */
 export const outboundNames: Readonly<Record<OutboundKind, string>> = {
   slirp4netns: 'slirp4netns',
   pasta: 'pasta',

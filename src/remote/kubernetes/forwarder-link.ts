@@ -1,29 +1,29 @@
 import { spawn, type ChildProcess } from 'node:child_process';
-import { closeSync, mkdirSync, openSync } from 'node:fs';
+import { closeSync } from 'node:fs';
 import { connect } from 'node:net';
-import { dirname } from 'node:path';
 import type { CancelTimer, Clock } from '../../shared/clock.ts';
 import { wholeEnv } from '../../shared/env.ts';
 import { SvcError } from '../../shared/errors.ts';
+import { openLog } from '../../shared/system/log-file.ts';
 import { readJsonFile } from '../../shared/parse-json.ts';
 import type { HomePaths } from '../../shared/paths.ts';
-import { isAlive, isProcessIdentity } from '../../shared/process-identity.ts';
+import { isAlive, isProcessIdentity } from '../../shared/system/process-identity.ts';
 import { programEntry } from '../../shared/program-files.ts';
-import { forwarderFiles, listRecords, type ForwarderFiles } from './way-files.ts';
+import { forwarderFiles, listRecords, type ForwarderFiles } from './tunnel-files.ts';
 
-/** From a forwarder's start to its first answer, ms: it has a program to load. */
+/** From a forwarder's start to its first answer, ms. It has to load its program. */
 const startTimeoutMs = 60_000;
 
-/** Between attempts to reach one that has just been started, ms. */
+/** Between attempts to reach a forwarder that has just been started, ms. */
 const pauseMs = 50;
 
-/** How often it is looked whether the forwarder still lives, ms; that costs a look at /proc. */
-const lookMs = 1_000;
+/** Poll interval for whether the forwarder still runs, ms. Each poll reads /proc. */
+const pollIntervalMs = 1_000;
 
-/** So many looks between two words to it, which keep it from ending as idle. */
-const looksBetweenWords = 300;
+/** Polls between two keepalive messages to the forwarder, which prevent its end as idle. */
+const pollsPerKeepalive = 300;
 
-/** The forwarder of one cluster, as this process sees it: started when it is needed, and again when it has ended. */
+/** This process's link to the forwarder of one Kubernetes cluster: starts it on demand, and again when it has ended. */
 export class ForwarderLink {
   readonly files: ForwarderFiles;
   readonly #paths: HomePaths;
@@ -31,7 +31,7 @@ export class ForwarderLink {
   readonly #clock: Clock;
   #keeper: CancelTimer | undefined;
   #isBusy = false;
-  #looks = 0;
+  #polls = 0;
 
   constructor(paths: HomePaths, context: string, clock: Clock) {
     this.files = forwarderFiles(paths, context);
@@ -40,7 +40,10 @@ export class ForwarderLink {
     this.#clock = clock;
   }
 
-  /** Has it listen on what a record says, or on nothing when the record is gone. Returns when it does. */
+  /**
+   * Makes the forwarder listen on the sockets of a record, or close them when the record was removed. Returns when that
+   * is done.
+   */
   async sync(record: string, signal?: AbortSignal): Promise<void> {
     const deadline = this.#clock.monotonic() + startTimeoutMs;
     let started: ChildProcess | undefined;
@@ -50,36 +53,37 @@ export class ForwarderLink {
       if (said === 'ok') return;
       if (said !== undefined) throw this.#error(said);
       if (this.#clock.monotonic() > deadline) throw this.#error('it did not start in time');
-      // One that was ending at that moment did not answer either; ours may have given way to it.
+      // A forwarder that was just ending did not answer either, and the one that this process started may have exited
+      // in its favour.
       if (started === undefined || (hasEnded(started) && !this.#isThere())) started = this.#start();
       await this.#clock.sleep(pauseMs, signal);
     }
   }
 
-  /** Tells a forwarder, if there is one, that a record is gone. */
+  /** Notifies the forwarder, if it runs, that a record was removed. */
   async forget(record: string): Promise<void> {
     await this.#ask(record);
   }
 
-  /** Keeps the forwarder alive while this process lives and there are ways. Cheap. */
+  /** Keeps the forwarder alive while this process lives and there are tunnels. Cheap. */
   keep(): void {
     if (this.#keeper !== undefined || listRecords(this.files).length === 0) return;
-    this.#keeper = this.#clock.every(lookMs, () => void this.#look());
+    this.#keeper = this.#clock.every(pollIntervalMs, () => void this.#poll());
   }
 
-  async #look(): Promise<void> {
+  async #poll(): Promise<void> {
     if (this.#isBusy) return;
     this.#isBusy = true;
     try {
-      this.#looks = (this.#looks + 1) % looksBetweenWords;
+      this.#polls = (this.#polls + 1) % pollsPerKeepalive;
       const [record] = listRecords(this.files);
       if (record === undefined) {
         this.#keeper?.();
         this.#keeper = undefined;
       } else if (!this.#isThere()) await this.sync(record);
-      else if (this.#looks === 0) await this.#ask('');
+      else if (this.#polls === 0) await this.#ask('');
     } catch {
-      // Its log says why; here it is only tried again.
+      // The forwarder's log has the cause; the next poll retries.
     } finally {
       this.#isBusy = false;
     }
@@ -91,15 +95,14 @@ export class ForwarderLink {
   }
 
   #start(): ChildProcess {
-    mkdirSync(dirname(this.files.log), { recursive: true, mode: 0o700 });
-    const log = openSync(this.files.log, 'a', 0o600);
+    const log = openLog(this.files.log);
     try {
       const child = spawn(process.execPath, [programEntry('remote/kubernetes/forwarder'), this.#context], {
         detached: true,
         stdio: ['ignore', log, log],
         env: { ...wholeEnv(), SVC_HOME: this.#paths.home },
       });
-      // That it could not be started shows as no answer.
+      // A failed start shows as a missing answer.
       child.on('error', () => undefined);
       child.unref();
       return child;
@@ -108,7 +111,7 @@ export class ForwarderLink {
     }
   }
 
-  /** What it said; undefined when nobody answers. */
+  /** The forwarder's answer; undefined when no forwarder answers. */
   #ask(line: string): Promise<string | undefined> {
     return new Promise((resolve) => {
       let said = '';
@@ -139,7 +142,7 @@ function hasEnded({ pid, exitCode, signalCode }: ChildProcess): boolean {
 
 const links = new Map<string, ForwarderLink>();
 
-/** The forwarder of a cluster: one link for all remotes of this process. */
+/** The forwarder of a Kubernetes cluster: one link for all remotes of this process. */
 export function forwarderLink(paths: HomePaths, context: string, clock: Clock): ForwarderLink {
   const key = JSON.stringify([paths.home, context]);
   const known = links.get(key);

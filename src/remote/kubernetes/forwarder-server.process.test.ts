@@ -10,39 +10,39 @@ import { withTempHome } from '../../../test/support/temp-home.ts';
 import { waitFor } from '../../../test/support/wait-for.ts';
 import { homePaths } from '../../shared/paths.ts';
 import type { KubeApi, KubeObject } from '../../kubernetes/kube-api.ts';
-import { ForwardedWays } from './forwarder-server.ts';
-import { forwarderFiles, waySocket, type WayEnd } from './way-files.ts';
+import { ForwardedTunnels } from './forwarder-server.ts';
+import { forwarderFiles, tunnelSocket, type TunnelEnd } from './tunnel-files.ts';
 
 const recordOfPod = '0123456789';
 
-/** Ways of a cluster whose API gives these streams. */
-async function withWay(
+/** Runs tunnels of a Kubernetes cluster whose API returns these streams. */
+async function withTunnel(
   open: () => Promise<Duplex>,
   use: (
     socket: string,
     world: {
       readonly clock: FakeClock;
       readonly failures: string[];
-      readonly ways: ForwardedWays;
-      /** The same ways, as another forwarder has them. */
-      readonly another: () => ForwardedWays;
+      readonly tunnels: ForwardedTunnels;
+      /** The same tunnels, as a second forwarder has them. */
+      readonly another: () => ForwardedTunnels;
       readonly pods: Map<string, string>;
-      /** From now on questions are counted, and answered once they are released. */
+      /** From now on counts GET requests and answers them only once they are released. */
       readonly holdGets: () => { readonly asked: () => number; readonly release: () => void };
-      /** Writes down the way, between others if there are any, or forgets it. */
-      readonly record: (isWanted: boolean, around?: readonly string[]) => void;
+      /** Writes the record of the tunnel, with others around it if given, or removes it. */
+      readonly record: (isPresent: boolean, around?: readonly string[]) => void;
     },
   ) => Promise<void>,
-  { to = 80, exec }: { readonly to?: WayEnd; readonly exec?: KubeApi['exec'] } = {},
+  { to = 80, exec }: { readonly to?: TunnelEnd; readonly exec?: KubeApi['exec'] } = {},
 ): Promise<void> {
   await withTempHome(async (home) => {
     const files = forwarderFiles(homePaths(home, process.getuid?.() ?? 0), 'context');
     for (const dir of [files.records, files.socketDir]) mkdirSync(dir, { recursive: true });
-    const socket = waySocket(files, recordOfPod, to);
+    const socket = tunnelSocket(files, recordOfPod, to);
     const file = join(files.records, recordOfPod);
-    const record = (isWanted: boolean, [before, after]: readonly string[] = []): void => {
+    const record = (isPresent: boolean, [before, after]: readonly string[] = []): void => {
       const sockets = [before, socket, after].filter((one) => one !== undefined);
-      if (!isWanted) rmSync(file, { force: true });
+      if (!isPresent) rmSync(file, { force: true });
       else writeFileSync(file, JSON.stringify({ pod: { namespace: 'n', name: 'p' }, ways: sockets.map((one) => ({ socket: one, to })) }));
     };
     record(true);
@@ -63,20 +63,20 @@ async function withWay(
       return { asked: () => gets, release };
     };
     const api = { ...localPods().api, ...(exec === undefined ? {} : { exec }), portForward: open, get };
-    const onFailure = (_way: unknown, message: string): void => void failures.push(message);
-    const another = (): ForwardedWays => new ForwardedWays({ files, api: () => Promise.resolve(api), clock, onFailure });
-    const ways = another();
+    const onFailure = (_tunnel: unknown, message: string): void => void failures.push(message);
+    const another = (): ForwardedTunnels => new ForwardedTunnels({ files, api: () => Promise.resolve(api), clock, onFailure });
+    const tunnels = another();
     try {
-      await ways.syncAll();
-      await use(socket, { clock, failures, ways, another, pods, holdGets, record });
+      await tunnels.syncAll();
+      await use(socket, { clock, failures, tunnels, another, pods, holdGets, record });
     } finally {
-      await ways.close();
+      await tunnels.close();
     }
   });
 }
 
-test('a stream that was refused together with its consent ends the connection, and is told once until one works', () =>
-  withWay(
+test('a stream that fails immediately ends the connection and is reported once', () =>
+  withTunnel(
     () => {
       const stream = new Duplex({ read: () => undefined, write: (_chunk, _encoding, done) => done() });
       stream.on('error', () => undefined);
@@ -93,7 +93,7 @@ test('a stream that was refused together with its consent ends the connection, a
     },
   ));
 
-test('a client that does not read holds up the sender instead of filling memory', async () => {
+test('a client that does not read slows the sender instead of filling memory', async () => {
   let given = 0;
   const stream = new Duplex({
     read() {
@@ -102,7 +102,7 @@ test('a client that does not read holds up the sender instead of filling memory'
     },
     write: (_chunk, _encoding, done) => done(),
   });
-  await withWay(
+  await withTunnel(
     () => Promise.resolve(stream),
     async (socket) => {
       const client = connect({ path: socket });
@@ -119,12 +119,12 @@ test('a client that does not read holds up the sender instead of filling memory'
       );
       expect(given).toBeLessThan(8_000_000);
       client.destroy();
-      await waitFor('the stream to be given up', () => stream.destroyed);
+      await waitFor('the stream to be closed', () => stream.destroyed);
     },
   );
 });
 
-test('what still comes to a client that has no more to send gets through; after two quiet seconds it is given up', async () => {
+test('a half-closed client still receives data and is closed after two quiet seconds', async () => {
   const server = createServer({ allowHalfOpen: true }, (socket) => {
     socket.on('error', () => undefined);
     socket.once('data', () => socket.write('answer'));
@@ -133,7 +133,7 @@ test('what still comes to a client that has no more to send gets through; after 
   const address = server.address();
   const port = typeof address === 'object' ? (address?.port ?? 0) : 0;
   const stream = connect({ port, host: '127.0.0.1', allowHalfOpen: true });
-  await withWay(
+  await withTunnel(
     () => Promise.resolve(stream),
     async (socket, { clock }) => {
       const client = connect({ path: socket, allowHalfOpen: true });
@@ -143,14 +143,14 @@ test('what still comes to a client that has no more to send gets through; after 
         await clock.advance(2_001);
         return stream.destroyed;
       });
-      await waitFor('the client to be parted with', () => client.readableEnded || client.destroyed);
+      await waitFor('the client to be disconnected', () => client.readableEnded || client.destroyed);
       client.destroy();
     },
   );
   server.close();
 });
 
-/** Commands in a pod that send back what they get, and end as connections to a cluster do. */
+/** Commands in a pod that echo their input and end as connections to a Kubernetes cluster do. */
 function echoes(): { readonly exec: KubeApi['exec']; readonly open: Set<Duplex>; readonly fail: () => void } {
   const open = new Set<Duplex>();
   let failing = false;
@@ -161,7 +161,7 @@ function echoes(): { readonly exec: KubeApi['exec']; readonly open: Set<Duplex>;
     }>();
     const stdio = new PassThrough({
       allowHalfOpen: false,
-      // Told in the very moment in which it is given up, as by `KubeApi.exec`.
+      // Reported at the moment of the destroy, as `KubeApi.exec` does.
       destroy: (error, done) => {
         resolve({ exitCode: undefined, message: 'the connection was closed here' });
         done(error);
@@ -178,17 +178,17 @@ function echoes(): { readonly exec: KubeApi['exec']; readonly open: Set<Duplex>;
   return { exec, open, fail: () => (failing = true) };
 }
 
-test('that a client leaves is no failure of a way to a socket, and that its relay ends is', async () => {
+test('a client disconnect is no tunnel failure, but the end of its relay is', async () => {
   const { exec, open, fail } = echoes();
-  await withWay(
+  await withTunnel(
     () => Promise.reject(new Error('nobody forwards')),
     async (socket, { clock, failures }) => {
-      for (const leave of [(client: Socket) => client.destroy(), (client: Socket) => client.end()]) {
+      for (const disconnect of [(client: Socket) => client.destroy(), (client: Socket) => client.end()]) {
         const client = connect({ path: socket, allowHalfOpen: true });
         client.write('hello');
         expect(String(await new Promise((resolve) => client.once('data', resolve)))).toBe('hello');
         expect(open.size).toBe(1);
-        leave(client);
+        disconnect(client);
         await waitFor('the relay to be ended', async () => {
           await clock.advance(2_001);
           return open.size === 0;
@@ -204,108 +204,108 @@ test('that a client leaves is no failure of a way to a socket, and that its rela
   );
 });
 
-test('a look for pods that are gone does not begin while the last one is under way', () =>
-  withWay(
+test('a check for removed pods does not start while another one runs', () =>
+  withTunnel(
     () => Promise.reject(new Error('nobody connects')),
-    async (_socket, { ways, holdGets }) => {
+    async (_socket, { tunnels, holdGets }) => {
       const { asked, release } = holdGets();
-      const first = ways.removeGone();
-      await waitFor('it to be asked', () => asked() === 1);
-      await ways.removeGone();
+      const first = tunnels.removeGone();
+      await waitFor('the first request', () => asked() === 1);
+      await tunnels.removeGone();
       expect(asked()).toBe(1);
       release();
       await first;
-      await ways.removeGone();
+      await tunnels.removeGone();
       expect(asked()).toBe(2);
     },
   ));
 
-test('a way ends with its pod, whoever forgot to close it', () =>
-  withWay(
+test('a tunnel is removed when its pod no longer exists', () =>
+  withTunnel(
     () => Promise.reject(new Error('nobody connects')),
-    async (socket, { ways, pods }) => {
-      await ways.removeGone();
-      expect({ count: ways.count, isThere: existsSync(socket) }).toEqual({ count: 1, isThere: true });
+    async (socket, { tunnels, pods }) => {
+      await tunnels.removeGone();
+      expect({ count: tunnels.count, isThere: existsSync(socket) }).toEqual({ count: 1, isThere: true });
       pods.clear();
-      await ways.removeGone();
-      expect({ count: ways.count, isThere: existsSync(socket) }).toEqual({ count: 0, isThere: false });
-      await ways.syncAll();
-      expect(ways.count).toBe(0);
+      await tunnels.removeGone();
+      expect({ count: tunnels.count, isThere: existsSync(socket) }).toEqual({ count: 0, isThere: false });
+      await tunnels.syncAll();
+      expect(tunnels.count).toBe(0);
     },
   ));
 
-test('two who ask for the same way at once get one, which ends with it', () =>
-  withWay(
+test('concurrent requests for the same tunnel open one listener, which closes with the tunnel', () =>
+  withTunnel(
     () => Promise.reject(new Error('nobody connects')),
-    async (socket, { ways, record }) => {
+    async (socket, { tunnels, record }) => {
       record(false);
-      await ways.sync(recordOfPod);
+      await tunnels.sync(recordOfPod);
       record(true);
-      await Promise.all([ways.sync(recordOfPod), ways.sync(recordOfPod), ways.sync(recordOfPod)]);
-      // Another one that listens could not be reached any more, nor ended.
+      await Promise.all([tunnels.sync(recordOfPod), tunnels.sync(recordOfPod), tunnels.sync(recordOfPod)]);
+      // A second listener on the socket could neither be reached nor closed any more.
       const listening = readFileSync('/proc/net/unix', 'utf8')
         .split('\n')
         .filter((line) => line.includes(socket));
-      expect({ count: ways.count, listening: listening.length }).toEqual({ count: 1, listening: 1 });
+      expect({ count: tunnels.count, listening: listening.length }).toEqual({ count: 1, listening: 1 });
       record(false);
-      await ways.sync(recordOfPod);
-      expect({ count: ways.count, isThere: existsSync(socket) }).toEqual({ count: 0, isThere: false });
+      await tunnels.sync(recordOfPod);
+      expect({ count: tunnels.count, isThere: existsSync(socket) }).toEqual({ count: 0, isThere: false });
     },
   ));
 
-test('a forwarder that ends takes no file of the next one with it', () =>
-  withWay(
+test('a closing forwarder keeps the socket files of its successor', () =>
+  withTunnel(
     () => Promise.reject(new Error('nobody connects')),
-    async (socket, { ways, another }) => {
+    async (socket, { tunnels, another }) => {
       const next = another();
       await next.syncAll();
-      await ways.close();
+      await tunnels.close();
       expect(await buffer(connect({ path: socket }))).toHaveLength(0);
       await next.close();
       expect(existsSync(socket)).toBe(false);
     },
   ));
 
-test('a failed look at a way is told to who asked, and the next one looks again', () =>
-  withWay(
+test('a failed sync is reported to its caller, and the next sync retries', () =>
+  withTunnel(
     () => Promise.reject(new Error('nobody connects')),
-    async (socket, { ways, record }) => {
+    async (socket, { tunnels, record }) => {
       record(false);
-      await ways.sync(recordOfPod);
+      await tunnels.sync(recordOfPod);
       record(true);
-      // Something that cannot be put away is where the socket belongs.
+      // A folder that cannot be replaced occupies the socket's path.
       mkdirSync(socket);
-      await expect(ways.sync(recordOfPod)).rejects.toThrow(/directory/);
+      await expect(tunnels.sync(recordOfPod)).rejects.toThrow(/directory/);
       rmSync(socket, { recursive: true });
-      await ways.sync(recordOfPod);
-      expect(ways.count).toBe(1);
+      await tunnels.sync(recordOfPod);
+      expect(tunnels.count).toBe(1);
     },
   ));
 
-test('a way that cannot be listened on takes no other one with it', () =>
-  withWay(
+test('a tunnel that cannot listen does not affect other tunnels', () =>
+  withTunnel(
     () => Promise.reject(new Error('nobody connects')),
-    async (socket, { ways, failures, record }) => {
+    async (socket, { tunnels, failures, record }) => {
       record(false);
-      await ways.syncAll();
+      await tunnels.syncAll();
       const others = [join(dirname(socket), 'before'), join(dirname(socket), 'after')];
       mkdirSync(socket);
       record(true, others);
-      await ways.syncAll();
-      expect({ count: ways.count, failures }).toEqual({ count: 2, failures: [expect.stringMatching(/directory/)] });
+      await tunnels.syncAll();
+      expect({ count: tunnels.count, failures }).toEqual({ count: 2, failures: [expect.stringMatching(/directory/)] });
       expect(others.every((other) => existsSync(other))).toBe(true);
       rmSync(socket, { recursive: true });
     },
   ));
 
-test('of a way that was closed nothing is remembered: when it is opened anew its first failure is told', () =>
-  withWay(
+test('a reopened tunnel reports its first failure again', () =>
+  withTunnel(
     () => Promise.reject(new Error('connection refused')),
-    async (socket, { failures, ways, record }) => {
+    async (socket, { failures, tunnels, record }) => {
       await buffer(connect({ path: socket }));
-      for (const isWanted of [false, true]) {
-        record(isWanted);
-        await ways.sync(recordOfPod);
+      for (const isPresent of [false, true]) {
+        record(isPresent);
+        await tunnels.sync(recordOfPod);
       }
       await buffer(connect({ path: socket }));
       expect(failures).toEqual(['connection refused', 'connection refused']);

@@ -1,89 +1,99 @@
 import { chmodSync, renameSync, rmSync, statSync } from 'node:fs';
-import { createServer, type Server, type Socket } from 'node:net';
+import { type Server, type Socket, createServer } from 'node:net';
 import { join } from 'node:path';
 import type { Duplex } from 'node:stream';
 import type { KubeApi, PodProcess, PodRef } from '../../kubernetes/kube-api.ts';
 import { podPath } from '../../kubernetes/paths.ts';
-import type { Clock } from '../../shared/clock.ts';
+import type { CancelTimer, Clock } from '../../shared/clock.ts';
 import { messageOf } from '../../shared/errors.ts';
 import { randomHex } from '../../shared/random-hex.ts';
-import { joinStreams } from './join-streams.ts';
-import { relayCommand } from './relay.ts';
-import { listRecords, readWays, type ForwarderFiles, type PodWay } from './way-files.ts';
+import { type ForwarderFiles, type PodTunnel, listRecords, readTunnels } from './tunnel-files.ts';
 
-/** What the ways need. */
-export interface ForwardedWaysDeps {
+/** What the tunnels need. */
+interface ForwardedTunnelsDeps {
   readonly files: ForwarderFiles;
   readonly api: () => Promise<KubeApi>;
   readonly clock: Clock;
-  /** Told of a way that cannot be listened on, and of the first connection of one that fails after one that did not. */
-  readonly onFailure: (way: PodWay, message: string) => void;
+  /**
+   * Called for a tunnel whose socket cannot be listened on. Also called for the first failed connection of a tunnel
+   * after a working one.
+   */
+  readonly onFailure: (tunnel: PodTunnel, message: string) => void;
 }
 
-/** Pods that a cluster is asked for at each look for those that are gone. */
-const askedAtOnce = 10;
+/** Pods checked for existence per call of `removeGone`. */
+const checkedAtOnce = 10;
 
-/** A way that is listened on. */
-interface OpenWay {
-  readonly way: PodWay;
+/** A tunnel with a listening socket. */
+interface OpenTunnel {
+  readonly tunnel: PodTunnel;
   readonly server: Server;
   /** Of its socket file. */
   readonly inode: number | undefined;
 }
 
-/** What the connections of a way have in common. */
-interface WayState {
+/** State shared by the connections of a tunnel. */
+interface TunnelState {
   readonly pod: PodRef;
-  readonly way: PodWay;
-  /** Whether that they fail was told. */
+  readonly tunnel: PodTunnel;
+  /** Whether the failure of its connections has been reported. */
   isFailing: boolean;
 }
 
-/** All ways of a cluster: sockets here, each connection to which is carried to a pod through the API server. */
-export class ForwardedWays {
-  readonly #deps: ForwardedWaysDeps;
+/**
+ * All tunnels of a Kubernetes cluster: local sockets. Each connection to one is carried to a pod through the API
+ * server.
+ */
+export class ForwardedTunnels {
+  readonly #deps: ForwardedTunnelsDeps;
   /** By record and socket. */
-  readonly #open = new Map<string, Map<string, OpenWay>>();
+  readonly #open = new Map<string, Map<string, OpenTunnel>>();
   readonly #connections = new Set<Socket>();
-  /** The last look at each record that is under way: two at once would listen on one socket, and one of them could not be ended any more. */
+  /**
+   * The last sync of each record in progress. Two at once would listen on one socket, and one of the two listeners
+   * could never be closed.
+   */
   readonly #syncing = new Map<string, Promise<void>>();
   #usedAt: number;
-  /** Which record is asked for next, counted in the order of their ways. */
-  #nextAsked = 0;
-  #isAsking = false;
+  /** The record to check next, as an index into `#open`. */
+  #nextChecked = 0;
+  #isChecking = false;
 
-  constructor(deps: ForwardedWaysDeps) {
+  constructor(deps: ForwardedTunnelsDeps) {
     this.#deps = deps;
     this.#usedAt = deps.clock.monotonic();
   }
 
   get count(): number {
-    return [...this.#open.values()].reduce((sum, ways) => sum + ways.size, 0);
+    return [...this.#open.values()].reduce((sum, tunnels) => sum + tunnels.size, 0);
   }
 
-  /** For how long nobody has used it or asked for anything, ms. */
+  /** Time without connections and requests, ms. */
   get idleMs(): number {
     return this.#connections.size > 0 ? 0 : this.#deps.clock.monotonic() - this.#usedAt;
   }
 
-  /** Somebody counts on it. */
+  /** Resets the idle time. */
   touch(): void {
     this.#usedAt = this.#deps.clock.monotonic();
   }
 
-  /** Listens on what the records say, and on nothing else; what listens already goes on. What cannot be listened on is told, and takes nothing else with it. */
+  /**
+   * Listens on the sockets of all records and on no other; existing listeners stay. A socket that cannot be listened on
+   * is reported and does not affect the others.
+   */
   async syncAll(): Promise<void> {
     for (const record of new Set([...listRecords(this.#deps.files), ...this.#open.keys()])) {
       await this.sync(record).catch(() => undefined);
     }
   }
 
-  /** The same for one pod. Those of one pod wait for each other. */
+  /** Does the same for one pod. Calls for the same pod run one after the other. */
   async sync(record: string): Promise<void> {
     this.touch();
     const before = this.#syncing.get(record);
     const own = before === undefined ? this.#sync(record) : before.then(() => this.#sync(record));
-    // Whoever comes next only waits: a failure is told to who asked.
+    // The next call only waits for this one: a failure is reported to its own caller alone.
     const over = own.catch(() => undefined);
     this.#syncing.set(record, over);
     try {
@@ -94,27 +104,27 @@ export class ForwardedWays {
   }
 
   async #sync(record: string): Promise<void> {
-    const wanted = readWays(this.#deps.files, record);
-    const open = this.#open.get(record) ?? new Map<string, OpenWay>();
+    const desired = readTunnels(this.#deps.files, record);
+    const open = this.#open.get(record) ?? new Map<string, OpenTunnel>();
     this.#open.set(record, open);
     for (const [socket, one] of open) {
-      const isWanted = wanted?.ways.some((way) => way.socket === socket) === true;
-      // A file that somebody removed is made anew.
-      if (isWanted && isInPlace(one)) continue;
+      const isDesired = desired?.tunnels.some((tunnel) => tunnel.socket === socket) === true;
+      // A socket file that was removed is created again.
+      if (isDesired && isInPlace(one)) continue;
       open.delete(socket);
-      closeWay(one);
+      closeTunnel(one);
     }
-    if (wanted === undefined) {
+    if (desired === undefined) {
       this.#open.delete(record);
       return;
     }
     const failures: unknown[] = [];
-    for (const way of wanted.ways) {
-      if (open.has(way.socket)) continue;
+    for (const tunnel of desired.tunnels) {
+      if (open.has(tunnel.socket)) continue;
       try {
-        open.set(way.socket, await this.#listen(wanted.pod, way));
+        open.set(tunnel.socket, await this.#listen(desired.pod, tunnel));
       } catch (error) {
-        this.#deps.onFailure(way, messageOf(error));
+        this.#deps.onFailure(tunnel, messageOf(error));
         failures.push(error);
       }
     }
@@ -122,26 +132,27 @@ export class ForwardedWays {
   }
 
   /**
-   * Forgets the ways to pods that the cluster does not have any more: who gave them back may have died before it could say so, or have looked for a
-   * way at that moment. Asks for a few at each call, in turn; a call while another one is under way asks for none.
+   * Removes the tunnels to pods that no longer exist. The process that released a pod may have died before it removed
+   * the record, or a process was opening a tunnel at that moment. Each call checks a few pods in turn. A call during
+   * another one checks none.
    */
   async removeGone(): Promise<void> {
-    if (this.#isAsking) return;
-    this.#isAsking = true;
+    if (this.#isChecking) return;
+    this.#isChecking = true;
     try {
       await this.#removeSomeGone();
     } finally {
-      this.#isAsking = false;
+      this.#isChecking = false;
     }
   }
 
   async #removeSomeGone(): Promise<void> {
     const api = await this.#deps.api();
     const records = [...this.#open.keys()];
-    const first = this.#nextAsked < records.length ? this.#nextAsked : 0;
-    this.#nextAsked = first + askedAtOnce;
-    for (const record of records.slice(first, first + askedAtOnce)) {
-      const known = readWays(this.#deps.files, record);
+    const first = this.#nextChecked < records.length ? this.#nextChecked : 0;
+    this.#nextChecked = first + checkedAtOnce;
+    for (const record of records.slice(first, first + checkedAtOnce)) {
+      const known = readTunnels(this.#deps.files, record);
       if (known === undefined || (await api.get(podPath(known.pod))) !== undefined) continue;
       rmSync(join(this.#deps.files.records, record), { force: true });
       await this.sync(record);
@@ -151,27 +162,28 @@ export class ForwardedWays {
   /** Ends all connections and removes the sockets. */
   async close(): Promise<void> {
     await Promise.all(this.#syncing.values());
-    const all = [...this.#open.values()].flatMap((ways) => [...ways.values()]);
+    const all = [...this.#open.values()].flatMap((tunnels) => [...tunnels.values()]);
     this.#open.clear();
     for (const connection of this.#connections) connection.destroy();
-    for (const one of all) closeWay(one);
+    for (const one of all) closeTunnel(one);
   }
 
-  #listen(pod: PodRef, way: PodWay): Promise<OpenWay> {
-    // Node removes the file that it listened on when it stops, whoever's it is by then: it gets its name afterwards.
-    const own = `${way.socket}.${randomHex(4)}`;
-    const state: WayState = { pod, way, isFailing: false };
+  #listen(pod: PodRef, tunnel: PodTunnel): Promise<OpenTunnel> {
+    // On close, Node unlinks the path it listened on, even if another forwarder owns it by then. So listen under a
+    // private name and rename.
+    const own = `${tunnel.socket}.${randomHex(4)}`;
+    const state: TunnelState = { pod, tunnel, isFailing: false };
     const server = createServer({ allowHalfOpen: true, pauseOnConnect: true }, (client) => void this.#carry(state, client));
     return new Promise((resolve, reject) => {
       server.once('error', reject);
       server.listen({ path: own, backlog: 4096 }, () => {
         server.off('error', reject);
-        server.on('error', (error) => this.#deps.onFailure(way, messageOf(error)));
+        server.on('error', (error) => this.#deps.onFailure(tunnel, messageOf(error)));
         try {
           chmodSync(own, 0o600);
           const inode = inodeOf(own);
-          renameSync(own, way.socket);
-          resolve({ way, server, inode });
+          renameSync(own, tunnel.socket);
+          resolve({ tunnel, server, inode });
         } catch (error) {
           server.close();
           reject(error);
@@ -180,7 +192,7 @@ export class ForwardedWays {
     });
   }
 
-  async #carry(state: WayState, client: Socket): Promise<void> {
+  async #carry(state: TunnelState, client: Socket): Promise<void> {
     this.#connections.add(client);
     const gone = new AbortController();
     client.on('error', () => gone.abort());
@@ -191,7 +203,7 @@ export class ForwardedWays {
     });
     try {
       const stream = await this.#stream(state, gone.signal);
-      // Refused before it was ours.
+      // The stream failed before this code could attach a handler.
       if (stream.destroyed) throw stream.errored ?? new Error('the connection was closed');
       stream.on('error', (error) => this.#failed(state, error));
       stream.once('data', () => (state.isFailing = false));
@@ -202,10 +214,10 @@ export class ForwardedWays {
     }
   }
 
-  async #stream(state: WayState, signal: AbortSignal): Promise<Duplex> {
+  async #stream(state: TunnelState, signal: AbortSignal): Promise<Duplex> {
     const api = await this.#deps.api();
-    const { pod, way } = state;
-    const { to } = way;
+    const { pod, tunnel } = state;
+    const { to } = tunnel;
     if (typeof to === 'number') return api.portForward(pod, to, { signal });
     const relay = await api.exec(pod, relayCommand(to), { stdin: true, signal });
     let said = '';
@@ -214,37 +226,120 @@ export class ForwardedWays {
     return relay.stdio;
   }
 
-  async #watchRelay(state: WayState, { ended }: PodProcess, said: () => string, gone: AbortSignal): Promise<void> {
+  async #watchRelay(state: TunnelState, { ended }: PodProcess, said: () => string, gone: AbortSignal): Promise<void> {
     const { exitCode, message } = await ended;
-    // When the client leaves, the relay is ended from here.
+    // When the client disconnects, this process ends the relay; that is no failure.
     if (exitCode === 0 || gone.aborted) return;
     const words = said();
     this.#failed(state, new Error(words === '' ? (message ?? 'the connection was lost') : words));
   }
 
-  #failed(state: WayState, error: unknown): void {
+  #failed(state: TunnelState, error: unknown): void {
     if (state.isFailing) return;
     state.isFailing = true;
-    this.#deps.onFailure(state.way, messageOf(error));
+    this.#deps.onFailure(state.tunnel, messageOf(error));
   }
 }
 
-/** What the client has sent is read and thrown away: closing a socket with something unread would look like a connection that broke. */
+/** Reads and discards the client's data: closing a socket with unread data would look like a broken connection. */
 function endUnanswered(client: Socket): void {
   client.resume();
   client.end();
 }
 
-/** Connections that are open go on. A file that another forwarder has put there meanwhile is its own: the number of ours is not given away while we listen. */
-function closeWay(one: OpenWay): void {
-  if (isInPlace(one)) rmSync(one.way.socket, { force: true });
+/**
+ * Open connections continue. A file with another inode belongs to another forwarder and stays. The inode is not reused
+ * while this process listens.
+ */
+function closeTunnel(one: OpenTunnel): void {
+  if (isInPlace(one)) rmSync(one.tunnel.socket, { force: true });
   one.server.close();
 }
 
-function isInPlace({ way, inode }: OpenWay): boolean {
-  return inode !== undefined && inodeOf(way.socket) === inode;
+function isInPlace({ tunnel, inode }: OpenTunnel): boolean {
+  return inode !== undefined && inodeOf(tunnel.socket) === inode;
 }
 
 function inodeOf(path: string): number | undefined {
   return statSync(path, { throwIfNoEntry: false })?.ino;
+}
+
+/**
+ * Kubernetes cannot carry a half-close, so a client that disconnected looks like one that has sent everything. Replies
+ * still pass. After this long without a reply the client is presumed gone, and the connection in the pod ends. ms
+ */
+const quietMs = 2_000;
+
+/** Carries bytes in both directions, no faster than each side reads, until one side ends. */
+function joinStreams(client: Socket, stream: Duplex, clock: Clock): void {
+  let cancelQuiet: CancelTimer | undefined;
+  const awaitQuiet = (): void => {
+    cancelQuiet?.();
+    cancelQuiet = clock.after(quietMs, () => client.destroy());
+  };
+  client.once('end', () => {
+    awaitQuiet();
+    stream.on('data', awaitQuiet);
+  });
+  client.on('error', () => stream.destroy());
+  client.once('close', () => {
+    cancelQuiet?.();
+    stream.destroy();
+  });
+  // Also before the first byte: no program listens on the port. Bytes in transit to the client still arrive.
+  stream.on('error', () => undefined);
+  stream.once('close', () => {
+    client.resume();
+    client.end();
+  });
+  client.pipe(stream, { end: false });
+  stream.pipe(client);
+}
+
+/**
+ * Connects stdin and stdout to a Unix socket in the pod, with the first of these programs that the image has. Each ends
+ * when the socket's other side ends, or when stdin ends.
+ */
+const script = `if command -v socat > /dev/null; then exec socat -t 60 STDIO "UNIX-CONNECT:$1"
+elif command -v python3 > /dev/null; then exec python3 -c "$2" "$1"
+elif command -v node > /dev/null; then exec node -e "$3" "$1"
+elif command -v perl > /dev/null; then exec perl -e "$4" "$1"
+elif nc -h 2>&1 | grep -q -e '-[^ ]*U'; then exec nc -U "$1"
+fi
+echo "The image has none of socat, python3, node, perl and nc with -U, so that $1 cannot be reached." >&2
+exit 127`;
+
+const python = `import os, select, socket, sys
+s = socket.socket(socket.AF_UNIX)
+s.connect(sys.argv[1])
+while True:
+    ready = select.select([0, s], [], [])[0]
+    if 0 in ready:
+        data = os.read(0, 65536)
+        if not data: break
+        s.sendall(data)
+    if s in ready:
+        data = s.recv(65536)
+        if not data: break
+        while data: data = data[os.write(1, data):]
+`;
+
+const node = `const s = require('net').connect(process.argv[1]);
+s.on('error', () => process.exit(1));
+s.on('end', () => process.exitCode = 0);
+s.on('close', () => process.stdin.destroy());
+process.stdin.pipe(s); s.pipe(process.stdout);`;
+
+const perl = `use IO::Socket::UNIX; use IO::Select;
+my $s = IO::Socket::UNIX->new(Peer => $ARGV[0]) or exit 1;
+my $both = IO::Select->new(\\*STDIN, $s);
+while (1) { for my $from ($both->can_read) {
+  sysread($from, my $data, 65536) or exit 0;
+  my $to = $from == $s ? \\*STDOUT : $s;
+  for (my $at = 0; $at < length $data;) { $at += syswrite($to, $data, length($data) - $at, $at) or exit 1 }
+} }`;
+
+/** The command that connects its stdin and stdout to a socket in the pod. */
+function relayCommand(socketPath: string): readonly string[] {
+  return ['/bin/sh', '-c', script, 'sh', socketPath, python, node, perl];
 }

@@ -10,42 +10,56 @@ import { runCaptured } from '../session/captured.ts';
 import { SessionRemote } from '../session/session-remote.ts';
 import { forwarderLink } from './forwarder-link.ts';
 import { podAddress } from './pod-address.ts';
-import { podBaseDir } from './pod-init.ts';
 import { PodMachine } from './pod-machine.ts';
-import { podMemoryKills } from './pod-memory.ts';
-import { PodWays } from './pod-ways.ts';
+import { PodTunnels } from './pod-tunnels.ts';
+import { workFolder } from '../../domain/kubernetes/pod-config.ts';
+import { programFile } from '../../shared/program-files.ts';
+import type { SessionMachine } from '../session/session-machine.ts';
 
-export { podBaseDir, podCommand } from './pod-init.ts';
+/** The replica's folder in its pod. */
+const podBaseDir = `${workFolder}/replica`;
+
+/** Command of the container. Process 1 of the pod is passed as text, so that any image with a shell works. */
+export function podCommand(): readonly string[] {
+  const script = readFileSync(programFile('src/node/pod-init.sh'), 'utf8').replaceAll(/^\s*#.*\n/gm, '');
+  return ['/bin/sh', '-c', literally(script), 'svc', podBaseDir];
+}
+
+/** Kubernetes expands `$(NAME)` in a container's command, and turns two dollar signs into one. This escapes both. */
+function literally(text: string): string {
+  return text.replaceAll('$', '$$$$');
+}
 
 /** A program may have a hundred thousand connections, of 150 bytes each. */
 const maxTableBytes = 33_554_432;
 
-/** What a remote in a pod is made from. */
-export interface KubernetesRemoteSettings {
-  /** Of the cluster; asked when it is needed. */
+/** What a remote in a pod needs. */
+interface KubernetesRemoteSettings {
+  /** API of the Kubernetes cluster; called on demand. */
   readonly api: () => Promise<KubeApi>;
-  /** The cluster's name in the kubeconfig. */
+  /** The context in the kubeconfig. */
   readonly context: string;
   readonly pod: PodRef;
   /** Default: podBaseDir. */
   readonly baseDir?: string;
   readonly environment: Readonly<Record<string, string>>;
-  /** How requests reach the pod. */
+  /** The configured route of requests to the pod. */
   readonly reach: KubernetesReach;
   readonly paths: HomePaths;
   readonly clock: Clock;
 }
 
 /**
- * A pod that is worked on through the API server of its cluster; docs/internals/kubernetes.md tells how. All remotes of a pod in one process share a
- * few sessions. Besides what `Remote` and `KubeApi` say: SVC_HOST_UNFIT when the image lacks what is needed, SVC_NO_SPACE when the pod's disk is full,
- * SVC_PLACE_FAILED when its files could not be worked with.
+ * Works on a pod through the API server of its Kubernetes cluster; docs/internals/kubernetes.md explains how. All
+ * remotes of a pod in one process share a few sessions. Besides the errors of `Remote` and `KubeApi`: SVC_HOST_UNFIT
+ * when the image lacks a needed tool, SVC_NO_SPACE when the pod's disk is full, SVC_PLACE_FAILED when work on its files
+ * failed.
  */
 export class KubernetesRemote extends SessionRemote {
   readonly #settings: KubernetesRemoteSettings;
 
   constructor(settings: KubernetesRemoteSettings) {
-    // A pod is isolation enough.
+    // A pod needs no further isolation.
     super({ ...settings, baseDir: settings.baseDir ?? podBaseDir, enter: [] });
     this.#settings = settings;
   }
@@ -66,31 +80,34 @@ export class KubernetesRemote extends SessionRemote {
         return (await runCaptured(machine, { argv, isRepeatable: true, signal, maxBytes: maxTableBytes })).stdout;
       },
       routes: () => ({ v4: readIfThere('/proc/net/route'), v6: readIfThere('/proc/net/ipv6_route') }),
-      forward: () => this.#ways().open(port, signal),
+      forward: () => this.#tunnels().open(port, signal),
       clock,
       signal,
     });
   }
 
   async forwardSocket(remotePath: string, { signal }: RemoteCallOptions = {}): Promise<string> {
-    return this.#ways().open(remotePath, signal);
+    return this.#tunnels().open(remotePath, signal);
   }
 
-  /** Gives back what is kept for the pod here: sessions and ways to its ports. For a pod that is given back; the cluster removes its services with it. */
+  /**
+   * Releases the local sessions and tunnels of the pod. For a pod that is being terminated; Kubernetes removes its
+   * Services with it.
+   */
   async close(): Promise<void> {
     closeMachine(this.#settings);
-    await this.#ways().close();
+    await this.#tunnels().close();
   }
 
-  /** The machine to work on; whoever works on it also keeps the ways to its ports. */
+  /** The machine to work on. Each call also keeps the tunnels to its ports open. */
   protected async work(): Promise<PodMachine> {
-    this.#ways().keep();
+    this.#tunnels().keep();
     return podMachine(this.#settings);
   }
 
-  #ways(): PodWays {
+  #tunnels(): PodTunnels {
     const { paths, context, pod, clock } = this.#settings;
-    return new PodWays(forwarderLink(paths, context, clock), context, pod);
+    return new PodTunnels(forwarderLink(paths, context, clock), context, pod);
   }
 }
 
@@ -112,7 +129,7 @@ function closeMachine({ context, pod }: KubernetesRemoteSettings): void {
   machines.delete(key);
 }
 
-/** Empty where the system does not tell: then no route is known. */
+/** Empty where the system has no such file: then no route is known. */
 function readIfThere(path: string): string {
   try {
     return readFileSync(path, 'utf8');
@@ -123,4 +140,32 @@ function readIfThere(path: string): string {
 
 function machineKey(context: string, { namespace, name, container = '' }: PodRef): string {
   return JSON.stringify([context, namespace, name, container]);
+}
+
+/** The container's own control group, as cgroup version 2 and version 1 present it. */
+const script = `cd /sys/fs/cgroup 2> /dev/null || exit 0
+cat memory.events memory/memory.oom_control 2> /dev/null
+for file in memory.max memory/memory.limit_in_bytes; do
+  [ ! -r "$file" ] || echo "limit $(cat "$file")"
+done`;
+
+/** Larger values mean no limit: version 1 reports the largest number. */
+const noLimitBytes = 2 ** 60;
+
+/** How often the pod's memory limit killed one of its processes (OOM). */
+async function podMemoryKills(machine: SessionMachine, signal: AbortSignal | undefined): Promise<MemoryKills | undefined> {
+  const { stdout } = await runCaptured(machine, { argv: ['sh', '-c', script], isRepeatable: true, signal });
+  return parseMemoryKills(stdout);
+}
+
+/** Pure. Undefined where the system does not count. */
+export function parseMemoryKills(text: string): MemoryKills | undefined {
+  const numberOf = (name: string): number | undefined => {
+    const found = new RegExp(`^${name} (\\d+)$`, 'm').exec(text)?.[1];
+    return found === undefined ? undefined : Number(found);
+  };
+  const kills = numberOf('oom_kill');
+  if (kills === undefined) return undefined;
+  const limitBytes = numberOf('limit');
+  return { kills, ...(limitBytes === undefined || limitBytes >= noLimitBytes ? {} : { limitBytes }) };
 }

@@ -5,18 +5,18 @@ import type { SessionEnd, SessionRequest } from '../session/session-machine.ts';
 import { lastOutputMs, SessionOutputs } from '../session/session-outputs.ts';
 import { sessionScript } from '../session/session-script.ts';
 
-/** From a script's sending to its end: what runs here reads and writes small files. */
+/** From sending a script to its end. Scripts read and write small files. */
 const scriptTimeoutMs = 25_000;
 
-/** Longest input that is part of a script. Shells read scripts byte by byte. */
+/** Longest input that is sent within a script. Shells read scripts byte by byte. */
 const longestText = 32_768;
 
-/** A request that one shell may run after others: it leaves nothing behind, and its input is short text. */
+/** A request that a shared shell may run: it leaves nothing behind, and its input is short text. */
 export interface TextRequest extends Omit<SessionRequest, 'input'> {
   readonly text: string;
 }
 
-/** The request as a shell that is kept can run it; undefined when it cannot. */
+/** The request in the form for a kept shell; undefined when such a shell cannot run it. */
 export function textRequest(request: SessionRequest): TextRequest | undefined {
   const { input } = request;
   if (!Buffer.isBuffer(input) || input.length > longestText || input.includes(0)) return undefined;
@@ -24,13 +24,13 @@ export function textRequest(request: SessionRequest): TextRequest | undefined {
   return Buffer.from(text, 'utf8').equals(input) ? { ...request, text } : undefined;
 }
 
-/** The script that a shell runs. */
+/** The script in progress. */
 interface Running {
   readonly outputs: SessionOutputs;
   readonly settle: (end: SessionEnd) => void;
 }
 
-/** One shell in a pod, which runs one script after another: a look at a file then costs no request to the API server. */
+/** One shell in a pod that runs one script after another: reading a file then costs no request to the API server. */
 export class KeptShell {
   readonly #command: PodProcess;
   readonly #clock: Clock;
@@ -50,7 +50,7 @@ export class KeptShell {
     void command.ended.then(({ message }) => this.#over('lost', message));
   }
 
-  /** Whether it can run no more scripts. */
+  /** Whether the shell can run no more scripts. */
   get isOver(): boolean {
     return this.#isOver;
   }
@@ -59,7 +59,7 @@ export class KeptShell {
     return this.#running !== undefined;
   }
 
-  /** Runs one script; only while the shell is neither busy nor over. */
+  /** Runs one script. The caller must check that the shell is neither busy nor over. */
   run(request: TextRequest): Promise<SessionEnd> {
     const token = `svc-${randomHex(24)}`;
     const script = sessionScript({ ...request, input: { kind: 'text', text: request.text } }, token);
@@ -75,7 +75,7 @@ export class KeptShell {
     return promise;
   }
 
-  /** Ends the shell; what runs is lost. */
+  /** Ends the shell; a running script is lost. */
   close(): void {
     this.#over('lost');
   }
@@ -86,7 +86,7 @@ export class KeptShell {
     outputs[output].push(chunk);
     const { ends } = outputs;
     if (ends === 2) this.#settle('ended');
-    // The other output would show up in the next one's.
+    // One output's end is missing. Its late bytes would appear in the next script's output, so the shell ends.
     else if (ends === 1) this.#cancelLast ??= this.#clock.after(lastOutputMs, () => this.#over('lost'));
   }
 
@@ -103,7 +103,7 @@ export class KeptShell {
     this.#cancelLast = undefined;
     const running = this.#running;
     this.#running = undefined;
-    // One that is kept for a next script must not keep a command of the user from ending.
+    // An idle shell must not keep a CLI command from ending.
     this.#command.holdProcess(false);
     running?.settle(running.outputs.end(how, said));
   }

@@ -17,7 +17,7 @@ const request = (script: string): TextRequest => ({
   onStderr: () => undefined,
 });
 
-test('a shell that is busy when all are closed ends with what it runs', async () => {
+test('a shell that is busy at close ends after its current script', async () => {
   const { api } = localPods();
   const clock = new FakeClock();
   const opened: KeptShell[] = [];

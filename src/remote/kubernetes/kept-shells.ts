@@ -4,17 +4,17 @@ import type { SessionEnd } from '../session/session-machine.ts';
 import { unlessAborted } from '../../shared/unless-aborted.ts';
 import type { KeptShell, TextRequest } from './kept-shell.ts';
 
-/** Shells of this process in one pod: a large file that is read holds up no small one. */
+/** Shells of this process in one pod. Several, so that reading a large file does not delay small ones. */
 const shellsAtOnce = 3;
 
-/** A shell that nobody used for so long is ended, ms; whoever polls a pod does so more often. */
+/** A shell that was idle for that long is ended, ms. Processes that poll a pod use it more often. */
 const idleMs = 90_000;
 
-/** The shells that are kept in one pod. */
+/** The shells kept in one pod. */
 export class KeptShells {
   readonly #open: (signal?: AbortSignal) => Promise<KeptShell>;
   readonly #clock: Clock;
-  readonly #places = new Semaphore(shellsAtOnce);
+  readonly #slots = new Semaphore(shellsAtOnce);
   readonly #idle: { readonly shell: KeptShell; readonly cancelEnd: CancelTimer }[] = [];
 
   #isClosed = false;
@@ -24,10 +24,10 @@ export class KeptShells {
     this.#clock = clock;
   }
 
-  /** Runs a request, once or, when the shell that was kept has gone, once more in a new one. */
+  /** Runs a request. When the kept shell has ended, runs it once more in a new one. */
   async run(request: TextRequest): Promise<SessionEnd> {
     const { signal } = request;
-    return this.#places.run(async () => {
+    return this.#slots.run(async () => {
       signal?.throwIfAborted();
       const kept = this.#takeIdle();
       if (kept !== undefined) {
@@ -38,7 +38,7 @@ export class KeptShells {
     }, signal);
   }
 
-  /** Ends those that are idle, and each of the others after what it runs. */
+  /** Ends idle shells now, and each busy one after its script. */
   close(): void {
     this.#isClosed = true;
     for (const { shell, cancelEnd } of this.#idle.splice(0)) {
@@ -56,17 +56,17 @@ export class KeptShells {
   }
 
   async #use(shell: KeptShell, request: TextRequest): Promise<SessionEnd> {
-    let isGivenUp = false;
+    let isAbandoned = false;
     const ended = shell.run({
       ...request,
-      onStdout: (bytes) => !isGivenUp && request.onStdout(bytes),
-      onStderr: (bytes) => !isGivenUp && request.onStderr(bytes),
+      onStdout: (bytes) => !isAbandoned && request.onStdout(bytes),
+      onStderr: (bytes) => !isAbandoned && request.onStderr(bytes),
     });
     try {
       return await unlessAborted(ended, request.signal);
     } catch (error) {
-      // It is short and does no harm: it may go on to its end.
-      isGivenUp = true;
+      // The script is short and harmless: it may run to its end.
+      isAbandoned = true;
       throw error;
     } finally {
       void ended.then(() => this.#keep(shell));

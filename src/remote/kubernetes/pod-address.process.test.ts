@@ -10,8 +10,8 @@ import { servicePath } from './pod-service.ts';
 const pod = { namespace: 'n', name: 'p' };
 const port = 8080;
 
-/** A cluster that gives every service a port on its nodes, on which nobody answers. */
-class DeafNodes extends FakeKubeApi {
+/** A Kubernetes cluster that assigns every Service a node port on which no program answers. */
+class UnresponsiveNodes extends FakeKubeApi {
   readonly #nodePort: number;
 
   constructor(nodePort: number) {
@@ -25,8 +25,8 @@ class DeafNodes extends FakeKubeApi {
   }
 }
 
-/** How long it takes until the way through the API server is chosen, ms. */
-async function waitedForForward(api: DeafNodes): Promise<number> {
+/** How long `podAddress` takes to choose the port-forward, ms. */
+async function waitedForForward(api: UnresponsiveNodes): Promise<number> {
   const clock = new FakeClock();
   let path: string | undefined;
   const found = podAddress(port, {
@@ -35,17 +35,17 @@ async function waitedForForward(api: DeafNodes): Promise<number> {
     reach: 'auto',
     connectionsInPod: () => Promise.resolve('   0: 00000000:1F90 00000000:0000 0A 0\n'),
     routes: () => ({ v4: 'head\nlo\t0000007F\t00000000\t0001\t0\t0\t0\t000000FF\t0\t0\t0\n', v6: '' }),
-    forward: () => Promise.resolve('/way'),
+    forward: () => Promise.resolve('/forward.sock'),
     clock,
   }).then((address) => (path = address.kind === 'forward' ? address.path : undefined));
-  const tookMs = await clock.advanceUntil(() => path === '/way');
+  const tookMs = await clock.advanceUntil(() => path === '/forward.sock');
   await found;
   expect(api.objects.has(servicePath(pod, port))).toBe(false);
   return tookMs;
 }
 
-test('nodes are given time to learn of a new port, and none for one that they have known: whoever mends a way does not wait for long', async () => {
-  const api = new DeafNodes(await freePort());
+test('nodes get time to apply a new node port, but not a known one', async () => {
+  const api = new UnresponsiveNodes(await freePort());
   expect(await waitedForForward(api)).toBeGreaterThanOrEqual(5_000);
   api.put(servicePath(pod, port), {});
   expect(await waitedForForward(api)).toBeLessThan(1_000);

@@ -1,37 +1,38 @@
+import type { Socket } from 'node:net';
 import type { KubernetesReach } from '../../domain/config.ts';
 import type { KubeApi, PodRef } from '../../kubernetes/kube-api.ts';
 import { podPath } from '../../kubernetes/paths.ts';
 import type { Clock } from '../../shared/clock.ts';
 import { SvcError } from '../../shared/errors.ts';
 import type { ReplicaAddress } from '../../shared/replica-address.ts';
-import { applyLoadBalancer, applyNodePort, servicePath, type PodObject } from './pod-service.ts';
-import { leadsToPod } from './proof.ts';
+import { type PodObject, applyLoadBalancer, applyNodePort, servicePath } from './pod-service.ts';
 import { hasOwnRoute } from './routes.ts';
-import { listensOn } from './tcp-table.ts';
+import { hasConnection, listensOn } from './tcp-table.ts';
+import { DialError, dialReplica } from '../../shared/system/dial.ts';
 
-/** How long the nodes may take to learn of a new service, ms, and how often they are tried meanwhile. */
+/** How long the nodes may take to apply a new Service, and the interval of attempts meanwhile, ms. */
 const nodePortMs = 5_000;
 const nodePortPauseMs = 250;
 
 /** How long a load balancer may take to get an address, ms. */
 const loadBalancerMs = 600_000;
 
-/** What is needed to find out how a port of a pod is reached. */
-export interface PodAddressDeps {
+/** Dependencies of the search for a route to a port of a pod. */
+interface PodAddressDeps {
   readonly api: KubeApi;
   readonly pod: PodRef;
   readonly reach: KubernetesReach;
-  /** /proc/net/tcp and tcp6 of the pod. */
+  /** Content of /proc/net/tcp and tcp6 in the pod. */
   readonly connectionsInPod: () => Promise<string>;
-  /** /proc/net/route and ipv6_route of this machine. */
+  /** Content of /proc/net/route and ipv6_route on this machine. */
   readonly routes: () => { readonly v4: string; readonly v6: string };
-  /** The way through the API server, which works in any case: a socket file here. */
+  /** Opens the port-forward through the API server, which always works. Returns the path of a local socket. */
   readonly forward: () => Promise<string>;
   readonly clock: Clock;
   readonly signal?: AbortSignal | undefined;
 }
 
-/** How to connect to a port of a pod from here, by what the configuration allows and what is found to work. */
+/** How to connect to a port of a pod from this machine: by the configured route, or by the first one found to work. */
 export async function podAddress(port: number, deps: PodAddressDeps): Promise<ReplicaAddress> {
   const { api, reach, clock, signal } = deps;
   if (reach === 'port-forward') return forwarded(port, deps);
@@ -40,15 +41,18 @@ export async function podAddress(port: number, deps: PodAddressDeps): Promise<Re
   if (reach === 'pod') return { kind: 'tcp', host: podIp(pod), port, by: 'pod address' };
   if (reach === 'node-port') {
     const nodePort = await applyNodePort(api, pod, port, signal);
-    if (nodePort === undefined || pod.status?.hostIP === undefined) throw noWay(deps, 'it has no port on a node');
+    if (nodePort === undefined || pod.status?.hostIP === undefined) throw unreachableError(deps, 'it has no port on a node');
     return { kind: 'tcp', host: pod.status.hostIP, port: nodePort, by: 'node port' };
   }
   const host = await applyLoadBalancer(api, pod, { port, clock, timeoutMs: loadBalancerMs, signal });
-  if (host === undefined) throw noWay(deps, 'its load balancer got no address within 10 minutes');
+  if (host === undefined) throw unreachableError(deps, 'its load balancer got no address within 10 minutes');
   return { kind: 'tcp', host, port, by: 'load balancer' };
 }
 
-/** The first direct way that is proven to lead to the pod; undefined when there is none, as long as the program does not listen. */
+/**
+ * The first direct route that is proven to lead to the pod. Undefined when there is none, and while the program does
+ * not listen.
+ */
 async function foundAddress(port: number, deps: PodAddressDeps): Promise<ReplicaAddress | undefined> {
   const { api, connectionsInPod, clock } = deps;
   const pod = await readPod(deps);
@@ -73,12 +77,12 @@ async function foundNodePort(pod: PodObject, host: string, port: number, deps: P
     isNew = (await api.get(path, { signal })) === undefined;
     nodePort = await applyNodePort(api, pod, port, signal);
   } catch (error) {
-    // It may be forbidden, or there may be no port left: then there is still the forward.
+    // The Service may be forbidden, or no node port may be left: the port-forward remains.
     if (error instanceof SvcError && error.code !== 'SVC_NOT_LEADER') return undefined;
     throw error;
   }
   if (nodePort === undefined) return undefined;
-  // A way that is mended is one that the nodes have known: who waited for it once more would have no time left for the forward.
+  // Nodes already know an existing Service. Waiting for it again would leave no time for the port-forward.
   const deadline = clock.monotonic() + (isNew ? nodePortMs : 0);
   for (;;) {
     signal?.throwIfAborted();
@@ -97,7 +101,7 @@ async function forwarded(port: number, { forward }: PodAddressDeps): Promise<Rep
 
 async function readPod(deps: PodAddressDeps): Promise<PodObject> {
   const pod = await deps.api.get<PodObject>(podPath(deps.pod), { signal: deps.signal });
-  if (pod === undefined) throw noWay(deps, 'it is gone');
+  if (pod === undefined) throw unreachableError(deps, 'it is gone');
   return pod;
 }
 
@@ -108,6 +112,61 @@ function podIp(pod: PodObject): string {
   return address;
 }
 
-function noWay({ pod }: PodAddressDeps, why: string): SvcError {
+function unreachableError({ pod }: PodAddressDeps, why: string): SvcError {
   return new SvcError('SVC_PLACE_FAILED', `The pod ${pod.namespace}/${pod.name} cannot be reached: ${why}.`);
+}
+
+/** Hosts in the Kubernetes cluster's own network answer within this, ms. */
+const dialTimeoutMs = 1_500;
+
+/** Reads of the pod's connection table: an accepted connection may appear in it a moment later. */
+const maxTableReads = 3;
+const pauseMs = 100;
+
+/** How long the program may take to end the connection as well, ms. */
+const closeTimeoutMs = 1_000;
+
+/** Access to the pod's connections. */
+interface ProofDeps {
+  /** Content of /proc/net/tcp and tcp6 in the pod. */
+  readonly connectionsInPod: () => Promise<string>;
+  readonly clock: Clock;
+}
+
+/**
+ * Whether an address leads to the pod's own port. Opens a connection, sends nothing, and requires it in the pod's own
+ * connection table. Another host with the same address in an overlapping network fails this proof. So does a pod behind
+ * NAT that hides the client's address.
+ */
+async function leadsToPod(
+  { host, port, podPort }: { readonly host: string; readonly port: number; readonly podPort: number },
+  { connectionsInPod, clock }: ProofDeps,
+): Promise<boolean> {
+  let socket: Socket;
+  try {
+    socket = await dialReplica({ kind: 'tcp', host, port }, { timeoutMs: dialTimeoutMs, clock });
+  } catch (error) {
+    if (error instanceof DialError) return false;
+    throw error;
+  }
+  socket.on('error', () => undefined);
+  try {
+    const { localAddress, localPort } = socket;
+    if (localAddress === undefined || localPort === undefined) return false;
+    for (let attempt = 0; attempt < maxTableReads; attempt += 1) {
+      if (attempt > 0) await clock.sleep(pauseMs);
+      if (hasConnection(await connectionsInPod(), podPort, { address: localAddress, port: localPort })) return true;
+    }
+    return false;
+  } finally {
+    part(socket, clock);
+  }
+}
+
+/** Closes the connection gracefully: a program that has sent something should not see a reset. */
+function part(socket: Socket, clock: Clock): void {
+  const cancel = clock.after(closeTimeoutMs, () => socket.destroy());
+  socket.once('close', cancel);
+  socket.resume();
+  socket.end();
 }

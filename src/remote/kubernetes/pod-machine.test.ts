@@ -9,7 +9,7 @@ import { PodMachine } from './pod-machine.ts';
 
 const act = { verb: 'get', path: '/api/v1/namespaces/n/pods/p/exec', context: 'c' };
 
-/** A pod in which no command begins, and how often one was asked for. */
+/** A pod in which no command starts; counts the attempts. */
 function podWith(exec: KubeApi['exec']): { readonly run: () => Promise<unknown>; readonly asked: () => number; readonly clock: FakeClock } {
   const clock = new FakeClock();
   let asked = 0;
@@ -31,7 +31,7 @@ function podWith(exec: KubeApi['exec']): { readonly run: () => Promise<unknown>;
   return { run: () => machine.session(request, { lane: 'command', isRepeatable: false }), asked: () => asked, clock };
 }
 
-/** A command that the container's runtime could not start, in its words. */
+/** The container runtime's message for a command that it could not start. */
 const notStarted =
   (message: string): KubeApi['exec'] =>
   async () => {
@@ -53,14 +53,14 @@ test.each([
   ],
   ['crun', 'exec failed: executable file `/bin/sh` not found in $PATH: No such file or directory'],
   ['Kata', `${started} Others("... rpc status: code: INTERNAL message: \\"the file /bin/sh was not found\\"")`],
-])('an image without a shell does not do, in the words of %s', async (_runtime, message) => {
+])('an image without a shell is unfit: message of %s', async (_runtime, message) => {
   expect((await failureOf(podWith(notStarted(message)).run())).code).toBe('SVC_HOST_UNFIT');
 });
 
 test.each([
   `${started} failed to retrieve OCI runtime exec internal pid: open /run/containerd/io.containerd.runtime.v1.linux/k8s.io/7a/b9-internal.pid: no such file or directory: unknown`,
   `${started} OCI runtime exec failed: exec failed: unable to start container process: error closing exec fds: open /proc/self/fd: no such file or directory: unknown`,
-])('a file that is missing for a moment is no fault of the image: %s', async (message) => {
+])('a file missing for a moment is transient, no fault of the image: %s', async (message) => {
   expect(await failureOf(podWith(notStarted(message)).run())).toMatchObject({ code: 'SVC_KUBERNETES', kind: 'transient' });
 });
 
@@ -75,7 +75,7 @@ test.each([
   [403, 1],
   [429, 3],
   [500, 3],
-])('after an answer %i a command is asked for %i times in all', async (code, times) => {
+])('after status %i a command is attempted %i times in all', async (code, times) => {
   const { run, asked, clock } = podWith(answered(code));
   const failure = failureOf(run());
   await clock.advance(10_000);

@@ -1,47 +1,56 @@
+import { mkdir, open, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { Readable } from 'node:stream';
 import type { KubeApi, PodProcess, PodRef } from '../../kubernetes/kube-api.ts';
 import { kubeStatusOf } from '../../kubernetes/kube-errors.ts';
+import { type Backoff, delayMs } from '../../shared/backoff.ts';
 import type { Clock } from '../../shared/clock.ts';
 import { SvcError } from '../../shared/errors.ts';
-import { runSession, type SessionCarrier } from '../session/run-session.ts';
+import { type SessionCarrier, runSession } from '../session/run-session.ts';
 import { Semaphore } from '../session/semaphore.ts';
-import type { SessionEnd, SessionMachine, SessionOptions, SessionRequest } from '../session/session-machine.ts';
+import type { SessionEnd, SessionMachine, SessionOptions, SessionRequest, SizedInput } from '../session/session-machine.ts';
 import { bootCommand, repeatingBootCommand } from '../session/session-script.ts';
 import { KeptShell, textRequest } from './kept-shell.ts';
 import { KeptShells } from './kept-shells.ts';
-import { spooled } from './spool.ts';
+import { randomHex } from '../../shared/random-hex.ts';
 
-/** Commands of this process in one pod at a time, and copies to it; what streams is not counted. */
+/** Concurrent commands of this process in one pod, and concurrent copies to it. Streams do not count. */
 const commandsAtOnce = 5;
 const copiesAtOnce = 2;
 
-/** Sessions of this process that are being opened at a time, of all pods of a cluster: hundreds of replicas may be adopted at one moment. */
+/**
+ * Concurrent session openings of this process, over all pods of a Kubernetes cluster: it may adopt hundreds of replicas
+ * at one moment.
+ */
 const openingsAtOnce = 16;
 
-/** How often an API server that does not answer, or is busy, is asked for a session, and the pause before each time but the first, ms. */
-const openPausesMs = [0, 250, 1_000];
+/** Attempts to open a session when the API server is busy or does not answer; with the delays between them. */
+const openAttempts = 3;
+const openBackoff: Backoff = { firstMs: 400, longestMs: 1_000 };
 
 /**
- * What container runtimes say of a shell that is not there. They have an exit code for it at best, which others have for other things; and files of
- * their own are missing for a moment while a container begins or ends.
+ * Messages of container runtimes for a missing shell. At best they have an exit code for it that other failures share.
+ * The runtime's own files are missing for a moment while a container starts or ends, so only a message that names
+ * /bin/sh counts.
  */
 const noShell = /\/bin\/sh\b.*(?:not found|no such file or directory)/i;
 
-/** What a machine in a pod is made from. */
-export interface PodMachineSettings {
+/** What a machine in a pod needs. */
+interface PodMachineSettings {
   readonly api: () => Promise<KubeApi>;
   readonly context: string;
   readonly pod: PodRef;
-  /** Folder here for what has to be written down before its length is known. */
+  /** Local folder for inputs whose length is not known before they are stored. */
   readonly spoolDir: string;
   readonly clock: Clock;
 }
 
-/** A pod as a machine on which commands are run by `exec`. */
+/** A pod as a machine: each command is an `exec`. */
 export class PodMachine implements SessionMachine {
   readonly name: string;
   readonly host: string;
   readonly #settings: PodMachineSettings;
-  readonly #places = { command: new Semaphore(commandsAtOnce), copy: new Semaphore(copiesAtOnce) };
+  readonly #slots = { command: new Semaphore(commandsAtOnce), copy: new Semaphore(copiesAtOnce) };
   readonly #openings: Semaphore;
   readonly #shells: KeptShells;
 
@@ -57,7 +66,7 @@ export class PodMachine implements SessionMachine {
   async session(request: SessionRequest, options: SessionOptions): Promise<SessionEnd> {
     const { lane } = options;
     return this.#checked(
-      lane === 'stream' ? await this.#runOnce(request) : await this.#places[lane].run(() => this.#run(request, options), request.signal),
+      lane === 'stream' ? await this.#runOnce(request) : await this.#slots[lane].run(() => this.#run(request, options), request.signal),
     );
   }
 
@@ -67,7 +76,7 @@ export class PodMachine implements SessionMachine {
     });
   }
 
-  /** Ends what is kept open. */
+  /** Ends the kept shells. */
   close(): void {
     this.#shells.close();
   }
@@ -86,11 +95,11 @@ export class PodMachine implements SessionMachine {
   }
 
   #runOnce(request: SessionRequest): Promise<SessionEnd> {
-    const open = async (): Promise<SessionCarrier> => carrierOf(await this.#exec(['/bin/sh', '-c', bootCommand], request.signal));
-    return runSession(open, request, this.#settings.clock);
+    const openCarrier = async (): Promise<SessionCarrier> => carrierOf(await this.#exec(['/bin/sh', '-c', bootCommand], request.signal));
+    return runSession(openCarrier, request, this.#settings.clock);
   }
 
-  /** An end of which the command's own is known. */
+  /** Passes an end through when the command's own result is known; else throws. */
   #checked(end: SessionEnd): SessionEnd {
     const { how, isStarted, said } = end;
     if (how === 'ended' || (how === 'timed-out' && isStarted)) return end;
@@ -102,12 +111,12 @@ export class PodMachine implements SessionMachine {
     throw this.lost(`${isStarted ? 'broke while a command ran' : 'broke'}${said.trim() === '' ? '' : `: ${said.trim()}`}`);
   }
 
-  /** Opening one twice is harmless: it only waits for what it is to do. */
+  /** May be repeated: a second session only waits for its script. */
   async #exec(command: readonly string[], signal: AbortSignal | undefined): Promise<PodProcess> {
     const { api, pod, clock } = this.#settings;
     let failure: unknown;
-    for (const pauseMs of openPausesMs) {
-      if (pauseMs > 0) await clock.sleep(pauseMs, signal);
+    for (let failures = 0; failures < openAttempts; failures += 1) {
+      if (failures > 0) await clock.sleep(delayMs(openBackoff, failures), signal);
       signal?.throwIfAborted();
       try {
         return await this.#openings.run(async () => (await api()).exec(pod, command, { stdin: true, signal }), signal);
@@ -120,7 +129,10 @@ export class PodMachine implements SessionMachine {
   }
 }
 
-/** Whether the same may be answered otherwise in a moment: not when the API server itself says that there is no such pod, or nothing to do there. */
+/**
+ * Whether a retry may succeed: not when the API server itself reports that the pod does not exist or the request is
+ * wrong.
+ */
 function mayPass(error: unknown): boolean {
   const code = kubeStatusOf(error)?.code ?? 500;
   return error instanceof SvcError && error.kind === 'transient' && (code >= 500 || code === 429);
@@ -142,4 +154,46 @@ function openingsOf(context: string): Semaphore {
   const known = openings.get(context) ?? new Semaphore(openingsAtOnce);
   openings.set(context, known);
   return known;
+}
+
+/** An input of known length. */
+interface KnownInput {
+  readonly input: Buffer | SizedInput | 'detached';
+  /** Releases the input's file. */
+  readonly close: () => Promise<void>;
+}
+
+/**
+ * Stores a stream of unknown length in a file. Before Kubernetes 1.30 a client cannot close a command's input, so the
+ * command must get the length in advance. It also means that a stream that fails halfway has not started the command.
+ */
+async function spooled(input: SessionRequest['input'], dir: string): Promise<KnownInput> {
+  if (!(input instanceof Readable)) return { input, close: () => Promise.resolve() };
+  await mkdir(dir, { recursive: true, mode: 0o700 });
+  const path = join(dir, randomHex(12));
+  const file = await open(path, 'wx+', 0o600);
+  try {
+    // Unlinked immediately: no other process needs its name, and no file remains when this process is killed.
+    await rm(path);
+    let bytes = 0;
+    for await (const chunk of input as AsyncIterable<Buffer>) {
+      await file.writeFile(chunk);
+      bytes += chunk.length;
+    }
+    if (bytes === 0) {
+      await file.close();
+      return { input: Buffer.alloc(0), close: () => Promise.resolve() };
+    }
+    const stream = file.createReadStream({ start: 0, autoClose: false });
+    return {
+      input: { stream, bytes },
+      close: async () => {
+        stream.destroy();
+        await file.close();
+      },
+    };
+  } catch (error) {
+    await file.close();
+    throw error;
+  }
 }

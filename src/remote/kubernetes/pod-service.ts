@@ -2,21 +2,24 @@ import type { KubeApi, KubeDraft, KubeObject, PodRef } from '../../kubernetes/ku
 import { pathOfOne } from '../../kubernetes/paths.ts';
 import type { Clock } from '../../shared/clock.ts';
 
-/** What is read of a pod. */
+/** The fields of a pod that this module reads. */
 export interface PodObject extends KubeObject {
   readonly status?: { readonly podIP?: string; readonly hostIP?: string };
 }
 
-/** What is read of a service. */
+/** The fields of a Service that this module reads. */
 interface ServiceObject extends KubeObject {
   readonly spec?: { readonly ports?: readonly { readonly nodePort?: number }[] };
   readonly status?: { readonly loadBalancer?: { readonly ingress?: readonly { readonly ip?: string; readonly hostname?: string }[] } };
 }
 
-/** How often it is looked whether a load balancer has an address, ms. */
+/** Poll interval for a load balancer's address, ms. */
 const pollMs = 2_000;
 
-/** Path of the service that leads to a port of a pod from outside; it has the pod's name, so that each can be found from the other. */
+/**
+ * Path of the Service that exposes a port of a pod. It contains the pod's name, so that each can be found from the
+ * other.
+ */
 export function servicePath({ namespace, name }: PodRef, port: number): string {
   return pathOfOne('Service', namespace, serviceName(name, port));
 }
@@ -27,8 +30,8 @@ function serviceName(podName: string, port: number): string {
 }
 
 /**
- * A service that leads to one port of one pod. It belongs to the pod: the cluster removes it with that. The pod is chosen by the labels that svc gave it,
- * which no other one has all of; undefined when there are none.
+ * A Service for one port of one pod. The pod owns it, so Kubernetes removes it with the pod. It selects the pod by the
+ * labels that svc set: no other pod has all of them. Undefined when the pod has none of these labels.
  */
 function serviceDraft(pod: PodObject, port: number, type: 'NodePort' | 'LoadBalancer'): KubeDraft | undefined {
   const { name, namespace, uid, labels = {} } = pod.metadata;
@@ -45,16 +48,19 @@ function serviceDraft(pod: PodObject, port: number, type: 'NodePort' | 'LoadBala
     },
     spec: {
       type,
-      // Only the pod's own node answers, and the pod sees who really calls.
+      // Only the pod's own node answers, and the pod sees the client's real address.
       externalTrafficPolicy: 'Local',
+      // Kubernetes marks all pods of an unresponsive node as not ready. Without this it would cut off a replica that
+      // still answers.
+      publishNotReadyAddresses: true,
       selector: own,
-      // Applying needs the protocol: it is part of what names a port.
+      // Server-side apply needs the protocol: it is part of the key of a port.
       ports: [{ name: 'replica', port, targetPort: port, protocol: 'TCP' }],
     },
   };
 }
 
-/** Makes the service, or finds it as it is to be; gives its port on the nodes. */
+/** Creates the Service, or finds it as desired; returns its node port. */
 export async function applyNodePort(api: KubeApi, pod: PodObject, port: number, signal?: AbortSignal): Promise<number | undefined> {
   const draft = serviceDraft(pod, port, 'NodePort');
   if (draft === undefined) return undefined;
@@ -63,7 +69,7 @@ export async function applyNodePort(api: KubeApi, pod: PodObject, port: number, 
   return service.spec?.ports?.[0]?.nodePort;
 }
 
-/** Makes the service with a load balancer, and waits until that has an address; undefined when it gets none. */
+/** Creates the Service with a load balancer and waits for an address; undefined when it gets none in time. */
 export async function applyLoadBalancer(
   api: KubeApi,
   pod: PodObject,
@@ -86,8 +92,8 @@ export async function applyLoadBalancer(
   return undefined;
 }
 
-/** Which port, and how long to wait. */
-export interface LoadBalancerOptions {
+/** The port, and the time to wait for an address. */
+interface LoadBalancerOptions {
   readonly port: number;
   readonly clock: Clock;
   readonly timeoutMs: number;

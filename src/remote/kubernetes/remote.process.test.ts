@@ -12,7 +12,7 @@ import { KubernetesRemote } from './index.ts';
 
 let names = 0;
 
-/** A pod of its own that is this machine. */
+/** Runs `use` with a fake pod whose commands run on this machine. */
 async function withPod(use: (remote: KubernetesRemote, pods: LocalPods) => Promise<void>): Promise<void> {
   await withTempHome(async (home) => {
     const pods = localPods();
@@ -38,11 +38,11 @@ async function withPod(use: (remote: KubernetesRemote, pods: LocalPods) => Promi
   });
 }
 
-const away = new SvcError('SVC_KUBERNETES', 'The API server does not answer.');
+const unavailable = new SvcError('SVC_KUBERNETES', 'The API server does not answer.');
 
 test.for(remoteCases)('$name', ({ run }) => withPod((remote) => expect(run(remote)).resolves.toBeUndefined()));
 
-test('small files go through one command, however many they are', () =>
+test('all small-file requests share one exec', () =>
   withPod(async (remote, pods) => {
     const path = `${remote.baseDir}/file`;
     for (let round = 0; round < 20; round += 1) {
@@ -53,18 +53,17 @@ test('small files go through one command, however many they are', () =>
     expect(pods.execs()).toBe(1);
   }));
 
-test('a command that is kept for later does not keep this process from ending, and one that is used does', () =>
+test('an idle kept shell does not keep this process alive, a busy one does', () =>
   withPod(async (remote, pods) => {
     const path = `${remote.baseDir}/file`;
     await remote.writeFile(path, 'content');
     expect(pods.holding()).toBe(0);
-    const reading = remote.readFile(path);
-    await waitFor('it to be used', () => pods.holding() === 1, { everyMs: 1 });
-    expect(await reading).toBe('content');
-    expect({ execs: pods.execs(), holding: pods.holding() }).toEqual({ execs: 1, holding: 0 });
+    const before = pods.holds();
+    expect(await remote.readFile(path)).toBe('content');
+    expect({ execs: pods.execs(), holds: pods.holds() - before, holding: pods.holding() }).toEqual({ execs: 1, holds: 1, holding: 0 });
   }));
 
-test('at most three commands are kept for small files, and what is asked at once is answered to whom it belongs', () =>
+test('concurrent small-file requests use at most three shells and get their own results', () =>
   withPod(async (remote, pods) => {
     const paths = Array.from({ length: 30 }, (_, index) => `${remote.baseDir}/${index}`);
     await Promise.all(paths.map((path) => remote.writeFile(path, path)));
@@ -72,34 +71,34 @@ test('at most three commands are kept for small files, and what is asked at once
     expect(pods.execs()).toBeLessThanOrEqual(3);
   }));
 
-test('a connection that was cut between two looks is made anew without a word', () =>
+test('a connection that was cut between two requests is reopened silently', () =>
   withPod(async (remote, pods) => {
     await remote.writeFile(`${remote.baseDir}/file`, 'content');
     pods.cut();
     expect(await remote.readFile(`${remote.baseDir}/file`)).toBe('content');
   }));
 
-test('a command that may not be run twice fails when its connection is cut, and ends', () =>
+test('a non-repeatable command fails and is killed when its connection is cut', () =>
   withPod(async (remote, pods) => {
     const pidFile = join(remote.baseDir, 'pid');
     const running = remote.exec(['sh', '-c', 'echo $$ >> "$1"; exec sleep 1000', 'sh', pidFile]);
-    const told = running.catch((error: unknown) => error);
+    const failure = running.catch((error: unknown) => error);
     const pid = await waitFor('the command', async () => (await remote.readFile(pidFile))?.trim());
     pods.cut();
-    expect(await told).toMatchObject({ code: 'SVC_KUBERNETES', message: expect.stringContaining('broke while a command ran') });
+    expect(await failure).toMatchObject({ code: 'SVC_KUBERNETES', message: expect.stringContaining('broke while a command ran') });
     await waitFor('the command to end', async () => (await remote.readFile(`/proc/${pid}/cmdline`)) === undefined);
     expect(readFileSync(pidFile, 'utf8')).toBe(`${pid}\n`);
   }));
 
-test('an API server that is away for a moment is asked again; one that stays away is told', () =>
+test('an unavailable API server is retried, and the last error is thrown', () =>
   withPod(async (remote, pods) => {
-    pods.refuse(away, 2);
+    pods.refuse(unavailable, 2);
     expect((await remote.exec(['echo', 'there'])).stdout).toBe('there\n');
-    pods.refuse(away, 3);
-    await expect(remote.exec(['echo', 'there'])).rejects.toBe(away);
+    pods.refuse(unavailable, 3);
+    await expect(remote.exec(['echo', 'there'])).rejects.toBe(unavailable);
   }));
 
-test('a refusal is not repeated', () =>
+test('a denied request is not retried', () =>
   withPod(async (remote, pods) => {
     const denied = new SvcError('SVC_DENIED', 'The user may not exec in pods.');
     pods.refuse(denied, 1);
@@ -107,7 +106,7 @@ test('a refusal is not repeated', () =>
     expect(pods.execs()).toBe(1);
   }));
 
-test('a call that is cancelled while the shell is busy with it leaves the shell to others', () =>
+test('a call that is cancelled during a script does not block the shell', () =>
   withPod(async (remote, pods) => {
     await remote.writeFile(`${remote.baseDir}/file`, 'content');
     const stop = new AbortController();
@@ -118,7 +117,7 @@ test('a call that is cancelled while the shell is busy with it leaves the shell 
     expect(pods.execs()).toBeLessThanOrEqual(2);
   }));
 
-test('a large file is written through a command of its own', () =>
+test('a large file is written by a separate command', () =>
   withPod(async (remote) => {
     const content = 'ü'.repeat(100_000);
     await remote.writeFile(`${remote.baseDir}/large`, content);

@@ -1,6 +1,6 @@
 import { isIPv4, isIPv6 } from 'node:net';
 
-/** A route of this machine: where it leads to, as bytes of which `bits` count. */
+/** A route of this machine: its destination as bytes, of which the first `bits` bits count. */
 interface Route {
   readonly network: readonly number[];
   readonly bits: number;
@@ -8,16 +8,20 @@ interface Route {
   readonly isRefused: boolean;
 }
 
-/** Shorter prefixes are default routes by another name: VPNs halve the world (0.0.0.0/1, 128.0.0.0/1), and leave nothing out. */
+/**
+ * Shorter prefixes count as default routes: VPNs split the address space in two (0.0.0.0/1, 128.0.0.0/1) and cover
+ * everything.
+ */
 const shortestBits = { v4: 7, v6: 4 };
 
-/** `RTF_REJECT` of Linux: packets are refused right here. `RTF_UP`: it is in force. */
+/** Linux `RTF_REJECT`: this machine refuses the packets. `RTF_UP`: the route is active. */
 const refusedFlag = 0x02_00;
 const upFlag = 0x00_01;
 
 /**
- * Whether a route of this machine other than the default one leads to an address, by the texts of /proc/net/route and /proc/net/ipv6_route. Addresses of
- * pods and nodes are private: where only the default route leads, some other network's host has the same one, and nothing may be sent to it. Pure.
+ * Whether a non-default route of this machine leads to an address, by the texts of /proc/net/route and
+ * /proc/net/ipv6_route. Addresses of pods and nodes are private. Through the default route alone, a host of another
+ * network may have the same address, and svc must send it nothing. Pure.
  */
 export function hasOwnRoute(address: string, tables: { readonly v4: string; readonly v6: string }): boolean {
   const isV4 = isIPv4(address);
@@ -41,7 +45,10 @@ function parseV4(table: string): readonly Route[] {
     });
 }
 
-/** Destination in hex, length of its prefix in hex, source and its length, next hop, metric, counters, flags, interface. */
+/**
+ * Destination in hex, length of its prefix in hex, source and its length, next hop, metric, counters, flags and
+ * interface.
+ */
 function parseV6(table: string): readonly Route[] {
   return table.split('\n').flatMap((line) => {
     const [destination = '', bits = '', , , , metric = '0', , , flags = '0'] = line.trim().split(/\s+/);

@@ -7,37 +7,37 @@ const line = (local: string, remote: string, state: string): string =>
 const none6 = '0'.repeat(32);
 
 test.for([
-  ['on all addresses', line('00000000:1F90', '00000000:0000', '0A'), true],
-  ['on all of IPv6', line(`${none6}:1F90`, `${none6}:0000`, '0A'), true],
-  ['on its own', line('0701CB0A:1F90', '00000000:0000', '0A'), true],
-  ['on loopback alone', line('0100007F:1F90', '00000000:0000', '0A'), false],
-  ['on loopback of IPv6 alone', line('00000000000000000000000001000000:1F90', `${none6}:0000`, '0A'), false],
-  ['on another port', line('00000000:1F91', '00000000:0000', '0A'), false],
-  ['not at all', line('0701CB0A:1F90', '0100670A:C000', '01'), false],
-] as const)('whether a port of a pod can be reached from elsewhere: %s', ([, text, expected]) => {
+  ['a listener on all IPv4 addresses', line('00000000:1F90', '00000000:0000', '0A'), true],
+  ['a listener on all IPv6 addresses', line(`${none6}:1F90`, `${none6}:0000`, '0A'), true],
+  ["a listener on the pod's address", line('0701CB0A:1F90', '00000000:0000', '0A'), true],
+  ['a listener on IPv4 loopback only', line('0100007F:1F90', '00000000:0000', '0A'), false],
+  ['a listener on IPv6 loopback only', line('00000000000000000000000001000000:1F90', `${none6}:0000`, '0A'), false],
+  ['a listener on another port', line('00000000:1F91', '00000000:0000', '0A'), false],
+  ['a connection but no listener', line('0701CB0A:1F90', '0100670A:C000', '01'), false],
+] as const)('whether other machines can reach a port of a pod: %s', ([, text, expected]) => {
   expect(listensOn(head + text, 8080)).toBe(expected);
 });
 
 const from = { address: '10.103.0.1', port: 49_152 };
 
 test.for([
-  ['ours', line('0701CB0A:1F90', '0100670A:C000', '01'), true],
+  ["this client's", line('0701CB0A:1F90', '0100670A:C000', '01'), true],
   [
-    'ours, to a program that listens on IPv6',
+    "this client's, to a program that listens on IPv6",
     line('0000000000000000FFFF00000701CB0A:1F90', '0000000000000000FFFF00000100670A:C000', '01'),
     true,
   ],
-  ['ours, which the program has ended already', line('0701CB0A:1F90', '0100670A:C000', '05'), true],
+  ["this client's, already ended by the program", line('0701CB0A:1F90', '0100670A:C000', '05'), true],
   ["another client's", line('0701CB0A:1F90', '0100670A:C001', '01'), false],
-  ['one from another address', line('0701CB0A:1F90', '0200670A:C000', '01'), false],
-  ['one to another port', line('0701CB0A:1F91', '0100670A:C000', '01'), false],
-  ['one that has ended', line('0701CB0A:1F90', '0100670A:C000', '06'), false],
-  ['none', '', false],
+  ['from another address', line('0701CB0A:1F90', '0200670A:C000', '01'), false],
+  ['to another port', line('0701CB0A:1F91', '0100670A:C000', '01'), false],
+  ['already ended', line('0701CB0A:1F90', '0100670A:C000', '06'), false],
+  ['an empty table', '', false],
 ] as const)('whether a connection ends in the pod: %s', ([, text, expected]) => {
   expect(hasConnection(head + text, 8080, from)).toBe(expected);
 });
 
-test('a connection over IPv6 is found as well', () => {
+test('an IPv6 connection is found', () => {
   const text = line('0000D0FD000000000000000007000000:1F90', '0000D0FD000000000000000001000000:C000', '01');
   expect(hasConnection(text, 8080, { address: 'fdd0::1', port: 49_152 })).toBe(true);
 });

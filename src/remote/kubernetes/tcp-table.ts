@@ -13,18 +13,24 @@ interface Endpoint {
   readonly port: number;
 }
 
-/** Established, or ended by one side that has heard nothing of the other's end: the program may close at once a connection that says nothing. */
+/**
+ * Established, or half closed: one side has ended and awaits the other's end. A program may at once close a connection
+ * on which nothing is sent.
+ */
 const connected = ['01', '04', '05', '08'];
 const listening = '0A';
 
 const mappedPrefix = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff];
 
-/** Whether somebody there accepts connections on the port from elsewhere: not on the loopback address alone. `table`: /proc/net/tcp and tcp6. Pure. */
+/**
+ * Whether a program accepts connections on the port from other machines: not on the loopback address alone. `table`:
+ * /proc/net/tcp and tcp6. Pure.
+ */
 export function listensOn(table: string, port: number): boolean {
   return parseTcp(table).some(({ local, state }) => state === listening && local.port === port && !isLoopback(local.address));
 }
 
-/** Whether a connection is open there that somebody made from `from` to the port `port`. Pure. */
+/** Whether the table has an open connection from `from` to the port `port`. Pure. */
 export function hasConnection(table: string, port: number, from: { readonly address: string; readonly port: number }): boolean {
   const address = endpointBytes(from.address);
   return parseTcp(table).some(
@@ -33,7 +39,7 @@ export function hasConnection(table: string, port: number, from: { readonly addr
   );
 }
 
-/** proc(5): number, local and remote address as hex in the machine's own byte order, a word at a time, state. */
+/** proc(5): number, local and remote address as hex in the machine's own byte order, word by word, state. */
 function parseTcp(table: string): readonly TcpLine[] {
   return table.split('\n').flatMap((line) => {
     const match = /^\s*\d+: ([0-9A-F]+):([0-9A-F]{4}) ([0-9A-F]+):([0-9A-F]{4}) ([0-9A-F]{2}) /i.exec(line);
@@ -49,7 +55,7 @@ function parseTcp(table: string): readonly TcpLine[] {
   });
 }
 
-/** All machines that run Kubernetes but for s390x have the least significant byte of a word first. */
+/** Bytes of a word. All Kubernetes architectures except s390x are little-endian. */
 function wordBytes(hex: string): readonly number[] {
   const bytes = (hex.match(/.{8}/g) ?? []).flatMap((word) =>
     (word.match(/../g) ?? []).map((pair) => Number.parseInt(pair, 16)).toReversed(),

@@ -1,14 +1,14 @@
 import type { ExecResult } from '../remote.ts';
 import type { SessionMachine, SessionRequest } from './session-machine.ts';
 
-/** Bytes kept of each output of a command; a mebibyte. */
+/** Bytes kept of each output of a command: 1 MiB. */
 const maxOutputBytes = 1_048_576;
 
-/** Code of timeout(1) for a command that took too long. */
+/** Exit code of timeout(1) for a command that took too long. */
 const timedOutExitCode = 124;
 
-/** A command whose outputs are wanted as a whole. */
-export interface CapturedRequest {
+/** A command whose outputs are returned as a whole. */
+interface CapturedRequest {
   readonly argv: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
   readonly cwd?: string | undefined;
@@ -16,17 +16,17 @@ export interface CapturedRequest {
   readonly timeoutMs?: number | undefined;
   readonly signal?: AbortSignal | undefined;
   readonly isRepeatable?: boolean;
-  /** Of each output; default: a mebibyte. */
+  /** Of each output; default: 1 MiB. */
   readonly maxBytes?: number;
   readonly lane?: 'command' | 'copy';
 }
 
-/** An ended command with its first output as it came. */
-export interface CapturedResult extends ExecResult {
+/** The result of a command, with its first output as raw bytes. */
+interface CapturedResult extends ExecResult {
   readonly bytes: Buffer;
 }
 
-/** Runs a command on the machine and collects what it says. */
+/** Runs a command on the machine and collects its outputs. */
 export async function runCaptured(machine: SessionMachine, request: CapturedRequest): Promise<CapturedResult> {
   const {
     argv,
@@ -42,7 +42,7 @@ export async function runCaptured(machine: SessionMachine, request: CapturedRequ
   const stdout = collector(maxBytes);
   const stderr = collector(maxBytes);
   const started = (): void => {
-    // A request that is repeated begins anew.
+    // A repeated request produces its output from the start.
     stdout.clear();
     stderr.clear();
   };

@@ -6,16 +6,16 @@ import type { SessionMachine } from './session-machine.ts';
 import { copyFileByCat, copyFolderByTar } from './tar-copy.ts';
 import { plainWords, workError } from './work-error.ts';
 
-/** Makes room: what stands in a folder's place goes, and a folder is there to copy into. */
+/** Makes room for a folder: removes anything else at its path and creates it. */
 const prepareFolder = `[ ! -L "$1" ] || rm -f -- "$1"
 [ -d "$1" ] || rm -f -- "$1"
 mkdir -p -- "$1"`;
 
-/** A folder in a file's place goes. */
+/** Makes room for a file: removes a folder at its path. */
 const prepareFile = `mkdir -p -- "$2"
 [ -L "$1" ] || [ ! -d "$1" ] || rm -rf -- "$1"`;
 
-/** Where others have something a folder is filled: it may be a link to one, and nothing of theirs goes. */
+/** For a folder shared with others: it may be a link to a folder, and files of others are kept. */
 const joinFolder = `[ -d "$1" ] || mkdir -p -- "$1"`;
 
 const joinFile = `[ ! -d "$1" ] || { echo "$1 is a folder there" >&2; exit 1; }
@@ -26,7 +26,10 @@ function preparation(isFolder: boolean, isShared: boolean): string {
   return isFolder ? prepareFolder : prepareFile;
 }
 
-/** Makes `remoteDir` equal to `localDir`, a folder or a file, once there is room: in the way that `byOther` knows if that is possible (it says so), else by tar. */
+/**
+ * Makes `remoteDir` equal to `localDir`, a folder or a file, after making room. Uses `byOther` where that works (it
+ * returns whether it did), else tar.
+ */
 export async function copyToMachine(
   machine: SessionMachine,
   localDir: string,

@@ -2,27 +2,33 @@ import type { Clock } from '../../shared/clock.ts';
 import { SvcError } from '../../shared/errors.ts';
 import type { SessionMachine } from './session-machine.ts';
 
-/** Waits until the file reaches to the offset: a `tail` that begins behind a file's end would take its growth for a new file. */
+/**
+ * Waits until the file reaches the offset: `tail` started beyond the end of a file would take later growth for a new
+ * file.
+ */
 const script = `while [ ! -e "$1" ] || [ "$(wc -c < "$1")" -lt "$2" ]; do sleep 0.1 2> /dev/null || sleep 1; done
 exec tail -c "+$(($2 + 1))" -f -- "$1" 2> /dev/null`;
 
 /** Between attempts to reach a machine that does not answer, ms. */
 const pauseMs = 1_000;
 
-/** How often it is looked whether a slow reader has read enough, ms. */
+/** Poll interval for whether a slow reader has read enough, ms. */
 const readerPauseMs = 20;
 
-/** Bytes that wait for the reader; then no more is fetched. */
+/** Bytes buffered for the reader; with more, fetching stops. */
 const maxWaitingBytes = 4_194_304;
 
-/** Where the reader is to go on once more was fetched. */
+/** Where the reader continues after the next fetch. */
 interface Fetched {
   readonly chunks: Buffer[];
   bytes: number;
   failure?: unknown;
 }
 
-/** The bytes of a growing file of the machine from `offset` on, until the signal aborts. A connection that breaks is made anew, and goes on at the next byte. */
+/**
+ * The bytes of a growing file of the machine from `offset` on, until the signal aborts. After a broken connection it
+ * reconnects and continues at the next byte.
+ */
 export async function* followRemoteFile(
   machine: () => Promise<SessionMachine>,
   path: string,
@@ -61,7 +67,7 @@ export async function* followRemoteFile(
   }
 }
 
-/** What fetching needs. */
+/** Dependencies of a fetch. */
 interface Fetch {
   readonly machine: () => Promise<SessionMachine>;
   readonly path: string;
@@ -76,7 +82,7 @@ async function fetchAll({ machine, path, offset, clock, fetched, wake }: Fetch, 
   while (!signal.aborted) {
     const enough = new AbortController();
     const onStdout = (bytes: Buffer): void => {
-      // Bytes that come after the reader was too slow are fetched again later.
+      // Bytes beyond the limit are fetched again later.
       if (enough.signal.aborted) return;
       position += bytes.length;
       fetched.chunks.push(Buffer.from(bytes));
@@ -96,7 +102,7 @@ async function fetchAll({ machine, path, offset, clock, fetched, wake }: Fetch, 
     try {
       await (await machine()).session(request, { lane: 'stream', isRepeatable: false });
     } catch (error) {
-      // What passes is waited out; a wrong key or host key does not pass.
+      // Transient errors are retried. A wrong key or host key is not transient.
       if (!signal.aborted && error instanceof SvcError && error.kind !== 'transient') throw error;
     }
     if (!enough.signal.aborted) await clock.sleep(pauseMs, signal);

@@ -4,7 +4,7 @@ import { FakeClock } from '../../../test/support/fake-clock.ts';
 import { runSession, type SessionCarrier } from './run-session.ts';
 import type { SessionRequest } from './session-machine.ts';
 
-/** A machine that says it has started, and waits. */
+/** A machine that reports the start of the command and then waits. */
 function fakeCarrier(): SessionCarrier & {
   readonly stdout: PassThrough;
   readonly stderr: PassThrough;
@@ -22,7 +22,7 @@ function fakeCarrier(): SessionCarrier & {
 const request: SessionRequest = { argv: ['cat'], env: {}, input: 'detached', onStdout: () => undefined, onStderr: () => undefined };
 const clock = new FakeClock();
 
-test('an input that ends before its time ends the session: the machine would wait for the rest for ever', async () => {
+test('an input shorter than announced ends the session', async () => {
   const end = await runSession(
     () => fakeCarrier(),
     { ...request, input: { stream: Readable.from([Buffer.from('abc')]), bytes: 4 } },
@@ -31,7 +31,7 @@ test('an input that ends before its time ends the session: the machine would wai
   expect(end).toMatchObject({ how: 'lost', exitCode: undefined, said: 'cut' });
 });
 
-test('an input of its length is sent whole, and the session goes on to its end', async () => {
+test('an input of the announced length is sent whole, and the session completes', async () => {
   const carrier = fakeCarrier();
   const running = runSession(() => carrier, { ...request, input: { stream: Readable.from([Buffer.from('abcd')]), bytes: 4 } }, clock);
   await expect.poll(() => carrier.sent().endsWith('abcd')).toBe(true);
@@ -39,14 +39,14 @@ test('an input of its length is sent whole, and the session goes on to its end',
   await expect(running).resolves.toMatchObject({ how: 'ended', exitCode: 7 });
 });
 
-test('an input that cannot be read fails the call with that reason', async () => {
+test('an unreadable input fails the call with its error', async () => {
   const stream = new Readable({ read: () => undefined });
   const running = runSession(() => fakeCarrier(), { ...request, input: { stream, bytes: 4 } }, clock);
   queueMicrotask(() => stream.destroy(new Error('EIO: the disk is broken')));
   await expect(running).rejects.toThrow('the disk is broken');
 });
 
-test('nothing is opened for a request that was cancelled, or that cannot be written as a script', async () => {
+test('a cancelled or invalid request opens no session', async () => {
   let opened = 0;
   const open = (): SessionCarrier => {
     opened += 1;

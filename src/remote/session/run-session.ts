@@ -6,21 +6,27 @@ import { lastOutputMs, SessionOutputs } from './session-outputs.ts';
 import { sessionScript, type SessionCommand } from './session-script.ts';
 import { abortReason } from '../../shared/unless-aborted.ts';
 
-/** Something that runs `bootCommand` on the machine: an ssh, a command in a container. */
+/** Runs `bootCommand` on the machine: an ssh process, or a command in a container. */
 export interface SessionCarrier {
   readonly stdin: Writable;
   readonly stdout: NodeJS.ReadableStream;
   readonly stderr: NodeJS.ReadableStream;
-  /** Settles when nothing comes any more; rejects when it could not even be made. What it gives was said of the end. */
+  /**
+   * Settles after the last output; rejects when the carrier could not be started. Resolves to its message about the
+   * end.
+   */
   readonly closed: Promise<string>;
-  /** Gives it up; `closed` settles soon. */
+  /** Kills the carrier; `closed` settles soon. */
   kill(): void;
 }
 
-/** From the request to the command's start; longer than ssh needs to notice that a machine is gone. */
+/** From the request to the command's start. Longer than ssh needs to notice that a machine is gone. */
 const startTimeoutMs = 25_000;
 
-/** Runs a command in a session of its own. Rejects only when cancelled, when the carrier could not be made, or when the input could not be read. */
+/**
+ * Runs a command in its own session. Rejects only when cancelled, when the carrier could not be started, or when the
+ * input could not be read.
+ */
 export async function runSession(
   open: () => SessionCarrier | Promise<SessionCarrier>,
   request: SessionRequest,
@@ -33,13 +39,13 @@ export async function runSession(
   return new Conversation(await open(), { ...request, script, token }, clock).run();
 }
 
-/** A request with what is sent for it. */
+/** A request with the script for it. */
 interface ScriptedRequest extends SessionRequest {
   readonly script: string;
   readonly token: string;
 }
 
-/** What one session says and is told, from the script to the end of what carries it. */
+/** One session: what is sent and received, from the script to the end of the carrier. */
 class Conversation {
   readonly #carrier: SessionCarrier;
   readonly #request: ScriptedRequest;
@@ -96,18 +102,18 @@ class Conversation {
     }
     const { ends } = this.#outputs;
     if (ends === 2) this.#cut('ended');
-    // What is still under way on the other one is waited for.
+    // Waits for output that is still in transit on the other stream.
     else if (ends === 1) this.#cancelLast ??= this.#clock.after(lastOutputMs, () => this.#cut('ended'));
   }
 
-  /** Sends the script and the command's input; gives the stream that goes on being sent. */
+  /** Sends the script and the command's input; returns the stream that is still being sent. */
   #feed(): Readable | undefined {
     const { input, script } = this.#request;
     const { stdin } = this.#carrier;
     // A command may end without reading its input.
     stdin.on('error', () => undefined);
     stdin.write(script);
-    // Left open: the end of the input is how the machine learns that nobody waits any more.
+    // Left open: the end of the input tells the machine that the caller no longer waits.
     if (Buffer.isBuffer(input)) stdin.write(input);
     const { source, bytes } = sourceOf(input);
     source?.once('error', (error) => {
@@ -119,7 +125,7 @@ class Conversation {
     return source;
   }
 
-  /** The machine would wait for the rest for ever. */
+  /** A source shorter than announced ends the session: the machine would wait for the rest forever. */
   #cutIfShort(source: Readable, bytes: number): void {
     let missing = bytes;
     source.on('data', (chunk: Buffer) => (missing -= chunk.length));

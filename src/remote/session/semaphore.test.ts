@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { Semaphore } from './semaphore.ts';
 
-test('so many are let in at a time, in order, and one that fails or gives up makes room', async () => {
+test('a semaphore admits callers in order; failed and aborted callers release their slots', async () => {
   const semaphore = new Semaphore(2);
   const seen: string[] = [];
   const gates = ['a', 'b', 'c', 'd'].map((name) => ({ name, gate: Promise.withResolvers<void>() }));

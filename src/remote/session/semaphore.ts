@@ -1,21 +1,21 @@
 import { unlessAborted } from '../../shared/unless-aborted.ts';
 
-/** Lets so many in at a time; the others wait in order. */
+/** Admits that many at a time; the others wait in order. */
 export class Semaphore {
   #free: number;
   readonly #waiting: (() => void)[] = [];
 
-  constructor(places: number) {
-    this.#free = places;
+  constructor(slots: number) {
+    this.#free = slots;
   }
 
-  /** Runs `use` when there is a place. Whoever gives up waiting takes none. */
+  /** Runs `use` when a slot is free. A caller that aborts while waiting takes no slot. */
   async run<Result>(use: () => Promise<Result>, signal?: AbortSignal): Promise<Result> {
     await this.#enter(signal);
     try {
       return await use();
     } finally {
-      this.#leave();
+      this.#release();
     }
   }
 
@@ -30,14 +30,14 @@ export class Semaphore {
       await unlessAborted(turn, signal);
     } catch (error) {
       const at = this.#waiting.indexOf(enter);
-      // Its turn had come already: it goes to the next one.
-      if (at < 0) this.#leave();
+      // The aborted caller already held a slot: the next caller gets it.
+      if (at < 0) this.#release();
       else this.#waiting.splice(at, 1);
       throw error;
     }
   }
 
-  #leave(): void {
+  #release(): void {
     const next = this.#waiting.shift();
     if (next === undefined) this.#free += 1;
     else next();

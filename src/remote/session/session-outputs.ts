@@ -1,10 +1,10 @@
-import { MarkedOutput } from './marked-output.ts';
 import type { SessionEnd, SessionRequest } from './session-machine.ts';
+import { endMark, startMark } from './session-script.ts';
 
-/** After the end was told on one output, until it is on the other, ms: something left behind may be holding that one. */
+/** Time from the end mark on one output to that on the other, ms. A leftover process may be holding the other one. */
 export const lastOutputMs = 2_000;
 
-/** Both outputs of a session, and what they tell of its command. */
+/** Both outputs of a session, and the command's result in them. */
 export class SessionOutputs {
   readonly stdout: MarkedOutput;
   readonly stderr: MarkedOutput;
@@ -14,15 +14,94 @@ export class SessionOutputs {
     this.stderr = new MarkedOutput(token, onStderr);
   }
 
-  /** On how many of them the command's end was told. */
+  /** Number of outputs with the command's end mark. */
   get ends(): number {
     return [this.stdout, this.stderr].filter(({ exitCode }) => exitCode !== undefined).length;
   }
 
-  /** How the session ended: as the command did, if that was told at all, else as whoever carried it says. */
+  /** How the session ended: with the command's result if a mark reported one, else as the carrier reports. */
   end(how: SessionEnd['how'], said: string): SessionEnd {
     const exitCode = this.stdout.exitCode ?? this.stderr.exitCode;
     const isStarted = this.stdout.isStarted || this.stderr.isStarted;
     return { exitCode, how: exitCode === undefined ? how : 'ended', isStarted, said: this.stderr.foreign + said };
   }
+}
+
+const nothing = Buffer.alloc(0);
+
+/** Bytes kept of a shell's output before the command's start: a login script may print without end. */
+const maxForeignBytes = 65_536;
+
+/** Bytes searched for an exit code. */
+const maxCodeBytes = 32;
+
+/**
+ * Extracts the command's part from one output of a session: after the start mark, before the end mark. The text before
+ * it comes from ssh or the user's shell and is kept as `foreign`.
+ */
+export class MarkedOutput {
+  readonly #start: Buffer;
+  readonly #end: Buffer;
+  readonly #onBytes: (bytes: Buffer) => void;
+  #held: Buffer = nothing;
+  #exitCode: number | undefined;
+  #isStarted = false;
+
+  constructor(token: string, onBytes: (bytes: Buffer) => void) {
+    this.#start = Buffer.from(startMark(token));
+    this.#end = Buffer.from(endMark(token));
+    this.#onBytes = onBytes;
+  }
+
+  /** Whether the command was started. */
+  get isStarted(): boolean {
+    return this.#isStarted;
+  }
+
+  /** Of the command; undefined until it has ended. */
+  get exitCode(): number | undefined {
+    return this.#exitCode;
+  }
+
+  /** The output before the command was started. */
+  get foreign(): string {
+    return this.#isStarted ? '' : this.#held.toString('utf8');
+  }
+
+  /** Takes bytes as received. */
+  push(chunk: Buffer): void {
+    if (this.#exitCode !== undefined) return;
+    this.#held = this.#held.length === 0 ? chunk : Buffer.concat([this.#held, chunk]);
+    if (!this.#isStarted) {
+      const at = this.#held.indexOf(this.#start);
+      if (at < 0) {
+        // Cuts only at twice the limit, so that little is copied.
+        if (this.#held.length > 2 * maxForeignBytes) this.#held = Buffer.from(this.#held.subarray(-maxForeignBytes));
+        return;
+      }
+      this.#isStarted = true;
+      this.#held = this.#held.subarray(at + this.#start.length);
+    }
+    const end = this.#held.indexOf(this.#end);
+    // Holds back a possible beginning of the end mark until more bytes decide.
+    this.#emit(end < 0 ? this.#held.length - prefixLength(this.#held, this.#end) : end);
+    if (end < 0) return;
+    // An exit code is short. A shell other than the expected one may print anything after the mark, without end.
+    this.#held = Buffer.from(this.#held.subarray(0, this.#end.length + maxCodeBytes));
+    const code = /^(\d+);\n/.exec(this.#held.subarray(this.#end.length).toString('latin1'))?.[1];
+    if (code !== undefined) this.#exitCode = Number(code);
+  }
+
+  #emit(length: number): void {
+    if (length > 0) this.#onBytes(this.#held.subarray(0, length));
+    this.#held = this.#held.subarray(length);
+  }
+}
+
+/** How many of the last bytes equal the first bytes of `mark`. */
+function prefixLength(bytes: Buffer, mark: Buffer): number {
+  for (let length = Math.min(bytes.length, mark.length - 1); length > 0; length -= 1) {
+    if (bytes.subarray(bytes.length - length).equals(mark.subarray(0, length))) return length;
+  }
+  return 0;
 }

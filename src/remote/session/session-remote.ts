@@ -4,11 +4,15 @@ import type { CopyToOptions, ExecOptions, ExecResult, Remote, RemoteCallOptions 
 import { runCaptured } from './captured.ts';
 import { copyToMachine } from './copy.ts';
 import { followRemoteFile } from './follow.ts';
-import { readRemoteFile, writeRemoteFile } from './remote-file.ts';
 import type { SessionMachine } from './session-machine.ts';
-import { watchRemoteFolder } from './watch.ts';
+import { SvcError } from '../../shared/errors.ts';
+import { randomHex } from '../../shared/random-hex.ts';
+import { plainWords, workError } from './work-error.ts';
 
-/** A machine that is worked on in sessions: commands, files and watches, which are the same whatever carries them. How its ports are reached is not. */
+/**
+ * A machine used through sessions. Commands, files and watches are the same for every carrier. Subclasses implement the
+ * route to its ports.
+ */
 export abstract class SessionRemote implements Remote {
   readonly baseDir: string;
   readonly enter: readonly string[];
@@ -25,7 +29,7 @@ export abstract class SessionRemote implements Remote {
   abstract address(port: number, options?: RemoteCallOptions): Promise<ReplicaAddress>;
   abstract forwardSocket(remotePath: string, options?: RemoteCallOptions): Promise<string>;
 
-  /** The machine to work on; asked for at each call, and anew when a connection broke. */
+  /** The machine to work on. Called for each operation, and again after a broken connection. */
   protected abstract work(): Promise<SessionMachine>;
 
   async exec(argv: readonly string[], options: ExecOptions = {}): Promise<ExecResult> {
@@ -63,5 +67,96 @@ export abstract class SessionRemote implements Remote {
 
   localPath(): undefined {
     return undefined;
+  }
+}
+
+/** Small files are read whole; no file that svc reads is near this size. */
+const maxFileBytes = 268_435_456;
+
+/** Exit code for a missing file. No tool used by the script returns it. */
+const notThere = 44;
+
+/**
+ * The file's existence decides, not the shell's message, which differs between shells. Opening a missing file
+ * distinguishes it from a file in a folder without search permission. A file may be created at any moment. A file that
+ * vanishes during the read (below /proc: its process ended) counts as missing.
+ */
+const readScript = `[ -e "$1" ] || true < "$1" || exit ${notThere}
+cat < "$1" && exit 0
+[ -e "$1" ] || exit ${notThere}
+exit 1`;
+
+/** A truncated transfer must not replace the old file, so the length is checked first. */
+const writeScript = `umask 077
+mkdir -p -- "\${1%/*}/" || exit 1
+trap 'rm -f -- "$2"' EXIT
+cat > "$2" && [ "$(wc -c < "$2")" -eq "$4" ] && chmod "$3" "$2" && mv -f -- "$2" "$1"`;
+
+/** The file's content; undefined when it does not exist. */
+export async function readRemoteFile(machine: SessionMachine, path: string): Promise<string | undefined> {
+  const argv = ['sh', '-c', readScript, 'sh', path];
+  const result = await runCaptured(machine, { argv, env: plainWords, isRepeatable: true, maxBytes: maxFileBytes });
+  if (result.exitCode === 0) return result.stdout;
+  if (isAbsent(result)) return undefined;
+  throw workError(machine, `The file ${path} could not be read`, result.stderr);
+}
+
+/** Whether the read failed because the file is missing, not because a folder lacks search permission. */
+function isAbsent({ exitCode, stderr }: ExecResult): boolean {
+  return exitCode === notThere && !stderr.includes('ermission denied');
+}
+
+/** Replaces a file in one step; creates the folders above it. */
+export async function writeRemoteFile(machine: SessionMachine, path: string, content: string, mode: number): Promise<void> {
+  if (!path.startsWith('/')) throw new SvcError('SVC_INTERNAL', `A path on a machine must be absolute: ${path}`);
+  const input = Buffer.from(content, 'utf8');
+  const temporary = `${path}.${randomHex(12)}.new`;
+  const argv = ['sh', '-c', writeScript, 'sh', path, temporary, mode.toString(8), String(input.length)];
+  const { exitCode, stderr } = await runCaptured(machine, { argv, env: plainWords, input, isRepeatable: true });
+  if (exitCode !== 0) throw workError(machine, `The file ${path} could not be written`, stderr);
+}
+
+/**
+ * Prints a line whenever names, sizes or times of a folder's files differ from the previous poll. Includes fractions of
+ * a second where `ls` shows them.
+ */
+const script = `for svc_ls in '-lAinq --time-style=full-iso' '-lAin --full-time' -lAin; do ls $svc_ls / > /dev/null 2>&1 && break; done
+look() { ls $svc_ls -- "$1" 2> /dev/null; }
+seen=$(look "$1")
+echo
+while sleep 0.2 2> /dev/null || sleep 1; do
+  now=$(look "$1")
+  [ "$now" = "$seen" ] || { seen=$now; echo; }
+done`;
+
+/** Between attempts to reach a machine that does not answer, ms. */
+const pauseMs = 1_000;
+
+/**
+ * Calls `onChange` soon after files in a folder of the machine changed. During a broken connection it notices nothing.
+ * After the reconnect it calls `onChange`, since something may have changed.
+ */
+async function watchRemoteFolder(
+  machine: () => Promise<SessionMachine>,
+  dir: string,
+  onChange: () => void,
+  clock: Clock,
+  signal: AbortSignal,
+): Promise<void> {
+  const request = {
+    argv: ['sh', '-c', script, 'sh', dir],
+    env: {},
+    input: Buffer.alloc(0),
+    onStdout: () => onChange(),
+    onStderr: () => undefined,
+    signal,
+  };
+  while (!signal.aborted) {
+    try {
+      await (await machine()).session(request, { lane: 'stream', isRepeatable: false });
+    } catch {
+      // Callers also poll at intervals and get the error from the poll. This loop only retries.
+    }
+    await clock.sleep(pauseMs, signal);
   }
 }

@@ -1,15 +1,16 @@
 import { SvcError } from '../../shared/errors.ts';
 import { shellCommand, shellQuote } from '../shell-quote.ts';
 
-/** What is to be run in one session. */
+/** A command to run in one session. */
 export interface SessionCommand {
   readonly argv: readonly string[];
   readonly env: Readonly<Record<string, string>>;
   readonly cwd?: string | undefined;
   /**
-   * `bytes`: the command gets so many bytes of what follows the script, and is ended with its group when the connection ends.
-   * `stream`: it gets all that follows. `detached`: it gets nothing and goes on by itself. `text`: it gets this, nothing that follows is touched, so
-   * that another script may, and nobody watches it.
+   * `bytes`: the command gets that many bytes of the data after the script; it is ended with its group when the
+   * connection ends. `stream`: it gets all data after the script. `detached`: it gets none and continues on its own.
+   * `text`: it gets this text and no watcher. The data after the script stays untouched, so that another script may
+   * follow.
    */
   readonly input:
     | { readonly kind: 'bytes'; readonly bytes: number }
@@ -19,14 +20,15 @@ export interface SessionCommand {
 }
 
 /**
- * The command that ssh is given: always the same, so that neither arguments nor variables of ours are seen in a list of processes. It reads a
- * number of lines from its input and runs them. The user's shell, whichever that is, only sees a word in single quotes without anything special.
+ * The command line for ssh. It is always the same, so that process lists show neither arguments nor variables of svc.
+ * It reads a number of lines from its input and runs them. Any user's shell sees only a word in single quotes without
+ * special characters.
  */
 export const bootCommand =
   `exec /bin/sh -c 's=; nl=$(printf "\\nx"); nl=\${nl%x}; IFS= read -r n || exit 1; ` +
   `while [ "$n" -gt 0 ]; do IFS= read -r l || exit 1; s="$s$l$nl"; n=$((n-1)); done; eval "$s"'`;
 
-/** As `bootCommand`, for a shell that runs one script after another until its input ends. For `text` as input alone. */
+/** Like `bootCommand`, for a shell that runs one script after another until its input ends. Only for `text` input. */
 export const repeatingBootCommand: readonly string[] = [
   '/bin/sh',
   '-c',
@@ -34,29 +36,32 @@ export const repeatingBootCommand: readonly string[] = [
     `while [ "$n" -gt 0 ]; do IFS= read -r l || exit 1; s="$s$l$nl"; n=$((n-1)); done; ( eval "$s" ) < /dev/null; done`,
 ];
 
-/** Variables that a shell sets itself and lets nobody set. */
+/** Variables that a shell sets itself and that cannot be assigned. */
 const shellOwned = new Set(['BASHOPTS', 'BASH_VERSINFO', 'EUID', 'PPID', 'SHELLOPTS', 'UID']);
 
 const variablePattern = /^[A-Za-z_][A-Za-z0-9_]*$/;
 
-/** A session and a group of its own for the command: what it starts can be ended with it, and it does not end with ours. */
+/**
+ * Gives the command a session and a process group of its own. Its child processes can be killed with it, and it
+ * survives the end of this script's group.
+ */
 const ownSession = `svc_setsid=$(command -v setsid) || { echo 'There is no setsid on this machine (package util-linux).' >&2; exit 127; }
 set -- "$svc_setsid" "$@"`;
 
-/** Said on both outputs before the command's own first byte: a user's shell may print things of its own before. */
+/** Printed on both outputs before the command's first byte: a user's shell may print its own text before. */
 export const startMark = (token: string): string => `${token}+\n`;
 
-/** Begins what is said on both outputs after the command's end; its exit code and `;\n` follow. */
+/** Starts the text printed on both outputs after the command's end; its exit code and `;\n` follow. */
 export const endMark = (token: string): string => `${token}=`;
 
 /**
- * What is sent to `bootCommand`: the number of lines and the lines. `token` must be one that the command cannot know. The marks tell the end of the
- * command from the end of the connection, and an exit code of the command from one of ssh.
+ * The text for `bootCommand`: the number of lines, then the lines. `token` must be unknown to the command. The marks
+ * distinguish the command's end from the connection's end, and the command's exit code from ssh's.
  */
 export function sessionScript(command: SessionCommand, token: string): string {
   const script = [
     `set -- ${shellCommand(command.argv)}`,
-    // Of the session's own; from here on every exported variable is the command's.
+    // Defined before the exports: from there on, every exported variable belongs to the command.
     `svc_say() { printf '%s%s' ${shellQuote(token)} "$1"; printf '%s%s' ${shellQuote(token)} "$1" >&2; }`,
     'svc_say "+$nl"',
     ...body(command),
@@ -80,13 +85,15 @@ function body({ input, env, cwd }: SessionCommand): readonly string[] {
   const feed = input.bytes === 0 ? '' : `head -c ${input.bytes} <&3`;
   return [
     'exec 3<&0',
-    // Not ignored, as those below would do so too: this shell says last how it all ended.
+    // A handler, not an ignored signal: child processes would inherit the latter. This shell must survive to report the
+    // result.
     'trap : TERM',
-    // The feeder stays on as a watchman: the end of what comes over the connection is the end of the connection, and ends our own group.
+    // The feeder stays as a watcher: the end of its input means the end of the connection, and then it ends this
+    // process group.
     `{ ${feed}\nexec > /dev/null 2>&1\ncat <&3\nkill -TERM 0; } | {`,
-    // One that has just begun has no group yet, and is not known by another name.
+    // A command that has just started has no group yet and is known only by its pid.
     `trap 'kill -KILL -"$!" || kill -KILL "$!"; exit 1' TERM`,
-    // A background command gets nothing on descriptor 0 unless it is given another.
+    // A background command gets nothing on descriptor 0 unless it is redirected explicitly.
     `exec 3<&- 4<&0`,
     `( ${ownSession}\n${enter}\nexec "$@" 4<&- ) <&4 &`,
     'svc_pid=$!',
@@ -94,7 +101,7 @@ function body({ input, env, cwd }: SessionCommand): readonly string[] {
     'svc_code=$?',
     `trap '' TERM`,
     say,
-    // The watchman goes as well: whoever was told may have gone without a word, and nobody would end it.
+    // Ends the watcher as well: the client may have vanished silently after the report, and nothing else would end it.
     'kill -TERM 0',
     '}',
   ];

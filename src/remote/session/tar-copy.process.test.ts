@@ -10,7 +10,7 @@ import { copyFolderByTar } from './tar-copy.ts';
 
 afterEach(() => vi.unstubAllEnvs());
 
-/** A machine whose tar takes whatever comes, as GNU's does with an archive that ends between two files. */
+/** A machine whose tar accepts any input, as GNU tar does with an archive that ends between two files. */
 const contented: SessionMachine = {
   name: 'there',
   host: 'there',
@@ -21,7 +21,7 @@ const contented: SessionMachine = {
   lost: (what) => new SvcError('SVC_SSH', `The connection ${what}.`),
 };
 
-test('a tar here that is killed half-way has not copied', async () => {
+test('a copy fails when the local tar is killed half-way', async () => {
   await withTempHome(async (home) => {
     const [from, bin] = [join(home, 'from'), join(home, 'bin')];
     for (const dir of [from, bin]) mkdirSync(dir);

@@ -1,23 +1,116 @@
 import { spawn } from 'node:child_process';
-import { createReadStream } from 'node:fs';
-import { stat } from 'node:fs/promises';
+import { type Stats, createReadStream } from 'node:fs';
+import { lstat, readdir, readlink, stat } from 'node:fs/promises';
 import { PassThrough, type Readable } from 'node:stream';
 import { randomHex } from '../../shared/random-hex.ts';
 import type { CopyToOptions } from '../remote.ts';
 import { runCaptured } from './captured.ts';
 import type { SessionMachine } from './session-machine.ts';
-import { listLocalTree, parseRemoteTree, planCopy, remoteTreeFormat } from './tree-difference.ts';
 import { plainWords, workError } from './work-error.ts';
 
-/** A listing of a million files. */
+/** One entry of a tree. `content` is the target of a link, or size and time of change of a file. */
+export interface TreeEntry {
+  readonly kind: 'd' | 'f' | 'l';
+  readonly mode: number;
+  readonly size: number;
+  readonly mtimeMs: number;
+  readonly content: string;
+}
+
+/** Paths are relative, with one character per byte (latin1): a name need not be valid text. */
+type Tree = ReadonlyMap<string, TreeEntry>;
+
+/** For find's `-printf`: six fields, each ended by a NUL. */
+const remoteTreeFormat = '%P\\0%y\\0%m\\0%s\\0%T@\\0%l\\0';
+
+const fieldCount = 6;
+
+/**
+ * All folders, files and links below a folder; the folder itself has the empty path. Other kinds of entries are left
+ * out.
+ */
+async function listLocalTree(dir: string, signal?: AbortSignal): Promise<Tree> {
+  const tree = new Map<string, TreeEntry>();
+  const bytes = (path: string): Buffer => Buffer.from(`${Buffer.from(dir).toString('latin1')}/${path}`, 'latin1');
+  const visit = async (path: string): Promise<void> => {
+    signal?.throwIfAborted();
+    const stats = await lstat(bytes(path));
+    const kind = kindOf(stats);
+    if (kind === undefined) return;
+    const content = kind === 'l' ? await readlink(bytes(path), 'latin1') : '';
+    tree.set(path, { kind, mode: stats.mode & 0o7777, size: stats.size, mtimeMs: stats.mtimeMs, content });
+    if (kind !== 'd') return;
+    for (const name of await readdir(bytes(path), { encoding: 'latin1' })) await visit(path === '' ? name : `${path}/${name}`);
+  };
+  await visit('');
+  return tree;
+}
+
+/** Parses the output of `find` on the machine, made with `remoteTreeFormat`. Pure. */
+export function parseRemoteTree(listing: Buffer): ReadonlyMap<string, TreeEntry | undefined> {
+  const fields = listing.toString('latin1').split('\0');
+  const tree = new Map<string, TreeEntry | undefined>();
+  for (let at = 0; at + fieldCount <= fields.length; at += fieldCount) {
+    const [path = '', kind, mode = '0', size, seconds, content = ''] = fields.slice(at, at + fieldCount);
+    const isKnown = kind === 'd' || kind === 'f' || kind === 'l';
+    const entry: TreeEntry | undefined = isKnown
+      ? { kind, mode: Number.parseInt(mode, 8), size: Number(size), mtimeMs: Number(seconds) * 1_000, content }
+      : undefined;
+    tree.set(path, entry);
+  }
+  return tree;
+}
+
+/**
+ * What to remove first and what to send, to make the machine's tree equal to the local one. Folders are always sent:
+ * that costs only their modes. Pure.
+ */
+export function planCopy(
+  local: Tree,
+  remote: ReadonlyMap<string, TreeEntry | undefined>,
+  { keepExtra, isShared }: { readonly keepExtra: boolean; readonly isShared: boolean },
+): { readonly send: readonly string[]; readonly remove: readonly string[] } {
+  // In a shared target the root folder itself stays as it is, and a link may stand for a folder.
+  const isTheirs = (path: string, { kind }: TreeEntry): boolean =>
+    isShared && kind === 'd' && (path === '' || remote.get(path)?.kind === 'l');
+  const send = [...local].filter(([path, entry]) => !isSame(entry, remote.get(path)) && !isTheirs(path, entry)).map(([path]) => path);
+  const remove = [...remote]
+    .filter(([path, entry]) => {
+      const localEntry = local.get(path);
+      if (localEntry === undefined) return !keepExtra;
+      return localEntry.kind !== entry?.kind && !(isShared && (entry?.kind === 'd' || isTheirs(path, localEntry)));
+    })
+    .map(([path]) => path);
+  return { send, remove };
+}
+
+/** The same rule as rsync: equal size and time of change. Some file systems and tools only support microseconds. */
+function isSame(localEntry: TreeEntry, remoteEntry: TreeEntry | undefined): boolean {
+  if (localEntry.kind === 'd' || remoteEntry === undefined || localEntry.kind !== remoteEntry.kind) return false;
+  if (localEntry.kind === 'l') return localEntry.content === remoteEntry.content;
+  return (
+    localEntry.mode === remoteEntry.mode && localEntry.size === remoteEntry.size && Math.abs(localEntry.mtimeMs - remoteEntry.mtimeMs) < 1
+  );
+}
+
+function kindOf(stats: Stats): TreeEntry['kind'] | undefined {
+  if (stats.isDirectory()) return 'd';
+  if (stats.isFile()) return 'f';
+  return stats.isSymbolicLink() ? 'l' : undefined;
+}
+
+/** Enough for a listing of a million files. */
 const maxListingBytes = 268_435_456;
 
-/** Folders that their owner cannot change are opened first; they get their own modes back at the end. Only GNU's find knows the format. */
+/**
+ * First makes read-only folders writable for their owner; they get their own modes back at the end. Only GNU find
+ * supports the format.
+ */
 const listScript = `cd -- "$1" || exit 1
 find . -type d ! -perm -700 -exec chmod u+rwx {} +
 find . -mindepth 1 -printf '${remoteTreeFormat}' 2> /dev/null || exit 3`;
 
-/** Without a listing all goes and all comes. */
+/** Without a listing, removes everything and sends everything. */
 const clearScript = `cd -- "$1" || exit 1
 find . -mindepth 1 -maxdepth 1 -exec rm -rf -- {} +`;
 
@@ -25,17 +118,20 @@ const removeScript = `cd -- "$1" && xargs -0 rm -rf --`;
 
 const extractScript = `cd -- "$1" && tar -x -p -o -f -`;
 
-/** Not every touch knows parts of a second. */
+/** Not every touch supports fractions of a second. */
 const fileScript = `umask 077
 trap 'rm -f -- "$2"' EXIT
 cat > "$2" && [ "$(wc -c < "$2")" -eq "$4" ] && chmod "$3" "$2" || exit 1
 touch -d "@$5" "$2" 2> /dev/null || touch -d "@\${5%.*}" "$2" || exit 1
 mv -f -- "$2" "$1"`;
 
-/** For an exit code of a tar that ended by a signal; its own go up to 2. */
+/** Stands for the exit code of a tar that a signal killed; tar's own codes go up to 2. */
 const killed = 3;
 
-/** Makes a folder of the machine equal to one of ours with what every system has: its files are listed, and only what differs is sent, as a tar stream. */
+/**
+ * Makes a folder of the machine equal to a local one, with tools that every system has. Lists the machine's files and
+ * sends only the differences as a tar stream.
+ */
 export async function copyFolderByTar(
   machine: SessionMachine,
   from: string,
@@ -54,19 +150,20 @@ export async function copyFolderByTar(
   const remote = listed.exitCode === 0 ? parseRemoteTree(listed.bytes) : new Map<string, never>();
   const { send, remove } = planCopy(local, remote, { keepExtra: keepExtra === true, isShared: isShared === true });
   if (remove.length > 0) await work(removeScript, nameList(remove));
-  // A machine without GNU's tools may have a tar that takes no long names from POSIX headers; parts of a second, which only those have, are not compared there.
+  // A machine without GNU tools may have a tar that cannot read long names in POSIX headers. Only those headers hold
+  // fractions of a second, which are not compared on such a machine.
   const format = listed.exitCode === 0 ? 'posix' : 'gnu';
   const tar = spawn('tar', ['-c', '-f', '-', `--format=${format}`, '--no-recursion', '-C', from, '--null', '-T', '-'], {
     stdio: ['pipe', 'pipe', 'pipe'],
   });
-  // Node throws away what a process that has ended left unread, and a session may take a while to begin.
+  // Node discards unread output of an ended process, and a session may take a while to start. The PassThrough keeps it.
   const archive = tar.stdout.pipe(new PassThrough());
   const ended = new Promise<number>((resolve, reject) => {
     tar.once('error', reject);
-    // Killed, it leaves an archive that ends early, perhaps between two files.
+    // A killed tar leaves an archive that ends early, perhaps between two files.
     tar.once('close', (code) => resolve(code ?? killed));
   });
-  // Looked at below, when the other side has ended.
+  // Awaited below, after the remote side has ended. Until then a rejection must not count as unhandled.
   ended.catch(() => undefined);
   let said = '';
   tar.stderr.on('data', (chunk: Buffer) => (said += chunk.toString('utf8')));
@@ -74,7 +171,7 @@ export async function copyFolderByTar(
   tar.stdin.end(nameList(send));
   try {
     await work(extractScript, archive);
-    // A file that grew or went while it was read is no error.
+    // A file that grew or vanished during the read is no error.
     if ((await ended) > 1) throw machine.lost(`was fed badly: tar said ${said.split('\n')[0] ?? ''}`);
   } finally {
     tar.kill('SIGKILL');
@@ -101,7 +198,7 @@ export async function copyFileByCat(machine: SessionMachine, from: string, to: s
   }
 }
 
-/** Names with a dot before, so that none looks like an option, each ended by a NUL. */
+/** Names prefixed with `./`, so that none looks like an option, each ended by a NUL. */
 function nameList(paths: readonly string[]): Buffer {
   return Buffer.from(paths.map((path) => `./${path}\0`).join(''), 'latin1');
 }

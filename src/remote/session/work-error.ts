@@ -1,16 +1,19 @@
 import { SvcError } from '../../shared/errors.ts';
 import type { SessionMachine } from './session-machine.ts';
 
-/** Longest part of a tool's words that goes into a message. */
+/** Longest part of a tool's output that goes into a message. */
 const longestReason = 300;
 
 /**
- * Variables for tools whose words are read here: a machine speaks the language of its owner. Only this one is about nothing but words; `LC_ALL` would also say
- * how names of files are to be taken.
+ * Variables for tools whose output svc parses: a machine may use its owner's language. LANGUAGE affects only messages;
+ * `LC_ALL` would also change how file names are interpreted.
  */
 export const plainWords = { LANGUAGE: 'en' } as const;
 
-/** Why work with files on a machine failed, by what its tools said in `plainWords`. `what` is a clause without its end. */
+/**
+ * The error for failed work on a machine's files, by its tools' output in `plainWords`. `what` is a clause without its
+ * end.
+ */
 export function workError(machine: Pick<SessionMachine, 'name' | 'host'>, what: string, said: string): SvcError {
   const lines = said.split('\n').filter((line) => line.trim() !== '');
   const reason = lines.at(0)?.trim().slice(0, longestReason) ?? 'its tools did not say why';
@@ -21,7 +24,7 @@ export function workError(machine: Pick<SessionMachine, 'name' | 'host'>, what: 
   });
 }
 
-/** Whether a tool found no more room; in the words of glibc and of musl. */
+/** Whether a tool found no space left, by the messages of glibc and musl. */
 export function isAboutSpace(said: string): boolean {
   return /no space left on device|quota exceeded/i.test(said);
 }

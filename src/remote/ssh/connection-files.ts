@@ -4,23 +4,27 @@ import type { HomePaths } from '../../shared/paths.ts';
 import type { SshTarget } from './ssh-target.ts';
 
 /**
- * What a connection is for. Each purpose has a connection of its own, so that a copy does not hold up requests, and because an sshd allows ten
- * sessions on one (`MaxSessions`): `x` commands, `c` copies, `f` forwards, `s0`, `s1` … long-lived sessions.
+ * The purpose of a connection. Each purpose has its own connection: a copy must not delay requests, and an sshd allows
+ * ten sessions per connection (`MaxSessions`). `x` commands, `c` copies, `f` forwards, `s0`, `s1` … long-lived
+ * sessions.
  */
 export type Lane = 'x' | 'c' | 'f' | `s${number}`;
 
-/** Files of one machine on this side. Names are short: Linux allows 107 bytes for a socket's path, of which ssh takes 17 for a while. */
+/**
+ * Local files of one machine. Names are short: Linux allows 107 bytes for a socket's path, of which ssh uses 17 for a
+ * while.
+ */
 export interface ConnectionFiles {
-  /** Of all machines; mode 0700. */
+  /** Shared by all machines; mode 0700. */
   readonly socketDir: string;
-  /** Of this machine alone: its host key, and those of machines on the way to it. */
+  /** For this machine alone: its host key, and those of its jump hosts. */
   readonly knownHosts: string;
-  /** The machine's name in there. */
+  /** The machine's name in `knownHosts`. */
   readonly alias: string;
   control(lane: Lane): string;
 }
 
-/** Pure. The same target has the same files in every process. */
+/** The same target has the same files in every process. Pure. */
 export function connectionFiles(paths: HomePaths, target: SshTarget): ConnectionFiles {
   const socketDir = join(paths.runtimeDir, 's');
   const machine = digest([target.name, target.host, target.port]);
@@ -33,8 +37,11 @@ export function connectionFiles(paths: HomePaths, target: SshTarget): Connection
   };
 }
 
-/** Files of the ways to one machine's ports. `machine` tells it from all others; several machines may share a host. */
-export function wayFiles(paths: HomePaths, machine: readonly [name: string, baseDir: string]): WayFiles {
+/**
+ * Files of the forwards to one machine's ports. `machine` identifies it among all others; several machines may share an
+ * SSH host.
+ */
+export function tunnelFiles(paths: HomePaths, machine: readonly [name: string, baseDir: string]): TunnelFiles {
   const name = digest(machine);
   return {
     socket: (to) => join(paths.runtimeDir, 's', `w${name}.${typeof to === 'number' ? to : digest(to)}`),
@@ -42,15 +49,15 @@ export function wayFiles(paths: HomePaths, machine: readonly [name: string, base
   };
 }
 
-/** What `wayFiles` returns. */
-export interface WayFiles {
-  /** The socket file here that leads to a port there, or to a socket. */
+/** The files that `tunnelFiles` returns. */
+export interface TunnelFiles {
+  /** The local socket file for a port or a socket on the machine. */
   socket(to: number | string): string;
-  /** Which ways there are, for whoever comes next. */
+  /** Lists the forwards, for processes that start later. */
   readonly record: string;
 }
 
-/** Ten hex digits: 40 bits tell the machines of one home apart. */
+/** Ten hex digits: 40 bits are enough to distinguish the machines of one home. */
 function digest(value: unknown): string {
   return fingerprint(JSON.stringify(value)).slice(0, 10);
 }

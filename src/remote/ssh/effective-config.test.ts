@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { parseEffectiveConfig } from './effective-config.ts';
 
-test('what ssh says it would do for a host is understood', () => {
+test('the output of ssh -G is parsed', () => {
   const said =
     'user ann\nhostname gpu1.lab.example\nport 2222\nidentityfile ~/.ssh/lab\nidentityfile ~/.ssh/id_ed25519\nproxyjump gate.lab.example\nproxyusefdpass no\n';
   expect(parseEffectiveConfig(said, 'gpu1')).toEqual({
@@ -14,7 +14,7 @@ test('what ssh says it would do for a host is understood', () => {
   });
 });
 
-test('a way through a program is told, and none is none', () => {
+test('a ProxyCommand is recognised, and "none" means no proxy', () => {
   expect(parseEffectiveConfig('proxycommand nc %h %p\n', 'a')).toMatchObject({ hostName: 'a', port: 22, hasProxyCommand: true });
   expect(parseEffectiveConfig('proxycommand none\nproxyjump none\n', 'a')).toMatchObject({ hasProxyCommand: false, proxyJump: undefined });
 });

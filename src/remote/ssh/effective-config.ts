@@ -1,27 +1,27 @@
 import type { Clock } from '../../shared/clock.ts';
 import { runSsh } from './ssh-process.ts';
 
-/** What ssh would do for a host, the user's own configuration included. */
+/** ssh's settings for a host, the user's own configuration included. */
 export interface EffectiveConfig {
   readonly hostName: string;
   readonly user: string;
   readonly port: number;
-  /** Private keys it would try, in order; `~` stands for the home folder. They need not exist. */
+  /** Private keys that ssh would try, in order; `~` is the home folder. They need not exist. */
   readonly identityFiles: readonly string[];
   readonly proxyJump: string | undefined;
-  /** It goes through a program of the user's. */
+  /** Whether ssh connects through a program of the user's. */
   readonly hasProxyCommand: boolean;
 }
 
 const timeoutMs = 5_000;
 
-/** Asks ssh itself (`ssh -G`); nothing is connected to. Undefined when it does not understand its configuration. */
+/** Runs `ssh -G`, which opens no connection. Undefined when ssh cannot parse its configuration. */
 export async function effectiveConfig(host: string, clock: Clock): Promise<EffectiveConfig | undefined> {
   const { said, exitCode } = await runSsh(['-G', '--', host], { userConfig: true, timeoutMs, clock });
   return exitCode === 0 ? parseEffectiveConfig(said, host) : undefined;
 }
 
-/** What `ssh -G` printed: a setting a line, its name in lower case. */
+/** Parses the output of `ssh -G`: one setting per line, its name in lower case. */
 export function parseEffectiveConfig(said: string, host: string): EffectiveConfig {
   const valuesOf = (name: string): readonly string[] =>
     said.split('\n').flatMap((line) => (line.startsWith(`${name} `) ? [line.slice(name.length + 1).trim()] : []));

@@ -1,18 +1,18 @@
 import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readFileSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { writeFileAtomic } from '../../shared/atomic-file.ts';
+import { writeFileAtomic } from '../../shared/system/files.ts';
 import { SvcError } from '../../shared/errors.ts';
 import { shellQuote } from '../shell-quote.ts';
 import type { ConnectionFiles } from './connection-files.ts';
 import type { SshTarget } from './ssh-target.ts';
 
-/** Makes the file of known host keys what the target says: given keys replace what is there, a pinned one stays. */
+/** Updates the file of known host keys for the target. Configured keys replace the present ones. A pinned key stays. */
 export function prepareKnownHosts({ knownHosts, alias }: ConnectionFiles, { hostKeys }: SshTarget): void {
   mkdirSync(dirname(knownHosts), { recursive: true, mode: 0o700 });
   if (hostKeys === 'pin-first') return;
   const given = hostKeys.map((key) => `${alias} ${key.trim()}\n`).join('');
-  // Keys of machines on the way are pinned in the same file.
+  // The same file holds the pinned keys of jump hosts.
   const others = existsSync(knownHosts)
     ? readFileSync(knownHosts, 'utf8')
         .split('\n')
@@ -21,14 +21,14 @@ export function prepareKnownHosts({ knownHosts, alias }: ConnectionFiles, { host
   writeFileAtomic(knownHosts, given + others.map((line) => `${line}\n`).join(''));
 }
 
-/** What to say of a machine whose key is not the one it should have, by what ssh said. */
+/** The error for a machine with the wrong host key, by ssh's output. */
 export function hostKeyError(files: ConnectionFiles, target: SshTarget, said: string): SvcError {
   const shown = /SHA256:[A-Za-z0-9+/]+/.exec(said)?.[0] ?? 'one of a kind that was not known';
-  const isOnTheWay = said.includes('jump-');
-  const known = isOnTheWay ? [] : knownFingerprints(files);
-  const machine = isOnTheWay ? `A machine on the way to ${target.name}` : `The machine ${target.name} (${target.host})`;
+  const isJumpHost = said.includes('jump-');
+  const known = isJumpHost ? [] : knownFingerprints(files);
+  const machine = isJumpHost ? `A machine on the way to ${target.name}` : `The machine ${target.name} (${target.host})`;
   const before = known.length === 0 ? 'another one is known' : `known ${known.length === 1 ? 'is' : 'are'} ${known.join(', ')}`;
-  const isGiven = target.hostKeys !== 'pin-first' && !isOnTheWay;
+  const isGiven = target.hostKeys !== 'pin-first' && !isJumpHost;
   return new SvcError('SVC_HOST_KEY', `${machine} shows the host key ${shown}, but ${before}. Nothing was sent to it.`, {
     hint: isGiven
       ? 'Compare with: ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub there; if the new key is right, give it in place of the old one.'
@@ -36,7 +36,7 @@ export function hostKeyError(files: ConnectionFiles, target: SshTarget, said: st
   });
 }
 
-/** Fingerprints, as `ssh-keygen -l` shows them, of the keys that the machine may have. */
+/** Fingerprints of the machine's accepted keys, in the format of `ssh-keygen -l`. */
 function knownFingerprints({ knownHosts, alias }: ConnectionFiles): readonly string[] {
   if (!existsSync(knownHosts)) return [];
   return readFileSync(knownHosts, 'utf8')

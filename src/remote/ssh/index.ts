@@ -5,32 +5,36 @@ import type { ReplicaAddress } from '../../shared/replica-address.ts';
 import type { CopyToOptions, RemoteCallOptions } from '../remote.ts';
 import { copyToMachine } from '../session/copy.ts';
 import { SessionRemote } from '../session/session-remote.ts';
-import { wayFiles } from './connection-files.ts';
-import { directHost, isOpen } from './direct-address.ts';
+import { tunnelFiles } from './connection-files.ts';
 import { rsyncTo } from './rsync-copy.ts';
-import { sshMachine, type SshMachine } from './ssh-machine.ts';
+import { type SshMachine, sshMachine } from './ssh-machine.ts';
 import type { SshTarget } from './ssh-target.ts';
-import { sshWays, type SshWays } from './ways.ts';
+import { type SshTunnels, sshTunnels } from './tunnels.ts';
+import { DialError, dialReplica } from '../../shared/system/dial.ts';
+import { runSsh } from './ssh-process.ts';
 
 export type { SshTarget } from './ssh-target.ts';
 
-/** How the machine's ports are reached. */
+/** The route to the machine's ports. */
 export interface SshAddressSettings {
   /**
-   * `always`: by TCP, for who knows that the port is open to us. `auto` (default): by TCP when somebody accepts there at that moment, else by a
-   * forward, which works in any case. `never`: by a forward.
+   * `always`: by TCP; for callers that know that the port is open to this machine. `auto` (default): by TCP when a
+   * program accepts connections on it at that moment, else by a forward, which always works. `never`: by a forward.
    */
   readonly direct?: 'auto' | 'always' | 'never';
   /**
-   * Where a port of the replica is found on the machine: at a port there (default: the same one), or behind a socket that asks for the port as
-   * `src/node/forwarder.mjs` does, given by its absolute path.
+   * The end of the replica's port on the machine: a port there (default: the same one), or a socket, by its absolute
+   * path, that expects the port number as `src/node/forwarder.mjs` does.
    */
-  readonly wayIn?: (port: number) => { readonly hostPort: number } | { readonly socket: string };
+  readonly ingress?: (port: number) => { readonly hostPort: number } | { readonly socket: string };
 }
 
-/** What a remote over SSH is made from. */
-export interface SshRemoteSettings {
-  /** Where the machine is; asked when it is needed and again later, as a machine in a cloud gets its address late and may change it. */
+/** What a remote over SSH needs. */
+interface SshRemoteSettings {
+  /**
+   * The machine's address. Called on demand and again later: a cloud machine gets its address late, and the address may
+   * change.
+   */
   readonly target: () => Promise<SshTarget>;
   readonly baseDir: string;
   readonly enter: readonly string[];
@@ -40,13 +44,17 @@ export interface SshRemoteSettings {
   readonly clock: Clock;
 }
 
-/** How long a target is taken for what it was, ms. */
+/** How long a target is cached, ms. */
 const targetMs = 10_000;
 
 /**
- * A machine reached by the system's own ssh. All remotes of one home share a few connections for each machine; docs/internals/ssh.md tells how.
- * Besides what `Remote` says: SVC_SSH when the machine does not answer (it may later), SVC_CREDENTIALS when it does not let us in, SVC_HOST_KEY when it
- * is not the one it was, SVC_NO_SPACE when its disk is full, SVC_PLACE_FAILED when its files could not be worked with.
+ * A machine reached through the system's ssh. All remotes of one home share a few connections per machine;
+ * docs/internals/ssh.md explains how. Besides the errors of `Remote`:
+ * - SVC_SSH: the machine does not answer (it may later).
+ * - SVC_CREDENTIALS: it refuses the login.
+ * - SVC_HOST_KEY: its host key has changed.
+ * - SVC_NO_SPACE: its disk is full.
+ * - SVC_PLACE_FAILED: work on its files failed.
  */
 export class SshRemote extends SessionRemote {
   readonly #settings: SshRemoteSettings;
@@ -66,32 +74,35 @@ export class SshRemote extends SessionRemote {
   }
 
   async address(port: number, { signal }: RemoteCallOptions = {}): Promise<ReplicaAddress> {
-    const { address: { direct = 'auto', wayIn } = {}, clock } = this.#settings;
+    const { address: { direct = 'auto', ingress: ingressOf } = {}, clock } = this.#settings;
     const target = await this.#currentTarget();
-    const ways = this.#ways(target);
-    const way = wayIn?.(port) ?? { hostPort: port };
-    if ('socket' in way) return { kind: 'unix', path: await ways.open(way.socket, signal), port };
-    const { hostPort } = way;
+    const tunnels = this.#tunnels(target);
+    const ingress = ingressOf?.(port) ?? { hostPort: port };
+    if ('socket' in ingress) return { kind: 'unix', path: await tunnels.open(ingress.socket, signal), port };
+    const { hostPort } = ingress;
     const host = direct === 'never' ? undefined : await directHost(target, clock);
     if (host !== undefined && (direct === 'always' || (await isOpen(host, hostPort, clock)))) return { kind: 'tcp', host, port: hostPort };
-    return { kind: 'forward', path: await ways.open(hostPort, signal), port: hostPort };
+    return { kind: 'forward', path: await tunnels.open(hostPort, signal), port: hostPort };
   }
 
   async forwardSocket(remotePath: string, { signal }: RemoteCallOptions = {}): Promise<string> {
-    return this.#ways(await this.#currentTarget()).open(remotePath, signal);
+    return this.#tunnels(await this.#currentTarget()).open(remotePath, signal);
   }
 
-  /** Whether the machine answers and lets us in; throws what `exec` would. */
+  /** Checks that the machine answers and accepts the login; throws what `exec` would. */
   async connect({ signal }: RemoteCallOptions = {}): Promise<void> {
     await (await this.work()).master('x').ensure(signal);
   }
 
-  /** Closes the ways to the machine's ports for good: for a machine that is given back. The connections, which others may use, stay. */
+  /**
+   * Closes the forwards to the machine's ports permanently, for a machine that is being terminated. The connections
+   * stay: others may use them.
+   */
   async close(): Promise<void> {
-    await this.#ways(await this.#currentTarget()).close();
+    await this.#tunnels(await this.#currentTarget()).close();
   }
 
-  /** Closes everything and forgets the machine's host key: for a machine that never comes back. */
+  /** Closes everything and removes the machine's host key, for a machine that never comes back. */
   async forget(): Promise<void> {
     await this.close();
     const machine = await this.#machine();
@@ -99,10 +110,10 @@ export class SshRemote extends SessionRemote {
     rmSync(machine.files.knownHosts, { force: true });
   }
 
-  /** The machine to work on; whoever works on it also keeps the ways to its ports. */
+  /** The machine to work on. Each call also keeps the forwards to its ports open. */
   protected async work(): Promise<SshMachine> {
     const target = await this.#currentTarget();
-    this.#ways(target).keep();
+    this.#tunnels(target).keep();
     return sshMachine(target, this.#settings.paths, this.#settings.clock);
   }
 
@@ -110,8 +121,8 @@ export class SshRemote extends SessionRemote {
     return sshMachine(await this.#currentTarget(), this.#settings.paths, this.#settings.clock);
   }
 
-  #ways(target: SshTarget): SshWays {
-    return sshWays(wayFiles(this.#settings.paths, [target.name, this.baseDir]), () => this.#machine(), this.#settings.clock);
+  #tunnels(target: SshTarget): SshTunnels {
+    return sshTunnels(tunnelFiles(this.#settings.paths, [target.name, this.baseDir]), () => this.#machine(), this.#settings.clock);
   }
 
   #currentTarget(): Promise<SshTarget> {
@@ -119,14 +130,42 @@ export class SshRemote extends SessionRemote {
     if (this.#target === undefined || now - this.#target.at > targetMs) {
       const target = this.#settings.target();
       this.#target = { at: now, target };
-      // One that could not be told is asked for again by the next call.
+      // After a failure the next call asks for the target again.
       target.catch(() => (this.#target = undefined));
     }
     return this.#target.target;
   }
 }
 
-/** Ends all connections to a target, those of other processes with them: for a controller that ends for good. */
+/** Ends all connections to a target, including those of other processes, for a controller that ends permanently. */
 export async function endSshConnections(target: SshTarget, paths: HomePaths, clock: Clock): Promise<void> {
   await sshMachine(target, paths, clock).end();
+}
+
+/** A directly reachable machine answers within this, ms: five round trips over an ocean. */
+const dialTimeoutMs = 1_500;
+
+const configTimeoutMs = 5_000;
+
+/**
+ * The host for a connection without SSH: the address behind an alias of the user's configuration. Undefined where SSH
+ * uses a jump host.
+ */
+async function directHost(target: SshTarget, clock: Clock): Promise<string | undefined> {
+  if (target.proxyJump !== undefined) return undefined;
+  if (!target.userConfig) return target.host;
+  const { said, exitCode } = await runSsh(['-G', '--', target.host], { userConfig: true, timeoutMs: configTimeoutMs, clock });
+  if (exitCode !== 0 || /^proxy(?:jump|command) (?!none)/m.test(said)) return undefined;
+  return /^hostname (.+)$/m.exec(said)?.[1] ?? target.host;
+}
+
+/** Whether a program accepts connections on the port, as seen from this machine. */
+async function isOpen(host: string, port: number, clock: Clock): Promise<boolean> {
+  try {
+    (await dialReplica({ kind: 'tcp', host, port }, { timeoutMs: dialTimeoutMs, clock })).destroy();
+    return true;
+  } catch (error) {
+    if (error instanceof DialError) return false;
+    throw error;
+  }
 }

@@ -2,11 +2,12 @@ import { chmodSync, existsSync, lstatSync, mkdirSync, readFileSync, statSync, sy
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { killProcessesOf } from '../../../test/support/leaks.ts';
-import { startLoopbackHost, whyNoSshHosts } from '../../../test/support/ssh-hosts.ts';
+import { needs } from '../../../test/support/needs.ts';
+import { startLoopbackSshHost } from '../../../test/support/loopback-ssh-hosts.ts';
 import { withTempHome } from '../../../test/support/temp-home.ts';
 import { systemClock } from '../../shared/clock.ts';
 import { homePaths } from '../../shared/paths.ts';
-import { prepareHome } from '../../shared/prepare-home.ts';
+import { prepareHome } from '../../shared/system/prepare-home.ts';
 import { SshRemote } from './index.ts';
 
 const tools = 'cat chmod cp dirname find head mkdir mv rm setsid sh sleep tail tar touch wc xargs'.split(' ');
@@ -15,11 +16,10 @@ const cases: readonly (readonly [by: string, tools: readonly string[] | undefine
   ['tar', tools],
 ];
 
-test.skipIf(whyNoSshHosts !== undefined).for(cases)(
-  'where others have something, copying by %s adds to it and takes nothing',
-  async ([, given]) => {
+needs('sshd', () => {
+  test.for(cases)('copying by %s into a shared folder adds files and removes none', async ([, given]) => {
     await withTempHome(async (dir) => {
-      const host = await startLoopbackHost(join(dir, 'h'), given === undefined ? {} : { tools: given });
+      const host = await startLoopbackSshHost(join(dir, 'h'), given === undefined ? {} : { tools: given });
       const paths = homePaths(join(dir, 'svc'), process.getuid?.() ?? 0);
       prepareHome(paths);
       const { host: address, port = 22, user = '', identityFile = '' } = host.entry;
@@ -67,5 +67,5 @@ test.skipIf(whyNoSshHosts !== undefined).for(cases)(
         await killProcessesOf(dir);
       }
     });
-  },
-);
+  });
+});

@@ -8,24 +8,28 @@ import { killGroup } from './ssh-process.ts';
 import { sshEnvironment } from './ssh-target.ts';
 import { isAboutSpace, workError } from '../session/work-error.ts';
 
-/** Exit codes of rsync(1). Files that vanish while they are copied are no error. */
+/** Exit codes of rsync(1). 24: files vanished during the copy, which is no error. */
 const success = [0, 24];
-/** Shell of the machine: no such command; rsync: incompatible protocol, as when a login script prints something. */
+/**
+ * Exit codes when rsync cannot be used. 126, 127: the machine's shell cannot run it. 2: incompatible protocol, for
+ * example when a login script prints text.
+ */
 const unusable = [2, 126, 127];
+/** Exit codes when the connection broke or was silent; 255 is from ssh. */
 const brokenConnection = [10, 12, 30, 35, 255];
 
-/** Silence of so many seconds is the end. */
+/** rsync fails after this many seconds without data. */
 const silenceS = 30;
 
-/** Most of what rsync says that is kept. */
+/** svc keeps about this much of rsync's error output, in characters. */
 const maxSaid = 65_536;
 
-/** How one copy is to be made. */
-export interface RsyncOptions extends CopyToOptions {
+/** Options of one copy. */
+interface RsyncOptions extends CopyToOptions {
   readonly isFolder: boolean;
 }
 
-/** Copies by rsync; false when one side does not have it, and then nothing was copied. */
+/** Copies by rsync. Returns false, with nothing copied, when one side has no usable rsync. */
 export async function rsyncTo(
   machine: SshMachine,
   from: string,
@@ -37,14 +41,15 @@ export async function rsyncTo(
   if (names.length === 0 && isFolder && isShared) return true;
   const { exitCode, said } = await machine.withCopyControl((control) => {
     const args = [
-      // Neither owners nor devices: they are not the copy's.
+      // Not `-a`: the copy keeps neither owners nor devices.
       '-rlpt',
-      // Times are compared to the nanosecond: a change within the same second counts.
+      // Compares times to the nanosecond, so that a change within the same second counts.
       '--modify-window=-1',
       '--protect-args',
       `--timeout=${silenceS}`,
-      // Without the latter two a folder there gives way to a file, and a link to a folder to a folder. The folder itself, which is then not among
-      // the names, stays as it is: it may be somebody's home.
+      // A shared folder may be a user's home. There, `--force` would let a file replace a folder. Without
+      // `--keep-dirlinks`, a folder would replace a link to a folder. `--files-from` keeps the attributes of the folder
+      // itself.
       ...(!isShared ? ['--force'] : ['--keep-dirlinks', ...(isFolder ? ['--from0', '--files-from=-', '--recursive'] : [])]),
       ...(isFolder && keepExtra !== true ? ['--delete'] : []),
       `--rsh=${['ssh', ...clientOptions(control)].map(rshWord).join(' ')}`,
@@ -59,7 +64,7 @@ export async function rsyncTo(
   if (isAboutSpace(said)) throw workError(machine, `Files could not be copied to ${to}`, said);
   if (unusable.includes(exitCode)) return false;
   if (brokenConnection.includes(exitCode)) {
-    // Also what the machine's shell says of a command that it does not have.
+    // The shell on the machine has no rsync: rsync here reports that as a broken connection.
     if (/rsync: (?:command )?not found|not found: rsync|Unknown command.*rsync/.test(said)) return false;
     await machine.master('c').endIfHung();
     throw machine.lost('broke while files were copied');
@@ -67,13 +72,13 @@ export async function rsyncTo(
   throw workError(machine, `Files could not be copied to ${to}`, said);
 }
 
-/** What is directly in a folder, each name ended by a NUL. */
+/** Names of the entries directly in a folder, each ended by a NUL. */
 async function namesIn(folder: string): Promise<Buffer> {
   const names = await readdir(folder, { encoding: 'buffer' });
   return Buffer.concat(names.flatMap((name) => [name, Buffer.from([0])]));
 }
 
-/** The exit code is undefined when there is no rsync here. */
+/** Runs rsync. The exit code is undefined when this machine has no rsync. */
 function runRsync(
   args: readonly string[],
   input: Buffer,
@@ -86,7 +91,7 @@ function runRsync(
       detached: true,
       stdio: ['pipe', 'ignore', 'pipe'],
     });
-    // It may end before it has read them.
+    // rsync may end before it has read all names.
     child.stdin.on('error', () => undefined);
     child.stdin.end(input);
     let said = '';
@@ -108,7 +113,7 @@ function runRsync(
   });
 }
 
-/** As rsync parts its `--rsh`: words in single quotes, in which a quote is written twice. */
+/** Quotes a word for rsync's `--rsh`: in single quotes, with each single quote doubled. */
 function rshWord(word: string): string {
   return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "''")}'`;
 }

@@ -33,11 +33,11 @@ test.for([
   expect(error.hint).not.toBe('');
 });
 
-test('what to try is the command with port and key', () => {
+test('the hint contains the ssh command with port and key', () => {
   expect(connectError(files, target, 'x').hint).toContain('ssh -i /k -p 2222 me@192.0.2.7');
 });
 
-test('a full disk is told from other trouble with files', () => {
+test('a full disk has its own error code, unlike other file errors', () => {
   expect(workError(target, 'The file /f could not be written', 'cat: write error: No space left on device').code).toBe('SVC_NO_SPACE');
   expect(workError(target, 'The file /f could not be written', 'sh: cannot create /f: Permission denied')).toMatchObject({
     code: 'SVC_PLACE_FAILED',

@@ -4,10 +4,10 @@ import type { ConnectionFiles } from './connection-files.ts';
 import { hostKeyError } from './host-keys.ts';
 import type { SshTarget } from './ssh-target.ts';
 
-/** Longest part of what ssh said that goes into a message. */
+/** Longest part of ssh's output that goes into a message. */
 const longestReason = 300;
 
-/** Why a connection could not be made, by what ssh said. */
+/** The error for a failed connection, by ssh's output. */
 export function connectError(files: ConnectionFiles, target: SshTarget, said: string): SvcError {
   if (/HOST IDENTIFICATION HAS CHANGED|Host key verification failed|host key is known for|REVOKED HOST KEY/.test(said))
     return hostKeyError(files, target, said);
@@ -26,14 +26,14 @@ export function connectError(files: ConnectionFiles, target: SshTarget, said: st
   });
 }
 
-/** A private key that is named but is not there would be left out by ssh without an error. */
+/** Without this check, ssh would silently skip a private key that does not exist. */
 export function missingKeyError(target: SshTarget): SvcError {
   return new SvcError('SVC_CREDENTIALS', `The key ${target.identityFile ?? ''} for ${target.name} does not exist.`, {
     hint: 'Name a private key that is there, or make one with: ssh-keygen -t ed25519',
   });
 }
 
-/** The connection broke, or nothing came over it for too long. */
+/** The connection broke, or was silent for too long. */
 export function lostError(target: SshTarget, what: string): SvcError {
   return new SvcError('SVC_SSH', `The connection to ${target.name} ${what}.`, {
     hint: `Check that it is on and reachable: ${tryCommand(target)}`,
@@ -76,7 +76,7 @@ function lastLine(said: string): string {
     .split('\n')
     .map((line) => line.trim())
     .filter((line) => line !== '');
-  // With a way through another machine the last line is of the outer ssh, which knows less.
+  // With a jump host, the last line comes from the outer ssh, which knows less.
   const line = lines.findLast((one) => !/UNKNOWN port|kex_exchange_identification: Connection closed/.test(one)) ?? lines.at(-1) ?? '';
   return line.replace(/[.\r]+$/, '').slice(0, longestReason);
 }

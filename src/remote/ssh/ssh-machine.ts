@@ -1,32 +1,34 @@
+import { spawn } from 'node:child_process';
 import type { Clock } from '../../shared/clock.ts';
 import type { SvcError } from '../../shared/errors.ts';
 import type { HomePaths } from '../../shared/paths.ts';
-import { connectionFiles, type ConnectionFiles, type Lane } from './connection-files.ts';
-import { runSession } from '../session/run-session.ts';
+import { type ConnectionFiles, type Lane, connectionFiles } from './connection-files.ts';
+import { type SessionCarrier, runSession } from '../session/run-session.ts';
 import { Semaphore } from '../session/semaphore.ts';
 import type { SessionEnd, SessionMachine, SessionOptions, SessionRequest } from '../session/session-machine.ts';
-import { openSession } from './session.ts';
 import { lostError } from './ssh-errors.ts';
-import { SshMaster } from './ssh-master.ts';
-import type { SshTarget } from './ssh-target.ts';
+import { SshMaster, clientOptions } from './ssh-master.ts';
+import { type SshTarget, sshEnvironment } from './ssh-target.ts';
+import { bootCommand } from '../session/session-script.ts';
+import { noSsh } from './ssh-process.ts';
 
-/** Sessions of this process on one connection. An sshd allows ten (`MaxSessions`), and other processes have some as well. */
+/** Sessions of this process on one connection. An sshd allows ten (`MaxSessions`), shared with other processes. */
 const commandsAtOnce = 5;
 const copiesAtOnce = 3;
 const streamsPerConnection = 5;
 
-/** So many other connections are tried when one is full. */
+/** Other connections to try when one has no session left. */
 const spareConnections = 4;
 
-/** All connections of this process to one machine, by which its remotes work. */
+/** All connections of this process to one machine; its remotes share them. */
 export class SshMachine implements SessionMachine {
   readonly target: SshTarget;
   readonly files: ConnectionFiles;
-  /** Whether copies go through rsync; undefined until the first was tried. */
+  /** Whether copies use rsync; undefined before the first attempt. */
   hasRsync: boolean | undefined;
   readonly #clock: Clock;
   readonly #masters = new Map<Lane, SshMaster>();
-  readonly #places = { x: new Semaphore(commandsAtOnce), c: new Semaphore(copiesAtOnce) };
+  readonly #slots = { x: new Semaphore(commandsAtOnce), c: new Semaphore(copiesAtOnce) };
   readonly #streams: boolean[] = [];
 
   constructor(target: SshTarget, paths: HomePaths, clock: Clock) {
@@ -47,7 +49,7 @@ export class SshMachine implements SessionMachine {
     return lostError(this.target, what);
   }
 
-  /** The connection for a purpose; made when it is first used. */
+  /** The connection for a purpose. It is opened on first use. */
   master(lane: Lane): SshMaster {
     const known = this.#masters.get(lane);
     if (known !== undefined) return known;
@@ -56,32 +58,34 @@ export class SshMachine implements SessionMachine {
     return master;
   }
 
-  /** Runs one request to its end. Throws SVC_SSH, SVC_CREDENTIALS or SVC_HOST_KEY when the machine could not be worked on. */
+  /**
+   * Runs one request to its end. Throws SVC_SSH, SVC_CREDENTIALS or SVC_HOST_KEY when the machine could not be used.
+   */
   async session(request: SessionRequest, options: SessionOptions): Promise<SessionEnd> {
     if (options.lane !== 'stream') {
       const lane = options.lane === 'command' ? 'x' : 'c';
-      return this.#places[lane].run(() => this.#tryLanes(lane, request, options), request.signal);
+      return this.#slots[lane].run(() => this.#tryLanes(lane, request, options), request.signal);
     }
     const free = this.#streams.indexOf(false);
-    const place = free < 0 ? this.#streams.length : free;
-    this.#streams[place] = true;
+    const slot = free < 0 ? this.#streams.length : free;
+    this.#streams[slot] = true;
     try {
-      return await this.#tryLanes(`s${Math.floor(place / streamsPerConnection)}`, request, options);
+      return await this.#tryLanes(`s${Math.floor(slot / streamsPerConnection)}`, request, options);
     } finally {
-      this.#streams[place] = false;
+      this.#streams[slot] = false;
     }
   }
 
-  /** Runs something of another program, such as rsync, over the connection for copies. */
+  /** Runs another program, such as rsync, over the connection for copies. */
   async withCopyControl<Result>(use: (control: string) => Promise<Result>, signal?: AbortSignal): Promise<Result> {
     const master = this.master('c');
-    return this.#places.c.run(async () => {
+    return this.#slots.c.run(async () => {
       await master.ensure(signal);
       return use(master.control);
     }, signal);
   }
 
-  /** Ends all connections to the machine, those of other processes with them. */
+  /** Ends all connections to the machine, including those of other processes. */
   async end(): Promise<void> {
     const lanes: readonly Lane[] = [
       'x',
@@ -116,12 +120,15 @@ export class SshMachine implements SessionMachine {
   }
 }
 
-/** An sshd that allows no more sessions on this connection says so, and nothing has run. */
+/** Whether the sshd refused a further session on this connection. In that case nothing has run. */
 function isFull({ isStarted, said }: SessionEnd): boolean {
   return !isStarted && said.includes('Session open refused by peer');
 }
 
-/** ssh found nobody who holds the connection, so that the machine never heard of it. It then turns to the way that we closed, which says this. */
+/**
+ * ssh found no process that holds the connection, so the machine did not receive the request. ssh then falls back to a
+ * direct connection, which `clientOptions` makes impossible; that failure prints this text.
+ */
 function neverArrived({ isStarted, said }: SessionEnd): boolean {
   return !isStarted && !said.includes('mux_client') && said.includes('UNKNOWN port');
 }
@@ -133,7 +140,9 @@ function nextLane(lane: Lane): Lane | undefined {
 
 const machines = new Map<string, SshMachine>();
 
-/** The machine of a target: one for all remotes of this process, so that they share its connections and their limits. */
+/**
+ * The machine of a target: one for all remotes of this process, so that they share its connections and their limits.
+ */
 export function sshMachine(target: SshTarget, paths: HomePaths, clock: Clock): SshMachine {
   const key = connectionFiles(paths, target).control('x');
   const known = machines.get(key);
@@ -141,4 +150,14 @@ export function sshMachine(target: SshTarget, paths: HomePaths, clock: Clock): S
   const machine = new SshMachine(target, paths, clock);
   machines.set(key, machine);
   return machine;
+}
+
+/** An ssh process that carries one session over the connection at `control`. */
+function openSession(control: string): SessionCarrier {
+  const child = spawn('ssh', [...clientOptions(control), '-T', 'machine', bootCommand], { env: sshEnvironment(false), stdio: 'pipe' });
+  const closed = new Promise<string>((resolve, reject) => {
+    child.once('error', (error) => reject(noSsh(error)));
+    child.once('close', () => resolve(''));
+  });
+  return { stdin: child.stdin, stdout: child.stdout, stderr: child.stderr, closed, kill: () => void child.kill('SIGKILL') };
 }

@@ -1,34 +1,37 @@
 import { existsSync, mkdirSync, rmSync, statSync } from 'node:fs';
-import { writeFileAtomic } from '../../shared/atomic-file.ts';
+import { writeFileAtomic } from '../../shared/system/files.ts';
 import type { Clock } from '../../shared/clock.ts';
 import { readJsonFile } from '../../shared/parse-json.ts';
-import { identifyProcess, isAlive, isProcessIdentity, signalProcess, type ProcessIdentity } from '../../shared/process-identity.ts';
+import { identifyProcess, isAlive, isProcessIdentity, signalProcess, type ProcessIdentity } from '../../shared/system/process-identity.ts';
 import { randomHex } from '../../shared/random-hex.ts';
 import { unlessAborted } from '../../shared/unless-aborted.ts';
-import { claimSocket, isListenedOn } from '../../shared/claim-socket.ts';
+import { claimSocket, isListenedOn } from '../../shared/system/claim-socket.ts';
 import type { ConnectionFiles, Lane } from './connection-files.ts';
 import { prepareKnownHosts } from './host-keys.ts';
 import { connectError, missingKeyError } from './ssh-errors.ts';
 import { runSsh, type SshOutcome } from './ssh-process.ts';
 import { baseOptions, destination, hostKeyOptions, settings, type SshTarget } from './ssh-target.ts';
 
-/** For all of a connection: name, way, keys, login. */
+/** For the whole connection: name, route, keys, login. */
 const startTimeoutMs = 30_000;
 
-/** The process that holds a connection answers at once, or it hangs. */
+/** The process that holds a connection answers at once, unless it hangs. */
 const controlTimeoutMs = 3_000;
 
-/** Idle for so long, without a request over a forward either, a connection ends. Every process that uses it keeps it awake. Seconds. */
+/**
+ * A connection ends after that long without sessions and forwarded requests. Every process that uses it keeps it awake.
+ * Seconds.
+ */
 const persistS = 3_600;
 
-/** What the client side of ssh is told besides the command: it must go through the connection there is, and never open another. */
+/** Options for every client ssh: it must use the existing connection and never open another. */
 export function clientOptions(control: string): readonly string[] {
   return ['-F', 'none', '-S', control, ...settings('ControlMaster=no', 'ProxyCommand=false', 'BatchMode=yes', 'LogLevel=ERROR')];
 }
 
 /**
- * One connection to a machine, held by an ssh of its own in the background (`ControlMaster`). It outlives this process, and every process of the
- * same home uses the same one. Whoever finds it gone or hanging makes a new one.
+ * One connection to a machine, held by an ssh process in the background (`ControlMaster`). It outlives this process,
+ * and all processes of the same home share it. A process that finds it gone or hanging opens a new one.
  */
 export class SshMaster {
   readonly control: string;
@@ -44,16 +47,18 @@ export class SshMaster {
     this.#clock = clock;
   }
 
-  /** Makes the connection unless it is there. Throws SVC_SSH, SVC_CREDENTIALS or SVC_HOST_KEY. */
+  /** Opens the connection if it does not exist. Throws SVC_SSH, SVC_CREDENTIALS or SVC_HOST_KEY. */
   async ensure(signal?: AbortSignal): Promise<void> {
     if (await isListenedOn(this.control)) return;
     signal?.throwIfAborted();
-    // Shared by all who wait: one of them giving up must not end it for the others.
+    // All waiting callers share this start: an abort of one of them must not end it for the others.
     this.#starting ??= this.#start().finally(() => (this.#starting = undefined));
     await unlessAborted(this.#starting, signal);
   }
 
-  /** Tells this connection from the one before and the next one; undefined while there is none. No process is asked. */
+  /**
+   * Identifies this connection among its predecessors and successors; undefined while there is none. Starts no process.
+   */
   incarnation(): string | undefined {
     const holder = this.#readHolder();
     if (holder === undefined || !isAlive(holder)) return undefined;
@@ -61,19 +66,19 @@ export class SshMaster {
     return inode === undefined ? undefined : `${holder.pid}.${holder.startTicks}.${inode}`;
   }
 
-  /** Whether its holder answers. One that hangs is ended, so that the next call makes a new one. */
+  /** Whether the holder answers. A hanging holder is killed, so that the next call opens a new connection. */
   async answers(signal?: AbortSignal): Promise<boolean> {
     const { exitCode } = await this.ask(['-O', 'check'], signal);
     if (exitCode === undefined) this.#kill();
     return exitCode === 0;
   }
 
-  /** Ends a connection whose holder hangs. */
+  /** Ends the connection if its holder hangs. */
   async endIfHung(): Promise<void> {
     await this.answers();
   }
 
-  /** Ends the connection with everything that uses it. */
+  /** Ends the connection and everything that uses it. */
   async end(): Promise<void> {
     if (existsSync(this.control) && (await this.ask(['-O', 'exit'])).exitCode === undefined) this.#kill();
     this.#forget();
@@ -90,13 +95,14 @@ export class SshMaster {
     if (identityFile !== undefined && !existsSync(identityFile)) throw missingKeyError(this.#target);
     mkdirSync(this.#files.socketDir, { recursive: true, mode: 0o700 });
     prepareKnownHosts(this.#files, this.#target);
-    // Several processes may do this at once. Each makes a connection under a name of its own; the first to give it the common name wins.
+    // Several processes may start one at once. Each opens a connection under a private name; the first to claim the
+    // common name wins.
     const own = `${this.control}.${randomHex(4)}`;
     const args = [
       ...baseOptions(this.#target),
       ...hostKeyOptions(this.#target, this.#files.knownHosts, this.#files.alias),
       ...settings('ControlMaster=yes', `ControlPath=${own.replaceAll('%', '%%')}`, `ControlPersist=${persistS}`),
-      // Of the files that forwards make here.
+      // Apply to the local socket files of forwards.
       ...settings('StreamLocalBindUnlink=yes', 'StreamLocalBindMask=0177'),
       '-TNf',
       ...destination(this.#target, this.#files.knownHosts),

@@ -3,36 +3,39 @@ import type { Clock } from '../../shared/clock.ts';
 import { hasErrno, messageOf, SvcError } from '../../shared/errors.ts';
 import { sshEnvironment } from './ssh-target.ts';
 
-/** How a short run of ssh ended. `exitCode` is undefined when it had to be ended. */
+/** How a short run of ssh ended. `exitCode` is undefined when it had to be killed. */
 export interface SshOutcome {
   readonly exitCode: number | undefined;
   /** Both outputs. */
   readonly said: string;
 }
 
-/** How a short run of ssh is to be made. */
-export interface SshRun {
+/** Options of a short run of ssh. */
+interface SshRun {
   readonly userConfig: boolean;
   readonly timeoutMs: number;
   readonly clock: Clock;
   readonly signal?: AbortSignal | undefined;
 }
 
-/** More than ssh ever says. */
+/** More than ssh ever prints, in bytes. */
 const maxSaid = 65_536;
 
-/** Runs ssh itself, without a session on the machine: to make a connection, or to speak to the process that holds one. Rejects when cancelled. */
+/**
+ * Runs ssh without a session on the machine: to open a connection, or to control the process that holds one. Rejects
+ * when cancelled.
+ */
 export function runSsh(args: readonly string[], { userConfig, timeoutMs, clock, signal }: SshRun): Promise<SshOutcome> {
   return new Promise((resolve, reject) => {
     signal?.throwIfAborted();
     const child = spawn('ssh', args, { env: sshEnvironment(userConfig), detached: true, stdio: ['ignore', 'pipe', 'pipe'] });
     let said = '';
     let isEnded = false;
-    const note = (chunk: Buffer): void => {
+    const collect = (chunk: Buffer): void => {
       if (said.length < maxSaid) said += chunk.toString('utf8');
     };
-    child.stdout.on('data', note);
-    child.stderr.on('data', note);
+    child.stdout.on('data', collect);
+    child.stderr.on('data', collect);
     const kill = (): void => {
       isEnded = true;
       killGroup(child.pid);
@@ -45,7 +48,7 @@ export function runSsh(args: readonly string[], { userConfig, timeoutMs, clock, 
       finish();
     };
     child.once('error', (error) => settle(() => reject(noSsh(error))));
-    // Not `close`: a connection that goes on in the background may hold the outputs for a moment.
+    // Not `close`: a connection that stays in the background may hold the outputs open for a moment.
     child.once('exit', (code) => {
       setImmediate(() => {
         child.stdout.destroy();
@@ -59,7 +62,7 @@ export function runSsh(args: readonly string[], { userConfig, timeoutMs, clock, 
   });
 }
 
-/** Ends a process and what it started, if it is still there. It must lead its group. */
+/** Kills a process and its group if it still exists. It must lead its group. */
 export function killGroup(pid: number | undefined): void {
   if (pid === undefined) return;
   try {
@@ -69,7 +72,7 @@ export function killGroup(pid: number | undefined): void {
   }
 }
 
-/** The error for a machine of ours that has no ssh. */
+/** The error when this machine has no ssh. */
 export function noSsh(error: Error): Error {
   if (!hasErrno(error, 'ENOENT')) return error;
   return new SvcError('SVC_HOST_UNFIT', `There is no ssh on this machine: ${messageOf(error)}`, {

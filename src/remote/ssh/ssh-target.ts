@@ -1,32 +1,35 @@
 import { envVar, wholeEnv } from '../../shared/env.ts';
 import { shellCommand } from '../shell-quote.ts';
 
-/** Where a machine is and who may log in there. */
+/** Address and login of a machine. */
 export interface SshTarget {
-  /** For messages, such as `gpu-1 of the pool lab`. A machine that is another one at the same address has another name. */
+  /** For messages, such as `gpu-1 of the pool lab`. Another machine at the same address has another name. */
   readonly name: string;
   /** An address, a name, or with `userConfig` an alias of `~/.ssh/config`. */
   readonly host: string;
   readonly port?: number;
   readonly user?: string;
-  /** Path of a private key; only this one is offered then. */
+  /** Path of a private key; ssh then offers only this one. */
   readonly identityFile?: string;
-  /** `user@host:port` to go through, several with commas between, as for `ssh -J`. */
+  /** Jump hosts as `user@host:port`, separated by commas, as for `ssh -J`. */
   readonly proxyJump?: string;
-  /** Whether the user's own `~/.ssh/config` counts. */
+  /** Whether the user's own `~/.ssh/config` applies. */
   readonly userConfig: boolean;
-  /** `pin-first`: the first key shown is the machine's from then on. Else its public keys, as `ssh-ed25519 AAAA…`. */
+  /**
+   * `pin-first`: accept the first key that the machine shows, and only that key afterwards. Else its public keys, as
+   * `ssh-ed25519 AAAA…`.
+   */
   readonly hostKeys: 'pin-first' | readonly string[];
 }
 
-/** Seconds for a connection to be made, up to and including the banner. */
+/** Seconds to open a connection, up to and including the banner. */
 const connectTimeoutS = 10;
 
-/** A machine that is silent for so many times so many seconds is given up: 12 to 16 s. */
+/** Keepalive: after that many unanswered intervals of that many seconds the connection is given up, 12 to 16 s. */
 const aliveIntervalS = 4;
 const aliveCountMax = 3;
 
-/** Options that hold for every use of ssh: nothing is asked, nothing of the user's taste plays a part unless it was wanted. */
+/** Options for every use of ssh: it never prompts, and the user's configuration applies only with `userConfig`. */
 export function baseOptions({ userConfig, identityFile }: SshTarget): readonly string[] {
   return [
     ...(userConfig ? [] : ['-F', 'none']),
@@ -38,7 +41,7 @@ export function baseOptions({ userConfig, identityFile }: SshTarget): readonly s
   ];
 }
 
-/** How the machine's host key is checked; `alias` names it in `knownHosts`. */
+/** How to check the machine's host key; `alias` is its name in `knownHosts`. */
 export function hostKeyOptions({ hostKeys }: SshTarget, knownHosts: string, alias: string): readonly string[] {
   return [
     ...settings(`UserKnownHostsFile=${quotedPath(knownHosts)}`, `HostKeyAlias=${alias}`),
@@ -46,27 +49,30 @@ export function hostKeyOptions({ hostKeys }: SshTarget, knownHosts: string, alia
   ];
 }
 
-/** Where to connect to, by which way. The last argument is the host. */
+/** The host to connect to and the jump hosts before it. The last argument is the host. */
 export function destination(target: SshTarget, knownHosts: string): readonly string[] {
-  return [...way(target, knownHosts), ...login(target), '--', target.host];
+  return [...jumpOptions(target, knownHosts), ...login(target), '--', target.host];
 }
 
 const neededVariables = ['PATH', 'HOME', 'USER', 'LOGNAME', 'SSH_AUTH_SOCK'];
 
-/** By it a place finds all processes of a machine that it removes: also the connections of a controller that was there. */
+/**
+ * A provider finds all processes of a machine that it removes by this variable, including the connections of a
+ * controller that ran there.
+ */
 const markVariable = 'SVC_COOKIE';
 
 /**
- * What ssh sees of our environment: enough to find keys and programs. Never the user's language, which a machine may not have. The user's
- * own configuration may start programs that need more.
+ * The environment of ssh: enough to find keys and programs. Never the user's locale, which the machine may lack. With
+ * the user's own configuration, the whole environment: that configuration may start programs that need more.
  */
 export function sshEnvironment(userConfig: boolean): Readonly<Record<string, string | undefined>> {
   const all = userConfig ? wholeEnv() : Object.fromEntries([...neededVariables, markVariable].map((name) => [name, envVar(name)]));
   return Object.fromEntries(Object.entries(all).filter(([name]) => name !== 'LANG' && name !== 'LANGUAGE' && !name.startsWith('LC_')));
 }
 
-/** ssh's own `-J` would take neither our options nor the identity along: the same is spelled out as a command. */
-function way(target: SshTarget, knownHosts: string): readonly string[] {
+/** ssh's own `-J` would pass on neither these options nor the identity. So this builds the same as a ProxyCommand. */
+function jumpOptions(target: SshTarget, knownHosts: string): readonly string[] {
   const { proxyJump } = target;
   if (proxyJump === undefined) return [];
   const comma = proxyJump.lastIndexOf(',');
@@ -84,9 +90,9 @@ function way(target: SshTarget, knownHosts: string): readonly string[] {
   const options = [
     ...baseOptions(target),
     ...hostKeyOptions({ ...target, hostKeys: 'pin-first' }, knownHosts, alias),
-    ...way(hop, knownHosts),
+    ...jumpOptions(hop, knownHosts),
   ];
-  // Everything but the two fields that ssh is to fill in is kept from it by a second percent sign.
+  // Doubled percent signs keep ssh from expanding anything but its two own fields, `%h` and `%p`.
   const before = shellCommand(['ssh', ...options]).replaceAll('%', '%%');
   return settings(`ProxyCommand=${before} -W '[%h]:%p' ${shellCommand([...login(hop), '--', hop.host]).replaceAll('%', '%%')}`);
 }
@@ -95,7 +101,7 @@ function login({ user, port }: Pick<SshTarget, 'user' | 'port'>): readonly strin
   return [...(user === undefined ? [] : ['-l', user]), ...(port === undefined ? [] : ['-p', String(port)])];
 }
 
-/** `user@host:port`, `[::1]:22` and shorter forms. */
+/** Parses `user@host:port`, `[::1]:22` and shorter forms. */
 function parseJump(text: string): Pick<SshTarget, 'host' | 'user' | 'port'> {
   const { user, bracketed, plain, port } =
     /^(?:(?<user>.*)@)?(?:\[(?<bracketed>[^\]]*)\]|(?<plain>[^:]*))(?::(?<port>\d+))?$/.exec(text.trim())?.groups ?? {};
@@ -106,12 +112,12 @@ function parseJump(text: string): Pick<SshTarget, 'host' | 'user' | 'port'> {
   };
 }
 
-/** Settings as on the command line. */
+/** Settings in command line form. */
 export function settings(...texts: readonly string[]): readonly string[] {
   return texts.flatMap((text) => ['-o', text]);
 }
 
-/** A path within a setting of ssh: blanks would part it in two, and percent signs are fields. */
+/** Quotes a path within an ssh setting: blanks would split it, and percent signs would start fields. */
 function quotedPath(path: string): string {
   return `"${path.replaceAll('%', '%%')}"`;
 }

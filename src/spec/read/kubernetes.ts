@@ -1,6 +1,6 @@
 import { defaultConfig, type KubernetesConfig, type KubernetesContextConfig } from '../../domain/config.ts';
-import { podConfigProblems, workFolder } from '../../domain/pod-config.ts';
-import type { PlaceConfig, Task } from '../../domain/task.ts';
+import { podConfigProblems, workFolder } from '../../domain/kubernetes/pod-config.ts';
+import type { ProviderConfig, Task } from '../../domain/task.ts';
 import type { Report } from '../report.ts';
 import type { KubernetesContextFields, KubernetesFields } from '../schema/kubernetes.ts';
 import type { TaskFields } from '../schema/task.ts';
@@ -20,7 +20,7 @@ export function readKubernetes(fields: KubernetesFields, report: Report): Kubern
   };
 }
 
-/** Only what is said, so that it can go before what is said for all. */
+/** Reads only the given fields, so that they can override the settings for all contexts. */
 function readContext(fields: KubernetesContextFields, path: Path, report: Report): Partial<KubernetesContextConfig> {
   const { price, custom_metadata: metadata, high_availability: availability } = fields;
   const { namespace, image, image_pull_secrets: imagePullSecrets, node_selector: nodeSelector, tolerations, reach } = fields;
@@ -41,7 +41,7 @@ function readContext(fields: KubernetesContextFields, path: Path, report: Report
       price: { cpu: price.cpu ?? 0, memoryGb: price.memory_gb ?? 0, accelerators: price.accelerators ?? {} },
     }),
     ...(availability?.storage_class_name !== undefined && { storageClass: availability.storage_class_name }),
-    // These can be said to be none, where all others have one.
+    // These can be set to none per context although the settings for all contexts have a value.
     ...('autoscaler' in fields && { autoscaler: fields.autoscaler }),
     ...('remote_identity' in fields && { serviceAccount: fields.remote_identity }),
   };
@@ -61,8 +61,8 @@ function readPodConfig(
   return given;
 }
 
-/** The part of a task's `config` that places act upon. */
-export function readPlaceConfig(config: TaskFields['config'], report: Report): PlaceConfig {
+/** The part of a task's `config` that providers apply. */
+export function readProviderConfig(config: TaskFields['config'], report: Report): ProviderConfig {
   const { kubernetes } = config ?? {};
   if (kubernetes === undefined) return {};
   const podConfig = readPodConfig(kubernetes.pod_config, ['config', 'kubernetes', 'pod_config'], report);
@@ -75,7 +75,7 @@ export function readPlaceConfig(config: TaskFields['config'], report: Report): P
   };
 }
 
-/** The section `volumes` of a task: names of volumes by the folders where they are to be. */
+/** The section `volumes` of a task: volume names by mount folder. */
 export function readVolumes(fields: TaskFields['volumes'], report: Report): Task['volumes'] {
   const volumes: Record<string, string> = {};
   for (const [key, name] of Object.entries(fields ?? {})) {

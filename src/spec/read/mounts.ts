@@ -1,14 +1,14 @@
 import { posix } from 'node:path';
 import type { FileMount, Task, Workdir } from '../../domain/task.ts';
 import { didYouMean } from '../../shared/did-you-mean.ts';
-import { quote } from '../../shared/quote.ts';
+import { quote } from '../../shared/text.ts';
 import { expandPath, type PathBase } from '../paths.ts';
 import type { Report } from '../report.ts';
 import { bucketSchemes, type MountFields } from '../schema/mounts.ts';
 import type { TaskFields } from '../schema/task.ts';
 import { nodeAt, type Path, type YamlNode } from '../yaml/node.ts';
 
-/** Schemes of addresses that a mount may come from; `https` is Azure's way of naming a container, `hf` Hugging Face's of a repository. */
+/** Allowed address schemes of mount sources. `https` names an Azure container, `hf` a Hugging Face repository. */
 const schemes: readonly string[] = [...Object.values(bucketSchemes), 'https', 'hf'];
 
 const modes = { mount: 'MOUNT', copy: 'COPY', mount_cached: 'MOUNT_CACHED' } as const;
@@ -37,13 +37,13 @@ export function readFileMounts(fields: TaskFields['file_mounts'], base: PathBase
   return mounts;
 }
 
-/** One spelling for each target, so that two mounts with one target are noticed. `~` stays: it is the machine's. */
+/** Normalises a target, so that two mounts with the same target are detected. `~` stays: the machine expands it. */
 function cleanTarget(text: string): string {
   const path = posix.normalize(text);
   return path.length > 1 && path.endsWith('/') ? path.slice(0, -1) : path;
 }
 
-/** Where the document has the mount with a target, which it may spell in another way. */
+/** Path of the mount with a target, which the document may spell differently. */
 export function mountPath(root: YamlNode, target: string): Path {
   const mounts = nodeAt(root, ['file_mounts']);
   const keys = mounts?.kind === 'map' ? [...mounts.entries.keys()] : [];
@@ -60,7 +60,7 @@ function readSource(text: string, mode: Mode, path: Path, base: PathBase, report
   const scheme = schemeOf(text);
   if (scheme === undefined) return { kind: 'path', path: expandPath(text, base) };
   if (schemes.includes(scheme)) return { kind: 'bucket', uri: text, mode };
-  // The scheme alone can be quoted: a variable's value comes behind it, if not as a whole.
+  // Quote only the scheme, and nothing when the address contains a variable: its value must not be shown.
   const shown = report.textAt(path).includes('$') ? '' : ` ${quote(`${scheme}://`)}`;
   const meant = didYouMean(scheme, schemes);
   report.at(
@@ -75,7 +75,7 @@ function readBucket(fields: MountFields, path: Path, base: PathBase, report: Rep
   const mode = modes[fields.mode ?? 'mount'];
   const { source } = fields;
   if (typeof source === 'string' && schemeOf(source) !== undefined) return readSource(source, mode, [...path, 'source'], base, report);
-  // Copied to the machine straight away, without a bucket that one would have to name.
+  // Copied to the machine directly, without a bucket that would need a name.
   if (typeof source === 'string' && mode === 'COPY') return { kind: 'path', path: expandPath(source, base) };
   if (source !== undefined && mode === 'COPY') {
     report.at([...path, 'source'], 'a copy has one source', 'Give each path a mount of its own.');

@@ -1,17 +1,19 @@
 import type { ResourceAlternatives, Resources } from '../../domain/task.ts';
 import type { Report } from '../report.ts';
-import type { AcceleratorChoice, AcceleratorWish } from '../schema/accelerators.ts';
+import type { AcceleratorChoice, AcceleratorAlternative } from '../schema/accelerators.ts';
 import { cloudName, wild, type InfraChoice } from '../schema/infra.ts';
 import type { MachineFields, ResourcesFields } from '../schema/resources.ts';
 import type { Path } from '../yaml/node.ts';
 
-/** Alternatives beyond this are a mistake: each one is looked up in every place. */
+/** More alternatives are a mistake: svc searches for each one at every provider. */
 const maxChoices = 1000;
 
-/** GB; what a machine gets when nothing is said. */
+/** GB; default disk of a machine. */
 const defaultDiskGb = 256;
 
-/** Fields that are accepted and acted upon elsewhere, or not at all: kept by name, so that deploying can refuse them. */
+/**
+ * Fields that are accepted and handled in another module, or ignored: kept by name, so that a deploy can refuse them.
+ */
 const otherFields = [
   'autostop',
   'job_recovery',
@@ -24,8 +26,8 @@ const otherFields = [
 ] as const;
 
 /**
- * The section `resources` as a list of alternatives, each complete. Rules over several of its fields are reported below `path`.
- * Also called for a section of which refused parts have been taken away.
+ * Reads the section `resources` as a list of alternatives, each complete. Reports broken rules over several fields
+ * below `path`. Also called for a section whose refused parts were removed.
  */
 export function readResources(fields: ResourcesFields, path: Path, report: Report): ResourceAlternatives {
   const { any_of: anyOf, ordered, ...outer } = fields;
@@ -42,7 +44,7 @@ export function readResources(fields: ResourcesFields, path: Path, report: Repor
   if (entries !== undefined) {
     for (const [index, entry] of entries.entries()) {
       const choice = checkMachine(entry, [...path, listName, index], report);
-      if ((choice?.wishes.length ?? 0) > 1) {
+      if ((choice?.alternatives.length ?? 0) > 1) {
         report.at(
           [...path, listName, index, 'accelerators'],
           `only one accelerator can stand in an entry of ${listName}`,
@@ -57,7 +59,7 @@ export function readResources(fields: ResourcesFields, path: Path, report: Repor
   return { order, choices };
 }
 
-/** Rules within one block; gives back its accelerators under whichever name. */
+/** Checks the rules within one block. Returns its accelerators, whichever field gives them. */
 function checkMachine(fields: MachineFields, path: Path, report: Report): AcceleratorChoice | undefined {
   const older = (['cloud', 'region', 'zone'] as const).filter((name) => fields[name] !== undefined);
   if (fields.infra !== undefined && older.length > 0) {
@@ -72,13 +74,13 @@ function checkMachine(fields: MachineFields, path: Path, report: Report): Accele
 function expand(outer: MachineFields, inner: MachineFields): readonly Resources[] {
   const merged: MachineFields = { ...outer, ...inner };
   const choice = inner.accelerators ?? inner.gpus ?? outer.accelerators ?? outer.gpus;
-  const base = toResources(merged, { ...placeOf(outer), ...placeOf(inner) }, { ...outer.labels, ...inner.labels });
+  const base = toResources(merged, { ...locationOf(outer), ...locationOf(inner) }, { ...outer.labels, ...inner.labels });
   if (choice === undefined) return [base];
-  return choice.wishes.map((wish) => withAccelerator(base, wish));
+  return choice.alternatives.map((alternative) => withAccelerator(base, alternative));
 }
 
-/** Only the parts that are given, so that an entry's region refines the cloud outside, and its `infra` replaces all. */
-function placeOf(fields: MachineFields): Partial<InfraChoice> {
+/** Only the given parts: an entry's region refines the outer cloud, and its `infra` replaces all of it. */
+function locationOf(fields: MachineFields): Partial<InfraChoice> {
   if (fields.infra !== undefined) return fields.infra;
   return {
     ...(fields.cloud === undefined ? {} : { cloud: cloudName(fields.cloud) }),
@@ -87,11 +89,11 @@ function placeOf(fields: MachineFields): Partial<InfraChoice> {
   };
 }
 
-function toResources(fields: MachineFields, place: Partial<InfraChoice>, labels: Readonly<Record<string, string>>): Resources {
+function toResources(fields: MachineFields, location: Partial<InfraChoice>, labels: Readonly<Record<string, string>>): Resources {
   return {
-    cloud: place.cloud,
-    region: place.region,
-    zone: place.zone,
+    cloud: location.cloud,
+    region: location.region,
+    zone: location.zone,
     cpus: fields.cpus,
     memory: memoryOf(fields),
     accelerator: undefined,
@@ -109,13 +111,15 @@ function toResources(fields: MachineFields, place: Partial<InfraChoice>, labels:
   };
 }
 
-/** Memory for each CPU counts from the CPUs asked for; without them, from one. */
+/** Memory per CPU is multiplied by the requested CPUs; without a request, by one. */
 function memoryOf({ memory, cpus }: MachineFields): Resources['memory'] {
   if (memory === undefined) return undefined;
   if (!memory.perCpu) return { value: memory.value, atLeast: memory.atLeast };
   return { value: memory.value * (cpus?.value ?? 1), atLeast: true };
 }
 
-function withAccelerator(base: Resources, wish: AcceleratorWish): Resources {
-  return wish.kind === 'named' ? { ...base, accelerator: wish.accelerator } : { ...base, acceleratorMemory: wish.memory };
+function withAccelerator(base: Resources, alternative: AcceleratorAlternative): Resources {
+  return alternative.kind === 'named'
+    ? { ...base, accelerator: alternative.accelerator }
+    : { ...base, acceleratorMemory: alternative.memory };
 }

@@ -1,4 +1,4 @@
-import { grpcHealthPath } from '../../domain/probe.ts';
+import { grpcHealthPath } from '../../domain/replica/probe.ts';
 import type { ResourceAlternatives, Resources } from '../../domain/task.ts';
 import type { Report } from '../report.ts';
 import type { ServiceFields } from '../schema/service.ts';
@@ -8,7 +8,8 @@ const service = (...path: Path): Path => ['service', ...path];
 const policyPath = (...path: Path): Path => service('replica_policy', ...path);
 
 /**
- * Rules over several fields of `service`. `fields` may lack parts that were refused; whether something was given at all is asked of the document.
+ * Checks rules over several fields of `service`. `fields` may lack refused parts; the document shows whether a field
+ * was given at all.
  */
 export function checkService(fields: ServiceFields, root: YamlNode, report: Report): void {
   const has = (...path: Path): boolean => nodeAt(root, path) !== undefined;
@@ -25,13 +26,13 @@ function checkEndpointPorts({ load_balancer: balancer }: ServiceFields, report: 
   report.at(service('load_balancer', 'metrics_port'), 'is the port of the endpoint', 'Choose another port for the metrics.');
 }
 
-/** The health check of gRPC has a request of its own, over HTTP/2 alone. */
+/** gRPC health checks use a request of their own, over HTTP/2 only. */
 function checkGrpcProbe({ readiness_probe: probe, protocol }: ServiceFields, root: YamlNode, report: Report): void {
   const path = typeof probe === 'object' ? probe.path : probe;
   if (path !== grpcHealthPath) return;
   if ((protocol ?? 'auto') !== 'h2c') {
-    const place = nodeAt(root, service('readiness_probe', 'path')) === undefined ? ['readiness_probe'] : ['readiness_probe', 'path'];
-    report.at(service(...place), 'the health check of gRPC needs a service that speaks HTTP/2', 'Add to the service: protocol: h2c');
+    const fieldPath = nodeAt(root, service('readiness_probe', 'path')) === undefined ? ['readiness_probe'] : ['readiness_probe', 'path'];
+    report.at(service(...fieldPath), 'the health check of gRPC needs a service that speaks HTTP/2', 'Add to the service: protocol: h2c');
   }
   if (typeof probe === 'object' && probe.post_data !== undefined) {
     const hint = 'Remove post_data; the health check of gRPC asks for the whole server.';
@@ -73,7 +74,7 @@ function checkPolicy(fields: ServiceFields, has: (...path: Path) => boolean, rep
   checkTargetForm(fields, has, report);
 }
 
-/** A target for each accelerator and the policy that knows accelerators need each other. */
+/** A target per accelerator requires the policy that knows accelerators, and the reverse. */
 function checkTargetForm(fields: ServiceFields, has: (...path: Path) => boolean, report: Report): void {
   const target = fields.replica_policy?.target_qps_per_replica;
   const balancing = fields.load_balancing_policy ?? (has(...service('load_balancing_policy')) ? undefined : 'least_load');
@@ -90,7 +91,7 @@ function checkTargetForm(fields: ServiceFields, has: (...path: Path) => boolean,
   }
 }
 
-/** Rules between `service` and sound `resources`. */
+/** Checks rules between `service` and valid `resources`. */
 export function checkServiceResources(fields: ServiceFields, resources: ResourceAlternatives, root: YamlNode, report: Report): void {
   const { choices } = resources;
   checkSpot(fields, choices, report);
@@ -98,7 +99,7 @@ export function checkServiceResources(fields: ServiceFields, resources: Resource
     const message = 'not for services, which replace their replicas by themselves';
     report.at(nodeAt(root, ['resources', 'job_recovery']) ? ['resources', 'job_recovery'] : ['resources'], message, 'Remove job_recovery.');
   }
-  // A port that was given and refused has its own problem.
+  // A port that was given and refused has its own problem already.
   if (fields.ports !== undefined || nodeAt(root, service('ports')) === undefined) checkPort(fields, choices, report);
 }
 
@@ -122,7 +123,7 @@ function checkSpot(fields: ServiceFields, choices: readonly Resources[], report:
     choices.map((choice) => JSON.stringify({ ...choice, cloud: undefined, region: undefined, zone: undefined, ports: [] })),
   );
   if (policy?.spot_placer !== undefined && kinds.size > 1) {
-    const message = 'with a spot placer the alternatives in resources may differ in their place only';
+    const message = 'with a spot placer the alternatives in resources may differ in their location only';
     report.at(policyPath('spot_placer'), message, 'Keep one kind of machine, or remove spot_placer.');
   }
 }

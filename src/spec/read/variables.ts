@@ -2,23 +2,25 @@ import type { Report } from '../report.ts';
 import { toValue, type MapNode, type YamlNode } from '../yaml/node.ts';
 import type { Variables } from '../substitute.ts';
 
-/** Values given on the command line, which go before those in the file. */
+/** Values from the command line; they override those in the file. */
 export interface GivenVariables {
   readonly envs: Readonly<Record<string, string>>;
   readonly secrets: Readonly<Record<string, string>>;
 }
 
-/** `envs` and `secrets` of a file, with what the command line added. */
+/** `envs` and `secrets` of a file, with additions from the command line. */
 export interface TaskVariables extends Variables {
   readonly envs: ReadonlyMap<string, string>;
   readonly secrets: ReadonlyMap<string, string>;
   readonly missingEnvs: readonly string[];
   readonly missingSecrets: readonly string[];
-  /** Whether `secrets` is a list of references to secrets kept elsewhere. */
+  /** Whether `secrets` is a list of references to externally stored secrets. */
   readonly hasManagedSecrets: boolean;
 }
 
-/** Reads both sections from the document itself: a value is passed on as it is written there, `1.50` and `yes` unchanged. */
+/**
+ * Reads both sections from the document itself: values are passed on exactly as written, `1.50` and `yes` unchanged.
+ */
 export function readVariables(root: MapNode, given: GivenVariables): TaskVariables {
   const secretsNode = root.entries.get('secrets')?.value;
   const envs = new Map<string, string>();
@@ -27,7 +29,7 @@ export function readVariables(root: MapNode, given: GivenVariables): TaskVariabl
   const missingSecrets = new Set<string>();
   collect(root.entries.get('envs')?.value, envs, missingEnvs);
   collect(secretsNode, secrets, missingSecrets);
-  // Whichever flag gave it, what the file calls a secret is one: --env must not make it public.
+  // A name that the file declares a secret stays one for any flag: --env must not make it public.
   const isSecret = (name: string): boolean => secrets.has(name) || missingSecrets.has(name);
   for (const [name, value] of Object.entries(given.envs)) (isSecret(name) ? secrets : envs).set(name, value);
   for (const [name, value] of Object.entries(given.secrets)) secrets.set(name, value);
@@ -59,10 +61,10 @@ function collect(node: YamlNode | undefined, values: Map<string, string>, missin
 
 /** One problem for each declared variable without a value. */
 export function reportMissing(variables: TaskVariables, report: Report): void {
-  const tell = (section: 'envs' | 'secrets', name: string, flags: string): void => {
+  const addProblem = (section: 'envs' | 'secrets', name: string, flags: string): void => {
     const message = `the ${section === 'envs' ? 'variable' : 'secret'} has no value`;
     report.at([section, name], message, `Give it with ${flags}; to make it empty, write ${name}: "".`);
   };
-  for (const name of variables.missingEnvs) tell('envs', name, `--env ${name}=VALUE, --env ${name} or --env-file`);
-  for (const name of variables.missingSecrets) tell('secrets', name, `--secret ${name}=VALUE, --secret ${name} or --secret-file`);
+  for (const name of variables.missingEnvs) addProblem('envs', name, `--env ${name}=VALUE, --env ${name} or --env-file`);
+  for (const name of variables.missingSecrets) addProblem('secrets', name, `--secret ${name}=VALUE, --secret ${name} or --secret-file`);
 }

@@ -6,14 +6,14 @@ import { reading, type Reading } from './kit.ts';
 type AcceleratorMemory = NonNullable<Resources['acceleratorMemory']>;
 
 /** One alternative of `accelerators`. */
-export type AcceleratorWish =
+export type AcceleratorAlternative =
   | { readonly kind: 'named'; readonly accelerator: Accelerator }
   | { readonly kind: 'memory'; readonly memory: AcceleratorMemory };
 
-/** `accelerators` in all its forms. */
+/** The alternatives of `accelerators`, in any of its forms. */
 export interface AcceleratorChoice {
   readonly order: 'any' | 'ordered';
-  readonly wishes: readonly AcceleratorWish[];
+  readonly alternatives: readonly AcceleratorAlternative[];
 }
 
 /** The name of an accelerator: `A100-80GB`, `RTX_4090`, `l4`, `tpu-v5e-8`. */
@@ -24,7 +24,7 @@ const empty = 'must not be empty\nLeave accelerators out when none is needed.';
 const countHelp = 'the count must be greater than 0\nLeave accelerators out when none is needed.';
 
 /** `T4`, `T4:4`, `T4:0.5`, `80GB`, `80GB+`, `80GB:2`, `NVIDIA:80GB:2`. */
-export function readAccelerator(text: string): Reading<AcceleratorWish> {
+export function readAccelerator(text: string): Reading<AcceleratorAlternative> {
   const parts = text.split(':').map((part) => part.trim());
   const memory = readMemoryForm(parts);
   if (memory !== undefined) return memory;
@@ -34,17 +34,17 @@ export function readAccelerator(text: string): Reading<AcceleratorWish> {
   return number === undefined ? { problem: /^-?\d/.test(count ?? '') ? countHelp : form } : named(name, number);
 }
 
-function readMemoryForm(parts: readonly string[]): Reading<AcceleratorWish> | undefined {
-  const place = isMemory(parts[0]) ? 0 : isMemory(parts[1]) ? 1 : undefined;
-  if (place === undefined) return undefined;
-  const text = parts[place] ?? '';
-  const count = readCount(parts[place + 1]);
-  if (count === undefined || parts.length > place + 2) return { problem: parts.length > place + 2 ? form : countHelp };
+function readMemoryForm(parts: readonly string[]): Reading<AcceleratorAlternative> | undefined {
+  const memoryIndex = isMemory(parts[0]) ? 0 : isMemory(parts[1]) ? 1 : undefined;
+  if (memoryIndex === undefined) return undefined;
+  const text = parts[memoryIndex] ?? '';
+  const count = readCount(parts[memoryIndex + 1]);
+  if (count === undefined || parts.length > memoryIndex + 2) return { problem: parts.length > memoryIndex + 2 ? form : countHelp };
   const atLeast = text.endsWith('+');
   const bytes = parseSize(atLeast ? text.slice(0, -1) : text, 'GB') ?? 0;
   if (bytes <= 0) return { problem: countHelp };
   return {
-    ok: { kind: 'memory', memory: { value: bytes / bytesPerGb, atLeast, count, manufacturer: place === 1 ? parts[0] : undefined } },
+    ok: { kind: 'memory', memory: { value: bytes / bytesPerGb, atLeast, count, manufacturer: memoryIndex === 1 ? parts[0] : undefined } },
   };
 }
 
@@ -58,7 +58,7 @@ function readCount(text: string | undefined): number | undefined {
   return count > 0 ? count : undefined;
 }
 
-function named(name: string, count: number): Reading<AcceleratorWish> {
+function named(name: string, count: number): Reading<AcceleratorAlternative> {
   return { ok: { kind: 'named', accelerator: { name, count } } };
 }
 
@@ -66,21 +66,21 @@ const oneText = reading(z.string(), readAccelerator);
 
 /** `{T4: 1}`, several keys for alternatives, and the set form `{L4:8, A10g:8}` whose values are empty. */
 const mapForm = reading(z.record(z.string(), z.number().nullable()), (value): Reading<AcceleratorChoice> => {
-  const wishes: AcceleratorWish[] = [];
+  const alternatives: AcceleratorAlternative[] = [];
   for (const [key, count] of Object.entries(value)) {
-    const wish = readAccelerator(count === null ? key : `${key}:${count}`);
-    if ('problem' in wish) return wish;
-    wishes.push(wish.ok);
+    const alternative = readAccelerator(count === null ? key : `${key}:${count}`);
+    if ('problem' in alternative) return alternative;
+    alternatives.push(alternative.ok);
   }
-  if (wishes.length > 100) return { problem: 'must not have more than 100 entries' };
-  return wishes.length === 0 ? { problem: empty } : { ok: { order: 'any', wishes } };
+  if (alternatives.length > 100) return { problem: 'must not have more than 100 entries' };
+  return alternatives.length === 0 ? { problem: empty } : { ok: { order: 'any', alternatives } };
 });
 
-const listForm = reading(z.array(oneText).max(100), (wishes): Reading<AcceleratorChoice> => {
-  return wishes.length === 0 ? { problem: empty } : { ok: { order: 'ordered', wishes } };
+const listForm = reading(z.array(oneText).max(100), (alternatives): Reading<AcceleratorChoice> => {
+  return alternatives.length === 0 ? { problem: empty } : { ok: { order: 'ordered', alternatives } };
 });
 
-const textForm = reading(oneText, (wish): Reading<AcceleratorChoice> => ({ ok: { order: 'any', wishes: [wish] } }));
+const textForm = reading(oneText, (alternative): Reading<AcceleratorChoice> => ({ ok: { order: 'any', alternatives: [alternative] } }));
 
 /** Every form of `accelerators`. */
 export const accelerators = z.union([textForm, mapForm, listForm]);

@@ -18,15 +18,17 @@ const region = section({
 });
 
 const gpuText = reading(z.string(), (text): Reading<Accelerator> => {
-  const wish = readAccelerator(text);
-  if ('problem' in wish) return wish;
-  return wish.ok.kind === 'named' ? { ok: wish.ok.accelerator } : { problem: 'must be NAME or NAME:COUNT\nWrite for instance: gpus: L4:2' };
+  const parsed = readAccelerator(text);
+  if ('problem' in parsed) return parsed;
+  return parsed.ok.kind === 'named'
+    ? { ok: parsed.ok.accelerator }
+    : { problem: 'must be NAME or NAME:COUNT\nWrite for instance: gpus: L4:2' };
 });
 const gpuCount = reading(wholeNumber.min(0).max(1024), (count): Reading<Accelerator> => ({ ok: { name: 'GPU', count } }));
 
 const cloud = reading(someText, (text): Reading<string> => {
   const name = cloudName(text);
-  return name === undefined || !/^[a-z0-9-]+$/.test(name) ? { problem: 'is not the name of a place' } : { ok: name };
+  return name === undefined || !/^[a-z0-9-]+$/.test(name) ? { problem: 'is not the name of a provider, region or zone' } : { ok: name };
 });
 
 const databaseUrl = z
@@ -78,7 +80,7 @@ const aws = section({
   profile: field(someText, 'Profile of `~/.aws/config`.', { words: '`AWS_PROFILE`, else the default one' }),
   regions: field(z.array(regionName).min(1), 'The only regions to use.', { words: 'all' }),
   vpc: field(someText, 'Name or id of the VPC to use.', { words: 'the default one' }),
-  use_internal_ips: field(z.boolean(), 'Reach machines at their private addresses.', false),
+  use_internal_ips: field(z.boolean(), 'Give machines no public address, and reach them at their private ones.', false),
   ssh_from: field(z.array(addressRange).min(1), 'Addresses or ranges from which this machine connects over SSH.', {
     words: 'its address as AWS sees it',
   }),
@@ -88,10 +90,10 @@ const aws = section({
 /** The configuration file. */
 export const configSection = section({
   serve: field(section({ controller: field(controller, 'The controller. Settings apply to the next one that starts.') }), 'Serving.'),
-  local: field(local, 'This machine as a place for replicas.'),
-  aws: field(aws, 'Amazon Web Services as a place for replicas.'),
-  kubernetes: field(kubernetesSection, 'Clusters of Kubernetes as places for replicas.'),
-  allowed_clouds: field(z.array(cloud).min(1), 'The only places that may be used.', { words: 'all' }),
+  local: field(local, 'This machine as a provider for replicas.'),
+  aws: field(aws, 'Amazon Web Services as a provider for replicas.'),
+  kubernetes: field(kubernetesSection, 'Kubernetes clusters as providers for replicas.'),
+  allowed_clouds: field(z.array(cloud).min(1), 'The only providers that may be used.', { words: 'all' }),
 });
 
 export type ConfigFields = z.output<typeof configSection>;

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { reading, type Reading } from './kit.ts';
 
-/** Where a machine is to be; absent is anywhere. */
+/** The location of a machine; an absent part means any. */
 export interface InfraChoice {
   readonly cloud: string | undefined;
   readonly region: string | undefined;
@@ -23,7 +23,7 @@ function readInfra(text: string): Reading<InfraChoice> {
   const [first = '', ...rest] = text.trim().split('/');
   const cloud = cloudName(first);
   if (!part.test(first) || (first.includes('*') && first !== '*')) return { problem: form };
-  // A Kubernetes context or a pool of SSH hosts may have slashes in its name, and there are no zones.
+  // A Kubernetes context or a pool of SSH hosts may have slashes in its name, and has no zones.
   if (cloud === 'kubernetes' || cloud === 'ssh') {
     const context = rest.join('/');
     if (rest.length > 0 && (context === '' || /\s/.test(context))) return { problem: form };
@@ -34,13 +34,13 @@ function readInfra(text: string): Reading<InfraChoice> {
   return { ok: { cloud, region: wild(region), zone: wild(zone) } };
 }
 
-/** As places are called inside the program: lower case, one name each. */
+/** The provider's internal name: lower case, one name per provider. */
 export function cloudName(text: string): string | undefined {
   const lower = text.toLowerCase();
   return wild(lower === 'k8s' ? 'kubernetes' : lower);
 }
 
-/** `*` and nothing are anywhere. */
+/** `*` and an empty value mean any location. */
 export function wild(text: string | undefined): string | undefined {
   return text === '*' || text === '' ? undefined : text;
 }
@@ -49,4 +49,4 @@ export function wild(text: string | undefined): string | undefined {
 export const infra = reading(z.string(), readInfra);
 
 /** The fields `cloud`, `region` and `zone`. */
-export const placePart = z.string().regex(part, 'is not the name of a place');
+export const infraPart = z.string().regex(part, 'is not the name of a provider, region or zone');

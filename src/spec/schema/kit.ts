@@ -4,47 +4,50 @@ import { parseDuration, parseSize } from '../../shared/units.ts';
 /** A value as JSON Schema prints it. */
 type Json = string | number | boolean | readonly Json[];
 
-/** A default that is no fixed value, in words. */
-export interface DefaultInWords {
+/** A default that is no fixed value, described in words. */
+interface DefaultInWords {
   readonly words: string;
 }
 
-/** What `field` notes about a schema, besides what JSON Schema knows. */
-export interface FieldNotes {
+/** Metadata of `field` for a schema, in addition to JSON Schema. */
+interface FieldMetadata {
   readonly description: string;
   readonly default?: Json;
   /** For the documentation; not part of the JSON Schema. */
   readonly defaultWords?: string;
 }
 
-/** An optional field with what the documentation and the JSON Schema say about it. */
+/** An optional field with its text for the documentation and the JSON Schema. */
 export function field<Schema extends z.ZodType>(
   schema: Schema,
   description: string,
   defaultValue?: Json | DefaultInWords,
 ): z.ZodOptional<Schema> {
-  const notes: FieldNotes =
+  const metadata: FieldMetadata =
     typeof defaultValue === 'object' && 'words' in defaultValue
       ? { description, defaultWords: defaultValue.words }
       : { description, ...(defaultValue === undefined ? {} : { default: defaultValue }) };
-  return schema.optional().meta({ ...notes });
+  return schema.optional().meta({ ...metadata });
 }
 
-/** A field that must be there. */
+/** A required field. */
 export function required<Schema extends z.ZodType>(schema: Schema, description: string): Schema {
   return schema.meta({ description });
 }
 
-/** A map with fixed fields. The message for unknown ones lists the known ones, for the suggestion that is made of it later. */
+/**
+ * A map with fixed fields. The message for an unknown field lists the known ones; the later suggestion is made from
+ * that list.
+ */
 export function section<Shape extends z.ZodRawShape>(shape: Shape): z.ZodObject<Shape, z.core.$strict> {
   const known = Object.keys(shape).join(' ');
   return z.strictObject(shape, { error: (issue) => (issue.code === 'unrecognized_keys' ? known : undefined) });
 }
 
-/** Marks a piece of text as read: the result, or why not. A hint may follow the reason after a line break. */
+/** The result of reading a text, or a problem. A hint may follow the problem after a line break. */
 export type Reading<Result> = { readonly ok: Result } | { readonly problem: string };
 
-/** Turns a value into what it means; a problem becomes a validation issue at the value's place. */
+/** Converts a value to its meaning. A problem becomes a validation issue at the value's path. */
 export function reading<Schema extends z.ZodType, Result>(schema: Schema, read: (value: z.output<Schema>) => Reading<Result>) {
   return schema.transform((value, context): Result => {
     const result = read(value);
@@ -57,7 +60,7 @@ export function reading<Schema extends z.ZodType, Result>(schema: Schema, read: 
 /** Text that is not empty. */
 export const someText = z.string().min(1);
 
-/** Seconds, about 23 days: longer ones do not fit a timer (2^31 ms). */
+/** Seconds, about 23 days: a longer time does not fit a timer (2^31 ms). */
 const maxSeconds = 2_000_000;
 
 /** A number of seconds. */
@@ -66,7 +69,7 @@ export const seconds = z.number().min(0).max(maxSeconds);
 /** A number of seconds that is not 0. */
 export const someSeconds = z.number().gt(0).max(maxSeconds);
 
-/** Stands in a type issue of a whole number, which otherwise says only that a number was expected. */
+/** Marks a type issue of a whole number. Without it the issue says only that a number was expected. */
 export const wholeNumberMark = 'int';
 
 /** A number without a fraction. */
@@ -75,7 +78,7 @@ export const wholeNumber = z.int({ error: (issue) => (issue.code === 'invalid_ty
 /** A port number. */
 export const port = wholeNumber.min(1).max(65_535);
 
-/** More replicas than any service has; a typing error beyond that would be expensive. */
+/** More than any service has: a typing error beyond that would be expensive. */
 export const replicaCount = wholeNumber.min(0).max(10_000);
 
 /** Seconds, or text such as `90s` or `10m`. */
@@ -88,7 +91,7 @@ export const duration = z.union([
   }),
 ]);
 
-/** Bytes, or text such as `16MB`, within bounds that are given in bytes. */
+/** Bytes, or text such as `16MB`, within bounds in bytes. */
 export function byteSizeBetween(min: number, max: number) {
   return z.union([
     wholeNumber.min(min).max(max),
@@ -104,12 +107,12 @@ export function byteSizeBetween(min: number, max: number) {
 /** Bytes, or text such as `16MB`. */
 export const byteSize = byteSizeBetween(1, Number.MAX_SAFE_INTEGER);
 
-/** A closed list of words in which case does not count. */
+/** A closed list of words, matched without regard to case. */
 export function word<const Words extends readonly [string, ...string[]]>(words: Words) {
   return z.preprocess((value) => (typeof value === 'string' ? value.toLowerCase() : value), z.enum(words)).meta({ anyCase: true });
 }
 
-/** Data of any form, kept for later or for others. */
+/** Data of any form, kept for later or for other programs. */
 export const anything = z.unknown();
 
 /** A map of any form. */

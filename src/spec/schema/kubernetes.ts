@@ -8,10 +8,10 @@ const dnsLabel = /^[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?$/;
 const dnsName = /^[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*$/;
 const namespaceName = z.string().regex(dnsLabel, "is not the name of a namespace: lower case letters, digits and '-', up to 63");
 
-/** Names of objects such as secrets and volume claims. */
+/** Names of Kubernetes objects such as secrets and volume claims. */
 export const objectName = z.string().max(253).regex(dnsName, "is not a name of Kubernetes: lower case letters, digits, '-' and '.'");
 
-/** What SkyPilot takes for words of its own rather than for the name of a service account. */
+/** SkyPilot reads these words as keywords, not as the name of a service account. */
 const identityWords = new Set(['LOCAL_CREDENTIALS', 'SERVICE_ACCOUNT', 'NO_UPLOAD']);
 
 const serviceAccount = reading(z.string(), (text): Reading<string | undefined> => {
@@ -27,10 +27,10 @@ const toleration = section({
   tolerationSeconds: field(wholeNumber, 'For how long.', { words: 'for ever' }),
 });
 
-/** Longer than any cluster takes to grow, s: SkyPilot's -1 is for ever. */
+/** Longer than any Kubernetes cluster takes to grow, s. SkyPilot's -1 means no limit. */
 const longestTimeout = 86_400;
 
-/** How long a pod may wait for room, s. */
+/** How long a pod may wait for free capacity, s. */
 const provisionTimeout = reading(wholeNumber.min(-1).max(longestTimeout), (given): Reading<number> => ({
   ok: given === -1 ? longestTimeout : given,
 }));
@@ -75,13 +75,13 @@ const ofContext = {
     words: '10; 600 with an autoscaler',
   }),
   reach: field(word(kubernetesReaches), 'How requests reach pods; `auto` takes the first way that works.', 'auto'),
-  price: field(price, 'What an hour of a pod costs, in US dollars, when places are compared.', { words: 'nothing' }),
+  price: field(price, 'What an hour of a pod costs, in US dollars, when locations are compared.', { words: 'nothing' }),
   high_availability: field(highAvailability, 'The controller with `high_availability`.'),
 };
 
 const contextSection = section(ofContext);
 
-/** Clusters of Kubernetes as places for replicas. */
+/** Kubernetes contexts as providers of replicas. */
 export const kubernetesSection = section({
   allowed_contexts: field(z.union([z.literal('all'), z.array(someText).min(1)]), 'The only contexts of the kubeconfig to use, or `all`.', {
     words: 'the current one, and others when a task names them',
@@ -93,7 +93,7 @@ export const kubernetesSection = section({
 export type KubernetesFields = z.output<typeof kubernetesSection>;
 export type KubernetesContextFields = z.output<typeof contextSection>;
 
-/** The part of a task's `config` that is for Kubernetes; other parts are SkyPilot's own. */
+/** The part of a task's `config` for Kubernetes; other parts are SkyPilot's own. */
 export const taskConfigSection = z.looseObject({
   kubernetes: field(
     section({

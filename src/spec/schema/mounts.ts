@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { anyMap, field, required, section, someText, word } from './kit.ts';
 
-/** Kinds of buckets by the word in `store`, with the scheme of their addresses. */
+/** Bucket kinds by their word in `store`, with the scheme of their addresses. */
 export const bucketSchemes = {
   s3: 's3',
   gcs: 'gs',
@@ -25,7 +25,7 @@ const mountObject = section({
   config: field(anyMap, 'Details of the mount.'),
 });
 
-/** The section `file_mounts`: paths on the machine and what is to be there. */
+/** The section `file_mounts`: target paths on the machine with their sources. */
 export const fileMountsSection = z.record(z.string().min(1, 'is no path on the machine'), z.union([someText, mountObject]));
 
 /** The section `workdir`. */

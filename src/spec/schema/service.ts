@@ -26,7 +26,7 @@ const probePath = z
   .regex(/^\//, 'must start with "/"\nWrite for instance: /health')
   .regex(/^[!-"$-~]*$/, 'must have only visible ASCII characters, and no "#"\nWrite others percent-encoded, for instance a space as %20.');
 
-/** Header names as HTTP allows them; values on one line, as a line break would begin another header. */
+/** Header names as HTTP allows them. Values have one line: a line break would start another header. */
 const headers = z.record(
   z.string().regex(/^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/, 'is not the name of an HTTP header'),
   z.string().regex(/^[\t -~\u00a0-\u00ff]*$/, 'must be one line of Latin-1 text'),
@@ -92,13 +92,13 @@ const replicaPolicy = section({
 
 const addressRange = z.string().refine(isAddressRange, 'is neither an address nor a range such as 10.0.0.0/8');
 
-/** A balancer holds a head in memory until it is whole, so that there are limits to the limits. */
+/** Upper bound of the configurable limits: a balancer holds a head in memory until it is complete. */
 const mebibyte = 1_048_576;
 const lineSize = byteSizeBetween(256, mebibyte);
 const headSize = byteSizeBetween(1_024, mebibyte);
 
 const loadBalancer = section({
-  port: field(port, 'A fixed port for the endpoint.', { words: 'the first free one from 30001' }),
+  port: field(port, 'A fixed port for the endpoint.', { words: 'a free one from 30001 to 32767' }),
   first_byte_timeout_seconds: field(duration, 'How long a replica may take until the first byte of its answer.', 300),
   idle_timeout_seconds: field(duration, 'How long an answer that has begun may pause.', 300),
   stream_timeout_seconds: field(duration, 'Default of both `first_byte_timeout_seconds` and `idle_timeout_seconds`.'),

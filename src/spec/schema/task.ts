@@ -13,7 +13,7 @@ const value = z.union([z.string(), z.number(), z.boolean(), z.null(), z.array(z.
 const variables = z.record(name, value);
 const managedSecrets = z.array(z.string().regex(/^secrets:\S+$/, 'must be secrets:NAME'));
 
-/** A volume by its name. SkyPilot can also make one for the time of a task, which is described by a map. */
+/** A volume by its name. SkyPilot can also create one for the duration of a task, described by a map. */
 const volume = z.union([
   objectName,
   reading(anyMap, (map): Reading<string> => {

@@ -29,7 +29,7 @@ test.each([
   expect(valueOf(text)).toEqual(expected);
 });
 
-test('keys named like parts of every object stay keys and change no object', () => {
+test('keys named like Object.prototype members stay keys and change no object', () => {
   const value = valueOf('constructor: {prototype: {polluted: 1}}\ntoString: 1\nhasOwnProperty: 2\n');
   expect(Object.keys(value ?? {})).toEqual(['constructor', 'toString', 'hasOwnProperty']);
   expect(problemsOf('constructor: 1\n')[0]).toContain("unknown field 'constructor'");
@@ -39,7 +39,7 @@ test('keys named like parts of every object stay keys and change no object', () 
   expect(parseText('envs: {constructor: a, valueOf: b}\n').envs).toEqual({ constructor: 'a', valueOf: 'b' });
 });
 
-test('aliases that would write out a billion values are refused', () => {
+test('aliases that would expand to a billion values are rejected', () => {
   const lines = [
     'a: &a [x, x, x, x, x, x, x, x, x, x]',
     ...'bcdefghi'
@@ -49,12 +49,27 @@ test('aliases that would write out a billion values are refused', () => {
   expect(problemsOf(lines.join('\n'))).toEqual(['1:1 the document holds too many values once its aliases are written out']);
 });
 
-test('merge keys that would copy millions of entries are refused', () => {
+test.for([
+  ['of texts in a list', (text: string) => `a: &a "${text}"\nenvs: {B: [${'*a, '.repeat(20)}*a]}`],
+  [
+    'of texts in a map',
+    (text: string) => `envs:\n  A0: &a "${text}"\n${Array.from({ length: 20 }, (_, index) => `  A${index + 1}: *a`).join('\n')}`,
+  ],
+  ['of maps with a large key', (text: string) => `a: &a {"${text}": 1}\nenvs: {B: [${'*a, '.repeat(20)}*a]}`],
+  ['that are merged', (text: string) => `a: &a {"${text}": 1}\nenvs: {B: [${'{<<: *a}, '.repeat(20)}{}]}`],
+] as const)('aliases %s that would expand to megabytes are rejected', ([, sourceWith]) => {
+  const faultsOf = (length: number): readonly string[] =>
+    composeYaml(new SourceText(sourceWith('x'.repeat(length)), 'f')).faults.map(({ message }) => message);
+  expect(faultsOf(60_000)).toEqual(['the document is larger than 1 MiB once its aliases are written out']);
+  expect(faultsOf(40_000)).toEqual([]);
+});
+
+test('merge keys that would copy millions of entries are rejected', () => {
   const lines = Array.from({ length: 300 }, (_, index) => `x${index + 1}: &x${index + 1} {<<: *x${index}, k${index}: 1}`);
   expect(problemsOf(['x0: &x0 {k: 1}', ...lines].join('\n'))).toEqual([expect.stringContaining('once its merge keys are written out')]);
 });
 
-test('nesting through aliases is refused where it gets too deep', () => {
+test('nesting through aliases is rejected beyond the depth limit', () => {
   const lines = Array.from({ length: 150 }, (_, index) => `a${index + 1}: &a${index + 1} [*a${index}]`);
   expect(problemsOf(['a0: &a0 [1]', ...lines].join('\n'))).toEqual(['1:1 the document is nested more than 100 levels deep']);
 });
@@ -65,7 +80,7 @@ test.each([
   ['dashes', '- '.repeat(100_000)],
   ['question marks', '? '.repeat(100_000)],
   ['indentation', Array.from({ length: 1_000 }, (_, index) => `${' '.repeat(index)}a:`).join('\n')],
-])('deep nesting by %s is refused and overflows nothing', (_about, text) => {
+])('deep nesting by %s is rejected without a stack overflow', (_about, text) => {
   expect(problemsOf(text)).toEqual([expect.stringContaining('the document is nested more than 100 levels deep')]);
 });
 
@@ -74,11 +89,11 @@ test.each([
   ['lines', Array.from({ length: 60_000 }, (_, index) => `k${index}: 1`).join('\n')],
   ['documents', '---\n'.repeat(200_000)],
   ['quotes', '"'.repeat(1_000_000)],
-])('a file of very many %s is refused before it is read to its end', (_about, text) => {
+])('a file of very many %s is rejected before it is fully read', (_about, text) => {
   expect(problemsOf(text)).toEqual([expect.stringContaining('the document has more parts than any task file needs')]);
 });
 
-test('long text is no problem', () => {
+test('long text is accepted', () => {
   expect(codeOf(`run: |\n${'  echo hello\n'.repeat(60_000)}`)).toBeUndefined();
   expect(codeOf(`run: "${'\\n'.repeat(500_000)}"`)).toBeUndefined();
 });

@@ -1,25 +1,28 @@
-import { Composer, isScalar, Lexer, Parser, visit, type Document, type Scalar, type YAMLParseError } from 'yaml';
+import { Composer, type Document, Lexer, Parser, type Scalar, type YAMLParseError, isScalar, visit } from 'yaml';
 import type { SourceText } from '../source-text.ts';
 import { convert } from './convert.ts';
 import type { Fault } from './fault.ts';
 import { findIndentationFaults } from './indentation.ts';
 import type { YamlNode } from './node.ts';
-import { explainSyntaxError } from './syntax-error.ts';
+import { printable } from '../../shared/text.ts';
 
-/** Lexical tokens in one file; a real service file has a few thousand. Keeps hostile files below half a second on a slow machine. */
+/**
+ * Lexical tokens in one file; a real service file has a few thousand. Keeps hostile files below half a second on a slow
+ * machine.
+ */
 const maxTokens = 60_000;
 
-/** Levels on the parser's stack. What comes after the parser is recursive, so this is what keeps it from overflowing. */
+/** Levels on the parser's stack. The later stages are recursive; this limit keeps them from overflowing the stack. */
 const maxDepth = 100;
 
-/** Syntax errors that are told, besides wrong indentation: the later ones are mostly consequences of the first. */
+/** Reported syntax errors, besides wrong indentation: later errors are mostly consequences of the first. */
 const maxSyntaxFaults = 3;
 
-/** Lines of wrong indentation that are told. */
+/** Reported lines with wrong indentation. */
 const maxIndentationFaults = 20;
 
-/** A parsed file: its root, or what is wrong with it. */
-export type Composed =
+/** A parsed file: its root, or its faults. */
+type Composed =
   | { readonly root: YamlNode; readonly faults: readonly [] }
   | { readonly root: undefined; readonly faults: readonly [Fault, ...Fault[]] };
 
@@ -55,7 +58,7 @@ function failed(faults: readonly Fault[]): Composed {
   return { root: undefined, faults: [first, ...others] };
 }
 
-/** YAML allows tab and line breaks of all control characters; others would also play tricks on a terminal. */
+/** YAML allows tab and line breaks of all control characters. Others could also manipulate a terminal. */
 function unprintableFault(text: string): Fault | undefined {
   const match = /[^\P{Cc}\t\n\r\u0085]/u.exec(text);
   if (match === null) return undefined;
@@ -87,7 +90,7 @@ function syntaxFaults(errors: readonly YAMLParseError[], document: Document.Pars
   for (const error of errors) {
     const at = openingQuote(error, document) ?? error.pos[0];
     const { line } = source.position(at);
-    // An error over several lines is mostly one of its last line, which the parser took for more of the text above.
+    // An error over several lines usually belongs to the last line, which the parser joined to the text above.
     const lastLine = source.position(Math.max(at, error.pos[1] - 1)).line;
     const lineFault = canBeIndentation(error) ? (indentation.get(lastLine) ?? indentation.get(line)) : undefined;
     const fault = { at, ...explainSyntaxError(error, source.text.slice(at)) };
@@ -115,14 +118,16 @@ function canBeIndentation({ code, message }: YAMLParseError): boolean {
   return indentationCodes.has(code) && !message.startsWith('Missing closing') && !message.startsWith('Flow ');
 }
 
-/** A key that is indented too far makes the line above the beginning of a key, so that its own `:` is the first of two. */
+/**
+ * A key that is indented too far turns the line above into the start of a key. Its own `:` is then the first of two.
+ */
 function isSecondColonOfNextLine({ code, pos: [at] }: YAMLParseError, text: string): boolean {
   if (code !== 'BLOCK_AS_IMPLICIT_KEY' || text[at] === '\n') return false;
   const [line = ''] = text.slice(at).split('\n', 1);
   return !/:(?:\s|$)/.test(line) && !/^\s*-\s/.test(line);
 }
 
-/** A missing quote is reported where the file ends; where the text began tells more. */
+/** The parser reports a missing quote at the end of the file; the start of the text is more useful. */
 function openingQuote(error: YAMLParseError, document: Document.Parsed): number | undefined {
   if (error.code !== 'MISSING_CHAR' || !error.message.startsWith('Missing closing')) return undefined;
   let found: number | undefined;
@@ -132,4 +137,47 @@ function openingQuote(error: YAMLParseError, document: Document.Parsed): number 
     },
   });
   return found;
+}
+
+type Explanation = { readonly message: string; readonly hint?: string };
+
+const quoteHint = "Put the text in quotes if it is meant to be text: '…'.";
+
+const explanations: Readonly<Partial<Record<YAMLParseError['code'], Explanation>>> = {
+  TAB_AS_INDENT: { message: 'a tab cannot be used for indentation', hint: 'Use spaces, two for each level.' },
+  BAD_INDENT: { message: 'the indentation does not fit the lines above' },
+  BAD_DQ_ESCAPE: {
+    message: 'unknown escape sequence in double quotes',
+    hint: 'Double the backslash, or use single quotes, which leave it alone.',
+  },
+  BAD_SCALAR_START: { message: 'text cannot begin with this character', hint: quoteHint },
+  BLOCK_AS_IMPLICIT_KEY: { message: "a second ': ' on one line", hint: quoteHint },
+  MULTILINE_IMPLICIT_KEY: { message: "a ':' is missing after this key, or the line below is not indented as it should be" },
+  MULTIPLE_ANCHORS: { message: 'a value can have only one anchor (&name)' },
+  MULTIPLE_TAGS: { message: 'a value can have only one tag (!name)' },
+  BAD_ALIAS: { message: 'the name of this anchor or alias is missing or unclear', hint: quoteHint },
+  ALIAS_PROPS: { message: 'an alias (*name) cannot have an anchor or a tag of its own' },
+  BLOCK_IN_FLOW: { message: 'a list or map of several lines cannot stand inside [ ] or { }' },
+  KEY_OVER_1024_CHARS: { message: "the ':' after a key must come within 1024 characters" },
+  RESOURCE_EXHAUSTION: { message: 'the document is nested too deeply' },
+};
+
+/** Explains a syntax error and how to fix it. `text` begins at its position. */
+function explainSyntaxError(error: YAMLParseError, text: string): Explanation {
+  if (isMissingColon(error)) {
+    const glued = /^([\w.-]+):[^\s/:]/.exec(text);
+    if (glued !== null) return { message: "a space is missing after the ':'", hint: `Write: ${glued[1]}: VALUE` };
+  }
+  const [first = ''] = error.message.split('\n');
+  if (first.startsWith('Flow ')) return { message: 'the closing ] or } is missing, or this line is not indented far enough' };
+  const known = explanations[error.code];
+  if (known !== undefined) return known;
+  if (/^Missing closing .quote/.test(first)) return { message: 'the closing quote is missing' };
+  if (first.startsWith('Implicit map keys')) return { message: "a ':' is missing after this key" };
+  const words = printable(first.slice(0, 120));
+  return { message: words === '' ? 'this is not valid YAML' : `this is not valid YAML: ${words.charAt(0).toLowerCase()}${words.slice(1)}` };
+}
+
+function isMissingColon({ code, message }: YAMLParseError): boolean {
+  return code === 'MULTILINE_IMPLICIT_KEY' || (code === 'MISSING_CHAR' && message.startsWith('Implicit map keys'));
 }

@@ -1,27 +1,37 @@
 import { isAlias, isMap, isScalar, isSeq, type ParsedNode, type Scalar, type YAMLMap, type YAMLSeq } from 'yaml';
-import { quote } from '../../shared/quote.ts';
+import { quote } from '../../shared/text.ts';
 import type { Fault } from './fault.ts';
 import type { ListNode, MapEntry, MapNode, ScalarNode, YamlNode } from './node.ts';
 import { resolvePlain } from './plain-scalar.ts';
 
-/** Values of a document with every alias written out: what stops a "billion laughs" file, without writing anything out. */
+/**
+ * Limit of values in a document with every alias expanded. Stops a "billion laughs" file; counting does not expand
+ * anything.
+ */
 const maxValues = 20_000;
 
-/** Levels of a document with every alias written out. */
+/**
+ * Limit of characters in a document with every alias expanded (1 Mi): as many as the largest file has. A large text
+ * behind many aliases would fill the memory.
+ */
+const maxCharacters = 1_048_576;
+
+/** Limit of nesting levels in a document with every alias expanded. */
 const maxDepth = 100;
 
-/** Unknown aliases and the like that are told at once. */
+/** Reported faults at most, such as unknown aliases. */
 const maxFaults = 100;
 
 const coreTag = 'tag:yaml.org,2002:';
 const knownTags = new Set(['!', ...['str', 'int', 'float', 'bool', 'null', 'map', 'seq', 'set'].map((name) => coreTag + name)]);
 
-/** Turns the package's nodes into ours: aliases and merge keys resolved, scalars given their meaning, keys made text. */
+/** Converts the package's nodes to this module's: resolves aliases, merge keys and scalars, and makes keys text. */
 export function convert(contents: ParsedNode): { readonly root: YamlNode | undefined; readonly faults: readonly Fault[] } {
   const conversion = new Conversion();
   const root = conversion.node(contents);
   if (conversion.faults.length > 0) return { root: undefined, faults: conversion.faults };
   if (root.size > maxValues) conversion.fault(root.at, 'the document holds too many values once its aliases are written out');
+  else if (root.characters > maxCharacters) conversion.fault(root.at, 'the document is larger than 1 MiB once its aliases are written out');
   else if (root.depth > maxDepth) conversion.fault(root.at, `the document is nested more than ${maxDepth} levels deep`);
   return { root: conversion.faults.length === 0 ? root : undefined, faults: conversion.faults };
 }
@@ -30,7 +40,7 @@ type AnyNode = ParsedNode | null;
 
 class Conversion {
   readonly faults: Fault[] = [];
-  /** By name: the last node so far that carried the anchor. `undefined` while that node is being read. */
+  /** Per name: the last node so far with this anchor. `undefined` while that node is being read. */
   readonly #anchors = new Map<string, YamlNode | undefined>();
   #mergedEntries = 0;
 
@@ -80,7 +90,7 @@ class Conversion {
 
   #list(node: YAMLSeq<ParsedNode>, at: number): ListNode {
     const items = node.items.map((item) => this.node(item, at));
-    return { kind: 'list', items, at, ...measure(items) };
+    return { kind: 'list', items, at, ...measure(items, []) };
   }
 
   #map(node: YAMLMap<ParsedNode, AnyNode>, at: number): MapNode {
@@ -96,21 +106,22 @@ class Conversion {
       const value = this.node(pair.value, keyAt);
       if (key.kind !== 'scalar') this.fault(keyAt, 'a list or map cannot be a key');
       else if (key.text === '__proto__') this.fault(keyAt, "the key '__proto__' is not allowed");
-      // Of a key that comes twice the last one counts, as for PyYAML: see docs/decisions/0008-last-duplicate-key-wins.md.
+      // The last of several equal keys wins, as for PyYAML: see docs/decisions/0008-last-duplicate-key-wins.md.
       else own.set(key.text, { keyAt, keyText: key.text, value });
     }
     const entries = new Map<string, MapEntry>();
     for (const [key, entry] of [...merged.flatMap((map) => [...map.entries]), ...own]) {
-      // Of merged maps the first one wins, over them the map's own keys.
+      // Among merged maps the first one wins. The map's own keys override them.
       if (own.has(key) ? own.get(key) === entry : !entries.has(key)) entries.set(key, entry);
     }
-    return { kind: 'map', entries, at, ...measure([...entries.values()].map((entry) => entry.value)) };
+    const values = [...entries.values()].map((entry) => entry.value);
+    return { kind: 'map', entries, at, ...measure(values, entries.keys()) };
   }
 
   #merged(node: YamlNode, at: number): readonly MapNode[] {
     const maps = node.kind === 'list' ? node.items : [node];
     if (maps.every((map) => map.kind === 'map')) {
-      // Merging copies, so that a chain of merges grows with the square of its length.
+      // Merging copies entries: the cost of a chain of merges is quadratic in its length.
       for (const map of maps) this.#mergedEntries += map.entries.size;
       if (this.#mergedEntries <= maxValues) return maps;
       if (this.faults.length === 0) this.fault(at, 'the document holds too many values once its merge keys are written out');
@@ -122,7 +133,7 @@ class Conversion {
 }
 
 function scalar(value: ScalarNode['value'], text: string, at: number): ScalarNode {
-  return { kind: 'scalar', value, text, origin: 'file', at, size: 1, depth: 1 };
+  return { kind: 'scalar', value, text, origin: 'file', at, size: 1, depth: 1, characters: text.length };
 }
 
 function tagFits(tag: string, value: ScalarNode['value']): boolean {
@@ -132,12 +143,15 @@ function tagFits(tag: string, value: ScalarNode['value']): boolean {
   return tag === 'null' && value === null;
 }
 
-function measure(children: readonly YamlNode[]): { readonly size: number; readonly depth: number } {
+function measure(children: readonly YamlNode[], keys: Iterable<string>): Pick<YamlNode, 'size' | 'depth' | 'characters'> {
   let size = 1;
   let depth = 0;
+  let characters = 0;
   for (const child of children) {
     size += child.size;
     depth = Math.max(depth, child.depth);
+    characters += child.characters;
   }
-  return { size, depth: depth + 1 };
+  for (const key of keys) characters += key.length;
+  return { size, depth: depth + 1, characters };
 }

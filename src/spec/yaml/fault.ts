@@ -1,4 +1,4 @@
-/** Something wrong at an offset of a file, before it is known how to show it. */
+/** A fault at an offset of a file, before it becomes a problem with a position. */
 export interface Fault {
   readonly at: number;
   readonly message: string;

@@ -1,30 +1,31 @@
-import { quote } from '../../shared/quote.ts';
+import { quote } from '../../shared/text.ts';
 import type { Fault } from './fault.ts';
 
-/** Something at one depth of indentation that is still open where a line begins. */
+/** An open element at one depth of indentation, at the start of a line. */
 interface Level {
   readonly indent: number;
   readonly kind: 'key' | 'item' | 'text';
-  /** Of a key, its text; of text, that of the key it belongs to. */
+  /** For a key, its text; for text, the key that it belongs to. */
   readonly name: string;
-  /** Whether there is something behind the `:` on the same line, so that nothing can stand below it. */
+  /** Whether a value follows the `:` on the same line; then the key cannot have a block below it. */
   readonly hasValue: boolean;
   /** Whether its line is itself indented wrongly. */
   readonly isWrong: boolean;
 }
 
-/** What is known of a line: what is wrong with its indentation, or that it only follows a line that is wrong. */
-export type LineFault = Fault | 'consequence';
+/** The fault of a line's indentation, or a mark that the line only follows a wrong one. */
+type LineFault = Fault | 'consequence';
 
 /**
- * Lines whose indentation fits no line above, and the comments before them, by line number from 1. It goes by the look of the lines, so it is for texts that are known not to
- * be YAML, and for lines that the parser stumbled over: lists and maps in brackets and quoted text over several lines are not looked into.
+ * Lines whose indentation matches no line above, and the comments before them, by line number from 1. Works on the
+ * lines, not on a parsed document. Use it only for texts that are known not to be YAML, and for lines where the parser
+ * failed. Bracketed lists and maps, and quoted text over several lines, are not checked.
  */
 export function findIndentationFaults(text: string): ReadonlyMap<number, LineFault> {
   const found = new Map<number, LineFault>();
   const levels = new Levels();
   let at = 0;
-  // The parser may stumble over the comments before a line.
+  // The parser may fail on the comments before a line.
   let first = 1;
   for (const [index, line] of text.split('\n').entries()) {
     const fault = levels.read(line.replace(/\r$/, ''), at);
@@ -35,7 +36,7 @@ export function findIndentationFaults(text: string): ReadonlyMap<number, LineFau
   return found;
 }
 
-/** A key at the start of a line, quoted or not, with what comes behind its colon. */
+/** A key at the start of a line, quoted or not, with the text after its colon. */
 const keyLine = /^("[^"]*"|'[^']*'|[^\s#"'[\]{},&*!|>%@`-][^#]*?|-[^\s#:]*):(?:\s+(.*))?$/;
 const blockHeader = /^(?:[&!]\S+\s+)*[|>][-+0-9]*\s*(?:#.*)?$/;
 
@@ -45,7 +46,7 @@ const openValue = /^(?:\[(?!.*\])|\{(?!.*\})|"(?!.*")|'(?!.*'))/;
 class Levels {
   /** From the outermost one, indentation growing. */
   #open: readonly Level[] = [];
-  /** The field whose block text (`|`, `>`) is being read; its indentation is unknown before the first line. */
+  /** The field whose block text (`|`, `>`) is being read. Its indentation is unknown before the first line. */
   #block: { readonly owner: Level; readonly indent: number | undefined } | undefined;
 
   read(line: string, at: number): LineFault | undefined {
@@ -87,16 +88,16 @@ class Levels {
     if (same?.isWrong === true) return 'consequence';
     // Below a key without a value, a list may stand at the indentation of the key.
     if (same?.kind === kind || (same?.kind === 'key' && same === last && !same.hasValue)) return undefined;
-    const place = at + indent;
-    if (same !== undefined && same.kind !== 'text') return { at: place, ...this.#wrongKind(indent, isItem) };
+    const position = at + indent;
+    if (same !== undefined && same.kind !== 'text') return { at: position, ...this.#wrongKind(indent, isItem) };
     if (indent > last.indent) {
       if (!last.hasValue) return undefined;
-      return { at: place, message: 'this line is indented further than the line above', hint: this.#tooDeep(last, isItem) };
+      return { at: position, message: 'this line is indented further than the line above', hint: this.#tooDeep(last, isItem) };
     }
-    return { at: place, message: `the indentation fits none of the lines above`, hint: this.#fitting(indent, isItem) };
+    return { at: position, message: `the indentation fits none of the lines above`, hint: this.#fitting(indent, isItem) };
   }
 
-  /** A line that is neither key nor item: wrong only where it was to belong to a block of text. */
+  /** Judges a line that is neither key nor item: wrong only where it should belong to a block of text. */
   #judgeText(indent: number, at: number, emptyBlock: Level | undefined): Fault | undefined {
     const last = this.#open.at(-1);
     const block = emptyBlock ?? (last?.kind === 'text' && indent < last.indent ? last : undefined);
@@ -143,7 +144,7 @@ class Levels {
     return words.length === 0 ? 'Give it the indentation of a line above.' : `Begin it ${words.join(', or ')}.`;
   }
 
-  /** Opens what the line begins: for `- name: x` both the item and the key in it. */
+  /** Opens the elements that the line starts: for `- name: x` both the item and its key. */
   #enter(indent: number, content: string, isWrong: boolean): void {
     const opened: Level[] = [];
     let rest = content;

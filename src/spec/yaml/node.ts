@@ -1,6 +1,6 @@
 /**
- * A YAML document after aliases and merge keys: a tree whose parts may be shared. Small on purpose, so that nothing behind this folder
- * depends on how the YAML package represents a document.
+ * A YAML document after aliases and merge keys: a tree whose parts may be shared. It hides how the YAML package
+ * represents a document, so only this folder depends on the package.
  */
 export type YamlNode = ScalarNode | ListNode | MapNode;
 
@@ -11,6 +11,8 @@ interface NodeBase {
   readonly size: number;
   /** Levels of nesting in it; 1 for a scalar. */
   readonly depth: number;
+  /** Characters of its texts and keys in the file, aliases counted each time they are used. */
+  readonly characters: number;
 }
 
 /** One value. */
@@ -19,7 +21,9 @@ export interface ScalarNode extends NodeBase {
   readonly value: string | number | boolean | null;
   /** The text in the file, quotes resolved: `yes`, `0x10`, `hello`. Never the value of a variable. */
   readonly text: string;
-  /** `substituted`: the value holds that of a variable. `withheld`: it names a declared variable that has no value. */
+  /**
+   * `substituted`: the value contains a variable's value. `withheld`: it names a declared variable that has no value.
+   */
   readonly origin: 'file' | 'substituted' | 'withheld';
 }
 
@@ -44,7 +48,7 @@ export interface MapEntry {
   readonly value: YamlNode;
 }
 
-/** Where in a document: keys and indices from the root. */
+/** A path in a document: keys and indices from the root. */
 export type Path = readonly PropertyKey[];
 
 /** The node at a path, or undefined when there is none. */
@@ -69,8 +73,8 @@ export function entryAt(root: YamlNode, path: Path): MapEntry | undefined {
 }
 
 /**
- * Plain data for validation. Own properties only, whatever the keys are called, so that a key such as `constructor` is a key like
- * any other; `__proto__` never gets this far.
+ * Plain data for validation. Only own properties, so a key such as `constructor` is a key like any other. `__proto__`
+ * is refused earlier.
  */
 export function toValue(node: YamlNode): unknown {
   if (node.kind === 'scalar') return node.value;

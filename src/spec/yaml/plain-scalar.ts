@@ -1,7 +1,7 @@
 /**
- * What an unquoted scalar means. Users of this kind of tool write for PyYAML, which follows YAML 1.1 with rules of its own: `yes` and `on`
- * are true, `010` is 8, `1:30` is 90, and `1e3`, having no dot, is text.
- * Source: https://github.com/yaml/pyyaml, lib/yaml/resolver.py and constructor.py, version 6.
+ * Resolves unquoted scalars as PyYAML does, because users of similar tools write for it. PyYAML follows YAML 1.1 with
+ * rules of its own: `yes` and `on` are true, `010` is 8, `1:30` is 90, and `1e3`, having no dot, is text. Source:
+ * https://github.com/yaml/pyyaml, lib/yaml/resolver.py and constructor.py, version 6.
  */
 
 const trueWords = new Set(['yes', 'Yes', 'YES', 'true', 'True', 'TRUE', 'on', 'On', 'ON']);
@@ -17,7 +17,7 @@ export function resolvePlain(text: string): string | number | boolean | null {
   if (nullWords.has(text)) return null;
   if (trueWords.has(text)) return true;
   if (falseWords.has(text)) return false;
-  // Longer ones are no numbers that anybody means, and matching them costs time.
+  // Longer text is never meant as a number, and matching it costs time.
   if (text.length > 64) return text;
   if (integer.test(text)) return toInteger(text);
   if (float.test(text)) return toFloat(text);

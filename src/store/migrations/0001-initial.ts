@@ -1,6 +1,6 @@
 import type { Migration } from '../migrate.ts';
 
-/** The first schema. A port is unique over all services, and ids of events are never given twice. */
+/** The first schema. A port is unique over all services, and ids of events are never reused. */
 export const initial: Migration = {
   version: 1,
   name: 'initial',
@@ -72,7 +72,7 @@ export const initial: Migration = {
       .addColumn('cause', 'text', (column) => column.notNull())
       .addColumn('message', 'text', (column) => column.notNull())
       .execute();
-    // The first finds the newest subject of a name, the second pages through one subject.
+    // The first index finds the newest subject of a name, the second pages through one subject.
     await writer.schema.createIndex('events_by_subject').on('events').columns(['subject', 'id']).execute();
     await writer.schema.createIndex('events_by_subject_key').on('events').columns(['subject', 'subject_key', 'id']).execute();
 

@@ -1,7 +1,10 @@
 import { sql } from 'kysely';
 import type { Migration } from '../migrate.ts';
 
-/** Who leads when there are several controllers, and the files that the next one needs. Both are only used where controllers share a database. */
+/**
+ * The lease of several controllers, and the files that the next leader needs. Both are used only when controllers share
+ * a database.
+ */
 export const leadershipAndFiles: Migration = {
   version: 2,
   name: 'leadership and files',
@@ -15,7 +18,7 @@ export const leadershipAndFiles: Migration = {
       .addColumn('duration_ms', 'integer', (column) => column.notNull())
       .execute();
 
-    // Without a reference to an owner's table: files are saved before the record that needs them.
+    // No foreign key to an owner's table: files are saved before the record that needs them.
     await writer.schema
       .createTable('file_trees')
       .addColumn('owner', 'text', (column) => column.notNull())

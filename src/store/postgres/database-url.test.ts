@@ -14,7 +14,7 @@ function refusalOf(url: string): SvcError | undefined {
 
 const tlsOf = (query: string, host = 'db.example'): unknown => readDatabaseUrl(`postgres://svc@${host}/state?${query}`).tls;
 
-test('an address is taken apart', () => {
+test('an address is parsed into its parts', () => {
   expect(readDatabaseUrl('postgres://svc:pass%3A%40%2F@db.example:6432/state?schema=team_a&sslmode=disable')).toMatchObject({
     host: 'db.example',
     port: 6432,
@@ -27,7 +27,7 @@ test('an address is taken apart', () => {
   });
 });
 
-test('what is not said has the usual meaning', () => {
+test('omitted parts have their usual defaults', () => {
   expect(readDatabaseUrl('postgresql://svc@[fd00::1]/state')).toMatchObject({
     host: 'fd00::1',
     port: 5432,
@@ -39,7 +39,7 @@ test('what is not said has the usual meaning', () => {
   });
 });
 
-test('a Unix socket is named by its folder, in the host or as a parameter', () => {
+test('a Unix socket is given by its folder, as host or as parameter', () => {
   expect(readDatabaseUrl('postgres://svc@%2Fvar%2Frun%2Fpostgresql/state')).toMatchObject({
     host: '/var/run/postgresql',
     tls: { mode: 'off' },
@@ -48,12 +48,12 @@ test('a Unix socket is named by its folder, in the host or as a parameter', () =
 });
 
 describe('TLS', () => {
-  test('is preferred by default, but not on the way to this machine', () => {
+  test('is preferred by default, but off for connections within this machine', () => {
     expect(tlsOf('')).toMatchObject({ mode: 'prefer', options: { rejectUnauthorized: false } });
     expect(['localhost', '127.0.0.1', '[::1]'].map((host) => tlsOf('', host))).toEqual([{ mode: 'off' }, { mode: 'off' }, { mode: 'off' }]);
   });
 
-  test('means with each sslmode what it means to psql', () => {
+  test('has the same meaning for each sslmode as in psql', () => {
     expect(tlsOf('sslmode=disable')).toEqual({ mode: 'off' });
     expect(tlsOf('sslmode=require')).toMatchObject({ mode: 'on', options: { rejectUnauthorized: false } });
     expect(tlsOf('sslmode=verify-full')).toMatchObject({ mode: 'on', options: { host: 'db.example', rejectUnauthorized: true } });
@@ -87,7 +87,7 @@ test.each([
   expect(`${refusal?.message} ${refusal?.hint}`).not.toContain('geheim');
 });
 
-test('schemas have locks of their own', () => {
+test('each schema has its own lock', () => {
   const numbers = ['svc', 'team_a', 'team_b'].map(lockNumber);
   expect(new Set(numbers).size).toBe(3);
   expect(numbers.every((number) => Number.isInteger(number) && Math.abs(number) <= 2 ** 31)).toBe(true);

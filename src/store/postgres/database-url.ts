@@ -3,21 +3,21 @@ import { readFileSync } from 'node:fs';
 import type { ConnectionOptions } from 'node:tls';
 import { messageOf, SvcError } from '../../shared/errors.ts';
 
-/** Where a state in PostgreSQL is, taken apart. */
+/** The parts of the address of a state in PostgreSQL. */
 export interface DatabaseAddress {
-  /** A host, or the folder of a Unix socket. */
+  /** A host name, or the folder of a Unix socket. */
   readonly host: string;
   readonly port: number;
   readonly user: string;
-  /** undefined: what PGPASSWORD or ~/.pgpass say. */
+  /** undefined: from PGPASSWORD or ~/.pgpass. */
   readonly password: string | undefined;
   readonly database: string;
-  /** All tables are in a schema of their own, so that the database may also hold other things. */
+  /** All tables are in this schema, so that the database may also hold other data. */
   readonly schema: string;
-  /** `prefer`: with TLS when the server has it, without when it says that it has not. */
+  /** `prefer`: with TLS if the server supports it, without if the server reports that it does not. */
   readonly tls: { readonly mode: 'off' } | { readonly mode: 'prefer' | 'on'; readonly options: ConnectionOptions };
   readonly channelBinding: boolean;
-  /** For messages: without password and parameters. */
+  /** Form for messages: without password and parameters. */
   readonly shown: string;
 }
 
@@ -26,8 +26,10 @@ const sslModes = ['disable', 'prefer', 'require', 'verify-ca', 'verify-full'];
 const standardPort = 5432;
 
 /**
- * Takes `postgres://USER:PASSWORD@HOST:PORT/DATABASE?PARAMETERS` apart. Names and meanings of the parameters are those of libpq
- * (https://www.postgresql.org/docs/current/libpq-connect.html), with `schema` in addition. Throws SVC_INVALID_CONFIG, never quoting the text: it holds a password.
+ * Parses `postgres://USER:PASSWORD@HOST:PORT/DATABASE?PARAMETERS`.
+ * Names and meanings of the parameters are those of libpq (https://www.postgresql.org/docs/current/libpq-connect.html),
+ * plus `schema`.
+ * Throws SVC_INVALID_CONFIG without quoting the text, because it contains a password.
  */
 export function readDatabaseUrl(text: string): DatabaseAddress {
   const url = parse(text);
@@ -58,7 +60,7 @@ export function readDatabaseUrl(text: string): DatabaseAddress {
 }
 
 function parse(text: string): URL {
-  // The message of URL's own error is left out: it may quote the text.
+  // The message of URL's own error is omitted: it may quote the text.
   if (!URL.canParse(text))
     throw invalid(
       'it is no URL',
@@ -81,14 +83,14 @@ function decoded(text: string, part: string): string {
 function readTls(given: URLSearchParams, host: string): DatabaseAddress['tls'] {
   const mode = given.get('sslmode') ?? 'prefer';
   if (!sslModes.includes(mode)) throw invalid(`its sslmode is none of ${sslModes.join(', ')}`);
-  // Nobody listens on the way to this machine itself.
-  const isHere = host.startsWith('/') || host === 'localhost' || host === '::1' || host.startsWith('127.');
-  if (mode === 'disable' || (isHere && !given.has('sslmode'))) return { mode: 'off' };
+  // A connection within this machine cannot be intercepted, so TLS is off by default.
+  const isLocal = host.startsWith('/') || host === 'localhost' || host === '::1' || host.startsWith('127.');
+  if (mode === 'disable' || (isLocal && !given.has('sslmode'))) return { mode: 'off' };
   const ca = readPem(given, 'sslrootcert');
   const cert = readPem(given, 'sslcert');
   const key = readPem(given, 'sslkey');
   if (mode === 'verify-ca' && ca === undefined) throw invalid('sslmode=verify-ca needs sslrootcert');
-  // As with libpq: a root certificate makes `require` check who made the server's.
+  // As in libpq: with a root certificate, `require` also verifies the issuer of the server's certificate.
   const isChecked = mode === 'verify-full' || ca !== undefined;
   const options: ConnectionOptions = {
     host,
@@ -119,7 +121,10 @@ function invalid(what: string, hint?: string): SvcError {
   );
 }
 
-/** The second of two numbers that name the lock of all writers of one schema; the first is the same for all of svc. */
+/**
+ * The second number of the advisory lock that serializes all writers of one schema. The first number is the same for
+ * all of svc.
+ */
 export function lockNumber(schema: string): number {
   return createHash('sha256').update(schema).digest().readInt32BE();
 }

@@ -9,42 +9,45 @@ import {
   type QueryResult,
 } from 'kysely';
 import { Pool, types, type PoolClient } from 'pg';
+import { delayMs, type Backoff } from '../../shared/backoff.ts';
 import type { Clock } from '../../shared/clock.ts';
 import type { DatabaseAddress } from './database-url.ts';
 import { explainPostgresError, isWithoutTls, postgresFailure } from './postgres-errors.ts';
 
-/** One for the writer and two for readers; a controller is up to twenty processes, and a server usually lets a hundred connections in. */
+/**
+ * Pool size: one connection for the writer and two for readers. A controller has up to twenty processes, and a server
+ * usually allows a hundred connections.
+ */
 const connections = 3;
-/** How long one attempt to connect may take, and waiting for a connection, ms. */
+/** Limit for one attempt to connect, and for the wait for a free connection, ms. */
 const connectTimeoutMs = 3_000;
-/** A connection that nobody used for so long is closed, ms. */
+/** A connection that is unused for this long is closed, ms. */
 const idleMs = 10_000;
-/** No answer for so long: the way to the server is dead, ms. */
+/** Without an answer for this long, the route to the server counts as dead, ms. */
 const answerTimeoutMs = 8_000;
-/** Pauses between two tries to reach a server that is away, ms; each is twice the one before. */
-const firstPauseMs = 10;
-const longestPauseMs = 250;
+/** Backoff between attempts to reach an unreachable server. */
+const reconnect: Backoff = { firstMs: 10, longestMs: 250 };
 
-/** The number of PostgreSQL's type `int8`, which pg would give as text. */
+/** Type number of PostgreSQL's `int8`, which pg would return as text. */
 const int8 = 20;
 
-/** How kysely speaks to one PostgreSQL server; `reconnectMs` is for how long a server that is away is waited for. */
+/** Connects kysely to one PostgreSQL server. `reconnectMs`: how long to wait for an unreachable server. */
 export interface PostgresLink {
   readonly dialect: Dialect;
   readonly reconnectMs: number;
-  /** Repeats what failed because the server was away, until `deadline`; throws what is to be shown. */
+  /** Repeats work that failed because the server was unreachable, until `deadline`. Throws the error to show. */
   patiently<Result>(work: () => Promise<Result>, deadline: number): Promise<Result>;
 }
 
-/** Makes kysely speak to PostgreSQL through pg, with a small pool that connects anew by itself. */
+/** Connects kysely to PostgreSQL through pg, with a small pool that reconnects by itself. */
 export function postgresLink(address: DatabaseAddress, clock: Clock, reconnectMs: number): PostgresLink {
   const patiently: PostgresLink['patiently'] = async (work, deadline) => {
     for (let tries = 1; ; tries += 1) {
-      const pauseMs = Math.min(firstPauseMs * 2 ** (tries - 1), longestPauseMs);
+      const pauseMs = delayMs(reconnect, tries);
       try {
         return await work();
       } catch (error) {
-        // Twice in any case: a process that was stopped meanwhile, or whose connection was, is late at its first failure.
+        // Try at least twice: a process or connection that was paused is past the deadline at its first failure.
         const isTooLate = tries > 1 && clock.monotonic() + pauseMs >= deadline;
         if (postgresFailure(error) !== 'away' || isTooLate) throw explainPostgresError(error, address.shown);
       }
@@ -77,14 +80,14 @@ class PostgresConnections implements Driver {
   }
 
   async init(): Promise<void> {
-    // Connections are made when they are needed.
+    // The pool opens connections on demand.
   }
 
   async acquireConnection(): Promise<Session> {
     return new Session(() => this.#connect(), this.#patiently);
   }
 
-  /** Gives up TLS where it was only preferred and the server has none. */
+  /** Falls back to no TLS where TLS was only preferred and the server has none. */
   async #connect(): Promise<PoolClient> {
     const pool = this.#pool;
     try {
@@ -144,15 +147,18 @@ function newPool(address: DatabaseAddress, ssl: false | Extract<DatabaseAddress[
     keepAliveInitialDelayMillis: answerTimeoutMs,
     types: { getTypeParser: (id: number, format?: 'text' | 'binary') => (id === int8 ? Number : types.getTypeParser(id, format)) },
   });
-  // A connection that breaks while nobody uses it is dropped by the pool, and one in use fails its statement: both need no more than not to end the process.
+  // The pool drops an idle connection that breaks, and a connection in use fails its statement. This handler only keeps
+  // the process from ending.
   pool.on('error', () => undefined);
   pool.on('connect', (client) => client.on('error', () => undefined));
   return pool;
 }
 
 /**
- * A connection as kysely sees it. Outside of a transaction each statement has whichever connection is free, and is repeated when the server was away: it
- * only reads. A transaction has one to itself and is never repeated here.
+ * A connection as kysely sees it.
+ * Outside of a transaction each statement uses any free connection. It only reads, so it is repeated when the server
+ * was unreachable.
+ * A transaction has its own connection. This class never repeats it.
  */
 class Session implements DatabaseConnection {
   readonly #connect: () => Promise<PoolClient>;
@@ -174,13 +180,13 @@ class Session implements DatabaseConnection {
   async commit(): Promise<void> {
     if (this.#pinned === undefined) throw new Error('there is no transaction to commit');
     const { command } = await this.#run(this.#pinned, CompiledQuery.raw('commit'));
-    // So PostgreSQL answers when a statement had failed and whoever sent it went on all the same.
+    // PostgreSQL answers this way when a statement had failed and the client continued anyway.
     if (command !== 'COMMIT') throw new Error('a transaction was committed after one of its statements had failed');
   }
 
   async rollback(): Promise<void> {
     if (this.#pinned === undefined || this.#broken !== undefined) return;
-    // What fails here has broken the connection, and the server rolls back by itself then.
+    // If this fails, the connection is broken, and the server rolls back by itself.
     await this.#run(this.#pinned, CompiledQuery.raw('rollback')).catch(() => undefined);
   }
 
@@ -232,12 +238,14 @@ interface Reply {
   readonly rowCount: number | null;
 }
 
-/** What makes a connection useless for others. */
+/** The error that makes a connection unusable, if it does. */
 function brokenBy(error: unknown): Error | undefined {
   return postgresFailure(error) === 'away' && error instanceof Error ? error : undefined;
 }
 
-/** The values that columns take. PostgreSQL has no text with the character 0, which logs may hold. */
+/**
+ * Converts a value to a type that columns accept. PostgreSQL text cannot hold the character 0, which logs may contain.
+ */
 function toInput(value: unknown): string | number | bigint | Uint8Array | null {
   if (typeof value === 'string') return value.replaceAll('\0', '�');
   if (value === null || typeof value === 'number' || typeof value === 'bigint' || value instanceof Uint8Array) return value;

@@ -1,11 +1,12 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { inspect } from 'node:util';
-import { afterAll, describe, expect, test } from 'vitest';
+import { afterAll, expect, test } from 'vitest';
 import { aService, aVersion } from '../../../test/support/builders.ts';
 import { selfSigned } from '../../../test/support/certificate.ts';
 import { startCuttingProxy } from '../../../test/support/cutting-proxy.ts';
-import { closeSharedPostgres, newSchema, whyNoPostgres, withPostgres } from '../../../test/support/postgres.ts';
+import { needs } from '../../../test/support/needs.ts';
+import { closeSharedPostgres, newSchema, withPostgres } from '../../../test/support/postgres.ts';
 import { anEvent } from '../../../test/support/stores.ts';
 import { withTempHome } from '../../../test/support/temp-home.ts';
 import { systemClock } from '../../shared/clock.ts';
@@ -26,18 +27,16 @@ async function withOpen<Result>(opening: Promise<Store>, use: (store: Store) => 
   }
 }
 
-/** Where a server that is away is waited for ten times as long: how long one takes to start says nothing about those who wait. */
+/** Waits ten times as long for an unreachable server, because the start time of a server is not part of this test. */
 const patientClock = { ...systemClock, monotonic: () => systemClock.monotonic() / 10 };
 
 const causesOf = async (store: Store): Promise<readonly string[]> =>
   (await store.events.list({ subject: 'chat' })).map(({ cause }) => cause);
 
-const missing = whyNoPostgres();
-
-describe.skipIf(missing !== undefined)(`a state in PostgreSQL${missing === undefined ? '' : ` (${missing})`}`, () => {
+needs('postgres', () => {
   afterAll(closeSharedPostgres);
 
-  test('keeps what is no plain text, and numbers as large as times', async () => {
+  test('stores unusual text and numbers as large as times', async () => {
     await withOpen(open(await newSchema()), async (store) => {
       const message = 'A log with \0 in it, a \u{1f600}, half of one \ud83d, and "quotes\\".';
       await store.events.append(anEvent({ at: Number.MAX_SAFE_INTEGER, message }));
@@ -47,7 +46,7 @@ describe.skipIf(missing !== undefined)(`a state in PostgreSQL${missing === undef
     });
   });
 
-  test('is a schema of its own: one database may hold several, and other things', async () => {
+  test('uses its own schema: one database may hold several, and other data', async () => {
     await withPostgres(async (server) => {
       await server.run('create table public.services (mine text)');
       await withOpen(open(server.url()), (store) =>
@@ -61,7 +60,7 @@ describe.skipIf(missing !== undefined)(`a state in PostgreSQL${missing === undef
     });
   });
 
-  test('needs no right but to its own schema once that is there', async () => {
+  test('needs only rights on its own schema once that exists', async () => {
     await withPostgres(async (server) => {
       await server.run("create role team login password 'pw'; create schema svc authorization team");
       const url = `postgres://team:pw@127.0.0.1:${server.port}/svc`;
@@ -73,7 +72,7 @@ describe.skipIf(missing !== undefined)(`a state in PostgreSQL${missing === undef
     });
   });
 
-  test('is there again when its server was restarted or crashed in between: readers and writers only wait', async () => {
+  test('waits while its server restarts or recovers from a crash', async () => {
     await withPostgres(async (server) => {
       await withOpen(openStore({ path: '', database: server.url(), clock: patientClock }), async (store) => {
         for (const mode of ['fast', 'immediate'] as const) {
@@ -88,16 +87,16 @@ describe.skipIf(missing !== undefined)(`a state in PostgreSQL${missing === undef
     });
   });
 
-  test('says so while its server is away for long, and works again afterwards', async () => {
+  test('reports a long outage of its server, and works again afterwards', async () => {
     await withPostgres(async (server) => {
       await withOpen(open(server.url()), async (store) => {
         await server.stop();
-        const away = { code: 'SVC_DATABASE', kind: 'transient' };
+        const unavailable = { code: 'SVC_DATABASE', kind: 'transient' };
         await Promise.all([
-          expect(store.services.list()).rejects.toMatchObject(away),
-          expect(store.events.append(anEvent())).rejects.toMatchObject(away),
-          expect(store.events.append(anEvent())).rejects.toMatchObject(away),
-          expect(open(server.url())).rejects.toMatchObject(away),
+          expect(store.services.list()).rejects.toMatchObject(unavailable),
+          expect(store.events.append(anEvent())).rejects.toMatchObject(unavailable),
+          expect(store.events.append(anEvent())).rejects.toMatchObject(unavailable),
+          expect(open(server.url())).rejects.toMatchObject(unavailable),
         ]);
         await server.start();
         await store.events.append(anEvent({ cause: 'again' }));
@@ -106,7 +105,7 @@ describe.skipIf(missing !== undefined)(`a state in PostgreSQL${missing === undef
     });
   });
 
-  test.each(['before', 'after'] as const)('makes a change once when the connection breaks %s its commit arrived', async (when) => {
+  test.each(['before', 'after'] as const)('commits a change once when the connection breaks %s its commit arrived', async (when) => {
     const url = new URL(await newSchema());
     const proxy = await startCuttingProxy(Number(url.port));
     try {
@@ -123,7 +122,7 @@ describe.skipIf(missing !== undefined)(`a state in PostgreSQL${missing === undef
     }
   });
 
-  test('begins a change anew when the connection breaks in the middle, and repeats reads', async () => {
+  test('restarts a change after a broken connection, and repeats reads', async () => {
     const url = new URL(await newSchema());
     const proxy = await startCuttingProxy(Number(url.port));
     try {
@@ -144,7 +143,7 @@ describe.skipIf(missing !== undefined)(`a state in PostgreSQL${missing === undef
     }
   });
 
-  test('takes the lock from a writer that says nothing for seconds, and begins its change anew when it goes on', async () => {
+  test('releases the lock of an idle writer, which then restarts its change', async () => {
     const url = await newSchema();
     const driver = await openPostgres(url, systemClock);
     await withOpen(createStore(driver, systemClock), (store) =>
@@ -169,7 +168,7 @@ describe.skipIf(missing !== undefined)(`a state in PostgreSQL${missing === undef
     );
   });
 
-  test('refuses a wrong password, a missing database and one that cannot hold every character, without showing the password', async () => {
+  test('refuses a wrong password, database or encoding without showing the password', async () => {
     await withPostgres(async (server) => {
       await server.run("create database old encoding 'LATIN1' template template0");
       const address = `postgres://127.0.0.1:${server.port}`;
@@ -197,7 +196,7 @@ describe.skipIf(missing !== undefined)(`a state in PostgreSQL${missing === undef
     });
   });
 
-  test('is spoken to with TLS as the address says', async () => {
+  test('uses TLS as its address requests', async () => {
     await withTempHome(async (home) => {
       const trusted = join(home, 'trusted.pem');
       const other = join(home, 'other.pem');

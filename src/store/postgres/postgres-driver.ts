@@ -7,21 +7,25 @@ import { lockNumber, readDatabaseUrl } from './database-url.ts';
 import { postgresLink, type PostgresLink } from './node-postgres.ts';
 import { postgresFailure } from './postgres-errors.ts';
 
-/** The first number of the lock of all writers; the letters s, v, c. Others who use such locks in the same database choose other numbers. */
+/**
+ * The first number of the advisory lock of all writers: the letters s, v, c. Other programs in the same database use
+ * other numbers.
+ */
 const lockClass = 0x73_76_63;
-/** How long a server that is away is waited for, ms: as long as SQLite's lock. */
+/** How long to wait for an unreachable server, ms: as long as for SQLite's lock. */
 const reconnectMs = 5_000;
-/** How long to wait for others' transactions, ms. */
+/** How long to wait for transactions of other writers, ms. */
 const lockTimeoutMs = 5_000;
-/** How long one statement of a transaction may take, ms. */
+/** Limit for one statement of a transaction, ms. */
 const statementTimeoutMs = 7_000;
 /**
- * A writer that says nothing for so long within a transaction loses it, ms: it was stopped, or its machine is gone, and all others wait for its lock. Shorter
- * than they do, and much shorter than a lease.
+ * Limit for an idle transaction, ms. The server then ends it: the writer was stopped or its machine is gone, and all
+ * other writers wait for its lock.
+ * It is shorter than their wait, and much shorter than a lease.
  */
 const idleInTransactionMs = 3_000;
 
-/** Opens the database that `url` names. Any number of processes, on any number of machines, may have it open. */
+/** Opens the database at `url`. Any number of processes, on any number of machines, may have it open. */
 export async function openPostgres(url: string, clock: Clock): Promise<Driver> {
   const address = readDatabaseUrl(url);
   const link = postgresLink(address, clock, reconnectMs);
@@ -45,7 +49,7 @@ export async function openPostgres(url: string, clock: Clock): Promise<Driver> {
   };
 }
 
-/** Checks what cannot be mended later, and makes the schema. */
+/** Checks properties that cannot be changed later, and creates the schema. */
 async function prepare(
   db: Kysely<Schema>,
   writers: Writers,
@@ -68,13 +72,14 @@ async function prepare(
     return row.has_schema;
   };
   if (await known(db)) return;
-  // Looked at again under the lock: two processes may come at once. To ask for what is there would need the right to create it.
+  // Checked again under the lock, because two processes may arrive at once. `create schema if not exists` would need
+  // the right to create even if the schema exists.
   await writers.run(async (writer) => {
     if (!(await known(writer))) await writer.schema.createSchema(schema).execute();
   });
 }
 
-/** What `Writers` needs. */
+/** Dependencies of `Writers`. */
 interface WriterOptions {
   readonly link: PostgresLink;
   readonly clock: Clock;
@@ -82,23 +87,25 @@ interface WriterOptions {
   readonly lock: number;
 }
 
-/** How a transaction came along before it failed. */
+/** Progress of a transaction before it failed. */
 interface Attempt<Result> {
-  /** The number that the server gave the transaction; undefined: it had not begun. */
+  /** The transaction's id on the server; undefined: it had not begun. */
   id?: string;
   /** Set when only the commit was left. */
   done?: { readonly result: Result };
 }
 
 /**
- * Transactions that write, one at a time over all processes: each takes one lock of the whole schema first. What it reads afterwards is what all before it
- * have left, and stays so until its commit; so no transaction ever has to be repeated for the sake of others, and events have their numbers in the
- * order in which they became visible.
+ * Write transactions, one at a time over all processes: each first takes one lock of the whole schema.
+ * Its reads see everything that earlier transactions committed, and this stays valid until its commit. So no
+ * transaction has to be repeated because of others, and event ids follow the order in which events became visible.
  */
 class Writers {
   readonly #db: Kysely<Schema>;
   readonly #options: WriterOptions;
-  /** Settles when the writers of this process that came before are done: they need not wait for the lock on connections of their own. */
+  /**
+   * Settles when this process's earlier writers are done. So they need not wait for the lock on separate connections.
+   */
   #last: Promise<unknown> = Promise.resolve();
 
   constructor(db: Kysely<Schema>, options: WriterOptions) {
@@ -129,7 +136,9 @@ class Writers {
     }
   }
 
-  /** Waits for the lock; nothing is read before. Settings of the session would not get through poolers such as PgBouncer, those of a transaction do. */
+  /**
+   * Takes the lock before any read. Poolers such as PgBouncer pass on settings of a transaction, but not of a session.
+   */
   async #begin(writer: Writer): Promise<string> {
     const begun = await sql<{ id: string }>`
       select set_config('lock_timeout', ${String(lockTimeoutMs)}, true),
@@ -139,13 +148,14 @@ class Writers {
         txid_current()::text as id
     `.execute(writer);
     const [row] = begun.rows;
-    if (row === undefined) throw new Error('PostgreSQL told no transaction id');
+    if (row === undefined) throw new Error('PostgreSQL returned no transaction id');
     return row.id;
   }
 
   /**
-   * What became of a transaction whose commit was sent and not answered. The server knows also after a restart. Where it does not (another server has taken its
-   * place), nothing may be claimed.
+   * Whether a transaction was committed when the response to its commit was lost. The server knows this even after a
+   * restart.
+   * If it does not know (another server has replaced it), the result is unknown and this throws.
    */
   async #wasCommitted(id: string, deadline: number): Promise<boolean> {
     const { link, clock, shown } = this.#options;

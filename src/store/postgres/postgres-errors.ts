@@ -2,22 +2,26 @@ import { DatabaseError } from 'pg';
 import { messageOf, SvcError } from '../../shared/errors.ts';
 
 /**
- * What went wrong with a statement. `away`: the connection is lost or was never there, so that another try on a new one may succeed. The
- * others are answers of the server.
+ * Kind of a statement's failure. `away`: the connection is lost or was never made, so a retry on a new one may succeed.
+ * The other kinds are responses of the server.
  */
-export type PostgresFailure = 'away' | 'refused' | 'busy' | 'full' | 'corrupt' | 'bug';
+type PostgresFailure = 'away' | 'refused' | 'busy' | 'full' | 'corrupt' | 'bug';
 
-/** By SQLSTATE, https://www.postgresql.org/docs/current/errcodes-appendix.html; those that are not here by their class, the first two characters. */
+/**
+ * By SQLSTATE, https://www.postgresql.org/docs/current/errcodes-appendix.html. Codes that are not listed go by their
+ * class, the first two characters.
+ */
 const byCode: Readonly<Record<string, PostgresFailure>> = {
-  // Shutting down, crashed, starting, the session ended because its transaction was idle, or because it was idle.
+  // Shutting down, crashed, starting, session ended because its transaction was idle, session ended because it was
+  // idle.
   '57P01': 'away',
   '57P02': 'away',
   '57P03': 'away',
   '57P05': 'away',
   '25P03': 'away',
-  // Too many connections: others end theirs.
+  // Too many connections: others will close theirs.
   '53300': 'away',
-  // A standby, or a primary that has become one: a new connection may lead to the one that writes.
+  // A standby, or a primary that has become one: a new connection may reach the primary.
   '25006': 'away',
   '55P03': 'busy',
   '57014': 'busy',
@@ -32,15 +36,15 @@ const byCode: Readonly<Record<string, PostgresFailure>> = {
 
 const byClass: Readonly<Record<string, PostgresFailure>> = { '08': 'away', '28': 'refused', '53': 'busy', '58': 'corrupt', XX: 'corrupt' };
 
-/** Errors of Node's that are about the way to the server. */
+/** Node's errors about the route to the server. */
 const systemCodes =
   /^(ECONNREFUSED|ECONNRESET|ECONNABORTED|EPIPE|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|ENETDOWN|EHOSTDOWN|ENOTFOUND|EAI_AGAIN|ENOENT|EADDRNOTAVAIL|EMFILE)$/;
 
-/** What pg says when a connection ended or took too long; it has no codes for these. */
+/** Messages of pg when a connection ended or timed out; it has no codes for these. */
 const lostMessages =
   /^(Connection terminated|timeout exceeded when trying to connect|Query read timeout|Client has encountered a connection error|Client was closed)/;
 
-/** What kind of failure an error is; undefined when it is not about the database. */
+/** Kind of failure; undefined when the error is not about the database. */
 export function postgresFailure(error: unknown): PostgresFailure | undefined {
   if (error instanceof DatabaseError) {
     const code = error.code ?? '';
@@ -58,14 +62,15 @@ export function postgresFailure(error: unknown): PostgresFailure | undefined {
   return /CERT|^ERR_(TLS|SSL|OSSL)|SELF_SIGNED|UNABLE_TO/.test(code) ? 'refused' : undefined;
 }
 
-/** Whether the server said that it does no TLS. */
+/** Whether the server reported that it does not support TLS. */
 export function isWithoutTls(error: unknown): boolean {
   return error instanceof Error && error.message.startsWith('The server does not support SSL');
 }
 
 /**
- * The error to show for what PostgreSQL at `shown` reported; anything else comes back as it is. What the server says beside its message is left out, as
- * it may quote columns, and so may the message of an error that is a bug of ours.
+ * The error to show for a failure that PostgreSQL at `shown` reported. Other errors are returned unchanged.
+ * Details beside the server's message are omitted because they may quote columns. For a bug in svc the message itself
+ * may too, so it is omitted as well.
  */
 export function explainPostgresError(error: unknown, shown: string): unknown {
   const failure = postgresFailure(error);

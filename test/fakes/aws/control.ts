@@ -12,7 +12,10 @@ import type { BucketRecord, BucketStore } from './s3/buckets.ts';
 import type { AccessKey, KeyRing } from './sigv4/key-ring.ts';
 import { newSession } from './sts/actions.ts';
 
-/** Something in the account that costs money or is in the way: what must be gone when a service is. */
+/**
+ * A resource of the account that costs money or blocks the removal of another one. None may remain after a service is
+ * removed.
+ */
 export interface Leftover {
   readonly kind: 'instance' | 'volume' | 'group' | 'key' | 'spot-request' | 'role' | 'profile' | 'bucket' | 'upload';
   readonly region: string;
@@ -24,7 +27,10 @@ function named(kind: 'role' | 'profile', one: RoleRecord | ProfileRecord): Lefto
   return { kind, region: '', id: one.name, tags: Object.fromEntries(one.tags) };
 }
 
-/** What a test does and sees beside the API: as AWS itself, or as a person in the console. It sees everything at once. */
+/**
+ * Actions and observations of a test outside the API: as AWS itself, or as a person in the console. It sees changes
+ * without delay.
+ */
 export class Control {
   readonly #emulation: Emulation;
   readonly #ec2: Ec2;
@@ -40,12 +46,12 @@ export class Control {
     this.#disabled = disabled;
   }
 
-  /** What there is of machines: capacity, quotas, prices of spot, types that are not offered. */
+  /** Machine supply: capacity, quotas, spot prices, types that are not offered. */
   get supply(): Supply {
     return this.#ec2.supply;
   }
 
-  /** The access keys that work. */
+  /** The valid access keys. */
   get keys(): KeyRing {
     return this.#emulation.keys;
   }
@@ -54,7 +60,7 @@ export class Control {
     return this.#ec2.region(name);
   }
 
-  /** All instances that ever were, of all regions, in order of creation. */
+  /** All instances ever launched, of all regions, in order of creation. */
   get instances(): readonly InstanceRecord[] {
     return this.#all((region) => region.instances);
   }
@@ -63,7 +69,7 @@ export class Control {
     return this.#all((region) => region.volumes);
   }
 
-  /** Without the default groups, which are always there. */
+  /** Without the default groups, which always exist. */
   get groups(): readonly GroupRecord[] {
     return this.#all((region) => region.groups).filter(({ name }) => name !== 'default');
   }
@@ -93,12 +99,12 @@ export class Control {
     return readdirSync(this.#buckets.folder);
   }
 
-  /** Takes a bucket's name for another account. */
+  /** Registers a bucket's name for another account. */
   takeBucketName(name: string): void {
-    this.#buckets.takenElsewhere.add(name);
+    this.#buckets.namesOfOtherAccounts.add(name);
   }
 
-  /** All that is in the account and was not there at the beginning. Instances count until they are terminated. */
+  /** All resources of the account that did not exist at the start. Instances count until they are terminated. */
   leftovers(): readonly Leftover[] {
     const regional = [...this.#ec2.regions.values()].flatMap((region): readonly Leftover[] => [
       ...[...region.instances.values()]
@@ -128,34 +134,48 @@ export class Control {
     ];
   }
 
-  /** The instance of that id in whichever region. */
+  /** Returns the instance of that id in any region. */
   instance(id: string): InstanceRecord {
     const found = this.instances.find((one) => one.id === id);
     if (found === undefined) throw new Error(`there is no instance ${id}`);
     return found;
   }
 
-  /** From now on machines of that kind and place come up within that time, ms. */
+  /** Sets the boot time, ms, of later machines in that scope. */
   setPending(scope: SupplyScope, range: Range): void {
     this.#ec2.setPending(scope, range);
   }
 
-  /** AWS gives notice and takes a spot instance when the time of the notice is over. */
+  /**
+   * Makes AWS accept machines in that scope and terminate each before it runs, with that `StateReason`. The returned
+   * function ends the effect. Source of the codes:
+   * https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_StateReason.html
+   */
+  failLaunches(scope: SupplyScope, code: string, message: string, afterMs: Range = [0, 0]): () => void {
+    return this.#ec2.failLaunches(scope, { afterMs, reason: { Code: code, Message: `${code}: ${message}` } });
+  }
+
+  /** Makes AWS accept machines in that scope and never show them. */
+  loseLaunches(scope: SupplyScope): () => void {
+    return this.#ec2.failLaunches(scope, { afterMs: [0, 0], reason: undefined });
+  }
+
+  /** AWS sends an interruption notice and reclaims a spot instance when the notice period is over. */
   interrupt(id: string): void {
     interrupt(this.#ec2, this.instance(id));
   }
 
-  /** AWS takes a spot instance without notice, as it may. */
+  /** AWS reclaims a spot instance without notice, which it may do. */
   reclaim(id: string): void {
     terminate(this.#ec2, this.instance(id), spotTermination);
   }
 
-  /** AWS says that it is likely to take an instance. */
+  /** AWS sends a rebalance recommendation for an instance. */
   recommendRebalance(id: string): void {
     recommendRebalance(this.#ec2, this.instance(id));
   }
 
-  /** A program on an instance shuts it down: it stops, or is terminated when it was launched so. */
+  /** A program on an instance shuts it down. The instance stops, or terminates when it was launched that way. */
   powerOff(id: string): void {
     const instance = this.instance(id);
     if (instance.shutdownBehavior === 'terminate') terminate(this.#ec2, instance, ownShutdown);
@@ -167,7 +187,10 @@ export class Control {
     terminate(this.#ec2, this.instance(id), userShutdown);
   }
 
-  /** What answers on that instance at 169.254.169.254; ask once for each instance, as it remembers the tokens it gave. */
+  /**
+   * Starts the metadata service (169.254.169.254) of that instance. Call it once for each instance, because it
+   * remembers the tokens it issued.
+   */
   imds(id: string): ImdsResponder {
     const instance = this.instance(id);
     const key = [...this.region(instance.region).keys.values()].find(({ name }) => name === instance.keyName);
@@ -175,7 +198,7 @@ export class Control {
     const role = (): ImdsRole | undefined => {
       const profile = this.profiles.find(({ arn }) => arn === instance.instanceProfileArn);
       if (profile?.roleName === undefined) return undefined;
-      // Renewed well before the end, as AWS does.
+      // Renewed well before expiry, as AWS does.
       if (session === undefined || session.expiresAt - this.#ec2.now < 900_000)
         session = newSession(this.#emulation, profile.roleName, id, 21_600);
       return { name: profile.roleName, ...session };
@@ -183,13 +206,13 @@ export class Control {
     return createImds({ clock: this.#emulation.clock, instance, publicKey: key?.publicKey, role });
   }
 
-  /** A person enables a region, or disables it. */
+  /** A person enables or disables a region. */
   setRegionEnabled(name: string, enabled: boolean): void {
     if (enabled) this.#disabled.delete(name);
     else this.#disabled.add(name);
   }
 
-  /** A temporary key, as SSO and roles give it. */
+  /** A temporary key, as SSO and roles issue it. */
   newSession(seconds: number, roleName = 'tester'): AccessKey & { readonly sessionToken: string; readonly expiresAt: number } {
     return newSession(this.#emulation, roleName, 'session', seconds);
   }

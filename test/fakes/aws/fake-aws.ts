@@ -12,28 +12,28 @@ import { regionData } from './ec2/region-data.ts';
 import { Control } from './control.ts';
 import { iamActions } from './iam/actions.ts';
 import { Iam } from './iam/iam.ts';
-import type { MachineHost } from './machine-host.ts';
+import type { MachineBackend } from './machine-backend.ts';
 import { quotaActions } from './quotas/actions.ts';
 import { BucketStore } from './s3/buckets.ts';
 import { KeyRing } from './sigv4/key-ring.ts';
 import { ssmActions } from './ssm/actions.ts';
 import { stsActions } from './sts/actions.ts';
 
-/** How an emulator begins; all of it may be left out. */
+/** Options of an emulator, all optional. */
 export interface FakeAwsOptions {
-  /** When things happen. Signatures are always checked against the machine's own time, which is what the SDK writes into them. */
+  /** Clock of the emulator. Signatures are always checked against the real time, which the SDK writes into them. */
   readonly clock?: Clock;
-  /** Decides ids, zones, times within their ranges and faults that come with a probability. */
+  /** Source of ids, zones, times within their ranges, and faults with a probability. */
   readonly seed?: number;
-  /** Makes instances real machines; without it they are records whose addresses nobody answers at. */
-  readonly machines?: MachineHost;
-  /** What differs from `quickTiming`. */
+  /** Turns instances into real machines. Without it they are records, and connections to their addresses fail. */
+  readonly machines?: MachineBackend;
+  /** Overrides of `quickTiming`. */
   readonly timing?: Partial<Timing>;
-  /** Regions on request that the account has enabled; none. */
+  /** Opt-in regions that the account has enabled; default: none. */
   readonly enabledRegions?: readonly string[];
-  /** Types that exist besides the usual ones. */
+  /** Additional machine types. */
   readonly instanceTypes?: readonly InstanceTypeData[];
-  /** Where it listens: 127.0.0.1, or an address of a network of the test's own when machines of that are to reach it. */
+  /** Listen address: 127.0.0.1, or an address of the test's own network that its machines can reach. */
   readonly address?: string;
 }
 
@@ -41,7 +41,7 @@ export interface FakeAwsOptions {
 export interface FakeAws {
   /** For AWS_ENDPOINT_URL. */
   readonly endpoint: string;
-  /** What makes the official SDKs of a process talk to it, and to nothing else. */
+  /** Makes the official SDKs of a process talk to this emulator only. */
   readonly env: Readonly<Record<string, string>>;
   /** The same for a client in this process. */
   readonly clientConfig: {
@@ -49,17 +49,17 @@ export interface FakeAws {
     readonly region: string;
     readonly credentials: { readonly accessKeyId: string; readonly secretAccessKey: string };
   };
-  /** How it behaves beyond doing what it is asked. */
+  /** Injects faults and limits. */
   readonly conduct: Conduct;
-  /** What a person in the console, or AWS itself, can do and see. */
+  /** Actions of a person in the console, or of AWS itself. */
   readonly control: Control;
-  /** Every call that came, in order of being answered. */
+  /** Every received call, in order of its reply. */
   readonly calls: readonly RecordedCall[];
-  /** What came that no faithful answer exists for; `close` fails when there is any. */
+  /** Calls that the emulator cannot answer faithfully; `close` fails when there are any. */
   readonly problems: readonly string[];
-  /** Forgets problems that a test expected, and returns them. */
+  /** Returns and clears the problems that a test expected. */
   takeProblems(): readonly string[];
-  /** Ends it. Fails when something was asked of it that it does not emulate. */
+  /** Closes it. Fails when a call was not emulated. */
   close(): Promise<void>;
 }
 
@@ -77,7 +77,7 @@ function table(actions: readonly Action[]): ReadonlyMap<string, Action> {
   return new Map(actions.map((one) => [one.name, one]));
 }
 
-/** Starts an emulated AWS, on loopback unless told otherwise; it must be closed. */
+/** Starts an emulated AWS, on loopback by default; the caller must close it. */
 export async function startFakeAws(options: FakeAwsOptions = {}): Promise<FakeAws> {
   const clock = options.clock ?? systemClock;
   const random = seededRandom(options.seed ?? 1);
@@ -96,7 +96,13 @@ export async function startFakeAws(options: FakeAwsOptions = {}): Promise<FakeAw
   };
   const iam = new Iam(emulation);
   const types = [...instanceTypeData, ...(options.instanceTypes ?? [])];
-  const ec2 = new Ec2({ emulation, regions: regionData, types, host: options.machines, profileArn: (name) => iam.profileArn(name) });
+  const ec2 = new Ec2({
+    emulation,
+    regions: regionData,
+    types,
+    machineBackend: options.machines,
+    profileArn: (name) => iam.profileArn(name),
+  });
   const buckets = new BucketStore();
   const enabled = new Set(options.enabledRegions);
   const disabled = new Set(regionData.filter(({ name, optIn }) => optIn && !enabled.has(name)).map(({ name }) => name));
@@ -118,7 +124,7 @@ export async function startFakeAws(options: FakeAwsOptions = {}): Promise<FakeAw
       AWS_ACCESS_KEY_ID: accessKeyId,
       AWS_SECRET_ACCESS_KEY: secretAccessKey,
       AWS_REGION: homeRegion,
-      // Else the SDK would ask 169.254.169.254, and read what the machine's user has.
+      // Without this the SDK would query 169.254.169.254 and read the user's own configuration.
       AWS_EC2_METADATA_DISABLED: 'true',
       AWS_CONFIG_FILE: '/dev/null',
       AWS_SHARED_CREDENTIALS_FILE: '/dev/null',

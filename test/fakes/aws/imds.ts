@@ -4,13 +4,13 @@ import type { Clock } from '../../../src/shared/clock.ts';
 import { publicDnsName } from './ec2/addresses.ts';
 import type { InstanceRecord } from './ec2/records.ts';
 
-/** What an instance's metadata is made of. */
+/** Content of an instance's metadata. */
 export interface ImdsSource {
   readonly clock: Clock;
   readonly instance: InstanceRecord;
   /** Its public key, one line. */
   readonly publicKey: string | undefined;
-  /** The role it has, with credentials that work. */
+  /** Its role, with valid credentials. */
   readonly role: () => ImdsRole | undefined;
 }
 
@@ -24,7 +24,7 @@ export interface ImdsRole {
   readonly expiresAt: number;
 }
 
-/** Answers what is asked of 169.254.169.254 on an instance. */
+/** Answers requests to 169.254.169.254 on an instance. */
 export type ImdsResponder = (request: IncomingMessage, response: ServerResponse) => void;
 
 const longestSeconds = 21_600;
@@ -120,7 +120,7 @@ export function createImds(source: ImdsSource): ImdsResponder {
     if (instance.metadataOptions.HttpEndpoint === 'disabled') return send(403, '');
     if (request.method === 'PUT' && path === 'api/token') {
       const ttl = Number(given('x-aws-ec2-metadata-token-ttl-seconds'));
-      // A request that came through a proxy is refused, so that an open proxy on the machine gives no credentials away.
+      // Refuses a proxied request, so that an open proxy on the machine exposes no credentials.
       if (given('x-forwarded-for') !== undefined) return send(403, '');
       return Number.isInteger(ttl) && ttl >= 1 && ttl <= longestSeconds ? send(200, newToken(ttl)) : send(400, '');
     }

@@ -7,7 +7,7 @@ import { STSClient } from '@aws-sdk/client-sts';
 import { imageData, imageId } from './ec2/image-data.ts';
 import { startFakeAws, type FakeAws, type FakeAwsOptions } from './fake-aws.ts';
 
-/** The official clients, for any region; each call is tried once. */
+/** The official clients, for any region, without retries. */
 export interface Clients {
   readonly ec2: EC2Client;
   readonly iam: IAMClient;
@@ -19,7 +19,7 @@ export interface Clients {
 
 type Settings = Partial<FakeAws['clientConfig']> & { readonly maxAttempts?: number };
 
-/** Clients that talk to an emulator and are done with by `close`. */
+/** Clients of an emulator; `close` destroys them. */
 export function clientsOf(aws: FakeAws, settings: Settings = {}): Clients & { readonly close: () => void } {
   const config = { maxAttempts: 1, ...aws.clientConfig, ...settings };
   const clients = {
@@ -33,7 +33,7 @@ export function clientsOf(aws: FakeAws, settings: Settings = {}): Clients & { re
   return { ...clients, close: () => Object.values(clients).forEach((client) => client.destroy()) };
 }
 
-/** Runs a test against an emulator of its own, and fails when anything was asked of it that it does not do. */
+/** Runs a test against a new emulator, and fails when a call was not emulated. */
 export async function withFakeAws(options: FakeAwsOptions, test: (aws: FakeAws, clients: Clients) => Promise<void>): Promise<void> {
   const aws = await startFakeAws(options);
   const clients = clientsOf(aws);
@@ -56,7 +56,7 @@ export async function withFakeBucket(name: string, test: (aws: FakeAws, s3: S3Cl
   });
 }
 
-/** The code and status a call was refused with, such as `InvalidGroup.Duplicate 400`; `ok` when it was not. */
+/** Returns the code and status of a refused call, such as `InvalidGroup.Duplicate 400`; `ok` when it succeeded. */
 export async function outcomeOf(call: Promise<unknown>): Promise<string> {
   try {
     await call;
@@ -74,13 +74,13 @@ function statusOf(error: Error): string {
   return known ? String(metadata.httpStatusCode) : '';
 }
 
-/** An Ubuntu for a region and an architecture. */
+/** Returns an Ubuntu image for a region and an architecture. */
 export function ubuntuIn(region: string, architecture: 'x86_64' | 'arm64' = 'x86_64'): string {
   const image = imageData.find((one) => one.name.includes('noble') && one.architecture === architecture);
   return image === undefined ? '' : imageId(image, region);
 }
 
-/** The parameters of a launch of one small machine in us-east-1. */
+/** Parameters that launch one small machine in us-east-1. */
 export function aLaunch(more: Partial<RunInstancesCommandInput> = {}): RunInstancesCommandInput {
   return { ImageId: ubuntuIn('us-east-1'), InstanceType: 't3.micro', MinCount: 1, MaxCount: 1, ...more };
 }

@@ -1,41 +1,42 @@
-/** What a faulty replica does with the requests that it gets from now on. Times are ms. */
+/** Behaviour of a faulty replica for later requests. Times are ms. */
 export type Behaviour =
   /** 200 with `bytes` of body, after `afterMs` and an exponentially distributed time of mean `spreadMs`. */
   | { readonly type: 'answer'; readonly afterMs?: number; readonly spreadMs?: number; readonly bytes?: number }
-  /** A share (0 to 1) of the requests gets this status, at once; the others 200. */
+  /** A share (0 to 1) of the requests gets this status at once; the others get 200. */
   | { readonly type: 'status'; readonly status: number; readonly share?: number; readonly retryAfterSeconds?: number }
-  /** Nothing listens, and what was connected is closed. */
+  /** Nothing listens, and open connections are closed. */
   | { readonly type: 'refuse' }
-  /** Accepts, reads and says nothing. */
+  /** Accepts and reads, but sends nothing. */
   | { readonly type: 'hang' }
-  /** Accepts, and reads no more than the head. */
+  /** Accepts, and reads only the head. */
   | { readonly type: 'unread' }
-  /** Resets the connection when the request is there. */
+  /** Resets the connection once the request has arrived. */
   | { readonly type: 'reset' }
-  /** Closes the connection in order when the request is there, without a word. */
+  /** Closes the connection normally once the request has arrived, without a reply. */
   | { readonly type: 'close' }
-  /** Half of a body whose length was announced, and then silence, a reset or an orderly end. */
+  /** Half of a body with a Content-Length, followed by silence, a reset or a normal end. */
   | { readonly type: 'half'; readonly ending: 'hang' | 'reset' | 'close' }
   /** 200, and for a share of the requests the idle connection is closed up to `withinMs` later. */
   | { readonly type: 'fickle'; readonly share: number; readonly withinMs: number }
-  /** An event stream: `count` events, one each `everyMs`, each saying when it was sent. */
+  /** An event stream: `count` events, one each `everyMs`, each with its time of sending. */
   | { readonly type: 'events'; readonly everyMs: number; readonly count: number };
 
-/** From the test to the replica's process; each is answered by a `ReplicaStatus`. */
+/** From the test to the replica's process, which answers each with a `ReplicaStatus`. */
 export type ReplicaCommand = { readonly type: 'become'; readonly behaviour: Behaviour } | { readonly type: 'ask' };
 
 /** From the replica's process. */
 export interface ReplicaStatus {
   readonly port: number;
-  /** Connections that are open. */
+  /** Open connections. */
   readonly open: number;
-  /** Connections that were accepted so far. */
+  /** Connections accepted so far. */
   readonly accepted: number;
 }
 
 /**
- * One line of a replica's journal, which outlives a SIGKILL. `got`: the head of a request was read, so that running it may have begun. `left`: its
- * connection was closed before the answer had been written. `done`: the answer was written.
+ * One line of a replica's journal, which survives a SIGKILL. `got`: the replica read the head of a request, so its
+ * execution may have begun. `left`: the connection closed before the whole reply was written. `done`: the reply was
+ * written.
  */
 export interface JournalEntry {
   readonly what: 'got' | 'left' | 'done';
@@ -50,5 +51,5 @@ export function machineTime(): number {
   return Number(process.hrtime.bigint()) / 1e6;
 }
 
-/** The header in which a test names its request. */
+/** The header with a test's request id. */
 export const idHeader = 'x-test-id';

@@ -2,10 +2,10 @@ import type { Socket } from 'node:net';
 import { machineTime, type Behaviour, type JournalEntry } from './behaviour.ts';
 import { RequestReader, type ReadHead } from './request-reader.ts';
 
-/** What a connection needs from its process. */
+/** Callbacks of a connection to its process. */
 export interface ReplicaProcess {
   readonly behaviour: Behaviour;
-  readonly note: (entry: JournalEntry) => void;
+  readonly record: (entry: JournalEntry) => void;
 }
 
 const block = Buffer.alloc(65_536, 'x');
@@ -25,25 +25,25 @@ export class FaultyConnection {
     socket.on('data', (bytes: Buffer) => reader.feed(bytes));
     socket.on('error', () => undefined);
     socket.on('end', () => socket.destroy());
-    socket.on('close', () => this.#note('left'));
+    socket.on('close', () => this.#recordEnd('left'));
   }
 
   #begin(head: ReadHead): void {
     this.#request = head;
-    this.#process.note({ what: 'got', ...head, at: machineTime() });
+    this.#process.record({ what: 'got', ...head, at: machineTime() });
     if (this.#process.behaviour.type === 'unread') this.#socket.pause();
   }
 
-  /** Only the first note of a request's end counts. */
-  #note(what: 'left' | 'done'): void {
-    if (this.#request !== undefined) this.#process.note({ what, ...this.#request, at: machineTime() });
+  /** Only the first record of a request's end counts. */
+  #recordEnd(what: 'left' | 'done'): void {
+    if (this.#request !== undefined) this.#process.record({ what, ...this.#request, at: machineTime() });
     this.#request = undefined;
   }
 
   #answer(bytes: Buffer | string): void {
     if (this.#socket.destroyed) return;
     this.#socket.write(bytes);
-    this.#note('done');
+    this.#recordEnd('done');
   }
 
   #respond(behaviour: Behaviour): void {
@@ -80,7 +80,7 @@ export class FaultyConnection {
     else answer();
   }
 
-  /** As fast as it is read. */
+  /** As fast as the peer reads it. */
   #answerLong(bytes: number): void {
     this.#socket.write(`HTTP/1.1 200 OK\r\nContent-Length: ${bytes}\r\n\r\n`);
     let left = bytes;
@@ -93,7 +93,7 @@ export class FaultyConnection {
           return;
         }
       }
-      this.#note('done');
+      this.#recordEnd('done');
     };
     more();
   }
@@ -104,7 +104,7 @@ export class FaultyConnection {
     return this.#answer(`HTTP/1.1 ${status} As told\r\n${pause}Content-Length: 0\r\n\r\n`);
   }
 
-  /** The connection may have the next request already: then it is closed with that unread, as a server does that closes by a timer. */
+  /** The next request may have arrived already: the close leaves it unread, like a server that closes by a timer. */
   #closeIdle(): void {
     if (this.#request === undefined) this.#socket.destroy();
   }
@@ -112,7 +112,7 @@ export class FaultyConnection {
   #answerHalf(ending: 'hang' | 'reset' | 'close'): void {
     this.#socket.write(half);
     if (ending === 'close') this.#socket.end();
-    // What was written must not be lost with the reset.
+    // Written bytes must not be lost with the reset.
     if (ending === 'reset') setTimeout(() => this.#socket.resetAndDestroy(), 30);
   }
 

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Behaviour, JournalEntry, ReplicaCommand, ReplicaStatus } from './behaviour.ts';
 
-/** A replica in a process of its own, whose behaviour can be changed while it runs, and which can be killed. */
+/** A replica in a separate process. A test can change its behaviour while it runs, and kill it. */
 export class FaultyReplica {
   readonly port: number;
   readonly #child: ChildProcess;
@@ -26,13 +26,13 @@ export class FaultyReplica {
     return new FaultyReplica(child, dir, port);
   }
 
-  /** Requests that it reads to their end from now on get this; resolves when that is so. */
+  /** Sets the behaviour for requests read from now on; resolves when it is in effect. */
   async become(behaviour: Behaviour): Promise<void> {
-    await this.#tell({ type: 'become', behaviour });
+    await this.#send({ type: 'become', behaviour });
   }
 
   async status(): Promise<ReplicaStatus> {
-    return this.#tell({ type: 'ask' });
+    return this.#send({ type: 'ask' });
   }
 
   /** SIGKILL; resolves when it is gone. */
@@ -43,7 +43,7 @@ export class FaultyReplica {
     await gone;
   }
 
-  /** Everything that it did with requests so far; also after its death. */
+  /** Its complete record of requests; also available after its death. */
   journal(): readonly JournalEntry[] {
     const lines = readFileSync(join(this.#dir, 'journal'), 'utf8').split('\n').slice(0, -1);
     return lines.map(readEntry);
@@ -55,14 +55,14 @@ export class FaultyReplica {
     rmSync(this.#dir, { recursive: true, force: true });
   }
 
-  #tell(command: ReplicaCommand): Promise<ReplicaStatus> {
+  #send(command: ReplicaCommand): Promise<ReplicaStatus> {
     const status = statusOf(this.#child);
     this.#child.send(command);
     return status;
   }
 }
 
-/** The next thing that it says. */
+/** Returns the next message of the process. */
 function statusOf(child: ChildProcess): Promise<ReplicaStatus> {
   return new Promise((resolve, reject) => {
     const onExit = (): void => reject(new Error('the replica ended instead of answering'));
@@ -81,7 +81,7 @@ function readEntry(line: string): JournalEntry {
   return { what: what as JournalEntry['what'], id, method, at: Number(at) };
 }
 
-/** Runs `use` with replicas that are killed afterwards, whatever happened. */
+/** Runs `use` with replicas, and always kills them afterwards. */
 export async function withFaultyReplicas(
   behaviours: readonly Behaviour[],
   use: (replicas: readonly FaultyReplica[]) => Promise<void>,

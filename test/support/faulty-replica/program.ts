@@ -4,8 +4,8 @@ import type { Behaviour, JournalEntry, ReplicaCommand, ReplicaStatus } from './b
 import { FaultyConnection } from './connection.ts';
 
 /**
- * A replica that misbehaves as it is told, over the channel to the process that started it, with which it ends. Arguments: the journal's path and
- * the first behaviour as JSON.
+ * A replica with injected faults, controlled over the channel to its parent process, with which it ends. Arguments: the
+ * journal's path and the first behaviour as JSON.
  */
 const [, , journalPath = '', first = ''] = process.argv;
 const journal = openSync(journalPath, 'a');
@@ -21,8 +21,8 @@ const replica = {
   get behaviour(): Behaviour {
     return behaviour;
   },
-  // Not collected: what was noted must survive a SIGKILL that comes next.
-  note({ what, id, method, at }: JournalEntry): void {
+  // Written at once, because records must survive a SIGKILL.
+  record({ what, id, method, at }: JournalEntry): void {
     writeSync(journal, `${what} ${id} ${method} ${at.toFixed(3)}\n`);
   },
 };
@@ -31,7 +31,7 @@ function accept(socket: Socket): void {
   accepted += 1;
   open.add(socket);
   socket.once('close', () => open.delete(socket));
-  // Kept alive by what it does to the socket.
+  // The socket's listeners keep it alive.
   void new FaultyConnection(socket, replica);
 }
 
@@ -64,17 +64,17 @@ async function become(next: Behaviour): Promise<void> {
   else if (server === undefined) await listen();
 }
 
-function tell(): void {
+function reportStatus(): void {
   const status: ReplicaStatus = { port, open: open.size, accepted };
   process.send?.(status);
 }
 
 process.on('message', (command: ReplicaCommand) => {
-  if (command.type === 'ask') tell();
-  else void become(command.behaviour).then(tell);
+  if (command.type === 'ask') reportStatus();
+  else void become(command.behaviour).then(reportStatus);
 });
 process.on('disconnect', () => process.exit());
 
 await listen();
 await become(behaviour);
-tell();
+reportStatus();

@@ -1,15 +1,15 @@
 import { idHeader } from './behaviour.ts';
 
-/** A request whose head was read. */
+/** A request with a complete head. */
 export interface ReadHead {
   readonly method: string;
   readonly id: string;
 }
 
-/** What is read off a connection. */
+/** Parsed input of a connection. */
 export interface RequestEvents {
   readonly onHead: (head: ReadHead) => void;
-  /** The body, if any, is there too. */
+  /** The body, if any, is complete too. */
   readonly onEnd: () => void;
 }
 
@@ -17,11 +17,13 @@ const headEnd = Buffer.from('\r\n\r\n');
 const lastChunk = Buffer.from('0\r\n\r\n');
 const nothing: Buffer = Buffer.alloc(0);
 
-/** Finds requests in what the balancer sends, which is well-formed; chunked bodies must not have the last chunk's bytes within them. */
+/**
+ * Parses the balancer's requests, which are well-formed; a chunked body must not contain the bytes of the last chunk.
+ */
 export class RequestReader {
   readonly #events: RequestEvents;
   #unread: Buffer = nothing;
-  /** Bytes of the body that are to come; undefined in a head, infinite in a chunked body. */
+  /** Remaining bytes of the body; undefined in a head, infinite in a chunked body. */
   #left: number | undefined;
 
   constructor(events: RequestEvents) {
@@ -47,7 +49,7 @@ export class RequestReader {
   #readBody(left: number): boolean {
     const end = left === Number.POSITIVE_INFINITY ? this.#unread.indexOf(lastChunk) : Math.min(left, this.#unread.length);
     if (left === Number.POSITIVE_INFINITY) {
-      // A last chunk that is split over two reads must still be found.
+      // The last chunk may be split over two reads.
       if (end < 0) this.#unread = this.#unread.subarray(Math.max(0, this.#unread.length - lastChunk.length));
       if (end < 0) return false;
       this.#unread = this.#unread.subarray(end + lastChunk.length);

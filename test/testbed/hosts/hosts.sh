@@ -9,25 +9,26 @@
 #   hosts.sh kill NAME                    power cut: all processes die, the disk stays
 #   hosts.sh reboot NAME                  kill and up, with the same options
 #   hosts.sh down NAME                    kill, and the disk is gone
-#   hosts.sh pause|resume NAME            all processes stand still; the kernel still accepts connections for them
-#   hosts.sh cut|heal NAME                the cable is pulled: what is sent vanishes, nobody is told
+#   hosts.sh pause|resume NAME            freezes all processes; the kernel still accepts connections for them
+#   hosts.sh cut|heal NAME                pulls or restores the cable: packets vanish without an error
 #   hosts.sh shape NAME DELAY LOSS RATE   of one with a cable
 #   hosts.sh firewall NAME PORT drop|reject|open
 #   hosts.sh rekey NAME                   a new host key, as if set up anew
 #   hosts.sh exec NAME COMMAND...         as root on the machine
-#   hosts.sh key                          the private key that every machine lets in
+#   hosts.sh key                          prints the private key that every machine accepts
 #   hosts.sh release                      all machines and the network are gone
-#   hosts.sh sweep                        releases what was claimed by processes that are gone
+#   hosts.sh sweep                        releases the claims of processes that have ended
 #
-# A network is 10.N.0.0/16 for an N that nothing here uses. First it gets a route that refuses everything, last it loses it: whatever happens between,
-# no packet for it leaves this machine. Machines are ports of a bridge that is no router, and know no other network.
+# A network is 10.N.0.0/16 for an N that is unused on this machine. A route that refuses everything is added first and
+# removed last, so no packet for the network ever leaves this machine. Machines are ports of a bridge that does not
+# route, and know no other network.
 set -euo pipefail
 export LC_ALL=C
 here=$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")
 all=/run/svc-hosts
 dir=${SVC_HOSTS:-}
 first_network=100 last_network=119
-# Of this system, which is the machines' own underneath, what they are not to see.
+# Folders of this system that machines must not see; the rest is the lower layer of their file system.
 hidden=(root home tmp var/tmp work mnt media srv opt usr/local/bin/node usr/bin/node)
 
 die() { echo "hosts.sh: $*" >&2; exit 1; }
@@ -40,7 +41,7 @@ host_dir() { [[ $1 =~ ^[a-z0-9][a-z0-9-]{0,40}$ ]] || die "a machine cannot be c
 existing() { local host; host=$(host_dir "$1"); [ -d "$host" ] || die "there is no machine $1"; echo "$host"; }
 port_of() { local last=${1#*.*.}; echo "v$(network)-${last/./-}"; }
 
-# Folders of the control groups of machine $1: the newer kind for standing still, whichever has it for limits.
+# Folders of the control groups of machine $1: cgroup v2 for freezing, and either version for limits.
 group() { echo "$(unified)/svc-hosts-$(network)-$1"; }
 limit_group() { # CONTROLLER NAME
   if grep -qw "$1" "$(unified)/cgroup.controllers" 2>/dev/null; then
@@ -66,7 +67,7 @@ cmd_claim() {
     mkdir -p "$dir/hosts"
     note_process "$1" "$dir/owner"
     take_range "$n"
-    # Unset at once by --make-private: mounts of machines are theirs alone.
+    # --make-private undoes propagation at once: machines' mounts are not shared.
     mkdir -p "$dir/disk"
     mount -t tmpfs -o mode=755,size=8g svc-hosts "$dir/disk"
     mount --make-private "$dir/disk"
@@ -179,7 +180,7 @@ start() {
 make_disk() {
   local root=$dir/disk/$name upper=$dir/disk/$name/own/upper home path
   mkdir -p "$root/own" "$root/system"
-  # Its size is the machine's free disk.
+  # The size of this tmpfs is the machine's free disk.
   mount -t tmpfs -o "mode=755,size=${disk}m" svc-host "$root/own"
   mount --make-private "$root/own"
   mkdir -p "$upper" "$root/own/work"
@@ -189,7 +190,7 @@ make_disk() {
   chmod 700 "$upper/root"
   home=$upper/home/$user
   mkdir -p "$home/.ssh"
-  # Alone among the users of this system: those are nobody's there.
+  # The only ordinary user: the machine lacks this system's other users.
   { grep -vE '^[^:]*:[^:]*:(1[0-9]{3}):' /etc/passwd; echo "$user:x:1000:1000::/home/$user:/bin/bash"; } > "$upper/etc/passwd"
   { grep -vE '^[^:]*:[^:]*:(1[0-9]{3}):' /etc/group; echo "$user:x:1000:"; } > "$upper/etc/group"
   { grep -v "^$user:" /etc/shadow; echo "$user:*:19000:0:99999:7:::"; } > "$upper/etc/shadow"
@@ -210,7 +211,7 @@ make_disk() {
   if [ -n "$user_data" ]; then install -m 755 "$user_data" "$root/own/user-data"; fi
 }
 
-# Uses the variables of `start`: gives the machine its network.
+# Uses the variables of `start`: connects the machine to the network.
 plug() {
   local port mac
   port=$(port_of "$ip")
@@ -226,7 +227,7 @@ plug() {
   in_network "$init" ip link set eth0 address "$mac"
   in_network "$init" ip addr add "$ip/16" dev eth0
   in_network "$init" ip link set eth0 up
-  # Found without asking: a machine that is away is silent, as behind a router, rather than known to be missing.
+  # A static entry: an unreachable machine is silent, as behind a router, instead of failing address resolution.
   ip neigh replace "$ip" lladdr "$mac" dev "$(bridge_name)" nud permanent
 }
 
@@ -234,7 +235,7 @@ plug_pair() { ip link add "$port" type veth peer name eth0 netns "$init"; }
 
 plug_cable() {
   local other=$port-
-  # Machines come up side by side: each sees a whole program or makes one.
+  # Machines start in parallel: rename the program into place, so that none executes a partial one.
   [ -x "$dir/wire" ] || { gcc -O2 -o "$dir/wire.$$" "$here/wire.c" && mv -f "$dir/wire.$$" "$dir/wire"; }
   rm -f "$host/ready"
   mkfifo "$host/ready"
@@ -294,13 +295,13 @@ cmd_init() {
       mv /var/lib/svc-test/user-data /var/lib/svc-test/user-data.started
       /var/lib/svc-test/user-data.started > /var/log/user-data 2>&1 &
     fi
-    # Where it is installed: what is to begin at each start (@reboot).
+    # Runs @reboot entries where cron is installed.
     [ ! -x /usr/sbin/cron ] || /usr/sbin/cron
     while :; do
       /usr/sbin/sshd -D -e -f /dev/null -h /etc/ssh/ssh_host_ed25519_key -o PidFile=none -o UsePAM=no -o UseDNS=no \
         -o PasswordAuthentication=no -o KbdInteractiveAuthentication=no -o MaxSessions="$SESSIONS" -o "Subsystem=sftp internal-sftp" &
       sshd=$!
-      # Everybody whose parent is gone ends here, and is waited for.
+      # Reap orphaned processes.
       while kill -0 $sshd 2> /dev/null; do wait; done
       sleep 0.1
     done'
@@ -309,7 +310,7 @@ cmd_init() {
 cmd_kill() {
   local host pid group tries
   host=$(existing "$1")
-  # A machine that stands still could not die.
+  # A frozen machine cannot die.
   cmd_resume "$1"
   ip link del "$(port_of "$(cat "$host/ip")")" 2>/dev/null || true
   pid=$(noted "$host/wire" || true)
@@ -333,7 +334,7 @@ cmd_down() {
 cmd_pause() { existing "$1" > /dev/null; freeze "$1" 1; }
 cmd_resume() { [ ! -e "$(group "$1")/cgroup.freeze" ] || freeze "$1" 0; }
 freeze() { freeze_group "$(group "$1")" "$2" || die "$1 does not stand still"; }
-# A port in this state (0, disabled; 3, forwarding) takes and gives nothing, while its link stays up.
+# A port in this state (0, disabled; 3, forwarding) drops all packets, while its link stays up.
 cmd_cut() { bridge link set dev "$(port_of "$(cat "$(existing "$1")/ip")")" state 0; }
 cmd_heal() { bridge link set dev "$(port_of "$(cat "$(existing "$1")/ip")")" state 3; }
 cmd_shape() {
@@ -370,7 +371,7 @@ cmd_release() {
   for host in "$dir"/hosts/*/; do [ ! -d "$host" ] || cmd_down "$(basename "$host")"; done
   umount -l "$dir/disk" 2>/dev/null || true
   ip link del "$(bridge_name)" 2>/dev/null || true
-  # Whatever still sends there goes on being refused.
+  # Later packets are still refused.
   give_range "$(network)" || true
   rm -rf --one-file-system "$dir"
 }

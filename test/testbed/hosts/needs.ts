@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { whyNoNamespaces } from '../namespaces.ts';
 
-/** Programs of the testbed and of what is tested, and the Debian package of each. */
+/** Programs of the testbed and of the tested code, with the Debian package of each. */
 const programs: Readonly<Record<string, string>> = {
   '/usr/sbin/sshd': 'openssh-server',
   '/usr/bin/ssh': 'openssh-client',
@@ -11,8 +11,8 @@ const programs: Readonly<Record<string, string>> = {
   '/usr/bin/gcc': 'gcc libc6-dev',
 };
 
-/** Why there can be no test hosts here; undefined when there can. In CI there must be: then it throws instead. */
-export function whyNoTestHosts(): string | undefined {
+/** Returns why the testbed cannot run; undefined when it can. In CI it throws instead, because the testbed must run. */
+export function whyNoTestSshHosts(): string | undefined {
   const reason = findReason();
   if (reason !== undefined && process.env['CI'] !== undefined && process.getuid?.() === 0) throw new Error(`no test hosts: ${reason}`);
   return reason;

@@ -6,34 +6,34 @@ import type { SshTarget } from '../../../src/remote/ssh/index.ts';
 const run = promisify(execFile);
 const script = new URL('hosts.sh', import.meta.url).pathname;
 
-/** What a machine is to be like; `hosts.sh` has the units and defaults. */
-export interface HostOptions {
+/** Options of a machine; `hosts.sh` documents units and defaults. */
+export interface TestSshHostOptions {
   readonly user?: string;
-  /** Files with public keys that are let in besides the testbed's own. */
+  /** Files of accepted public keys, in addition to the testbed's own. */
   readonly keys?: readonly string[];
   readonly sudo?: boolean;
   readonly rsync?: boolean;
-  /** Has this Node binary at /usr/local/bin/node. */
+  /** Installs this Node binary at /usr/local/bin/node. */
   readonly node?: string;
   readonly diskMb?: number;
   readonly cpus?: number;
   readonly memoryMb?: number;
-  /** File of a program run as root at the first start. */
+  /** Path of a program that root runs at the first boot. */
   readonly userData?: string;
   readonly maxSessions?: number;
-  /** Its link is to be shaped later. */
+  /** Permits shaping of its link later. */
   readonly cable?: boolean;
-  /** One way, both ways alike. */
+  /** For one direction, the same in both. */
   readonly delayMs?: number;
   readonly lossPercent?: number;
   readonly rateMbit?: number;
 }
 
-/** What a link is to be like, one way, both ways alike. */
-export type LinkShape = Pick<HostOptions, 'delayMs' | 'lossPercent' | 'rateMbit'>;
+/** Settings of a link for one direction, the same in both. */
+export type LinkShape = Pick<TestSshHostOptions, 'delayMs' | 'lossPercent' | 'rateMbit'>;
 
 /** One machine of a testbed. */
-export class TestHost {
+export class TestSshHost {
   readonly name: string;
   readonly ip: string;
   readonly user: string;
@@ -48,7 +48,7 @@ export class TestHost {
     this.#call = call;
   }
 
-  /** How a remote gets there. */
+  /** The SSH target of the machine. */
   target(change: Partial<SshTarget> = {}): SshTarget {
     return {
       name: this.name,
@@ -61,12 +61,12 @@ export class TestHost {
     };
   }
 
-  /** Power is cut: processes die, the disk stays. */
+  /** Power cut: processes die, the disk stays. */
   async kill(): Promise<void> {
     await this.#call('kill', this.name);
   }
 
-  /** Back after `kill`. */
+  /** Starts it after `kill`. */
   async start(): Promise<void> {
     await this.#call('up', this.name, this.ip);
   }
@@ -75,7 +75,7 @@ export class TestHost {
     await this.#call('reboot', this.name);
   }
 
-  /** Killed, and its disk is gone. */
+  /** Kills it and removes its disk. */
   async down(): Promise<void> {
     await this.#call('down', this.name);
   }
@@ -88,7 +88,7 @@ export class TestHost {
     await this.#call('resume', this.name);
   }
 
-  /** What is sent to it or by it vanishes. */
+  /** Drops all packets from and to it. */
   async cut(): Promise<void> {
     await this.#call('cut', this.name);
   }
@@ -97,7 +97,7 @@ export class TestHost {
     await this.#call('heal', this.name);
   }
 
-  /** Of one with a cable. */
+  /** Changes the link of a machine with a cable. */
   async shape({ delayMs = 0, lossPercent = 0, rateMbit = 0 }: LinkShape): Promise<void> {
     await this.#call('shape', this.name, String(delayMs), String(lossPercent), String(rateMbit));
   }
@@ -106,22 +106,22 @@ export class TestHost {
     await this.#call('firewall', this.name, String(port), what);
   }
 
-  /** It gets a new host key, as if it had been set up anew. */
+  /** Gives it a new host key, as after a reinstallation. */
   async rekey(): Promise<void> {
     await this.#call('rekey', this.name);
   }
 
-  /** Runs a command there as root, not over the network; gives back what it printed. */
+  /** Runs a command there as root, not over the network; returns its output. */
   exec(...argv: readonly string[]): Promise<string> {
     return this.#call('exec', this.name, ...argv);
   }
 }
 
-/** A network of machines with real sshds, for the life of this process. Needs root. */
-export class TestHosts {
-  /** Lets the holder in everywhere. */
+/** A network of machines with real sshds, which ends with this process. Needs root. */
+export class TestSshHosts {
+  /** The private key that every machine accepts. */
   readonly key: string;
-  /** Address of this computer in the network, where machines reach what listens there. */
+  /** Address of this computer in the network, where machines reach its servers. */
   readonly ownIp: string;
   readonly #dir: string;
   #nextHost = 0;
@@ -132,26 +132,26 @@ export class TestHosts {
     this.ownIp = `10.${basename(dir)}.0.1`;
   }
 
-  /** Makes a machine; it answers over SSH when this settles. */
-  async up(name: string, options: HostOptions = {}): Promise<TestHost> {
+  /** Creates a machine; resolves when it answers over SSH. */
+  async up(name: string, options: TestSshHostOptions = {}): Promise<TestSshHost> {
     const ip = this.nextIp();
     await this.#call('up', name, ip, ...optionWords(options));
-    return new TestHost(name, ip, options.user ?? 'ubuntu', this.key, (...args) => this.#call(...args));
+    return new TestSshHost(name, ip, options.user ?? 'ubuntu', this.key, (...args) => this.#call(...args));
   }
 
-  /** An address of the network; one that is not used for a machine belongs to nobody. */
+  /** Returns an address of the network; unless a machine uses it, no program answers there. */
   nextIp(): string {
     this.#nextHost += 1;
     return `10.${basename(this.#dir)}.${1 + Math.floor(this.#nextHost / 250)}.${1 + (this.#nextHost % 250)}`;
   }
 
-  /** Ends all machines and the network. What still holds connections to them is to be ended before. */
+  /** Ends all machines and the network. The caller must close connections to them first. */
   async release(): Promise<void> {
     await this.#call('release');
   }
 
   async #call(...args: readonly string[]): Promise<string> {
-    // A shell is fine with what is left out; the script's own environment is all it needs.
+    // The script uses only its own environment variables, so other settings can be omitted.
     const { stdout } = await run(script, args, {
       env: { PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin', SVC_HOSTS: this.#dir },
     });
@@ -159,15 +159,15 @@ export class TestHosts {
   }
 }
 
-/** Takes a network. Networks whose processes died without releasing them are released on the way. */
-export async function claimTestHosts(): Promise<TestHosts> {
+/** Claims a network. Also releases networks whose processes ended without a release. */
+export async function claimTestSshHosts(): Promise<TestSshHosts> {
   const { stdout } = await run(script, ['claim', String(process.pid)]);
-  return new TestHosts(stdout.trim());
+  return new TestSshHosts(stdout.trim());
 }
 
-/** Runs `use` with a network of its own, and releases it whatever happened. */
-export async function withTestHosts<Result>(use: (hosts: TestHosts) => Promise<Result>): Promise<Result> {
-  const hosts = await claimTestHosts();
+/** Runs `use` with a new network and always releases it. */
+export async function withTestSshHosts<Result>(use: (hosts: TestSshHosts) => Promise<Result>): Promise<Result> {
+  const hosts = await claimTestSshHosts();
   try {
     return await use(hosts);
   } finally {
@@ -175,7 +175,7 @@ export async function withTestHosts<Result>(use: (hosts: TestHosts) => Promise<R
   }
 }
 
-function optionWords(options: HostOptions): readonly string[] {
+function optionWords(options: TestSshHostOptions): readonly string[] {
   const valued: readonly (readonly [string, string | number | undefined])[] = [
     ['--user', options.user],
     ['--node', options.node],

@@ -1,10 +1,11 @@
 #define _GNU_SOURCE
-// A cable between two network devices that it makes, with delay, loss and a limited rate: for kernels that have no sch_netem.
+// Connects two new network devices with a delay, loss and a limited rate: for kernels without sch_netem.
 //
 //   wire DEVICE_A DEVICE_B SETTINGS_FILE
 //
-// The file holds three numbers, "DELAY_MS LOSS_PERCENT RATE_MBIT", for each direction alike; a rate of 0 is none. SIGHUP makes it read them again.
-// It prints "ready" once both devices exist, and lives until it is killed; the devices go with it.
+// The file holds three numbers, "DELAY_MS LOSS_PERCENT RATE_MBIT", for each direction alike; a rate of 0 is unlimited.
+// SIGHUP makes it read them again. It prints "ready" once both devices exist, and lives until it is killed; the devices
+// end with it.
 #include <fcntl.h>
 #include <linux/if.h>
 #include <linux/if_tun.h>
@@ -68,7 +69,7 @@ static void read_settings(const char *path) {
   fclose(file);
 }
 
-// Takes what has arrived at one end; when it is due at the other depends on what is on the line before it.
+// Reads arrived frames at one end; the delivery time depends on the frames already on the line.
 static void take(struct lane *lane) {
   char buffer[frame_max];
   ssize_t length;
@@ -93,7 +94,7 @@ static void take(struct lane *lane) {
   }
 }
 
-// Delivers what is due and says when the next one is; a negative answer means that nothing is under way.
+// Delivers due frames and returns the time until the next one; negative when none is in flight.
 static int64_t deliver(struct lane *lane) {
   while (lane->head != lane->tail) {
     struct frame *frame = &lane->ring[lane->head % queue_max];

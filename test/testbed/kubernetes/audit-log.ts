@@ -1,8 +1,8 @@
-/** Who called what, by the API server's own record. */
+/** One API call, from the API server's own record. */
 export interface AuditEvent {
   readonly user: string;
   readonly userAgent: string;
-  /** Addresses it came from. */
+  /** Source addresses of the request. */
   readonly sourceIps: readonly string[];
   readonly verb: string;
   /** With its query. */
@@ -10,9 +10,9 @@ export interface AuditEvent {
   readonly resource: string | undefined;
   readonly namespace: string | undefined;
   readonly name: string | undefined;
-  /** Of the answer. */
+  /** Status of the reply. */
   readonly code: number | undefined;
-  /** ms since 1970: when the request came. */
+  /** When the request arrived, ms since 1970. */
   readonly at: number;
 }
 
@@ -28,7 +28,10 @@ interface AuditLine {
   readonly requestReceivedTimestamp: string;
 }
 
-/** Reads an audit log. A request that lasts has a line for its beginning and one for its end, whenever that is: it is told once. A last line that is being written is left out. */
+/**
+ * Reads an audit log. A long request has two lines, at its start and at its end, and counts once. Omits an incomplete
+ * last line.
+ */
 export function parseAuditLog(text: string): readonly AuditEvent[] {
   const requests = new Map<string, AuditEvent>();
   for (const written of text.slice(0, text.lastIndexOf('\n') + 1).split('\n')) {

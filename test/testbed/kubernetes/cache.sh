@@ -1,10 +1,11 @@
-# What takes long is made once, in a folder named after what it was made from.
+# Caches slow build results in folders named after their inputs.
 cache=${SVC_TESTBED_CACHE:-$HOME/.cache/svc-testbed}
-# Or what fails in $(...) would go unnoticed, and a half of something would be kept.
+# Otherwise a failure in $(...) would go unnoticed, and an incomplete result would be cached.
 shopt -s inherit_errexit
 
-# cached NAME FINGERPRINT FUNCTION: prints the folder, which FUNCTION fills (its argument) if it is not there. One that is there is whole:
-# it gets its name last. Who starts meanwhile waits. Folders of the same name with other fingerprints are removed when nobody uses them.
+# cached NAME FINGERPRINT FUNCTION: prints the folder. FUNCTION fills it (its argument) if it does not exist. The folder
+# gets its name last, so an existing one is complete. Concurrent callers wait. Unused folders of the same name with
+# other fingerprints are removed.
 cached() {
   local name=$1 folder=$cache/$1-$2 old
   mkdir -p "$cache"
@@ -23,5 +24,5 @@ cached() {
   echo "$folder"
 }
 
-# fingerprint FILE...: of their contents, and of what standard input says.
+# fingerprint FILE...: hashes their contents and standard input.
 fingerprint() { { cat -- "$@"; cat; } | sha256sum | cut -c 1-12; }

@@ -5,7 +5,7 @@ import type { PreparedTestbed } from './prepare.ts';
 const run = promisify(execFile);
 const script = new URL('cluster.sh', import.meta.url).pathname;
 
-/** Calls cluster.sh, for the cluster whose folder is `dir`; gives back what it printed. */
+/** Calls cluster.sh for the cluster with the folder `dir`; returns its output. */
 export async function callScript(prepared: PreparedTestbed, args: readonly string[], dir?: string): Promise<string> {
   const { PATH, HOME, TMPDIR, SVC_TESTBED_CACHE } = process.env;
   const { stdout } = await run(script, args, {
@@ -23,7 +23,7 @@ export async function callScript(prepared: PreparedTestbed, args: readonly strin
   return stdout;
 }
 
-/** The address that only the control plane itself uses, as cluster.sh has it. */
+/** The address that only the control plane itself uses; cluster.sh defines the same. */
 export function loopbackOf(number: string): string {
   return `127.${77 + ((process.getuid?.() ?? 0) % 100)}.${number}.1`;
 }

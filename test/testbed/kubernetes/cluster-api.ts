@@ -9,7 +9,7 @@ import { accessReview, claimObject, fakeNode, roleObjects, volumeObjects, type F
 
 const run = promisify(execFile);
 
-/** What a pod is, as far as tests ask. */
+/** The fields of a pod that tests use. */
 export interface PodView {
   readonly name: string;
   readonly namespace: string;
@@ -29,15 +29,15 @@ interface PodItem {
   };
 }
 
-/** What tests do in the API of a cluster, past everything that is tested. */
+/** API actions of tests in a cluster, independent of the tested code. */
 export class ClusterApi {
-  /** Name of the context in every kubeconfig of it. */
+  /** Name of the context in every kubeconfig of the cluster. */
   readonly context: string;
-  /** File of somebody who may do everything. */
+  /** Path of the admin's kubeconfig. */
   readonly kubeconfig: string;
   /** URL of the API server. */
   readonly server: string;
-  /** Where its logs and its nodes' folders are. */
+  /** Folder of its logs and its nodes. */
   readonly dir: string;
   readonly #call: (...args: readonly string[]) => Promise<string>;
   readonly #login: ClusterLogin;
@@ -52,7 +52,7 @@ export class ClusterApi {
     this.kubeconfig = this.#writeKubeconfig('admin', certificateOf(this.#login));
   }
 
-  /** Runs kubectl as somebody who may do everything; gives back what it printed. */
+  /** Runs kubectl as the admin; returns its output. */
   async kubectl(...args: readonly string[]): Promise<string> {
     const { stdout } = await run('kubectl', args, { env: this.#kubectlEnvironment(), maxBuffer: 64 * 1024 * 1024 });
     return stdout;
@@ -74,12 +74,12 @@ export class ClusterApi {
     if (code !== 0) throw new Error(`kubectl apply: ${stderr}`);
   }
 
-  /** One request to the API server; changes with PATCH are merge patches. Throws unless it succeeds. */
+  /** Sends one request to the API server; PATCH sends merge patches. Throws unless it succeeds. */
   request<Reply = unknown>(method: string, path: string, body?: unknown): Promise<Reply> {
     return clusterRequest<Reply>(this.#login, method, path, body);
   }
 
-  /** All pods, or those of a namespace. */
+  /** Returns all pods, or those of a namespace. */
   async pods(namespace?: string): Promise<readonly PodView[]> {
     const path = `/api/v1${namespace === undefined ? '' : `/namespaces/${namespace}`}/pods`;
     const { items } = await this.request<{ readonly items: readonly PodItem[] }>('GET', path);
@@ -93,7 +93,7 @@ export class ClusterApi {
     }));
   }
 
-  /** As it is called in the API. Nodes count from 1. */
+  /** The name of a node in the API. Nodes count from 1. */
   nodeName(node: number): string {
     return `node${node}`;
   }
@@ -104,7 +104,7 @@ export class ClusterApi {
     return status.conditions?.some(({ type, status: value }) => type === 'Ready' && value === 'True') ?? false;
   }
 
-  /** A node has GPUs from now on, by its own word: nothing runs on them. To be said again when it was killed. */
+  /** Makes a node advertise GPUs; containers with them get no device. Must be repeated after the node was killed. */
   async fakeGpus(
     node: number,
     { count, labels = {} }: { readonly count: number; readonly labels?: Readonly<Record<string, string>> },
@@ -118,12 +118,12 @@ export class ClusterApi {
     });
   }
 
-  /** A node that is only an object of the API: pods are assigned to it and never run. */
+  /** Adds a node that is only an object of the API: the scheduler assigns pods to it, but they never run. */
   async addFakeNode(name: string, options: FakeNode = {}): Promise<void> {
     const { object, status, taints } = fakeNode(name, options);
     await this.request('POST', '/api/v1/nodes', object);
     await this.request('PATCH', `/api/v1/nodes/${name}/status`, { status });
-    // The API server gives new nodes a taint of its own until they are ready.
+    // The API server gives new nodes a taint until they are ready.
     await waitFor(`${name} to take pods`, async () => {
       const { spec } = await this.request<{ readonly spec: { readonly taints?: readonly unknown[] } }>('PATCH', `/api/v1/nodes/${name}`, {
         spec: { taints },
@@ -132,7 +132,10 @@ export class ClusterApi {
     });
   }
 
-  /** A disk that claims of the default storage class get: a folder of this computer, the same on all nodes, so that it outlives each of them. */
+  /**
+   * Adds a disk for claims of the default storage class: a folder of this computer, shared by all nodes, so it outlives
+   * each of them.
+   */
   async addVolume(name: string, { gb = 10 }: { readonly gb?: number } = {}): Promise<string> {
     const folder = `${this.dir}/volumes/${name}`;
     mkdirSync(folder, { recursive: true, mode: 0o777 });
@@ -141,13 +144,13 @@ export class ClusterApi {
     return folder;
   }
 
-  /** A claim for such a disk. */
+  /** Creates a claim for such a disk. */
   async claimVolume(name: string, namespace = 'default', gb = 1): Promise<void> {
     await this.apply(claimObject(name, namespace, gb));
   }
 
-  /** Gives a Service of type LoadBalancer an address that answers here, as a cloud would. */
-  async giveLoadBalancer(namespace: string, service: string): Promise<string> {
+  /** Gives a Service of type LoadBalancer an address that works on this computer, as a cloud would. */
+  async assignLoadBalancer(namespace: string, service: string): Promise<string> {
     this.#loadBalancers += 1;
     const ip = `10.${basename(this.dir)}.192.${this.#loadBalancers}`;
     await this.request('PATCH', `/api/v1/namespaces/${namespace}/services/${service}/status`, {
@@ -157,8 +160,8 @@ export class ClusterApi {
   }
 
   /**
-   * A kubeconfig of a user who may do what the rules say and nothing else: those of a Role in a namespace, which is made if need be and is the
-   * context's, and of a ClusterRole.
+   * Returns the kubeconfig of a user with exactly these rules: those of a Role in a namespace, which becomes the
+   * context's namespace and is created if needed, and those of a ClusterRole.
    */
   async addUser(name: string, rules: UserRules): Promise<string> {
     const { namespace = 'default' } = rules;
@@ -178,13 +181,13 @@ export class ClusterApi {
     return this.#writeKubeconfig(name, { token }, namespace);
   }
 
-  /** Who called what, in order. Only with `audit`; without what the cluster's own parts did. */
+  /** Returns the API calls in order. Needs `audit`; excludes calls of the cluster's own components. */
   auditLog(): readonly AuditEvent[] {
     const file = `${this.dir}/log/audit`;
     return existsSync(file) ? parseAuditLog(readFileSync(file, 'utf8')) : [];
   }
 
-  /** The API server hears of roles and who has them only after they were made, and until then refuses everything. */
+  /** The API server applies new roles after a delay, and refuses requests until then. */
   async #untilInForce(user: string, { namespace = 'default', rules = [], clusterRules = [] }: UserRules): Promise<void> {
     const reviews = [...rules.map((rule) => accessReview(user, rule, namespace)), ...clusterRules.map((rule) => accessReview(user, rule))];
     for (const review of reviews) {

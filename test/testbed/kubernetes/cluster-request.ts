@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { request } from 'node:https';
 
-/** Who asks the API server, and where it is. */
+/** Credentials and URL of an API server. */
 export interface ClusterLogin {
   readonly server: string;
   readonly ca: Buffer;
@@ -9,13 +9,13 @@ export interface ClusterLogin {
   readonly key: Buffer;
 }
 
-/** The login of a user whose certificate the test bed made. */
+/** Reads the login of a user whose certificate the testbed created. */
 export function loginOf(dir: string, server: string, user: string): ClusterLogin {
   const file = (name: string): Buffer => readFileSync(`${dir}/pki/${name}`);
   return { server, ca: file('ca.crt'), certificate: file(`${user}.crt`), key: file(`${user}.key`) };
 }
 
-/** One request to the API server, past everything that is tested. Throws unless it succeeds. */
+/** Sends one request to the API server, independent of the tested code. Throws unless it succeeds. */
 export function clusterRequest<Reply>(login: ClusterLogin, method: string, path: string, body?: unknown): Promise<Reply> {
   const { server, ca, certificate: cert, key } = login;
   const type = method === 'PATCH' ? 'application/merge-patch+json' : 'application/json';
@@ -37,7 +37,7 @@ export function clusterRequest<Reply>(login: ClusterLogin, method: string, path:
   });
 }
 
-/** As a kubeconfig file, with everything in it. JSON is YAML. */
+/** A kubeconfig file with embedded credentials. JSON is YAML. */
 export function kubeconfigText(
   context: string,
   login: Pick<ClusterLogin, 'server' | 'ca'>,

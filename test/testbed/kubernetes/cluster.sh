@@ -7,29 +7,30 @@
 #        --eviction SECONDS (5: how long pods stay on such a node)
 #   cluster.sh node N                     makes node N, with an empty disk; needs root. Ready a few seconds later
 #   cluster.sh kill-node N                power cut: its processes are gone, and what is sent to it vanishes
-#   cluster.sh pause-node|resume-node N   all its processes stand still
-#   cluster.sh cut-node|heal-node N       its cable is pulled: it goes on, but nobody hears of it
+#   cluster.sh pause-node|resume-node N   freezes or resumes all its processes
+#   cluster.sh pause-kubelet|resume-kubelet N  freezes or resumes its kubelet alone: pods continue, but the node reports nothing
+#   cluster.sh cut-node|heal-node N       pulls or restores its cable: it continues, but is unreachable
 #   cluster.sh exec-node N COMMAND...     runs a command in its namespaces
 #   cluster.sh stop-api|start-api         the API server is killed, or started again; pause-api|resume-api: it stands still
 #   cluster.sh routes on|off              whether this machine has routes to pods, services and load balancers
 #   cluster.sh certificate NAME GROUP     a kubeconfig of a user; prints its file
-#   cluster.sh load TAR                   gives an image to all nodes, also to those that come later
+#   cluster.sh load TAR                   loads an image on all nodes, including later ones
 #   cluster.sh leaks                      how many packets for the cluster were about to leave this machine (and were dropped)
 #   cluster.sh release                    everything is gone
-#   cluster.sh sweep                      releases what was claimed by processes that are gone
+#   cluster.sh sweep                      releases the claims of processes that have ended
 #
-# `nodes` takes a network 10.N.0.0/16 that nothing here uses (10.N.0.x nodes, 10.N.16.0/20 pods, 10.N.128.0/18 services, 10.N.192.0/20 load
-# balancers). First it gets a route that refuses everything, last it loses it: whatever happens between, no packet for it leaves this machine.
-# `api` has no nodes, needs no root, and is reached at a loopback address.
+# `nodes` takes a network 10.N.0.0/16 that is unused on this machine (10.N.0.x nodes, 10.N.16.0/20 pods, 10.N.128.0/18
+# services, 10.N.192.0/20 load balancers). A route that refuses everything is added first and removed last, so no packet
+# for the network ever leaves this machine. `api` has no nodes, needs no root, and is reachable at a loopback address.
 #
-# SVC_TESTBED_CACHE is the folder for all that is large; SVC_TESTBED_BIN has the programs of Kubernetes (see build.sh) and SVC_TESTBED_IMAGES what
-# nodes' disks begin with (see images.sh).
+# SVC_TESTBED_CACHE is the folder for all large files. SVC_TESTBED_BIN has the programs of Kubernetes (see build.sh) and
+# SVC_TESTBED_IMAGES the initial content of nodes' disks (see images.sh).
 set -euo pipefail
 export LC_ALL=C PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 here=$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")
 uid=$(id -u)
 cache=${SVC_TESTBED_CACHE:-$HOME/.cache/svc-testbed}
-# Where all clusters of this user are known, whichever cache they use.
+# Registers all clusters of this user, whichever cache they use.
 if [ "$uid" = 0 ]; then all=/run/svc-kubernetes; else all=/tmp/svc-kubernetes-$uid; fi
 dir=${SVC_CLUSTER:-}
 bin=${SVC_TESTBED_BIN:-}
@@ -47,7 +48,7 @@ number() { basename "$dir"; }
 # A cluster with nodes has a network; its control plane is this machine's end of the bridge.
 has_network() { [ -e "$dir/network" ]; }
 api_address() { if has_network; then echo "10.$(number).0.1"; else loopback; fi; }
-# Of this cluster alone: what only the control plane itself uses is there. Users differ in the second byte.
+# A loopback address of this cluster alone, for internal ports of the control plane. Users differ in the second byte.
 loopback() { echo "127.$((77 + uid % 100)).$(number).1"; }
 
 lock_all() {
@@ -76,7 +77,7 @@ cmd_claim() {
     note_process "$owner" "$dir/owner"
     ln -s "$dir" "$all/$n"
     [ "$kind" = api ] || make_network
-    # Whoever made it may be killed: then nobody else would end it.
+    # The creating process may be killed; without a guard the cluster would then never end.
     start_process guard "$here/guard.sh" "$dir" "$here/cluster.sh"
     echo "$dir"
     return
@@ -85,12 +86,13 @@ cmd_claim() {
 }
 
 cmd_release() {
-  # Its guard and whoever sweeps may be at it as well. Who comes second has nothing left to do, and must not end what has the same number by then.
+  # The guard and a sweep may run this concurrently. The second one must stop, because the number may already belong to
+  # a new cluster.
   { exec 7< "$dir"; } 2> /dev/null || return 0
   flock 7
   [ "$dir" -ef /proc/self/fd/7 ] || return 0
   if has_network; then kill_all_nodes; fi
-  # The guard may be who calls this.
+  # The guard may be the caller.
   end_processes
   [ ! -f "$dir/etcd-data" ] || rm -rf --one-file-system "$(cat "$dir/etcd-data")"
   if has_network; then remove_network; fi
@@ -106,7 +108,7 @@ sweep() {
     [ -L "$one" ] || continue
     if [ ! -d "$one" ]; then rm -f "$one"; continue; fi
     [ -z "$(noted "$one/owner" || true)" ] || continue
-    # Its guard may be at it as well.
+    # Its guard may release it at the same time.
     (dir=$(readlink "$one") && cmd_release) || true
   done
 }

@@ -1,6 +1,6 @@
 # etcd, kube-apiserver, kube-controller-manager and kube-scheduler.
 
-# Addresses of services. Without nodes nobody connects to one: then they are of a range that is for documentation.
+# Addresses of services. Without nodes no client connects to them, so they come from a range for documentation.
 service_range() { if has_network; then echo "10.$(number).128.0/18"; else echo 198.51.100.0/24; fi; }
 first_service_address() { local range; range=$(service_range); echo "${range%.0/*}.1"; }
 pod_range() { echo "10.$(number).16.0/20"; }
@@ -25,7 +25,7 @@ cmd_start() {
   echo "$grace" > "$dir/node-grace"
   start_controllers
   if has_network; then start_edge; fi
-  # What controllers do for a pod to be possible: without the token of its service account it is refused.
+  # The API server refuses pods until controllers have created the token of the service account.
   wait_for 'the token of the default service account' has_token /api/v1/namespaces/default/serviceaccounts/default
 }
 
@@ -42,7 +42,7 @@ start_controllers() {
 start_etcd() {
   local data address
   address=$(loopback)
-  # It waits for the disk after each write: memory is quicker.
+  # etcd waits for the disk after each write; memory is faster.
   data=$(mktemp -d "$(memory_folder)/svc-etcd-XXXXXX")
   echo "$data" > "$dir/etcd-data"
   start_process etcd etcd --name test --data-dir "$data" --listen-client-urls "http://$address:2379" --advertise-client-urls "http://$address:2379" \
@@ -51,7 +51,7 @@ start_etcd() {
 
 memory_folder() { if [ -w /dev/shm ]; then echo /dev/shm; else echo "${TMPDIR:-/tmp}"; fi; }
 
-# One option a line.
+# One option per line.
 api_options() { # WITHOUT_BETA AUDIT EVICTION
   printf '%s\n' "--etcd-servers=http://$(loopback):2379" "--bind-address=$(api_address)" "--advertise-address=$(api_address)" --secure-port=6443 \
     "--service-cluster-ip-range=$(service_range)" "--tls-cert-file=$dir/pki/apiserver.crt" "--tls-private-key-file=$dir/pki/apiserver.key" \
@@ -61,7 +61,8 @@ api_options() { # WITHOUT_BETA AUDIT EVICTION
     "--service-account-signing-key-file=$dir/pki/accounts.key" --service-account-issuer=https://kubernetes.default.svc \
     --authorization-mode=Node,RBAC --enable-admission-plugins=NodeRestriction --allow-privileged=true \
     "--default-not-ready-toleration-seconds=$3" "--default-unreachable-toleration-seconds=$3" "--cert-dir=$dir/pki/api"
-  # Those three are what Kubernetes 1.20 itself needs: kube-proxy, its own fairness, and budgets, which had no other version then.
+  # Kubernetes 1.20 itself needs these three: kube-proxy, its own fairness, and budgets, which had no other version
+  # then.
   [ -z "$1" ] || echo "--runtime-config=api/beta=false,discovery.k8s.io/v1beta1=true,policy/v1beta1=true,flowcontrol.apiserver.k8s.io/v1beta1=true"
   [ -z "$2" ] || printf '%s\n' "--audit-policy-file=$here/audit-policy.yaml" "--audit-log-path=$dir/log/audit"
 }
@@ -70,13 +71,13 @@ start_api() {
   local options
   mapfile -t options < "$dir/api-options"
   start_process api "$bin/kube-apiserver" "${options[@]}"
-  # What else is started before only backs off, and is slower in the end.
+  # Programs that start before the API server back off, and are slower in the end.
   wait_for 'the API server' api_get /readyz
 }
 cmd_start_api() {
   [ -z "$(noted "$dir/pids/api" || true)" ] || return 0
   start_api
-  # Where they are several, they begin anew after an outage, as one of them has to be the leader; those that go on ask ever less often.
+  # With leader election on, components restart after an outage. Components that continue would poll ever less often.
   end_process controllers
   end_process scheduler
   start_controllers

@@ -1,5 +1,6 @@
 #!/bin/bash
-# guard.sh FOLDER SCRIPT: releases the cluster in FOLDER when the process that it is for is gone. A test run that was killed cleans up nothing itself.
+# guard.sh FOLDER SCRIPT: releases the cluster in FOLDER when its owner process has ended. A killed test run cannot
+# clean up.
 here=$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")
 . "$here/processes.sh"
 while noted "$1/owner" > /dev/null; do sleep 1; done

@@ -14,10 +14,13 @@ export interface ImageSettings {
   readonly WorkingDir?: string;
 }
 
-/** Makes an image archive (as `docker save` writes them) of a folder, for `loadImage`: the folder is its only layer, everything in it is root's. */
+/**
+ * Makes an image archive (in the format of `docker save`) of a folder, for `loadImage`. The folder is its only layer;
+ * root owns every file.
+ */
 export async function imageOfFolder(archive: string, name: string, folder: string, settings: ImageSettings = {}): Promise<void> {
   const library = new URL('image-archive.sh', import.meta.url).pathname;
-  // The second word is the name of the script in its messages.
+  // The second word is the script's name in its messages.
   await run('bash', [
     '-euc',
     '. "$1"; shift; make_image "$@"',
@@ -30,7 +33,7 @@ export async function imageOfFolder(archive: string, name: string, folder: strin
   ]);
 }
 
-/** As nodes call it: `app:1` is Docker's `docker.io/library/app:1`. */
+/** Returns the full image name on nodes: `app:1` is Docker's `docker.io/library/app:1`. */
 function fullName(name: string): string {
   const [first = '', ...rest] = name.split('/');
   if (rest.length === 0) return `docker.io/library/${name}`;

@@ -13,13 +13,13 @@ make_certificate() {
   [ -e "$file.crt" ] && return
   openssl req "${new_key[@]}" -subj "$2" -keyout "$file.key" -out "$file.csr" 2>/dev/null
   printf 'basicConstraints=CA:FALSE\nkeyUsage=digitalSignature\nextendedKeyUsage=serverAuth,clientAuth\n%s\n' "${3:+subjectAltName=$3}" > "$file.ext"
-  # Serial numbers by chance, as several are made at once.
+  # Random serial numbers, because several are made at once.
   openssl x509 -req -in "$file.csr" -CA "$dir/pki/ca.crt" -CAkey "$dir/pki/ca.key" -set_serial "0x$(openssl rand -hex 8)" -days 30 \
     -extfile "$file.ext" -out "$file.crt.new" 2>/dev/null
   mv "$file.crt.new" "$file.crt"
 }
 
-# The context's name tells clusters apart: whoever uses them may change it in a copy.
+# The context's name identifies the cluster; users may rename it in a copy.
 make_kubeconfig() {
   cat > "$dir/$1.kubeconfig" <<END
 apiVersion: v1

@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { whyNoNamespaces } from '../namespaces.ts';
 
-/** `api`: a control plane without nodes, which an ordinary user can have; `nodes`: with real pods. */
+/** `api`: a control plane without nodes, which works without root; `nodes`: with real pods. */
 export type ClusterKind = 'api' | 'nodes';
 
 const programs = readFileSync(new URL('programs.txt', import.meta.url), 'utf8')
@@ -10,7 +10,10 @@ const programs = readFileSync(new URL('programs.txt', import.meta.url), 'utf8')
   .map((line) => line.split(' '))
   .map(([path = '', debianPackage = '', neededBy = '']) => ({ path, debianPackage, neededBy }));
 
-/** Why there can be no cluster of that kind here; undefined when there can. In CI there must be, as root: then it throws instead. */
+/**
+ * Returns why a cluster of that kind cannot run; undefined when it can. In CI as root it throws instead, because
+ * clusters must run.
+ */
 export function whyNoKubernetes(kind: ClusterKind): string | undefined {
   const reason = findReason(kind);
   if (reason !== undefined && process.env['CI'] !== undefined && isRoot()) throw new Error(`no Kubernetes: ${reason}`);

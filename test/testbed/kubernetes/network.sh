@@ -1,4 +1,4 @@
-# The network of a cluster with nodes: a bridge whose ports are nodes. It is no way to anywhere else.
+# The network of a cluster with nodes: a bridge whose ports are nodes. It has no route to other networks.
 
 bridge_name() { echo "svck$(number)"; }
 address_of() { echo "10.$(number).0.$1"; }
@@ -31,7 +31,7 @@ remove_network() {
   if give_range "$n"; then nft delete table inet "svck$n" 2>/dev/null || true; fi
 }
 
-# plug NAME LAST_BYTE PID: gives the network namespace of a process its port of the bridge.
+# plug NAME LAST_BYTE PID: connects the network namespace of a process to its port of the bridge.
 plug() {
   local port=svck$(number)-$2 address mac other
   address=$(address_of "$2")
@@ -39,7 +39,7 @@ plug() {
   ip link del "$port" 2>/dev/null || true
   ip link add "$port" type veth peer name eth0 netns "$3"
   ip link set "$port" master "$(bridge_name)" up
-  # Neighbours are known without asking: one that is away is silent, as behind a router, rather than known to be missing.
+  # Static neighbour entries: an unreachable node is silent, as behind a router, instead of failing address resolution.
   {
     echo "link set lo up"
     echo "link set eth0 address $mac"
@@ -57,11 +57,11 @@ plug() {
 }
 unplug() { ip link del "svck$(number)-$1" 2>/dev/null || true; }
 
-# A port in this state (0, disabled; 3, forwarding) takes and gives nothing, while its link stays up.
+# A port in this state (0, disabled; 3, forwarding) drops all packets, while its link stays up.
 cmd_cut_node() { bridge link set dev "svck$(number)-$((10 + $1))" state 0; }
 cmd_heal_node() { bridge link set dev "svck$(number)-$((10 + $1))" state 3; }
 
-# A kube-proxy without a node: this machine's way to services and load balancers, whichever nodes die.
+# A kube-proxy without a node: this machine's access to services and load balancers, independent of nodes.
 start_edge() {
   local pid
   rm -f "$dir/edge-plugged"
@@ -73,7 +73,7 @@ start_edge() {
   cmd_routes on
   echo > "$dir/edge-plugged"
 }
-# Until then it is in ours.
+# Until then it is in this machine's namespace.
 wait_for_namespace() {
   local tries
   for ((tries = 0; tries < 3000; tries++)); do
@@ -83,7 +83,7 @@ wait_for_namespace() {
   die 'no network namespace'
 }
 
-# Limits of connections are the kernel's, and not a namespace's to set.
+# Connection limits belong to the kernel; a namespace cannot set them.
 proxy_options() { # NAME ADDRESS
   echo --kubeconfig="$dir/proxy.kubeconfig" --hostname-override="$1" --proxy-mode=iptables --cluster-cidr="$(pod_range)" --bind-address="$2" \
     --healthz-bind-address=127.0.0.1:10256 --metrics-bind-address=127.0.0.1:10249 --iptables-min-sync-period=100ms \
@@ -99,7 +99,7 @@ change_route() { if [ "$1" = on ]; then ip route replace "$2" via "$3" dev "$(br
 
 cmd_leaks() { nft list table inet "svck$(number)" | sed -n 's/.*counter packets \([0-9]*\).*/\1/p'; }
 
-# Settings of the whole kernel that kubelet changes; the last cluster to end puts them back.
+# Settings of the whole kernel that kubelet changes; the last cluster to end restores them.
 kernel_settings=(vm.overcommit_memory kernel.panic kernel.panic_on_oops)
 save_kernel() { [ -e "$all/kernel" ] || sysctl "${kernel_settings[@]}" > "$all/kernel"; }
 restore_kernel() {

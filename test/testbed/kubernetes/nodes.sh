@@ -1,22 +1,22 @@
-# Nodes: a process tree with containerd, kubelet, kube-proxy and pods, in namespaces of its own for processes, mounts, network, names and memory
-# that processes share. When process 1 of it is killed, the kernel ends everything, like a power cut.
+# A node is a process tree with containerd, kubelet, kube-proxy and pods, in separate PID, mount, network, UTS and IPC
+# namespaces. When its process 1 is killed, the kernel ends everything, like a power cut.
 
 node_dir() { [[ $1 =~ ^[1-9]$ ]] || die "there is no node $1"; echo "$dir/node$1"; }
 node_init() { noted "$(node_dir "$1")/init"; }
 
-# Folders of the control groups of node $1: one in every hierarchy of the older kind, and one of the newer kind, for standing still.
+# Folders of the control groups of node $1: one in every cgroup v1 hierarchy, and one of cgroup v2 for freezing.
 group_name() { echo "svc-k$(number)-n$1"; }
 make_groups() {
   local root group
   while read -r root; do
     group=$root/$(group_name "$1")
     mkdir -p "$group"
-    # Without these, nothing may run in a group.
+    # Without these, no process can run in a group.
     if [ -e "$group/cpuset.cpus" ]; then cat "$root/cpuset.cpus" > "$group/cpuset.cpus"; cat "$root/cpuset.mems" > "$group/cpuset.mems"; fi
   done < <(awk '$3 == "cgroup" { print $2 }' /proc/mounts)
   group=$(unified)/$(group_name "$1")
   mkdir -p "$group/system"
-  # Where there is only the newer kind, pods' limits are below it as well.
+  # With cgroup v2 alone, pods' limits are below it as well.
   for root in "$(unified)" "$group"; do
     for controller in $(cat "$root/cgroup.controllers"); do echo "+$controller" > "$root/cgroup.subtree_control" 2>/dev/null || true; done
   done
@@ -44,7 +44,7 @@ cmd_node() {
   make_groups "$n"
   mkfifo "$disk/plugged"
   group=$(unified)/$(group_name "$n")/system
-  # All words beforehand: the child that is looked for below is to be the only one.
+  # Expand all words first: the search below must find only one child.
   local words=(env -i PATH="$PATH" HOME=/root disk="$disk" name="node$n" address="$(node_address "$n")" pods="$(pods_of "$n")" control="$(address_of 1)"
     bin="$bin" cluster="$dir" proxy="$(proxy_options "node$n" "$(node_address "$n")")" "$here/node-init.sh")
   (
@@ -60,7 +60,8 @@ cmd_node() {
   echo > "$disk/plugged"
 }
 
-# The images that all nodes have were unpacked once: their files are shared, as they never change. The databases beside them do.
+# Images preloaded on all nodes were unpacked once. Nodes share their files, which never change; each node has a copy of
+# the databases.
 fill_disk() {
   local file
   if [ -n "${SVC_TESTBED_IMAGES:-}" ] && [ -d "$SVC_TESTBED_IMAGES/containerd" ]; then
@@ -114,7 +115,7 @@ cmd_kill_node() {
   local disk pid
   disk=$(node_dir "$1")
   [ -d "$disk" ] || die "there is no node $1"
-  # A node that stands still could not die.
+  # A frozen node cannot die.
   thaw "$1"
   unplug $((10 + $1))
   pid=$(node_init "$1" || true)
@@ -138,6 +139,14 @@ cmd_pause_node() { freeze "$1" 1; }
 cmd_resume_node() { freeze "$1" 0; }
 thaw() { [ ! -e "$(unified)/$(group_name "$1")/cgroup.freeze" ] || freeze "$1" 0; }
 freeze() { freeze_group "$(unified)/$(group_name "$1")" "$2" || die "node $1 does not stand still"; }
+
+cmd_pause_kubelet() { signal_kubelet "$1" STOP; }
+cmd_resume_kubelet() { signal_kubelet "$1" CONT; }
+signal_kubelet() { # N SIGNAL
+  local disk
+  disk=$(node_dir "$1")
+  (cmd_exec_node "$1" bash -c 'kill "-$0" "$1"' "$2" "$(cat "$disk/kubelet-pid")") || die "the kubelet of node $1 does not take SIG$2"
+}
 
 cmd_exec_node() {
   local init

@@ -6,7 +6,7 @@ export interface RoleRule {
   readonly resourceNames?: readonly string[];
 }
 
-/** What a user may do. */
+/** Rights of a user. */
 export interface UserRules {
   /** Default: `default`. */
   readonly namespace?: string;
@@ -14,7 +14,7 @@ export interface UserRules {
   readonly clusterRules?: readonly RoleRule[];
 }
 
-/** What a node that is only an object says of itself. */
+/** Status of a node that is only an object. */
 export interface FakeNode {
   readonly cpus?: number;
   readonly memoryGb?: number;
@@ -23,7 +23,7 @@ export interface FakeNode {
   readonly taints?: readonly { readonly key: string; readonly value?: string; readonly effect: string }[];
 }
 
-/** Objects that let a subject do what the rules say. */
+/** Returns objects that grant a subject the rules. */
 export function roleObjects(
   name: string,
   { namespace = 'default', rules = [], clusterRules = [] }: UserRules,
@@ -48,14 +48,14 @@ export function roleObjects(
   ];
 }
 
-/** Asks whether a user may do the first thing that a rule allows, in a namespace or, without one, everywhere. */
+/** Returns a review of the first permission of a rule, in a namespace or, without one, everywhere. */
 export function accessReview(user: string, { apiGroups, resources, verbs, resourceNames }: RoleRule, namespace?: string): object {
   const [resource, subresource] = resources[0]?.split('/') ?? [];
   const resourceAttributes = { namespace, verb: verbs[0], group: apiGroups[0], resource, subresource, name: resourceNames?.[0] };
   return { apiVersion: 'authorization.k8s.io/v1', kind: 'SubjectAccessReview', spec: { user, resourceAttributes } };
 }
 
-/** A node that is only an object: what creates it, its status, and the taints it is to have afterwards. */
+/** The objects of a fake node: its creation, its status, and its final taints. */
 export function fakeNode(name: string, { cpus = 8, memoryGb = 32, gpus = 0, labels = {}, taints = [] }: FakeNode) {
   const capacity = {
     cpu: String(cpus),
@@ -73,7 +73,7 @@ export function fakeNode(name: string, { cpus = 8, memoryGb = 32, gpus = 0, labe
   };
 }
 
-/** A disk, and the class that claims get it by unless they say otherwise. */
+/** A disk, and the default storage class for claims. */
 export function volumeObjects(name: string, folder: string, gb: number): readonly object[] {
   return [
     {

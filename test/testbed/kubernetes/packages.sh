@@ -1,5 +1,5 @@
 #!/bin/bash
-# Installs the Debian packages of the test bed that are missing. As root.
+# Installs the missing Debian packages of the testbed. As root.
 set -euo pipefail
 here=$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")
 missing=()

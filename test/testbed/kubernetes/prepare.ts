@@ -4,17 +4,17 @@ import { whyNoKubernetes } from './needs.ts';
 
 const run = promisify(execFile);
 
-/** What clusters are made from. */
+/** Build results that clusters need. */
 export interface PreparedTestbed {
   /** Folder of Kubernetes' programs. */
   readonly bin: string;
-  /** Folder of what nodes' disks begin with; undefined for who can have no nodes. */
+  /** Folder of the initial content of nodes' disks; undefined for a user who cannot run nodes. */
   readonly images: string | undefined;
 }
 
 let prepared: Promise<PreparedTestbed> | undefined;
 
-/** Builds what is not there yet: minutes for the first time, nothing afterwards. */
+/** Builds what is missing: minutes for the first time, nothing afterwards. */
 export function prepareTestbed(): Promise<PreparedTestbed> {
   prepared ??= prepare();
   return prepared;
@@ -22,7 +22,7 @@ export function prepareTestbed(): Promise<PreparedTestbed> {
 
 async function prepare(): Promise<PreparedTestbed> {
   const [bin, images] = await Promise.all([
-    // Who has it from elsewhere need not build it.
+    // A user with other binaries need not build them.
     process.env['SVC_TESTBED_BIN'] ?? made('build.sh'),
     process.getuid?.() === 0 && whyNoKubernetes('nodes') === undefined ? made('images.sh') : undefined,
   ]);

@@ -1,8 +1,8 @@
-# Processes of a cluster: each is known by its pid and when it started, so that nothing else is ever killed.
+# Processes of a cluster are identified by pid and start time, so that no other process is ever killed.
 
 . "$here/../machines.sh"
 
-# start_process NAME COMMAND...: in the background, with a log.
+# start_process NAME COMMAND...: runs it in the background, with a log.
 start_process() {
   local name=$1
   shift
@@ -11,7 +11,8 @@ start_process() {
   disown
 }
 
-# One that nobody waits for stays a zombie and is as good as gone, once its last thread has ended: until then its sockets are open.
+# An unreaped process stays a zombie. It counts as ended once its last thread has ended, because its sockets are open
+# until then.
 wait_for_end() {
   local tries
   for ((tries = 0; tries < 3000; tries++)); do
@@ -20,7 +21,7 @@ wait_for_end() {
   done
 }
 
-# end_process NAME: at once; nothing here is worth a clean shutdown.
+# end_process NAME: kills it at once; no process here needs a clean shutdown.
 end_process() {
   local pid
   pid=$(noted "$dir/pids/$1" || true)

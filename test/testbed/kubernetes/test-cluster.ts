@@ -5,25 +5,28 @@ import { callScript, loopbackOf } from './call-script.ts';
 import { ClusterApi } from './cluster-api.ts';
 import type { PreparedTestbed } from './prepare.ts';
 
-/** What a cluster is to be like. */
+/** Options of a cluster. */
 export interface ClusterOptions {
-  /** Of the context in kubeconfigs; default: `test`. */
+  /** Name of the context in kubeconfigs; default: `test`. */
   readonly name?: string;
-  /** Real nodes with real pods, for which one has to be root; default: none, only the API, its controllers and the scheduler. */
+  /** Real nodes with real pods, which need root. Default: none, only the API, its controllers and the scheduler. */
   readonly nodes?: 0 | 1 | 2 | 3;
-  /** Only stable APIs, but for those that Kubernetes 1.20 itself cannot do without. */
+  /** Disables beta APIs, except for those that Kubernetes 1.20 itself needs. */
   readonly withoutBetaApis?: boolean;
-  /** Lets `auditLog` say who called what. */
+  /** Enables `auditLog`. */
   readonly audit?: boolean;
-  /** How long a node may be silent until it is not ready; default: 10 s, and hours where no node is real. */
+  /** How long a node may be silent before it is not ready; default: 10 s, and hours where no node is real. */
   readonly nodeGraceSeconds?: number;
-  /** How long pods without tolerations of their own stay on a node that is not ready; default: 5 s. */
+  /** How long pods without their own tolerations stay on a node that is not ready; default: 5 s. */
   readonly evictionSeconds?: number;
 }
 
 /** A running cluster of a test. */
 export class TestCluster extends ClusterApi {
-  /** Address of this computer as pods see it; undefined without nodes. What listens at its port 5000 answers as registry `registry.test`. */
+  /**
+   * Address of this computer as pods see it; undefined without nodes. A server at its port 5000 is the registry
+   * `registry.test`.
+   */
   readonly ownIp: string | undefined;
   readonly #call: (...args: readonly string[]) => Promise<string>;
 
@@ -36,74 +39,86 @@ export class TestCluster extends ClusterApi {
     this.#call = call;
   }
 
-  /** Its address, which is also that of its pods to whom they call here. */
+  /** Its address, which this computer also sees for its pods. */
   nodeIp(node: number): string {
     return `10.${basename(this.dir)}.0.${10 + node}`;
   }
 
-  /** Settles when the node is ready. */
+  /** Waits until the node is ready. */
   async nodeReady(node: number): Promise<void> {
     await waitFor(`${this.nodeName(node)} of ${this.context} to be ready`, () => this.isNodeReady(node).catch(() => false), {
-      timeoutMs: 60_000,
       everyMs: 200,
       describe: () => tailOf(`${this.dir}/node${node}/kubelet.log`),
     });
   }
 
-  /** A further node, or one that was killed: with an empty disk, like a new machine of the same name. Ready when this settles. */
+  /**
+   * Starts a new node, or one that was killed, with an empty disk, like a new machine of the same name. Resolves when
+   * it is ready.
+   */
   async startNode(node: number): Promise<void> {
     await this.#call('node', String(node));
     await this.nodeReady(node);
   }
 
-  /** Like a machine that lost power: its processes are gone, what is sent to it vanishes, and nobody is told. */
+  /** Simulates a power loss: the processes die and all packets are dropped silently. */
   async killNode(node: number): Promise<void> {
     await this.#call('kill-node', String(node));
   }
 
-  /** All its processes stand still, those of pods as well. */
+  /** Freezes all its processes, including those of pods. */
   async pauseNode(node: number): Promise<void> {
     await this.#call('pause-node', String(node));
   }
 
-  /** They go on. */
+  /** Resumes them. */
   async resumeNode(node: number): Promise<void> {
     await this.#call('resume-node', String(node));
   }
 
-  /** Its cable is pulled: it goes on, and nobody hears of it. */
+  /** Freezes its kubelet alone: its pods continue, and no status is reported. */
+  async pauseKubelet(node: number): Promise<void> {
+    await this.#call('pause-kubelet', String(node));
+  }
+
+  /** Resumes it. */
+  async resumeKubelet(node: number): Promise<void> {
+    await this.#call('resume-kubelet', String(node));
+  }
+
+  /** Pulls its cable: it continues, but is unreachable. */
   async cutNode(node: number): Promise<void> {
     await this.#call('cut-node', String(node));
   }
 
-  /** The cable is back. */
+  /** Reconnects it. */
   async healNode(node: number): Promise<void> {
     await this.#call('heal-node', String(node));
   }
 
-  /** The API server is killed: connections to it end, new ones are refused. Everything else goes on. */
+  /** Kills the API server: connections to it end, new ones are refused. Everything else continues. */
   async stopApiServer(): Promise<void> {
     await this.#call('stop-api');
   }
 
-  /** It answers again when this settles. */
+  /** Resolves when it answers again. */
   async startApiServer(): Promise<void> {
     await this.#call('start-api');
   }
 
-  /** The API server stands still: connections stay open, nothing is answered. */
+  /** Freezes the API server: connections stay open without replies. */
   async pauseApiServer(): Promise<void> {
     await this.#call('pause-api');
   }
 
-  /** It goes on. */
+  /** Resumes it. */
   async resumeApiServer(): Promise<void> {
     await this.#call('resume-api');
   }
 
   /**
-   * The past is forgotten: a watch that is to go on from a version of before is answered 410. The API server is restarted for that, as it
-   * remembers changes of its own.
+   * Compacts the history: a watch from an earlier version gets 410. This restarts the API server, which has its own
+   * cache of changes.
    */
   async compactEtcd(): Promise<void> {
     const etcd = `http://${loopbackOf(basename(this.dir))}:2379`;
@@ -113,7 +128,7 @@ export class TestCluster extends ClusterApi {
       const { header }: { readonly header: { readonly revision: string } } = JSON.parse(await reply.text());
       return header.revision;
     };
-    // A change more, so that what everybody knows is not the newest.
+    // One more change, so that no client has the newest version.
     await this.request('PATCH', '/api/v1/namespaces/kube-public', {
       metadata: { annotations: { 'svc-test/compacted': String(performance.now()) } },
     });
@@ -123,28 +138,31 @@ export class TestCluster extends ClusterApi {
     await this.startApiServer();
   }
 
-  /** Gives all nodes an image, also those that come later. */
+  /** Loads an image on all nodes, including later ones. */
   async loadImage(tar: string): Promise<void> {
     await this.#call('load', tar);
   }
 
-  /** Whether this computer has routes to pods, services and load balancers, as it has at first. */
+  /** Sets whether this computer has routes to pods, services and load balancers; at first it has. */
   async hostRoutes(isOn: boolean): Promise<void> {
     await this.#call('routes', isOn ? 'on' : 'off');
   }
 
-  /** Packets for addresses of the cluster that were about to leave this computer. They were dropped; there should be none. */
+  /**
+   * Counts packets for addresses of the cluster that were about to leave this computer. They were dropped; there should
+   * be none.
+   */
   async leakedPackets(): Promise<number> {
     return Number(await this.#call('leaks'));
   }
 
-  /** Everything is gone. What still holds connections into the cluster is to be ended before. */
+  /** Removes the cluster. The caller must close connections into it first. */
   async release(): Promise<void> {
     await this.#call('release');
   }
 }
 
-/** Starts a cluster of this process. It ends with `release`, or by itself when this process has ended. */
+/** Starts a cluster of this process. It ends with `release`, or when this process has ended. */
 export async function startCluster(prepared: PreparedTestbed, options: ClusterOptions): Promise<TestCluster> {
   const { nodes = 0, withoutBetaApis = false, audit = false, evictionSeconds, nodeGraceSeconds = nodes === 0 ? 100_000 : 10 } = options;
   const dir = (await callScript(prepared, ['claim', String(process.pid), nodes === 0 ? 'api' : 'nodes'])).trim();
@@ -162,7 +180,9 @@ export async function startCluster(prepared: PreparedTestbed, options: ClusterOp
       dir,
     );
     const cluster = new TestCluster(dir, prepared, options);
-    await Promise.all(Array.from({ length: nodes }, (_, index) => cluster.startNode(index + 1)));
+    const starts = await Promise.allSettled(Array.from({ length: nodes }, (_, index) => cluster.startNode(index + 1)));
+    // All starts must settle first: a starting node writes to the folder that the release removes.
+    for (const start of starts) if (start.status === 'rejected') throw start.reason;
     return cluster;
   } catch (error) {
     await callScript(prepared, ['release'], dir);

@@ -1,15 +1,15 @@
 import type { StaticOperationSchema } from '@smithy/types';
 import type { AccessKey } from '../sigv4/key-ring.ts';
 
-/** Who calls, where. */
+/** The caller and the region of a call. */
 export interface Caller {
   readonly key: AccessKey;
   readonly region: string;
-  /** All parameters as text but ClientToken and DryRun: the same for a request that is sent again. */
+  /** All parameters as text except ClientToken and DryRun: identical for a retried request. */
   readonly fingerprint: string;
 }
 
-/** One operation of a service: its shapes as the SDK has them, and what it does. */
+/** One operation of a service: its shapes as the SDK has them, and its implementation. */
 export interface Action {
   readonly name: string;
   readonly operation: StaticOperationSchema;
@@ -17,12 +17,18 @@ export interface Action {
   run(input: object, caller: Caller): object | Promise<object>;
 }
 
-/** Pairs an operation with its implementation, which takes and gives the SDK's types for the operation's shapes: the codecs read and write by them. */
+/**
+ * Pairs an operation with its implementation. Input and output have the SDK's types of the operation's shapes, which
+ * also drive the codecs.
+ */
 export function action(operation: StaticOperationSchema, run: Action['run']): Action {
   return { name: operation[2], operation, run };
 }
 
-/** Reads an action's parameters and tells which of the given ones it did not look at: they would be passed over in silence. */
+/**
+ * Reads an action's parameters and reports the given ones that the action never read: the emulator would ignore them
+ * silently.
+ */
 export function watchReads(input: object): { readonly input: object; readonly unread: () => readonly string[] } {
   const unread = new Set(Object.keys(input));
   const watched = new Proxy(input, {

@@ -26,7 +26,7 @@ const json: Readonly<Record<SignatureProblem, Row>> = {
   'expired-url': ['InvalidSignatureException', 400],
 };
 
-/** Each service words a bad signature its own way. */
+/** Each service has its own message for a bad signature. */
 const codes: Readonly<Record<ServiceName, Readonly<Record<SignatureProblem, Row>>>> = {
   ec2: {
     missing: ['MissingParameter', 400],
@@ -54,7 +54,7 @@ const codes: Readonly<Record<ServiceName, Readonly<Record<SignatureProblem, Row>
   },
 };
 
-/** How a service answers a request that was not signed well. */
+/** The error response of a service to an invalid signature. */
 export function authError(service: ServiceName, error: SignatureError): ApiError {
   const [code, status] = codes[service][error.problem];
   const message =

@@ -1,16 +1,16 @@
 import type { ServiceName } from './conduct.ts';
 
-/** A call that came, whether or not it was allowed or carried out. */
+/** A received call, whether or not it was allowed or executed. */
 export interface RecordedCall {
   readonly service: ServiceName;
   readonly action: string;
   readonly region: string;
   readonly accessKeyId: string | undefined;
-  /** What an IAM policy must allow for it, such as `ec2:RunInstances` and `ec2:CreateTags`. */
+  /** The permissions that an IAM policy must grant for it, such as `ec2:RunInstances` and `ec2:CreateTags`. */
   readonly permissions: readonly string[];
   /** Ms since the epoch on the emulator's clock. */
   readonly at: number;
-  /** `ok`, the code of the error, or what happened to the connection. */
+  /** `ok`, the code of the error, or the fault of the connection. */
   outcome: string;
 }
 
@@ -35,7 +35,7 @@ const renamed: Readonly<Record<string, readonly string[]>> = {
   'sts:GetCallerIdentity': [],
 };
 
-/** What a policy must allow for a call with these parameters. */
+/** Returns the permissions that a call with these parameters needs. */
 export function permissionsOf(service: ServiceName, action: string, input: object): readonly string[] {
   const own = renamed[`${service}:${action}`] ?? [`${service}:${action}`];
   const more: string[] = [];

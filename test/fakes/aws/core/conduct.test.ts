@@ -18,7 +18,7 @@ import { aLaunch, clientsOf, outcomeOf, withFakeAws } from '../testing.ts';
 
 type Credentials = FakeAws['clientConfig']['credentials'] & { readonly sessionToken?: string };
 
-/** How EC2, STS, SSM, IAM and S3 answer to a key. */
+/** The responses of EC2, STS, SSM, IAM and S3 to a key. */
 async function answersTo(aws: FakeAws, credentials: Credentials): Promise<readonly string[]> {
   const clients = clientsOf(aws, { credentials });
   const outcomes = await Promise.all([
@@ -31,7 +31,7 @@ async function answersTo(aws: FakeAws, credentials: Credentials): Promise<readon
   return outcomes;
 }
 
-test('each service refuses an unknown key, a wrong secret, a session that is over and a wrong token its own way', async () => {
+test('each service has its own error for unknown keys, secrets, sessions and tokens', async () => {
   const clock = new FakeClock();
   await withFakeAws({ clock }, async (aws) => {
     const { credentials } = aws.clientConfig;
@@ -60,7 +60,7 @@ test('each service refuses an unknown key, a wrong secret, a session that is ove
   });
 });
 
-test('each action of each region is throttled by itself, and can be called again after a while', async () => {
+test('each action is throttled per region, and succeeds again after a while', async () => {
   const clock = new FakeClock();
   await withFakeAws({ clock }, async (aws, { ec2 }) => {
     aws.conduct.limitRate({ service: 'ec2' }, 1, 2);
@@ -72,7 +72,7 @@ test('each action of each region is throttled by itself, and can be called again
   });
 });
 
-test('the SDK gets through by itself when it is throttled or the service fails a few times', async () => {
+test('the SDK retries by itself when throttled or after a few service failures', async () => {
   await withFakeAws({}, async (aws) => {
     aws.conduct.refuse({ action: 'DescribeVpcs', times: 1 }, 'RequestLimitExceeded');
     aws.conduct.refuse({ action: 'DescribeVpcs', times: 1 }, 'InternalError');
@@ -83,7 +83,7 @@ test('the SDK gets through by itself when it is throttled or the service fails a
   });
 });
 
-test('a lost reply leaves what was done, and the SDK, trying again with the same token, makes nothing twice', async () => {
+test('a retry with the same token after a lost reply creates nothing twice', async () => {
   await withFakeAws({}, async (aws) => {
     aws.conduct.add({ action: 'RunInstances', times: 1 }, { kind: 'lose-reply' });
     const { ec2, close } = clientsOf(aws, { maxAttempts: 2 });
@@ -94,7 +94,7 @@ test('a lost reply leaves what was done, and the SDK, trying again with the same
   });
 });
 
-test('a connection that is reset before the call did nothing', async () => {
+test('a connection reset before the call leaves no effect', async () => {
   await withFakeAws({}, async (aws, { ec2 }) => {
     aws.conduct.add({ action: 'RunInstances' }, { kind: 'reset' });
     expect(await outcomeOf(ec2.send(new RunInstancesCommand(aLaunch())))).not.toBe('ok');
@@ -102,7 +102,7 @@ test('a connection that is reset before the call did nothing', async () => {
   });
 });
 
-test('a slow call waits for its time', async () => {
+test('a delayed call waits for its time', async () => {
   const clock = new FakeClock();
   await withFakeAws({ clock }, async (aws, { ec2 }) => {
     aws.conduct.add({ action: 'DescribeVpcs' }, { kind: 'delay', ms: 60_000 });
@@ -130,7 +130,7 @@ test('faults with a probability are the same for the same seed', async () => {
   expect([runs[0] === runs[1], runs[0] === runs[2]]).toEqual([true, false]);
 });
 
-test('faults that come only so often in a row let through whoever asks once more', async () => {
+test('faults with a limit in a row let the next retry through', async () => {
   await withFakeAws({}, async (aws, { ec2 }) => {
     aws.conduct.refuse({ action: 'DescribeInstances', inARow: 2 }, 'Unavailable');
     const outcomes: string[] = [];
@@ -141,7 +141,7 @@ test('faults that come only so often in a row let through whoever asks once more
   });
 });
 
-test('calls are recorded with what a policy must allow for them', async () => {
+test('calls are recorded with the permissions that a policy must grant', async () => {
   await withFakeAws({}, async (aws, { ec2, sts }) => {
     await sts.send(new GetCallerIdentityCommand({}));
     await ec2.send(
@@ -154,7 +154,7 @@ test('calls are recorded with what a policy must allow for them', async () => {
   });
 });
 
-test('its variables make a process talk to it with the default chain of credentials', async () => {
+test('its variables make a process use the emulator with default credentials', async () => {
   await withFakeAws({}, async (aws) => {
     const script = `const { STSClient, GetCallerIdentityCommand: Who } = await import('@aws-sdk/client-sts');
       console.log((await new STSClient({}).send(new Who({}))).Arn);`;
@@ -164,7 +164,7 @@ test('its variables make a process talk to it with the default chain of credenti
   });
 });
 
-test('what is not emulated fails the test that asks for it', async () => {
+test('a call that is not emulated fails the test', async () => {
   const aws = await startFakeAws();
   const { ec2, iam, close } = clientsOf(aws);
   expect(await outcomeOf(ec2.send(new DescribeVpnGatewaysCommand({})))).toBe('InvalidAction 400');

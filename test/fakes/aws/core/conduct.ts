@@ -2,31 +2,34 @@ import type { Clock } from '../../../../src/shared/clock.ts';
 import type { Random } from '../../../../src/shared/random.ts';
 import { apiError } from './error-catalogue.ts';
 
-/** The services that are emulated, as credentials name them. */
+/** The emulated services, as credentials name them. */
 export type ServiceName = 'ec2' | 'iam' | 'sts' | 'ssm' | 's3' | 'servicequotas';
 
-/** What a call is about, as far as it is known when faults are looked up. */
+/** The facts about a call that are known when faults are looked up. */
 export interface Circumstances {
   readonly service: ServiceName;
   readonly action: string;
   readonly region: string;
-  /** Where and what a machine is to be; known to RunInstances and StartInstances only, once their parameters were found in order. */
+  /** Scope of the machine; known to RunInstances and StartInstances only, after their parameters were validated. */
   readonly zone?: string;
   readonly instanceType?: string;
   readonly spot?: boolean;
 }
 
-/** Which calls something holds for: those that agree in all that is given. */
+/** Selects calls: those that match all given fields. */
 export interface When extends Partial<Circumstances> {
   /** In [0, 1]; 1 unless given. */
   readonly probability?: number;
-  /** How often it happens before it is over; without end unless given. */
+  /** How often it happens in all; unlimited unless given. */
   readonly times?: number;
-  /** How often it happens to an action of a region one after the other: whoever asks once more than that gets through. Without end unless given. */
+  /** How often in a row it happens to one action in one region; the next retry gets through. Unlimited unless given. */
   readonly inARow?: number;
 }
 
-/** What happens to a call: nothing is done (`error`, `reset`), or it is done late (`delay`) or without a reply (`lose-reply`). */
+/**
+ * Effect of a fault: the call is not executed (`error`, `reset`), is executed late (`delay`), or loses its reply
+ * (`lose-reply`).
+ */
 export type Fault =
   | { readonly kind: 'error'; readonly code: string; readonly message?: string; readonly status?: number }
   | { readonly kind: 'reset' }
@@ -37,7 +40,7 @@ interface Rule {
   readonly when: When;
   readonly fault: Fault;
   left: number;
-  /** How often it happened without a break, by region and action. */
+  /** Number of consecutive occurrences, by region and action. */
   readonly streaks: Map<string, number>;
 }
 
@@ -45,20 +48,23 @@ interface RateLimit {
   readonly when: When;
   readonly perSecond: number;
   readonly burst: number;
-  /** Tokens and when they were counted, by region and action: AWS throttles each action in each region by itself. */
+  /**
+   * Token buckets with the time of the last refill, by region and action: AWS throttles each action in each region
+   * separately.
+   */
   readonly buckets: Map<string, { tokens: number; at: number }>;
 }
 
 const placementKeys = ['zone', 'instanceType', 'spot'] as const;
 const callKeys = ['service', 'action', 'region'] as const;
 
-/** How the emulated AWS behaves beyond doing what it is asked. Can be changed at any time. */
+/** Faults and limits of the emulated AWS. A test may change them at any time. */
 export class Conduct {
   readonly #rules = new Set<Rule>();
   readonly #limits = new Set<RateLimit>();
   readonly #clock: Clock;
   readonly #random: Random;
-  /** The most items that any page of a listing has, whatever was asked for. */
+  /** Upper limit of items per page of any listing, whatever the request asks for. */
   pageLimit = Number.POSITIVE_INFINITY;
 
   constructor(clock: Clock, random: Random) {
@@ -66,33 +72,33 @@ export class Conduct {
     this.#random = random;
   }
 
-  /** Lets calls fail or go wrong from now on; the function that is returned ends it. */
+  /** Injects a fault into later calls; the returned function ends it. */
   add(when: When, fault: Fault): () => void {
     const rule: Rule = { when, fault, left: when.times ?? Number.POSITIVE_INFINITY, streaks: new Map() };
     this.#rules.add(rule);
     return () => void this.#rules.delete(rule);
   }
 
-  /** Refuses calls with a code; words and status are those of AWS. */
+  /** Refuses calls with a code; message and status are those of AWS. */
   refuse(when: When, code: string, message?: string): () => void {
     return this.add(when, message === undefined ? { kind: 'error', code } : { kind: 'error', code, message });
   }
 
-  /** Throttles calls beyond a rate, by a bucket of tokens for each action and region as AWS has it. */
+  /** Throttles calls beyond a rate, with a token bucket for each action and region as AWS has it. */
   limitRate(when: When, perSecond: number, burst: number): () => void {
     const limit: RateLimit = { when, perSecond, burst, buckets: new Map() };
     this.#limits.add(limit);
     return () => void this.#limits.delete(limit);
   }
 
-  /** Back to doing what is asked. */
+  /** Removes all faults and limits. */
   clear(): void {
     this.#rules.clear();
     this.#limits.clear();
     this.pageLimit = Number.POSITIVE_INFINITY;
   }
 
-  /** What happens to a call as such. Uses up `times`. */
+  /** Returns the fault of a call. Uses up `times`. */
   faultsOf(call: Circumstances): readonly Fault[] {
     const code =
       call.service === 'ec2'
@@ -106,35 +112,35 @@ export class Conduct {
     if (throttled) return [{ kind: 'error', code }];
     const faults: Fault[] = [];
     for (const rule of this.#rules) {
-      if (isOfPlacement(rule.when) || !this.#happens(rule, call)) continue;
+      if (isOfPlacement(rule.when) || !this.#isTriggered(rule, call)) continue;
       faults.push(rule.fault);
-      // Later ones wait for the next call: this one is over.
+      // Later faults apply to the next call: this one is decided.
       if (rule.fault.kind === 'error' || rule.fault.kind === 'reset') break;
     }
     return faults;
   }
 
   /**
-   * Throws when a machine is refused where it is about to be placed. Asked once without a zone, for refusals that hold wherever it would be, and once
-   * for each zone that is tried.
+   * Throws when a fault refuses the placement of a machine. Called once without a zone, for refusals of the whole
+   * region, and once for each zone that is tried.
    */
   checkPlacement(call: Circumstances): void {
     for (const rule of this.#rules) {
       const { fault, when } = rule;
       if (fault.kind !== 'error' || !isOfPlacement(when) || (when.zone === undefined) !== (call.zone === undefined)) continue;
-      if (this.#happens(rule, call)) throw apiError(fault.code, fault.message, fault.status);
+      if (this.#isTriggered(rule, call)) throw apiError(fault.code, fault.message, fault.status);
     }
   }
 
-  #happens(rule: Rule, call: Circumstances): boolean {
+  #isTriggered(rule: Rule, call: Circumstances): boolean {
     if (rule.left <= 0 || !agrees(rule.when, call)) return false;
     const { probability, inARow = Number.POSITIVE_INFINITY } = rule.when;
     const name = nameOf(call);
     const streak = rule.streaks.get(name) ?? 0;
-    const happens = (probability === undefined || this.#random() < probability) && streak < inARow;
-    rule.streaks.set(name, happens ? streak + 1 : 0);
-    if (happens) rule.left -= 1;
-    return happens;
+    const isTriggered = (probability === undefined || this.#random() < probability) && streak < inARow;
+    rule.streaks.set(name, isTriggered ? streak + 1 : 0);
+    if (isTriggered) rule.left -= 1;
+    return isTriggered;
   }
 
   #exceeds(limit: RateLimit, call: Circumstances): boolean {

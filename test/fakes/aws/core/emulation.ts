@@ -3,7 +3,7 @@ import type { Random } from '../../../../src/shared/random.ts';
 import type { Conduct } from './conduct.ts';
 import type { KeyRing } from '../sigv4/key-ring.ts';
 
-/** What all emulated services share. */
+/** State that all emulated services share. */
 export interface Emulation {
   readonly clock: Clock;
   readonly random: Random;
@@ -13,28 +13,30 @@ export interface Emulation {
   readonly account: string;
   readonly timing: Timing;
   readonly timers: Timers;
-  /** Records what no faithful answer exists for; the emulator fails to close then, and with it the test. */
+  /**
+   * Records a call that the emulator cannot answer faithfully. The emulator then fails to close, and so the test fails.
+   */
   readonly problem: (text: string) => void;
 }
 
-/** From and to, ms; each time is picked in between. */
+/** Minimum and maximum, ms; each time is picked between them. */
 export type Range = readonly [from: number, to: number];
 
-/** How long things take. */
+/** Durations of AWS's operations. */
 export interface Timing {
   /** From RunInstances or StartInstances until `running`. */
   readonly pendingMs: Range;
   readonly stoppingMs: Range;
   readonly shuttingDownMs: Range;
-  /** How long what was terminated is still shown; AWS: about an hour. */
+  /** How long terminated instances are still listed; AWS: about an hour. */
   readonly terminatedShownMs: number;
-  /** How long something new is invisible to reads, by its kind: they are served by other machines than writes. */
+  /** How long reads do not see a new resource, by its kind: AWS is eventually consistent. */
   readonly invisibleMs: Readonly<Record<'instance' | 'group' | 'key' | 'tag' | 'iam', Range>>;
-  /** From the notice of an interruption until the machine is taken; AWS: two minutes. */
+  /** From an interruption notice until the machine is reclaimed; AWS: two minutes. */
   readonly noticeMs: number;
 }
 
-/** At once, so that tests that are about something else do not wait. */
+/** No delays, for tests that do not depend on them. */
 export const quickTiming: Timing = {
   pendingMs: [0, 20],
   stoppingMs: [0, 20],
@@ -49,14 +51,14 @@ export function pick(range: Range, random: Random): number {
   return Math.floor(range[0] + random() * (range[1] - range[0]));
 }
 
-/** As long as AWS's own, from the seed: `i-0123456789abcdef0`. */
+/** An id in AWS's format, from the seed: `i-0123456789abcdef0`. */
 export function newId(prefix: string, random: Random, digits = 17): string {
   let text = '';
   while (text.length < digits) text += Math.floor(random() * 16).toString(16);
   return `${prefix}-${text}`;
 }
 
-/** What is to happen later; all of it is called off when the emulator closes. */
+/** Scheduled effects; all of them are cancelled when the emulator closes. */
 export class Timers {
   readonly #waiting = new Set<CancelTimer>();
   readonly #clock: Clock;

@@ -1,14 +1,15 @@
 import { ApiError } from '../wire/api-error.ts';
 
-/** A refusal's HTTP status and words, as AWS gives them. */
+/** A refusal's HTTP status and message, as AWS sends them. */
 interface CataloguedError {
   readonly status: number;
   readonly message: string;
 }
 
 /**
- * What a test can let the emulator answer by code alone. Statuses and words follow https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html;
- * that a lack of capacity is an error of the server (5xx), which the SDK tries again by itself, is so at AWS too.
+ * Errors that a test can inject by code alone. Statuses and messages follow
+ * https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html. As at AWS, lack of capacity is a server
+ * error (5xx), which the SDK retries by itself.
  */
 const errorCatalogue: Readonly<Record<string, CataloguedError>> = {
   AccessDenied: { status: 403, message: 'Access Denied' },
@@ -79,7 +80,7 @@ const errorCatalogue: Readonly<Record<string, CataloguedError>> = {
   },
 };
 
-/** The refusal of that code; words and status can be given where they differ from the usual. */
+/** Returns the refusal of that code; message and status may be overridden. */
 export function apiError(code: string, message?: string, status?: number): ApiError {
   const usual = errorCatalogue[code];
   return new ApiError(code, message ?? usual?.message ?? `The emulator was told to answer ${code}.`, status ?? usual?.status ?? 400);

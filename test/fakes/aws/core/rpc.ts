@@ -20,7 +20,7 @@ export interface RpcReply {
   readonly body: string;
 }
 
-/** A protocol of AWS: where the action's name is, and how parameters, results and errors are written. */
+/** A protocol of AWS: how it names the action, and how it writes parameters, results and errors. */
 export interface RpcProtocol {
   readonly actionName: (request: RpcRequest) => string;
   readonly read: (action: Action, request: RpcRequest) => object;
@@ -31,7 +31,7 @@ export interface RpcProtocol {
 const ec2Namespace = 'http://ec2.amazonaws.com/doc/2016-11-15/';
 const xmlHead = '<?xml version="1.0" encoding="UTF-8"?>\n';
 
-/** EC2's own: forms with capitalised names, replies without a wrapping result. */
+/** EC2's protocol: forms with capitalised names, replies without a wrapping result. */
 const ec2Query: RpcProtocol = {
   actionName: (request) => new URLSearchParams(request.body).get('Action') ?? '',
   read: (action, request) => readQuery(action.operation[4], new URLSearchParams(request.body), 'ec2'),
@@ -48,7 +48,7 @@ const ec2Query: RpcProtocol = {
   }),
 };
 
-/** Of IAM and STS: forms with `.member.1`, results in an element of their own. */
+/** The protocol of IAM and STS: forms with `.member.1`, results in a separate element. */
 function awsQuery(namespace: string): RpcProtocol {
   return {
     actionName: ec2Query.actionName,
@@ -80,7 +80,7 @@ const json: RpcProtocol = {
   }),
 };
 
-/** How each service that is called by action name is spoken to. */
+/** The protocol of each service that is called by action name. */
 export const protocols: Readonly<Record<Exclude<ServiceName, 's3'>, RpcProtocol>> = {
   ec2: ec2Query,
   iam: awsQuery('https://iam.amazonaws.com/doc/2010-05-08/'),
@@ -89,7 +89,7 @@ export const protocols: Readonly<Record<Exclude<ServiceName, 's3'>, RpcProtocol>
   servicequotas: json,
 };
 
-/** Runs an action on its parameters; what the emulator would pass over in silence goes to `problem`. */
+/** Runs an action on its parameters; reports parameters that the emulator ignored to `problem`. */
 export async function runAction(
   action: Action,
   input: object,
@@ -104,7 +104,7 @@ export async function runAction(
   return result;
 }
 
-/** The error to answer with; anything but a refusal is a fault of the emulator and goes to `problem`. */
+/** Returns the error response. An error that is no refusal is a fault of the emulator and goes to `problem`. */
 export function asApiError(error: unknown, problem: (text: string) => void): ApiError {
   if (error instanceof ApiError) return error;
   problem(`the emulator failed: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`);

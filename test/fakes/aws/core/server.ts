@@ -14,12 +14,12 @@ import { sha256Hex } from '../sigv4/signature.ts';
 import { SignatureError, verifyRequest, type UnverifiedRequest, type Verified } from '../sigv4/verify.ts';
 import { ApiError } from '../wire/api-error.ts';
 
-/** What answers, by service and by action's name. */
+/** Request handlers, by service and action name. */
 export type ActionTable = Readonly<Record<Exclude<ServiceName, 's3'>, ReadonlyMap<string, Action>>>;
 
 const serviceNames: readonly ServiceName[] = ['ec2', 'iam', 'sts', 'ssm', 's3', 'servicequotas'];
 
-/** One HTTP port that all services answer on: the signature says which one, and which region, a request is for. */
+/** The single HTTP port of all services. The signature names the service and region of a request. */
 export class AwsServer {
   readonly calls: RecordedCall[] = [];
   readonly #emulation: Emulation;
@@ -34,10 +34,11 @@ export class AwsServer {
     this.#disabledRegions = disabledRegions;
     this.#s3 = new S3Front(emulation, buckets, this.calls);
     this.#server = createServer((request, response) => void this.#answer(request, response));
-    // The SDK asks leave for large bodies; what is refused is refused before the body comes.
+    // The SDK sends `Expect: 100-continue` for large bodies. A refusal must come before the body.
     this.#server.on('checkContinue', (request, response) => void this.#answer(request, response));
     this.#server.requestTimeout = 0;
-    // Else a connection ends after five idle seconds, perhaps with a request on its way, which a client that tries once takes for a failure.
+    // Node's default closes a connection after five idle seconds. A request on its way would be lost, and a client
+    // without retries would fail.
     this.#server.keepAliveTimeout = 0;
   }
 
@@ -73,7 +74,7 @@ export class AwsServer {
         response.writeHead(400).end();
       } else await this.#answerRpc(service, unverified, request, response);
     } catch (error) {
-      // A client that went away while it was answered; what the emulator gets wrong is recorded where it happens.
+      // The client disconnected during the reply. The emulator's own faults are recorded where they occur.
       if (!request.socket.destroyed) this.#emulation.problem(`a request could not be answered: ${String(error)}`);
       request.socket.destroy();
     }
@@ -165,7 +166,7 @@ function regionOf(request: UnverifiedRequest): string {
   return credentialOf(request)[2] ?? '';
 }
 
-/** In a region that the account has not enabled, its keys are not known. */
+/** Keys are unknown in a region that the account has not enabled. */
 function regionError(service: ServiceName): ApiError {
   if (service === 'ec2') return apiError('AuthFailure');
   return service === 'ssm' || service === 'servicequotas'

@@ -19,10 +19,10 @@ interface Row {
   run(ec2: Ec2, input: object, caller: Caller): object;
 }
 
-/** Actions that look at DryRun themselves, because it matters to them when. */
+/** Actions that evaluate DryRun themselves, because its position among their checks matters. */
 const checkThemselves: ReadonlySet<string> = new Set(['RunInstances', 'TerminateInstances', 'StopInstances', 'StartInstances']);
 
-/** All that EC2 can be asked here. */
+/** All emulated actions of EC2. */
 export function ec2Actions(ec2: Ec2, disabled: ReadonlySet<string>): readonly Action[] {
   function row(operation: StaticOperationSchema, run: Row['run']): Action {
     return action(operation, (input, caller) => {

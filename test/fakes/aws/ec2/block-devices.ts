@@ -7,7 +7,7 @@ import type { InstanceRecord } from './records.ts';
 import type { Ec2Region } from './region.ts';
 import { tagsFor } from './tagging.ts';
 
-/** A disk that comes with a machine. */
+/** A disk of a launch. */
 export interface VolumePlan {
   readonly device: string;
   readonly sizeGb: number;
@@ -22,7 +22,7 @@ export interface VolumePlan {
 interface VolumeLimits {
   readonly leastGb: number;
   readonly mostGb: number;
-  /** IOPS that may be asked for; none for types that have them fixed. */
+  /** Allowed IOPS; undefined for types with fixed IOPS. */
   readonly iops?: readonly [least: number, most: number];
   readonly throughput?: readonly [least: number, most: number];
 }
@@ -42,12 +42,12 @@ function isVolumeType(text: string): text is VolumeType {
   return text in volumeTypes;
 }
 
-/** The snapshot an image's root disk is made from. */
+/** Returns the snapshot of an image's root disk. */
 export function rootSnapshot(image: ImageData): string {
   return `snap-${sha256Hex(image.name).slice(0, 17)}`;
 }
 
-/** The disks of a launch, the root disk first. */
+/** Returns the disks of a launch, the root disk first. */
 export function planVolumes(image: ImageData, mappings: readonly BlockDeviceMapping[] | undefined): readonly VolumePlan[] {
   const root = (mappings ?? []).find(({ DeviceName }) => DeviceName === image.rootDevice);
   const others = (mappings ?? []).filter(
@@ -99,7 +99,7 @@ function checkRate(type: string, what: string, rate: number | undefined, range: 
     throw new ApiError('InvalidParameterValue', `Volume ${what} of ${rate} is not supported; it must be ${range[0]} to ${range[1]}.`, 400);
 }
 
-/** Makes the disks of an instance. */
+/** Creates the disks of an instance. */
 export function makeVolumes(
   ec2: Ec2,
   region: Ec2Region,

@@ -22,10 +22,10 @@ import type { InstanceTypeData } from './instance-type-data.ts';
 import { page } from './paging.ts';
 import { zoneId } from './region-data.ts';
 
-/** What these things have for tags: none. */
+/** These resources have no tags. */
 const noTags: ReadonlyMap<string, never> = new Map<string, never>();
 
-/** Regions that are enabled, or all of them. */
+/** Enabled regions, or all regions. */
 export function describeRegions(ec2: Ec2, input: DescribeRegionsRequest, disabled: ReadonlySet<string>): DescribeRegionsResult {
   const { RegionNames: names, AllRegions: all = false } = input;
   const known = [...ec2.regions.values()].map((region) => ({
@@ -50,7 +50,7 @@ function status(optIn: boolean, disabled: boolean): 'not-opted-in' | 'opted-in' 
   return optIn ? 'opted-in' : 'opt-in-not-required';
 }
 
-/** The zones of the region that is asked. */
+/** The zones of the called region. */
 export function describeAvailabilityZones(
   ec2: Ec2,
   input: DescribeAvailabilityZonesRequest,
@@ -58,7 +58,7 @@ export function describeAvailabilityZones(
 ): DescribeAvailabilityZonesResult {
   const region = ec2.region(name);
   const { ZoneNames: names, AllAvailabilityZones: all } = input;
-  // There are no local zones here, so all zones are those that are always there.
+  // The emulator has no local zones, so every zone is opted in.
   void all;
   const missing = names?.find((zone) => !region.zones.includes(zone));
   if (missing !== undefined) throw new ApiError('InvalidParameterValue', `Invalid availability zone: [${missing}]`, 400);
@@ -145,18 +145,18 @@ function showImage(id: string, image: ImageData): Image {
   };
 }
 
-/** What types are, for those that are offered anywhere in the region. */
+/** Properties of the types that are offered in any zone of the region. */
 export function describeInstanceTypes(
   ec2: Ec2,
   input: DescribeInstanceTypesRequest,
   { region: name }: Caller,
 ): DescribeInstanceTypesResult {
   const { zones } = ec2.region(name);
-  const wanted: readonly string[] | undefined = input.InstanceTypes;
+  const requested: readonly string[] | undefined = input.InstanceTypes;
   const all = [...ec2.types.values()]
     .filter((type) => zones.some((zone) => ec2.supply.isOffered(type.name, zone)))
     .map((type) => ({ id: type.name, type, tags: new Map(noTags) }));
-  const missing = wanted?.filter((one) => !all.some(({ id }) => id === one)) ?? [];
+  const missing = requested?.filter((one) => !all.some(({ id }) => id === one)) ?? [];
   if (missing.length > 0) {
     throw new ApiError('InvalidInstanceType', `The following supplied instance types do not exist: [${missing.join(', ')}]`, 400);
   }
@@ -168,7 +168,7 @@ export function describeInstanceTypes(
     'current-generation': () => 'true',
     'supported-usage-class': () => ['on-demand', 'spot'],
   };
-  const chosen = filtered(wanted === undefined ? all : all.filter(({ id }) => wanted.includes(id)), input.Filters, fields, ec2.now);
+  const chosen = filtered(requested === undefined ? all : all.filter(({ id }) => requested.includes(id)), input.Filters, fields, ec2.now);
   const { items, ...rest } = page(chosen, input, { least: 5, most: 100, usual: 100 }, ec2.emulation.conduct.pageLimit);
   return { InstanceTypes: items.map(({ type }) => showType(type)), ...rest };
 }
@@ -195,7 +195,7 @@ function showType(type: InstanceTypeData): InstanceTypeInfo {
   };
 }
 
-/** Where types are offered: in the region, or in which of its zones. */
+/** Lists the scopes that offer each type: the region, or its zones. */
 export function describeInstanceTypeOfferings(
   ec2: Ec2,
   input: DescribeInstanceTypeOfferingsRequest,
@@ -206,11 +206,11 @@ export function describeInstanceTypeOfferings(
   const inZones = zones.flatMap((zone) =>
     [...ec2.types.values()].filter(({ name: type }) => ec2.supply.isOffered(type, zone)).map((type) => ({ type: type.name, zone })),
   );
-  const places = (zone: string): string => (kind === 'region' ? name : kind === 'availability-zone-id' ? zoneId(zone) : zone);
+  const locationOf = (zone: string): string => (kind === 'region' ? name : kind === 'availability-zone-id' ? zoneId(zone) : zone);
   const offers = new Map(
     inZones.map(({ type, zone }) => [
-      `${places(zone)}/${type}`,
-      { id: `${places(zone)}/${type}`, type, location: places(zone), tags: new Map(noTags) },
+      `${locationOf(zone)}/${type}`,
+      { id: `${locationOf(zone)}/${type}`, type, location: locationOf(zone), tags: new Map(noTags) },
     ]),
   );
   const fields: FilterFields<{ readonly type: string; readonly location: string; readonly tags: Map<string, never> }> = {

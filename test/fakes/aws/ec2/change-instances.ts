@@ -20,7 +20,7 @@ function dryRun(input: { readonly DryRun?: boolean | undefined }): void {
   if (input.DryRun === true) throw new ApiError('DryRunOperation', 'Request would have succeeded, but DryRun flag is set.', 412);
 }
 
-/** Looks at all before it touches any: a wrong id among many changes nothing. */
+/** Validates all ids before any change: one wrong id changes nothing. */
 function change(instances: readonly InstanceRecord[], act: (instance: InstanceRecord) => void): InstanceStateChange[] {
   return [...new Set(instances)].map((instance) => {
     const before = shownState(instance.state);
@@ -29,7 +29,7 @@ function change(instances: readonly InstanceRecord[], act: (instance: InstanceRe
   });
 }
 
-/** Success for those that are gone already, as long as they are shown. */
+/** Succeeds for terminated instances while they are still listed. */
 export function terminateInstances(ec2: Ec2, input: TerminateInstancesRequest, { region }: Caller): TerminateInstancesResult {
   const instances = instancesById(ec2, ec2.region(region), input.InstanceIds ?? []);
   dryRun(input);
@@ -40,7 +40,7 @@ function stoppable({ state }: InstanceRecord): boolean {
   return state === 'running' || state === 'pending';
 }
 
-/** Refused for spot instances that could not be brought back. */
+/** Refused for spot instances that cannot be started again. */
 export function stopInstances(ec2: Ec2, input: StopInstancesRequest, { region }: Caller): StopInstancesResult {
   const instances = instancesById(ec2, ec2.region(region), input.InstanceIds ?? []);
   for (const instance of instances) {
@@ -59,7 +59,7 @@ export function stopInstances(ec2: Ec2, input: StopInstancesRequest, { region }:
   return { StoppingInstances: change(instances, (instance) => void (stoppable(instance) && stop(ec2, instance))) };
 }
 
-/** Needs capacity and quota again, as a launch does. */
+/** Needs capacity and quota again, like a launch. */
 export function startInstances(ec2: Ec2, input: StartInstancesRequest, { region: name }: Caller): StartInstancesResult {
   const region = ec2.region(name);
   const instances = instancesById(ec2, region, input.InstanceIds ?? []);
@@ -73,10 +73,10 @@ export function startInstances(ec2: Ec2, input: StartInstancesRequest, { region:
     const circumstances = { service: 'ec2', action: 'StartInstances', region: name, instanceType: type.name, spot } as const;
     ec2.emulation.conduct.checkPlacement(circumstances);
     ec2.emulation.conduct.checkPlacement({ ...circumstances, zone });
-    const wanted = { region: name, zone, type, spot, maxPrice: undefined };
+    const requested = { region: name, zone, type, spot, maxPrice: undefined };
     const others = region.living.filter((one) => one !== instance && one.state !== 'stopped');
-    ec2.supply.checkQuota(wanted, others);
-    ec2.supply.checkZone(wanted, others, region.zones);
+    ec2.supply.checkQuota(requested, others);
+    ec2.supply.checkZone(requested, others, region.zones);
   }
   dryRun(input);
   return { StartingInstances: change(instances, (instance) => void (instance.state === 'stopped' && start(ec2, instance))) };

@@ -21,7 +21,7 @@ import { page } from './paging.ts';
 import type { GroupRecord, RuleRecord } from './records.ts';
 import { checkTagKinds, shownTags, tagsFor } from './tagging.ts';
 
-/** What a service says of one incoming rule without a list: `CidrIp`, `FromPort` and so on. */
+/** Parses the parameters of a single ingress rule without a list: `CidrIp`, `FromPort` and so on. */
 function ingressPermissions(input: AuthorizeSecurityGroupIngressRequest | RevokeSecurityGroupIngressRequest): readonly IpPermission[] {
   const { IpPermissions: permissions, CidrIp: cidr, FromPort: from, ToPort: to, IpProtocol: protocol } = input;
   if (permissions !== undefined || cidr === undefined) return permissions ?? [];
@@ -50,7 +50,7 @@ function show(ec2: Ec2, group: GroupRecord, rule: RuleRecord, account: string): 
 
 type Specifications = AuthorizeSecurityGroupIngressRequest['TagSpecifications'];
 
-/** Adds all rules or none: one that exists refuses the request. */
+/** Adds all rules or none: an existing rule refuses the request. */
 function authorize(
   ec2: Ec2,
   region: string,
@@ -78,7 +78,7 @@ function authorize(
   return { Return: true, SecurityGroupRules: rules.map((rule) => show(ec2, group, rule, account)) };
 }
 
-/** Lets traffic in. */
+/** Authorizes ingress. */
 export function authorizeIngress(
   ec2: Ec2,
   input: AuthorizeSecurityGroupIngressRequest,
@@ -88,7 +88,7 @@ export function authorizeIngress(
   return authorize(ec2, region, group, ingressPermissions(input), false, input.TagSpecifications, key.account);
 }
 
-/** Lets traffic out. */
+/** Authorizes egress. */
 export function authorizeEgress(
   ec2: Ec2,
   input: AuthorizeSecurityGroupEgressRequest,
@@ -98,19 +98,19 @@ export function authorizeEgress(
   return authorize(ec2, region, group, input.IpPermissions ?? [], true, input.TagSpecifications, key.account);
 }
 
-/** Takes rules away, by id or by what they let through: all of them or none. */
+/** Revokes rules, by id or by content: all of them or none. */
 function revoke(
   group: GroupRecord,
   permissions: readonly IpPermission[],
   ids: readonly string[] | undefined,
   egress: boolean,
 ): RevokeSecurityGroupIngressResult {
-  const wanted =
+  const requested =
     ids === undefined
       ? planRules(permissions, egress).map((plan) => [...group.rules.values()].find((rule) => sameRule(rule, plan)))
       : ids.map((id) => group.rules.get(id));
-  const found = wanted.filter((rule) => rule !== undefined);
-  if (found.length < wanted.length) {
+  const found = requested.filter((rule) => rule !== undefined);
+  if (found.length < requested.length) {
     if (ids !== undefined)
       throw new ApiError('InvalidSecurityGroupRuleId.NotFound', `The security group rule ID '${ids.join(', ')}' does not exist`, 400);
     throw new ApiError('InvalidPermission.NotFound', 'The specified rule does not exist in this security group.', 400);
@@ -119,19 +119,19 @@ function revoke(
   return { Return: true };
 }
 
-/** Lets traffic in no longer. */
+/** Revokes ingress. */
 export function revokeIngress(ec2: Ec2, input: RevokeSecurityGroupIngressRequest, { region }: Caller): RevokeSecurityGroupIngressResult {
   const group = groupNamed(ec2, ec2.region(region), input.GroupId, input.GroupName);
   return revoke(group, ingressPermissions(input), input.SecurityGroupRuleIds, false);
 }
 
-/** Lets traffic out no longer. */
+/** Revokes egress. */
 export function revokeEgress(ec2: Ec2, input: RevokeSecurityGroupEgressRequest, { region }: Caller): RevokeSecurityGroupIngressResult {
   const group = groupById(ec2, ec2.region(region), input.GroupId ?? '');
   return revoke(group, input.IpPermissions ?? [], input.SecurityGroupRuleIds, true);
 }
 
-/** Rules one by one, of the groups that reads see. */
+/** Lists single rules of the groups that reads see. */
 export function describeRules(
   ec2: Ec2,
   input: DescribeSecurityGroupRulesRequest,

@@ -21,7 +21,7 @@ export function shownState(state: InstanceState): InstanceStateShown {
   return { Code: stateCodes[state], Name: state };
 }
 
-/** An instance as replies have it. `now` decides which tags are seen. */
+/** An instance in the format of replies. `now` decides which tags are visible. */
 export function showInstance(region: Ec2Region, instance: InstanceRecord, now: number): Instance {
   const { type, publicIp, privateIp, state } = instance;
   const gone = state === 'terminated';
@@ -114,7 +114,7 @@ function fields(region: Ec2Region): FilterFields<InstanceRecord> {
   };
 }
 
-/** Those that reads see: not the ones that are too new, nor those that were terminated long ago. */
+/** Returns the instances that reads see: neither those that are too new nor those terminated long ago. */
 function readable(ec2: Ec2, region: Ec2Region): readonly InstanceRecord[] {
   const shownUntil = ec2.now - ec2.emulation.timing.terminatedShownMs;
   return [...region.instances.values()].filter(
@@ -122,7 +122,7 @@ function readable(ec2: Ec2, region: Ec2Region): readonly InstanceRecord[] {
   );
 }
 
-/** The instances with these ids; throws for ids that reads do not see. */
+/** Returns the instances with these ids; throws for ids that reads do not see. */
 export function instancesById(ec2: Ec2, region: Ec2Region, ids: readonly string[]): readonly InstanceRecord[] {
   for (const id of ids) {
     if (!/^i-(?:[\da-f]{8}|[\da-f]{17})$/.test(id)) throw new ApiError('InvalidInstanceID.Malformed', `Invalid id: "${id}"`, 400);
@@ -148,7 +148,7 @@ function selected(ec2: Ec2, region: Ec2Region, input: DescribeInstancesRequest):
   return filtered(instances, input.Filters, fields(region), ec2.now);
 }
 
-/** Instances by id or filter, page by page, grouped by the request they came from. */
+/** Lists instances by id or filter, page by page, grouped by reservation. */
 export function describeInstances(ec2: Ec2, input: DescribeInstancesRequest, { region: name, key }: Caller): DescribeInstancesResult {
   const region = ec2.region(name);
   const { items, ...rest } = page(selected(ec2, region, input), input, { least: 5, most: 1_000 }, ec2.emulation.conduct.pageLimit);
@@ -162,7 +162,7 @@ export function describeInstances(ec2: Ec2, input: DescribeInstancesRequest, { r
   return { Reservations: reservations, ...rest };
 }
 
-/** Only running ones, unless all are asked for. */
+/** Lists running instances only, unless all are requested. */
 export function describeInstanceStatus(
   ec2: Ec2,
   input: DescribeInstanceStatusRequest,

@@ -2,10 +2,10 @@ import type { Filter } from '@aws-sdk/client-ec2';
 import { ApiError } from '../wire/api-error.ts';
 import type { Resource } from './records.ts';
 
-/** What a resource says to a filter's name; no value where it has none. */
+/** Returns the values of a resource for a filter's name; empty when it has none. */
 export type FilterFields<Item> = Readonly<Record<string, (item: Item) => string | undefined | readonly (string | undefined)[]>>;
 
-/** A filter's value: `*` stands for any text, `?` for one character, a backslash takes both literally. */
+/** Compiles a filter's value: `*` matches any text, `?` one character; a backslash escapes both. */
 function pattern(value: string): RegExp {
   const source = value.replaceAll(/\\?[\s\S]/g, (piece) => {
     if (piece === '*') return '.*';
@@ -15,14 +15,14 @@ function pattern(value: string): RegExp {
   return new RegExp(`^${source}$`, 's');
 }
 
-/** The tags that reads see at a time, ms since the epoch. */
+/** Returns the tags that reads see at a time, ms since the epoch. */
 export function visibleTags(resource: Pick<Resource, 'tags'>, now: number): Map<string, string> {
   return new Map([...resource.tags].filter(([, tag]) => tag.visibleAt <= now).map(([key, tag]) => [key, tag.value]));
 }
 
 /**
- * The items that satisfy all filters, each with any of its values. A filter that the emulator does not have is refused as one that
- * AWS does not have, rather than passed over.
+ * Returns the items that satisfy all filters, each with any of its values. The emulator refuses an unknown filter as
+ * AWS refuses an invalid one, instead of ignoring it.
  */
 export function filtered<Item extends Pick<Resource, 'tags'>>(
   items: readonly Item[],
@@ -41,7 +41,7 @@ export function filtered<Item extends Pick<Resource, 'tags'>>(
       const value = field(item);
       return typeof value === 'object' ? value : [value];
     };
-    // Also where nothing is left: an invalid filter is invalid without items too.
+    // Runs without matching items too: an invalid filter is always invalid.
     if (items.length === 0 && !name.startsWith('tag') && fields[name] === undefined) {
       throw new ApiError('InvalidParameterValue', `The filter '${name}' is invalid`, 400);
     }

@@ -8,7 +8,7 @@ export type RulePlan = Pick<RuleRecord, 'protocol' | 'fromPort' | 'toPort' | 'pe
 
 const protocolNumbers: Readonly<Record<string, string>> = { '6': 'tcp', '17': 'udp', '1': 'icmp', all: '-1' };
 
-/** The rules that permissions stand for: one for each range or group. */
+/** Returns the rules of the permissions: one for each range or group. */
 export function planRules(permissions: readonly IpPermission[], egress: boolean): readonly RulePlan[] {
   if (permissions.length === 0) throw new ApiError('MissingParameter', 'The request must contain the parameter ipPermissions', 400);
   return permissions.flatMap((permission) => {
@@ -43,12 +43,12 @@ function checkedCidr(text: string): string {
   throw new ApiError('InvalidParameterValue', `CIDR block ${text} is malformed`, 400);
 }
 
-/** Whether two rules let through the same; their descriptions do not matter. */
+/** Whether two rules allow the same traffic; descriptions do not matter. */
 export function sameRule(a: RulePlan, b: RulePlan): boolean {
   return a.protocol === b.protocol && a.fromPort === b.fromPort && a.toPort === b.toPort && a.peer === b.peer && a.egress === b.egress;
 }
 
-/** As AWS names it in its errors. */
+/** The rule as AWS writes it in its errors. */
 export function ruleText(rule: RulePlan): string {
   const range = rule.protocol === '-1' ? 'ALL' : `${rule.protocol.toUpperCase()}, from port: ${rule.fromPort}, to port: ${rule.toPort}`;
   return `"peer: ${rule.peer}, ${range}, ALLOW"`;
@@ -58,7 +58,7 @@ function described({ description }: RuleRecord): { readonly Description?: string
   return description === undefined ? {} : { Description: description };
 }
 
-/** A group's rules of one direction, those of the same ports together. */
+/** Returns a group's rules of one direction, merged by ports. */
 export function shownPermissions(group: GroupRecord, egress: boolean, account: string): IpPermission[] {
   const rules = [...group.rules.values()].filter((rule) => rule.egress === egress);
   const byPorts = Map.groupBy(rules, (rule) => `${rule.protocol} ${rule.fromPort} ${rule.toPort}`);

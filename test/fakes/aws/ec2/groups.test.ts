@@ -28,7 +28,7 @@ const ssh = (
 const create = ({ ec2 }: Clients, name: string): Promise<{ GroupId?: string | undefined }> =>
   ec2.send(new CreateSecurityGroupCommand({ GroupName: name, Description: 'of a test' }));
 
-test('a group has a name of its own in its network, and stays as long as an instance or a rule uses it', async () => {
+test('a group has a unique name per network, and cannot be deleted while used', async () => {
   const clock = new FakeClock();
   await withFakeAws({ clock, timing: quick }, async (_aws, clients) => {
     const { ec2 } = clients;
@@ -48,7 +48,7 @@ test('a group has a name of its own in its network, and stays as long as an inst
   });
 });
 
-test('a rule is there once, and is taken away as it was given', async () => {
+test('a rule exists once, and is revoked by its original parameters', async () => {
   await withFakeAws({}, async (_aws, clients) => {
     const { ec2 } = clients;
     const { GroupId: id = '' } = await create(clients, 'one');
@@ -81,7 +81,7 @@ test('a rule is there once, and is taken away as it was given', async () => {
   });
 });
 
-test('a new group and a new key are not seen by reads for a while, but their names are taken', async () => {
+test('new groups and keys are invisible to reads at first; their names are taken', async () => {
   const clock = new FakeClock();
   const invisibleMs = { instance: [0, 0], tag: [0, 0], group: [3_000, 3_000], key: [3_000, 3_000], iam: [0, 0] } as const;
   await withFakeAws({ clock, timing: { invisibleMs } }, async (_aws, clients) => {
@@ -109,7 +109,7 @@ test('a new group and a new key are not seen by reads for a while, but their nam
   });
 });
 
-test('tags are found with wildcards, and go on all resources or none', async () => {
+test('tags are found with wildcards, and are set on all resources or none', async () => {
   await withFakeAws({}, async (_aws, clients) => {
     const { ec2 } = clients;
     const { GroupId: id = '' } = await create(clients, 'one');
@@ -129,7 +129,7 @@ test('tags are found with wildcards, and go on all resources or none', async () 
   });
 });
 
-test('a region has a default network with a subnet in each zone, unless a person removed it', async () => {
+test('a region has a default network with a subnet per zone, unless deleted', async () => {
   await withFakeAws({}, async (aws, { ec2 }) => {
     const { Vpcs: vpcs } = await ec2.send(new DescribeVpcsCommand({ Filters: [{ Name: 'is-default', Values: ['true'] }] }));
     const { Subnets: subnets } = await ec2.send(

@@ -18,7 +18,7 @@ import { checkTagKinds, shownTags, tagsFor } from './tagging.ts';
 
 const nameForm = /^[\w .:/()#,@[\]+=&;{}!$*-]{1,255}$/;
 
-/** The group with that id; throws when reads do not see one. */
+/** Returns the group with that id; throws when reads do not see it. */
 export function groupById(ec2: Ec2, region: Ec2Region, id: string): GroupRecord {
   if (!/^sg-(?:[\da-f]{8}|[\da-f]{17})$/.test(id))
     throw new ApiError('InvalidGroupId.Malformed', `Invalid id: "${id}" (expecting "sg-...")`, 400);
@@ -28,7 +28,7 @@ export function groupById(ec2: Ec2, region: Ec2Region, id: string): GroupRecord 
   return group;
 }
 
-/** A group by id or, in the default network, by name. */
+/** Returns a group by id or, in the default network, by name. */
 export function groupNamed(ec2: Ec2, region: Ec2Region, id: string | undefined, name: string | undefined): GroupRecord {
   if (id !== undefined) return groupById(ec2, region, id);
   const vpcId = region.defaultVpc?.id;
@@ -38,7 +38,7 @@ export function groupNamed(ec2: Ec2, region: Ec2Region, id: string | undefined, 
   return group;
 }
 
-/** Names are unique in a network, also while reads do not see the group yet. */
+/** Names are unique in a network, even before reads see the group. */
 export function createSecurityGroup(
   ec2: Ec2,
   input: CreateSecurityGroupRequest,
@@ -86,7 +86,7 @@ export function createSecurityGroup(
   };
 }
 
-/** Refused while an instance, or a rule of another group, uses it. An instance does so until it is terminated. */
+/** Refused while an instance, or a rule of another group, uses it. An instance uses it until it is terminated. */
 export function deleteSecurityGroup(ec2: Ec2, input: DeleteSecurityGroupRequest, { region: name }: Caller): DeleteSecurityGroupResult {
   const region = ec2.region(name);
   const group = groupNamed(ec2, region, input.GroupId, input.GroupName);

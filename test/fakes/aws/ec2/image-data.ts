@@ -1,8 +1,8 @@
 import { sha256Hex } from '../sigv4/signature.ts';
 
-/** A public machine image, the same in all regions but for its id. */
+/** A public machine image, the same in all regions except for its id. */
 export interface ImageData {
-  /** The public parameter of Systems Manager that names the newest one. */
+  /** The public parameter of Systems Manager that names the newest image. */
   readonly parameter: string;
   readonly name: string;
   readonly description: string;
@@ -10,7 +10,7 @@ export interface ImageData {
   readonly ownerId: string;
   readonly ownerAlias: string | undefined;
   readonly rootDevice: string;
-  /** Size of the root snapshot: a root disk must not be smaller. */
+  /** Size of the root snapshot: the minimum size of a root disk. */
   readonly rootGb: number;
 }
 
@@ -57,7 +57,7 @@ const amazonLinux: readonly ImageData[] = both.map(([architecture]) => ({
   rootGb: 8,
 }));
 
-/** The public images that there are. https://documentation.ubuntu.com/aws/, https://docs.aws.amazon.com/dlami/ */
+/** The available public images. https://documentation.ubuntu.com/aws/, https://docs.aws.amazon.com/dlami/ */
 export const imageData: readonly ImageData[] = [...ubuntu, ...deepLearning, ...amazonLinux];
 
 /** An image's id in a region. */

@@ -1,21 +1,21 @@
 import type { StateReason } from '@aws-sdk/client-ec2';
-import type { Ec2 } from './ec2.ts';
+import type { Ec2, LaunchFailure } from './ec2.ts';
 import type { Ec2Region } from './region.ts';
 import type { InstanceRecord, SpotRequestRecord } from './records.ts';
 import { visibleTags } from './filters.ts';
-import type { LaunchedInstance, MachineAddresses } from '../machine-host.ts';
+import type { LaunchedInstance, MachineAddresses } from '../machine-backend.ts';
 
-/** By the user's own hand. */
+/** Terminated or stopped by the user. */
 export const userShutdown: StateReason = {
   Code: 'Client.UserInitiatedShutdown',
   Message: 'Client.UserInitiatedShutdown: User initiated shutdown',
 };
-/** By a program on it, such as `shutdown`. */
+/** By a program on the instance, such as `shutdown`. */
 export const ownShutdown: StateReason = {
   Code: 'Client.InstanceInitiatedShutdown',
   Message: 'Client.InstanceInitiatedShutdown: Instance initiated shutdown',
 };
-/** By AWS, which wants the machine for somebody who pays more. */
+/** By AWS, which reclaims spot capacity. */
 export const spotTermination: StateReason = {
   Code: 'Server.SpotInstanceTermination',
   Message: 'Server.SpotInstanceTermination: Spot instance termination',
@@ -29,13 +29,20 @@ function stamp(ms: number): string {
     .replace(/\.\d+Z$/, ' GMT');
 }
 
-/** Lets an instance that is `pending` come up, with a real machine where the test has them. */
+/** Boots an instance that is `pending`, with a real machine when the test has a backend. */
 export function comeUp(ec2: Ec2, instance: InstanceRecord, isNew: boolean): void {
   const { epoch } = instance;
+  const failure = isNew ? ec2.failureOf(instance) : undefined;
+  if (failure !== undefined) return failLaunch(ec2, instance, failure);
   const slept = new Promise<void>((resolve) => {
     ec2.emulation.timers.after(ec2.pendingMs(instance), resolve);
   });
-  const machine = ec2.host === undefined ? undefined : isNew ? ec2.host.launch(described(ec2, instance)) : ec2.host.start(instance.id);
+  const machine =
+    ec2.machineBackend === undefined
+      ? undefined
+      : isNew
+        ? ec2.machineBackend.launch(described(ec2, instance))
+        : ec2.machineBackend.start(instance.id);
   const up = async (): Promise<void> => {
     const [addresses] = await Promise.all([machine, slept]);
     if (instance.epoch === epoch && instance.state === 'pending') run(ec2, instance, addresses);
@@ -44,6 +51,17 @@ export function comeUp(ec2: Ec2, instance: InstanceRecord, isNew: boolean): void
     ec2.emulation.problem(`the machine of ${instance.id} did not come up: ${String(error)}`);
     if (instance.epoch === epoch) terminate(ec2, instance, internalError);
   });
+  return undefined;
+}
+
+/** Ends an instance before it runs; it never gets a machine. */
+function failLaunch(ec2: Ec2, instance: InstanceRecord, { afterMs, reason }: LaunchFailure): void {
+  if (reason === undefined) {
+    instance.visibleAt = Number.POSITIVE_INFINITY;
+    finishTermination(ec2, ec2.region(instance.region), instance);
+    return;
+  }
+  ec2.emulation.timers.after(ec2.pick(afterMs), () => terminate(ec2, instance, reason, false));
 }
 
 function run(ec2: Ec2, instance: InstanceRecord, addresses: MachineAddresses | undefined): void {
@@ -71,18 +89,25 @@ function described(ec2: Ec2, instance: InstanceRecord): LaunchedInstance {
   };
 }
 
-/** What becomes of the machine behind an instance is told, not waited for. */
-function tellHost(ec2: Ec2, instance: InstanceRecord, work: Promise<void> | undefined): void {
+/** Notifies the machine backend without waiting for its result. */
+function reportBackendError(ec2: Ec2, instance: InstanceRecord, work: Promise<void> | undefined): void {
   work?.catch((error: unknown) => ec2.emulation.problem(`the machine of ${instance.id} could not be changed: ${String(error)}`));
 }
 
-/** Ends an instance: its address at once, its disks and its place in the listing later. Nothing happens to one that is ending. */
-export function terminate(ec2: Ec2, instance: InstanceRecord, reason: StateReason): void {
+/**
+ * Terminates an instance: its address at once, its disks and its listing later. Has no effect on an instance that is
+ * ending.
+ */
+export function terminate(
+  ec2: Ec2,
+  instance: InstanceRecord,
+  reason: StateReason,
+  hadMachine = instance.state !== 'pending' || ec2.machineBackend !== undefined,
+): void {
   if (instance.state === 'terminated' || instance.state === 'shutting-down') return;
-  const hadMachine = instance.state !== 'pending' || ec2.host !== undefined;
-  leave(instance, 'shutting-down', reason);
+  beginStopping(instance, 'shutting-down', reason);
   instance.stateTransitionReason = reason === userShutdown ? `User initiated (${stamp(ec2.now)})` : (reason.Message ?? '');
-  if (hadMachine) tellHost(ec2, instance, ec2.host?.terminate(instance.id));
+  if (hadMachine) reportBackendError(ec2, instance, ec2.machineBackend?.terminate(instance.id));
   const request = requestOf(ec2, instance);
   if (request !== undefined && request.state === 'active') {
     const byService = reason.Code === spotTermination.Code;
@@ -96,18 +121,18 @@ export function terminate(ec2: Ec2, instance: InstanceRecord, reason: StateReaso
   }
   const { epoch } = instance;
   ec2.emulation.timers.after(ec2.pick(ec2.emulation.timing.shuttingDownMs), () => {
-    if (instance.epoch === epoch) vanish(ec2, ec2.region(instance.region), instance);
+    if (instance.epoch === epoch) finishTermination(ec2, ec2.region(instance.region), instance);
   });
 }
 
-function leave(instance: InstanceRecord, state: 'shutting-down' | 'stopping', reason: StateReason): void {
+function beginStopping(instance: InstanceRecord, state: 'shutting-down' | 'stopping', reason: StateReason): void {
   instance.epoch += 1;
   instance.state = state;
   instance.stateReason = reason;
   instance.publicIp = undefined;
 }
 
-function vanish(ec2: Ec2, region: Ec2Region, instance: InstanceRecord): void {
+function finishTermination(ec2: Ec2, region: Ec2Region, instance: InstanceRecord): void {
   instance.state = 'terminated';
   instance.terminatedAt = ec2.now;
   for (const id of instance.volumeIds) {
@@ -120,16 +145,16 @@ function vanish(ec2: Ec2, region: Ec2Region, instance: InstanceRecord): void {
 
 /** Stops an instance that runs or is about to; its disks and its id stay. */
 export function stop(ec2: Ec2, instance: InstanceRecord, reason = userShutdown): void {
-  leave(instance, 'stopping', reason);
+  beginStopping(instance, 'stopping', reason);
   instance.stateTransitionReason = `User initiated (${stamp(ec2.now)})`;
-  tellHost(ec2, instance, ec2.host?.stop(instance.id));
+  reportBackendError(ec2, instance, ec2.machineBackend?.stop(instance.id));
   const { epoch } = instance;
   ec2.emulation.timers.after(ec2.pick(ec2.emulation.timing.stoppingMs), () => {
     if (instance.epoch === epoch) instance.state = 'stopped';
   });
 }
 
-/** Brings a stopped instance back; its public address will be another one. */
+/** Starts a stopped instance, with a new public address. */
 export function start(ec2: Ec2, instance: InstanceRecord): void {
   instance.epoch += 1;
   instance.state = 'pending';
@@ -139,7 +164,7 @@ export function start(ec2: Ec2, instance: InstanceRecord): void {
   comeUp(ec2, instance, false);
 }
 
-/** The spot request an instance came from. */
+/** Returns the spot request of an instance. */
 export function requestOf(ec2: Ec2, instance: InstanceRecord): SpotRequestRecord | undefined {
   return instance.spotRequestId === undefined ? undefined : ec2.region(instance.region).spotRequests.get(instance.spotRequestId);
 }
@@ -155,19 +180,19 @@ export function setRequest(
   Object.assign(request, { state, statusCode: code, statusMessage: message, statusAt: now });
 }
 
-/** AWS announces that it takes a spot instance, and takes it two minutes later. */
+/** AWS sends an interruption notice for a spot instance, and reclaims it two minutes later. */
 export function interrupt(ec2: Ec2, instance: InstanceRecord): void {
   const request = requestOf(ec2, instance);
   if (request?.interruption !== 'terminate') throw new Error(`${instance.id} is no spot instance that is terminated when AWS takes it`);
   const at = ec2.now + ec2.emulation.timing.noticeMs;
   instance.interruptionAt = at;
   setRequest(request, 'active', 'marked-for-termination', 'Your Spot instance is marked for termination.', ec2.now);
-  ec2.host?.notice?.(instance.id, { kind: 'interruption', at });
+  ec2.machineBackend?.notice?.(instance.id, { kind: 'interruption', at });
   ec2.emulation.timers.after(ec2.emulation.timing.noticeMs, () => terminate(ec2, instance, spotTermination));
 }
 
-/** AWS says that it is likely to take an instance; nothing else happens. */
+/** AWS sends a rebalance recommendation for an instance; it has no other effect. */
 export function recommendRebalance(ec2: Ec2, instance: InstanceRecord): void {
   instance.rebalanceAt = ec2.now;
-  ec2.host?.notice?.(instance.id, { kind: 'rebalance', at: ec2.now });
+  ec2.machineBackend?.notice?.(instance.id, { kind: 'rebalance', at: ec2.now });
 }

@@ -1,26 +1,26 @@
 import type { _InstanceType } from '@aws-sdk/client-ec2';
 
-/** Whether a text looks like a type's name: AWS adds types without a new SDK, so its list is not the measure. */
+/** Whether a text has the form of a type's name: AWS adds types without a new SDK, so the SDK's list is incomplete. */
 function isTypeName(text: string): text is _InstanceType {
   return /^[a-z\d-]+\.[a-z\d-]+$/.test(text);
 }
 
-/** A type's name as the SDK has it; throws for what cannot be one. */
+/** Returns a type's name with the SDK's type; throws for an invalid form. */
 function typeName(text: string): _InstanceType {
   if (isTypeName(text)) return text;
   throw new Error(`${text} is no type of instance`);
 }
 
-/** A kind of machine. */
+/** A machine type. */
 export interface InstanceTypeData {
   readonly name: _InstanceType;
   readonly vcpus: number;
   readonly memoryGb: number;
   readonly architecture: 'x86_64' | 'arm64';
   readonly gpu: { readonly name: string; readonly manufacturer: string; readonly count: number; readonly memoryGb: number } | undefined;
-  /** The group of types that share a quota of vCPUs. */
+  /** The type family that shares a vCPU quota. */
   readonly quota: 'standard' | 'g' | 'p' | 'inf' | 'trn';
-  /** US dollars on demand in us-east-1, near enough to be plausible; spot prices are fractions of it. */
+  /** Approximate on-demand price in us-east-1, US dollars; spot prices are fractions of it. */
   readonly hourlyUsd: number;
 }
 
@@ -35,7 +35,7 @@ const sizes: Readonly<Record<string, number>> = {
   '24xlarge': 96,
 };
 
-/** Families whose sizes differ in nothing but size: GiB and US dollars for each vCPU. */
+/** Families whose sizes differ only in size: GiB and US dollars for each vCPU. */
 const families: readonly (readonly [family: string, gbPerCpu: number, usdPerCpu: number, architecture: 'x86_64' | 'arm64'])[] = [
   ['c5', 2, 0.0425, 'x86_64'],
   ['c6i', 2, 0.0425, 'x86_64'],
@@ -148,5 +148,5 @@ function cpuTypes(): readonly InstanceTypeData[] {
   return [...regular, ...bursting].map((type) => ({ ...type, gpu: undefined, quota: 'standard' }));
 }
 
-/** The types that there are unless a test adds others: those that people serve on. */
+/** The default types: those commonly used for serving. A test can add others. */
 export const instanceTypeData: readonly InstanceTypeData[] = [...cpuTypes(), ...gpuTypes.trim().split('\n').map(gpuType)];

@@ -16,7 +16,7 @@ import { checkTagKinds, shownTags, tagsFor } from './tagging.ts';
 
 const kinds: Readonly<Record<string, KeyRecord['type']>> = { 'ssh-rsa': 'rsa', 'ssh-ed25519': 'ed25519' };
 
-/** Takes a public key in OpenSSH's form. Names are unique, also while reads do not see the key yet. */
+/** Imports a public key in OpenSSH's format. Names are unique, even before reads see the key. */
 export function importKeyPair(ec2: Ec2, input: ImportKeyPairRequest, { region: regionName }: Caller): ImportKeyPairResult {
   const region = ec2.region(regionName);
   const { KeyName: name = '', PublicKeyMaterial: material = new Uint8Array() } = input;
@@ -27,7 +27,7 @@ export function importKeyPair(ec2: Ec2, input: ImportKeyPairRequest, { region: r
   const [kind = '', body = ''] = publicKey.split(/\s+/);
   const type = kinds[kind];
   const bytes = Buffer.from(body, 'base64');
-  // The kind stands again inside, after its length.
+  // The blob repeats the key type, after its length.
   if (type === undefined || bytes.toString('latin1', 4, 4 + kind.length) !== kind) {
     throw new ApiError('InvalidKey.Format', 'Key is not in valid OpenSSH public key format', 400);
   }
@@ -86,7 +86,7 @@ export function describeKeyPairs(ec2: Ec2, input: DescribeKeyPairsRequest, { reg
   };
 }
 
-/** Success, too, when there is none of that name. */
+/** Succeeds for an unknown name, as AWS does. */
 export function deleteKeyPair(ec2: Ec2, input: DeleteKeyPairRequest, { region: regionName }: Caller): DeleteKeyPairResult {
   const region = ec2.region(regionName);
   const { KeyName: name, KeyPairId: id } = input;

@@ -18,7 +18,7 @@ async function launch({ ec2 }: Clients, more: Partial<RunInstancesCommandInput> 
   return instances[0]?.InstanceId ?? '';
 }
 
-async function look(
+async function describeInstance(
   { ec2 }: Clients,
   id: string,
 ): Promise<{ readonly state: string; readonly address: string; readonly launched: number }> {
@@ -27,48 +27,51 @@ async function look(
   return { state: one?.State?.Name ?? '', address: one?.PublicIpAddress ?? '', launched: one?.LaunchTime?.getTime() ?? 0 };
 }
 
-test('an instance comes up, stops, starts with another address, ends, and is shown for an hour after that', async () => {
+test('an instance runs, stops, starts with another address, terminates, and stays listed an hour', async () => {
   const clock = new FakeClock();
   await withFakeAws({ clock, timing: slow }, async (_aws, clients) => {
     const id = await launch(clients);
-    expect(await look(clients, id)).toMatchObject({ state: 'pending', address: '' });
+    expect(await describeInstance(clients, id)).toMatchObject({ state: 'pending', address: '' });
     await clock.advance(10_000);
-    const first = await look(clients, id);
+    const first = await describeInstance(clients, id);
     expect(first).toMatchObject({ state: 'running', address: expect.stringMatching(/^127\.64\./) });
 
     await clients.ec2.send(new StopInstancesCommand({ InstanceIds: [id] }));
-    expect(await look(clients, id)).toMatchObject({ state: 'stopping', address: '' });
+    expect(await describeInstance(clients, id)).toMatchObject({ state: 'stopping', address: '' });
     expect(await outcomeOf(clients.ec2.send(new StartInstancesCommand({ InstanceIds: [id] })))).toBe('IncorrectInstanceState 400');
     await clock.advance(5_000);
-    expect(await look(clients, id)).toMatchObject({ state: 'stopped' });
+    expect(await describeInstance(clients, id)).toMatchObject({ state: 'stopped' });
     await clients.ec2.send(new StartInstancesCommand({ InstanceIds: [id] }));
     await clock.advance(10_000);
-    const second = await look(clients, id);
+    const second = await describeInstance(clients, id);
     expect([second.state, second.address === first.address, second.launched - first.launched]).toEqual(['running', false, 15_000]);
 
     await clients.ec2.send(new TerminateInstancesCommand({ InstanceIds: [id] }));
     await clock.advance(5_000);
     await clients.ec2.send(new TerminateInstancesCommand({ InstanceIds: [id] }));
-    expect(await look(clients, id)).toMatchObject({ state: 'terminated', address: '' });
+    expect(await describeInstance(clients, id)).toMatchObject({ state: 'terminated', address: '' });
     await clock.advance(3_600_000);
-    expect(await outcomeOf(look(clients, id))).toBe('InvalidInstanceID.NotFound 400');
+    expect(await outcomeOf(describeInstance(clients, id))).toBe('InvalidInstanceID.NotFound 400');
   });
 });
 
-test('a zone or a type can take its own time', async () => {
+test('a zone or a type can have its own boot time', async () => {
   const clock = new FakeClock();
   await withFakeAws({ clock, timing: slow }, async (aws, clients) => {
     aws.control.setPending({ zone: 'us-east-1b' }, [60_000, 60_000]);
     const slower = await launch(clients, { Placement: { AvailabilityZone: 'us-east-1b' } });
     const usual = await launch(clients, { Placement: { AvailabilityZone: 'us-east-1a' } });
     await clock.advance(10_000);
-    expect([(await look(clients, slower)).state, (await look(clients, usual)).state]).toEqual(['pending', 'running']);
+    expect([(await describeInstance(clients, slower)).state, (await describeInstance(clients, usual)).state]).toEqual([
+      'pending',
+      'running',
+    ]);
     await clock.advance(50_000);
-    expect((await look(clients, slower)).state).toBe('running');
+    expect((await describeInstance(clients, slower)).state).toBe('running');
   });
 });
 
-test('the same token gives the same instance, and refuses another request', async () => {
+test('a repeated token returns the same instance, and refuses different parameters', async () => {
   await withFakeAws({}, async (aws, clients) => {
     const ids = await Promise.all([1, 2, 3].map(() => launch(clients, { ClientToken: 'once' })));
     expect([new Set(ids).size, aws.control.instances.length]).toEqual([1, 1]);
@@ -77,7 +80,7 @@ test('the same token gives the same instance, and refuses another request', asyn
   });
 });
 
-test('disks go with their instance unless they are to stay', async () => {
+test('disks are deleted with their instance unless they are to be kept', async () => {
   const clock = new FakeClock();
   await withFakeAws({ clock, timing: slow }, async (aws, clients) => {
     const id = await launch(clients, {
@@ -98,7 +101,9 @@ test('disks go with their instance unless they are to stay', async () => {
   });
 });
 
-test('a launch that does not hold together is refused, in the words of AWS', async () => {
+const card = { DeviceIndex: 0, AssociatePublicIpAddress: false };
+
+test("a contradictory launch is refused with AWS's error", async () => {
   await withFakeAws({}, async (aws, clients) => {
     const refusals: readonly (readonly [Partial<RunInstancesCommandInput>, string])[] = [
       [{ InstanceType: 't3.micro', ImageId: ubuntuIn('us-east-1', 'arm64') }, 'InvalidParameterValue 400'],
@@ -113,6 +118,12 @@ test('a launch that does not hold together is refused, in the words of AWS', asy
       [{ UserData: Buffer.alloc(17_000).toString('base64') }, 'InvalidParameterValue 400'],
       [{ BlockDeviceMappings: [{ DeviceName: '/dev/sda1', Ebs: { VolumeSize: 4 } }] }, 'InvalidBlockDeviceMapping 400'],
       [{ TagSpecifications: [{ ResourceType: 'vpc', Tags: [] }] }, 'InvalidParameterValue 400'],
+      [{ NetworkInterfaces: [card], SecurityGroupIds: ['sg-1'] }, 'InvalidParameterCombination 400'],
+      [{ NetworkInterfaces: [card], SecurityGroups: ['default'] }, 'InvalidParameterCombination 400'],
+      [{ NetworkInterfaces: [card], SubnetId: 'subnet-1' }, 'InvalidParameterCombination 400'],
+      [{ NetworkInterfaces: [{ AssociatePublicIpAddress: false }] }, 'InvalidParameterValue 400'],
+      [{ NetworkInterfaces: [{ ...card, DeviceIndex: 1 }] }, 'InvalidParameterCombination 400'],
+      [{ NetworkInterfaces: [card, { DeviceIndex: 1 }] }, 'InvalidParameterCombination 400'],
       [{ MinCount: 2, MaxCount: 1 }, 'InvalidParameterValue 400'],
       [{ DryRun: true }, 'DryRunOperation 412'],
     ];
@@ -121,7 +132,7 @@ test('a launch that does not hold together is refused, in the words of AWS', asy
   });
 });
 
-test('what was launched is not seen by reads for a while, nor are its tags', async () => {
+test('new instances and their tags are invisible to reads for a while', async () => {
   const clock = new FakeClock();
   const invisibleMs = { instance: [3_000, 3_000], tag: [5_000, 5_000], group: [0, 0], key: [0, 0], iam: [0, 0] } as const;
   await withFakeAws({ clock, timing: { invisibleMs } }, async (_aws, clients) => {
@@ -130,16 +141,16 @@ test('what was launched is not seen by reads for a while, nor are its tags', asy
       const { Reservations: found } = await clients.ec2.send(new DescribeInstancesCommand({ Filters: [{ Name: 'tag:a', Values: ['b'] }] }));
       return found?.length;
     };
-    expect(await outcomeOf(look(clients, id))).toBe('InvalidInstanceID.NotFound 400');
+    expect(await outcomeOf(describeInstance(clients, id))).toBe('InvalidInstanceID.NotFound 400');
     expect(await outcomeOf(clients.ec2.send(new TerminateInstancesCommand({ InstanceIds: [id] })))).toBe('InvalidInstanceID.NotFound 400');
     await clock.advance(3_000);
-    expect([(await look(clients, id)).state, await byTag()]).toEqual(['running', 0]);
+    expect([(await describeInstance(clients, id)).state, await byTag()]).toEqual(['running', 0]);
     await clock.advance(2_000);
     expect(await byTag()).toBe(1);
   });
 });
 
-test('listings come in pages, and what is terminated meanwhile shifts nothing', async () => {
+test('listings are paged, and terminations in between shift no items', async () => {
   await withFakeAws({}, async (aws, clients) => {
     await launch(clients, { MinCount: 12, MaxCount: 12 });
     const seen: string[] = [];
@@ -162,24 +173,24 @@ test('listings come in pages, and what is terminated meanwhile shifts nothing', 
   });
 });
 
-test('an instance is the machine of a host that has machines, from launch to end', async () => {
-  const told: string[] = [];
+test('with a machine backend an instance is a machine from launch to termination', async () => {
+  const calls: string[] = [];
   const addresses = { publicIp: '127.9.9.9', privateIp: '10.9.9.9' };
   const machines = {
-    launch: (one: { readonly userData: string | undefined }) => Promise.resolve((told.push(`launch ${one.userData ?? ''}`), addresses)),
-    start: () => Promise.resolve((told.push('start'), addresses)),
-    stop: () => Promise.resolve(void told.push('stop')),
-    terminate: () => Promise.resolve(void told.push('terminate')),
+    launch: (one: { readonly userData: string | undefined }) => Promise.resolve((calls.push(`launch ${one.userData ?? ''}`), addresses)),
+    start: () => Promise.resolve((calls.push('start'), addresses)),
+    stop: () => Promise.resolve(void calls.push('stop')),
+    terminate: () => Promise.resolve(void calls.push('terminate')),
   };
   const clock = new FakeClock();
   await withFakeAws({ clock, machines }, async (_aws, clients) => {
     const id = await launch(clients, { UserData: Buffer.from('hello').toString('base64') });
     await clock.advance(100);
-    expect(await look(clients, id)).toMatchObject({ state: 'running', address: '127.9.9.9' });
+    expect(await describeInstance(clients, id)).toMatchObject({ state: 'running', address: '127.9.9.9' });
     await clients.ec2.send(new StopInstancesCommand({ InstanceIds: [id] }));
     await clock.advance(100);
     await clients.ec2.send(new StartInstancesCommand({ InstanceIds: [id] }));
     await clients.ec2.send(new TerminateInstancesCommand({ InstanceIds: [id] }));
-    expect(told).toEqual(['launch hello', 'stop', 'start', 'terminate']);
+    expect(calls).toEqual(['launch hello', 'stop', 'start', 'terminate']);
   });
 });

@@ -75,7 +75,8 @@ export function describeSubnets(ec2: Ec2, input: DescribeSubnetsRequest, { regio
     CidrBlock: subnet.cidr,
     AvailabilityZone: subnet.zone,
     AvailabilityZoneId: zoneId(subnet.zone),
-    AvailableIpAddressCount: 4_091,
+    AvailableIpAddressCount: subnet.ipv6Only ? 0 : 4_091,
+    Ipv6Native: subnet.ipv6Only,
     DefaultForAz: subnet.isDefault,
     MapPublicIpOnLaunch: subnet.publicIps,
     State: 'available' as const,
@@ -85,7 +86,7 @@ export function describeSubnets(ec2: Ec2, input: DescribeSubnetsRequest, { regio
   return { Subnets: subnets, ...rest };
 }
 
-/** The interfaces of the instances that are not yet terminated; there are no others. */
+/** The interfaces of instances that are not yet terminated; there are no others. */
 export function describeNetworkInterfaces(
   ec2: Ec2,
   input: DescribeNetworkInterfacesRequest,
@@ -105,7 +106,7 @@ export function describeNetworkInterfaces(
     'vpc-id': (one) => region.subnets.get(one.subnetId)?.vpcId,
     status: () => 'in-use',
   };
-  // Interfaces have tags of their own, and those that come with an instance have none.
+  // Interfaces have separate tags; the interfaces of a launch have none.
   const chosen = filtered(all, input.Filters?.map(withoutTags), fields, ec2.now).filter(
     (one) => ids === undefined || ids.includes(one.networkInterfaceId),
   );

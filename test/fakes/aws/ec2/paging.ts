@@ -6,13 +6,13 @@ export interface Page<Item> {
   readonly NextToken?: string;
 }
 
-/** What a request says of pages. */
+/** Paging parameters of a request. */
 export interface PageRequest {
   readonly MaxResults?: number | undefined;
   readonly NextToken?: string | undefined;
 }
 
-/** What MaxResults may be for an action, and how many items a page has when nothing is said. */
+/** The allowed MaxResults of an action, and its default page size. */
 export interface PageBounds {
   readonly least: number;
   readonly most: number;
@@ -20,8 +20,8 @@ export interface PageBounds {
 }
 
 /**
- * A page of items, which must be in an order that does not change. A token holds the position of the next item, counted among all items that ever
- * were: what comes and goes between two pages shifts nothing but itself.
+ * Returns a page of items, which must have a stable order. A token holds the position of the next item among all items
+ * ever created, so changes between two pages shift no other item.
  */
 export function page<Item extends { readonly id: string }>(
   items: readonly Item[],
@@ -29,13 +29,17 @@ export function page<Item extends { readonly id: string }>(
   bounds: PageBounds,
   pageLimit: number,
 ): Page<Item> {
-  const { MaxResults: wanted, NextToken: token } = request;
-  if (wanted !== undefined && (wanted < bounds.least || wanted > bounds.most)) {
-    const side = wanted < bounds.least ? `greater than ${bounds.least}` : `less than ${bounds.most}`;
-    throw new ApiError('InvalidParameterValue', `Value ( ${wanted} ) for parameter maxResults is invalid. Expecting a value ${side}.`, 400);
+  const { MaxResults: maxResults, NextToken: token } = request;
+  if (maxResults !== undefined && (maxResults < bounds.least || maxResults > bounds.most)) {
+    const side = maxResults < bounds.least ? `greater than ${bounds.least}` : `less than ${bounds.most}`;
+    throw new ApiError(
+      'InvalidParameterValue',
+      `Value ( ${maxResults} ) for parameter maxResults is invalid. Expecting a value ${side}.`,
+      400,
+    );
   }
   const start = token === undefined ? 0 : startOf(token, items);
-  const size = Math.min(wanted ?? bounds.usual ?? Number.POSITIVE_INFINITY, pageLimit);
+  const size = Math.min(maxResults ?? bounds.usual ?? Number.POSITIVE_INFINITY, pageLimit);
   const shown = items.slice(start, start + size);
   const next = items[start + size];
   return next === undefined

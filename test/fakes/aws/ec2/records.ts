@@ -8,7 +8,7 @@ export interface TagRecord {
   readonly visibleAt: number;
 }
 
-/** What every resource has. */
+/** Fields of every resource. */
 export interface Resource {
   readonly id: string;
   /** When reads begin to see it, ms since the epoch. */
@@ -22,7 +22,8 @@ export const stateCodes = { pending: 0, running: 16, 'shutting-down': 32, termin
 export type InstanceState = keyof typeof stateCodes;
 
 /** A machine. */
-export interface InstanceRecord extends Resource {
+export interface InstanceRecord extends Omit<Resource, 'visibleAt'> {
+  visibleAt: number;
   readonly reservationId: string;
   readonly region: string;
   readonly zone: string;
@@ -50,7 +51,7 @@ export interface InstanceRecord extends Resource {
   readonly shutdownBehavior: 'stop' | 'terminate';
   readonly volumeIds: string[];
   readonly launchIndex: number;
-  /** Counts launches and starts, so that what a former one arranged can tell that it is out of date. */
+  /** Counts launches and starts, so that callbacks of an earlier run can detect that they are stale. */
   epoch: number;
   rebalanceAt: number | undefined;
   interruptionAt: number | undefined;
@@ -69,7 +70,7 @@ export interface VolumeRecord extends Resource {
   attachment: { readonly instanceId: string; readonly device: string; readonly deleteOnTermination: boolean } | undefined;
 }
 
-/** One line of what a group lets in. */
+/** One rule of a group. */
 export interface RuleRecord extends Resource {
   readonly protocol: string;
   readonly fromPort: number;
@@ -97,7 +98,7 @@ export interface KeyRecord extends Resource {
   readonly createdAt: number;
 }
 
-/** A request for a machine that may be taken back. */
+/** A request for a spot machine. */
 export interface SpotRequestRecord extends Resource {
   readonly zone: string;
   readonly instanceId: string;
@@ -111,13 +112,16 @@ export interface SpotRequestRecord extends Resource {
   statusAt: number;
 }
 
-/** A part of a network that is in one zone. */
+/** A subnet, in one zone. */
 export interface SubnetRecord extends Resource {
   readonly zone: string;
   readonly vpcId: string;
   readonly cidr: string;
   readonly isDefault: boolean;
-  readonly publicIps: boolean;
+  /** Whether machines get a public address by default. A person may change it. */
+  publicIps: boolean;
+  /** A subnet without IPv4. */
+  ipv6Only: boolean;
 }
 
 /** A network. */

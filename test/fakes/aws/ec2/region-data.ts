@@ -3,7 +3,7 @@ export interface RegionData {
   readonly name: string;
   /** Letters of its availability zones. */
   readonly zones: string;
-  /** Whether an account has to ask for it; such regions are disabled unless the emulator is told otherwise. */
+  /** Whether an account must opt in; such regions are disabled unless the emulator's options enable them. */
   readonly optIn: boolean;
 }
 

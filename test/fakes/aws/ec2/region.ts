@@ -12,15 +12,15 @@ import type {
 } from './records.ts';
 import type { RegionData } from './region-data.ts';
 
-/** A request that was carried out, to be recognised when it comes again. */
+/** An executed request, kept to recognise its repetition. */
 export interface Reservation {
   readonly id: string;
   readonly instanceIds: readonly string[];
-  /** What was asked for, to tell a repetition from another request under the same token. */
+  /** The parameters, to distinguish a repetition from another request with the same token. */
   readonly parameters: string;
 }
 
-/** All that one region of the account holds. Every record that ever was stays, in order of creation, unless it was deleted. */
+/** State of one region of the account. Every record stays, in order of creation, unless it was deleted. */
 export class Ec2Region {
   readonly name: string;
   /** Full names, such as `us-east-1a`. */
@@ -45,7 +45,7 @@ export class Ec2Region {
     this.addVpc(true);
   }
 
-  /** A network with a subnet in each zone; the default one gives public addresses. */
+  /** A network with a subnet in each zone; the default network assigns public addresses. */
   addVpc(isDefault: boolean): VpcRecord {
     const base = isDefault ? '172.31.0.0' : `10.${this.vpcs.size}.0.0`;
     const vpc: VpcRecord = { ...this.#resource('vpc'), cidr: `${base}/16`, isDefault };
@@ -59,9 +59,10 @@ export class Ec2Region {
         cidr: `${start}/20`,
         isDefault,
         publicIps: isDefault,
+        ipv6Only: false,
       };
       this.subnets.set(subnet.id, subnet);
-      // AWS keeps the first four addresses of each subnet.
+      // AWS reserves the first four addresses of each subnet.
       this.#addresses.set(subnet.id, new AddressPool(ipText(ipNumber(start) + 3)));
     }
     const group: GroupRecord = {
@@ -77,7 +78,7 @@ export class Ec2Region {
     return vpc;
   }
 
-  /** As when a person deleted it: nothing is placed unless a subnet is named. */
+  /** As after a person deleted it: launches must name a subnet. */
   removeVpc(id: string): void {
     this.vpcs.delete(id);
     for (const subnet of this.subnets.values()) if (subnet.vpcId === id) this.subnets.delete(subnet.id);
@@ -92,12 +93,12 @@ export class Ec2Region {
     return this.#addresses.get(subnetId)?.take() ?? '172.31.0.4';
   }
 
-  /** Those that run, will run or can run again. */
+  /** Instances that run, will run or can run again. */
   get living(): readonly InstanceRecord[] {
     return [...this.instances.values()].filter(({ state }) => state !== 'terminated' && state !== 'shutting-down');
   }
 
-  /** A rule that lets everything through; the default group has one each way. */
+  /** A rule that allows all traffic; the default group has one in each direction. */
   #allow(group: GroupRecord, peer: string, egress: boolean): void {
     const rule: RuleRecord = { ...this.#resource('sgr'), protocol: '-1', fromPort: -1, toPort: -1, peer, description: undefined, egress };
     group.rules.set(rule.id, rule);

@@ -30,7 +30,7 @@ interface LaunchPlan {
   readonly shutdownBehavior: 'stop' | 'terminate';
 }
 
-/** Launches machines: all that can be had of what was asked for, at least MinCount or none. */
+/** Launches as many machines as possible: at least MinCount, or none. */
 export function runInstances(
   ec2: Ec2,
   input: RunInstancesRequest,
@@ -49,7 +49,7 @@ export function runInstances(
     );
   }
   if (former !== undefined) {
-    // All of it was acted upon when it came first.
+    // The first request already consumed all parameters.
     void Object.values(input);
     return showReservation(region, former, key.account);
   }
@@ -62,7 +62,7 @@ export function runInstances(
   return showReservation(region, reservation, key.account);
 }
 
-/** The reply shows everything, though reads may not see it yet. */
+/** The reply contains the instances, although reads may not see them yet. */
 function showReservation(region: Ec2Region, reservation: Reservation, account: string): ReservationShown {
   const instances = reservation.instanceIds.flatMap((id) => region.instances.get(id) ?? []);
   return {
@@ -187,7 +187,10 @@ function launchAll(ec2: Ec2, region: Ec2Region, input: RunInstancesRequest, plan
   });
 }
 
-/** A subnet for each machine: quotas first, then zones in any order until one has all that must be. */
+/**
+ * Returns a subnet for each machine. Checks quotas first, then tries zones in any order until one has the minimum
+ * count.
+ */
 function placeAll(ec2: Ec2, region: Ec2Region, plan: LaunchPlan, least: number, most: number): readonly SubnetRecord[] {
   ec2.emulation.conduct.checkPlacement(circumstances(region, plan));
   const zones = ec2.supply.shuffled(plan.network.subnets.map(({ id }) => id));
@@ -216,8 +219,8 @@ function circumstances(region: Ec2Region, { type, spot }: LaunchPlan): Circumsta
 
 function place(ec2: Ec2, region: Ec2Region, plan: LaunchPlan, subnet: SubnetRecord, already: number): void {
   const { type, spot } = plan;
-  const wanted = { region: region.name, zone: subnet.zone, type, spot: spot !== undefined, maxPrice: spot?.maxPrice };
-  // Those of this request that were placed before stand in for themselves: they count, but are no records yet.
+  const requested = { region: region.name, zone: subnet.zone, type, spot: spot !== undefined, maxPrice: spot?.maxPrice };
+  // Placed machines of this request count against capacity, although they have no records yet.
   const sample = {
     type,
     zone: subnet.zone,
@@ -227,6 +230,6 @@ function place(ec2: Ec2, region: Ec2Region, plan: LaunchPlan, subnet: SubnetReco
   };
   const living = [...region.living, ...Array.from({ length: already }, () => sample)];
   ec2.emulation.conduct.checkPlacement({ ...circumstances(region, plan), zone: subnet.zone });
-  ec2.supply.checkQuota(wanted, living);
-  ec2.supply.checkZone(wanted, living, region.zones);
+  ec2.supply.checkQuota(requested, living);
+  ec2.supply.checkZone(requested, living, region.zones);
 }

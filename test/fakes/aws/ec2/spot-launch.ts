@@ -5,11 +5,11 @@ import type { SpotRequestRecord } from './records.ts';
 import type { Ec2Region } from './region.ts';
 import { tagsFor } from './tagging.ts';
 
-/** How a machine is bought on spot. */
+/** Market options of a launch. */
 export interface SpotPlan {
   readonly type: SpotRequestRecord['type'];
   readonly interruption: SpotRequestRecord['interruption'];
-  /** US dollars an hour; undefined is the price on demand. */
+  /** US dollars an hour; undefined means the on-demand price. */
   readonly maxPrice: number | undefined;
 }
 
@@ -34,7 +34,7 @@ export function planSpot(market: InstanceMarketOptionsRequest | undefined): Spot
   return { type, interruption, maxPrice };
 }
 
-/** The request that RunInstances makes behind the scenes, fulfilled at once. */
+/** The spot request that RunInstances creates implicitly, fulfilled at once. */
 export function makeSpotRequest(
   ec2: Ec2,
   region: Ec2Region,

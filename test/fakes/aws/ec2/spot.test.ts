@@ -12,7 +12,7 @@ import { createServer } from 'node:http';
 import { expect, test } from 'vitest';
 import { FakeClock } from '../../../support/fake-clock.ts';
 import type { FakeAws } from '../fake-aws.ts';
-import type { InstanceNotice } from '../machine-host.ts';
+import type { InstanceNotice } from '../machine-backend.ts';
 import { aLaunch, outcomeOf, withFakeAws, type Clients } from '../testing.ts';
 
 const spot: Partial<RunInstancesCommandInput> = {
@@ -32,7 +32,7 @@ async function status({ ec2 }: Clients, id: string): Promise<readonly (string | 
   return [requests[0]?.State, requests[0]?.Status?.Code, instance?.State?.Name, instance?.StateReason?.Code];
 }
 
-/** The metadata service of an instance on loopback, as a test host would have it at 169.254.169.254. */
+/** The metadata service of an instance on loopback, as a test machine has it at 169.254.169.254. */
 async function withImds(
   aws: FakeAws,
   id: string,
@@ -53,7 +53,7 @@ async function withImds(
   }
 }
 
-test('AWS announces two minutes before that it takes a spot instance, and takes it', async () => {
+test('AWS sends an interruption notice two minutes before it reclaims a spot instance', async () => {
   const clock = new FakeClock();
   const notices: (readonly [string, InstanceNotice])[] = [];
   const addresses = { publicIp: '127.9.9.9', privateIp: '10.9.9.9' };
@@ -87,7 +87,7 @@ test('AWS announces two minutes before that it takes a spot instance, and takes 
   });
 });
 
-test('the end of a spot instance by its user is told from one by AWS without notice', async () => {
+test('termination by the user differs from reclamation by AWS without notice', async () => {
   const clock = new FakeClock();
   await withFakeAws({ clock }, async (aws, clients) => {
     const [own, taken] = [await launch(clients), await launch(clients)];
@@ -104,7 +104,7 @@ test('the end of a spot instance by its user is told from one by AWS without not
   });
 });
 
-test('a one-time spot instance cannot be stopped, and goes on when its request is cancelled', async () => {
+test('a one-time spot instance cannot stop, and survives cancellation of its request', async () => {
   const clock = new FakeClock();
   await withFakeAws({ clock }, async (aws, clients) => {
     const id = await launch(clients);
@@ -115,7 +115,7 @@ test('a one-time spot instance cannot be stopped, and goes on when its request i
   });
 });
 
-test('an instance reads about its end from its metadata, for a token', async () => {
+test('an instance reads its interruption notice from its metadata, with a token', async () => {
   const clock = new FakeClock(Date.UTC(2030, 0, 1, 12));
   await withFakeAws({ clock }, async (aws, clients) => {
     const id = await launch(clients, {
@@ -145,7 +145,7 @@ test('an instance reads about its end from its metadata, for a token', async () 
   });
 });
 
-test('an instance has its public key in its metadata, and takes version 1 unless it is told not to', async () => {
+test('metadata includes the public key and allows version 1 unless tokens are required', async () => {
   await withFakeAws({}, async (aws, clients) => {
     const publicKey = 'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGhlbGxvIHdvcmxkIHRoaXMgaXMgMzIgYnl0ZXMhIQ== me';
     await clients.ec2.send(new ImportKeyPairCommand({ KeyName: 'mine', PublicKeyMaterial: Buffer.from(publicKey) }));

@@ -57,7 +57,7 @@ function requestsById(ec2: Ec2, region: Ec2Region, ids: readonly string[] | unde
   });
 }
 
-/** Spot requests and what has become of them. */
+/** Spot requests with their state and status. */
 export function describeSpotInstanceRequests(
   ec2: Ec2,
   input: DescribeSpotInstanceRequestsRequest,
@@ -69,7 +69,7 @@ export function describeSpotInstanceRequests(
   return { SpotInstanceRequests: items.map((request) => show(ec2, region, request)), ...rest };
 }
 
-/** Takes requests back; instances that came from them go on. */
+/** Cancels requests; their instances continue. */
 export function cancelSpotInstanceRequests(
   ec2: Ec2,
   input: CancelSpotInstanceRequestsRequest,
@@ -91,7 +91,7 @@ export function cancelSpotInstanceRequests(
   return { CancelledSpotInstanceRequests: requests.map((request) => ({ SpotInstanceRequestId: request.id, State: 'cancelled' })) };
 }
 
-/** What spot costs now, for each type and zone where it is offered, newest first; the emulator has no former prices. */
+/** Current spot prices for each offered type and zone, newest first; the emulator keeps no price history. */
 export function describeSpotPriceHistory(
   ec2: Ec2,
   input: DescribeSpotPriceHistoryRequest,
@@ -99,10 +99,10 @@ export function describeSpotPriceHistory(
 ): DescribeSpotPriceHistoryResult {
   const region = ec2.region(name);
   const { InstanceTypes: types, AvailabilityZone: zone, ProductDescriptions: products = ['Linux/UNIX'] } = input;
-  // Neither changes what there is: prices stand for as long as they were asked for.
+  // Neither parameter changes the result: a price holds for the whole requested period.
   void input.StartTime;
   void input.EndTime;
-  const offered = [...ec2.types.values()].filter((type) => types === undefined || types.some((wanted) => wanted === type.name));
+  const offered = [...ec2.types.values()].filter((type) => types === undefined || types.some((requested) => requested === type.name));
   const rows = region.zones
     .filter((each) => zone === undefined || each === zone)
     .flatMap((each) =>

@@ -19,7 +19,7 @@ async function launch({ ec2 }: Clients, more: Partial<RunInstancesCommandInput> 
   return ec2.send(new RunInstancesCommand(aLaunch(more)));
 }
 
-test('a zone has as many machines as it has, and a launch without a zone finds one that has more', async () => {
+test('zone capacity is limited, and a launch without a zone finds a free zone', async () => {
   await withFakeAws({}, async (aws, clients) => {
     const end = aws.control.supply.limitCapacity({ zone: 'us-east-1a', instanceType: 't3.micro' }, 2);
     expect(await outcomeOf(launch(clients, inZone('a')))).toBe('ok');
@@ -33,7 +33,7 @@ test('a zone has as many machines as it has, and a launch without a zone finds o
   });
 });
 
-test('of several machines as many come as there are, but not fewer than were demanded', async () => {
+test('a launch of several gets what is available, but at least the minimum', async () => {
   await withFakeAws({}, async (aws, clients) => {
     aws.control.supply.limitCapacity({ region: 'us-east-1' }, 3);
     expect(await outcomeOf(launch(clients, { MinCount: 4, MaxCount: 5 }))).toBe('InsufficientInstanceCapacity 500');
@@ -43,7 +43,7 @@ test('of several machines as many come as there are, but not fewer than were dem
   });
 });
 
-test('quotas are by region, group of types and way of buying, and Service Quotas tells them', async () => {
+test('quotas apply per region, family and market, and Service Quotas lists them', async () => {
   await withFakeAws({}, async (aws, clients) => {
     aws.control.supply.setQuota({ quota: 'g', spot: false }, 8);
     aws.control.supply.setQuota({ quota: 'g', spot: true }, 0);
@@ -59,20 +59,20 @@ test('quotas are by region, group of types and way of buying, and Service Quotas
   });
 });
 
-test('spot costs what the test says, and a lower price is refused', async () => {
+test('the test sets the spot price, and a lower bid is refused', async () => {
   await withFakeAws({}, async (aws, clients) => {
     aws.control.supply.setSpotPrice({ zone: 'us-east-1b', instanceType: 'g5.xlarge' }, 0.5);
     const history = await clients.ec2.send(
       new DescribeSpotPriceHistoryCommand({ InstanceTypes: ['g5.xlarge'], AvailabilityZone: 'us-east-1b' }),
     );
     expect(history.SpotPriceHistory?.map(({ SpotPrice: price }) => price)).toEqual(['0.500000']);
-    const where = { InstanceType: 'g5.xlarge' as const, ...inZone('b') };
-    expect(await outcomeOf(launch(clients, { ...where, ...onSpot('0.4999') }))).toBe('SpotMaxPriceTooLow 400');
-    expect(await outcomeOf(launch(clients, { ...where, ...onSpot('0.5') }))).toBe('ok');
+    const target = { InstanceType: 'g5.xlarge' as const, ...inZone('b') };
+    expect(await outcomeOf(launch(clients, { ...target, ...onSpot('0.4999') }))).toBe('SpotMaxPriceTooLow 400');
+    expect(await outcomeOf(launch(clients, { ...target, ...onSpot('0.5') }))).toBe('ok');
   });
 });
 
-test('a type that a zone does not offer is neither launched nor listed there', async () => {
+test('a type that a zone does not offer is neither launched nor listed', async () => {
   await withFakeAws({}, async (aws, clients) => {
     aws.control.supply.withhold({ zone: 'us-east-1e', instanceType: 'p5.48xlarge' });
     expect(await outcomeOf(launch(clients, { InstanceType: 'p5.48xlarge', ...inZone('e') }))).toBe('Unsupported 400');
@@ -91,7 +91,7 @@ test('a type that a zone does not offer is neither launched nor listed there', a
   });
 });
 
-test('any refusal can be had for a region, zone, type or market, so many times', async () => {
+test('any refusal can be injected by region, zone, type or market, with a count', async () => {
   await withFakeAws({}, async (aws, clients) => {
     const codes = [
       'InsufficientHostCapacity',
@@ -111,7 +111,7 @@ test('any refusal can be had for a region, zone, type or market, so many times',
   });
 });
 
-test('a region that the account did not enable knows no keys', async () => {
+test('a region that the account did not enable rejects its keys', async () => {
   await withFakeAws({}, async (aws, clients) => {
     const { Regions: all } = await clients.ec2.send(new DescribeRegionsCommand({ AllRegions: true }));
     const { Regions: enabled } = await clients.ec2.send(new DescribeRegionsCommand({}));

@@ -4,7 +4,7 @@ import { apiError } from '../core/error-catalogue.ts';
 import type { InstanceTypeData } from './instance-type-data.ts';
 import type { InstanceRecord } from './records.ts';
 
-/** Where and what machines are; what is not given holds for all. */
+/** Scope of machines; an absent field matches all. */
 export interface SupplyScope {
   readonly region?: string;
   readonly zone?: string;
@@ -12,8 +12,8 @@ export interface SupplyScope {
   readonly spot?: boolean;
 }
 
-/** A machine that is asked for, in one zone. */
-export interface Wanted {
+/** A requested machine in one zone. */
+export interface RequestedInstance {
   readonly region: string;
   readonly zone: string;
   readonly type: InstanceTypeData;
@@ -22,7 +22,7 @@ export interface Wanted {
   readonly maxPrice: number | undefined;
 }
 
-/** What counts against quotas and capacity: a machine that lives, or one that is about to. */
+/** A machine that counts against quotas and capacity: one that lives, or one that is about to. */
 export type Occupant = Pick<InstanceRecord, 'type' | 'zone' | 'region' | 'state' | 'spotRequestId'>;
 
 interface Limit {
@@ -30,11 +30,11 @@ interface Limit {
   readonly count: number;
 }
 
-/** Spot prices are about this part of the price on demand, unless a test sets them. */
+/** Default ratio of spot price to on-demand price, unless a test sets the spot price. */
 const usualSpotShare = 0.35;
 const usualQuotaVcpus = 10_000;
 
-/** How much there is of each kind of machine, what an account may have of it, and what it costs on spot. */
+/** Capacity for each kind of machine, quotas of the account, and spot prices. */
 export class Supply {
   readonly #capacity = new Set<Limit>();
   readonly #withheld = new Set<SupplyScope>();
@@ -46,25 +46,25 @@ export class Supply {
     this.#random = random;
   }
 
-  /** There are so many machines of a kind, and no more; the function that is returned ends it. */
+  /** Limits the number of machines of a kind; the returned function ends the limit. */
   limitCapacity(scope: SupplyScope, count: number): () => void {
     const limit = { scope, count };
     this.#capacity.add(limit);
     return () => void this.#capacity.delete(limit);
   }
 
-  /** A type is not offered in a zone or region at all. */
+  /** Stops offering a type in a zone or region. */
   withhold(scope: SupplyScope): () => void {
     this.#withheld.add(scope);
     return () => void this.#withheld.delete(scope);
   }
 
-  /** The price of spot from now on, US dollars an hour. */
+  /** Sets the spot price, US dollars an hour. */
   setSpotPrice(scope: SupplyScope, usd: number): void {
     this.#prices.unshift({ scope, usd });
   }
 
-  /** What the account may have at a time of a group of types, in vCPUs. */
+  /** Sets the account's quota for a type family, in vCPUs. */
   setQuota(scope: SupplyScope & { readonly quota?: InstanceTypeData['quota'] }, vcpus: number): void {
     this.#quotas.unshift({ scope, vcpus });
   }
@@ -75,8 +75,8 @@ export class Supply {
 
   /** US dollars an hour. */
   spotPrice(type: InstanceTypeData, zone: string): number {
-    const where = { region: zone.slice(0, -1), zone, instanceType: type.name, spot: true };
-    const set = this.#prices.find(({ scope }) => covers(scope, where));
+    const target = { region: zone.slice(0, -1), zone, instanceType: type.name, spot: true };
+    const set = this.#prices.find(({ scope }) => covers(scope, target));
     if (set !== undefined) return set.usd;
     const letter = (zone.codePointAt(zone.length - 1) ?? 0) % 5;
     return Math.round(type.hourlyUsd * (usualSpotShare + letter * 0.02) * 10_000) / 10_000;
@@ -88,14 +88,16 @@ export class Supply {
     return set?.vcpus ?? usualQuotaVcpus;
   }
 
-  /** Throws when a machine more is beyond the account's quota. `living` are those of the region. */
-  checkQuota(wanted: Wanted, living: readonly Occupant[]): void {
-    const quota = this.quota(wanted.region, wanted.type.quota, wanted.spot);
+  /** Throws when another machine exceeds the account's quota. `living` are those of the region. */
+  checkQuota(requested: RequestedInstance, living: readonly Occupant[]): void {
+    const quota = this.quota(requested.region, requested.type.quota, requested.spot);
     const used = living
-      .filter((one) => one.type.quota === wanted.type.quota && (one.spotRequestId !== undefined) === wanted.spot && one.state !== 'stopped')
+      .filter(
+        (one) => one.type.quota === requested.type.quota && (one.spotRequestId !== undefined) === requested.spot && one.state !== 'stopped',
+      )
       .reduce((sum, { type }) => sum + type.vcpus, 0);
-    if (used + wanted.type.vcpus <= quota) return;
-    if (wanted.spot) throw apiError('MaxSpotInstanceCountExceeded');
+    if (used + requested.type.vcpus <= quota) return;
+    if (requested.spot) throw apiError('MaxSpotInstanceCountExceeded');
     throw new ApiError(
       'VcpuLimitExceeded',
       `You have requested more vCPU capacity than your current vCPU limit of ${quota} allows for the instance bucket that the specified instance type belongs to. Please visit http://aws.amazon.com/contact-us/ec2-request to request an adjustment to this limit.`,
@@ -103,9 +105,9 @@ export class Supply {
     );
   }
 
-  /** Throws when a zone does not have the machine, or not for that price. */
-  checkZone(wanted: Wanted, living: readonly Occupant[], zones: readonly string[]): void {
-    const { type, zone, spot, maxPrice } = wanted;
+  /** Throws when a zone lacks capacity for the machine, or its price is above the bid. */
+  checkZone(requested: RequestedInstance, living: readonly Occupant[], zones: readonly string[]): void {
+    const { type, zone, spot, maxPrice } = requested;
     const others = zones.filter((other) => other !== zone).join(', ');
     if (!this.isOffered(type.name, zone)) {
       throw new ApiError(
@@ -122,9 +124,9 @@ export class Supply {
         400,
       );
     }
-    const where = { region: wanted.region, zone, instanceType: type.name, spot };
+    const target = { region: requested.region, zone, instanceType: type.name, spot };
     const full = [...this.#capacity].some(
-      ({ scope, count }) => covers(scope, where) && living.filter((one) => covers(scope, whereIs(one))).length >= count,
+      ({ scope, count }) => covers(scope, target) && living.filter((one) => covers(scope, scopeOf(one))).length >= count,
     );
     if (!full) return;
     if (spot) throw new ApiError('InsufficientInstanceCapacity', 'There is no Spot capacity available that matches your request.', 500);
@@ -144,12 +146,12 @@ export class Supply {
   }
 }
 
-/** Where and what a machine is. */
-export function whereIs(instance: Occupant): SupplyScope {
+/** Returns the scope of a machine. */
+export function scopeOf(instance: Occupant): SupplyScope {
   return { region: instance.region, zone: instance.zone, instanceType: instance.type.name, spot: instance.spotRequestId !== undefined };
 }
 
-/** Whether a scope holds for a machine that is or would be there. */
-export function covers(scope: SupplyScope, where: SupplyScope): boolean {
-  return (['region', 'zone', 'instanceType', 'spot'] as const).every((key) => scope[key] === undefined || scope[key] === where[key]);
+/** Whether a scope matches a machine that exists or is requested. */
+export function covers(scope: SupplyScope, target: SupplyScope): boolean {
+  return (['region', 'zone', 'instanceType', 'spot'] as const).every((key) => scope[key] === undefined || scope[key] === target[key]);
 }

@@ -8,14 +8,14 @@ import type { Resource, TagRecord } from './records.ts';
 
 const mostTags = 50;
 
-/** The tags for resources of a kind, from a request that makes them. */
+/** Returns the tags for resources of a kind, from a request that creates them. */
 export function tagsFor(ec2: Ec2, kind: string, specifications: readonly TagSpecification[] | undefined): Map<string, TagRecord> {
   const visibleAt = ec2.visibleAt('tag');
   const tags = (specifications ?? []).filter(({ ResourceType }) => ResourceType === kind).flatMap(({ Tags }) => Tags ?? []);
   return checkedTags(tags, visibleAt);
 }
 
-/** Refuses a request that would tag what it does not make. */
+/** Refuses a request that would tag a resource it does not create. */
 export function checkTagKinds(specifications: readonly TagSpecification[] | undefined, kinds: readonly string[]): void {
   for (const { ResourceType: kind = '' } of specifications ?? []) {
     if (!kinds.includes(kind))
@@ -66,7 +66,7 @@ function named(ec2: Ec2, region: Ec2Region, ids: readonly string[]): readonly Re
   });
 }
 
-/** Adds tags or replaces their values: of all the resources or of none. */
+/** Adds tags or replaces their values: on all resources or on none. */
 export function createTags(ec2: Ec2, { Resources, Tags }: CreateTagsRequest, { region }: Caller): object {
   const resources = named(ec2, ec2.region(region), Resources ?? []);
   const tags = checkedTags(Tags ?? [], ec2.visibleAt('tag'));
@@ -74,7 +74,7 @@ export function createTags(ec2: Ec2, { Resources, Tags }: CreateTagsRequest, { r
   return {};
 }
 
-/** Takes tags away; a tag with a value only where it has that value. */
+/** Removes tags; a tag with a value only when the value matches. */
 export function deleteTags(ec2: Ec2, { Resources, Tags }: DeleteTagsRequest, { region }: Caller): object {
   for (const resource of named(ec2, ec2.region(region), Resources ?? [])) {
     if (Tags === undefined) resource.tags.clear();

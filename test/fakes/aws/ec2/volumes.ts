@@ -69,7 +69,7 @@ export function describeVolumes(ec2: Ec2, input: DescribeVolumesRequest, { regio
   return { Volumes: items.map((volume) => show(volume, ec2.now)), ...rest };
 }
 
-/** Refused while a machine has the disk. */
+/** Refused while a machine uses the disk. */
 export function deleteVolume(ec2: Ec2, input: DeleteVolumeRequest, { region: name }: Caller): object {
   const region = ec2.region(name);
   const volume = volumeById(ec2, region, input.VolumeId ?? '');

@@ -56,7 +56,7 @@ function listProfiles(iam: Iam, input: sdk.ListInstanceProfilesRequest): sdk.Lis
   return { InstanceProfiles: seen.map((profile) => iam.showProfile(profile)), IsTruncated: false };
 }
 
-/** All that IAM can be asked here. */
+/** All emulated actions of IAM. */
 export function iamActions(iam: Iam): readonly Action[] {
   return [
     action(sdk.CreateRole$, (input: sdk.CreateRoleRequest) => roles.createRole(iam, input)),

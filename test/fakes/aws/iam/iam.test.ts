@@ -25,7 +25,7 @@ const policy = JSON.stringify({ Version: '2012-10-17', Statement: [{ Effect: 'Al
 const profile = { InstanceProfileName: 'p' };
 const role = { RoleName: 'r' };
 
-test('a profile with a role is good for a launch once everybody has heard of it', async () => {
+test('a profile with a role works for a launch once it has propagated', async () => {
   const clock = new FakeClock();
   const invisibleMs = { instance: [0, 0], tag: [0, 0], group: [0, 0], key: [0, 0], iam: [8_000, 8_000] } as const;
   await withFakeAws({ clock, timing: { invisibleMs } }, async (_aws, { iam, ec2 }) => {
@@ -45,7 +45,7 @@ test('a profile with a role is good for a launch once everybody has heard of it'
   });
 });
 
-test('roles and profiles go in the right order only, and are made once', async () => {
+test('roles and profiles are deleted in the right order only, and exist once', async () => {
   await withFakeAws({}, async (aws, { iam }) => {
     const create = (): Promise<string> => outcomeOf(iam.send(new CreateRoleCommand({ ...role, AssumeRolePolicyDocument: trust })));
     expect([await create(), await create()]).toEqual(['ok', 'EntityAlreadyExistsException 409']);
@@ -66,7 +66,7 @@ test('roles and profiles go in the right order only, and are made once', async (
   });
 });
 
-test('a role can be assumed, and its key is somebody else', async () => {
+test('an assumed role has a key with another identity', async () => {
   await withFakeAws({}, async (aws, { iam, sts }) => {
     const made = await iam.send(new CreateRoleCommand({ ...role, AssumeRolePolicyDocument: trust }));
     const { Credentials: key } = await sts.send(new AssumeRoleCommand({ RoleArn: made.Role?.Arn ?? '', RoleSessionName: 'me' }));

@@ -2,7 +2,7 @@ import type * as sdk from '@aws-sdk/client-iam';
 import { newId, pick, type Emulation } from '../core/emulation.ts';
 import { ApiError } from '../wire/api-error.ts';
 
-/** A role and what it may do. */
+/** A role and its policies. */
 export interface RoleRecord {
   readonly name: string;
   readonly id: string;
@@ -16,7 +16,7 @@ export interface RoleRecord {
   readonly attached: Set<string>;
 }
 
-/** What puts a role onto a machine. */
+/** An instance profile, which attaches a role to a machine. */
 export interface ProfileRecord {
   readonly name: string;
   readonly id: string;
@@ -38,7 +38,9 @@ function noSuch(what: string, name: string): ApiError {
   );
 }
 
-/** The roles and instance profiles of the account. Writes see each other at once; reads and EC2 see them a while later. */
+/**
+ * The roles and instance profiles of the account. Writes see each other at once; reads and EC2 see them after a delay.
+ */
 export class Iam {
   readonly roles = new Map<string, RoleRecord>();
   readonly profiles = new Map<string, ProfileRecord>();
@@ -64,7 +66,7 @@ export class Iam {
     return `arn:aws:iam::${this.#emulation.account}:${kind}${path}${name}`;
   }
 
-  /** The role for a change of it. */
+  /** Returns the role for a change of it. */
   role(name: string | undefined): RoleRecord {
     const role = this.roles.get(name ?? '');
     if (role === undefined) throw noSuch('Role', name ?? '');
@@ -77,7 +79,7 @@ export class Iam {
     return profile;
   }
 
-  /** The role as reads see it. */
+  /** Returns the role as reads see it. */
   readRole(name: string | undefined): RoleRecord {
     const role = this.role(name);
     if (role.visibleAt > this.now) throw noSuch('Role', role.name);
@@ -90,7 +92,7 @@ export class Iam {
     return profile;
   }
 
-  /** For EC2: the profile's ARN once it and its role are known everywhere. */
+  /** For EC2: returns the profile's ARN once it and its role have propagated. */
   profileArn(nameOrArn: string): string | undefined {
     const profile = [...this.profiles.values()].find(({ name, arn }) => name === nameOrArn || arn === nameOrArn);
     if (profile === undefined || profile.visibleAt > this.now || profile.roleVisibleAt > this.now) return undefined;

@@ -7,7 +7,7 @@ function document(text: string | undefined): string {
     const parsed: unknown = JSON.parse(text ?? '');
     if (typeof parsed === 'object' && parsed !== null && 'Statement' in parsed) return text ?? '';
   } catch {
-    // Said below, as AWS does for both.
+    // The error below covers both cases, as at AWS.
   }
   throw new ApiError('MalformedPolicyDocument', 'Syntax errors in policy.', 400);
 }
@@ -21,7 +21,7 @@ function checkedName(name: string | undefined): string {
   );
 }
 
-/** A role that somebody or something may take on. */
+/** A role that a principal may assume. */
 export function createRole(iam: Iam, input: sdk.CreateRoleRequest): sdk.CreateRoleResponse {
   const name = checkedName(input.RoleName);
   const path = input.Path ?? '/';
@@ -49,7 +49,7 @@ function conflict(what: string): ApiError {
   return new ApiError('DeleteConflict', `Cannot delete entity, must ${what} first.`, 409);
 }
 
-/** Refused while anything hangs on it. */
+/** Refused while policies or profiles are attached to it. */
 export function deleteRole(iam: Iam, { RoleName: name }: sdk.DeleteRoleRequest): object {
   const role = iam.role(name);
   if ([...iam.profiles.values()].some(({ roleName }) => roleName === role.name)) throw conflict('remove roles from instance profile');
@@ -79,7 +79,7 @@ export function getRolePolicy(iam: Iam, { RoleName: name, PolicyName: policy = '
   return { RoleName: role.name, PolicyName: policy, PolicyDocument: encodeURIComponent(text) };
 }
 
-/** Takes an inline policy away. */
+/** Removes an inline policy. */
 export function deleteRolePolicy(iam: Iam, { RoleName: name, PolicyName: policy = '' }: sdk.DeleteRolePolicyRequest): object {
   if (iam.role(name).policies.delete(policy)) return {};
   throw new ApiError('NoSuchEntity', `The role policy with name ${policy} cannot be found.`, 404);

@@ -3,7 +3,7 @@ import { action, type Action } from '../core/action.ts';
 import type { Ec2 } from '../ec2/ec2.ts';
 import { ApiError } from '../wire/api-error.ts';
 
-/** Quotas of vCPUs that run. https://docs.aws.amazon.com/ec2/latest/instancetypes/ec2-instance-quotas.html */
+/** Quotas of running vCPUs. https://docs.aws.amazon.com/ec2/latest/instancetypes/ec2-instance-quotas.html */
 const quotas = [
   { code: 'L-1216C47A', name: 'Running On-Demand Standard (A, C, D, H, I, M, R, T, Z) instances', group: 'standard', spot: false },
   { code: 'L-DB2E81BA', name: 'Running On-Demand G and VT instances', group: 'g', spot: false },
@@ -13,7 +13,7 @@ const quotas = [
   { code: 'L-7212CCBC', name: 'All P4, P3 and P2 Spot Instance Requests', group: 'p', spot: true },
 ] as const;
 
-/** All that Service Quotas can be asked here: those of EC2. */
+/** All emulated actions of Service Quotas: those for EC2. */
 export function quotaActions(ec2: Ec2): readonly Action[] {
   const show = (quota: (typeof quotas)[number], region: string): sdk.ServiceQuota => ({
     ServiceCode: 'ec2',

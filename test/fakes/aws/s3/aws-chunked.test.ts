@@ -27,7 +27,7 @@ function exampleBody(letter = 'a'): string {
   return chunk(65_536, first) + chunk(1_024, second) + `0;chunk-signature=${last ?? ''}\r\n\r\n`;
 }
 
-/** What comes out of a body that arrives in pieces of some size; the code of the error when it is refused. */
+/** Returns the decoded body of pieces of some size; the code of the error when it is refused. */
 async function decode(body: string, pieceSize: number, signed: boolean, trailers: Trailers = new Map()): Promise<string> {
   async function* pieces(): AsyncGenerator<Buffer> {
     for (let at = 0; at < body.length; at += pieceSize) yield Buffer.from(body.slice(at, at + pieceSize), 'latin1');
@@ -43,13 +43,13 @@ async function decode(body: string, pieceSize: number, signed: boolean, trailers
   return text;
 }
 
-test('takes the signed chunks of the documentation, and none that was changed', async () => {
+test('accepts the signed chunks of the documentation, and refuses modified ones', async () => {
   expect((await decode(exampleBody(), 10_000, true)).length).toBe(66_560);
   expect(await decode(exampleBody('b'), 10_000, true)).toBe('SignatureDoesNotMatch');
   expect(await decode(exampleBody().replaceAll(/;chunk-signature=\w+/g, ''), 10_000, true)).toBe('SignatureDoesNotMatch');
 });
 
-test('whatever the pieces, the bytes come out as they went in, and trailers apart from them', async () => {
+test('any split of the body decodes to the same bytes and trailers', async () => {
   const chunks = fc.array(fc.string({ minLength: 1, maxLength: 20, unit: 'binary-ascii' }), { maxLength: 6 });
   await fc.assert(
     fc.asyncProperty(chunks, fc.integer({ min: 1, max: 40 }), async (texts, pieceSize) => {

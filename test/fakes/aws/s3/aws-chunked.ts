@@ -3,13 +3,13 @@ import type { Verified } from '../sigv4/verify.ts';
 import { ApiError } from '../wire/api-error.ts';
 import { createHash, type Hash } from 'node:crypto';
 
-/** What stood after the last chunk, names in lower case. */
+/** Trailers after the last chunk, names in lower case. */
 export type Trailers = Map<string, string>;
 
 const mostHeadBytes = 4_096;
 const emptyHash = sha256Hex('');
 
-/** Follows the chain of signatures: each chunk's is made from the one before. */
+/** Verifies the chain of signatures: each chunk's signature covers the previous one. */
 export class ChunkSignatures {
   readonly #verified: Verified;
   #previous: string;
@@ -45,7 +45,7 @@ function incomplete(): ApiError {
   return new ApiError('IncompleteBody', 'The request body terminated unexpectedly', 400);
 }
 
-/** Bytes that were received and not yet read. */
+/** Received bytes that are not yet read. */
 class Inbox {
   readonly #source: AsyncIterator<Buffer>;
   #buffer: Buffer = Buffer.alloc(0);
@@ -73,7 +73,7 @@ class Inbox {
     }
   }
 
-  /** Throws when there is more; without waiting for it, the request would not count as whole. */
+  /** Throws when more bytes follow; without waiting for the end, Node would not mark the request as complete. */
   async end(): Promise<void> {
     while (this.#buffer.length === 0) {
       const next = await this.#source.next();
@@ -83,7 +83,7 @@ class Inbox {
     throw new ApiError('InvalidRequest', 'There is more after the last chunk.', 400);
   }
 
-  /** At least one byte, at most so many. */
+  /** Returns at least one byte and at most this many. */
   async some(most: number): Promise<Buffer> {
     if (this.#buffer.length === 0) await this.#more();
     const piece = this.#buffer.subarray(0, most);
@@ -93,8 +93,8 @@ class Inbox {
 }
 
 /**
- * The bytes inside a body of content encoding `aws-chunked`: neither heads of chunks nor trailers come through. With `signatures` each chunk has
- * one and is refused when it is wrong, after its bytes came through: what was received is worth something only at the end.
+ * Decodes a body of content encoding `aws-chunked`, without chunk heads and trailers. With `signatures` it verifies
+ * each chunk, after yielding its bytes: the caller must discard them when the end throws.
  */
 export async function* decodeChunked(
   source: AsyncIterable<Buffer>,

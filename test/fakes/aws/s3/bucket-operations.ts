@@ -11,7 +11,7 @@ function tagsOf(items: readonly WireValue[]): Map<string, string> {
   return new Map(items.map((item) => [textOf(item, 'Key') ?? '', textOf(item, 'Value') ?? '']));
 }
 
-/** All buckets, whatever their region. */
+/** All buckets of all regions. */
 export function listBuckets(exchange: S3Exchange): S3Reply {
   const prefix = exchange.parameter('prefix') ?? '';
   const all = [...exchange.store.buckets.values()]
@@ -31,15 +31,18 @@ export function listBuckets(exchange: S3Exchange): S3Reply {
   return xmlReply('ListAllMyBucketsResult', sdk.ListBucketsOutput$, output);
 }
 
-/** Where the bucket is to be, from the constraint and the region that is asked. us-east-1 is what no constraint means, and may create anywhere. */
+/**
+ * Returns the bucket's region, from the constraint and the called region. No constraint means us-east-1, whose endpoint
+ * may create buckets in any region.
+ */
 function regionFor(constraint: string | undefined, asked: string): string {
   const home = 'us-east-1';
   if (constraint === home)
     throw new ApiError('InvalidLocationConstraint', 'The specified location-constraint is not valid', 400, {
       LocationConstraint: constraint,
     });
-  const wanted = constraint ?? home;
-  if (asked === home || wanted === asked) return wanted;
+  const requested = constraint ?? home;
+  if (asked === home || requested === asked) return requested;
   const name = constraint ?? 'unspecified';
   throw new ApiError(
     'IllegalLocationConstraintException',
@@ -48,13 +51,13 @@ function regionFor(constraint: string | undefined, asked: string): string {
   );
 }
 
-/** Names are unique among all accounts. Making one's own again is an error, but not in us-east-1. */
+/** Names are unique among all accounts. Creating an own bucket again is an error, except in us-east-1. */
 export async function createBucket(exchange: S3Exchange): Promise<S3Reply> {
   const name = exchange.bucket;
   const configuration = await exchange.receiveXml(sdk.CreateBucketConfiguration$);
   if (!nameForm.test(name)) throw new ApiError('InvalidBucketName', 'The specified bucket is not valid.', 400, { BucketName: name });
   const region = regionFor(textOf(configuration, 'LocationConstraint'), exchange.verified.scope.region);
-  if (exchange.store.takenElsewhere.has(name)) {
+  if (exchange.store.namesOfOtherAccounts.has(name)) {
     throw new ApiError(
       'BucketAlreadyExists',
       'The requested bucket name is not available. The bucket namespace is shared by all users of the system. Please select a different name and try again.',
@@ -87,13 +90,13 @@ export async function createBucket(exchange: S3Exchange): Promise<S3Reply> {
   return emptyReply(200, { location: `/${name}` });
 }
 
-/** Says where the bucket is. */
+/** Returns the bucket's region. */
 export function headBucket(exchange: S3Exchange): S3Reply {
   const { region } = exchange.store.get(exchange.bucket);
   return emptyReply(200, { 'x-amz-bucket-region': region });
 }
 
-/** us-east-1 has no name here. */
+/** us-east-1 is encoded as an empty constraint. */
 export function getLocation(exchange: S3Exchange): S3Reply {
   const { region } = exchange.store.get(exchange.bucket);
   const text = region === 'us-east-1' ? '' : region;
@@ -101,7 +104,7 @@ export function getLocation(exchange: S3Exchange): S3Reply {
   return { status: 200, headers: { 'content-type': 'application/xml' }, body };
 }
 
-/** Refused while there are objects. Uploads that were begun do not count; they end with the bucket. */
+/** Refused while the bucket has objects. Unfinished uploads do not count; they end with the bucket. */
 export async function deleteBucket(exchange: S3Exchange): Promise<S3Reply> {
   const bucket = exchange.store.get(exchange.bucket);
   if (bucket.objects.size > 0)
@@ -121,7 +124,7 @@ export async function putTagging(exchange: S3Exchange): Promise<S3Reply> {
   return emptyReply(204);
 }
 
-/** An error when there are none. */
+/** An error when there are no tags. */
 export function getTagging(exchange: S3Exchange): S3Reply {
   const { tags, name } = exchange.store.get(exchange.bucket);
   if (tags.size === 0) throw new ApiError('NoSuchTagSet', 'The TagSet does not exist', 404, { BucketName: name });
@@ -129,27 +132,27 @@ export function getTagging(exchange: S3Exchange): S3Reply {
   return xmlReply('Tagging', sdk.GetBucketTaggingOutput$, output);
 }
 
-/** Success when there are none. */
+/** Succeeds without tags, too. */
 export function deleteTagging(exchange: S3Exchange): S3Reply {
   exchange.store.get(exchange.bucket).tags.clear();
   return emptyReply(204);
 }
 
-/** Kept, and shown again. */
+/** Stored and returned only. */
 export async function putPublicAccess(exchange: S3Exchange): Promise<S3Reply> {
   const bucket = exchange.store.get(exchange.bucket);
   bucket.publicAccess = await exchange.receiveXml(sdk.PublicAccessBlockConfiguration$);
   return emptyReply(200);
 }
 
-/** As it was put; a new bucket blocks everything, as S3 does since April 2023. */
+/** As it was put; a new bucket blocks all public access, as in S3 since April 2023. */
 export function getPublicAccess(exchange: S3Exchange): S3Reply {
   const { publicAccess } = exchange.store.get(exchange.bucket);
   const blocked = { BlockPublicAcls: true, IgnorePublicAcls: true, BlockPublicPolicy: true, RestrictPublicBuckets: true };
   return xmlReply('PublicAccessBlockConfiguration', sdk.PublicAccessBlockConfiguration$, publicAccess ?? blocked);
 }
 
-/** Kept, and shown again; nothing expires by it here. */
+/** Stored and returned only; no object expires by it. */
 export async function putLifecycle(exchange: S3Exchange): Promise<S3Reply> {
   const bucket = exchange.store.get(exchange.bucket);
   const lifecycle = await exchange.receiveXml(sdk.BucketLifecycleConfiguration$);
@@ -158,7 +161,7 @@ export async function putLifecycle(exchange: S3Exchange): Promise<S3Reply> {
   return emptyReply(200);
 }
 
-/** An error when none was put. */
+/** An error when the bucket has none. */
 export function getLifecycle(exchange: S3Exchange): S3Reply {
   const { lifecycle, name } = exchange.store.get(exchange.bucket);
   if (lifecycle === undefined)

@@ -19,11 +19,11 @@ import { expect, test } from 'vitest';
 import { clientsOf, outcomeOf, withFakeAws } from '../testing.ts';
 
 function create(s3: S3Client, Bucket: string, constraint?: BucketLocationConstraint): Promise<string> {
-  const where = constraint === undefined ? {} : { CreateBucketConfiguration: { LocationConstraint: constraint } };
-  return outcomeOf(s3.send(new CreateBucketCommand({ Bucket, ...where })));
+  const configuration = constraint === undefined ? {} : { CreateBucketConfiguration: { LocationConstraint: constraint } };
+  return outcomeOf(s3.send(new CreateBucketCommand({ Bucket, ...configuration })));
 }
 
-test('a bucket is made where its region is, which us-east-1 has no name for', async () => {
+test('a bucket is created in its region, and us-east-1 has no constraint name', async () => {
   await withFakeAws({}, async (aws, { s3: home }) => {
     const { s3, close } = clientsOf(aws, { region: 'eu-west-1' });
     aws.control.takeBucketName('theirs');
@@ -46,7 +46,7 @@ test('a bucket is made where its region is, which us-east-1 has no name for', as
   });
 });
 
-test('a bucket goes only when it is empty', async () => {
+test('a bucket is deleted only when it is empty', async () => {
   await withFakeAws({}, async (aws, { s3 }) => {
     await create(s3, 'mine');
     await s3.send(new PutObjectCommand({ Bucket: 'mine', Key: 'k', Body: 'x' }));
@@ -59,7 +59,7 @@ test('a bucket goes only when it is empty', async () => {
   });
 });
 
-test('tags, lifecycle and public access are kept as they were put', async () => {
+test('tags, lifecycle and public access are returned as they were put', async () => {
   await withFakeAws({}, async (_aws, { s3 }) => {
     const Bucket = 'mine';
     await create(s3, Bucket);

@@ -6,7 +6,7 @@ import { ApiError } from '../wire/api-error.ts';
 import type { Checksum, ChecksumName } from './checksums.ts';
 import type { StoredBody } from './stored-body.ts';
 
-/** What is kept of an object besides its bytes. */
+/** Stored properties of an object besides its bytes. */
 export interface ObjectHeaders {
   /** `content-type`, `cache-control` and the like, and all `x-amz-meta-…`, names in lower case. */
   readonly [name: string]: string;
@@ -33,7 +33,7 @@ export interface PartRecord {
   readonly modifiedAt: number;
 }
 
-/** An object that is being put together. */
+/** A multipart upload. */
 export interface UploadRecord {
   readonly id: string;
   readonly key: string;
@@ -55,7 +55,7 @@ export interface BucketRecord {
   readonly uploads: Map<string, UploadRecord>;
 }
 
-/** Objects by key; knows their order, which is that of the keys' bytes. */
+/** Objects by key; lists them in the byte order of keys. */
 export class ObjectTable {
   readonly #byKey = new Map<string, ObjectRecord>();
   #sorted: readonly ObjectRecord[] | undefined;
@@ -68,7 +68,7 @@ export class ObjectTable {
     return this.#byKey.get(key);
   }
 
-  /** What stood there before is disposed of. */
+  /** Disposes of the former object of that key. */
   set(object: ObjectRecord): void {
     this.#drop(object.key);
     this.#byKey.set(object.key, object);
@@ -94,14 +94,14 @@ export class ObjectTable {
   }
 }
 
-/** All buckets of the account; large bodies are in a folder of its own, which goes with `close`. */
+/** All buckets of the account. `close` removes the folder of large bodies. */
 export class BucketStore {
   readonly buckets = new Map<string, BucketRecord>();
   /** Names that belong to other accounts. */
-  readonly takenElsewhere = new Set<string>();
+  readonly namesOfOtherAccounts = new Set<string>();
   readonly folder = mkdtempSync(join(tmpdir(), 'fake-s3-'));
 
-  /** Throws when there is none of that name. */
+  /** Throws when the bucket does not exist. */
   get(name: string): BucketRecord {
     const bucket = this.buckets.get(name);
     if (bucket === undefined) throw new ApiError('NoSuchBucket', 'The specified bucket does not exist', 404, { BucketName: name });

@@ -1,31 +1,33 @@
 import { createHash } from 'node:crypto';
 import { crc32 } from 'node:zlib';
 
-/** The checksums that are verified here, as headers name them after `x-amz-checksum-`. */
+/** The verified checksum algorithms, as headers name them after `x-amz-checksum-`. */
 export const checksumNames = ['crc32', 'sha1', 'sha256'] as const;
-/** One of them. */
+/** One of these algorithms. */
 export type ChecksumName = (typeof checksumNames)[number];
 
-/** A checksum of an object, base64; of one put together from parts it may be one of the parts' checksums, with their number. */
+/**
+ * A checksum of an object, base64. A multipart object may have a checksum of its parts' checksums, with their number.
+ */
 export interface Checksum {
   readonly name: ChecksumName;
   readonly value: string;
   readonly type: 'FULL_OBJECT' | 'COMPOSITE';
 }
 
-/** Whether a name is that of a checksum that is verified here. */
+/** Whether a name is that of a verified algorithm. */
 export function isChecksumName(name: string): name is ChecksumName {
   return checksumNames.some((known) => known === name);
 }
 
-/** Adds up as bytes come. */
+/** An incremental checksum. */
 export interface RunningChecksum {
   readonly update: (chunk: Uint8Array) => void;
   /** Base64. */
   readonly value: () => string;
 }
 
-/** Begins a checksum. */
+/** Creates a checksum. */
 export function startChecksum(name: ChecksumName | 'md5'): RunningChecksum {
   if (name === 'crc32') {
     let sum = 0;
@@ -44,7 +46,10 @@ export function startChecksum(name: ChecksumName | 'md5'): RunningChecksum {
   return { update: (chunk) => void hash.update(chunk), value: () => hash.digest('base64') };
 }
 
-/** Of an object from the checksums of its parts. https://docs.aws.amazon.com/AmazonS3/latest/userguide/checking-object-integrity-upload.html */
+/**
+ * Returns the checksum of an object from the checksums of its parts.
+ * https://docs.aws.amazon.com/AmazonS3/latest/userguide/checking-object-integrity-upload.html
+ */
 export function compositeChecksum(name: ChecksumName, parts: readonly string[]): Checksum {
   const sum = startChecksum(name);
   for (const part of parts) sum.update(Buffer.from(part, 'base64'));

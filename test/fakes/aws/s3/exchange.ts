@@ -14,14 +14,17 @@ import type { S3Target } from './routes.ts';
 const namespace = 'http://s3.amazonaws.com/doc/2006-03-01/';
 const mostXmlBytes = 4 * 1_024 * 1_024;
 
-/** A reply before it is sent: sent only after the operation is over, so that a lost reply has done its work. */
+/**
+ * A reply before it is sent. It is sent after the operation has finished, so an operation with a lost reply has its
+ * effect.
+ */
 export interface S3Reply {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
   readonly body?: string | AsyncIterable<Buffer>;
 }
 
-/** One request to S3 whose signature is in order. */
+/** One request to S3 with a valid signature. */
 export class S3Exchange {
   readonly target: S3Target;
   readonly verified: Verified;
@@ -61,7 +64,7 @@ export class S3Exchange {
     return Array.isArray(value) ? value.join(',') : value;
   }
 
-  /** All headers that begin so. */
+  /** Returns all headers with that prefix. */
   headersLike(prefix: string): Readonly<Record<string, string>> {
     return Object.fromEntries(
       Object.entries(this.#request.headers).flatMap(([name, value]) => (name.startsWith(prefix) ? [[name, String(value)]] : [])),
@@ -73,13 +76,13 @@ export class S3Exchange {
     return this.target.query.get(name) ?? undefined;
   }
 
-  /** The whole body, verified; asks for it first when the client waits for leave. */
+  /** Returns the whole verified body; first sends `100 Continue` when the client waits for it. */
   async receive(): Promise<ReceivedBody> {
     if (this.header('expect') === '100-continue') this.#response.writeContinue();
     return receiveBody(this.#request, this.verified, this.store.folder);
   }
 
-  /** A body of XML as a value of a schema; undefined when there is none. */
+  /** Returns a body of XML as a value of a schema; undefined when there is none. */
   async receiveXml(schema: $SchemaRef): Promise<WireValue | undefined> {
     const { body } = await this.receive();
     if (body.size === 0) return undefined;
@@ -107,7 +110,7 @@ export function emptyReply(status: number, headers: Readonly<Record<string, stri
   return { status, headers };
 }
 
-/** A refusal. What S3 says beside the words is in `details`. */
+/** A refusal. `details` has the further elements of S3's error. */
 export function errorReply(error: ApiError, target: S3Target, requestId: string): S3Reply {
   const resource = `/${target.bucket ?? ''}${target.key === undefined ? '' : `/${target.key}`}`;
   const details = Object.entries(error.details).map(([name, text]) => xmlElement(name, text));
@@ -126,7 +129,7 @@ export function errorReply(error: ApiError, target: S3Target, requestId: string)
   };
 }
 
-/** Sends a reply, as fast as the client takes it. */
+/** Sends a reply, with backpressure. */
 export async function send(reply: S3Reply, response: ServerResponse, requestId: string, withBody: boolean): Promise<void> {
   response.writeHead(reply.status, { ...reply.headers, 'x-amz-request-id': requestId, server: 'AmazonS3' });
   if (!withBody || reply.body === undefined) response.end();

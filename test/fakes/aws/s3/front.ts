@@ -13,11 +13,11 @@ import { errorReply, S3Exchange, send, type S3Reply } from './exchange.ts';
 import { operations } from './operations.ts';
 import { operationOf, targetOf, type S3Operation, type S3Target } from './routes.ts';
 
-/** Headers with a meaning that the emulator gives effect to, or that change nothing that could be seen. */
+/** Headers that the emulator implements, or that have no observable effect. */
 const knownHeaders =
   /^x-amz-(?:meta-.+|checksum-.+|sdk-checksum-algorithm|content-sha256|date|security-token|user-agent|trailer|decoded-content-length|copy-source(?:-range)?|metadata-directive|storage-class|server-side-encryption|expected-bucket-owner|acl|object-ownership|tagging|te|mp-object-size)$/;
 
-/** What answers requests to S3. */
+/** Handler of requests to S3. */
 export class S3Front {
   readonly #emulation: Emulation;
   readonly #store: BucketStore;

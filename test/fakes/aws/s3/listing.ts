@@ -7,7 +7,7 @@ import { xmlReply, type S3Exchange, type S3Reply } from './exchange.ts';
 
 const mostKeys = 1_000;
 
-/** A line of a listing: an object, or all that begin with the same folder. */
+/** A line of a listing: an object, or a common prefix. */
 type Entry = { readonly text: string; readonly object: ObjectRecord | undefined };
 
 function entries(objects: readonly ObjectRecord[], prefix: string, delimiter: string): readonly Entry[] {
@@ -28,13 +28,15 @@ function isAfter(text: string, other: string): boolean {
   return Buffer.compare(Buffer.from(text), Buffer.from(other)) > 0;
 }
 
-/** Keys in order of their bytes, page by page; a token holds the last one that was shown, so what is deleted meanwhile shifts nothing. */
+/**
+ * Lists keys in byte order, page by page. A token holds the last returned key, so deletions in between shift nothing.
+ */
 export function listObjects(exchange: S3Exchange): S3Reply {
   const bucket = exchange.store.get(exchange.bucket);
   const prefix = exchange.parameter('prefix') ?? '';
   const delimiter = exchange.parameter('delimiter') ?? '';
-  const wanted = Number(exchange.parameter('max-keys') ?? mostKeys);
-  if (!Number.isInteger(wanted) || wanted < 0)
+  const maxKeys = Number(exchange.parameter('max-keys') ?? mostKeys);
+  if (!Number.isInteger(maxKeys) || maxKeys < 0)
     throw new ApiError('InvalidArgument', 'Provided max-keys not an integer or within integer range', 400);
   const token = exchange.parameter('continuation-token');
   const startAfter = exchange.parameter('start-after');
@@ -42,14 +44,14 @@ export function listObjects(exchange: S3Exchange): S3Reply {
   const encode =
     exchange.parameter('encoding-type') === 'url' ? (text: string) => text.split('/').map(encodeRfc3986).join('/') : (text: string) => text;
   const all = entries(bucket.objects.sorted(), prefix, delimiter).filter(({ text }) => after === undefined || isAfter(text, after));
-  const size = Math.min(wanted, mostKeys, exchange.pageLimit);
+  const size = Math.min(maxKeys, mostKeys, exchange.pageLimit);
   const shown = all.slice(0, size);
   const truncated = all.length > shown.length && size > 0;
   const output: sdk.ListObjectsV2Output = {
     Name: bucket.name,
     Prefix: encode(prefix),
     ...(delimiter === '' ? {} : { Delimiter: encode(delimiter) }),
-    MaxKeys: wanted,
+    MaxKeys: maxKeys,
     KeyCount: shown.length,
     IsTruncated: truncated,
     ...(token === undefined ? {} : { ContinuationToken: token }),
@@ -72,7 +74,7 @@ function shownObject(object: ObjectRecord, encode: (text: string) => string): sd
   };
 }
 
-/** Up to a thousand at once; keys without an object count as deleted. */
+/** At most a thousand at once; keys without an object count as deleted. */
 export async function deleteObjects(exchange: S3Exchange): Promise<S3Reply> {
   const bucket = exchange.store.get(exchange.bucket);
   const guarded = exchange.header('content-md5') !== undefined || Object.keys(exchange.headersLike('x-amz-checksum-')).length > 0;

@@ -30,7 +30,7 @@ function complete(s3: S3Client, UploadId: string, Parts: CompletedPart[]): Promi
   return outcomeOf(s3.send(new CompleteMultipartUploadCommand({ ...target, UploadId, MultipartUpload: { Parts } })));
 }
 
-test('parts are put together in order, each as it was sent last', async () => {
+test('parts are joined in order, each in its latest version', async () => {
   await withFakeBucket(target.Bucket, async (aws, s3) => {
     const id = await begin(s3);
     const bytes = [randomBytes(5 * mib), randomBytes(5 * mib), randomBytes(10)];
@@ -52,7 +52,7 @@ test('parts are put together in order, each as it was sent last', async () => {
   });
 });
 
-test('parts that are missing, changed, too small or out of order are refused, and the upload can go on', async () => {
+test('missing, changed, small or unordered parts are refused, and the upload stays open', async () => {
   await withFakeBucket(target.Bucket, async (_aws, s3) => {
     const id = await begin(s3, { ChecksumAlgorithm: 'CRC32' });
     const [first, second] = [await part(s3, id, 1, randomBytes(5 * mib)), await part(s3, id, 2, randomBytes(100))];
@@ -68,7 +68,7 @@ test('parts that are missing, changed, too small or out of order are refused, an
   });
 });
 
-test('an upload that is aborted is gone, with all that was sent', async () => {
+test('an aborted upload is removed with all its parts', async () => {
   await withFakeBucket(target.Bucket, async (aws, s3) => {
     const ids = [await begin(s3), await begin(s3)];
     await part(s3, ids[0] ?? '', 1, randomBytes(mib));

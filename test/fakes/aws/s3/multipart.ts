@@ -13,27 +13,27 @@ const leastPartBytes = 5 * 1_024 * 1_024;
 const mostParts = 10_000;
 const checksumMembers = { crc32: 'ChecksumCRC32', sha1: 'ChecksumSHA1', sha256: 'ChecksumSHA256' } as const;
 
-/** Begins an upload. */
+/** Creates an upload. */
 export function createUpload(exchange: S3Exchange): S3Reply {
   const bucket = exchange.store.get(exchange.bucket);
   const upload: UploadRecord = {
     id: exchange.newId(),
     key: exchange.key,
-    checksum: wantedChecksum(exchange),
+    checksum: requestedChecksum(exchange),
     headers: objectHeaders(exchange),
     startedAt: exchange.now,
     parts: new Map(),
   };
   bucket.uploads.set(upload.id, upload);
   const output: sdk.CreateMultipartUploadOutput = { Bucket: bucket.name, Key: upload.key, UploadId: upload.id };
-  const told = upload.checksum && {
+  const checksumHeaderFields = upload.checksum && {
     'x-amz-checksum-algorithm': upload.checksum.name.toUpperCase(),
     'x-amz-checksum-type': upload.checksum.type,
   };
-  return xmlReply('InitiateMultipartUploadResult', sdk.CreateMultipartUploadOutput$, output, told ?? {});
+  return xmlReply('InitiateMultipartUploadResult', sdk.CreateMultipartUploadOutput$, output, checksumHeaderFields ?? {});
 }
 
-function wantedChecksum(exchange: S3Exchange): UploadRecord['checksum'] {
+function requestedChecksum(exchange: S3Exchange): UploadRecord['checksum'] {
   const name = exchange.header('x-amz-checksum-algorithm')?.toLowerCase();
   if (name === undefined) return undefined;
   if (!isChecksumName(name)) throw new ApiError('NotImplemented', `The emulator does not verify ${name}.`, 501);
@@ -52,7 +52,7 @@ function uploadOf(exchange: S3Exchange): UploadRecord {
   throw new ApiError('NoSuchUpload', text, 404, { UploadId: id });
 }
 
-/** A part may be sent again, and replaces what was there. */
+/** A part may be sent again, and replaces the former one. */
 export async function uploadPart(exchange: S3Exchange): Promise<S3Reply> {
   const upload = uploadOf(exchange);
   const number = Number(exchange.parameter('partNumber'));
@@ -60,22 +60,22 @@ export async function uploadPart(exchange: S3Exchange): Promise<S3Reply> {
     throw new ApiError('InvalidArgument', `Part number must be an integer between 1 and ${mostParts}, inclusive`, 400);
   }
   const { body, md5, checksum } = await exchange.receive();
-  // It may have been completed or aborted while the part came.
+  // A concurrent request may have completed or aborted the upload.
   uploadOf(exchange);
-  const wanted = upload.checksum;
-  // S3 takes any checksum where none was announced, which is what the SDK does by itself.
-  if (wanted !== undefined && wanted.name !== checksum?.name && !(wanted.type === 'FULL_OBJECT' && checksum === undefined)) {
+  const requested = upload.checksum;
+  // S3 accepts any checksum when the upload announced none; the SDK relies on it.
+  if (requested !== undefined && requested.name !== checksum?.name && !(requested.type === 'FULL_OBJECT' && checksum === undefined)) {
     await body.dispose();
-    const text = `Checksum Type mismatch occurred, expected checksum Type: ${wanted.name}, actual checksum Type: ${checksum?.name ?? 'null'}`;
+    const text = `Checksum Type mismatch occurred, expected checksum Type: ${requested.name}, actual checksum Type: ${checksum?.name ?? 'null'}`;
     throw new ApiError('InvalidRequest', text, 400);
   }
   await upload.parts.get(number)?.body.dispose();
   upload.parts.set(number, { number, body, etag: md5, checksum, modifiedAt: exchange.now });
-  const { 'x-amz-checksum-type': _type, ...told } = checksumHeaders(checksum);
-  return emptyReply(200, { etag: `"${md5}"`, ...told });
+  const { 'x-amz-checksum-type': _type, ...headers } = checksumHeaders(checksum);
+  return emptyReply(200, { etag: `"${md5}"`, ...headers });
 }
 
-/** The parts that were named, each checked against what was sent. */
+/** Returns the named parts, each verified against the stored one. */
 function chosenParts(upload: UploadRecord, named: readonly WireValue[]): readonly PartRecord[] {
   if (named.length === 0)
     throw new ApiError('MalformedXML', 'The XML you provided was not well-formed or did not validate against our published schema', 400);
@@ -118,14 +118,14 @@ function checkPartSum(upload: UploadRecord, named: WireValue, part: PartRecord):
 }
 
 async function checksumOf(upload: UploadRecord, parts: readonly PartRecord[], body: StoredBody): Promise<Checksum | undefined> {
-  const wanted = upload.checksum;
-  if (wanted === undefined) return undefined;
-  if (wanted.type === 'COMPOSITE')
+  const requested = upload.checksum;
+  if (requested === undefined) return undefined;
+  if (requested.type === 'COMPOSITE')
     return compositeChecksum(
-      wanted.name,
+      requested.name,
       parts.map(({ checksum }) => checksum?.value ?? ''),
     );
-  return { ...wanted, value: await wholeChecksum(wanted.name, body) };
+  return { ...requested, value: await wholeChecksum(requested.name, body) };
 }
 
 async function wholeChecksum(name: ChecksumName, body: StoredBody): Promise<string> {
@@ -134,7 +134,7 @@ async function wholeChecksum(name: ChecksumName, body: StoredBody): Promise<stri
   return sum.value();
 }
 
-/** Puts the parts together; those that were not named are dropped. */
+/** Joins the parts; parts that the request does not name are dropped. */
 export async function completeUpload(exchange: S3Exchange): Promise<S3Reply> {
   const bucket = exchange.store.get(exchange.bucket);
   const upload = uploadOf(exchange);
@@ -159,7 +159,7 @@ export async function completeUpload(exchange: S3Exchange): Promise<S3Reply> {
   return xmlReply('CompleteMultipartUploadResult', sdk.CompleteMultipartUploadOutput$, output);
 }
 
-/** Drops what was sent. */
+/** Drops all parts. */
 export async function abortUpload(exchange: S3Exchange): Promise<S3Reply> {
   const upload = uploadOf(exchange);
   exchange.store.get(exchange.bucket).uploads.delete(upload.id);
@@ -167,20 +167,20 @@ export async function abortUpload(exchange: S3Exchange): Promise<S3Reply> {
   return emptyReply(204);
 }
 
-/** What was sent so far, in order, page by page. */
+/** Lists the stored parts, in order, page by page. */
 export function listParts(exchange: S3Exchange): S3Reply {
   const upload = uploadOf(exchange);
   const after = Number(exchange.parameter('part-number-marker') ?? 0);
-  const wanted = Math.min(Number(exchange.parameter('max-parts') ?? 1_000), 1_000);
+  const maxParts = Math.min(Number(exchange.parameter('max-parts') ?? 1_000), 1_000);
   const all = [...upload.parts.values()].filter(({ number }) => number > after).toSorted((a, b) => a.number - b.number);
-  const shown = all.slice(0, Math.min(wanted, exchange.pageLimit));
+  const shown = all.slice(0, Math.min(maxParts, exchange.pageLimit));
   const output: sdk.ListPartsOutput = {
     Bucket: exchange.bucket,
     Key: upload.key,
     UploadId: upload.id,
     PartNumberMarker: String(after),
     NextPartNumberMarker: String(shown.at(-1)?.number ?? 0),
-    MaxParts: wanted,
+    MaxParts: maxParts,
     IsTruncated: shown.length < all.length,
     Parts: shown.map((part) => ({
       PartNumber: part.number,
@@ -194,7 +194,7 @@ export function listParts(exchange: S3Exchange): S3Reply {
   return xmlReply('ListPartsResult', sdk.ListPartsOutput$, output);
 }
 
-/** Uploads that were begun and neither completed nor aborted, by key and age. */
+/** Lists unfinished uploads, by key and age. */
 export function listUploads(exchange: S3Exchange): S3Reply {
   const bucket = exchange.store.get(exchange.bucket);
   const prefix = exchange.parameter('prefix') ?? '';
@@ -203,14 +203,14 @@ export function listUploads(exchange: S3Exchange): S3Reply {
     .filter(({ key }) => key.startsWith(prefix))
     .toSorted((a, b) => (a.key === b.key ? a.startedAt - b.startedAt : a.key < b.key ? -1 : 1));
   const start = marker === undefined ? 0 : all.findIndex(({ id }) => id === marker) + 1;
-  const wanted = Math.min(Number(exchange.parameter('max-uploads') ?? 1_000), 1_000);
-  const shown = all.slice(start, start + Math.min(wanted, exchange.pageLimit));
+  const maxUploads = Math.min(Number(exchange.parameter('max-uploads') ?? 1_000), 1_000);
+  const shown = all.slice(start, start + Math.min(maxUploads, exchange.pageLimit));
   const last = shown.at(-1);
   const more = start + shown.length < all.length;
   const output: sdk.ListMultipartUploadsOutput = {
     Bucket: bucket.name,
     Prefix: prefix,
-    MaxUploads: wanted,
+    MaxUploads: maxUploads,
     IsTruncated: more,
     ...(more && last !== undefined ? { NextKeyMarker: last.key, NextUploadIdMarker: last.id } : {}),
     Uploads: shown.map((upload) => ({

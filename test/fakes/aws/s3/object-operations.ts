@@ -8,7 +8,7 @@ import { StoredBody } from './stored-body.ts';
 const keptHeaders = ['cache-control', 'content-disposition', 'content-encoding', 'content-language', 'content-type', 'expires'];
 const mostBytes = 5 * 1_024 ** 3;
 
-/** The headers that are given back with the object. `aws-chunked` is how it came, not what it is. */
+/** Headers that are stored and returned with the object. `aws-chunked` is a transfer encoding and not stored. */
 export function objectHeaders(exchange: S3Exchange): ObjectHeaders {
   const headers: Record<string, string> = { 'content-type': 'binary/octet-stream', ...exchange.headersLike('x-amz-meta-') };
   for (const name of keptHeaders) {
@@ -24,12 +24,12 @@ export function objectHeaders(exchange: S3Exchange): ObjectHeaders {
   return headers;
 }
 
-/** Headers that tell a checksum. */
+/** Response headers with a checksum. */
 export function checksumHeaders(checksum: Checksum | undefined): Readonly<Record<string, string>> {
   return checksum === undefined ? {} : { [`x-amz-checksum-${checksum.name}`]: checksum.value, 'x-amz-checksum-type': checksum.type };
 }
 
-/** Refuses a write whose condition on what is there does not hold. */
+/** Refuses a write whose precondition on the existing object fails. */
 export function checkWriteConditions(exchange: S3Exchange, existing: ObjectRecord | undefined): void {
   const failed = new ApiError('PreconditionFailed', 'At least one of the pre-conditions you specified did not hold', 412);
   if (exchange.header('if-none-match') === '*' && existing !== undefined) throw failed;
@@ -43,7 +43,7 @@ function noSuchKey(key: string): ApiError {
   return new ApiError('NoSuchKey', 'The specified key does not exist.', 404, { Key: key });
 }
 
-/** The object is there once the whole body is, or not at all. */
+/** Stores the object once the whole body has arrived, or not at all. */
 export async function putObject(exchange: S3Exchange): Promise<S3Reply> {
   const bucket = exchange.store.get(exchange.bucket);
   const { key } = exchange;
@@ -58,7 +58,7 @@ export async function putObject(exchange: S3Exchange): Promise<S3Reply> {
   return emptyReply(200, { etag: `"${md5}"`, ...checksumHeaders(checksum) });
 }
 
-/** Within the account; the bytes are copied. */
+/** Copies within the account; the bytes are copied. */
 export async function copyObject(exchange: S3Exchange): Promise<S3Reply> {
   const bucket = exchange.store.get(exchange.bucket);
   const [path = ''] = (exchange.header('x-amz-copy-source') ?? '').split('?versionId=', 1);
@@ -79,7 +79,7 @@ function existingObject(exchange: S3Exchange): ObjectRecord {
   return object;
 }
 
-/** A status other than 200 when a condition of the request does not hold. */
+/** Returns a status other than 200 when a precondition of the request fails. */
 function conditionStatus(exchange: S3Exchange, object: ObjectRecord): 200 | 304 | 412 {
   const names = (header: string): readonly string[] | undefined =>
     exchange
@@ -92,7 +92,10 @@ function conditionStatus(exchange: S3Exchange, object: ObjectRecord): 200 | 304 
   return none !== undefined && (none.includes('*') || none.includes(object.etag)) ? 304 : 200;
 }
 
-/** First byte and the one after the last; undefined for the whole; throws when nothing of it is there. */
+/**
+ * Returns the first byte and the one after the last; undefined for the whole object; throws when the range is not
+ * satisfiable.
+ */
 function rangeOf(header: string | undefined, size: number): readonly [number, number] | undefined {
   const match = /^bytes=(\d*)-(\d*)$/.exec(header ?? '');
   const [, first = '', last = ''] = match ?? [];
@@ -131,7 +134,7 @@ export function getObject(exchange: S3Exchange): S3Reply {
   return { status: range === undefined ? 200 : 206, headers, body: object.body.read(...(range ?? [])) };
 }
 
-/** What GET would say, without the bytes. */
+/** The headers of GET, without the bytes. */
 export function headObject(exchange: S3Exchange): S3Reply {
   const object = existingObject(exchange);
   const condition = conditionStatus(exchange, object);
@@ -140,7 +143,7 @@ export function headObject(exchange: S3Exchange): S3Reply {
   return emptyReply(range === undefined ? 200 : 206, describe(exchange, object, range));
 }
 
-/** Success, too, when there is no such object. */
+/** Succeeds without such an object, too. */
 export function deleteObject(exchange: S3Exchange): S3Reply {
   exchange.store.get(exchange.bucket).objects.delete(exchange.key);
   return emptyReply(204);

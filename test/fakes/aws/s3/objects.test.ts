@@ -17,7 +17,7 @@ import { clientsOf, outcomeOf, withFakeBucket } from '../testing.ts';
 const Bucket = 'of-a-test';
 const oddKey = "a b/ü&+(1)'*!~=?#%20.txt";
 
-test('bytes come back as they were put, however they were sent', async () => {
+test("an object's bytes are returned unchanged, however they were sent", async () => {
   await withFakeBucket(Bucket, async (aws, s3) => {
     const bytes = randomBytes(3_000_000);
     const pieces = [0, 1, 2].map((index) => bytes.subarray(index * 1_000_000, (index + 1) * 1_000_000));
@@ -43,7 +43,7 @@ test('bytes come back as they were put, however they were sent', async () => {
   });
 });
 
-test('headers and metadata are kept, but not the encoding of the transfer', async () => {
+test('headers and metadata are stored, without the transfer encoding', async () => {
   await withFakeBucket(Bucket, async (_aws, s3) => {
     const Body = Readable.from([Buffer.from('hello')]);
     await s3.send(new PutObjectCommand({ Bucket, Key: oddKey, Body, ContentLength: 5, ContentType: 'text/x', Metadata: { mode: '755' } }));
@@ -59,7 +59,7 @@ test('headers and metadata are kept, but not the encoding of the transfer', asyn
   });
 });
 
-test('a range is cut out, and one beyond the end is refused', async () => {
+test('a range is returned, and a range beyond the end is refused', async () => {
   await withFakeBucket(Bucket, async (_aws, s3) => {
     await s3.send(new PutObjectCommand({ Bucket, Key: 'k', Body: '0123456789' }));
     const range = async (Range: string): Promise<string | undefined> =>
@@ -74,7 +74,7 @@ test('a range is cut out, and one beyond the end is refused', async () => {
   });
 });
 
-test('a checksum that is wrong, or a body that was changed, is refused and leaves nothing', async () => {
+test('a wrong checksum or a modified body is refused, and nothing is stored', async () => {
   await withFakeBucket(Bucket, async (aws, s3) => {
     const put = (more: object): Promise<string> => outcomeOf(s3.send(new PutObjectCommand({ Bucket, Key: 'k', Body: 'hello', ...more })));
     expect([await put({ ChecksumCRC32: 'AAAAAA==' }), await put({ ContentMD5: 'AAAAAAAAAAAAAAAAAAAAAA==' })]).toEqual([
@@ -93,7 +93,7 @@ test('a checksum that is wrong, or a body that was changed, is refused and leave
   });
 });
 
-test('a condition on what is there holds for writes', async () => {
+test('preconditions on the existing object apply to writes', async () => {
   await withFakeBucket(Bucket, async (_aws, s3) => {
     const put = (more: object): Promise<string> => outcomeOf(s3.send(new PutObjectCommand({ Bucket, Key: 'k', Body: 'x', ...more })));
     expect([await put({ IfNoneMatch: '*' }), await put({ IfNoneMatch: '*' }), await put({ IfMatch: '"no"' }), await put({})]).toEqual([
@@ -105,7 +105,7 @@ test('a condition on what is there holds for writes', async () => {
   });
 });
 
-test('a presigned URL works as it is, for what it was signed for, until it expires', async () => {
+test('a presigned URL works only for its request, until it expires', async () => {
   await withFakeBucket(Bucket, async (aws, s3) => {
     await s3.send(new PutObjectCommand({ Bucket, Key: oddKey, Body: 'hello' }));
     const sign = (signedAgoMs: number): Promise<string> =>
@@ -134,7 +134,7 @@ test('a presigned URL works as it is, for what it was signed for, until it expir
   });
 });
 
-test('the bucket may stand in the name of the host', async () => {
+test('the bucket may be part of the host name', async () => {
   await withFakeBucket(Bucket, async (aws, s3) => {
     await s3.send(new PutObjectCommand({ Bucket, Key: 'k', Body: 'hello' }));
     const { port } = new URL(aws.endpoint);
@@ -157,7 +157,7 @@ test('the bucket may stand in the name of the host', async () => {
   });
 });
 
-test('a listing goes by the bytes of keys, in pages and by folders', async () => {
+test('a listing is in byte order of keys, by pages and folders', async () => {
   await withFakeBucket(Bucket, async (aws, s3) => {
     const keys = ['a/1', 'a/2', 'b', 'é/1', 'z', '\u{1F600}'];
     for (const Key of keys) await s3.send(new PutObjectCommand({ Bucket, Key, Body: Key }));
@@ -181,7 +181,7 @@ test('a listing goes by the bytes of keys, in pages and by folders', async () =>
   });
 });
 
-test('it is slow or fails when it is told to, and a lost reply has stored the object', async () => {
+test('injected delays and errors apply; a lost reply has stored the object', async () => {
   await withFakeBucket(Bucket, async (aws, s3) => {
     const put = (Key: string): Promise<string> => outcomeOf(s3.send(new PutObjectCommand({ Bucket, Key, Body: 'x' })));
     aws.conduct.refuse({ service: 's3', times: 1 }, 'SlowDown');

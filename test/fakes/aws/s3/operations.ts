@@ -5,7 +5,7 @@ import * as multipart from './multipart.ts';
 import * as objects from './object-operations.ts';
 import type { S3Operation } from './routes.ts';
 
-/** What each operation does. */
+/** Implementations of the operations. */
 export const operations: Readonly<Record<S3Operation, (exchange: S3Exchange) => S3Reply | Promise<S3Reply>>> = {
   ListBuckets: buckets.listBuckets,
   CreateBucket: buckets.createBucket,

@@ -11,16 +11,16 @@ import { ChunkSignatures, decodeChunked, type Trailers } from './aws-chunked.ts'
 import { checksumNames, startChecksum, type Checksum, type ChecksumName } from './checksums.ts';
 import { StoredBody } from './stored-body.ts';
 
-/** A body that came whole and unharmed. */
+/** A complete and verified body. */
 export interface ReceivedBody {
   readonly body: StoredBody;
-  /** Hex, as ETags are made of. */
+  /** Hex, as in ETags. */
   readonly md5: string;
-  /** The one the sender gave, verified. */
+  /** The client's checksum, verified. */
   readonly checksum: Checksum | undefined;
 }
 
-/** Larger ones go to disk. */
+/** Larger bodies go to disk. */
 const memoryBytes = 256 * 1_024;
 const unverified = ['crc32c', 'crc64nvme', 'xxhash3', 'xxhash64', 'xxhash128', 'md5', 'sha512'];
 
@@ -29,7 +29,10 @@ function headerText(request: IncomingMessage, name: string): string | undefined 
   return Array.isArray(value) ? value.join(',') : value;
 }
 
-/** Receives a request's body: decodes it, stores it in `folder` when it is large, and verifies everything that was said of it. */
+/**
+ * Receives a request's body: decodes it, stores it in `folder` when it is large, and verifies its length, hashes and
+ * checksums.
+ */
 export async function receiveBody(request: IncomingMessage, verified: Verified, folder: string): Promise<ReceivedBody> {
   const payload = headerText(request, 'x-amz-content-sha256') ?? 'UNSIGNED-PAYLOAD';
   const trailers: Trailers = new Map();
@@ -70,7 +73,7 @@ export async function receiveBody(request: IncomingMessage, verified: Verified, 
   }
 }
 
-/** Those that stand in a header, or are announced to stand in a trailer. */
+/** Checksums in a header, or announced for a trailer. */
 function expectedChecksums(request: IncomingMessage): readonly ChecksumName[] {
   const announced = headerText(request, 'x-amz-trailer')?.toLowerCase() ?? '';
   const isGiven = (name: string): boolean =>
@@ -110,7 +113,7 @@ function checkLength(request: IncomingMessage, size: number): void {
   }
 }
 
-/** Keeps bytes in memory until there are many, then in a file. */
+/** Keeps bytes in memory up to a limit, and then in a file. */
 class BodyWriter {
   readonly #folder: string;
   #pieces: Buffer[] = [];
@@ -145,7 +148,7 @@ class BodyWriter {
 
   async discard(): Promise<void> {
     if (this.#file === undefined) return;
-    // What was written and not yet on disk fails now, which is no news.
+    // Pending writes fail because the body is discarded.
     this.#file.stream.on('error', () => undefined).destroy();
     await rm(this.#file.path, { force: true });
   }

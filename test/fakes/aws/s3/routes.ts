@@ -1,14 +1,14 @@
-/** A request to S3, taken apart. */
+/** A request to S3, parsed. */
 export interface S3Target {
   readonly bucket: string | undefined;
-  /** Decoded; undefined when the request is about the bucket. */
+  /** Decoded; undefined when the request addresses the bucket. */
   readonly key: string | undefined;
   readonly query: URLSearchParams;
 }
 
 const virtualHost = /^(.+?)\.(?:s3(?:[.-][a-z\d-]+)*\.amazonaws\.com|localhost)(?::\d+)?$/;
 
-/** Finds bucket and key in the host's name, or else in the path. */
+/** Finds bucket and key in the host name, or else in the path. */
 export function targetOf(host: string, target: string): S3Target {
   const [path = '/', query = ''] = target.split(/\?(.*)/s, 2);
   const inHost = virtualHost.exec(host)?.[1];
@@ -24,7 +24,10 @@ export function targetOf(host: string, target: string): S3Target {
 
 type Level = 'service' | 'bucket' | 'object';
 
-/** The operations that there are; of two that fit, the one that stands first. `with` names parameters of the query or a header that must be there. */
+/**
+ * The supported operations; of two matches the first one applies. `with` names required query parameters or a required
+ * header.
+ */
 const table: readonly {
   readonly method: string;
   readonly level: Level;
@@ -59,7 +62,7 @@ const table: readonly {
   { method: 'DELETE', level: 'object', name: 'DeleteObject' },
 ];
 
-/** What can be asked of S3 here. */
+/** All emulated operations of S3. */
 export type S3Operation =
   | 'ListBuckets'
   | 'PutBucketTagging'
@@ -87,13 +90,13 @@ export type S3Operation =
   | 'HeadObject'
   | 'DeleteObject';
 
-/** Words of the query that make a request another operation; one that the table does not have must not be taken for a plain GET or PUT. */
+/** Query parameters that select another operation. An unknown one must not be treated as a plain GET or PUT. */
 const subresources =
   'accelerate acl analytics cors encryption inventory legal-hold lifecycle location logging metrics notification object-lock ownershipControls policy policyStatus publicAccessBlock replication requestPayment restore retention select tagging torrent uploads uploadId versioning versions versionId website'.split(
     ' ',
   );
 
-/** The operation that a request is; undefined when there is none here. */
+/** Returns the operation of a request; undefined when it is not emulated. */
 export function operationOf(method: string, target: S3Target, header: (name: string) => string | undefined): S3Operation | undefined {
   const level: Level = target.bucket === undefined ? 'service' : target.key === undefined ? 'bucket' : 'object';
   const row = table.find(

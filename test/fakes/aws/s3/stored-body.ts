@@ -1,14 +1,14 @@
 import { createReadStream } from 'node:fs';
 import { rm } from 'node:fs/promises';
 
-/** A piece of a body: in memory when it is small, in a file otherwise. */
+/** A piece of a body: in memory when small, in a file otherwise. */
 export type Segment = { readonly size: number; readonly bytes: Buffer } | { readonly size: number; readonly file: string };
 
 function fileBytes(file: string, from: number, to: number): AsyncIterable<Buffer> {
   return createReadStream(file, { start: from, end: to - 1 });
 }
 
-/** The bytes of an object: of one upload, or of the parts it was put together from. */
+/** The bytes of an object: of one upload, or of its parts. */
 export class StoredBody {
   readonly size: number;
   readonly #segments: readonly Segment[];
@@ -18,7 +18,7 @@ export class StoredBody {
     this.size = segments.reduce((sum, segment) => sum + segment.size, 0);
   }
 
-  /** Put together without copying; the bodies given must not be disposed of by themselves then. */
+  /** Joins bodies without copying. The caller must not dispose of the given bodies afterwards. */
   static join(bodies: readonly StoredBody[]): StoredBody {
     return new StoredBody(bodies.flatMap((body) => body.#segments));
   }
@@ -36,14 +36,14 @@ export class StoredBody {
     }
   }
 
-  /** All of it at once: for small ones. */
+  /** Returns the whole body at once: for small bodies. */
   async bytes(): Promise<Buffer> {
     const chunks: Buffer[] = [];
     for await (const chunk of this.read()) chunks.push(chunk);
     return Buffer.concat(chunks);
   }
 
-  /** Frees the disk. Who still reads goes on reading. */
+  /** Removes the file. Open readers can continue. */
   async dispose(): Promise<void> {
     await Promise.all(this.#segments.flatMap((segment) => ('file' in segment ? [rm(segment.file, { force: true })] : [])));
   }

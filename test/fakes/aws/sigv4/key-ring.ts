@@ -1,8 +1,8 @@
-/** Who signs: an access key, long-lived or of a session. */
+/** A signer: an access key, long-lived or of a session. */
 export interface AccessKey {
   readonly accessKeyId: string;
   readonly secretAccessKey: string;
-  /** With a session's key only; must come with each request. */
+  /** Present for a session's key only; each request must carry it. */
   readonly sessionToken?: string;
   /** When the session ends, ms since the epoch on the emulator's clock. */
   readonly expiresAt?: number;
@@ -11,7 +11,7 @@ export interface AccessKey {
   readonly userId: string;
 }
 
-/** The access keys that exist. */
+/** The existing access keys. */
 export class KeyRing {
   readonly #keys = new Map<string, AccessKey>();
 

@@ -25,7 +25,7 @@ test.for([
     ],
     'b97d918cfa904a5beff61c982a1b6f458b799221646efd99d3219ec94cdf2500',
   ],
-] as const)('signs as the test suite of AWS says: %s', ([, query, expected]) => {
+] as const)('signs as the test suite of AWS expects: %s', ([, query, expected]) => {
   const canonical = canonicalRequest({ method: 'GET', path: '/', query, headers: vanillaHeaders, payloadHash: emptyHash });
   expect(signature(signingKey(general.secret, general.scope), stringToSign('20150830T123600Z', general.scope, canonical))).toBe(expected);
 });
@@ -43,7 +43,7 @@ const presigned =
   '&X-Amz-Expires=86400&X-Amz-SignedHeaders=host&X-Amz-Signature=aeeed9bbccd4d02ee5c0109b86d86835f995330da4c265957d157751f604d404';
 const host = { host: 'examplebucket.s3.amazonaws.com' };
 
-test('takes the signed GET of the documentation of S3', () => {
+test('accepts the signed GET of the documentation of S3', () => {
   const authorization =
     'AWS4-HMAC-SHA256 Credential=AKIAIOSFODNN7EXAMPLE/20130524/us-east-1/s3/aws4_request,SignedHeaders=host;range;x-amz-content-sha256;x-amz-date,' +
     'Signature=f0e8bdb87c964420e857bd35b5d6ed310bd44f0170aba48dd91039c6036bdb41';
@@ -60,7 +60,7 @@ function problemOf(changed: UnverifiedRequest, signing = may2013.signing): strin
   }
 }
 
-test('takes the presigned URL of the documentation of S3 until it expires, and for nothing but what was signed', () => {
+test('accepts the documented presigned URL until it expires, and only for its request', () => {
   expect([
     problemOf(request('GET', presigned, host)),
     problemOf(request('GET', presigned, host), Date.UTC(2013, 4, 25, 0, 0, 1)),
@@ -74,7 +74,7 @@ test('takes the presigned URL of the documentation of S3 until it expires, and f
   ]).toEqual(['true', 'expired-url', 'skewed', 'mismatch', 'mismatch', 'mismatch', 'mismatch', 'unknown-key', 'missing']);
 });
 
-test('reads the dates it writes', () => {
+test('parses the dates it formats', () => {
   const time = Date.UTC(2030, 0, 2, 3, 4, 5);
   expect([amzDate(time), readAmzDate(amzDate(time)), readAmzDate('2030-01-02')]).toEqual(['20300102T030405Z', time, Number.NaN]);
 });

@@ -1,6 +1,6 @@
 import { createHash, createHmac } from 'node:crypto';
 
-/** What a signature is good for; `20300101/us-east-1/ec2/aws4_request` in a header. */
+/** The scope of a signature; `20300101/us-east-1/ec2/aws4_request` in a header. */
 export interface Scope {
   /** Day in UTC, `yyyymmdd`. */
   readonly date: string;
@@ -8,16 +8,16 @@ export interface Scope {
   readonly service: string;
 }
 
-/** A request as far as it is signed. */
+/** The signed parts of a request. */
 export interface CanonicalParts {
   readonly method: string;
-  /** The path as it is to be hashed: encoded once for S3, twice for all others. */
+  /** The path in its hashed form: encoded once for S3, twice for all other services. */
   readonly path: string;
   /** Decoded names and values, without the signature itself. */
   readonly query: readonly (readonly [name: string, value: string])[];
-  /** The signed ones, names in lower case. */
+  /** The signed headers, names in lower case. */
   readonly headers: readonly (readonly [name: string, value: string])[];
-  /** Hex SHA-256 of the body, or one of the words that stand in its place. */
+  /** Hex SHA-256 of the body, or one of the reserved words. */
   readonly payloadHash: string;
 }
 
@@ -26,7 +26,7 @@ export function sha256Hex(data: string | Uint8Array): string {
   return createHash('sha256').update(data).digest('hex');
 }
 
-/** Percent-encodes all but the unreserved characters of RFC 3986, in upper-case hex. */
+/** Percent-encodes all characters but the unreserved ones of RFC 3986, in upper-case hex. */
 export function encodeRfc3986(text: string): string {
   return encodeURIComponent(text).replaceAll(/[!'()*]/g, (character) => `%${character.charCodeAt(0).toString(16).toUpperCase()}`);
 }
@@ -35,7 +35,10 @@ function byCode(a: string, b: string): number {
   return a < b ? -1 : a > b ? 1 : 0;
 }
 
-/** The text whose hash is signed. https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-create-signed-request.html */
+/**
+ * Returns the string to sign.
+ * https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-create-signed-request.html
+ */
 export function canonicalRequest(parts: CanonicalParts): string {
   const query = parts.query
     .map(([name, value]) => [encodeRfc3986(name), encodeRfc3986(value)] as const)
@@ -53,7 +56,7 @@ export function stringToSign(date: string, scope: Scope, canonical: string): str
   return ['AWS4-HMAC-SHA256', date, scopeText(scope), sha256Hex(canonical)].join('\n');
 }
 
-/** As it stands in a credential, after the key's id. */
+/** The scope as a credential has it, after the key's id. */
 export function scopeText(scope: Scope): string {
   return `${scope.date}/${scope.region}/${scope.service}/aws4_request`;
 }
@@ -62,7 +65,7 @@ function hmac(key: string | Uint8Array, text: string): Buffer {
   return createHmac('sha256', key).update(text, 'utf8').digest();
 }
 
-/** The key of one day, region and service. */
+/** Derives the key of one day, region and service. */
 export function signingKey(secret: string, scope: Scope): Buffer {
   return hmac(hmac(hmac(hmac(`AWS4${secret}`, scope.date), scope.region), scope.service), 'aws4_request');
 }
@@ -72,7 +75,7 @@ export function signature(key: Uint8Array, text: string): string {
   return hmac(key, text).toString('hex');
 }
 
-/** A point of time as signatures write it, `yyyymmddThhmmssZ`. */
+/** Formats a time as signatures have it, `yyyymmddThhmmssZ`. */
 export function amzDate(ms: number): string {
   return new Date(ms).toISOString().replaceAll(/[-:]|\.\d{3}/g, '');
 }

@@ -2,14 +2,14 @@ import { timingSafeEqual } from 'node:crypto';
 import type { AccessKey, KeyRing } from './key-ring.ts';
 import { canonicalRequest, encodeRfc3986, readAmzDate, scopeText, signature, signingKey, stringToSign, type Scope } from './signature.ts';
 
-/** A request before it is trusted. `target` is path and query as they came. */
+/** An unverified request. `target` is path and query as received. */
 export interface UnverifiedRequest {
   readonly method: string;
   readonly target: string;
   readonly header: (name: string) => string | undefined;
 }
 
-/** Why a request is not trusted; each service has its own code for each. */
+/** Reasons to refuse a signature; each service has its own code for each. */
 export type SignatureProblem =
   | 'missing'
   | 'malformed'
@@ -20,7 +20,7 @@ export type SignatureProblem =
   | 'mismatch'
   | 'expired-url';
 
-/** A request that was not signed by one of the keys, for now. */
+/** A request without a valid signature of a known key. */
 export class SignatureError extends Error {
   override readonly name = 'SignatureError';
   readonly problem: SignatureProblem;
@@ -31,7 +31,9 @@ export class SignatureError extends Error {
   }
 }
 
-/** What a verified signature says. The rest is for the chunks of a body, each of which is signed by itself. */
+/**
+ * Content of a verified signature. The last fields serve to verify the chunks of a body, which are signed separately.
+ */
 export interface Verified {
   readonly key: AccessKey;
   readonly scope: Scope;
@@ -41,7 +43,10 @@ export interface Verified {
   readonly presigned: boolean;
 }
 
-/** Both clocks, ms since the epoch: `signing` is compared with dates that the SDK writes, `sessions` with when sessions end. */
+/**
+ * Both clocks, ms since the epoch: `signing` checks dates that the SDK writes, `sessions` checks the expiry of
+ * sessions.
+ */
 export interface VerifyTimes {
   readonly signing: number;
   readonly sessions: number;
@@ -58,11 +63,14 @@ interface Claim {
   readonly expires: number | undefined;
 }
 
-/** How far a clock may be off, as at AWS. */
+/** Allowed clock skew, as at AWS. */
 const skewMs = 15 * 60_000;
 const maxUrlSeconds = 7 * 24 * 3_600;
 
-/** Checks a signature in the header or in the query; throws `SignatureError`. `payloadHash` gives what the signer hashed as the body. */
+/**
+ * Verifies a signature in the header or in the query; throws `SignatureError`. `payloadHash` returns the hash that the
+ * signer used for the body.
+ */
 export function verifyRequest(request: UnverifiedRequest, payloadHash: string, keys: KeyRing, times: VerifyTimes): Verified {
   const query = queryOf(request.target);
   const claim = request.header('authorization') === undefined ? claimOfQuery(query) : claimOfHeader(request);

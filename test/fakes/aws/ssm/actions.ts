@@ -3,7 +3,7 @@ import { action, type Action } from '../core/action.ts';
 import { imageData, imageId } from '../ec2/image-data.ts';
 import { ApiError } from '../wire/api-error.ts';
 
-/** When the public images were published; older than any test. */
+/** Publication date of the public images; earlier than any test. */
 const published = new Date(Date.UTC(2026, 2, 1));
 const mostNames = 10;
 
@@ -26,21 +26,21 @@ function parametersOf(region: string): ReadonlyMap<string, sdk.Parameter> {
 }
 
 function byPath(input: sdk.GetParametersByPathRequest, region: string, pageLimit: number): sdk.GetParametersByPathResult {
-  const { Path: path = '', Recursive: recursive = false, MaxResults: wanted = mostNames, NextToken: token } = input;
+  const { Path: path = '', Recursive: recursive = false, MaxResults: maxResults = mostNames, NextToken: token } = input;
   if (!path.startsWith('/')) throw new ApiError('ValidationException', 'The parameter path must begin with a slash.', 400);
-  if (wanted < 1 || wanted > mostNames)
-    throw new ApiError('ValidationException', `Value '${wanted}' at 'maxResults' failed to satisfy constraint: between 1 and 10`, 400);
+  if (maxResults < 1 || maxResults > mostNames)
+    throw new ApiError('ValidationException', `Value '${maxResults}' at 'maxResults' failed to satisfy constraint: between 1 and 10`, 400);
   const prefix = path.endsWith('/') ? path : `${path}/`;
   const found = [...parametersOf(region).values()]
     .filter(({ Name: name = '' }) => name.startsWith(prefix) && (recursive || !name.slice(prefix.length).includes('/')))
     .toSorted((a, b) => (a.Name ?? '').localeCompare(b.Name ?? ''));
   const start = token === undefined ? 0 : Number(token);
   if (!Number.isInteger(start)) throw new ApiError('InvalidNextToken', 'The specified token is not valid.', 400);
-  const size = Math.min(wanted, pageLimit);
+  const size = Math.min(maxResults, pageLimit);
   return { Parameters: found.slice(start, start + size), ...(start + size < found.length ? { NextToken: String(start + size) } : {}) };
 }
 
-/** All that Systems Manager can be asked here: the public parameters that name images. */
+/** All emulated actions of Systems Manager: the public parameters that name images. */
 export function ssmActions(pageLimit: () => number): readonly Action[] {
   return [
     action(

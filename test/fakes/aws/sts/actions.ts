@@ -8,7 +8,7 @@ import type { AccessKey } from '../sigv4/key-ring.ts';
 
 const hourSeconds = 3_600;
 
-/** A key of a session in a role: works until it expires, and only with its token. */
+/** Creates a key of a role session: valid until it expires, and only with its token. */
 export function newSession(
   emulation: Emulation,
   roleName: string,
@@ -28,7 +28,7 @@ export function newSession(
   return key;
 }
 
-/** All that STS can be asked here. Who may take on a role is not checked beyond the role's being there. */
+/** All emulated actions of STS. It checks that a role exists, but not who may assume it. */
 export function stsActions(emulation: Emulation, iam: Iam): readonly Action[] {
   function assumeRole(input: sdk.AssumeRoleRequest, { key: caller }: Caller): sdk.AssumeRoleResponse {
     const { RoleArn: arn = '', RoleSessionName: session = '', DurationSeconds: seconds } = input;

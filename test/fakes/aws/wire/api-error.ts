@@ -1,4 +1,6 @@
-/** A refusal as AWS words it: its code, message and HTTP status. 4xx for what the caller did, 5xx for what the service could not do. */
+/**
+ * A refusal in AWS's form: code, message and HTTP status. 4xx for an error of the caller, 5xx for one of the service.
+ */
 export class ApiError extends Error {
   override readonly name = 'ApiError';
   readonly code: string;

@@ -2,7 +2,7 @@ import { shapeOf, type Shape, type WireValue } from './schema.ts';
 import { ApiError } from './api-error.ts';
 import type { $SchemaRef } from '@smithy/types';
 
-/** A JSON body as a value of the schema; names that the API does not know are refused. */
+/** Parses a JSON body by the schema; names that the API does not know are refused. */
 export function readJson(schema: $SchemaRef, body: string): Record<string, WireValue> {
   let parsed: unknown;
   try {
@@ -34,7 +34,7 @@ function read(shape: Shape, value: unknown): WireValue {
   throw new ApiError('SerializationException', `${shape.getMemberName()} has a value of another type.`, 400);
 }
 
-/** A reply as JSON: points of time are seconds since the epoch. */
+/** Formats a reply as JSON: times are seconds since the epoch. */
 export function writeJson(value: unknown): string {
   return JSON.stringify(value, function replace(this: Readonly<Record<string, unknown>>, key: string, field: unknown) {
     const original = this[key];

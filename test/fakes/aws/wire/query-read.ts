@@ -2,7 +2,7 @@ import { ApiError } from './api-error.ts';
 import { shapeOf, simpleValue, traitsOf, type Shape, type WireValue } from './schema.ts';
 import type { $SchemaRef } from '@smithy/types';
 
-/** `ec2` writes lists flat and capitalises names; `query` (IAM, STS) writes `.member.1`. */
+/** `ec2` has flat lists and capitalised names; `query` (IAM, STS) has `.member.1`. */
 export type QueryDialect = 'ec2' | 'query';
 
 interface Node {
@@ -10,7 +10,7 @@ interface Node {
   readonly children: Map<string, Node>;
 }
 
-/** The parameters of a form, `Filter.1.Name=x`, as a value of the schema. Parameters that the API does not know are refused, as AWS does. */
+/** Parses the parameters of a form, `Filter.1.Name=x`, by the schema. Unknown parameters are refused, as at AWS. */
 export function readQuery(schema: $SchemaRef, form: URLSearchParams, dialect: QueryDialect): Record<string, WireValue> {
   const root: Node = { text: undefined, children: new Map() };
   for (const [key, text] of form) {

@@ -1,7 +1,7 @@
 import { shapeOf, simpleValue, traitsOf, type Shape, type WireValue } from './schema.ts';
 import type { $SchemaRef } from '@smithy/types';
 
-/** An element of an XML document: its text when it has no elements inside. Attributes and namespaces are passed over. */
+/** An element of an XML document, with text when it has no child elements. Attributes and namespaces are ignored. */
 export interface XmlElement {
   readonly name: string;
   readonly text: string;
@@ -19,7 +19,10 @@ function unescape(text: string): string {
   });
 }
 
-/** Reads a document of elements and text; undefined when it is not well-formed. Knows no DTDs, so nothing in it can name a file. */
+/**
+ * Parses a document of elements and text; undefined when it is not well-formed. It supports no DTDs, so no input can
+ * refer to a file.
+ */
 export function parseXml(document: string): XmlElement | undefined {
   const open: { name: string; text: string; children: XmlElement[] }[] = [{ name: '', text: '', children: [] }];
   token.lastIndex = 0;
@@ -42,7 +45,9 @@ export function parseXml(document: string): XmlElement | undefined {
   return open.length === 1 && root?.children.length === 1 ? root.children[0] : undefined;
 }
 
-/** A document as a value of the schema; undefined when it does not fit: an unknown element, or text that is no number where one belongs. */
+/**
+ * Parses a document by the schema; undefined when it does not fit: an unknown element, or text where a number belongs.
+ */
 export function readXml(schema: $SchemaRef, root: XmlElement): WireValue | undefined {
   return valueOf(shapeOf(schema), root);
 }

@@ -3,7 +3,7 @@ import type { $SchemaRef } from '@smithy/types';
 
 const entities: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', '\r': '&#xD;' };
 
-/** Text that stands for itself between tags. */
+/** Escapes text for an element. */
 export function escapeXml(text: string): string {
   return text.replaceAll(/[&<>"\r]/g, (character) => entities[character] ?? character);
 }
@@ -13,7 +13,10 @@ export function xmlElement(name: string, text: string): string {
   return `<${name}>${escapeXml(text)}</${name}>`;
 }
 
-/** The members of a value as XML elements, named and nested as the schema says; what travels in headers is left out. */
+/**
+ * Formats a value's members as XML elements, named and nested as the schema says; members that travel in headers are
+ * left out.
+ */
 export function xmlMembers(schema: $SchemaRef, value: unknown): string {
   return membersOf(shapeOf(schema), value);
 }
@@ -26,8 +29,8 @@ function membersOf(shape: Shape, value: unknown): string {
     const field = fields.get(name);
     fields.delete(name);
     const traits = traitsOf(member);
-    const elsewhere = traits.httpHeader !== undefined || traits.httpPrefixHeaders !== undefined || traits.httpPayload !== undefined;
-    if (field !== undefined && field !== null && !elsewhere) xml += elementOf(traits.xmlName ?? name, member, field);
+    const isOutsideBody = traits.httpHeader !== undefined || traits.httpPrefixHeaders !== undefined || traits.httpPayload !== undefined;
+    if (field !== undefined && field !== null && !isOutsideBody) xml += elementOf(traits.xmlName ?? name, member, field);
   }
   const unknown = [...fields].filter(([, field]) => field !== undefined).map(([name]) => name);
   if (unknown.length > 0) throw new Error(`${shape.getName() ?? 'a shape'} has no member ${unknown.join(', ')}`);

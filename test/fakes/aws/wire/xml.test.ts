@@ -6,32 +6,32 @@ import { readQuery } from './query-read.ts';
 import { parseXml, readXml } from './xml-read.ts';
 import { escapeXml, xmlMembers } from './xml-write.ts';
 
-test('text stands for itself in XML, whatever it is', () => {
+test('any text survives a round trip through XML', () => {
   fc.assert(
     fc.property(fc.string({ unit: 'grapheme' }), (text) => {
-      // A lone line end is one of the things that a reader of XML may change.
+      // An XML parser may normalise a single line end.
       expect(parseXml(`<a>${escapeXml(text)}</a>`)?.text).toBe(text);
     }),
   );
 });
 
-test('a document is read by its schema, flat lists and attributes included', () => {
+test('a document is parsed by its schema, including flat lists and attributes', () => {
   const root = parseXml(
     '<?xml version="1.0"?><X xmlns="http://s3/"><Part><PartNumber>1</PartNumber><ETag>&quot;a&quot;</ETag></Part><Part/></X>',
   );
   expect(root && readXml(CompletedMultipartUpload$, root)).toEqual({ Parts: [{ PartNumber: 1, ETag: '"a"' }, {}] });
 });
 
-test.for(['<a>', '<a></b>', '<a/><b/>', 'text', '<a b></a>', ''])('%j is no document', (text) => {
+test.for(['<a>', '<a></b>', '<a/><b/>', 'text', '<a b></a>', ''])('%j is not a document', (text) => {
   expect(parseXml(text)).toBeUndefined();
 });
 
-test('an element that the schema does not know makes a document unfit', () => {
+test('an element that the schema does not know makes a document invalid', () => {
   const root = parseXml('<Tagging><TagSet/><Strange/></Tagging>');
   expect(root && readXml(Tagging$, root)).toBeUndefined();
 });
 
-test('names on the wire are those of the model, and a member that is none is an error of the emulator', () => {
+test('wire names follow the model, and an unknown member fails the emulator', () => {
   const launched = new Date(Date.UTC(2030, 0, 1));
   const instance = { InstanceId: 'i-1', LaunchTime: launched, SecurityGroups: [{ GroupId: 'sg-1' }] };
   expect(xmlMembers(Reservation$, { Instances: [instance] })).toBe(
@@ -40,7 +40,7 @@ test('names on the wire are those of the model, and a member that is none is an 
   expect(() => xmlMembers(Reservation$, { Machines: [] })).toThrow('Machines');
 });
 
-test('parameters of a form are read by their names on the wire, and unknown ones refused', () => {
+test('form parameters are parsed by wire names, and unknown ones are refused', () => {
   const form = new URLSearchParams(
     'Action=DescribeInstances&Filter.1.Name=tag:a&Filter.1.Value.1=x&Filter.1.Value.2=y&InstanceId.1=i-1&MaxResults=5',
   );

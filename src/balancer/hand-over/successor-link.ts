@@ -1,0 +1,86 @@
+import { connect, type Socket } from 'node:net';
+import type { RemainingCommand, ReplicasCommand } from '../../domain/balancer-link.ts';
+import type { CancelTimer, Clock } from '../../shared/clock.ts';
+import { splitLines } from '../../shared/lines.ts';
+import { readCommand } from '../control/command.ts';
+
+const reportIntervalMs = 250;
+const reconnectMs = 100;
+
+/** The remaining counts of a process, without the values that change between two messages. */
+type Remaining = Omit<RemainingCommand, 'type' | 'requests' | 'errors'> & {
+  /** Since the process handed over. */
+  readonly requestsTotal: number;
+  readonly errorsTotal: number;
+};
+
+/** What the link needs from its caller. */
+interface SuccessorLinkOptions {
+  /** The control socket of the successor, or of a later process. */
+  readonly controlSocket: string;
+  readonly clock: Clock;
+  readonly remaining: () => Remaining;
+  readonly onReplicas: (command: ReplicasCommand) => void;
+}
+
+/**
+ * The link of a process that has handed over to the process that now serves. It reconnects whenever the link breaks.
+ */
+export class SuccessorLink {
+  readonly #options: SuccessorLinkOptions;
+  readonly #cancelTimer: CancelTimer;
+  #socket: Socket | undefined;
+  #reported = '';
+  #requests = 0;
+  #errors = 0;
+  #isStopped = false;
+
+  constructor(options: SuccessorLinkOptions) {
+    this.#options = options;
+    this.#cancelTimer = options.clock.every(reportIntervalMs, () => this.report());
+    this.#connect();
+  }
+
+  /** Sends the remaining counts if they have changed. */
+  report(): void {
+    if (this.#socket === undefined) return;
+    const { requestsTotal, errorsTotal, inFlight, applied } = this.#options.remaining();
+    const state = JSON.stringify([requestsTotal, errorsTotal, inFlight, applied]);
+    if (state === this.#reported) return;
+    this.#reported = state;
+    const [requests, errors] = [requestsTotal - this.#requests, errorsTotal - this.#errors];
+    this.#requests = requestsTotal;
+    this.#errors = errorsTotal;
+    this.#socket.write(`${JSON.stringify({ type: 'remaining', requests, errors, inFlight, applied } satisfies RemainingCommand)}\n`);
+  }
+
+  /** Sends the last counts and closes the link. */
+  stop(): void {
+    this.report();
+    this.#isStopped = true;
+    this.#cancelTimer();
+    this.#socket?.destroySoon();
+  }
+
+  #connect(): void {
+    const socket = connect(this.#options.controlSocket);
+    socket.once('connect', () => {
+      this.#socket = socket;
+      this.#reported = '';
+      this.report();
+    });
+    socket.on(
+      'data',
+      splitLines((line) => {
+        const command = readCommand(line);
+        if (command?.type === 'replicas') this.#options.onReplicas(command);
+      }),
+    );
+    // Refused, missing and broken links all end in `close`, after which the process reconnects.
+    socket.on('error', () => undefined);
+    socket.once('close', () => {
+      this.#socket = undefined;
+      if (!this.#isStopped) this.#options.clock.after(reconnectMs, () => !this.#isStopped && this.#connect());
+    });
+  }
+}

@@ -1,0 +1,53 @@
+import type { Clock } from '../../shared/clock.ts';
+import { SvcError } from '../../shared/errors.ts';
+import { type ProcessIdentity, identifyProcess, isAlive, signalProcess } from '../../shared/system/process-identity.ts';
+import type { ApiClient } from '../../api/client.ts';
+
+/** Timeout for a controller to end, ms. It lets calls finish and writes its state first. */
+const endTimeoutMs = 30_000;
+const pollMs = 50;
+
+/** Dependencies of a wait for a controller's end. */
+interface EndDeps {
+  readonly clock: Clock;
+  readonly signal: AbortSignal;
+}
+
+/**
+ * Ends the process of a controller and waits until it has ended; services continue. Does nothing when it has already
+ * ended. The signal goes to that exact process: when several commands find an old controller, none of them ends the new
+ * one. Throws SVC_CONTROLLER_UNREACHABLE when it does not end.
+ */
+export async function retireController(pid: number, deps: EndDeps): Promise<void> {
+  const daemon = identifyProcess(pid);
+  if (daemon === undefined) return;
+  // Same effect as `svc controller stop --keep-services`; see `controller/main.ts`.
+  signalProcess(daemon, 'SIGTERM');
+  await waitUntilControllerGone(daemon, deps);
+}
+
+/**
+ * Resolves when a controller that was asked to end has ended. Throws SVC_CONTROLLER_UNREACHABLE when it does not end.
+ */
+export async function waitUntilControllerGone(daemon: ProcessIdentity, { clock, signal }: EndDeps): Promise<void> {
+  const deadline = clock.monotonic() + endTimeoutMs;
+  while (isAlive(daemon)) {
+    if (clock.monotonic() >= deadline) {
+      const { pid } = daemon;
+      throw new SvcError('SVC_CONTROLLER_UNREACHABLE', `The controller (process ${pid}) does not end.`, { hint: `Run: kill -9 ${pid}` });
+    }
+    await clock.sleep(pollMs, signal);
+    signal.throwIfAborted();
+  }
+}
+
+/** Throws SVC_CONTROLLER_BUSY while a controller has services or clusters, and names them. */
+export async function refuseWithServices(api: ApiClient): Promise<void> {
+  const services = (await api.call('listServices')).services.map(({ name }) => name);
+  const clusters = (await api.call('listClusters')).clusters.map(({ name }) => name);
+  const names = [...services, ...clusters];
+  if (names.length === 0) return;
+  throw new SvcError('SVC_CONTROLLER_BUSY', `The controller still looks after: ${names.join(', ')}.`, {
+    hint: 'Take them down first: svc serve down --all; svc down --all',
+  });
+}

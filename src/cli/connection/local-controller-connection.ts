@@ -1,0 +1,88 @@
+import { existsSync, readdirSync } from 'node:fs';
+import type { ApiClient } from '../../api/client.ts';
+import type { RouteReply } from '../../api/contract.ts';
+import type { Clock } from '../../shared/clock.ts';
+import { envVar } from '../../shared/env.ts';
+import { hasErrno, SvcError } from '../../shared/errors.ts';
+import type { HomePaths } from '../../shared/paths.ts';
+import type { Connection } from './controller-connection.ts';
+
+/** Connections to a controller on this machine. */
+export interface LocalControllerConnection extends Pick<Connection, 'existing' | 'running'> {
+  client(): Promise<ApiClient>;
+  /** Whether a local controller runs, or has left services that it would manage. */
+  isInUse(): Promise<boolean>;
+}
+
+/** Timeout of a probe of the controller, ms. */
+const probeTimeoutMs = 10_000;
+
+/** For commands of the given version. Modules are loaded when used: `--help` needs few of them. */
+export function createLocalControllerConnection(
+  paths: HomePaths,
+  clock: Clock,
+  signal: AbortSignal,
+  version: string,
+): LocalControllerConnection {
+  const open = async (): Promise<ApiClient> => {
+    const { checkHome } = await import('../../shared/system/prepare-home.ts');
+    checkHome(paths);
+    const { createClient } = await import('../../api/client.ts');
+    return createClient({ socketPath: paths.controllerSocket, clock, signal });
+  };
+
+  async function client(): Promise<ApiClient> {
+    const api = await open();
+    const { ensureController } = await import('./daemon.ts');
+    await ensureController(paths, { clock, signal, probe: () => probeCurrent(api) });
+    return api;
+  }
+
+  /** A controller older than this command is ended, and counts as absent. */
+  async function probeCurrent(api: ApiClient): Promise<RouteReply<'health'> | undefined> {
+    const health = await probe(api);
+    if (health === undefined || health.version === version) return health;
+    const { isOlderVersion } = await import('../../shared/compare-versions.ts');
+    if (!isOlderVersion(health.version, version)) return health;
+    const { retireController } = await import('./controller-process.ts');
+    await retireController(health.pid, { clock, signal });
+    return undefined;
+  }
+
+  async function running(): Promise<ApiClient | undefined> {
+    const api = await open();
+    return (await probe(api)) === undefined ? undefined : api;
+  }
+
+  // Folders of services without a database: the database was removed, and the services may still run.
+  const hasServices = (): boolean => existsSync(paths.servicesDir) && readdirSync(paths.servicesDir).length > 0;
+  const hasLeft = (): boolean => (existsSync(paths.database) && !existsSync(paths.idleMark)) || hasServices();
+
+  /** Other controllers may have written to a database that this home shares: only the controller can read it. */
+  async function isShared(): Promise<boolean> {
+    const { loadConfig } = await import('../../spec/load-config.ts');
+    const { database, highAvailability } = (await loadConfig(paths.config)).serve.controller;
+    return !highAvailability && (envVar('SVC_DATABASE') ?? database) !== undefined;
+  }
+
+  return {
+    client,
+    running,
+    isInUse: async () => hasLeft() || (await running()) !== undefined,
+    // A controller that ended without services left an idle mark. Then there is no reason to start one.
+    existing: async () => (hasLeft() || (await isShared()) ? client() : running()),
+  };
+}
+
+/** No process listens, or the process ended before it answered: both mean that no controller runs. */
+const absences = ['ENOENT', 'ECONNREFUSED', 'ECONNRESET', 'EPIPE'] as const;
+
+/** The controller's health; undefined when none runs. */
+export async function probe(api: ApiClient): Promise<RouteReply<'health'> | undefined> {
+  try {
+    return await api.call('health', { timeoutMs: probeTimeoutMs });
+  } catch (error) {
+    if (error instanceof SvcError && hasErrno(error.cause, ...absences)) return undefined;
+    throw error;
+  }
+}

@@ -1,0 +1,38 @@
+import type { EventView } from '../../api/contract.ts';
+import { wrapText } from '../command-text.ts';
+import { oneLine, padTo, truncateMiddle } from './display-text.ts';
+import { reasonRows, toneOf } from './service-listing.ts';
+import type { Ui } from '../ui.ts';
+
+/** Widths of the columns for the subject and the state: the longest usual value of each. */
+const subjectWidth = 11;
+const stateWidth = 15;
+
+/** Indentation of further lines of a long message: below the subject, which leaves enough width for the message. */
+const eventIndent = 22;
+
+/** One event as a line: time (UTC), subject, new state, and reason. `indent` is put before the line. */
+export function renderEvent(event: EventView, ui: Pick<Ui, 'paint' | 'outWidth'>, indent = ''): string {
+  const subject = padTo(event.replicaId === null ? 'service' : `replica ${event.replicaId}`, subjectWidth);
+  const state = event.to === null ? padTo('', stateWidth) : ui.paint(toneOf(event.to), padTo(event.to, stateWidth));
+  const at = event.at.slice(0, 19).replace('T', ' ');
+  const line = `${indent}${ui.paint('quiet', `${at}Z`)}  ${subject}  ${state}  ${oneLine(event.message)}`;
+  return wrapText(line, ui.outWidth, indent.length + eventIndent);
+}
+
+/** The same in short for a user who follows the service: without the time, in at most `width` columns. */
+export function renderLiveEvent(event: EventView, width: number): string {
+  const subject = padTo(event.replicaId === null ? 'service' : `replica ${event.replicaId}`, subjectWidth);
+  return wrapText(truncateMiddle(`  ${subject}  ${oneLine(event.message)}`, reasonRows * width), width, subjectWidth + 4);
+}
+
+/**
+ * Causes of events that a user who waits for a service does not need: `up` itself, our own processes, and consequences
+ * of replica events.
+ */
+const quietCauses: readonly string[] = ['up', 'balancer-up', 'reconciler-up', 'derived'];
+
+/** Whether an event deserves a line while a service starts. */
+export function isStep(event: EventView): boolean {
+  return event.replicaId !== null || !quietCauses.includes(event.cause);
+}

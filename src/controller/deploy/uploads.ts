@@ -1,0 +1,61 @@
+import { cp, mkdir, readdir, rm, stat } from 'node:fs/promises';
+import { basename, join } from 'node:path';
+import type { ServiceSpec, Task } from '../../domain/task.ts';
+import { withUploads } from '../../domain/upload-layout.ts';
+import type { HomePaths } from '../../shared/paths.ts';
+
+/** How long the newest upload of a source is kept, ms: the next upload then sends only the changes. */
+const keptMs = 7 * 86_400_000;
+
+/** How long a superseded upload may still be in use, ms. */
+const replacedMs = 3_600_000;
+
+/** The task with its files taken from an upload; unchanged without one. */
+export function withUploaded(task: Task, upload: string | undefined, paths: HomePaths): Task {
+  return upload === undefined ? task : withUploads(task, join(paths.uploadsDir, upload));
+}
+
+type TlsFiles = NonNullable<ServiceSpec['tls']>;
+
+/** The endpoint's TLS files in the folder of its service. */
+const tlsFilesIn = (dir: string): TlsFiles => ({ keyfile: join(dir, 'tls', 'key.pem'), certfile: join(dir, 'tls', 'certificate.pem') });
+
+/**
+ * Copies the endpoint's TLS files to the service's folder when their origin will not last. The folder lasts as long as
+ * the service.
+ */
+export async function keepTlsFiles(task: Task, isNeeded: boolean, dir: string): Promise<Task> {
+  const tls = task.service?.tls;
+  if (!isNeeded || tls === undefined || task.service === undefined) return task;
+  const kept = tlsFilesIn(dir);
+  await mkdir(join(dir, 'tls'), { recursive: true, mode: 0o700 });
+  await cp(tls.keyfile, kept.keyfile);
+  await cp(tls.certfile, kept.certfile);
+  return { ...task, service: { ...task.service, tls: kept } };
+}
+
+/**
+ * A service with the paths of this controller: TLS files that another controller kept in its own service folder are in
+ * the local one as well.
+ */
+export function withOwnTlsFiles(spec: ServiceSpec, dir: string): ServiceSpec {
+  const isKept = spec.tls?.keyfile.endsWith(join('/', basename(dir), 'tls', 'key.pem')) === true;
+  return isKept ? { ...spec, tls: tlsFilesIn(dir) } : spec;
+}
+
+/**
+ * Removes uploads that no client needs any more. Names are `<source>-<random>`. The newest upload of each source stays
+ * for a while, so that the client can build the next one on it.
+ */
+export async function removeOldUploads(paths: HomePaths, now: number): Promise<void> {
+  const names = await readdir(paths.uploadsDir).catch(() => []);
+  const aged = await Promise.all(names.map(async (name) => ({ name, at: (await stat(join(paths.uploadsDir, name))).mtimeMs })));
+  for (const group of Map.groupBy(aged, ({ name }) => name.split('-', 1)[0]).values()) {
+    const [newest, ...older] = group.toSorted((a, b) => b.at - a.at);
+    const expired = [
+      ...older.filter(({ at }) => now - at > replacedMs),
+      ...(newest !== undefined && now - newest.at > keptMs ? [newest] : []),
+    ];
+    for (const { name } of expired) await rm(join(paths.uploadsDir, name), { recursive: true, force: true });
+  }
+}

@@ -1,0 +1,49 @@
+import type { EdgeProxies, EdgeProxyMember } from '../../domain/edge-proxy/edge-proxy.ts';
+import type { WatchedList } from '../../kubernetes/watched-list.ts';
+import { type BalancerPod, type WatchPodsDeps, membersOf, watchPods } from './pods.ts';
+import { EdgeProxyGroup } from './edge-proxy-group.ts';
+import { writeMembers } from './members-file.ts';
+import { readSharedKey } from './shared-key.ts';
+import type { DaemonContext } from '../daemon-context.ts';
+
+/** Calls back with the edge proxies once they are known, and on every change, until the signal aborts. */
+async function findMembers(
+  { namespace, members, port }: EdgeProxies,
+  deps: WatchPodsDeps,
+  onMembers: (members: readonly EdgeProxyMember[]) => void,
+): Promise<void> {
+  if (namespace === undefined) return onMembers((members ?? []).map((host) => ({ name: host, host, port })));
+  const { pods } = await watchPods(namespace, deps);
+  await reportMembers(pods, port, deps.signal, onMembers);
+}
+
+/** The same for watched pods. Settles when the pods are known, or when the watch ended first. */
+export async function reportMembers(
+  pods: WatchedList<BalancerPod>,
+  port: number,
+  signal: AbortSignal,
+  onMembers: (members: readonly EdgeProxyMember[]) => void,
+): Promise<void> {
+  await Promise.race([pods.synced, pods.ended]);
+  if (signal.aborted) return;
+  const report = (): void => onMembers(membersOf(pods.items, port));
+  pods.onChange(report);
+  report();
+}
+
+/** The edge proxies that serve endpoints on other machines, if there are any. Reconcilers read them from a file. */
+export function findEdgeProxies(
+  { controllerHost, paths, clock, random, log, fence, term = 0 }: DaemonContext,
+  signal: AbortSignal,
+): EdgeProxyGroup | undefined {
+  if (controllerHost?.balancers === undefined) return undefined;
+  const proxies = new EdgeProxyGroup({ key: readSharedKey(controllerHost.balancers.tokenFile), term, clock }, log);
+  signal.addEventListener('abort', () => proxies.close(), { once: true });
+  const finding = findMembers(controllerHost.balancers, { clock, random, fence, log, signal }, (members) => {
+    if (signal.aborted) return;
+    writeMembers(paths.edgeProxies, members);
+    proxies.setMembers(members);
+  });
+  void finding.catch((error: unknown) => log.error({ err: error }, 'the edge proxies cannot be found'));
+  return proxies;
+}

@@ -1,0 +1,45 @@
+import type { EdgeProxyCommand, ProxiedService, EdgeProxyGreeting } from '../../domain/edge-proxy/edge-proxy.ts';
+import { isObject } from '../../shared/is-object.ts';
+import { parseJson } from '../../shared/parse-json.ts';
+
+/** The key names a folder of the edge proxy, so nothing else may be in it. */
+const keyPattern = /^[a-zA-Z0-9-]{1,64}$/;
+
+const isKey = (value: unknown): value is string => typeof value === 'string' && keyPattern.test(value);
+
+/** Parses the first line of a client; undefined when it is no greeting. Pure. */
+export function readGreeting(line: string): EdgeProxyGreeting | undefined {
+  const value = parseJson(line);
+  if (!isObject(value) || value['type'] !== 'greeting') return undefined;
+  const { term } = value;
+  return typeof term === 'number' && Number.isSafeInteger(term) && term >= 0 ? { type: 'greeting', term } : undefined;
+}
+
+/** Parses a command; undefined when it is unknown. Pure. */
+export function readCommand(line: string): EdgeProxyCommand | undefined {
+  const value = parseJson(line);
+  if (!isObject(value)) return undefined;
+  const { key, tail, follow, services } = value;
+  switch (value['type']) {
+    case 'services':
+      return Array.isArray(services) && services.every(isHostedService) ? { type: 'services', services } : undefined;
+    case 'attach':
+    case 'metrics':
+      return isKey(key) ? { type: value['type'], key } : undefined;
+    case 'log':
+      return isKey(key) && typeof follow === 'boolean' && (tail === null || typeof tail === 'number')
+        ? { type: 'log', key, tail, follow }
+        : undefined;
+    default:
+      return undefined;
+  }
+}
+
+/** Whether a value from a connection or a file is a hosted service. The balancer validates its own configuration. */
+export function isHostedService(value: unknown): value is ProxiedService {
+  if (!isObject(value)) return false;
+  const { key, config, tls } = value;
+  const isTls = tls === null || (isObject(tls) && typeof tls['key'] === 'string' && typeof tls['cert'] === 'string');
+  const isConfig = config === null || (isObject(config) && typeof config['service'] === 'string' && typeof config['port'] === 'number');
+  return isKey(key) && isConfig && isTls;
+}

@@ -1,0 +1,55 @@
+import type { Clock } from '../shared/clock.ts';
+import { compareAndSwap } from '../store/compare-and-swap.ts';
+import type { ServiceRecord } from '../domain/records.ts';
+import type { Store } from '../store/store.ts';
+import { subjectEvent } from '../domain/subject-event.ts';
+
+/** Dependencies of a retry. */
+interface RetryDeps {
+  readonly store: Pick<Store, 'services'>;
+  readonly clock: Clock;
+}
+
+/**
+ * Ends all refusals of a service at a user's request: its reconciler asks every provider again. A service that gave up
+ * launches again. Returns the number of active refusals. `find` reads the service, or throws.
+ */
+export async function retryService({ store, clock }: RetryDeps, find: () => Promise<ServiceRecord>): Promise<number> {
+  let held = 0;
+  await compareAndSwap(find, (service) => {
+    const now = clock.now();
+    held = activeRefusals(service, now);
+    const memory = { ...service.memory, failures: [], gaveUp: false, retry: 'all' as const };
+    const message = `A user asked to try again: ${held === 1 ? '1 refusal ends' : `${held} refusals end`}.`;
+    const event = subjectEvent(service, { at: now, from: service.state, to: service.state, cause: 'retry', message });
+    return store.services.update(service, { memory }, event);
+  });
+  return held;
+}
+
+/** Records that a user stopped the controller: its next start ends all refusals of all services. */
+export async function retryAtNextStart(deps: RetryDeps): Promise<void> {
+  await markAll(deps, () => 'all-at-start');
+}
+
+/**
+ * Ends the refusals of all services after a start of the controller. A user may have restarted it after a repair, or
+ * another version may have stored longer backoffs. After a crash, late refusals stay: a controller in a crash loop must
+ * not launch at each start. Reconcilers outlive the controller, so their own start cannot do this.
+ */
+export async function retryAfterStart(deps: RetryDeps): Promise<void> {
+  await markAll(deps, (before) => (before === 'all-at-start' || before === 'all' ? 'all' : 'early'));
+}
+
+type Retry = ServiceRecord['memory']['retry'];
+
+async function markAll({ store, clock }: RetryDeps, markOf: (before: Retry) => Retry): Promise<void> {
+  const mark = (service: ServiceRecord): Promise<ServiceRecord | undefined> | undefined => {
+    if (activeRefusals(service, clock.now()) === 0 && service.memory.retry === undefined) return undefined;
+    return store.services.update(service, { memory: { ...service.memory, retry: markOf(service.memory.retry) } });
+  };
+  for (const { name } of await store.services.list()) await compareAndSwap(() => store.services.get(name), mark);
+}
+
+const activeRefusals = ({ memory }: ServiceRecord, now: number): number =>
+  (memory.placement?.refusals ?? []).filter(({ until }) => until > now).length;

@@ -1,0 +1,50 @@
+import type { BalancerReplica, ReplicasCommand } from '../../domain/balancer-link.ts';
+import { endpointSet, servingCapacity, type EndpointCandidate } from '../../domain/endpoint-set.ts';
+
+/** Receives endpoint sets: the connection to the balancer. */
+export interface EndpointSink {
+  /** Sends the set now, or once the balancer is connected. A newer set replaces one that is not sent yet. */
+  send(command: ReplicasCommand): void;
+  /** Settles when the balancer has applied that revision, or after `timeoutMs`. */
+  applied(revision: number, timeoutMs: number): Promise<boolean>;
+}
+
+/** Sends the balancer the endpoint set computed from records and reports, as a whole, whenever it changes. */
+export class EndpointPublisher {
+  readonly #sink: EndpointSink;
+  readonly #epoch: string;
+  readonly #candidates: () => readonly EndpointCandidate[];
+  #revision = 0;
+  #sent: string | undefined;
+
+  /** `epoch` changes with each start of a reconciler. `candidates` returns the current replicas. */
+  constructor(sink: EndpointSink, epoch: string, candidates: () => readonly EndpointCandidate[]) {
+    this.#sink = sink;
+    this.#epoch = epoch;
+    this.#candidates = candidates;
+  }
+
+  /** Call after a report or a change of a record. Requests must not wait for the next pass or the disk. */
+  refresh(): void {
+    this.publish(endpointSet(this.#candidates()));
+  }
+
+  /** The first set is sent even when it is empty: after a start the balancer may know another one, or none. */
+  publish(replicas: readonly BalancerReplica[]): void {
+    const text = JSON.stringify(replicas);
+    if (text === this.#sent) return;
+    this.#sent = text;
+    this.#revision += 1;
+    this.#sink.send({ type: 'replicas', epoch: this.#epoch, revision: this.#revision, replicas });
+  }
+
+  /** Whether the balancer has applied the newest set. */
+  settled(timeoutMs: number): Promise<boolean> {
+    return this.#sink.applied(this.#revision, timeoutMs);
+  }
+
+  /** See `servingCapacity`. */
+  capacityWith(id: number): { readonly serving: number; readonly all: number } {
+    return servingCapacity(id, this.#candidates());
+  }
+}

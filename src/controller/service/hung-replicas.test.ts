@@ -1,0 +1,78 @@
+import { expect, test } from 'vitest';
+import { withWorld, type World } from '../../../test/support/service-world.ts';
+
+/** Makes replica 1 hang. Returns how long it stays READY, ms of virtual time. */
+async function hang(world: World): Promise<number> {
+  world.hung.add(1);
+  const startedAt = world.clock.now();
+  while ((await world.states())[0] === '1 READY' && world.clock.now() - startedAt < 20_000) {
+    await world.clock.advance(1_000);
+    world.suspect(1, 'silent');
+    await world.clock.settle();
+  }
+  return world.clock.now() - startedAt;
+}
+
+test('a replica without answers is NOT_READY within 5 s and leaves the endpoint set', async () => {
+  await withWorld(
+    async (world) => {
+      await world.untilReady(2);
+      await world.clock.advance(5_000);
+      const tookMs = await hang(world);
+      expect(await world.states()).toEqual(['1 NOT_READY', '2 READY']);
+      expect(tookMs).toBeLessThanOrEqual(5_000);
+      expect(world.sets.at(-1)).toEqual([2]);
+      world.hung.delete(1);
+      await world.untilReady(2);
+      expect(world.sets.at(-1)?.toSorted()).toEqual([1, 2]);
+    },
+    { minReplicas: 2 },
+  );
+});
+
+test('the only replica is NOT_READY within 5 s when hung, and recovers on answering', async () => {
+  await withWorld(
+    async (world) => {
+      await world.untilReady(1);
+      await world.clock.advance(5_000);
+      const tookMs = await hang(world);
+      expect(await world.states()).toEqual(['1 NOT_READY']);
+      expect(tookMs).toBeLessThanOrEqual(5_000);
+      expect(world.sets.at(-1)).toEqual([]);
+      world.hung.delete(1);
+      await world.untilReady(1);
+      expect(world.sets.at(-1)).toEqual([1]);
+    },
+    { minReplicas: 1 },
+  );
+});
+
+test('a slow probe alone leaves a replica READY, whatever else is slow', async () => {
+  await withWorld(
+    async (world) => {
+      await world.untilReady(2);
+      world.hung.add(1);
+      await world.clock.advance(12_500);
+      expect(await world.states()).toEqual(['1 READY', '2 READY']);
+    },
+    { minReplicas: 2 },
+  );
+});
+
+test('a hung replica is NOT_READY within 5 s while others drain', async () => {
+  await withWorld(
+    async (world) => {
+      await world.untilReady(4);
+      world.cloud.conduct.bootMs = 600_000;
+      world.balancer = { inFlight: { 3: 1, 4: 1 } };
+      for (const replica of (await world.replicas()).slice(2))
+        await world.store.replicas.update(replica, { endRequestedAt: world.clock.now() });
+      const isDraining = async (): Promise<boolean> => (await world.states()).slice(2, 4).every((state) => state.endsWith('SHUTTING_DOWN'));
+      while (!(await isDraining())) await world.clock.advance(250);
+      const tookMs = await hang(world);
+      expect((await world.states()).slice(0, 4)).toEqual(['1 NOT_READY', '2 READY', '3 SHUTTING_DOWN', '4 SHUTTING_DOWN']);
+      expect(tookMs).toBeLessThanOrEqual(5_000);
+    },
+    { minReplicas: 4 },
+  );
+});

@@ -1,2 +1,0 @@
-/** The one job of a replica's machine. */
-export const jobName = 'main';

@@ -1,0 +1,47 @@
+import { expect, test } from 'vitest';
+import { FakeClock } from '../../../test/support/fake-clock.ts';
+import { hangMs, watchForHang } from './hang-watch.ts';
+
+/** A watched process whose heartbeats and CPU waits the test sets. */
+function aWatch() {
+  const clock = new FakeClock();
+  const process = { heartbeats: 0, waitedMs: 0 };
+  let hangs = 0;
+  const cancel = watchForHang({ heartbeats: () => process.heartbeats, waitedMs: () => process.waitedMs }, clock, () => (hangs += 1));
+  return { clock, process, hangs: () => hangs, cancel };
+}
+
+test('a process that stays silent is reported as hung once', async () => {
+  const { clock, hangs } = aWatch();
+  await clock.advance(hangMs - 1_000);
+  expect(hangs()).toBe(0);
+  await clock.advance(60_000);
+  expect(hangs()).toBe(1);
+});
+
+test('a process with regular heartbeats does not hang', async () => {
+  const { clock, process, hangs } = aWatch();
+  for (let round = 0; round < 20; round += 1) {
+    await clock.advance(hangMs - 2_000);
+    process.heartbeats += 1;
+  }
+  expect(hangs()).toBe(0);
+});
+
+test('time waiting for a CPU does not count as silence', async () => {
+  const { clock, process, hangs } = aWatch();
+  for (let second = 0; second < 60; second += 1) {
+    process.waitedMs += 900;
+    await clock.advance(1_000);
+  }
+  expect(hangs()).toBe(0);
+  await clock.advance(hangMs);
+  expect(hangs()).toBe(1);
+});
+
+test('a cancelled watch reports nothing', async () => {
+  const { clock, hangs, cancel } = aWatch();
+  cancel();
+  await clock.advance(60_000);
+  expect([hangs(), clock.pendingTimers]).toEqual([0, 0]);
+});

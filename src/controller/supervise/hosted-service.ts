@@ -1,0 +1,20 @@
+import { readFile } from 'node:fs/promises';
+import type { ProxiedService } from '../../domain/edge-proxy/edge-proxy.ts';
+import type { ServiceSpec } from '../../domain/task.ts';
+import type { ServicePaths } from '../../shared/paths.ts';
+import type { ServiceRecord } from '../../domain/records.ts';
+import { balancerConfig } from './balancer-config.ts';
+
+/**
+ * The configuration of a service for edge proxies, including the contents of its certificate. Rejects when the
+ * certificate cannot be read.
+ */
+export async function hostedService(service: ServiceRecord, spec: ServiceSpec, files: ServicePaths): Promise<ProxiedService> {
+  const { tls, loadBalancer } = spec;
+  const config = balancerConfig(service, spec, files, 1);
+  return {
+    key: service.key,
+    config: { ...config, threads: loadBalancer.threads ?? null, metricsPort: null, tls: null },
+    tls: tls === undefined ? null : { key: await readFile(tls.keyfile, 'utf8'), cert: await readFile(tls.certfile, 'utf8') },
+  };
+}

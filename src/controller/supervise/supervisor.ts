@@ -1,0 +1,327 @@
+import { spawn } from 'node:child_process';
+import { closeSync, statSync } from 'node:fs';
+import type { HandOverCommand } from '../../domain/balancer-link.ts';
+import { delayMs, restartBackoff } from '../../shared/backoff.ts';
+import type { CancelTimer, Clock } from '../../shared/clock.ts';
+import { cpuWaitMs } from '../../shared/system/cpu-wait.ts';
+import { wholeEnv } from '../../shared/env.ts';
+import type { Logger } from '../../shared/log.ts';
+import { openLog } from '../../shared/system/log-file.ts';
+import { readJsonFile } from '../../shared/parse-json.ts';
+import {
+  identifyProcess,
+  isAlive,
+  isProcessIdentity,
+  sameProcess,
+  signalProcess,
+  type ProcessIdentity,
+} from '../../shared/system/process-identity.ts';
+import { greet, type Greeting } from '../greeting.ts';
+import { watchForHang } from './hang-watch.ts';
+import { lastErrorInLog, ProcessCrashes, type RecentCrashes } from './process-crashes.ts';
+
+/** A process that must keep running while it is desired. */
+export interface Supervised {
+  readonly name: string;
+  /** Arguments for the Node.js that runs this process. Never secrets: all users can read them. */
+  readonly argv: readonly string[];
+  /** The process sends its hello on this Unix socket; see `hello-socket.ts` and the balancer's control socket. */
+  readonly socketPath: string;
+  readonly logFile: string;
+  /** The last known process for this work. If it lives but sends no hello, it is replaced. */
+  readonly known: ProcessIdentity | null;
+  /** The expected hello. A found process with another one is renewed. */
+  readonly desired: { readonly version: string; readonly config?: string };
+  /** How to renew: the process starts its own successor without cutting requests, or it is ended and started again. */
+  readonly renewal: 'hand-over' | 'restart';
+}
+
+/** How a process ended. */
+export type ProcessEnd = 'died' | 'hung';
+
+/** Dependencies and callbacks of the supervisor. */
+interface SupervisorDeps {
+  readonly clock: Clock;
+  readonly log: Logger;
+  /** Whether the process must still run; asked before each start. */
+  shouldRun(): Promise<boolean>;
+  /** A live process, started or found. */
+  onUp(identity: ProcessIdentity): void;
+  /** The process ended unasked; `failing` after several quick deaths in a row. */
+  onDown(failing: boolean, how: ProcessEnd): void;
+}
+
+/** A process that lived for this long was healthy. */
+const healthyMs = 30_000;
+const failingAfterDeaths = 6;
+/** How long a process may take to send its hello, ms. */
+const helloTimeoutMs = 15_000;
+const pollMs = 20;
+/** How long an unknown process may take to send its hello before everything is ended, ms. */
+const lastCheckMs = 2_000;
+/** How long a process may take to start its successor before it is asked again, ms. */
+const handOverMs = 60_000;
+/** How long a process may finish its work before a restart, ms. */
+const restartGraceMs = 2_000;
+
+/**
+ * Keeps one process running. The process is started in its own session and outlives this one. A process that a
+ * predecessor started is found by its socket and adopted. It is renewed when it runs other code or another
+ * configuration. The supervisor notices a death at once, because the connection breaks. If another live process answers
+ * on the socket by then, that is the successor, and the end is no death. A hung process is killed.
+ */
+export class Supervisor {
+  readonly #what: Supervised;
+  readonly #deps: SupervisorDeps;
+  readonly #stop = new AbortController();
+  #greeting: Greeting | undefined;
+  /** Started, but no hello received yet, or none again. */
+  #silent: ProcessIdentity | undefined;
+  /** Processes that handed over and may still be finishing their work. */
+  #former: readonly ProcessIdentity[] = [];
+  /** A process started by this supervisor runs the current code: only a found process can be old. */
+  #mayBeOld = true;
+  /** Settles when the process being restarted is gone: until then it holds what the next one needs. */
+  #restart: Promise<void> | undefined;
+  #end: ProcessEnd = 'died';
+  #deaths = 0;
+  #lastExitCode: number | undefined;
+  /** How the last started process ended, as text; undefined while it lives, and for a found process. */
+  #lastExit: string | undefined;
+  readonly #crashes: ProcessCrashes;
+  /** Where the log of the current process begins. */
+  #logStart = 0;
+  readonly #ended: Promise<void>;
+
+  constructor(what: Supervised, deps: SupervisorDeps) {
+    this.#what = what;
+    this.#deps = deps;
+    this.#silent = what.known ?? undefined;
+    this.#crashes = new ProcessCrashes(deps.clock);
+    this.#ended = this.#run();
+  }
+
+  /** The live process, or undefined while there is none. */
+  get identity(): ProcessIdentity | undefined {
+    return this.#greeting?.identity;
+  }
+
+  /** Exit code of the last process that this supervisor started and that ended by itself; undefined while it runs. */
+  get lastExitCode(): number | undefined {
+    return this.#lastExitCode;
+  }
+
+  /** Recent crashes of the process, as far as this supervisor saw them; undefined when there were none. */
+  get recentCrashes(): RecentCrashes | undefined {
+    return this.#crashes.recent;
+  }
+
+  /** Sends one line to the process. It is lost when there is none, so it must be no more than a hint. */
+  send(line: string): void {
+    this.#greeting?.socket.write(`${line}\n`);
+  }
+
+  /** Stops supervising the process without ending it. Never rejects. */
+  async release(): Promise<void> {
+    this.#stop.abort();
+    this.#greeting?.socket.destroy();
+    await this.#ended;
+  }
+
+  /** Ends the process at once and starts no other. */
+  kill(): void {
+    this.#stop.abort();
+    for (const one of [this.identity, this.#silent, ...this.#former]) if (one !== undefined) signalProcess(one, 'SIGKILL');
+  }
+
+  /** Ends the process: SIGTERM, after `graceMs` SIGKILL. Settles when it is gone. */
+  async end(graceMs: number): Promise<void> {
+    const known = [this.identity, this.#silent, ...this.#former];
+    await this.release();
+    const { clock } = this.#deps;
+    // Another process may have been started during the release.
+    const all = new Set([...known, this.#silent].filter((one) => one !== undefined));
+    const endOther = async (): Promise<void> => {
+      // The process was just being found, or has just replaced the known one: then only its socket identifies it.
+      const found = await greet(this.#what.socketPath, { clock, timeoutMs: lastCheckMs });
+      found?.socket.destroy();
+      // A process that is asked twice does not finish its work.
+      if (found !== undefined && ![...all].some((one) => sameProcess(one, found.identity)))
+        await endProcess(found.identity, graceMs, clock);
+    };
+    await Promise.all([endOther(), ...[...all].map((one) => endProcess(one, graceMs, clock))]);
+  }
+
+  async #run(): Promise<void> {
+    while (!this.#stop.signal.aborted) {
+      try {
+        if (!(await this.#life())) return;
+      } catch (error) {
+        // A full disk or a locked database must not end the supervision for ever.
+        this.#deps.log.error({ err: error, process: this.#what.name }, 'supervising a process failed');
+        await this.#deps.clock.sleep(restartBackoff.longestMs, this.#stop.signal);
+      }
+    }
+  }
+
+  /**
+   * From finding or starting the process to its death and the backoff after it. Returns false when the process is no
+   * longer desired.
+   */
+  async #life(): Promise<boolean> {
+    const { clock } = this.#deps;
+    const startedAt = clock.monotonic();
+    this.#lastExit = undefined;
+    this.#logStart = statSync(this.#what.logFile, { throwIfNoEntry: false })?.size ?? 0;
+    const found = (await this.#greet()) ?? (await this.#startAndGreet());
+    if (found !== undefined) await this.#follow(found);
+    if (this.#stop.signal.aborted || !(await this.#deps.shouldRun())) return false;
+    if (this.#restart !== undefined) {
+      await this.#restart;
+      this.#restart = undefined;
+      return true;
+    }
+    this.#deaths = clock.monotonic() - startedAt >= healthyMs ? 1 : this.#deaths + 1;
+    this.#deps.log.warn({ process: this.#what.name, deaths: this.#deaths, how: this.#end }, 'a process ended unasked');
+    this.#crashes.add(this.#whyEnded());
+    this.#deps.onDown(this.#deaths >= failingAfterDeaths, this.#end);
+    this.#end = 'died';
+    // The first death is answered at once; only a process that keeps dying gets a backoff.
+    await clock.sleep(delayMs(restartBackoff, this.#deaths - 1), this.#stop.signal);
+    return true;
+  }
+
+  #whyEnded(): string {
+    if (this.#end === 'hung') return 'It did not answer any more and was killed.';
+    return lastErrorInLog(this.#what.logFile, this.#logStart) ?? this.#lastExit ?? 'It ended without an error in its log.';
+  }
+
+  /** From the hello of a process to the end of its last successor. */
+  async #follow(first: Greeting): Promise<void> {
+    for (let current: Greeting | undefined = first; current !== undefined;) {
+      const { identity } = current;
+      this.#greeting = current;
+      this.#silent = undefined;
+      this.#deps.onUp(identity);
+      const cancelRenewal = this.#renewIfOld(current);
+      const { heartbeats } = current;
+      const watched = { heartbeats, waitedMs: () => cpuWaitMs(identity.pid) };
+      const cancelWatch = watchForHang(watched, this.#deps.clock, () => this.#killHung(identity));
+      await current.closed;
+      cancelRenewal();
+      cancelWatch();
+      this.#greeting = undefined;
+      current = await this.#greet();
+      if (current === undefined || sameProcess(current.identity, identity)) continue;
+      this.#deps.log.info({ process: this.#what.name, pid: current.identity.pid }, 'a process handed over');
+      this.#former = [...this.#former.filter(isAlive), identity];
+      this.#mayBeOld = false;
+    }
+  }
+
+  /** Asks a found process to make room for one of this version and configuration. Call the result to stop asking. */
+  #renewIfOld({ identity, version, config, socket }: Greeting): CancelTimer {
+    const { desired, renewal, name } = this.#what;
+    const isOld = this.#mayBeOld && (version !== desired.version || (desired.config !== undefined && config !== desired.config));
+    if (!isOld) return () => undefined;
+    this.#deps.log.info({ process: name, version, desired: desired.version }, 'a process is renewed');
+    if (renewal === 'restart') {
+      this.#mayBeOld = false;
+      this.#restart = endProcess(identity, restartGraceMs, this.#deps.clock);
+      return () => undefined;
+    }
+    const ask = (): void => {
+      socket.write(`${JSON.stringify({ type: 'hand-over' } satisfies HandOverCommand)}\n`);
+    };
+    ask();
+    return this.#deps.clock.every(handOverMs, () => {
+      this.#deps.log.warn({ process: name, pid: identity.pid }, 'a process did not hand over; it is asked again');
+      ask();
+    });
+  }
+
+  /** Kills a hung process. Its connection breaks, and the usual handling of a death follows. */
+  #killHung(identity: ProcessIdentity): void {
+    this.#deps.log.warn({ process: this.#what.name, pid: identity.pid }, 'a process hangs; it is killed');
+    this.#end = 'hung';
+    signalProcess(identity, 'SIGKILL');
+  }
+
+  #greet(): Promise<Greeting | undefined> {
+    return greet(this.#what.socketPath, { clock: this.#deps.clock, timeoutMs: helloTimeoutMs, signal: this.#stop.signal });
+  }
+
+  async #startAndGreet(): Promise<Greeting | undefined> {
+    const { clock } = this.#deps;
+    // The process lives but sends no hello: it hangs, or its socket is gone. Two of a kind must never run side by side.
+    if (this.#silent !== undefined) await endProcess(this.#silent, 0, clock);
+    if (this.#stop.signal.aborted) return undefined;
+    this.#mayBeOld = false;
+    const hasExited = this.#spawn();
+    const deadline = clock.monotonic() + helloTimeoutMs;
+    while (!this.#stop.signal.aborted && clock.monotonic() < deadline) {
+      const greeting = await this.#greet();
+      if (greeting !== undefined) return greeting;
+      if (hasExited()) return undefined;
+      await clock.sleep(pollMs, this.#stop.signal);
+    }
+    return undefined;
+  }
+
+  /** Starts the process. The returned function says whether it has ended already. */
+  #spawn(): () => boolean {
+    const log = openLog(this.#what.logFile);
+    try {
+      const child = spawn(process.execPath, [...this.#what.argv], { detached: true, stdio: ['ignore', log, log], env: { ...wholeEnv() } });
+      let hasExited = false;
+      child.once('error', (error) => {
+        hasExited = true;
+        this.#deps.log.error({ err: error, process: this.#what.name }, 'a process could not be started');
+      });
+      child.once('exit', (code, signal) => {
+        hasExited = true;
+        this.#lastExitCode = code ?? undefined;
+        this.#lastExit = code === null ? `It was ended by ${signal}.` : `It ended with exit code ${code}.`;
+        this.#deps.log.info({ process: this.#what.name, code, signal }, 'a process ended');
+      });
+      child.unref();
+      this.#silent = child.pid === undefined ? undefined : identifyProcess(child.pid);
+      return () => hasExited;
+    } finally {
+      closeSync(log);
+    }
+  }
+}
+
+/** How to find a process that may not answer, and how to end it. */
+interface EndOptions {
+  readonly clock: Clock;
+  /** How long it may take to send its hello, ms. */
+  readonly greetMs: number;
+  /** Between SIGTERM and SIGKILL, ms. */
+  readonly graceMs: number;
+  /**
+   * The file with the process's identity: a stopped or hung process sends no hello, and would act again when it
+   * resumes.
+   */
+  readonly identityFile?: string;
+}
+
+/** Ends the process that answers on a socket, if there is one. */
+export async function endAt(socketPath: string, { clock, greetMs, graceMs, identityFile }: EndOptions): Promise<void> {
+  const greeting = await greet(socketPath, { clock, timeoutMs: greetMs });
+  greeting?.socket.destroy();
+  const written = identityFile === undefined ? undefined : readJsonFile(identityFile)?.value;
+  const identity = greeting?.identity ?? (isProcessIdentity(written) ? written : undefined);
+  if (identity !== undefined) await endProcess(identity, graceMs, clock);
+}
+
+/** SIGTERM, after `graceMs` SIGKILL. Settles when exactly that process is gone. */
+async function endProcess(identity: ProcessIdentity, graceMs: number, clock: Clock): Promise<void> {
+  if (!signalProcess(identity, graceMs > 0 ? 'SIGTERM' : 'SIGKILL')) return;
+  const deadline = clock.monotonic() + graceMs;
+  while (isAlive(identity)) {
+    if (clock.monotonic() >= deadline) signalProcess(identity, 'SIGKILL');
+    await clock.sleep(pollMs);
+  }
+}

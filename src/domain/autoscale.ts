@@ -1,0 +1,156 @@
+import type { ReplicaPolicy } from './task.ts';
+
+/** Time window over which requests are counted, ms (SkyServe's constant). */
+export const rateWindowMs = 60_000;
+
+/** Requests per second over the window. */
+export function requestRate({ requestsInWindow }: Pick<ServiceLoad, 'requestsInWindow'>): number {
+  return requestsInWindow / (rateWindowMs / 1_000);
+}
+
+/**
+ * Replicas that the rate requires when all have the same capacity: `ceil(rate / target)`, as in SkyServe's request-rate
+ * autoscaler.
+ */
+export function desiredByRate(targetQps: number, load: Pick<ServiceLoad, 'requestsInWindow'>): number {
+  return Math.ceil(requestRate(load) / targetQps);
+}
+
+/**
+ * Rules that compute the replicas required by a load, before the bounds of the policy. Each is a small pure function.
+ */
+const rules = {
+  fixed: (policy: ReplicaPolicy) => policy.minReplicas,
+  requestRate: (policy: ReplicaPolicy, load: ServiceLoad) =>
+    typeof policy.targetQpsPerReplica === 'number' ? desiredByRate(policy.targetQpsPerReplica, load) : policy.minReplicas,
+  instanceAware: (_policy: ReplicaPolicy, load: ServiceLoad) => desiredByCapacity(load),
+} as const;
+
+function ruleOf({ targetQpsPerReplica }: ReplicaPolicy): keyof typeof rules {
+  if (targetQpsPerReplica === undefined) return 'fixed';
+  return typeof targetQpsPerReplica === 'number' ? 'requestRate' : 'instanceAware';
+}
+
+/**
+ * Replicas that the load requires now, within the policy's bounds. At least one while a request is queued or under way.
+ */
+export function desiredReplicas(policy: ReplicaPolicy, load: ServiceLoad): number {
+  const desired = rules[ruleOf(policy)](policy, load);
+  const atLeast = Math.max(policy.minReplicas, load.busy > 0 ? 1 : 0);
+  return Math.min(policy.maxReplicas, Math.max(atLeast, desired));
+}
+
+/** One decision of the autoscaler. It adopts the required number once the load has required it for long enough. */
+export function decideTarget(memory: AutoscalerMemory, policy: ReplicaPolicy, load: ServiceLoad): AutoscalerMemory {
+  return adoptDesired(memory, policy, desiredReplicas(policy, load));
+}
+
+/**
+ * Replicas that the request rate requires when replicas differ in capacity.
+ * Counts the fewest living replicas, in `keepOrder`, that together handle the rate. If all of them are not enough, adds
+ * new replicas for the rest. With equal targets the result is `ceil(rate / target)`.
+ * SkyServe's instance-aware autoscaler has the same intent, but it counts dead replicas as living and does not remove
+ * the replicas that its count left out.
+ */
+export function desiredByCapacity({ fleet, ...load }: Pick<ServiceLoad, 'requestsInWindow' | 'fleet'>): number {
+  const rate = requestRate(load);
+  let taken = 0;
+  for (const [index, qps] of fleet.living.entries()) {
+    if (taken >= rate) return index;
+    taken += qps;
+  }
+  return fleet.living.length + Math.ceil(Math.max(0, rate - taken) / fleet.toCome);
+}
+
+/** Interval of decisions, ms. Delays are counted in these ticks (SkyServe's constant). */
+const decisionIntervalMs = 20_000;
+
+/**
+ * Interval of decisions while no replica is desired, ms. Shorter, so that a first request does not wait (SkyServe's
+ * constant).
+ */
+const idleDecisionIntervalMs = 5_000;
+
+/** State of the autoscaler between decisions. */
+export interface AutoscalerMemory {
+  readonly target: number;
+  /** Consecutive decisions that required more replicas. */
+  readonly upCount: number;
+  /** Consecutive decisions that required fewer replicas. */
+  readonly downCount: number;
+}
+
+/** Initial state: a service starts with its smallest number of replicas. */
+export function initialAutoscaler(policy: ReplicaPolicy): AutoscalerMemory {
+  return { target: policy.minReplicas, upCount: 0, downCount: 0 };
+}
+
+/**
+ * One decision on the number required now, with the same rules as SkyServe's autoscaler with hysteresis.
+ * A change is adopted after `floor(delay / 20 s)` consecutive decisions that required it, and at once from zero. A
+ * decision that requires no change resets the counters.
+ */
+function adoptDesired(memory: AutoscalerMemory, policy: ReplicaPolicy, desired: number): AutoscalerMemory {
+  if (memory.target === 0) return { ...memory, target: desired };
+  if (desired > memory.target) {
+    const upCount = memory.upCount + 1;
+    return upCount >= ticks(policy.upscaleDelaySeconds)
+      ? { target: desired, upCount: 0, downCount: 0 }
+      : { target: memory.target, upCount, downCount: 0 };
+  }
+  if (desired < memory.target) {
+    const downCount = memory.downCount + 1;
+    return downCount >= ticks(policy.downscaleDelaySeconds)
+      ? { target: desired, upCount: 0, downCount: 0 }
+      : { target: memory.target, upCount: 0, downCount };
+  }
+  return { target: memory.target, upCount: 0, downCount: 0 };
+}
+
+/** Time until the next decision, ms. */
+export function nextDecisionMs(memory: AutoscalerMemory): number {
+  return memory.target === 0 ? idleDecisionIntervalMs : decisionIntervalMs;
+}
+
+const ticks = (delaySeconds: number): number => Math.floor((delaySeconds * 1_000) / decisionIntervalMs);
+
+/** Number of requests in one report of the balancer. */
+interface ArrivalCount {
+  /** Time of the report, ms. */
+  readonly at: number;
+  readonly count: number;
+}
+
+/** The arrivals of the last minute. */
+export type RequestWindow = readonly ArrivalCount[];
+
+/** Adds the requests that arrived and drops reports older than the window. */
+export function addArrivals(window: RequestWindow, now: number, count: number): RequestWindow {
+  const recent = window.filter((entry) => entry.at > now - rateWindowMs);
+  return count > 0 ? [...recent, { at: now, count }] : recent;
+}
+
+/** Requests within the window that ends at `now`. */
+export function countArrivals(window: RequestWindow, now: number): number {
+  return window.reduce((sum, entry) => (entry.at > now - rateWindowMs && entry.at <= now ? sum + entry.count : sum), 0);
+}
+
+/** Input of a decision about the number of replicas. */
+export interface ServiceLoad {
+  /** Requests that arrived in the last minute, whatever their result. */
+  readonly requestsInWindow: number;
+  /** Requests that are queued or under way. */
+  readonly busy: number;
+  readonly fleet: Fleet;
+}
+
+/** Capacity of the replicas, requests per second each. For services with a target for each accelerator. */
+export interface Fleet {
+  /**
+   * Capacities of the living replicas, in the order of `keepOrder` in `domain/plan.ts`: the replica that is kept
+   * longest comes first.
+   */
+  readonly living: readonly number[];
+  /** Capacity of a replica that is still to start, more than 0. */
+  readonly toCome: number;
+}

@@ -1,0 +1,85 @@
+/** An edge proxy as a health checker sees it. */
+export interface SeenProxy {
+  readonly name: string;
+  /** Whether its label makes the Service send requests to it. */
+  readonly isServing: boolean;
+  /** Whether its label says that no other edge proxy serves. */
+  readonly isAlone: boolean;
+  /** The edge proxy is about to end. */
+  readonly isGoing: boolean;
+  /** Consecutive checks in which the edge proxy did not report that it can serve. */
+  readonly failures: number;
+  /** Whether the edge proxy answered the last check, even with "cannot serve". */
+  readonly answers: boolean;
+  /** How long the edge proxy has been without the serving label, ms. */
+  readonly outForMs: number;
+}
+
+/** A change of the labels of an edge proxy. */
+export interface ProxyLabels {
+  readonly name: string;
+  readonly isServing?: boolean;
+  readonly isAlone?: boolean;
+}
+
+/** The health checker removes an edge proxy from the Service after this many failed checks in a row. */
+export const silentAfter = 3;
+
+/**
+ * Wait before an edge proxy that was removed is added again, ms. Without it, an edge proxy that only some checkers
+ * reach would change its label constantly.
+ * When no edge proxy has served for this long, edge proxies may serve without an endpoint set.
+ */
+export const backAfterMs = 2_000;
+
+/**
+ * Decides which labels change now. Pure.
+ * The Service selects pods by these labels alone. Kubernetes marks a pod as not ready as soon as its node is silent,
+ * although the pod still serves.
+ * - An edge proxy that fails its checks or is about to end is removed, but only while another one serves. So at least
+ *   one always serves, whatever the checker reaches.
+ * - An edge proxy that passes its checks is added.
+ * - While no edge proxy serves (`idleForMs`), those that answer get the label `alone`.
+ */
+export function decideLabels(proxies: readonly SeenProxy[], idleForMs: number): readonly ProxyLabels[] {
+  const active = activeProxies(proxies);
+  return proxies.flatMap((proxy): readonly ProxyLabels[] => {
+    const isServing = mayServe(proxy, active);
+    const isWaiting = proxy.answers && proxy.failures > 0 && !proxy.isGoing;
+    const isAlone = active.length === 0 && idleForMs >= backAfterMs && isWaiting;
+    if (isServing === proxy.isServing && isAlone === proxy.isAlone) return [];
+    return [{ name: proxy.name, ...(isServing !== proxy.isServing && { isServing }), ...(isAlone !== proxy.isAlone && { isAlone }) }];
+  });
+}
+
+/** The edge proxies that get requests and can serve them. */
+export function activeProxies(proxies: readonly SeenProxy[]): readonly SeenProxy[] {
+  return proxies.filter(({ isServing, isGoing, failures }) => isServing && !isGoing && failures === 0);
+}
+
+function mayServe(proxy: SeenProxy, active: readonly SeenProxy[]): boolean {
+  if (proxy.isServing) return (proxy.failures < silentAfter && !proxy.isGoing) || !active.some((other) => other !== proxy);
+  return proxy.failures === 0 && !proxy.isGoing && (proxy.outForMs >= backAfterMs || active.length === 0);
+}
+
+/** An edge proxy's own state. */
+export interface OwnState {
+  /** It serves all services that the controller assigned to it, and is not about to end. */
+  readonly isReady: boolean;
+  /** Each of its balancers has an endpoint set from the reconciler or from disk. The set may be empty. */
+  readonly isInformed: boolean;
+  /** Its label says that no other edge proxy serves. */
+  readonly isAlone: boolean;
+  /** It has passed its readiness probe before. */
+  readonly wasAdmitted: boolean;
+}
+
+/**
+ * Whether an edge proxy passes its readiness probe and so gets requests. It passes when it can forward them. Pure.
+ * Without an endpoint set it would hold requests that other edge proxies can forward. When it is alone, holding them is
+ * better than failing them.
+ * An edge proxy that was admitted stays admitted while a new service has no endpoint set yet.
+ */
+export function passesReadiness({ isReady, isInformed, isAlone, wasAdmitted }: OwnState): boolean {
+  return isReady && (isInformed || isAlone || wasAdmitted);
+}

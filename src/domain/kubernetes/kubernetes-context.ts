@@ -1,0 +1,24 @@
+import type { KubernetesConfig, KubernetesContextConfig } from '../config.ts';
+
+/** Settings of one Kubernetes cluster: the settings of its context override the common ones. */
+export function kubernetesContextConfig(config: KubernetesConfig, context: string): KubernetesContextConfig {
+  const { allowedContexts: _allowed, contexts, ...common } = config;
+  return { ...common, ...contexts[context] };
+}
+
+/**
+ * The contexts of the kubeconfig that may be used. Without a setting, these are the current context and `named`, the
+ * context that the caller names.
+ */
+export function usableContexts(
+  config: Pick<KubernetesConfig, 'allowedContexts'>,
+  kubeconfig: { readonly names: readonly string[]; readonly current: string | undefined },
+  named?: string,
+): readonly string[] {
+  const { allowedContexts } = config;
+  const { names, current } = kubeconfig;
+  if (allowedContexts === 'all') return names;
+  if (allowedContexts !== undefined) return allowedContexts.filter((name) => names.includes(name));
+  const selected = new Set([current, named]);
+  return names.filter((name) => selected.has(name));
+}

@@ -1,0 +1,366 @@
+import { type AutoscalerMemory, decideTarget, desiredReplicas, initialAutoscaler, nextDecisionMs, requestRate } from './autoscale.ts';
+import type { BalancerReplica } from './balancer-link.ts';
+import { launchGate, rememberFailure, type LaunchGate } from './replica/crash-loop.ts';
+import { endpointSet, type EndpointCandidate } from './endpoint-set.ts';
+import { interruptedToDrain } from './replica/interruptions.ts';
+import { countReplicas, planReplicas, type PlannedReplica } from './plan.ts';
+import type { Change, NewEvent, ReplicaRecord, ServiceMemory, ServiceRecord } from './records.ts';
+import { fleetOf, withCapacity } from './replica/replica-capacity.ts';
+import { noReport, type ReplicaEnd, type ReplicaReport } from './replica/replica-report.ts';
+import { finalStates, isAlive, isEnded, isFailed, type EndCause } from './replica/replica-state.ts';
+import { serviceState, type ServiceState } from './service-state.ts';
+import { needsReplacement, silentToEnd, type SilentReplica } from './replica/silent-machines.ts';
+import { subjectEvent } from './subject-event.ts';
+import type { Task } from './task.ts';
+import { transition, type ReplicaChange } from './transition.ts';
+
+/** All inputs of a decision about a service. Plain data. */
+export interface World {
+  /** ms since the epoch. */
+  readonly now: number;
+  /** Monotonic ms, for durations within this process. */
+  readonly monotonic: number;
+  readonly service: ServiceRecord;
+  /** The tasks of the service's version and of each replica's. */
+  readonly versions: ReadonlyMap<number, Task>;
+  /** All records, oldest first. */
+  readonly replicas: readonly ReplicaRecord[];
+  /** By replica id; `noReport` for others. */
+  readonly reports: ReadonlyMap<number, ReplicaReport>;
+  /** undefined: no autoscaling decision is due. */
+  readonly load: LoadReport | undefined;
+  /**
+   * Whether this process has listed the machines of every provider since it began. Until then it cannot decide which
+   * replicas are surplus.
+   */
+  readonly isInventoryKnown: boolean;
+  /**
+   * For a removed service: whether providers still have machines or other resources of it.
+   * - `unknown`: no search has ended since the last replica ended, or since the user last requested the removal.
+   * - `reason`: why the last search did not complete, as a sentence for users.
+   */
+  readonly leftovers: 'unknown' | 'none' | { readonly reason: string };
+}
+
+/** Input of the autoscaler. */
+export interface LoadReport {
+  /** Requests that arrived in the last minute. */
+  readonly requestsInWindow: number;
+  /** Requests that are queued or in flight. */
+  readonly busy: number;
+  /**
+   * Whether the balancer is connected and this process has counted a whole window. Otherwise the service is not scaled
+   * down.
+   */
+  readonly isComplete: boolean;
+}
+
+/** A replica to launch. */
+export interface Launch {
+  readonly version: number;
+  /** A sentence for users. */
+  readonly reason: string;
+}
+
+/** A replica to drain and terminate. */
+interface Stop extends ReplicaChange {
+  readonly replica: ReplicaRecord;
+}
+
+/**
+ * The result of a decision. `stop`, `launch`, `service` and `events` are committed in one transaction. Repeating it is
+ * harmless.
+ */
+export interface Decision {
+  readonly launch: readonly Launch[];
+  readonly stop: readonly Stop[];
+  readonly endpoints: readonly BalancerReplica[];
+  /** Changed fields of the service. */
+  readonly service: Change<ServiceRecord>;
+  readonly events: readonly NewEvent[];
+  /** When to decide again without a new report, ms since the epoch; undefined when no such time is known. */
+  readonly wakeAt: number | undefined;
+  /** Time until the next autoscaling decision, ms; undefined when none was made. */
+  readonly nextLoadMs: number | undefined;
+  /** Whether there are more records of ended replicas than `keptEnded`. */
+  readonly prune: boolean;
+  /**
+   * `search`: list the providers' remaining resources of the removed service. An event: drop the service's records with
+   * this event, because nothing is left or the user forced the removal.
+   */
+  readonly removal: 'search' | NewEvent | undefined;
+}
+
+/** Number of records of ended replicas that are kept for users. */
+export const keptEnded = 20;
+
+/** Causes of ends that do not indicate a fault of the program. */
+const desiredEnds: readonly EndCause[] = ['scale-down', 'user', 'service-down', 'preempted', 'interruption'];
+
+/** Whether an end counts as a failure of the program. */
+const isFailure = (cause: EndCause): boolean => !desiredEnds.includes(cause);
+
+/** Decides the next actions for a service. Pure: the same world gives the same decision. */
+export function reconcile(world: World): Decision {
+  const draft = new Draft(world);
+  applyEnds(draft);
+  if (world.service.desired === 'down') return removed(draft);
+  const task = world.versions.get(world.service.version);
+  if (task?.service === undefined) return draft.decision();
+  const { gracefulTerminationSeconds, replicaPolicy } = task.service;
+  const silent = silentReplicas(draft);
+  const interrupted = draft.living.flatMap(({ id, state }) => {
+    const { notice } = draft.report(id);
+    return notice === undefined ? [] : [{ id, state, notice }];
+  });
+  const replaced = new Set([...silent, ...interrupted].map(({ id }) => id));
+  const remaining = draft.replicas.filter(({ id }) => !replaced.has(id));
+  const target = autoscale(draft, task, remaining);
+  const desired = target === 0 && replicaPolicy.minReplicas === 0 ? 0 : target + replicaPolicy.numOverprovision;
+  const gate = gateOf(draft.service, desired, world.now);
+  scale(draft, task, { remaining, desired, gate });
+  const readyOthers = remaining.filter(({ state }) => state === 'READY').length;
+  const facts = { readyOthers, desired, graceMs: gracefulTerminationSeconds * 1_000, now: world.now };
+  for (const id of interruptedToDrain(interrupted, facts))
+    draft.stop(id, { cause: 'interruption', reason: draft.report(id).notice?.reason ?? '' });
+  for (const { id, answers } of silentToEnd(silent, readyOthers, desired)) {
+    const { machine } = draft.report(id);
+    if (machine.type !== 'silent' && machine.type !== 'back') continue;
+    // A replica that answers may have requests to finish, so it drains as an interrupted one.
+    draft.stop(id, { cause: answers ? 'interruption' : machine.cause, reason: machine.reason, killed: true });
+  }
+  reportState(draft, desired, gate.gaveUp);
+  return draft.decision();
+}
+
+/** An incomplete decision. Each step sees the replicas as the earlier steps changed them. */
+class Draft {
+  readonly world: World;
+  #replicas: readonly ReplicaRecord[];
+  readonly #launch: Launch[] = [];
+  readonly #stop: Stop[] = [];
+  readonly #events: NewEvent[] = [];
+  #service: Change<ServiceRecord> = {};
+  wakeAt: number | undefined;
+  nextLoadMs: number | undefined;
+  removal: Decision['removal'];
+
+  constructor(world: World) {
+    this.world = world;
+    this.#replicas = world.replicas;
+  }
+
+  get replicas(): readonly ReplicaRecord[] {
+    return this.#replicas;
+  }
+
+  get living(): readonly ReplicaRecord[] {
+    return this.#replicas.filter(({ state }) => isAlive(state));
+  }
+
+  /** The service with the changes decided so far. */
+  get service(): ServiceRecord {
+    return { ...this.world.service, ...this.#service };
+  }
+
+  get memory(): ServiceMemory {
+    return this.service.memory;
+  }
+
+  report(id: number): ReplicaReport {
+    return this.world.reports.get(id) ?? noReport;
+  }
+
+  launch(reason: string): void {
+    this.#launch.push({ version: this.world.service.version, reason });
+  }
+
+  /** Ignores a replica that is terminating or has ended. A failure is counted in the same transaction. */
+  stop(id: number, { cause, reason, killed = false, neverStarted = false }: ReplicaEnd): void {
+    const { now, service } = this.world;
+    const replica = this.#replicas.find((one) => one.id === id);
+    if (replica === undefined || !(isAlive(replica.state) || replica.state === 'UNKNOWN')) return;
+    const explanation = { cause, message: reason };
+    const patch = { endCause: cause, reason };
+    const change = transition(replica, { type: 'stop-requested', cause }, { explanation, now, serviceKey: service.key, patch });
+    if (change === undefined) return;
+    if (isFailure(cause) && isAlive(replica.state)) {
+      const readyMs = replica.readySince === null ? 0 : now - replica.readySince;
+      const failure = { at: now, everReady: replica.firstReadyAt !== null, readyMs, killed, ...(neverStarted && { neverStarted }) };
+      this.patch({ memory: { ...this.memory, failures: rememberFailure(this.memory.failures, failure) } });
+    }
+    this.#stop.push({ replica, ...change });
+    this.#replicas = this.#replicas.map((one) => (one.id === id ? { ...one, ...change.change } : one));
+  }
+
+  patch(change: Change<ServiceRecord>): void {
+    this.#service = { ...this.#service, ...change };
+  }
+
+  /** Adds an event to the history of the service. */
+  event(change: Parameters<typeof subjectEvent>[1]): void {
+    this.#events.push(subjectEvent(this.world.service, change));
+  }
+
+  decision(): Decision {
+    return {
+      launch: this.#launch,
+      stop: this.#stop,
+      endpoints: endpointSet(endpointCandidates({ ...this.world, replicas: this.#replicas })),
+      service: this.#service,
+      events: this.#events,
+      wakeAt: this.wakeAt,
+      nextLoadMs: this.nextLoadMs,
+      prune: this.#replicas.filter(({ state }) => isEnded(state)).length > keptEnded,
+      removal: this.removal,
+    };
+  }
+}
+
+/** The input of `endpointSet` for a world. */
+export function endpointCandidates({
+  replicas,
+  reports,
+  versions,
+}: Pick<World, 'replicas' | 'reports' | 'versions'>): readonly EndpointCandidate[] {
+  return replicas.map((record) => ({
+    record,
+    report: reports.get(record.id) ?? noReport,
+    spec: versions.get(record.version)?.service,
+  }));
+}
+
+/** Stops replicas whose end was reported or requested by a user. */
+function applyEnds(draft: Draft): void {
+  const { firstReadyAt } = draft.world.service;
+  for (const { id, state, endRequestedAt } of draft.replicas) {
+    const { end } = draft.report(id);
+    if (end !== undefined && isAlive(state)) draft.stop(id, end);
+    else if (endRequestedAt !== null && (isAlive(state) || state === 'UNKNOWN'))
+      draft.stop(id, { cause: 'user', reason: 'A user terminated it.' });
+  }
+  const readyTimes = draft.replicas.flatMap((replica) => replica.firstReadyAt ?? []);
+  if (firstReadyAt === null && readyTimes.length > 0) draft.patch({ firstReadyAt: Math.min(...readyTimes) });
+}
+
+/** The replicas with silent machines that do not count as serving. */
+function silentReplicas(draft: Draft): readonly SilentReplica[] {
+  return draft.living.flatMap(({ id, state }): readonly SilentReplica[] => {
+    const { machine, ...report } = draft.report(id);
+    if (machine.type !== 'silent' && machine.type !== 'back') return [];
+    const { isEnding, isWidespread } = machine;
+    const answers = state === 'READY' && report.answers;
+    const respondingForMs = machine.type === 'back' ? draft.world.monotonic - machine.since : undefined;
+    const replica = { id, state, answers, isEnding, isWidespread, respondingForMs };
+    return needsReplacement(replica) ? [replica] : [];
+  });
+}
+
+/** The number of replicas that the load requires, within the bounds of the policy and without overprovisioning. */
+function autoscale(draft: Draft, task: Task, remaining: readonly ReplicaRecord[]): number {
+  const { load, now } = draft.world;
+  const policy = task.service?.replicaPolicy;
+  const known = draft.memory.autoscaler;
+  if (policy === undefined) return 0;
+  const before = known ?? initialAutoscaler(policy);
+  if (load === undefined) return before.target;
+  const facts = { ...load, fleet: fleetOf(task, remaining) };
+  const isBlind = !load.isComplete && desiredReplicas(policy, facts) < before.target;
+  const after = isBlind ? before : decideTarget(before, policy, facts);
+  draft.nextLoadMs = nextDecisionMs(after);
+  if (known === null || !isSame(known, after)) draft.patch({ memory: { ...draft.memory, autoscaler: after } });
+  if (after.target !== before.target) {
+    const rate = `${requestRate(load).toFixed(2)} requests/s in the last minute`;
+    const reason = load.busy === 0 ? rate : `${rate}, ${load.busy} queued or in flight`;
+    draft.event({ at: now, cause: 'autoscale', message: `${reason}: from ${before.target} to ${countReplicas(after.target)}.` });
+  }
+  return after.target;
+}
+
+const isSame = (a: AutoscalerMemory, b: AutoscalerMemory): boolean =>
+  a.target === b.target && a.upCount === b.upCount && a.downCount === b.downCount;
+
+/** The service record remembers that the guard gave up, because the failures that caused it expire. */
+function gateOf({ memory, firstReadyAt }: ServiceRecord, desired: number, now: number): LaunchGate {
+  const gate = launchGate(memory.failures, desired, firstReadyAt !== null, now);
+  return { ...gate, gaveUp: gate.gaveUp || (memory.gaveUp && firstReadyAt === null) };
+}
+
+/** Launches missing replicas, as far as the crash-loop guard allows, and stops surplus ones. */
+function scale(
+  draft: Draft,
+  task: Task,
+  { remaining, desired, gate }: { readonly remaining: readonly ReplicaRecord[]; readonly desired: number; readonly gate: LaunchGate },
+): void {
+  const { now, isInventoryKnown } = draft.world;
+  const planned = withCapacity(task, remaining).map((replica) => {
+    const { type } = draft.report(replica.id).machine;
+    return { ...replica, mustKeep: type === 'silent', isUnseen: type === 'unseen' } satisfies PlannedReplica;
+  });
+  const actions = planReplicas(planned, desired);
+  const desiredText = `The service is to have ${countReplicas(desired)}`;
+  let room = gate.atMost - remaining.filter(({ state }) => isAlive(state)).length;
+  for (const action of actions) {
+    if (action.type === 'stop') {
+      if (isInventoryKnown) draft.stop(action.replicaId, { cause: 'scale-down', reason: `${desiredText}; this one is surplus.` });
+    } else if (room > 0 && !gate.gaveUp && gate.notBefore <= now) {
+      room -= 1;
+      draft.launch(`${desiredText}.`);
+    }
+  }
+  if (gate.notBefore > now && actions.length > 0) draft.wakeAt = gate.notBefore;
+}
+
+/** Records the service's state when it has changed. */
+function reportState(draft: Draft, desired: number, gaveUp: boolean): void {
+  const { service, now } = draft.world;
+  const { replicas, memory } = draft;
+  const isDown = service.desired === 'down';
+  const state: ServiceState = serviceState({
+    replicas: replicas.map((replica) => replica.state),
+    target: desired,
+    initialised: true,
+    shuttingDown: isDown,
+    cleanupFailed: isDown && replicas.some((replica) => replica.state === 'FAILED_CLEANUP'),
+    processesFailed: service.processesFailed,
+    gaveUp,
+  });
+  if (state === service.state && memory.initialised && memory.gaveUp === gaveUp) return;
+  const reason = state === 'FAILED' && gaveUp ? whyGivenUp(service.name, replicas) : null;
+  draft.patch({ state, reason, memory: { ...memory, initialised: true, gaveUp } });
+  if (state === service.state) return;
+  const message = reason ?? `The service is ${state}.`;
+  draft.event({ at: now, from: service.state, to: state, cause: gaveUp ? 'gave-up' : 'derived', message });
+}
+
+function whyGivenUp(service: string, replicas: readonly ReplicaRecord[]): string {
+  const what = 'No replica ever became ready, and no more are launched';
+  const last = replicas.findLast(
+    ({ reason, state, endCause }) =>
+      reason !== null && isFailed(state === 'SHUTTING_DOWN' && endCause !== null ? finalStates[endCause] : state),
+  );
+  return last === undefined ? `${what}.` : `${what} (see: svc serve logs ${service} ${last.id}). Replica ${last.id}: ${last.reason}`;
+}
+
+/**
+ * Removes a service: terminates its replicas, searches the providers for remaining resources, then drops its records.
+ */
+function removed(draft: Draft): Decision {
+  const { service, now, leftovers } = draft.world;
+  for (const { id, state } of draft.replicas)
+    // A failed termination is retried in each pass.
+    if (isAlive(state) || state === 'UNKNOWN') draft.stop(id, { cause: 'service-down', reason: 'The service is being terminated.' });
+  reportState(draft, 0, false);
+  const left = draft.replicas.filter(({ state }) => !isEnded(state));
+  const isGivenUp = service.purge && left.every(({ state }) => state === 'FAILED_CLEANUP');
+  if (left.length === 0 || isGivenUp) {
+    const isForgotten = leftovers === 'none' || (leftovers !== 'unknown' && service.purge);
+    if (typeof leftovers === 'object' && leftovers.reason !== service.reason) draft.patch({ reason: leftovers.reason });
+    const message =
+      left.length === 0
+        ? 'Nothing is left of it.'
+        : `Its records were removed by force; machines of ${countReplicas(left.length)} may still exist.`;
+    draft.removal = isForgotten ? subjectEvent(service, { at: now, from: service.state, cause: 'down', message }) : 'search';
+  }
+  return draft.decision();
+}

@@ -1,0 +1,170 @@
+import type { PlacementMemory } from './placement.ts';
+import type { EndCause, ReplicaState } from './replica/replica-state.ts';
+import type { ServiceState } from './service-state.ts';
+import type { Task } from './task.ts';
+import type { ProcessIdentity } from '../shared/system/process-identity.ts';
+import type { ReplicaAddress } from '../shared/replica-address.ts';
+
+/** One service. Times are ms since the epoch. */
+export interface ServiceRecord {
+  readonly name: string;
+  /**
+   * Short unique id (8 hex digits). A service that is removed and deployed again under the same name has another key.
+   */
+  readonly key: string;
+  readonly state: ServiceState;
+  /** Desired state. */
+  readonly desired: 'up' | 'down';
+  /** With `down`: records are removed even when a machine could not be terminated. */
+  readonly purge: boolean;
+  readonly host: string;
+  readonly port: number;
+  /** The newest version; versions count from 1. */
+  readonly version: number;
+  readonly createdAt: number;
+  readonly firstReadyAt: number | null;
+  /**
+   * Why the service is in a failed state or is still being removed: one or more sentences, with the last log lines when
+   * they help.
+   */
+  readonly reason: string | null;
+  /** Id of the next replica. Ids are never reused within a service. */
+  readonly nextReplicaId: number;
+  /** State of the autoscaler and of the crash-loop guard, owned by `domain/`; plain JSON. */
+  readonly memory: ServiceMemory;
+  readonly reconciler: ProcessIdentity | null;
+  readonly balancer: ProcessIdentity | null;
+  /** Whether its processes keep dying. */
+  readonly processesFailed: boolean;
+  /** Increases with each change; used for compare-and-set. */
+  readonly revision: number;
+}
+
+/** State that the pure decisions keep between passes and restarts. */
+export interface ServiceMemory {
+  readonly initialised: boolean;
+  readonly autoscaler: { readonly target: number; readonly upCount: number; readonly downCount: number } | null;
+  readonly failures: readonly {
+    readonly at: number;
+    readonly everReady: boolean;
+    readonly readyMs: number;
+    readonly killed: boolean;
+    readonly neverStarted?: boolean;
+  }[];
+  readonly gaveUp: boolean;
+  /** Knowledge about locations; absent in records of older versions. */
+  readonly placement?: PlacementMemory;
+  /**
+   * Which refusals the reconciler must drop. The reconciler clears this mark.
+   * - `all`: a user asked for a retry, or restarted the controller.
+   * - `early`: the controller started after a crash. Late refusals stay.
+   * - `all-at-start`: the controller was stopped, and changes this to `all` when it starts.
+   */
+  readonly retry?: 'all' | 'early' | 'all-at-start' | undefined;
+}
+
+/** One version of a service's file. */
+export interface VersionRecord {
+  readonly service: string;
+  readonly version: number;
+  /** Contains the values of envs and secrets. Only the owner may read the database. */
+  readonly task: Task;
+  /** The file's text as the user wrote it, for display. It lacks values from the command line. */
+  readonly source: string;
+  readonly createdAt: number;
+}
+
+/** One replica, from the intent to create it until (and after) its end. */
+export interface ReplicaRecord {
+  readonly service: string;
+  readonly id: number;
+  readonly version: number;
+  readonly state: ReplicaState;
+  /** Idempotency key for requests to the provider. It is written before the first request. */
+  readonly key: string;
+  readonly offer: OfferRecord | null;
+  readonly machineId: string | null;
+  readonly address: ReplicaAddress | null;
+  readonly createdAt: number;
+  readonly launchedAt: number | null;
+  /** When the program (`run`) started. */
+  readonly startedAt: number | null;
+  readonly firstReadyAt: number | null;
+  /** When it last became ready; null while it is not ready. */
+  readonly readySince: number | null;
+  readonly firstProbeFailureAt: number | null;
+  readonly endCause: EndCause | null;
+  /** A sentence for users. */
+  readonly reason: string | null;
+  readonly endRequestedAt: number | null;
+  readonly endedAt: number | null;
+  readonly revision: number;
+}
+
+/**
+ * Location and machine of a replica: a provider's offer without the fields that only the provider needs. The price is
+ * for all nodes, the other fields are per node.
+ */
+export interface OfferRecord {
+  readonly provider: string;
+  readonly region: string;
+  readonly zone: string | null;
+  readonly instanceType: string;
+  readonly resources: string;
+  /** Absent in older records, as is `accelerator`. */
+  readonly cpus?: number;
+  /** Number of accelerators of the machine, and their kind. Older records lack the kind. */
+  readonly gpus: number;
+  readonly accelerator?: string;
+  readonly spot: boolean;
+  readonly hourlyUsd: number;
+}
+
+/** One line of the history. */
+export interface EventRecord {
+  /** Ascending over all services. */
+  readonly id: number;
+  readonly at: number;
+  /** Name of the service or cluster, and its key, because names may be reused. */
+  readonly subject: string;
+  readonly subjectKey: string;
+  readonly replicaId: number | null;
+  readonly from: string | null;
+  readonly to: string | null;
+  /** Short stable word for the cause, such as `probe-failed`. */
+  readonly cause: string;
+  /** A sentence for users. Never contains values of envs or secrets. */
+  readonly message: string;
+}
+
+/** An event before it has its id. */
+export type NewEvent = Omit<EventRecord, 'id'>;
+
+/** A cluster: one machine for single launches (`svc launch`). */
+export interface ClusterRecord {
+  readonly name: string;
+  readonly key: string;
+  readonly state: 'INIT' | 'UP' | 'SHUTTING_DOWN' | 'FAILED';
+  readonly machineKey: string;
+  readonly machineId: string | null;
+  readonly offer: OfferRecord | null;
+  readonly createdAt: number;
+  readonly reason: string | null;
+  readonly revision: number;
+}
+
+/** One job on a cluster; ids count from 1 within it. */
+export interface JobRecord {
+  readonly cluster: string;
+  readonly id: number;
+  readonly state: 'PENDING' | 'SETTING_UP' | 'RUNNING' | 'SUCCEEDED' | 'FAILED' | 'FAILED_SETUP' | 'CANCELLED';
+  readonly task: Task;
+  readonly createdAt: number;
+  readonly startedAt: number | null;
+  readonly endedAt: number | null;
+  readonly exitCode: number | null;
+  readonly revision: number;
+}
+
+/** A change of a record: only these fields. `revision` increases by itself. */
+export type Change<Row> = Partial<Omit<Row, 'revision' | 'name' | 'key' | 'service' | 'id' | 'cluster'>>;

@@ -1,0 +1,151 @@
+import type { KubeApi, KubeDraft } from '../../kubernetes/kube-api.ts';
+import { kubeStatusOf } from '../../kubernetes/kube-errors.ts';
+import { pathOf, pathOfOne } from '../../kubernetes/paths.ts';
+import { fingerprint } from '../../shared/fingerprint.ts';
+import { ProviderRefusal } from '../provider-refusal.ts';
+import { type Creation, type MachinePlan, planMachine } from './creation.ts';
+import { creationError } from './errors.ts';
+import { anchorManifest, podManifest } from './manifest.ts';
+import { firstPod } from './names.ts';
+import { isObject } from '../../shared/is-object.ts';
+
+/** Maximum number of remembered accepted pod descriptions. */
+const rememberedDescriptions = 100;
+
+/**
+ * Preflight: sends pods as a dry run (`dryRun`), so that the Kubernetes cluster refuses them early. It finds missing
+ * classes, unknown fields, quotas, webhooks and missing rights. Separate requests check the references that a dry run
+ * skips.
+ */
+export class DryRuns {
+  /** Descriptions accepted in this process, the least recently used first. */
+  readonly #taken = new Set<string>();
+
+  /**
+   * Checks all resources of a service's first replica. Throws a `ProviderRefusal` with the Kubernetes cluster's
+   * message, or the error that prevented an answer.
+   */
+  async everything(creation: Creation): Promise<void> {
+    const plan = await planMachine(creation);
+    try {
+      await firstFailure([pod(creation, draftOf(plan, firstPod(plan.base))), tried(creation, anchorManifest(plan))]);
+    } catch (error) {
+      throw creationError(error, creation.offer);
+    }
+  }
+
+  /** Checks the pod alone, once per description, under an unused name. */
+  async once(creation: Creation, plan: MachinePlan, name: string): Promise<void> {
+    const { cluster, ref } = creation;
+    const id = fingerprint(JSON.stringify([cluster.context, ref.namespace, draftOf(plan, name)['spec']]));
+    if (!this.#taken.delete(id)) await pod(creation, draftOf(plan, name));
+    this.#taken.add(id);
+    const [oldest] = this.#taken;
+    if (oldest !== undefined && this.#taken.size > rememberedDescriptions) this.#taken.delete(oldest);
+  }
+}
+
+function draftOf(plan: MachinePlan, name: string): KubeDraft {
+  const anchor = { name: anchorManifest(plan).metadata.name, uid: 'not-made-yet' };
+  return podManifest({ ...plan, name, rank: 0, anchor });
+}
+
+async function pod(creation: Creation, draft: KubeDraft): Promise<void> {
+  await firstFailure([tried(creation, draft), ...referencesOf(draft).map((reference) => checkReference(creation, reference))]);
+}
+
+/** Waits for all, and throws the failure of the first in order: the message must not depend on which answers faster. */
+async function firstFailure(parts: readonly Promise<void>[]): Promise<void> {
+  for (const result of await Promise.allSettled(parts)) if (result.status === 'rejected') throw result.reason;
+}
+
+async function tried({ cluster, signal }: Creation, draft: KubeDraft): Promise<void> {
+  try {
+    await cluster.api.apply(pathOf(draft), draft, { dryRun: true, signal });
+  } catch (error) {
+    if (!isUntriable(error)) throw error;
+  }
+}
+
+/** A webhook with side effects accepts no dry runs: only a real create shows its answer. */
+function isUntriable(error: unknown): boolean {
+  return kubeStatusOf(error)?.message.includes('does not support dry run') === true;
+}
+
+async function checkReference({ cluster, ref, offer, signal }: Creation, reference: Reference): Promise<void> {
+  const { kind, name } = reference;
+  const { namespace } = ref;
+  if (await referenceExists(cluster.api, reference, namespace, signal)) return;
+  const plural = kind === 'ConfigMap' ? 'configmaps' : 'persistentvolumeclaims';
+  throw new ProviderRefusal(
+    'setup',
+    'region',
+    `The cluster ${offer.region} has no ${kind} ${name} in the namespace ${namespace}, which the pod needs.`,
+    {
+      hint: `Make it, or name one that is there: kubectl --context ${offer.region} -n ${namespace} get ${plural}`,
+    },
+  );
+}
+
+/**
+ * Whether a referenced object exists; true also when the Kubernetes cluster does not say. Users may have the right to
+ * change ConfigMaps but not to read them: an empty change as a dry run finds them too.
+ */
+async function referenceExists(
+  api: KubeApi,
+  { kind, name }: Reference,
+  namespace: string,
+  signal: AbortSignal | undefined,
+): Promise<boolean> {
+  const path = pathOfOne(kind, namespace, name);
+  try {
+    const found = kind === 'ConfigMap' ? await api.merge(path, {}, { dryRun: true, signal }) : await api.get(path, { signal });
+    return found !== undefined;
+  } catch (error) {
+    if (kubeStatusOf(error) !== undefined) return true;
+    throw error;
+  }
+}
+
+/** An object that a pod cannot start without. */
+interface Reference {
+  readonly kind: 'PersistentVolumeClaim' | 'ConfigMap';
+  readonly name: string;
+}
+
+/**
+ * The claims and ConfigMaps that a pod names, each once. Kubernetes accepts pods whose claims and ConfigMaps do not
+ * exist, and then never starts them. Secrets are left out: only the Kubernetes cluster should read them. Service
+ * accounts and classes are left out: it checks them itself.
+ */
+export function referencesOf(draft: KubeDraft): readonly Reference[] {
+  const spec = isObject(draft['spec']) ? draft['spec'] : {};
+  const volumes = itemsOf(spec, 'volumes');
+  const claims = volumes.flatMap((volume) => nameIn(volume['persistentVolumeClaim'], 'claimName'));
+  const sources = volumes.flatMap((volume) => [volume, ...(isObject(volume['projected']) ? itemsOf(volume['projected'], 'sources') : [])]);
+  const containers = [...itemsOf(spec, 'initContainers'), ...itemsOf(spec, 'containers')];
+  const values = containers
+    .flatMap((container) => itemsOf(container, 'env'))
+    .map(({ valueFrom }) => (isObject(valueFrom) ? valueFrom : {}));
+  const configMaps = [
+    ...sources.flatMap(({ configMap }) => nameIn(configMap)),
+    ...values.flatMap(({ configMapKeyRef }) => nameIn(configMapKeyRef)),
+    ...containers.flatMap((container) => itemsOf(container, 'envFrom')).flatMap(({ configMapRef }) => nameIn(configMapRef)),
+  ];
+  return [
+    ...[...new Set(claims)].map((name): Reference => ({ kind: 'PersistentVolumeClaim', name })),
+    ...[...new Set(configMaps)].map((name): Reference => ({ kind: 'ConfigMap', name })),
+  ];
+}
+
+function itemsOf(holder: Readonly<Record<string, unknown>>, field: string): readonly Readonly<Record<string, unknown>>[] {
+  const items = holder[field];
+  return Array.isArray(items) ? items.filter((item) => isObject(item)) : [];
+}
+
+/** The name in a reference; empty where pods start without the named object. */
+function nameIn(reference: unknown, field = 'name'): readonly string[] {
+  if (!isObject(reference) || reference['optional'] === true) return [];
+  const name = reference[field];
+  return typeof name === 'string' && name !== '' ? [name] : [];
+}

@@ -1,0 +1,213 @@
+import type { KubeApi } from '../../kubernetes/kube-api.ts';
+import type { Clock } from '../../shared/clock.ts';
+import { unlessAborted } from '../../shared/unless-aborted.ts';
+import type { MachineStatus } from '../provider.ts';
+import { isDenied } from './errors.ts';
+import type { MachineRef } from './names.ts';
+import { ownAnnotations, ownLabels, podNames } from './names.ts';
+import { countedNode, countedPod } from './counted.ts';
+import { nodeFacts, podLoad, type NodeFacts } from './nodes/node-facts.ts';
+import { NodeHealth, type NodeTrouble } from './nodes/node-health.ts';
+import type { Pod } from '../../kubernetes/pod.ts';
+import type { PodEvent, Node } from './objects.ts';
+import { pathOfAll } from '../../kubernetes/paths.ts';
+import { areMostNodesCutOff, isWaitingForRoom, machineStatus, needsEvents, type PodSight } from './pod-status.ts';
+import { byMachine, type PodsByMachine, type PodWatches } from './pod-watches.ts';
+
+/** Nodes and their free resources; `hidden` where the user may not read nodes. */
+export type NodeSurvey = { readonly nodes: readonly NodeFacts[] } | { readonly hidden: true };
+
+/** A machine as its Kubernetes cluster reports it. */
+export interface MachineSight {
+  readonly status: MachineStatus;
+  /** Whether the Kubernetes cluster has a pod of it, in any state. */
+  readonly hasPods: boolean;
+  /** Whether it boots and has no node yet. */
+  readonly isWaitingForRoom: boolean;
+  /** Maximum wait for room, s, as set at its creation; undefined when unknown. */
+  readonly patienceSeconds: number | undefined;
+}
+
+/** How long a survey stays valid, ms: the alternatives of a task ask one after the other. */
+const surveyMs = 2_000;
+/** How long a pod's events stay valid, ms: a booting machine is polled twice a second. */
+const eventsMs = 1_500;
+/**
+ * Interval between event requests when many pods boot, ms: an API server scans all events of a namespace to find those
+ * of one pod.
+ */
+const eventsApartMs = 50;
+/** Events that no caller has requested for this long are forgotten, ms. */
+const keptEventsMs = 60_000;
+/** The event that explains a pod's end may arrive this long after it, ms. */
+const eventDelayMs = 300;
+/** Maximum number of machines named in one request; for more, the request covers all pods of the namespace. */
+const namedAtOnce = 40;
+
+/** One context: its Kubernetes cluster's nodes and this home's pods. */
+export class KubernetesCluster {
+  readonly context: string;
+  readonly api: KubeApi;
+  readonly #clock: Clock;
+  readonly #watches: Pick<PodWatches, 'pods' | 'nodes'>;
+  readonly #health: NodeHealth;
+  #survey: { readonly at: number; readonly result: Promise<NodeSurvey> } | undefined;
+  readonly #events = new Map<string, { readonly at: number; readonly events: readonly PodEvent[] }>();
+
+  constructor(api: KubeApi, clock: Clock, watches: Pick<PodWatches, 'pods' | 'nodes'>) {
+    this.context = api.context;
+    this.api = api;
+    this.#clock = clock;
+    this.#watches = watches;
+    this.#health = new NodeHealth(clock);
+  }
+
+  /** The free resources of nodes, at most two seconds old. */
+  survey(signal: AbortSignal | undefined): Promise<NodeSurvey> {
+    const now = this.#clock.monotonic();
+    if (this.#survey === undefined || now - this.#survey.at >= surveyMs) {
+      // Other callers may wait for it as well: it continues when the first caller is cancelled.
+      const survey = { at: now, result: this.#readSurvey() };
+      this.#survey = survey;
+      survey.result.catch(() => {
+        if (this.#survey === survey) this.#survey = undefined;
+      });
+    }
+    return unlessAborted(this.#survey.result, signal);
+  }
+
+  /** Invalidates the cached survey after a machine was created or removed. */
+  changed(): void {
+    this.#survey = undefined;
+  }
+
+  /** The pods of machines of one namespace, by the bases of their names. */
+  async pods(namespace: string, bases: readonly string[], signal: AbortSignal | undefined): Promise<PodsByMachine> {
+    const labelSelector = bases.length <= namedAtOnce ? `${ownLabels.machine} in (${bases.join(',')})` : ownLabels.machine;
+    const { items } = await this.api.list<Pod>(pathOfAll('Pod', namespace), { labelSelector, signal });
+    return byMachine(items);
+  }
+
+  /** The status of machines of one namespace, by the bases of their names. */
+  async statuses(refs: readonly MachineRef[], signal: AbortSignal | undefined): Promise<ReadonlyMap<string, MachineSight>> {
+    const [{ namespace } = { namespace: '' }] = refs;
+    const bases = refs.map(({ base }) => base);
+    const watched = this.#watches.pods(this.context, namespace);
+    const known = new Map(bases.flatMap((base) => (isWhole(base, watched?.get(base)) ? [[base, watched?.get(base) ?? []] as const] : [])));
+    // A machine that the watch does not show, or shows in part, may be newer than its last report.
+    const unknown = bases.filter((base) => !known.has(base));
+    if (unknown.length > 0) for (const [base, pods] of await this.pods(namespace, unknown, signal)) known.set(base, pods);
+    const all = [...known.values()].flat();
+    const troubles = await this.#troubles(all, signal);
+    const isWidespread = troubles === undefined && areMostNodesCutOff(all);
+    const statuses = await Promise.all(
+      bases.map(async (base) => {
+        const pods = known.get(base) ?? [];
+        const sights = (await this.#sights(namespace, base, pods, troubles, signal)).map((sight) => ({
+          ...sight,
+          areMostCutOff: isWidespread,
+        }));
+        const status = machineStatus(sights);
+        const sight = { status, hasPods: pods.length > 0, isWaitingForRoom: isWaitingForRoom(sights), patienceSeconds: patienceOf(pods) };
+        return [base, sight] as const;
+      }),
+    );
+    return new Map(statuses);
+  }
+
+  /** The trouble of these pods' nodes. */
+  async troubles(pods: readonly Pod[], signal: AbortSignal | undefined): Promise<ReadonlyMap<string, NodeTrouble>> {
+    return (await this.#troubles(pods, signal)) ?? new Map();
+  }
+
+  #troubles(pods: readonly Pod[], signal: AbortSignal | undefined): Promise<ReadonlyMap<string, NodeTrouble> | undefined> {
+    const names = new Set(pods.flatMap(({ spec }) => spec?.nodeName ?? []));
+    if (names.size === 0) return Promise.resolve(new Map());
+    return this.#health.troubles(this.api, names, this.#watches.nodes(this.context), signal);
+  }
+
+  async #sights(
+    namespace: string,
+    base: string,
+    pods: readonly Pod[],
+    troubles: ReadonlyMap<string, NodeTrouble> | undefined,
+    signal: AbortSignal | undefined,
+  ): Promise<readonly PodSight[]> {
+    const byName = new Map(pods.map((pod) => [pod.metadata.name, pod]));
+    return Promise.all(
+      podNames(base).map(async (name): Promise<PodSight> => {
+        const pod = byName.get(name);
+        const events = needsEvents(pod) ? await this.#eventsOf(namespace, name, pod, signal) : [];
+        return { name, pod, events, trouble: troubles?.get(pod?.spec?.nodeName ?? ''), areNodesHidden: troubles === undefined };
+      }),
+    );
+  }
+
+  async #eventsOf(namespace: string, name: string, pod: Pod | undefined, signal: AbortSignal | undefined): Promise<readonly PodEvent[]> {
+    const id = `${namespace}/${name}`;
+    const now = this.#clock.monotonic();
+    const known = this.#events.get(id);
+    const isGoing = pod === undefined || pod.metadata.deletionTimestamp !== undefined;
+    const holdsMs = isGoing ? eventsMs : Math.max(eventsMs, this.#events.size * eventsApartMs);
+    if (known !== undefined && now - known.at < holdsMs) return known.events;
+    const ask = async (): Promise<readonly PodEvent[]> => {
+      try {
+        const { items } = await this.api.list<PodEvent>(pathOfAll('Event', namespace), {
+          fieldSelector: `involvedObject.kind=Pod,involvedObject.name=${name}`,
+          signal,
+        });
+        // An older pod of the same name has events too.
+        const own = items.filter(({ involvedObject }) => pod === undefined || involvedObject?.uid === pod.metadata.uid);
+        return own.toSorted((a, b) => (timeOf(a) < timeOf(b) ? -1 : 1));
+      } catch (error) {
+        // Events only explain: the status is known without them.
+        if (isDenied(error)) return [];
+        throw error;
+      }
+    };
+    let events = await ask();
+    if (pod !== undefined && isGoing && known === undefined && events.every(({ reason }) => reason === 'Killing' || reason === 'Started')) {
+      await this.#clock.sleep(eventDelayMs, signal);
+      events = await ask();
+    }
+    const at = this.#clock.monotonic();
+    for (const [other, { at: asked }] of this.#events) if (at - asked > keptEventsMs) this.#events.delete(other);
+    this.#events.set(id, { at, events });
+    return events;
+  }
+
+  async #readSurvey(): Promise<NodeSurvey> {
+    try {
+      const [nodes, pods] = await Promise.all([
+        this.api.list<Node>(pathOfAll('Node'), { keep: countedNode }),
+        // Pods that have ended, or have no node, occupy nothing.
+        this.api.list<Pod>(pathOfAll('Pod'), {
+          fieldSelector: 'spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed',
+          keep: countedPod,
+        }),
+      ]);
+      return {
+        nodes: nodeFacts(
+          nodes.items,
+          pods.items.flatMap((pod) => podLoad(pod) ?? []),
+        ),
+      };
+    } catch (error) {
+      if (isDenied(error)) return { hidden: true };
+      throw error;
+    }
+  }
+}
+
+function patienceOf(pods: readonly Pod[]): number | undefined {
+  const seconds = Number(pods[0]?.metadata.annotations?.[ownAnnotations.patience]);
+  return Number.isFinite(seconds) ? seconds : undefined;
+}
+
+function isWhole(base: string, pods: readonly Pod[] = []): boolean {
+  return pods.length === podNames(base).length;
+}
+
+function timeOf({ lastTimestamp, eventTime, metadata }: PodEvent): string {
+  return lastTimestamp ?? eventTime ?? metadata.creationTimestamp ?? '';
+}

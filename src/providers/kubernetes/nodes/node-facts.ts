@@ -1,0 +1,118 @@
+import { gpuKindOf, gpuResources, isSpotNode, type GpuKind, type GpuResource } from './gpu-labels.ts';
+import { hasEnded, type Pod } from '../../../kubernetes/pod.ts';
+import type { Node, Taint, Toleration } from '../objects.ts';
+import { bytesPerGb, podRequests, readQuantities } from '../../../kubernetes/quantity.ts';
+
+/** A node's capacity, and the part of it that no pod has requested. */
+export interface NodeFacts {
+  readonly name: string;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly taints: readonly Taint[];
+  /** Why the node takes no pods now, as a clause; undefined where it does. */
+  readonly closed: string | undefined;
+  readonly isSpot: boolean;
+  readonly gpu: GpuKind | undefined;
+  /** The resource that counts its GPUs. */
+  readonly gpuResource: GpuResource | undefined;
+  readonly whole: NodeRoom;
+  readonly free: NodeRoom;
+}
+
+/** Free or total capacity of a node. */
+interface NodeRoom {
+  readonly cpus: number;
+  readonly memoryGb: number;
+  readonly gpus: number;
+  /** How many pods. */
+  readonly pods: number;
+}
+
+/** A pod's requests on its node: the only part kept of a long list. */
+interface PodLoad extends NodeRoom {
+  readonly node: string;
+}
+
+/** A pod's requests; undefined for a pod without a node or that has ended. */
+export function podLoad(pod: Pod): PodLoad | undefined {
+  const node = pod.spec?.nodeName;
+  if (node === undefined || hasEnded(pod)) return undefined;
+  const requests = podRequests(pod);
+  return {
+    node,
+    cpus: requests.get('cpu') ?? 0,
+    memoryGb: (requests.get('memory') ?? 0) / bytesPerGb,
+    gpus: gpuResources.reduce((sum, name) => sum + (requests.get(name) ?? 0), 0),
+    pods: 1,
+  };
+}
+
+/** All nodes, with what the pods leave free. */
+export function nodeFacts(nodes: readonly Node[], loads: readonly PodLoad[]): readonly NodeFacts[] {
+  const byNode = new Map<string, { cpus: number; memoryGb: number; gpus: number; pods: number }>();
+  for (const load of loads) {
+    const sum = byNode.get(load.node) ?? { cpus: 0, memoryGb: 0, gpus: 0, pods: 0 };
+    sum.cpus += load.cpus;
+    sum.memoryGb += load.memoryGb;
+    sum.gpus += load.gpus;
+    sum.pods += load.pods;
+    byNode.set(load.node, sum);
+  }
+  return nodes.map((node): NodeFacts => {
+    const { name, labels = {} } = node.metadata;
+    const allocatable = readQuantities(node.status?.allocatable);
+    const gpuResource = gpuResources.find((resource) => (allocatable.get(resource) ?? 0) > 0);
+    const whole: NodeRoom = {
+      cpus: allocatable.get('cpu') ?? 0,
+      memoryGb: (allocatable.get('memory') ?? 0) / bytesPerGb,
+      gpus: gpuResource === undefined ? 0 : (allocatable.get(gpuResource) ?? 0),
+      pods: allocatable.get('pods') ?? 0,
+    };
+    const used = byNode.get(name) ?? { cpus: 0, memoryGb: 0, gpus: 0, pods: 0 };
+    return {
+      name,
+      labels,
+      taints: node.spec?.taints ?? [],
+      closed: whyClosed(node),
+      isSpot: isSpotNode(labels),
+      gpu: gpuKindOf(labels),
+      gpuResource,
+      whole,
+      free: {
+        cpus: left(whole.cpus, used.cpus),
+        memoryGb: left(whole.memoryGb, used.memoryGb),
+        gpus: left(whole.gpus, used.gpus),
+        pods: left(whole.pods, used.pods),
+      },
+    };
+  });
+}
+
+/**
+ * Sums of thousandths are not exact as binary fractions: a node of 2 CPUs with ten pods of 0.1 has 1 left, not 0.9999.
+ */
+function left(whole: number, used: number): number {
+  return Math.max(0, Math.round((whole - used) * 1e6) / 1e6);
+}
+
+/** Whether a node is ready, by its Kubernetes cluster's report. */
+export function isNodeReady(node: Node): boolean {
+  return node.status?.conditions?.find(({ type }) => type === 'Ready')?.status === 'True';
+}
+
+function whyClosed(node: Node): string | undefined {
+  if (node.metadata.deletionTimestamp !== undefined) return 'is being removed';
+  if (!isNodeReady(node)) return 'is not ready';
+  if (node.metadata.labels?.['kubernetes.io/os'] === 'windows') return 'runs Windows';
+  return node.spec?.unschedulable === true ? 'is cordoned' : undefined;
+}
+
+/** The taint that keeps a pod with these tolerations from a node; undefined when none does. */
+export function untolerated(taints: readonly Taint[], tolerations: readonly Toleration[]): Taint | undefined {
+  return taints.find((taint) => taint.effect !== 'PreferNoSchedule' && !tolerations.some((toleration) => tolerates(toleration, taint)));
+}
+
+function tolerates({ key, operator = 'Equal', value = '', effect }: Toleration, taint: Taint): boolean {
+  if (effect !== undefined && effect !== '' && effect !== taint.effect) return false;
+  if (key === undefined || key === '') return operator === 'Exists';
+  return key === taint.key && (operator === 'Exists' || value === (taint.value ?? ''));
+}

@@ -1,0 +1,31 @@
+import type { ErrorCode } from '../shared/error-codes.ts';
+import { SvcError, type ErrorDetails } from '../shared/errors.ts';
+import type { RefusalKind, RefusalScope } from '../domain/placement.ts';
+
+/** The code users see for each kind of refusal. */
+const codes: Readonly<Record<RefusalKind, ErrorCode>> = {
+  capacity: 'SVC_CAPACITY',
+  quota: 'SVC_QUOTA',
+  price: 'SVC_PRICE',
+  permission: 'SVC_DENIED',
+  throttled: 'SVC_THROTTLED',
+  setup: 'SVC_REFUSED_THERE',
+  unsupported: 'SVC_UNSUPPORTED_THERE',
+  'failed-launch': 'SVC_MACHINE_LOST',
+};
+
+/**
+ * A provider refuses a machine, at once or after it had accepted: the search tries another offer. The kind (the cause)
+ * and the scope decide what is avoided, and for how long.
+ */
+export class ProviderRefusal extends SvcError {
+  readonly refusal: RefusalKind;
+  /** How much of the provider the refusal covers. */
+  readonly scope: RefusalScope;
+
+  constructor(refusal: RefusalKind, scope: RefusalScope, message: string, details: ErrorDetails = {}) {
+    super(codes[refusal], message, details);
+    this.refusal = refusal;
+    this.scope = scope;
+  }
+}

@@ -1,0 +1,140 @@
+import type { RefusalKind, RefusalScope } from '../../domain/placement.ts';
+import { SvcError, type ErrorDetails } from '../../shared/errors.ts';
+import { ProviderRefusal } from '../provider-refusal.ts';
+import type { Offer } from '../provider.ts';
+
+/**
+ * The meaning of a cloud's error code: a refusal, after which another offer may succeed, or a failure. `offer` is the
+ * scope of the machine type in the requested zone, else in its region. `isCredentialsError`: for any call but a launch
+ * it means that the credentials are invalid.
+ */
+export type ErrorMeaning =
+  | { readonly kind: RefusalKind; readonly about: RefusalScope | 'offer'; readonly isCredentialsError?: boolean }
+  | { readonly kind: 'credentials' | 'failed' };
+
+/** An error as the cloud reported it. */
+export interface ReportedError {
+  /** The cloud's own code; users search for it. */
+  readonly code: string;
+  /** Of HTTP; undefined when there was no response. */
+  readonly status: number | undefined;
+  /** The cloud's own sentence. */
+  readonly text: string;
+}
+
+/** The only part of a driver that knows error codes. */
+interface ErrorTable {
+  /** Reads an error of the cloud or of the connection to it; undefined for any other, which then passes unchanged. */
+  read(error: Error): ReportedError | undefined;
+  /** Total: `meaningByStatus` serves codes that have no row. `status` is undefined for a refusal that arrives late. */
+  meaningOf(code: string, status: number | undefined): ErrorMeaning;
+  /** The user's next step. */
+  hintFor?(error: ReportedError, meaning: ErrorMeaning): string | undefined;
+}
+
+/**
+ * The meaning of a code without a row. A fault of the caller refuses this one offer, so that a new code does not stop
+ * the search. Anything else is a failure, which the caller retries.
+ */
+export function meaningByStatus(status: number | undefined): ErrorMeaning {
+  if (status === 401) return { kind: 'credentials' };
+  if (status === 403) return { kind: 'permission', about: 'whole-region' };
+  if (status === 429) return { kind: 'throttled', about: 'place' };
+  return status !== undefined && status >= 400 && status < 500 ? { kind: 'unsupported', about: 'offer' } : { kind: 'failed' };
+}
+
+/** svc's error codes for failed calls other than launches. */
+const failureCodes = {
+  credentials: 'SVC_CREDENTIALS',
+  permission: 'SVC_DENIED',
+  throttled: 'SVC_THROTTLED',
+  capacity: 'SVC_CAPACITY',
+} as const;
+
+const maxTextLength = 300;
+
+interface ReadError extends ReportedError {
+  readonly meaning: ErrorMeaning;
+}
+
+/** Translates a cloud's errors into those that callers of providers know. */
+export class CloudErrors {
+  readonly #title: string;
+  readonly #table: ErrorTable;
+
+  /** `title` names the cloud in messages: `AWS`. */
+  constructor(title: string, table: ErrorTable) {
+    this.#title = title;
+    this.#table = table;
+  }
+
+  /** Runs calls to the cloud. Errors name the attempt, as in `list machines in us-east-1`. */
+  async guard<T>(doing: string, signal: AbortSignal | undefined, call: () => Promise<T>): Promise<T> {
+    signal?.throwIfAborted();
+    try {
+      return await call();
+    } catch (error) {
+      // SDKs have their own error for a cancelled call.
+      signal?.throwIfAborted();
+      throw this.failureOf(error, doing);
+    }
+  }
+
+  /**
+   * Translates a launch's error into a refusal, which decides how the search continues. Errors that are not the cloud's
+   * pass unchanged.
+   */
+  refusalOf(error: unknown, offer: Offer): unknown {
+    const found = this.#read(error);
+    if (found === undefined) return error;
+    const { code, meaning, text } = found;
+    const location = `${offer.region}${offer.zone === undefined ? '' : ` (zone ${offer.zone})`}`;
+    if (!('about' in meaning)) return this.failureOf(error, `ask for ${offer.instanceType} in ${location}`);
+    const message = `${this.#title} gives no ${offer.instanceType}${offer.spot ? ' as spot' : ''} in ${location}: ${text} (${code})`;
+    const scope = meaning.about === 'offer' ? (offer.zone === undefined ? 'region' : 'zone') : meaning.about;
+    return new ProviderRefusal(meaning.kind, scope, message, this.#details(found));
+  }
+
+  /** Translates the error of any other call. Errors that are not the cloud's pass unchanged. */
+  failureOf(error: unknown, doing: string): unknown {
+    const found = this.#read(error);
+    if (found === undefined) return error;
+    const { code, meaning, text } = found;
+    const kind = 'isCredentialsError' in meaning && meaning.isCredentialsError ? 'credentials' : meaning.kind;
+    const ours = Object.entries(failureCodes).find(([one]) => one === kind)?.[1] ?? 'SVC_PLACE_FAILED';
+    return new SvcError(ours, `${this.#title} would not ${doing}: ${text} (${code})`, this.#details(found));
+  }
+
+  /**
+   * Whether an idempotent request may be repeated at once: the cloud did not process it, or its response is unknown. A
+   * capacity error is an answer, whatever its status.
+   */
+  isWorthRepeating(error: unknown): boolean {
+    const found = this.#read(error);
+    return found?.meaning.kind === 'throttled' || (found?.meaning.kind === 'failed' && (found.status === undefined || found.status >= 500));
+  }
+
+  #read(error: unknown): ReadError | undefined {
+    if (error instanceof SvcError || !(error instanceof Error)) return undefined;
+    // Programming errors are not the cloud's, and a caller that cancels expects its own abort error. `fetch` fails with
+    // a TypeError, so a client has to wrap that.
+    if (error.name === 'AbortError' || error.name === 'TypeError' || error.name === 'RangeError') return undefined;
+    const found = this.#table.read(error);
+    if (found === undefined) return undefined;
+    return { ...found, text: shortSentence(found.text), meaning: this.#table.meaningOf(found.code, found.status) };
+  }
+
+  #details(error: ReadError): ErrorDetails {
+    // The cloud's own error may carry request headers, which must stay out of logs.
+    const cause = new Error(`${error.code}: ${error.text}`);
+    const hint = this.#table.hintFor?.(error, error.meaning);
+    return hint === undefined ? { cause } : { cause, hint };
+  }
+}
+
+/** One line of bounded length without its full stop. */
+function shortSentence(text: string): string {
+  const line = text.replaceAll(/\s+/g, ' ').trim().replace(/\.$/, '');
+  if (line === '') return 'no reason given';
+  return line.length > maxTextLength ? `${line.slice(0, maxTextLength)}…` : line;
+}

@@ -1,0 +1,81 @@
+import { parseAddressRange } from '../../shared/address-range.ts';
+import { SvcError } from '../../shared/errors.ts';
+import type { MachineSpec } from '../provider.ts';
+import type { VmSettings } from './driver.ts';
+
+/** One opening: TCP ports, both inclusive, from one range of addresses. */
+export interface Opening {
+  readonly from: number;
+  readonly to: number;
+  readonly cidr: string;
+}
+
+const allAddresses = ['0.0.0.0/0', '::/0'] as const;
+const sshPort = 22;
+
+/**
+ * The firewall openings of a machine. SSH: only from its users, which are `clients` for a replica when they are given,
+ * else `sshFrom`. Ports: only from `clients`; a controller's ports are its endpoints, which are open to all addresses
+ * when no clients are given.
+ */
+export function openingsFor(spec: Pick<MachineSpec, 'ports' | 'clients' | 'role'>, sshFrom: readonly string[]): readonly Opening[] {
+  const clients = spec.clients.map(asCidr);
+  const sshCidrs = spec.role === 'replica' && clients.length > 0 ? clients : sshFrom.map(asCidr);
+  const portCidrs = spec.role === 'controller' && clients.length === 0 ? allAddresses : clients;
+  const openings = [
+    ...sshCidrs.map((cidr) => ({ from: sshPort, to: sshPort, cidr })),
+    ...portRanges(spec.ports).flatMap(({ from, to }) => portCidrs.map((cidr) => ({ from, to, cidr }))),
+  ];
+  return openings.filter((one, index) => openings.findIndex((other) => isSame(one, other)) === index);
+}
+
+/** Desired openings that do not exist yet. */
+export function missingOpenings(required: readonly Opening[], present: readonly Opening[]): readonly Opening[] {
+  return required.filter((one) => !present.some((other) => other.cidr === one.cidr && other.from <= one.from && other.to >= one.to));
+}
+
+/** A range in the form of clouds: always with the number of bits. Throws SVC_INTERNAL for an invalid address. */
+export function asCidr(address: string): string {
+  const range = parseAddressRange(address);
+  if (range === undefined) throw new SvcError('SVC_INTERNAL', `'${address}' is not an address or a range of addresses.`);
+  if (!address.includes('/')) return `${address}/${range.bits}`;
+  // Clouds refuse ranges with bits beyond the prefix. The first form is IPv6.
+  if (range.bits === 128) return address;
+  const host = BigInt(range.bits - range.prefix);
+  const network = (range.value >> host) << host;
+  const bytes = [24n, 16n, 8n, 0n].map((shift) => String((network >> shift) & 255n));
+  return `${bytes.join('.')}/${range.prefix}`;
+}
+
+/** Inputs for the SSH sources, beside the settings. */
+interface NetworkFacts {
+  /** The ranges of the network's private addresses. */
+  readonly privateRanges: readonly string[];
+  /** The address from which this machine connects. */
+  readonly ownAddress: () => Promise<string>;
+}
+
+/** The source ranges of SSH connections to a machine without given clients. */
+export async function sshSources(
+  { role, clients }: Pick<MachineSpec, 'role' | 'clients'>,
+  { sshFrom, useInternalIps }: VmSettings,
+  { privateRanges, ownAddress }: NetworkFacts,
+): Promise<readonly string[]> {
+  if (sshFrom !== undefined) return sshFrom;
+  // Private addresses are reachable only from within the network.
+  if (useInternalIps) return privateRanges;
+  return role === 'replica' && clients.length > 0 ? [] : [await ownAddress()];
+}
+
+const isSame = (a: Opening, b: Opening): boolean => a.from === b.from && a.to === b.to && a.cidr === b.cidr;
+
+/** Neighbouring ports as one range each: a firewall group has room for some sixty rules. */
+function portRanges(ports: readonly number[]): readonly { readonly from: number; readonly to: number }[] {
+  const ranges: { from: number; to: number }[] = [];
+  for (const port of [...new Set(ports)].toSorted((a, b) => a - b)) {
+    const last = ranges.at(-1);
+    if (last !== undefined && last.to === port - 1) last.to = port;
+    else ranges.push({ from: port, to: port });
+  }
+  return ranges;
+}

@@ -1,0 +1,146 @@
+import { regionsOf } from '../../catalog/price-table.ts';
+import type { PriceTables } from '../../catalog/price-tables.ts';
+import { SvcError } from '../../shared/errors.ts';
+import { hasTags } from '../has-tags.ts';
+import type { ListedMachine } from '../provider.ts';
+import type { VmDriver } from './driver.ts';
+import type { HomeIdentities, HomeIdentity } from './home-identity.ts';
+import type { IntentLog } from './intent-log.ts';
+import type { MachineIds } from './machine-id.ts';
+import type { MachineView } from './machine-view.ts';
+import { callersTags, ownTags, readTags, sharedTags, writeTags, type Tags } from './tags.ts';
+
+/** Intents of this kind name the regions where the home may have resources. */
+export const regionIntents = 'regions';
+
+/** The region to list for a machine of a region: the main one, if one list covers the account. */
+export function areaOf({ traits }: Pick<VmDriver, 'traits'>, region: string): string {
+  return traits.listCovers === 'account' ? traits.mainRegion : region;
+}
+
+/** Dependencies of the inventory. */
+interface InventoryParts {
+  readonly driver: VmDriver;
+  readonly ids: MachineIds;
+  readonly identities: HomeIdentities;
+  readonly intents: IntentLog;
+  readonly view: MachineView;
+  readonly tables: PriceTables;
+}
+
+type RegionWork<T> = (region: string) => Promise<T>;
+
+/**
+ * A home's resources at a cloud. They are found by the home's tag, in every region with a recorded intent. Resources of
+ * a lost controller may be in any region.
+ */
+export class Inventory {
+  readonly #parts: InventoryParts;
+
+  constructor(parts: InventoryParts) {
+    this.#parts = parts;
+  }
+
+  /** The machines with all of the tags. */
+  async list(tags: Tags, signal: AbortSignal | undefined): Promise<readonly ListedMachine[]> {
+    const { identities, intents, view } = this.#parts;
+    const controller = this.#controller(tags['svc-owner']);
+    const identity = controller ?? identities.existing();
+    // A home without an identity has never sent a request.
+    if (identity === undefined) return [];
+    const list: RegionWork<readonly ListedMachine[]> = (region) => this.#listRegion(region, identity, tags, signal);
+    const found =
+      controller === undefined
+        ? await this.#inRegions(intents.names(regionIntents), 'list machines in', signal, list)
+        : await this.#inAllRegions('list machines in', signal, list);
+    const listed = new Map(found.flat().map((machine) => [machine.id, machine]));
+    for (const made of view.justMade(tags)) if (!listed.has(made.id)) listed.set(made.id, made);
+    return [...listed.values()].filter(({ id }) => !view.isRemoved(id));
+  }
+
+  /** Removes an owner's resources beside machines, and all resources of a controller with this key. */
+  async release(ownerKey: string, signal: AbortSignal | undefined): Promise<void> {
+    const { driver, identities, intents } = this.#parts;
+    const identity = identities.existing();
+    if (identity === undefined) return;
+    await this.#inRegions(intents.names(regionIntents), `remove what belongs to ${ownerKey} in`, signal, (region) =>
+      driver.releaseShared(region, { home: identity.id, owner: ownerKey }, signal),
+    );
+    const controller = this.#controller(ownerKey);
+    if (controller !== undefined) {
+      await this.#inAllRegions(`remove what the controller ${ownerKey} made in`, signal, (region) =>
+        driver.releaseShared(region, { home: controller.id, owner: undefined }, signal),
+      );
+      identities.forgetController(ownerKey);
+    }
+    await driver.errors.guard(`remove what ${ownerKey} has outside regions`, signal, async () => driver.releaseGlobal?.(ownerKey, signal));
+  }
+
+  #controller(key: string | undefined): Pick<HomeIdentity, 'id'> | undefined {
+    return key === undefined ? undefined : this.#parts.identities.controllerIdentity(key);
+  }
+
+  async #listRegion(
+    region: string,
+    { id: home }: Pick<HomeIdentity, 'id'>,
+    tags: Tags,
+    signal: AbortSignal | undefined,
+  ): Promise<readonly ListedMachine[]> {
+    const { driver, ids } = this.#parts;
+    const { labels, usualUser } = driver.traits;
+    const requiredTags = { ...sharedTags(home, undefined), ...tags };
+    const machines = await driver.list(region, { tags: writeTags(requiredTags, labels), isLiving: true }, signal);
+    return machines.flatMap((machine): ListedMachine[] => {
+      const its = readTags(machine.tags, labels);
+      // Not every cloud filters by tags and states.
+      if (machine.status.state === 'gone' || !hasTags(its, requiredTags)) return [];
+      return [{ id: ids.of({ ...machine, user: its[ownTags.user] ?? usualUser }), tags: callersTags(its) }];
+    });
+  }
+
+  /** Runs work in each region at once; throws the first failure after all have ended. */
+  async #inRegions<T>(
+    regions: readonly string[],
+    doing: string,
+    signal: AbortSignal | undefined,
+    work: RegionWork<T>,
+  ): Promise<readonly T[]> {
+    const results = await this.#try(regions, doing, signal, work);
+    return results.map((result) => {
+      if (result.status === 'rejected') throw result.reason;
+      return result.value;
+    });
+  }
+
+  /**
+   * Runs work in all regions, because a lost controller may have launched in any of them. A region that denies access
+   * is skipped, as a launch was denied there too. Throws when all regions deny, because then the credentials are bad;
+   * otherwise throws the first other failure.
+   */
+  async #inAllRegions<T>(doing: string, signal: AbortSignal | undefined, work: RegionWork<T>): Promise<readonly T[]> {
+    const { driver, tables } = this.#parts;
+    const [table, settings] = await Promise.all([tables.table(driver.name), driver.settings()]);
+    const regions = new Set([...(table === undefined ? [] : regionsOf(table)), ...(settings.regions ?? []), driver.traits.mainRegion]);
+    const results = await this.#try([...regions], doing, signal, work);
+    const failures = results.flatMap((result): unknown[] => (result.status === 'rejected' ? [result.reason] : []));
+    const [worst] = failures.length === results.length ? failures : failures.filter((error) => !isDenied(error));
+    if (worst !== undefined) throw worst;
+    return results.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []));
+  }
+
+  #try<T>(
+    regions: readonly string[],
+    doing: string,
+    signal: AbortSignal | undefined,
+    work: RegionWork<T>,
+  ): Promise<readonly PromiseSettledResult<T>[]> {
+    const { driver } = this.#parts;
+    const areas = [...new Set(regions.map((region) => areaOf(driver, region)))];
+    return Promise.allSettled(areas.map((region) => driver.errors.guard(`${doing} ${region}`, signal, () => work(region))));
+  }
+}
+
+/** Whether a cloud's error means that the account has not enabled the region, or that its organisation denies it. */
+function isDenied(error: unknown): boolean {
+  return error instanceof SvcError && (error.code === 'SVC_DENIED' || error.code === 'SVC_CREDENTIALS');
+}

@@ -1,0 +1,46 @@
+import { catalogNotice } from '../../catalog/catalog-notice.ts';
+import { catalogOffers, type CatalogOffer } from '../../catalog/catalog-offers.ts';
+import type { PriceTables } from '../../catalog/price-tables.ts';
+import type { Resources } from '../../domain/task.ts';
+import type { Offer, OfferList } from '../provider.ts';
+import type { VmDriver, VmSettings } from './driver.ts';
+
+/** Inputs for finding offers. */
+interface VmOfferOptions {
+  readonly tables: PriceTables;
+  readonly settings: Pick<VmSettings, 'regions'>;
+  readonly explain: boolean;
+  /** ms; decides whether the prices are old. */
+  readonly now: number;
+}
+
+/** A cloud's offers for resources, from its price table and its images. No request is sent to the cloud. */
+export async function vmOffers(
+  driver: Pick<VmDriver, 'name' | 'title' | 'chooseImage'>,
+  resources: Resources,
+  { tables, settings, explain, now }: VmOfferOptions,
+): Promise<OfferList> {
+  const { name, title } = driver;
+  const table = await tables.table(name);
+  if (table === undefined)
+    return { offers: [], whyNone: `There is no table of prices of ${name}: reinstall svc, or run: svc catalog update ${name}.` };
+  const disks = await tables.disks(name);
+  const { offers, whyNone, rejected = [] } = catalogOffers(table, resources, { regions: settings.regions, disks, explain });
+  const judged = offers.map((offer) => ({ offer: plainOffer(offer), image: driver.chooseImage(resources.imageId, offer) }));
+  const without = judged.flatMap(({ offer, image }) => (typeof image === 'string' ? [{ offer, why: image }] : []));
+  const good = judged.flatMap(({ offer, image }) => (typeof image === 'string' ? [] : [offer]));
+  const [unimaged] = without;
+  const whyNoImage = unimaged && `${title} has ${unimaged.offer.instanceType} in ${unimaged.offer.region}, but ${unimaged.why}.`;
+  return {
+    offers: good,
+    whyNone: good.length > 0 ? undefined : (whyNone ?? whyNoImage),
+    notice: catalogNotice(table, now),
+    ...(explain ? { rejected: [...without, ...rejected.map(({ offer, why }) => ({ offer: plainOffer(offer), why }))] } : {}),
+  };
+}
+
+/** Offers are stored and compared, so extra fields are removed. */
+function plainOffer(offer: CatalogOffer): Offer {
+  const { provider, region, zone, instanceType, cpus, memoryGb, accelerator, spot, hourlyUsd } = offer;
+  return { provider, region, zone, instanceType, cpus, memoryGb, accelerator, spot, hourlyUsd };
+}

@@ -1,0 +1,47 @@
+import { type Stats, closeSync, fsyncSync, mkdirSync, openSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname } from 'node:path';
+import { lstat } from 'node:fs/promises';
+import { randomHex } from '../random-hex.ts';
+import { hasErrno } from '../errors.ts';
+
+/** Replaces a file atomically: a reader or a crash sees either the old or the new content. */
+export function writeFileAtomic(path: string, content: string, mode = 0o600): void {
+  mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+  const temporary = `${path}.${process.pid}.${randomHex(6)}.tmp`;
+  try {
+    const file = openSync(temporary, 'wx', mode);
+    try {
+      writeFileSync(file, content);
+      fsyncSync(file);
+    } finally {
+      closeSync(file);
+    }
+    renameSync(temporary, path);
+  } catch (error) {
+    rmSync(temporary, { force: true });
+    throw error;
+  }
+}
+
+/** The text of a file; empty when the file does not exist or was removed. */
+export function readIfThere(path: string): string {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch {
+    // The file was never written, or was removed.
+    return '';
+  }
+}
+
+/**
+ * The stats of a path, without following links; undefined when it does not exist. Throws Node's error when access is
+ * denied.
+ */
+export async function lstatIfThere(path: string): Promise<Stats | undefined> {
+  try {
+    return await lstat(path);
+  } catch (error) {
+    if (hasErrno(error, 'ENOENT', 'ENOTDIR')) return undefined;
+    throw error;
+  }
+}

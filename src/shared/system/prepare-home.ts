@@ -1,0 +1,90 @@
+import { createHash } from 'node:crypto';
+import { lstatSync, mkdirSync, realpathSync, statSync, type Stats } from 'node:fs';
+import { userInfo } from 'node:os';
+import { dirname, join } from 'node:path';
+import { readIfThere, writeFileAtomic } from './files.ts';
+import { defaultHome } from '../env.ts';
+import { hasErrno, messageOf, SvcError } from '../errors.ts';
+import type { HomePaths } from '../paths.ts';
+
+/** Permission bits of all users except the owner. */
+const othersBits = 0o077;
+
+/**
+ * Creates SVC_HOME and the folder of its sockets, private to this user (mode 0700), and checks that they are private.
+ * The folder holds secrets, and a user who can write there can run programs as this user.
+ * Throws SVC_HOME_UNUSABLE. Safe to repeat, and to call from several processes.
+ */
+export function prepareHome(paths: HomePaths): void {
+  // SVC_HOME may be a link that its user made. A link in /tmp may belong to any user, so the socket folder must not be
+  // a link.
+  preparePrivateFolder(paths.home, statSync);
+  preparePrivateFolder(paths.runtimeDir, lstatSync);
+  listHome(paths.home);
+}
+
+/**
+ * Lists a home in the default one, so that `src/node/confine.sh` hides it from replicas of other homes. Homes in /tmp
+ * need no entry: replicas have a /tmp of their own.
+ */
+function listHome(path: string): void {
+  try {
+    const home = realpathSync(path);
+    const around = `${realpathSync(dirname(defaultHome()))}/`;
+    if (home === `${around}.svc` || (home.startsWith('/tmp/') && !home.startsWith(around))) return;
+    // With `sudo -E`, HOME is another user's. A folder of root's in it would lock that user out of their own ~/.svc.
+    const owned = statSync(around).uid === process.getuid?.() ? around : userInfo().homedir;
+    const list = join(owned, '.svc/homes', createHash('sha256').update(home).digest('hex').slice(0, 12));
+    if (readIfThere(list) !== `${home}\n`) writeFileAtomic(list, `${home}\n`);
+  } catch {
+    // svc cannot write to the user's home folder.
+  }
+}
+
+/**
+ * Like `prepareHome`, but only checks: for commands that only read. Returns whether there is an SVC_HOME.
+ * Throws SVC_HOME_UNUSABLE when `prepareHome` would refuse the existing one, or when its presence cannot be checked.
+ */
+export function checkHome(paths: HomePaths): boolean {
+  const isThere = checkPrivateFolder(paths.home, statSync);
+  if (isThere) checkPrivateFolder(paths.runtimeDir, lstatSync);
+  return isThere;
+}
+
+function checkPrivateFolder(path: string, statOf: (path: string) => Stats): boolean {
+  let stats: Stats;
+  try {
+    stats = statOf(path);
+  } catch (error) {
+    if (hasErrno(error, 'ENOENT')) return false;
+    throw new SvcError('SVC_HOME_UNUSABLE', `The folder ${path} cannot be looked into: ${messageOf(error)}.`, { cause: error });
+  }
+  refuseUnlessPrivate(path, stats);
+  return true;
+}
+
+function preparePrivateFolder(path: string, statOf: (path: string) => Stats): void {
+  let stats: Stats;
+  try {
+    mkdirSync(path, { recursive: true, mode: 0o700 });
+    stats = statOf(path);
+  } catch (error) {
+    throw new SvcError('SVC_HOME_UNUSABLE', `The folder ${path} cannot be made: ${messageOf(error)}.`, { cause: error });
+  }
+  refuseUnlessPrivate(path, stats);
+}
+
+function refuseUnlessPrivate(path: string, stats: Stats): void {
+  const uid = process.getuid?.();
+  if (!stats.isDirectory()) throw new SvcError('SVC_HOME_UNUSABLE', `${path} is not a folder.`);
+  if (uid !== undefined && stats.uid !== uid) {
+    throw new SvcError('SVC_HOME_UNUSABLE', `The folder ${path} belongs to another user (uid ${stats.uid}).`, {
+      hint: 'Set SVC_HOME to a folder of your own.',
+    });
+  }
+  if ((stats.mode & othersBits) !== 0) {
+    throw new SvcError('SVC_HOME_UNUSABLE', `The folder ${path} is open to other users, and secrets would lie in it.`, {
+      hint: `Run: chmod 700 ${path}`,
+    });
+  }
+}

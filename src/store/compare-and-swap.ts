@@ -1,0 +1,18 @@
+/**
+ * Reads a record and writes a change derived from it. Repeats while another process writes in between.
+ * `write` returns a promise of the written value, which is undefined after such a conflict. It returns no promise when
+ * nothing is to change.
+ * Returns the written value; undefined when there is no record or nothing was to change.
+ */
+export async function compareAndSwap<Seen, Written>(
+  read: () => Promise<Seen | undefined>,
+  write: (seen: Seen) => Promise<Written | undefined> | undefined,
+): Promise<Written | undefined> {
+  for (;;) {
+    const seen = await read();
+    const writing = seen === undefined ? undefined : write(seen);
+    if (writing === undefined) return undefined;
+    const written = await writing;
+    if (written !== undefined) return written;
+  }
+}

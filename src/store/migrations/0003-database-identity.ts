@@ -1,0 +1,20 @@
+import { sql } from 'kysely';
+import type { Migration } from '../migrate.ts';
+
+/**
+ * Distinguishes a database from others and from older copies of itself; see `database-file.ts`. For a database in one
+ * file, each write transaction increments `changes`.
+ */
+export const databaseIdentity: Migration = {
+  version: 3,
+  name: 'database identity',
+  async up(writer, driver) {
+    await writer.schema
+      .createTable('database_identity')
+      .addColumn('name', 'text', (column) => column.primaryKey())
+      .addColumn('id', 'text', (column) => column.notNull())
+      .addColumn('changes', sql.raw(driver.counterType), (column) => column.notNull())
+      .addColumn('restored_at', 'bigint')
+      .execute();
+  },
+};

@@ -1,0 +1,22 @@
+import { join } from 'node:path';
+import type { TestProject } from 'vitest/node';
+import { bundlePrefix, makeBundle } from '../../src/launcher/install.ts';
+import { codeFingerprint } from '../../src/shared/code-version.ts';
+
+declare module 'vitest' {
+  interface ProvidedContext {
+    /** Folder of this program as one bundle; undefined in projects without a bundle. */
+    programBundle: string | undefined;
+  }
+}
+
+/**
+ * vitest calls this once, before any test of the project. Tests start hundreds of balancers, and a bundled one needs
+ * half of the processor time to start, because it loads few files. A remote controller runs the same bundle.
+ */
+export async function setup(project: TestProject): Promise<void> {
+  const root = join(import.meta.dirname, '../..');
+  const bundle = join(root, 'node_modules/.cache/svc-test-bundle', `${bundlePrefix}${codeFingerprint(root)}`);
+  await makeBundle(bundle);
+  project.provide('programBundle', bundle);
+}
