@@ -70,6 +70,19 @@ take_files() {
 # Removes the remains of interrupted calls.
 sweep() {
   find "$svc_dir" -maxdepth 1 -name '.*-*' -mmin +60 -exec rm -rf {} + 2>/dev/null
+  find "$svc_home" -maxdepth 1 -name 'try-*' -mmin +60 -exec rm -rf {} + 2>/dev/null
+  for svc_owner in "$svc_home"/try-*/owner; do is_orphan "$svc_owner" && remove_tree "${svc_owner%/*}"; done
+}
+
+# Whether the process recorded in file $1 is gone. Other computers that share this home folder have other processes.
+is_orphan() {
+  [ -e "$1" ] && read -r svc_pid svc_since svc_since_boot svc_node_name < "$1" && [ "$svc_node_name" = "$(uname -n)" ] || return 1
+  ! { look_at "$svc_pid" && [ "$svc_ticks" = "$svc_since" ] && [ "$svc_since_boot" = "$svc_boot" ]; }
+}
+
+# Programs may create folders that even their owner cannot change.
+remove_tree() {
+  rm -rf "$1" 2>/dev/null || { chmod -R u+rwx "$1" && rm -rf "$1"; } 2>/dev/null
 }
 
 tools() {
@@ -134,7 +147,6 @@ facts() {
 }
 
 look() {
-  read_boot
   answer "home=$HOME"
   answer "dir=$svc_dir"
   # A restarted container has the same boot ID as before, but another first process.
@@ -276,7 +288,7 @@ unmount_below() {
 
 destroy() {
   svc_machine=$svc_dir/$1
-  read_boot
+  sweep
   if [ ! -d "$svc_machine" ]; then
     answer result=gone
     return
@@ -289,13 +301,11 @@ destroy() {
   # The record and the cookie, which identifies the machine's processes, are removed last.
   for svc_entry in "$svc_machine"/* "$svc_machine"/.[!.]* "$svc_machine"/..?*; do
     case ${svc_entry##*/} in machine.json | cookie | destroying | init.*) continue ;; esac
-    # Programs may create folders that even their owner cannot change.
-    rm -rf "$svc_entry" 2>/dev/null || { chmod -R u+rwx "$svc_entry" && rm -rf "$svc_entry"; } 2>/dev/null
+    remove_tree "$svc_entry"
   done
   end_processes "$svc_machine" "$2" || fail "processes cannot be ended:$(pids_alive)"
   rm -f "$svc_home/run/$1.sock" "$svc_home/run/$1.sock.new" "$svc_home/run/$1.out"
   mv "$svc_machine" "$svc_dir/.gone-$1-$$" 2>/dev/null && rm -rf "$svc_dir/.gone-$1-$$"
-  sweep
   [ ! -d "$svc_machine" ] || fail "the folder $svc_machine cannot be removed"
   answer result=gone
 }
@@ -303,17 +313,21 @@ destroy() {
 try() {
   svc_try=$svc_home/$1 svc_seconds=$2
   shift 2
-  mkdir -p "$svc_home/run" "$svc_try/tmp" && chmod 1777 "$svc_try/tmp" && take_files "$svc_try" || fail 'files cannot be written: is the disk full?'
+  sweep
+  look_at $$
+  mkdir -p "$svc_home/run" "$svc_try/tmp" && chmod 1777 "$svc_try/tmp" &&
+    printf '%s %s %s %s\n' $$ "$svc_ticks" "$svc_boot" "$(uname -n)" > "$svc_try/owner" && take_files "$svc_try" || fail 'files cannot be written: is the disk full?'
   timeout "$svc_seconds" sh "$svc_try/enter.sh" "$@" < /dev/null > /dev/null 2> "$svc_try/complaint"
   svc_code=$?
   [ -s "$svc_try/complaint" ] || cat "$svc_try/outbound.log" > "$svc_try/complaint" 2>/dev/null
   [ "$svc_code" = 0 ] || answer "why=$(tail -n 1 "$svc_try/complaint")"
-  rm -rf "$svc_try"
+  remove_tree "$svc_try"
   answer "code=$svc_code"
   answer result=ok
 }
 
 answer svc-host=1
+read_boot
 case ${1-} in
   look | create | destroy | try) "$@" ;;
   *) fail "there is no command '${1-}'" ;;

@@ -387,3 +387,19 @@ test('destroy ends leftover processes, and removes write-protected and half-remo
     expect(processesOf(host?.home ?? '?')).toEqual([]);
   });
 });
+
+test('a try that was cut off with its host is removed by the next command', async () => {
+  // The first try ends as in a power cut: nothing after it runs.
+  const timeout = `case $* in
+    */enter.sh*) [ -e "$HOME/cut" ] || { : > "$HOME/cut" && kill -s KILL "$PPID" && exit; } ;;
+    esac
+    exec /usr/bin/timeout "$@"`;
+  await withHosts([{ programs: { timeout } }], async ({ create, otherHome, hosts: [host] }) => {
+    const tries = (): string[] => globSync('.svc/try-*', { cwd: host?.home });
+    await expect(create('a')).rejects.toThrow();
+    expect(tries()).toHaveLength(1);
+    const other = otherHome();
+    await other.provider.destroy(await other.create('a'), {});
+    expect(tries()).toEqual([]);
+  });
+});
