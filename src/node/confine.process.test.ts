@@ -34,14 +34,14 @@ const kind = isRoot ? 'root' : 'userns';
 const runInside = (remote: Remote, script: string): Promise<ExecResult> => remote.exec([...remote.enter, 'sh', '-c', script]);
 
 /**
- * Puts a `mount` command before the system's: a shell script, then the system's `mount` with the arguments as the
- * script leaves them.
+ * Puts a command before the system's command of that name: a shell script, then the system's command with the arguments
+ * as the script leaves them.
  */
-async function withMount<Result>(script: string, use: () => Promise<Result>): Promise<Result> {
-  const { stdout } = await promisify(execFile)('/bin/sh', ['-c', 'command -v mount']);
+async function withCommand<Result>(name: 'mount' | 'bwrap', script: string, use: () => Promise<Result>): Promise<Result> {
+  const { stdout } = await promisify(execFile)('/bin/sh', ['-c', `command -v ${name}`]);
   // Not below /tmp, because the program sees a /tmp of its own.
-  const bin = mkdtempSync(join(homedir(), '.svc-mount-'));
-  writeFileSync(join(bin, 'mount'), `#!/bin/sh\n${script}\nexec ${stdout.trim()} "$@"\n`, { mode: 0o755 });
+  const bin = mkdtempSync(join(homedir(), '.svc-bin-'));
+  writeFileSync(join(bin, name), `#!/bin/sh\n${script}\nexec ${stdout.trim()} "$@"\n`, { mode: 0o755 });
   vi.stubEnv('PATH', `${bin}:${process.env['PATH']}`);
   try {
     return await use();
@@ -60,7 +60,7 @@ test.skipIf(!isRoot)('a replica does not start where a host mount stays writable
     await withLocalProvider({ isolation: kind }, async (provider) => {
       const { remote } = await provider.machine('a');
       const refusing = `case "$*" in --all*remount* | *remount*${folder}) exit 32 ;; esac`;
-      expect(await withMount(refusing, () => runInside(remote, 'echo begun'))).toMatchObject({
+      expect(await withCommand('mount', refusing, () => runInside(remote, 'echo begun'))).toMatchObject({
         exitCode: 97,
         stdout: '',
         stderr: `the files in ${folder} could not be made read-only\n`,
@@ -85,7 +85,7 @@ test('with an old mount(8), /dev and SVC_HOME stay read-only for a replica', asy
   --all*) sed 's/ rbind,ro/ rbind/; s/ bind,ro/ bind/' "$3" > '${table}' && set -- --all --fstab '${table}' ;;
 esac`;
       const script = `for path in /dev '${provider.paths.home}' /dev/shm; do touch "$path/own" && echo "wrote $path"; done`;
-      const { stdout } = await withMount(old, () => runInside(remote, script));
+      const { stdout } = await withCommand('mount', old, () => runInside(remote, script));
       expect(stdout).toBe('wrote /dev/shm\n');
     });
   } finally {
@@ -194,24 +194,32 @@ test.skipIf(!isRoot)("another user's list of homes neither stops a replica nor h
   });
 });
 
-test('a home that is removed while a replica starts does not stop it', async () => {
-  const folder = mkdtempSync(join(homedir(), '.svc-own-'));
-  vi.stubEnv('HOME', folder);
-  try {
-    await withLocalProvider({ isolation: kind }, async (provider) => {
-      const other = homePaths(join(folder, 'other'), process.getuid?.() ?? 0);
-      prepareHome(other);
-      writeFileSync(other.database, 'secret');
-      const { remote } = await provider.machine('a');
-      // Runs after the homes are found.
-      const removing = `case "$*" in --all*remount*) rm -r '${other.home}' ;; esac`;
-      expect((await withMount(removing, () => runInside(remote, `ls "${folder}"; echo ran`))).stdout).toBe('ran\n');
-    });
-  } finally {
-    vi.unstubAllEnvs();
-    rmSync(folder, { recursive: true });
-  }
-});
+/** `removing`: a script before the command `name` that removes a home after all homes were found. */
+function testRemovedHome(isolation: IsolationKind, name: 'mount' | 'bwrap', removing: (home: string) => string): void {
+  test(`a home that is removed while a replica starts (${isolation}) does not stop it`, async () => {
+    const folder = mkdtempSync(join(homedir(), '.svc-own-'));
+    vi.stubEnv('HOME', folder);
+    try {
+      await withLocalProvider({ isolation }, async (provider) => {
+        const other = homePaths(join(folder, 'other'), process.getuid?.() ?? 0);
+        prepareHome(other);
+        writeFileSync(other.database, 'secret');
+        const { remote } = await provider.machine('a');
+        const script = `ls "${folder}"; echo ran`;
+        expect(await withCommand(name, removing(other.home), () => runInside(remote, script))).toMatchObject({
+          stdout: 'ran\n',
+          stderr: '',
+        });
+      });
+    } finally {
+      vi.unstubAllEnvs();
+      rmSync(folder, { recursive: true });
+    }
+  });
+}
+
+testRemovedHome(kind, 'mount', (home) => `case "$*" in --all*remount*) rm -r '${home}' ;; esac`);
+needs('bwrap', () => testRemovedHome('bwrap', 'bwrap', (home) => `case "$*" in *--info-fd*) rm -rf '${home}' ;; esac`));
 
 test.skipIf(!isRoot)('homes that another user removes during a start stop and hide nothing', async () => {
   await withAttacker(async ({ user, shared }) => {
@@ -229,7 +237,9 @@ test.skipIf(!isRoot)('homes that another user removes during a start stop and hi
       // Runs after the homes are found, while files can still be written.
       const links = `for name in swapped of-root; do ln -s '${shared}' $name; done; ln -s '${shared}/file' linked`;
       const replacing = `case "$*" in --all*remount*) cd '${user}' && rm -r gone swapped linked of-root && { ${links}; cd /; } ;; esac`;
-      const { stdout } = await withMount(replacing, () => runInside(remote, `ls -A ${user} ${user}/left ${shared}; cat ${shared}/file`));
+      const { stdout } = await withCommand('mount', replacing, () =>
+        runInside(remote, `ls -A ${user} ${user}/left ${shared}; cat ${shared}/file`),
+      );
       expect(stdout).toBe(`${user}:\n.svc\nleft\nlinked\nof-root\nswapped\n\n${user}/left:\n\n${shared}:\nfile\nwhole`);
     });
   });

@@ -562,6 +562,7 @@ confine_by_bwrap() {
   svc_self=$svc_real
   [ -d "$svc_self/base/jobs" ] || mkdir -p "$svc_self/base/jobs"
   svc_arguments=
+  exec 5< /proc/net/unix
   find_hidden
   find_kept
   add_arguments --ro-bind / / --proc /proc --dev /dev

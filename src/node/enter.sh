@@ -52,6 +52,7 @@ serve_outbound() {
   svc_pid= svc_furnished=
   while [ -z "$svc_pid" ] || [ -z "$svc_furnished" ]; do
     read -r svc_line <&8 || exit 0
+    # An empty line: the start of this process failed, and another one follows.
     case $svc_line in furnished) svc_furnished=1 ;; *) svc_pid=$svc_line ;; esac
   done
   case $svc_outbound in
@@ -106,19 +107,42 @@ note_bwrap_first() {
   done
 }
 
-# $@: bubblewrap's arguments for the visible files, and the command.
+# Runs the command $@ behind bubblewrap. bubblewrap fails when a path that it covers disappears while it starts, and
+# sockets of the host may disappear at any moment. Then it starts again, with the paths that exist at that time.
+run_bwrap() {
+  svc_begun=$svc_here/begun.$$ svc_tries=5
+  while :; do
+    mkfifo -m 600 "$svc_here/pipe.$$.info" || exit 97
+    # Opened by this process, and for both directions first. If bubblewrap has already failed, another process that opens
+    # the pipe would wait forever. Its own copy of the writing side, which a shell keeps when it redirects a function,
+    # would have the same effect.
+    exec 8<> "$svc_here/pipe.$$.info"
+    exec 4< "$svc_here/pipe.$$.info"
+    rm -f "$svc_here/pipe.$$.info"
+    { exec <&4 4<&- 8>&- && note_bwrap_first; } &
+    svc_noter=$!
+    # The inbound forwarder works outside of the program's view: in the folder of its socket, and with its log.
+    exec 4>> "$svc_here/forwarder.log" 3< "${svc_socket%/*}" 6> "$svc_begun"
+    (confine_by_bwrap "$@")
+    svc_code=$?
+    exec 3<&- 4>&- 6>&- 8>&-
+    # Its note must not follow that of the next try.
+    wait "$svc_noter"
+    [ ! -s "$svc_begun" ] || break
+    svc_tries=$((svc_tries - 1))
+    case $svc_tries:$(cat "$svc_begun.log" 2>/dev/null) in
+      [1-9]*": Can't "*) [ "$svc_outbound" = none ] || echo >&9 ;;
+      *) cat "$svc_begun.log" >&2 && break ;;
+    esac
+  done
+  rm -f "$svc_begun" "$svc_begun.log"
+  exit "$svc_code"
+}
+
+# $@: bubblewrap's arguments for the visible files, and the command. Its own messages go to a file: those of a failed
+# start do not belong into the program's log.
 exec_bwrap() {
-  mkfifo -m 600 "$svc_here/pipe.$$.info" || exit 97
-  # Opened by this process, and for both directions first. If bubblewrap has already failed, another process that opens
-  # the pipe would wait forever. Its own copy of the writing side, which a shell keeps when it redirects a function,
-  # would have the same effect.
-  exec 5<> "$svc_here/pipe.$$.info"
-  exec 4< "$svc_here/pipe.$$.info"
-  rm -f "$svc_here/pipe.$$.info"
-  { exec <&4 4<&- 5>&- && note_bwrap_first; } &
-  # The inbound forwarder works outside of the program's view: in the folder of its socket, and with its log.
-  exec 4>> "$svc_here/forwarder.log"
-  exec 3< "${svc_socket%/*}"
+  exec 5>&8 8>&2 2> "$svc_begun.log"
   exec bwrap --unshare-user --unshare-net --unshare-pid --unshare-ipc --cap-add CAP_NET_ADMIN --as-pid-1 --info-fd 5 "$@"
 }
 
@@ -128,10 +152,10 @@ outside() {
   svc_way_in=yes
   ! has_living_init || svc_way_in=no
   [ "$svc_outbound" = none ] || open_outbound
+  [ "$svc_kind" != bwrap ] || run_bwrap sh "$0" --inside "$svc_way_in" "$svc_boot" "$@"
   # Only the host's network namespace lists its sockets. confine.sh reads them from this descriptor: an environment
   # variable would reveal them to every process and is limited in size.
   exec 5< /proc/net/unix
-  [ "$svc_kind" != bwrap ] || confine_by_bwrap sh "$0" --inside "$svc_way_in" "$svc_boot" "$@"
   set -- --net --pid --ipc --mount --fork --kill-child=SIGKILL sh "$0" --inside "$svc_way_in" "$svc_boot" "$@"
   # The user stays the same inside: a program that believes it is root behaves differently.
   [ "$svc_kind" != userns ] || set -- --user --map-current-user --keep-caps "$@"
@@ -245,6 +269,8 @@ inside() {
   svc_log=$svc_here/forwarder.log
   case $svc_kind in
     bwrap)
+      echo >&6
+      exec 2>&8 6>&- 8>&-
       svc_socket=/proc/self/fd/3/${svc_socket##*/} svc_proxy_socket=/proc/self/fd/3/${svc_proxy_socket##*/} svc_log=/proc/self/fd/4
       svc_drop_less='setpriv --inh-caps=-all,+net_admin --ambient-caps=-all,+net_admin --no-new-privs'
       # Without the rights the machine has only loopback, and no ports below 1024.
