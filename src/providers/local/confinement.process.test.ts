@@ -98,7 +98,9 @@ async function attack(fixture: LocalProviderFixture, outside: string, socketFold
   const servers = await Promise.all([controllerSocket, otherHome.controllerSocket, hostSocket].map(listenOn));
   await startJob(other.remote, 'main', { run: 'exec sleep 1000', env: {}, workdir: other.remote.baseDir });
   const otherSocket = machineFiles(fixture.paths, other.id).socket;
-  await waitFor('the other machine to be reached', () => existsSync(otherSocket));
+  await waitFor('the other machine to be reached', () => existsSync(otherSocket), {
+    describe: () => other.remote.readFile(jobLogPath(other.remote, 'main')),
+  });
   try {
     return await outputOf(own.remote, attacks, {
       NODE: process.execPath,
