@@ -112,6 +112,7 @@ note_bwrap_first() {
 run_bwrap() {
   svc_begun=$svc_here/begun.$$ svc_tries=5
   while :; do
+    svc_complaint=
     mkfifo -m 600 "$svc_here/pipe.$$.info" || exit 97
     # Opened by this process, and for both directions first. If bubblewrap has already failed, another process that opens
     # the pipe would wait forever. Its own copy of the writing side, which a shell keeps when it redirects a function,
@@ -130,11 +131,13 @@ run_bwrap() {
     wait "$svc_noter"
     [ ! -s "$svc_begun" ] || break
     svc_tries=$((svc_tries - 1))
-    case $svc_tries:$(cat "$svc_begun.log" 2>/dev/null) in
-      [1-9]*": Can't "*) [ "$svc_outbound" = none ] || echo >&9 ;;
-      *) cat "$svc_begun.log" >&2 && break ;;
+    { read -r svc_complaint < "$svc_begun.log"; } 2>/dev/null
+    case $svc_tries:$svc_complaint in
+      [1-9]:*": Can't "*) [ "$svc_outbound" = none ] || echo >&9 ;;
+      *) break ;;
     esac
   done
+  [ -z "$svc_complaint" ] || printf '%s\n' "$svc_complaint" >&2
   rm -f "$svc_begun" "$svc_begun.log"
   exit "$svc_code"
 }
