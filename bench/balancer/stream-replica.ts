@@ -1,4 +1,5 @@
 import { createServer, type Socket } from 'node:net';
+import { seededRandom } from '../../src/shared/random.ts';
 
 /**
  * Four replicas in one process that send event streams. The answer to `GET /COUNT/GAP` has COUNT events, one each GAP
@@ -30,13 +31,14 @@ interface Stream {
   dueAt: number;
 }
 
+const random = seededRandom(1);
 const streams = new Set<Stream>();
 let eventsSent = 0;
 
 function begin(socket: Socket, count: number, gapMs: number): Stream {
   socket.write(head);
   // Streams begin at a random moment of their gap, so they do not send in step even when opened together.
-  const stream = { socket, gapMs, eventsLeft: count, dueAt: performance.now() + Math.random() * gapMs };
+  const stream = { socket, gapMs, eventsLeft: count, dueAt: performance.now() + random() * gapMs };
   streams.add(stream);
   return stream;
 }

@@ -1,10 +1,11 @@
 import type { Socket } from 'node:net';
 import { gzipSync } from 'node:zlib';
 import { expect, test } from 'vitest';
-import { seededRandom, type Random } from '../shared/random.ts';
+import type { Random } from '../shared/random.ts';
 import { aBalancerReplica, withBalancer } from '../../test/support/balancer.ts';
 import { RawClient, rawReplica, withReplicas, type FakeReplica } from '../../test/support/raw-http.ts';
 import { readRequests, readResponse } from '../../test/support/http1-events.ts';
+import { testRandom } from '../../test/support/test-random.ts';
 import { waitFor } from '../../test/support/wait-for.ts';
 import { defaultHeadLimits } from './http1/limits.ts';
 import { RequestParser } from './http1/request-parser.ts';
@@ -220,8 +221,6 @@ async function sendTo(client: RawClient, { request, expectsContinue }: Exchange)
 }
 
 test(`${exchanges} generated exchanges over kept connections are equal with and without the balancer`, async () => {
-  const seed = Math.floor(Math.random() * 2 ** 31);
-  const random = seededRandom(seed);
   let response = '';
   const arrived: Arrivals = { count: 0, last: '' };
   await withReplicas([playingReplica(() => response, arrived)], async (replica) => {
@@ -230,14 +229,14 @@ test(`${exchanges} generated exchanges over kept connections are equal with and 
       let client = new RawClient(balancer.port);
       let watch = new ResponseWatch(client);
       for (let turn = 0; turn < exchanges; turn += 1) {
-        const exchange = generate(random);
+        const exchange = generate(testRandom);
         const { method, request, expectsContinue } = exchange;
         response = exchange.response;
         client.received = '';
         watch.begin(method);
         await sendTo(client, exchange);
         await watch.over();
-        const context = `seed ${seed}, exchange ${turn}`;
+        const context = `exchange ${turn}`;
         const direct = (expectsContinue ? continueResponse : '') + response;
         const ours = { where: context, response: meaningOfResponse(client.received, method), request: meaningOfRequest(arrived.last) };
         expect(ours).toEqual({ where: context, response: meaningOfResponse(direct, method), request: meaningOfRequest(request) });

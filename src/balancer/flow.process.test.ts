@@ -5,6 +5,7 @@ import { aBalancerReplica, withBalancer, type RunningBalancer } from '../../test
 import { httpReplica, RawClient, rawReplica, withReplicas, type FakeReplica } from '../../test/support/raw-http.ts';
 import { withTempHome } from '../../test/support/temp-home.ts';
 import { waitFor } from '../../test/support/wait-for.ts';
+import { testRandom } from '../../test/support/test-random.ts';
 
 const mebibyte = 1_048_576;
 /** Beyond what a stream may hold in the balancer: noise of the garbage collector and of buffers that grow once. */
@@ -149,14 +150,14 @@ test('a client that disconnects during the connect frees the replica', async () 
 test('counts are exact after a thousand requests, many of them cancelled', async () => {
   const replica = httpReplica((incoming, response) => {
     incoming.resume();
-    const delay = Math.random() * 20;
+    const delay = testRandom() * 20;
     setTimeout(() => response.write('a'), delay);
     setTimeout(() => response.end('b'), delay * 2);
   });
   await before(replica, async (balancer) => {
     const one = async (): Promise<void> => {
       const client = new RawClient(balancer.port).send('GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n');
-      await sleep(Math.random() * 30);
+      await sleep(testRandom() * 30);
       client.destroy();
     };
     const worker = async (): Promise<void> => {

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { houseRules, type HouseRule } from './house-rules.ts';
-import { lineOf, productSources, type SourceFile } from './source-tree.ts';
+import { allSources, lineOf, productSources, readSources, type SourceFile } from './source-tree.ts';
 
 const isWithin = (path: string, paths: readonly string[]): boolean =>
   paths.some((prefix) => (prefix.endsWith('/') ? path.startsWith(`src/${prefix}`) : path === `src/${prefix}`));
@@ -36,6 +36,12 @@ test.for<readonly [name: string, code: string]>([
 test('literal dynamic imports, dates of a given time and foreign methods break no rule', () => {
   const fine = file("const a = import('      '); const b = new Date(at); socket.setTimeout(5);");
   expect(houseRules.flatMap((rule) => violations(rule, fine))).toEqual([]);
+});
+
+test('random numbers in tests have a seed', () => {
+  const sources = [...allSources, ...readSources('test/**/*.ts', 'bench/**/*.ts')];
+  const unseeded = sources.filter(({ codeOnly }) => codeOnly.includes('Math.random')).map(({ path }) => path);
+  expect(unseeded).toEqual(['src/shared/random.ts']);
 });
 
 test('files stay below 400 lines', () => {

@@ -7,6 +7,7 @@ import { printFigures, quantile, spread } from '../support/figures.ts';
 import { RawClient } from '../support/raw-http.ts';
 import { waitFor } from '../support/wait-for.ts';
 import { countsAtZero, withFaultyService } from './support.ts';
+import { testRandom } from '../support/test-random.ts';
 
 const times = 20;
 /** The documented limit is 200 ms; the margin is for a busy machine. */
@@ -123,7 +124,7 @@ test('10,000 requests cancelled in all phases leave all counts at zero', async (
       while (begun < 10_000 || (balancer.link.lastStats?.requestsTotal ?? 0) < 5_000) {
         begun += 1;
         const client = new RawClient(balancer.port).send(begun % 3 === 0 ? `${upload(`t${begun}`)}xyz` : get(`t${begun}`));
-        await sleep(Math.random() * 30);
+        await sleep(testRandom() * 30);
         if (begun % 2 === 0) client.destroy();
         else client.socket.resetAndDestroy();
       }

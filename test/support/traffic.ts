@@ -1,6 +1,7 @@
 import { Agent, request, type IncomingMessage } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { idHeader } from './faulty-replica/behaviour.ts';
+import { testRandom } from './test-random.ts';
 
 /** The outcome of one request. Times are ms of `performance.now()`. */
 export interface Outcome {
@@ -96,7 +97,7 @@ export class Traffic {
     const client = async (): Promise<void> => {
       let due = performance.now();
       while (!stopping.signal.aborted) {
-        due += (-Math.log(1 - Math.random()) * 1_000) / perSecond;
+        due += (-Math.log(1 - testRandom()) * 1_000) / perSecond;
         await sleep(Math.max(0, due - performance.now()), undefined, { signal: stopping.signal }).catch(() => undefined);
         if (stopping.signal.aborted) return;
         begun += 1;

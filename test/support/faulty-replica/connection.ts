@@ -1,6 +1,7 @@
 import type { Socket } from 'node:net';
 import { machineTime, type Behaviour, type JournalEntry } from './behaviour.ts';
 import { RequestReader, type ReadHead } from './request-reader.ts';
+import { testRandom } from '../test-random.ts';
 
 /** Callbacks of a connection to its process. */
 export interface ReplicaProcess {
@@ -54,7 +55,7 @@ export class FaultyConnection {
         return this.#answerWithStatus(behaviour.status, behaviour.share ?? 1, behaviour.retryAfterSeconds);
       case 'fickle':
         this.#answer(short);
-        if (Math.random() < behaviour.share) setTimeout(() => this.#closeIdle(), Math.random() * behaviour.withinMs);
+        if (testRandom() < behaviour.share) setTimeout(() => this.#closeIdle(), testRandom() * behaviour.withinMs);
         return undefined;
       case 'half':
         return this.#answerHalf(behaviour.ending);
@@ -74,7 +75,7 @@ export class FaultyConnection {
   }
 
   #answerLater(afterMs: number, spreadMs: number, bytes: number): void {
-    const waitMs = afterMs - Math.log(1 - Math.random()) * spreadMs;
+    const waitMs = afterMs - Math.log(1 - testRandom()) * spreadMs;
     const answer = (): void => (bytes === 2 ? this.#answer(short) : this.#answerLong(bytes));
     if (waitMs > 0) setTimeout(answer, waitMs);
     else answer();
@@ -99,7 +100,7 @@ export class FaultyConnection {
   }
 
   #answerWithStatus(status: number, share: number, retryAfterSeconds: number | undefined): void {
-    if (Math.random() >= share) return this.#answer(short);
+    if (testRandom() >= share) return this.#answer(short);
     const pause = retryAfterSeconds === undefined ? '' : `Retry-After: ${retryAfterSeconds}\r\n`;
     return this.#answer(`HTTP/1.1 ${status} As told\r\n${pause}Content-Length: 0\r\n\r\n`);
   }
