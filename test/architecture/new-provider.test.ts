@@ -50,8 +50,10 @@ test('the generated provider passes lint and format', () => {
 });
 
 test('the generated tests pass: conformance over a fake, and the not-written notice', () => {
+  // Its first test loads everything, which takes long on a busy machine.
+  const limits = { testTimeout: 600_000, hookTimeout: 600_000 };
   const config = {
-    test: { include: ['src/providers/nimbus/*.test.ts', 'src/providers/registry.test.ts'], pool: 'forks', maxWorkers: 1 },
+    test: { include: ['src/providers/nimbus/*.test.ts', 'src/providers/registry.test.ts'], pool: 'forks', maxWorkers: 1, ...limits },
   };
   writeFileSync(join(root, 'vitest.config.ts'), `export default ${JSON.stringify(config)};\n`);
   expect(() => run('vitest', 'run', '--reporter=dot')).not.toThrow();

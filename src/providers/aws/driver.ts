@@ -6,7 +6,7 @@ import { SvcError } from '../../shared/errors.ts';
 import type { CheckOptions, ControllerTarget, PortableCredentials, ProviderCheck } from '../provider.ts';
 import type { ProviderContext } from '../registry.ts';
 import type { Launched, VmDriver, VmLaunchOrder, VmMachine, VmPower, VmQuery, VmRef } from '../vm/driver.ts';
-import { IntentLog } from '../vm/intent-log.ts';
+import { namedIntents, type NamedIntents } from '../vm/cloud-intents.ts';
 import { type AddressService, OwnAddress } from '../vm/own-address.ts';
 import { whileNotYet } from '../vm/patience.ts';
 import { checkCredentials, withoutCredentials } from './check.ts';
@@ -23,9 +23,6 @@ import { releaseRegion } from './release.ts';
 
 /** Default time that a check waits for quotas, ms. */
 const quotasMs = 2_000;
-
-/** Intents of this kind name the owners for which a role is created. */
-const roleIntents = 'roles';
 
 /**
  * AWS's service that returns the caller's address:
@@ -59,14 +56,15 @@ export class AwsDriver implements VmDriver<ImageChoice> {
   readonly power: VmPower;
   readonly #clock: Clock;
   readonly #account: AwsAccount;
-  readonly #intents: IntentLog;
+  /** The owners for which a role is created. */
+  readonly #roles: NamedIntents;
   readonly #launcher: Launcher;
   readonly #quotas: QuotaLines;
 
   constructor(context: ProviderContext) {
     this.#clock = context.clock;
     this.#account = new AwsAccount(context);
-    this.#intents = new IntentLog(context.paths, this.name);
+    this.#roles = namedIntents(context.paths, this.name, 'roles');
     this.#launcher = new Launcher(context.clock, new OwnAddress(context.clock, addressService));
     this.#quotas = new QuotaLines(context.clock);
     this.power = {
@@ -117,10 +115,10 @@ export class AwsDriver implements VmDriver<ImageChoice> {
   }
 
   async releaseGlobal(owner: string, signal: AbortSignal | undefined): Promise<void> {
-    if (!this.#intents.has(roleIntents, owner)) return;
+    if (this.#roles.get(owner) === undefined) return;
     const clients = await this.#account.clients(await this.#account.config());
     await awsErrors.guard(`remove the role of ${owner}`, signal, () => removeControllerRole(clients.iam(mainRegion, signal), owner));
-    this.#intents.forget(roleIntents, owner);
+    this.#roles.forget(owner);
   }
 
   async credentials(target: ControllerTarget): Promise<PortableCredentials | undefined> {
@@ -152,7 +150,7 @@ export class AwsDriver implements VmDriver<ImageChoice> {
   ): Promise<string | undefined> {
     if (spec.role !== 'controller') return undefined;
     if (config.controllerRole !== undefined) return config.controllerRole;
-    this.#intents.record(roleIntents, owner);
+    this.#roles.record(owner, true);
     return awsErrors.guard('make the role of the controller', signal, () =>
       ensureControllerRole(clients.iam(offer.region, signal), identity.id, owner),
     );

@@ -35,9 +35,8 @@ import { type MachineRef, firstPod, machineIdOf, ownerOf, podBase, podNames, rea
 import { type OfferingContext, kubernetesOffers } from './offers.ts';
 import { forTask } from './pod-settings.ts';
 import { DryRuns } from './dry-runs.ts';
-import { IntentLog } from './intent-log.ts';
+import { NamespaceInventory } from './namespace-inventory.ts';
 import { portableKubeconfig } from '../../kubernetes/portable-kubeconfig.ts';
-import type { IntentStore } from './intent-store.ts';
 
 /** Limit of a search for offers, ms. A Kubernetes cluster that has not answered by then is left out of this search. */
 const offersMs = 8_000;
@@ -60,20 +59,20 @@ export class KubernetesProvider implements Provider {
   };
   readonly #context: ProviderContext;
   readonly #clusters: KubernetesClusters;
-  readonly #intents: IntentLog;
+  readonly #namespaces: NamespaceInventory;
   readonly #states: MachineStates;
   readonly #dryRuns = new DryRuns();
 
   constructor(context: ProviderContext, access: KubernetesAccess = usualAccess(context)) {
     this.#context = context;
     this.#clusters = new KubernetesClusters(context, access);
-    this.#intents = new IntentLog(context, this.#clusters);
-    this.#states = new MachineStates(context.clock, this.#clusters, this.#intents);
+    this.#namespaces = new NamespaceInventory(context, this.#clusters);
+    this.#states = new MachineStates(context.clock, this.#clusters, this.#namespaces);
   }
 
   async check({ signal }: CallOptions): Promise<ProviderCheck> {
     signal?.throwIfAborted();
-    return checkKubernetes(this.#clusters, this.#intents.store.list().length > 0, this.#context.clock, signal);
+    return checkKubernetes(this.#clusters, this.#namespaces.list().length > 0, this.#context.clock, signal);
   }
 
   async offers(resources: Resources, { signal, explain = false, providerConfig }: OfferOptions): Promise<OfferList> {
@@ -98,7 +97,7 @@ export class KubernetesProvider implements Provider {
     const creation = await this.#creation(offer, spec, key, signal);
     const id = machineIdOf(creation.ref);
     const { context, namespace } = creation.ref;
-    this.#intents.record({ context, namespace, tags: intentTags(spec.tags) });
+    this.#namespaces.record({ context, namespace, tags: intentTags(spec.tags) });
     this.#states.made(id);
     await createMachine(creation, this.#dryRuns);
     return id;
@@ -126,7 +125,7 @@ export class KubernetesProvider implements Provider {
    */
   async list(tags: Readonly<Record<string, string>>, { signal }: CallOptions): Promise<readonly ListedMachine[]> {
     signal?.throwIfAborted();
-    const found = await this.#intents.inAllNamespaces(tags, signal, async ({ context, namespace }, inner) => {
+    const found = await this.#namespaces.inAllNamespaces(tags, signal, async ({ context, namespace }, inner) => {
       const cluster = await this.#clusters.cluster(context);
       return listMachines(cluster, namespace, tags, inner);
     });
@@ -153,7 +152,7 @@ export class KubernetesProvider implements Provider {
   }
 
   watch(onChange: () => void, signal: AbortSignal): void {
-    this.#clusters.watches.listen(onChange, signal, this.#intents.store.list());
+    this.#clusters.watches.listen(onChange, signal, this.#namespaces.list());
   }
 
   watchQuota(region: string, onFreed: () => void, signal: AbortSignal): void {
@@ -167,16 +166,16 @@ export class KubernetesProvider implements Provider {
 
   async release(ownerKey: string, { signal }: CallOptions): Promise<void> {
     signal?.throwIfAborted();
-    await this.#intents.inAllNamespaces({ 'svc-service-key': ownerKey }, signal, async ({ context, namespace }, inner) =>
+    await this.#namespaces.inAllNamespaces({ 'svc-service-key': ownerKey }, signal, async ({ context, namespace }, inner) =>
       removeOwned(await this.#clusters.cluster(context), namespace, ownerKey, inner),
     );
-    this.#intents.forget(ownerKey);
+    this.#namespaces.forget(ownerKey);
   }
 
   /** For a controller in a Kubernetes cluster, the launcher provides the credentials. */
   async credentials(target: ControllerTarget, { signal }: CallOptions): Promise<PortableCredentials | undefined> {
     signal?.throwIfAborted();
-    return target.provider === this.name ? undefined : portableLogin(this.#clusters, this.#intents.store, target);
+    return target.provider === this.name ? undefined : portableLogin(this.#clusters, this.#namespaces, target);
   }
 
   async #creation(offer: Offer, spec: MachineSpec, key: string, signal: AbortSignal | undefined): Promise<Creation> {
@@ -229,7 +228,7 @@ const kubeconfigFile = 'kubernetes/kubeconfig';
 /** A kubeconfig of the usable contexts, for a remote controller; undefined when there is none. */
 async function portableLogin(
   clusters: KubernetesClusters,
-  intents: IntentStore,
+  namespaces: NamespaceInventory,
   { key, home }: Pick<ControllerTarget, 'key' | 'home'>,
 ): Promise<PortableCredentials | undefined> {
   const { usable } = await clusters.known();
@@ -239,7 +238,7 @@ async function portableLogin(
   if (key !== undefined)
     for (const context of contexts) {
       const namespace = (await clusters.configOf(context)).namespace ?? clusters.contexts().cluster(context).namespace;
-      intents.put({ context, namespace, tags: { 'svc-owner': key } });
+      namespaces.record({ context, namespace, tags: { 'svc-owner': key } });
     }
   const without = leftOut.map(({ context, reason }) => `${context}: ${reason}`).join('; ');
   if (text === undefined) return { summary: `no context of your kubeconfig (${without})`, files: [], environment: {} };

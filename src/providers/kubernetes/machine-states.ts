@@ -2,7 +2,7 @@ import type { Clock } from '../../shared/clock.ts';
 import type { MachineId, MachineStatus } from '../provider.ts';
 import type { KubernetesClusters } from './kubernetes-clusters.ts';
 import { type MachineRef, readMachineId } from './names.ts';
-import type { IntentLog } from './intent-log.ts';
+import type { NamespaceInventory } from './namespace-inventory.ts';
 import type { MachineSight } from './kubernetes-cluster.ts';
 
 interface NamedMachine {
@@ -21,7 +21,7 @@ const rememberedMs = 120_000;
 /** The status of machines in all Kubernetes clusters. It adds facts that a Kubernetes cluster alone does not know. */
 export class MachineStates {
   readonly #clusters: Pick<KubernetesClusters, 'cluster'>;
-  readonly #intents: Pick<IntentLog, 'addKnown'>;
+  readonly #namespaces: Pick<NamespaceInventory, 'addKnown'>;
   readonly #patience: Patience;
   readonly #clock: Pick<Clock, 'monotonic'>;
   /**
@@ -32,10 +32,10 @@ export class MachineStates {
   /** The last known status of machines that live. */
   readonly #last = new Map<MachineId, MachineStatus>();
 
-  constructor(clock: Clock, clusters: Pick<KubernetesClusters, 'cluster'>, intents: Pick<IntentLog, 'addKnown'>) {
+  constructor(clock: Clock, clusters: Pick<KubernetesClusters, 'cluster'>, namespaces: Pick<NamespaceInventory, 'addKnown'>) {
     this.#clock = clock;
     this.#clusters = clusters;
-    this.#intents = intents;
+    this.#namespaces = namespaces;
     this.#patience = new Patience(clock);
   }
 
@@ -90,7 +90,7 @@ export class MachineStates {
     const refs = machines.map(({ ref }) => ref);
     const [first] = refs;
     if (first === undefined) return new Map();
-    this.#intents.addKnown(first);
+    this.#namespaces.addKnown(first);
     const found = await (await this.#clusters.cluster(first.context)).statuses(refs, signal);
     const statuses = new Map<MachineId, MachineStatus>();
     for (const { id, ref } of machines) {

@@ -40,7 +40,7 @@ const attempts = 20;
  * the loop decides again.
  */
 export async function createMachine(creation: Creation): Promise<MachineRecord> {
-  const { host, name, inventory: index, signal } = creation;
+  const { host, name, inventory, signal } = creation;
   for (let attempt = 0; attempt < attempts; attempt += 1) {
     const state = await pollFirst(host);
     const known = state.machines.find((machine) => machine.name === name);
@@ -51,15 +51,15 @@ export async function createMachine(creation: Creation): Promise<MachineRecord> 
     const record = decide(creation, state, isolation);
     const entry = { pool: host.pool, host: host.config, name, tags: record.tags, askedAt: record.createdAt };
     // Record the intent first: from here on, an SSH host that stops answering may have the machine.
-    index.put({ ...entry, record: undefined });
+    inventory.put({ ...entry, record: undefined });
     const reply = await host.ask(await question(creation, state, isolation, record));
     const made = outcomeOf(reply, record, host.config.host);
     if (made === 'again') continue;
     if (made instanceof SvcError) {
-      index.remove(host.pool, host.config.host, name);
+      inventory.remove(host.pool, host.config.host, name);
       throw made;
     }
-    index.put({ ...entry, tags: made.tags, record: made });
+    inventory.put({ ...entry, tags: made.tags, record: made });
     return made;
   }
   throw new SvcError('SVC_PLACE_FAILED', `Machines are made on the host ${host.config.host} so often that no decision holds.`);

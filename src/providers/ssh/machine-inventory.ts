@@ -1,12 +1,9 @@
 import { createHash } from 'node:crypto';
-import { mkdirSync, readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import type { SshHost } from '../../domain/ssh-pool.ts';
-import { writeFileAtomic } from '../../shared/system/files.ts';
-import { hasErrno } from '../../shared/errors.ts';
 import { isObject } from '../../shared/is-object.ts';
-import { readJsonFile } from '../../shared/parse-json.ts';
 import type { HomePaths } from '../../shared/paths.ts';
+import { IntentLog } from '../intent-log.ts';
 import { isMachineRecord, type MachineRecord } from './machine-record.ts';
 
 /** A machine that this home requested, and how to reach its SSH host even when its pool is gone. */
@@ -21,57 +18,42 @@ interface InventoryEntry {
   readonly record: MachineRecord | undefined;
 }
 
-const ending = '.json';
-
 /**
- * Intent log of the machines that this home requested: one file each, written before the request. It shows which
- * unreachable SSH hosts may have a machine; an SSH host without entries blocks nothing. The authoritative record of a
- * machine is on its SSH host.
+ * Intent log of the machines that this home requested. It shows which unreachable SSH hosts may have a machine; an SSH
+ * host without entries blocks nothing. The authoritative record of a machine is on its SSH host.
  */
 export class MachineInventory {
-  readonly #dir: string;
+  readonly #intents: IntentLog<InventoryEntry>;
 
   constructor(paths: HomePaths) {
-    this.#dir = join(paths.sshDir, 'machines');
+    this.#intents = new IntentLog({ dir: join(paths.sshDir, 'machines'), ending: '.json', read: readEntry });
   }
 
   list(): readonly InventoryEntry[] {
-    return this.#names().flatMap((file) => this.#read(file) ?? []);
+    return this.#intents.list();
   }
 
   get(pool: string, host: string, name: string): InventoryEntry | undefined {
-    return this.#read(fileOf(pool, host, name));
+    return this.#intents.get(intentName(pool, host, name));
   }
 
   put(entry: InventoryEntry): void {
-    mkdirSync(this.#dir, { recursive: true, mode: 0o700 });
-    writeFileAtomic(join(this.#dir, fileOf(entry.pool, entry.host.host, entry.name)), JSON.stringify(entry));
+    this.#intents.record(intentName(entry.pool, entry.host.host, entry.name), entry);
   }
 
   /** Succeeds when the entry is already gone. */
   remove(pool: string, host: string, name: string): void {
-    rmSync(join(this.#dir, fileOf(pool, host, name)), { force: true });
-  }
-
-  #names(): readonly string[] {
-    try {
-      return readdirSync(this.#dir).filter((name) => name.endsWith(ending));
-    } catch (error) {
-      if (hasErrno(error, 'ENOENT')) return [];
-      throw error;
-    }
-  }
-
-  #read(file: string): InventoryEntry | undefined {
-    // An entry that was removed meanwhile, or is unreadable, counts as absent: the SSH host is asked without it.
-    const value = readJsonFile(join(this.#dir, file))?.value;
-    return isEntry(value) ? { ...value, record: isMachineRecord(value.record) ? value.record : undefined } : undefined;
+    this.#intents.forget(intentName(pool, host, name));
   }
 }
 
 /** Names of pools and SSH hosts can be too long for a file's name. */
-function fileOf(pool: string, host: string, name: string): string {
-  return `${name}-${createHash('sha256').update(`${pool}\n${host}`).digest('hex').slice(0, 8)}${ending}`;
+function intentName(pool: string, host: string, name: string): string {
+  return `${name}-${createHash('sha256').update(`${pool}\n${host}`).digest('hex').slice(0, 8)}`;
+}
+
+function readEntry(value: unknown): InventoryEntry | undefined {
+  return isEntry(value) ? { ...value, record: isMachineRecord(value.record) ? value.record : undefined } : undefined;
 }
 
 function isEntry(value: unknown): value is InventoryEntry {

@@ -6,7 +6,7 @@ import { needs } from '../../../test/support/needs.ts';
 import { withTempHome } from '../../../test/support/temp-home.ts';
 import { homePaths } from '../../shared/paths.ts';
 import { HomeIdentities } from './home-identity.ts';
-import { IntentLog } from './intent-log.ts';
+import { namedIntents } from './cloud-intents.ts';
 import { sshKeyFromSeed, userData } from './ssh-key.ts';
 
 needs('ssh', () => {
@@ -38,23 +38,6 @@ test('all processes of a home share its keys, and another home has different one
   });
 });
 
-test('an intent is visible to every process until it is removed', async () => {
-  await withTempHome((home) => {
-    const paths = homePaths(home, 0);
-    const intents = new IntentLog(paths, 'aws');
-    intents.record('regions', 'us-east-1');
-    intents.record('regions', 'us-east-1');
-    intents.record('regions', 'eu-west-1');
-    intents.record('launches', 'a/../b', 'one');
-    intents.record('launches', 'a/../b', 'two');
-    expect([...new IntentLog(paths, 'aws').names('regions')].toSorted()).toEqual(['eu-west-1', 'us-east-1']);
-    expect(new IntentLog(paths, 'gcp').names('regions')).toEqual([]);
-    expect(intents.content('launches', 'a/../b')).toBe('two');
-    intents.forget('launches', 'a/../b');
-    expect([intents.has('launches', 'a/../b'), intents.content('launches', 'a/../b')]).toEqual([false, undefined]);
-  });
-});
-
 test('files of an earlier version are found at their old paths', async () => {
   await withTempHome((home) => {
     const paths = homePaths(home, 0);
@@ -62,11 +45,12 @@ test('files of an earlier version are found at their old paths', async () => {
     for (const kind of ['regions', 'roles', 'controllers']) mkdirSync(join(dir, kind), { recursive: true });
     writeFileSync(join(dir, 'secret'), `${'07'.repeat(32)}\n`);
     for (const intent of ['regions/eu-west-1', 'roles/c1', 'controllers/c1']) writeFileSync(join(dir, intent), '');
-    const [identities, intents] = [new HomeIdentities(paths, 'aws'), new IntentLog(paths, 'aws')];
+    const identities = new HomeIdentities(paths, 'aws');
     expect(identities.existing()?.id).toBe('ddbafb2f1599552f');
     expect(identities.controllerIdentity('c1')?.id).toBe('be4ba66b65a36586');
     expect(identities.secretForController('c1').path).toBe('ssh/aws/secret');
-    expect([intents.names('regions'), intents.has('roles', 'c1')]).toEqual([['eu-west-1'], true]);
+    expect(namedIntents(paths, 'aws', 'regions').names()).toEqual(['eu-west-1']);
+    expect(namedIntents(paths, 'aws', 'roles').get('c1')).toBe(true);
   });
 });
 

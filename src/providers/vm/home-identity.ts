@@ -7,7 +7,7 @@ import { fingerprint } from '../../shared/fingerprint.ts';
 import type { HomePaths } from '../../shared/paths.ts';
 import { randomHex } from '../../shared/random-hex.ts';
 import type { PortableFile } from '../provider.ts';
-import { cloudDir, IntentLog } from './intent-log.ts';
+import { cloudDir, namedIntents, type NamedIntents } from './cloud-intents.ts';
 import { sshKeyFromSeed, type SshKey } from './ssh-key.ts';
 
 /** The identity of this SVC_HOME at a cloud. */
@@ -23,20 +23,18 @@ export interface HomeIdentity {
   hostKey(machineKey: string): SshKey;
 }
 
-/** Intents of this kind name the controllers that received a secret. */
-const controllers = 'controllers';
-
 /** The identity of a home at one cloud. All of it derives from one secret, `ssh/CLOUD/secret` below SVC_HOME. */
 export class HomeIdentities {
   readonly #cloud: string;
   readonly #dir: string;
-  readonly #intents: IntentLog;
+  /** The controllers that received a secret. */
+  readonly #controllers: NamedIntents;
   #identity: HomeIdentity | undefined;
 
   constructor(paths: Pick<HomePaths, 'sshDir'>, cloud: string) {
     this.#cloud = cloud;
     this.#dir = cloudDir(paths, cloud);
-    this.#intents = new IntentLog(paths, cloud);
+    this.#controllers = namedIntents(paths, cloud, 'controllers');
   }
 
   /** Undefined while this home has never sent a request to the cloud: then it owns nothing there. */
@@ -75,19 +73,19 @@ export class HomeIdentities {
    */
   secretForController(controllerKey: string): PortableFile {
     this.identity();
-    this.#intents.record(controllers, controllerKey);
+    this.#controllers.record(controllerKey, true);
     const content = `${this.#controllerSecret(controllerKey).toString('hex')}\n`;
     return { path: `ssh/${this.#cloud}/secret`, content, once: true };
   }
 
   /** The identity of a controller that got its secret from this home; undefined for any other. */
   controllerIdentity(controllerKey: string): Pick<HomeIdentity, 'id'> | undefined {
-    return this.#intents.has(controllers, controllerKey) ? identityOf(this.#controllerSecret(controllerKey), '') : undefined;
+    return this.#controllers.get(controllerKey) === undefined ? undefined : identityOf(this.#controllerSecret(controllerKey), '');
   }
 
   /** Called when the controller has no resources left. */
   forgetController(controllerKey: string): void {
-    this.#intents.forget(controllers, controllerKey);
+    this.#controllers.forget(controllerKey);
   }
 
   get #secretFile(): string {

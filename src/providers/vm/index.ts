@@ -25,8 +25,8 @@ import type { Launched, VmDriver, VmLaunchOrder, VmMachine, VmPower, VmRef } fro
 import type { CloudErrors } from './errors.ts';
 import { Fleet } from './fleet.ts';
 import { HomeIdentities } from './home-identity.ts';
-import { IntentLog } from './intent-log.ts';
-import { areaOf, Inventory, regionIntents } from './inventory.ts';
+import { namedIntents, type NamedIntents } from './cloud-intents.ts';
+import { areaOf, Inventory } from './inventory.ts';
 import { LaunchOnce, type KeyedLaunch } from './launch-once.ts';
 import { MachineIds } from './machine-id.ts';
 import { vmOffers } from './offers.ts';
@@ -55,7 +55,7 @@ export class VmProvider<Image = unknown> implements Provider {
   readonly #ids: MachineIds;
   readonly #tables: PriceTables;
   readonly #identities: HomeIdentities;
-  readonly #intents: IntentLog;
+  readonly #regions: NamedIntents;
   readonly #fleet: Fleet;
   readonly #inventory: Inventory;
   readonly #once: LaunchOnce | undefined;
@@ -71,10 +71,10 @@ export class VmProvider<Image = unknown> implements Provider {
     this.#ids = new MachineIds(driver);
     this.#tables = new PriceTables(paths.catalogDir);
     this.#identities = new HomeIdentities(paths, name);
-    this.#intents = new IntentLog(paths, name);
+    this.#regions = namedIntents(paths, name, 'regions');
     const shared = { driver, ids: this.#ids, identities: this.#identities };
     this.#fleet = new Fleet({ ...shared, context, isReady });
-    this.#inventory = new Inventory({ ...shared, intents: this.#intents, view: this.#fleet.view, tables: this.#tables });
+    this.#inventory = new Inventory({ ...shared, regions: this.#regions, view: this.#fleet.view, tables: this.#tables });
     this.#once = traits.once === 'lock' ? new LaunchOnce({ paths, clock, cloud: name, paceMs: traits.paceMs ?? 0 }) : undefined;
     if (power === undefined) return;
     this.stop = (id, options) => this.#switchOff(power, id, options);
@@ -169,7 +169,7 @@ export class VmProvider<Image = unknown> implements Provider {
         const machines = await this.#machinesOf(offer.region, key, identity.id, signal);
         // The intent is recorded only after the region has answered. A region that refuses access has no resources of
         // the home, and an intent for it would make `list` fail for ever.
-        this.#intents.record(regionIntents, offer.region);
+        this.#regions.record(offer.region, true);
         return machines;
       },
       toLaunched: ({ instanceId, tags }) => ({ instanceId, user: readTags(tags, traits.labels)[ownTags.user] ?? traits.usualUser }),

@@ -5,13 +5,10 @@ import { hasTags } from '../has-tags.ts';
 import type { ListedMachine } from '../provider.ts';
 import type { VmDriver } from './driver.ts';
 import type { HomeIdentities, HomeIdentity } from './home-identity.ts';
-import type { IntentLog } from './intent-log.ts';
+import type { NamedIntents } from './cloud-intents.ts';
 import type { MachineIds } from './machine-id.ts';
 import type { MachineView } from './machine-view.ts';
 import { callersTags, ownTags, readTags, sharedTags, writeTags, type Tags } from './tags.ts';
-
-/** Intents of this kind name the regions where the home may have resources. */
-export const regionIntents = 'regions';
 
 /** The region to list for a machine of a region: the main one, if one list covers the account. */
 export function areaOf({ traits }: Pick<VmDriver, 'traits'>, region: string): string {
@@ -23,7 +20,8 @@ interface InventoryParts {
   readonly driver: VmDriver;
   readonly ids: MachineIds;
   readonly identities: HomeIdentities;
-  readonly intents: IntentLog;
+  /** The regions in which this home may have machines. */
+  readonly regions: NamedIntents;
   readonly view: MachineView;
   readonly tables: PriceTables;
 }
@@ -43,7 +41,7 @@ export class Inventory {
 
   /** The machines with all of the tags. */
   async list(tags: Tags, signal: AbortSignal | undefined): Promise<readonly ListedMachine[]> {
-    const { identities, intents, view } = this.#parts;
+    const { identities, regions, view } = this.#parts;
     const controller = this.#controller(tags['svc-owner']);
     const identity = controller ?? identities.existing();
     // A home without an identity has never sent a request.
@@ -51,7 +49,7 @@ export class Inventory {
     const list: RegionWork<readonly ListedMachine[]> = (region) => this.#listRegion(region, identity, tags, signal);
     const found =
       controller === undefined
-        ? await this.#inRegions(intents.names(regionIntents), 'list machines in', signal, list)
+        ? await this.#inRegions(regions.names(), 'list machines in', signal, list)
         : await this.#inAllRegions('list machines in', signal, list);
     const listed = new Map(found.flat().map((machine) => [machine.id, machine]));
     for (const made of view.justMade(tags)) if (!listed.has(made.id)) listed.set(made.id, made);
@@ -60,10 +58,10 @@ export class Inventory {
 
   /** Removes an owner's resources beside machines, and all resources of a controller with this key. */
   async release(ownerKey: string, signal: AbortSignal | undefined): Promise<void> {
-    const { driver, identities, intents } = this.#parts;
+    const { driver, identities, regions } = this.#parts;
     const identity = identities.existing();
     if (identity === undefined) return;
-    await this.#inRegions(intents.names(regionIntents), `remove what belongs to ${ownerKey} in`, signal, (region) =>
+    await this.#inRegions(regions.names(), `remove what belongs to ${ownerKey} in`, signal, (region) =>
       driver.releaseShared(region, { home: identity.id, owner: ownerKey }, signal),
     );
     const controller = this.#controller(ownerKey);

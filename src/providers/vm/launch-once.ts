@@ -2,18 +2,16 @@ import { join } from 'node:path';
 import { isObject } from '../../shared/is-object.ts';
 import type { Clock } from '../../shared/clock.ts';
 import type { HomePaths } from '../../shared/paths.ts';
-import { parseJson } from '../../shared/parse-json.ts';
 import { withHomeLock } from '../home-lock.ts';
 import { ProviderRefusal } from '../provider-refusal.ts';
 import type { Launched, VmMachine } from './driver.ts';
-import { cloudDir, IntentLog } from './intent-log.ts';
+import { IntentLog } from '../intent-log.ts';
+import { cloudDir } from './cloud-intents.ts';
 import { settlingMs } from './machine-view.ts';
 import { untilFound } from './patience.ts';
 
-/** Intents of these kinds: launches by their key, and when the last one was sent. */
-const launches = 'launches';
-const pace = 'pace';
-const lastLaunch = 'last';
+/** The only entry of the log of launch times. */
+const last = 'last';
 
 /** A launch of one key. */
 export interface KeyedLaunch {
@@ -35,9 +33,8 @@ interface LaunchOnceParts {
 }
 
 /** The stored record of a launch: its time, and the resulting machine, once it is known. */
-interface LaunchIntent {
+interface LaunchIntent extends Partial<Launched> {
   readonly at: number;
-  readonly launched: Launched | undefined;
 }
 
 /**
@@ -47,11 +44,16 @@ interface LaunchIntent {
  */
 export class LaunchOnce {
   readonly #parts: LaunchOnceParts;
-  readonly #intents: IntentLog;
+  /** Launches by their key. */
+  readonly #launches: IntentLog<LaunchIntent>;
+  /** When the last launch was sent, ms since the epoch. */
+  readonly #pace: IntentLog<number>;
 
   constructor(parts: LaunchOnceParts) {
     this.#parts = parts;
-    this.#intents = new IntentLog(parts.paths, parts.cloud);
+    const dir = cloudDir(parts.paths, parts.cloud);
+    this.#launches = new IntentLog({ dir: join(dir, 'launches'), read: readLaunch });
+    this.#pace = new IntentLog({ dir: join(dir, 'pace'), read: (value) => (typeof value === 'number' ? value : undefined) });
   }
 
   /** The machine of the key: the existing one, or a new one. */
@@ -68,16 +70,15 @@ export class LaunchOnce {
 
   /** The machine was removed: its key may be launched again at once. */
   forget(instanceId: string): void {
-    for (const key of this.#intents.names(launches))
-      if (this.#intentOf(key)?.launched?.instanceId === instanceId) this.#intents.forget(launches, key);
+    for (const key of this.#launches.names()) if (this.#launches.get(key)?.instanceId === instanceId) this.#launches.forget(key);
   }
 
   /** The machine of an earlier launch of the key that the cloud's lists may not show yet. */
   async #unlisted({ key, signal, find }: KeyedLaunch, former: readonly VmMachine[]): Promise<Launched | VmMachine | undefined> {
     const { clock } = this.#parts;
-    const intent = this.#intentOf(key);
+    const intent = this.#launches.get(key);
     if (intent === undefined || clock.now() - intent.at >= settlingMs) return undefined;
-    const { launched } = intent;
+    const launched = launchedOf(intent);
     if (launched === undefined) return untilFound({ clock, signal }, async () => living(await find()));
     return former.some(({ instanceId }) => instanceId === launched.instanceId) ? undefined : launched;
   }
@@ -93,7 +94,7 @@ export class LaunchOnce {
     } catch (error) {
       signal?.throwIfAborted();
       if (error instanceof ProviderRefusal) {
-        this.#intents.forget(launches, key);
+        this.#launches.forget(key);
         throw error;
       }
       // The cloud may have processed the request.
@@ -108,24 +109,27 @@ export class LaunchOnce {
   /** Clouds limit launches by account; the lock makes this the limit of the home. */
   async #awaitTurn(signal: AbortSignal | undefined): Promise<void> {
     const { clock, paceMs } = this.#parts;
-    const last = Number(this.#intents.content(pace, lastLaunch) ?? 0);
+    const lastAt = this.#pace.get(last) ?? 0;
     // Never longer than the pace, even when the system's clock was set back.
-    const waitMs = Math.min(paceMs, last + paceMs - clock.now());
+    const waitMs = Math.min(paceMs, lastAt + paceMs - clock.now());
     if (waitMs > 0) await clock.sleep(waitMs, signal);
     signal?.throwIfAborted();
-    if (paceMs > 0) this.#intents.record(pace, lastLaunch, String(clock.now()));
+    if (paceMs > 0) this.#pace.record(last, clock.now());
   }
 
   #record(key: string, launched: Launched | undefined): void {
-    this.#intents.record(launches, key, JSON.stringify({ at: this.#parts.clock.now(), ...launched }));
+    this.#launches.record(key, { at: this.#parts.clock.now(), ...launched });
   }
+}
 
-  #intentOf(key: string): LaunchIntent | undefined {
-    const value = parseJson(this.#intents.content(launches, key) ?? '');
-    if (!isObject(value) || typeof value['at'] !== 'number') return undefined;
-    const { at, instanceId, user } = value;
-    return { at, launched: typeof instanceId === 'string' && typeof user === 'string' ? { instanceId, user } : undefined };
-  }
+function readLaunch(value: unknown): LaunchIntent | undefined {
+  if (!isObject(value) || typeof value['at'] !== 'number') return undefined;
+  const { at, instanceId, user } = value;
+  return typeof instanceId === 'string' && typeof user === 'string' ? { at, instanceId, user } : { at };
+}
+
+function launchedOf({ instanceId, user }: LaunchIntent): Launched | undefined {
+  return instanceId === undefined || user === undefined ? undefined : { instanceId, user };
 }
 
 function living(machines: readonly VmMachine[]): VmMachine | undefined {

@@ -1,0 +1,120 @@
+import { join } from 'node:path';
+import { withDeadline } from '../../shared/deadline.ts';
+import { SvcError } from '../../shared/errors.ts';
+import { fingerprint } from '../../shared/fingerprint.ts';
+import { isObject } from '../../shared/is-object.ts';
+import { IntentLog } from '../intent-log.ts';
+import type { ProviderContext } from '../registry.ts';
+import type { KubernetesClusters } from './kubernetes-clusters.ts';
+
+/** Limit for a Kubernetes cluster in which this home should have no resources, ms. */
+const unrecordedMs = 5_000;
+
+/** A namespace in which an owner may have resources. */
+interface NamespaceIntent {
+  readonly context: string;
+  readonly namespace: string;
+  /** Tags that all its resources share; for a machine without an owner, all of its tags. */
+  readonly tags: Readonly<Record<string, string>>;
+}
+
+/** A namespace of a context. */
+type NamespaceRef = Pick<NamespaceIntent, 'context' | 'namespace'>;
+
+type Tags = Readonly<Record<string, string>>;
+type Work<T> = (namespaceRef: NamespaceRef, signal: AbortSignal | undefined) => Promise<T>;
+
+/**
+ * Inventory of the namespaces where this home has or may have resources, and for which owner. Each is recorded before
+ * the create, watched from then on, and asked with all others. An unreachable Kubernetes cluster blocks only the owners
+ * that may have resources in it.
+ */
+export class NamespaceInventory {
+  readonly #context: ProviderContext;
+  readonly #clusters: KubernetesClusters;
+  readonly #intents: IntentLog<NamespaceIntent>;
+  /** Namespaces of recorded machine ids. In a new home they are the only source. */
+  readonly #known = new Map<string, NamespaceIntent>();
+
+  constructor(context: ProviderContext, clusters: KubernetesClusters) {
+    this.#context = context;
+    this.#clusters = clusters;
+    this.#intents = new IntentLog({ dir: join(context.paths.home, 'kubernetes', 'notes'), ending: '.json', read: readIntent });
+  }
+
+  list(): readonly NamespaceIntent[] {
+    return [...this.#intents.list(), ...this.#known.values()];
+  }
+
+  /** Records that this home is about to create a resource in the namespace. */
+  record(intent: NamespaceIntent): void {
+    this.#intents.record(nameOf(intent), intent);
+    this.#clusters.watches.add(intent);
+  }
+
+  /** Adds the namespace that a recorded machine id names, whichever home recorded it. */
+  addKnown({ context, namespace }: NamespaceRef): void {
+    this.#known.set(`${context}/${namespace}`, { context, namespace, tags: {} });
+    this.#clusters.watches.add({ context, namespace });
+  }
+
+  /** Forgets an owner without any remaining resources. */
+  forget(ownerKey: string): void {
+    for (const intent of this.#intents.list())
+      if ([intent.tags['svc-service-key'], intent.tags['svc-owner']].includes(ownerKey)) this.#intents.forget(nameOf(intent));
+  }
+
+  /**
+   * Runs `work` in each namespace where this home created resources, and in those of the current configuration. Throws
+   * the first failure of a namespace that may have resources with these tags; ignores failures of others.
+   */
+  async inAllNamespaces<T>(tags: Tags, signal: AbortSignal | undefined, work: Work<T>): Promise<readonly T[]> {
+    const recorded = new Map<string, NamespaceRef>();
+    for (const intent of this.list()) if (mayHave(intent, tags)) recorded.set(`${intent.context}/${intent.namespace}`, intent);
+    const recordedResults = Promise.allSettled([...recorded.values()].map((namespaceRef) => work(namespaceRef, signal)));
+    const others = Promise.all((await this.#clusters.known()).usable.map((context) => this.#unrecorded(context, recorded, signal, work)));
+    const results = await recordedResults;
+    signal?.throwIfAborted();
+    const found = results.map((result) => {
+      if (result.status === 'rejected') throw result.reason;
+      return result.value;
+    });
+    return [...found, ...(await others).flat()];
+  }
+
+  async #unrecorded<T>(
+    context: string,
+    recorded: ReadonlyMap<string, unknown>,
+    signal: AbortSignal | undefined,
+    work: Work<T>,
+  ): Promise<readonly T[]> {
+    const ask = async (inner: AbortSignal): Promise<readonly T[]> => {
+      const namespace = await this.#clusters.namespaceOf(context);
+      return recorded.has(`${context}/${namespace}`) ? [] : [await work({ context, namespace }, inner)];
+    };
+    try {
+      return await withDeadline(this.#context.clock, unrecordedMs, ask, () => new SvcError('SVC_KUBERNETES', 'no answer'), signal);
+    } catch {
+      // This home should have no resources there: the failure is ignored.
+      return [];
+    }
+  }
+}
+
+/** Whether the resources of an intent can have all of the tags. */
+function mayHave(intent: NamespaceIntent, tags: Tags): boolean {
+  return Object.entries(tags).every(([name, value]) => intent.tags[name] === undefined || intent.tags[name] === value);
+}
+
+function nameOf({ context, namespace, tags }: NamespaceIntent): string {
+  const sorted = Object.entries(tags).toSorted(([a], [b]) => (a < b ? -1 : 1));
+  return fingerprint(JSON.stringify([context, namespace, sorted]));
+}
+
+function readIntent(value: unknown): NamespaceIntent | undefined {
+  if (!isObject(value)) return undefined;
+  const { context, namespace, tags } = value;
+  if (typeof context !== 'string' || typeof namespace !== 'string' || !isObject(tags)) return undefined;
+  const texts = Object.entries(tags).filter((entry): entry is [string, string] => typeof entry[1] === 'string');
+  return { context, namespace, tags: Object.fromEntries(texts) };
+}
