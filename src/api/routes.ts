@@ -35,8 +35,8 @@ export const routes = {
     summary: 'Removes what is left of services that the state does not know',
   },
   getService: { method: 'GET', path: '/v1/services/:name', reply: 'json', summary: 'One service with its replicas' },
-  createService: { method: 'POST', path: '/v1/services', reply: 'json', summary: 'Puts a service up' },
-  terminateService: { method: 'DELETE', path: '/v1/services/:name', reply: 'json', summary: 'Takes a service down' },
+  createService: { method: 'POST', path: '/v1/services', reply: 'json', summary: 'Deploys a service' },
+  terminateService: { method: 'DELETE', path: '/v1/services/:name', reply: 'json', summary: 'Terminates a service' },
   retryService: {
     method: 'POST',
     path: '/v1/services/:name/retry',

@@ -106,7 +106,7 @@ test('a waiting request appears in the queue, then in the wait histogram and log
 });
 
 test('every code of an own answer has its own series', () => {
-  const source = readFileSync('src/balancer/exchange/own-responses.ts', 'utf8');
+  const source = readFileSync('src/balancer/exchange/balancer-responses.ts', 'utf8');
   const codes = [...source.matchAll(/\bcode: '(?<code>[a-z_]+)'/g)].map(({ groups }) => groups?.['code'] ?? '');
   expect(codes.length).toBeGreaterThan(8);
   expect(codes.filter((code) => rejectIndexOf(code) === 0)).toEqual([]);

@@ -79,7 +79,7 @@ test('changes, checkpoints and other processes do not count as a replacement', (
     const clock = new FakeClock();
     const reported: string[] = [];
     store.file?.watch(clock, (reason) => reported.push(reason));
-    const other = await openStore({ path, clock: systemClock, settles: false });
+    const other = await openStore({ path, clock: systemClock, mayAcceptReplacedFile: false });
     for (let round = 0; round < 20; round += 1) {
       await (round % 2 === 0 ? store : other).events.append(event);
       if (round % 5 === 0) {
@@ -107,7 +107,9 @@ test("the former database's log is moved aside, not replayed into the new file",
     const log = readFileSync(`${path}-wal`);
 
     copyFileSync(backup, path);
-    await expect(openStore({ path, clock: systemClock, settles: false })).rejects.toMatchObject({ code: 'SVC_STATE_REPLACED' });
+    await expect(openStore({ path, clock: systemClock, mayAcceptReplacedFile: false })).rejects.toMatchObject({
+      code: 'SVC_STATE_REPLACED',
+    });
     const restored = await openStore({ path, clock: systemClock });
     expect(restored.file?.replaced).toBe('it is an older copy');
     expect((await restored.services.get('chat'))?.reason).toBe(null);

@@ -30,7 +30,7 @@ export interface StoreOptions {
    */
   readonly term?: number | undefined;
   /** Whether this process may accept a database file that replaced the former one; see `openSqlite`. Default: true. */
-  readonly settles?: boolean;
+  readonly mayAcceptReplacedFile?: boolean;
   /** Frees some space on a full disk and returns whether it did; see `openSqlite`. */
   readonly makeSpace?: () => boolean;
 }
@@ -43,8 +43,8 @@ export interface StoreOptions {
  *
  * The methods of the repositories throw the same errors, and SVC_NOT_LEADER.
  */
-export async function openStore({ path, database, clock, term, settles, makeSpace }: StoreOptions): Promise<Store> {
-  if (database === undefined) return createStore(await openSqlite(path, clock, settles, makeSpace), clock, term);
+export async function openStore({ path, database, clock, term, mayAcceptReplacedFile, makeSpace }: StoreOptions): Promise<Store> {
+  if (database === undefined) return createStore(await openSqlite(path, clock, mayAcceptReplacedFile, makeSpace), clock, term);
   // pg takes a while to load, and most users never need it.
   const { openPostgres } = await import('./postgres/postgres-driver.ts');
   return createStore(await openPostgres(database, clock), clock, term);

@@ -13,12 +13,12 @@ const pageBytes = 4_096;
 
 /**
  * Opens or creates the database file at `path`, readable by its owner only. Any number of processes may have it open.
- * If the file was replaced since its last use, only a caller that `settles` may open it first. Such a caller ensures
- * that no process has the former file open. Others get SVC_STATE_REPLACED until then.
+ * If the file was replaced since its last use, a caller with `mayAcceptReplacedFile` must open it first. Such a caller
+ * ensures that no process has the former file open. Others get SVC_STATE_REPLACED until then.
  * `makeSpace` frees some space when the disk is full and returns whether it did. Then the failed write is repeated.
  */
-export async function openSqlite(path: string, clock: Clock, settles = true, makeSpace = () => false): Promise<Driver> {
-  const file = settle(path, clock, settles);
+export async function openSqlite(path: string, clock: Clock, mayAcceptReplacedFile = true, makeSpace = () => false): Promise<Driver> {
+  const file = settle(path, clock, mayAcceptReplacedFile);
   makePrivateFile(path);
   const db = new Kysely<Schema>({ dialect: nodeSqliteDialect(path, clock, makeSpace) });
   const mode = await sql<{ journal_mode: string }>`pragma journal_mode`.execute(db);
@@ -59,12 +59,12 @@ export async function openSqlite(path: string, clock: Clock, settles = true, mak
   };
 }
 
-function settle(path: string, clock: Clock, settles: boolean): DatabaseFile {
+function settle(path: string, clock: Clock, mayAcceptReplacedFile: boolean): DatabaseFile {
   try {
     refuseForeignFile(path);
     const why = whyReplaced(path);
-    if (why !== undefined && !settles) throw stateReplaced(path, why);
-    return new DatabaseFile(path, why, settles ? setAsideForeignLog(path, clock.now()) : []);
+    if (why !== undefined && !mayAcceptReplacedFile) throw stateReplaced(path, why);
+    return new DatabaseFile(path, why, mayAcceptReplacedFile ? setAsideForeignLog(path, clock.now()) : []);
   } catch (error) {
     throw error instanceof SvcError ? error : unusable(path, error);
   }

@@ -1,5 +1,5 @@
 import type { Socket } from 'node:net';
-import { recordUnread } from '../exchange/arrival.ts';
+import { recordUnread } from '../exchange/request-record.ts';
 import type { BalancerContext } from '../exchange/balancer-context.ts';
 import type { Timed } from '../transport/deadlines.ts';
 import type { ExchangeClient } from '../exchange/exchange-client.ts';
@@ -10,11 +10,11 @@ import type { Fault } from '../http1/faults.ts';
 import type { ForwardedClient } from '../http1/forward-request.ts';
 import { HandleTransport } from '../transport/handle-transport.ts';
 import { Http1Reply, type Http1ReplyOwner } from './http1-reply.ts';
-import { writeOwnResponse, type OwnResponse } from '../http1/own-response.ts';
+import { writeBalancerResponse, type BalancerResponse } from '../http1/balancer-response.ts';
 import type { RequestHead } from '../http1/request-head.ts';
 import { RequestParser, type RequestSink } from '../http1/request-parser.ts';
 import { MessageWriter } from '../transport/message-writer.ts';
-import * as own from '../exchange/own-responses.ts';
+import * as own from '../exchange/balancer-responses.ts';
 import { isEncrypted, StreamTransport } from '../transport/stream-transport.ts';
 import type { Transport, TransportUser } from '../transport/transport.ts';
 
@@ -89,7 +89,7 @@ export class ClientConnection implements RequestSink, ExchangeClient, Http1Reply
   }
 
   /** Sends one response and closes, before anything was read. */
-  reject(response: OwnResponse): void {
+  reject(response: BalancerResponse): void {
     this.#reply(response);
   }
 
@@ -287,9 +287,9 @@ export class ClientConnection implements RequestSink, ExchangeClient, Http1Reply
   // ---- Ends
 
   /** Answers a request that could not be read to its end. */
-  #reply(response: OwnResponse): void {
+  #reply(response: BalancerResponse): void {
     const record = recordUnread(this.#context, this, response);
-    this.#writer.text(writeOwnResponse(response, undefined, record.requestId, false));
+    this.#writer.text(writeBalancerResponse(response, undefined, record.requestId, false));
     this.#writer.flush();
     this.#closeAfterReply();
     this.#context.log(record);

@@ -2,12 +2,12 @@ import type { Trailers } from '../http1/chunked-decoder.ts';
 import type { Reply } from '../exchange/exchange-client.ts';
 import { EventBoundary } from '../http1/event-boundary.ts';
 import * as forward from '../http1/forward-response.ts';
-import { writeOwnResponse, type OwnResponse } from '../http1/own-response.ts';
+import { writeBalancerResponse, type BalancerResponse } from '../http1/balancer-response.ts';
 import type { RequestHead } from '../http1/request-head.ts';
 import type { ResponseHead } from '../http1/response-head.ts';
 import { goingAwayFrame, WebSocketFrames } from '../http1/web-socket-frames.ts';
 import type { MessageWriter } from '../transport/message-writer.ts';
-import { brokenEventStream } from '../exchange/own-responses.ts';
+import { brokenEventStream } from '../exchange/balancer-responses.ts';
 
 /** What a reply needs from the connection that it is written to. */
 export interface Http1ReplyOwner {
@@ -86,12 +86,12 @@ export class Http1Reply implements Reply {
     if (this.#framing === 'chunked') this.#writer.text(forward.lastChunk(trailers));
   }
 
-  own(response: OwnResponse, requestId: string): void {
+  own(response: BalancerResponse, requestId: string): void {
     this.#writer.clear();
     // After an unexpected error (500), the state of the connection is unknown.
     const mayGoOn = this.#owner.isRequestRead && !this.#owner.isDraining && response.status !== 500;
     this.#isPersistent = mayGoOn && this.#request?.isPersistent === true;
-    this.#writer.text(writeOwnResponse(response, this.#request, requestId, this.#isPersistent));
+    this.#writer.text(writeBalancerResponse(response, this.#request, requestId, this.#isPersistent));
   }
 
   /** Reports the break by an event where one can be inserted. Other clients only see the connection end. */

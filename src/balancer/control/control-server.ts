@@ -6,7 +6,7 @@ import { svcHome } from '../../shared/env.ts';
 import { hasErrno } from '../../shared/errors.ts';
 import { splitLines } from '../../shared/lines.ts';
 import { homePaths } from '../../shared/paths.ts';
-import { readCommand } from './command.ts';
+import { readCommand } from './read-command.ts';
 import { SocketFile } from './socket-file.ts';
 
 /** The server disconnects a client that has more unread bytes. Otherwise its reports would fill the memory. */

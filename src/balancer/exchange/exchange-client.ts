@@ -1,6 +1,6 @@
 import type { Trailers } from '../http1/chunked-decoder.ts';
 import type { ForwardedClient } from '../http1/forward-request.ts';
-import type { OwnResponse } from '../http1/own-response.ts';
+import type { BalancerResponse } from '../http1/balancer-response.ts';
 import type { ResponseHead } from '../http1/response-head.ts';
 
 /** Writes one response to a client, in the client's protocol. Collects all output until `flush`. */
@@ -17,7 +17,7 @@ export interface Reply {
   /** The body has ended properly. */
   end(trailers: Trailers): void;
   /** Replaces the collected output by a whole response of the balancer itself. Only valid while nothing was flushed. */
-  own(response: OwnResponse, requestId: string): void;
+  own(response: BalancerResponse, requestId: string): void;
   /**
    * Sends the collected output. False when the client is slow: `Exchange.clientDrained` is called once it takes bytes
    * again.

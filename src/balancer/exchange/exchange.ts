@@ -1,18 +1,18 @@
 import type { DialError } from '../../shared/system/dial.ts';
 import { recordFailedTry, replicaLines, type AccessRecord } from '../access-log/access-record.ts';
-import { recordArrival } from './arrival.ts';
+import { recordArrival } from './request-record.ts';
 import { Attempt } from './attempt.ts';
 import type { BalancerContext } from './balancer-context.ts';
 import type { ExchangeClient } from './exchange-client.ts';
 import type { Trailers } from '../http1/chunked-decoder.ts';
 import type { Fault } from '../http1/faults.ts';
-import { isClientFault, type OwnResponse } from '../http1/own-response.ts';
+import { isClientFault, type BalancerResponse } from '../http1/balancer-response.ts';
 import type { RequestHead } from '../http1/request-head.ts';
 import type { ResponseHead } from '../http1/response-head.ts';
 import { isGrpc } from '../http1/grpc-request.ts';
-import * as own from './own-responses.ts';
+import * as own from './balancer-responses.ts';
 import type { ReplicaStream, ReplicaStreamUser } from '../replicas/replica-stream.ts';
-import { blameForDial, isEndOfIdle, isOwnShortage, judgeEnd, judgeFailure, judgeHead } from './replica-verdict.ts';
+import { judgeDialError, isEndOfIdle, isOwnShortage, judgeEnd, judgeFailure, judgeHead } from './replica-verdict.ts';
 import { QueuedRequest, type QueuedRequestListener } from './queued-request.ts';
 import { Attempts } from './attempts.ts';
 import type { FailedAttempt } from './retry-decision.ts';
@@ -147,7 +147,7 @@ export class Exchange implements ReplicaStreamUser, QueuedRequestListener {
   }
 
   /** `otherwise`: the answer when no replica is available. `mustBeNew`: do not reuse a connection. */
-  #pick(otherwise: OwnResponse, mustBeNew = false): void {
+  #pick(otherwise: BalancerResponse, mustBeNew = false): void {
     const choice = this.#attempts.pick();
     if (choice === undefined) return this.#wait(otherwise);
     this.#queued?.pause();
@@ -163,7 +163,7 @@ export class Exchange implements ReplicaStreamUser, QueuedRequestListener {
   }
 
   /** No replica can take the request now, or the budget has no retry left: both may change soon. */
-  #wait(otherwise: OwnResponse): void {
+  #wait(otherwise: BalancerResponse): void {
     this.#queued ??= new QueuedRequest(this.#context, this.#record, this);
     const refusal = this.#queued.enter(otherwise, this.#upload.held);
     if (refusal !== undefined) return this.#answer(refusal);
@@ -174,19 +174,19 @@ export class Exchange implements ReplicaStreamUser, QueuedRequestListener {
     return undefined;
   }
 
-  onRetry(otherwise: OwnResponse): void {
+  onRetry(otherwise: BalancerResponse): void {
     this.#attempts.resetExcluded();
     this.#pick(otherwise);
   }
 
-  onQueueTimeout(answer: OwnResponse): void {
+  onQueueTimeout(answer: BalancerResponse): void {
     this.#answer(answer);
   }
 
   #dialled(attempt: Attempt, error: DialError | undefined, stream: ReplicaStream | undefined): void {
     try {
       if (stream !== undefined) return this.#send(stream);
-      blameForDial(this.#context, attempt.replica, error);
+      judgeDialError(this.#context, attempt.replica, error);
       const { config } = this.#context;
       const otherwise = isOwnShortage(error) ? own.overloaded(config) : own.noReadyReplica(config);
       return this.#retry(attempt, { how: 'unreached', wasReused: false }, otherwise);
@@ -335,7 +335,7 @@ export class Exchange implements ReplicaStreamUser, QueuedRequestListener {
     return this.#pick(unresponsive);
   }
 
-  #retry(attempt: Attempt, failed: FailedAttempt, otherwise: OwnResponse): void {
+  #retry(attempt: Attempt, failed: FailedAttempt, otherwise: BalancerResponse): void {
     const decision = this.#attempts.failed(attempt.replica, failed, this.#upload);
     this.#dropAttempt();
     if (decision === 'give-up') this.#answer(otherwise);
@@ -343,7 +343,7 @@ export class Exchange implements ReplicaStreamUser, QueuedRequestListener {
   }
 
   /** Answers instead of the replica. If the client already has part of a response, breaks that response off. */
-  #answer(response: OwnResponse): void {
+  #answer(response: BalancerResponse): void {
     if (this.#phase === 'done') return undefined;
     this.#dropAttempt();
     if (this.#isCommitted) {

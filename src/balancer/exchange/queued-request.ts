@@ -1,15 +1,15 @@
 import type { AccessRecord } from '../access-log/access-record.ts';
 import type { BalancerContext } from './balancer-context.ts';
-import type { OwnResponse } from '../http1/own-response.ts';
-import * as own from './own-responses.ts';
+import type { BalancerResponse } from '../http1/balancer-response.ts';
+import * as own from './balancer-responses.ts';
 import type { QueueEntry } from './request-queue.ts';
 
 /** What happens to a request in the queue. */
 export interface QueuedRequestListener {
   /** A replica may be available now. `otherwise`: the answer when none is. */
-  onRetry(otherwise: OwnResponse): void;
+  onRetry(otherwise: BalancerResponse): void;
   /** The request has waited for the maximum time. */
-  onQueueTimeout(answer: OwnResponse): void;
+  onQueueTimeout(answer: BalancerResponse): void;
 }
 
 /** The time of one request in the queue, which it may enter several times. */
@@ -20,7 +20,7 @@ export class QueuedRequest implements QueueEntry {
   readonly #listener: QueuedRequestListener;
   /** Monotonic ms, while it waits. */
   #since: number | undefined;
-  #otherwise: OwnResponse = own.internalError;
+  #otherwise: BalancerResponse = own.internalError;
 
   constructor(context: BalancerContext, record: AccessRecord, listener: QueuedRequestListener) {
     this.#context = context;
@@ -32,11 +32,11 @@ export class QueuedRequest implements QueueEntry {
    * Begins to wait; returns the answer to the request when it must not wait. `otherwise`: the answer when no replica is
    * expected.
    */
-  enter(otherwise: OwnResponse, heldBytes: number): OwnResponse | undefined {
+  enter(otherwise: BalancerResponse, heldBytes: number): BalancerResponse | undefined {
     const { requestQueue, config, clock } = this.#context;
     this.#otherwise = otherwise;
     const refusal = requestQueue.enter(this, heldBytes);
-    if (refusal !== undefined) return own.notQueued(config, refusal, otherwise);
+    if (refusal !== undefined) return own.queueRefusalResponse(config, refusal, otherwise);
     this.#since ??= clock.monotonic();
     return undefined;
   }

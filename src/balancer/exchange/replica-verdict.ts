@@ -22,7 +22,7 @@ export function isOwnShortage(error: DialError | undefined): boolean {
 }
 
 /** Judges the replica by a failed connect. */
-export function blameForDial(context: BalancerContext, replica: Replica, error: DialError | undefined): void {
+export function judgeDialError(context: BalancerContext, replica: Replica, error: DialError | undefined): void {
   if (isOwnShortage(error)) {
     context.metrics.connectFailed('local');
     return;

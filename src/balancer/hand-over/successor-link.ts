@@ -2,7 +2,7 @@ import { connect, type Socket } from 'node:net';
 import type { RemainingCommand, ReplicasCommand } from '../../domain/balancer-link.ts';
 import type { CancelTimer, Clock } from '../../shared/clock.ts';
 import { splitLines } from '../../shared/lines.ts';
-import { readCommand } from '../control/command.ts';
+import { readCommand } from '../control/read-command.ts';
 
 const reportIntervalMs = 250;
 const reconnectMs = 100;

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { readRequests, readResponse } from '../../../test/support/http1-events.ts';
 import { forwardInterimHead, forwardResponseHead, isEventStream, lastChunk, responseFraming } from './forward-response.ts';
-import { writeOwnResponse } from './own-response.ts';
+import { writeBalancerResponse } from './balancer-response.ts';
 import type { RequestHead } from './request-head.ts';
 import type { ResponseHead } from './response-head.ts';
 
@@ -90,7 +90,7 @@ test('the content type identifies event streams', () => {
 
 test('own answers are JSON with a reason, and without a body for HEAD', () => {
   const response = { status: 503, code: 'no_ready_replica', message: 'None.', retryAfter: 5 };
-  const text = writeOwnResponse(response, requestOf('GET', '1.1'), 'id-1', true);
+  const text = writeBalancerResponse(response, requestOf('GET', '1.1'), 'id-1', true);
   expect(text.split('\r\n')).toEqual([
     'HTTP/1.1 503 Service Unavailable',
     'Content-Type: application/json',
@@ -101,8 +101,8 @@ test('own answers are JSON with a reason, and without a body for HEAD', () => {
     '',
     '{"error":{"message":"None.","type":"server_error","code":"no_ready_replica"}}\n',
   ]);
-  expect(writeOwnResponse(response, requestOf('HEAD', '1.1'), 'id-1', true)).toMatch(/\r\n\r\n$/);
-  const refused = writeOwnResponse({ status: 405, code: 'method_not_allowed', message: 'No.' }, undefined, 'id-1', false);
+  expect(writeBalancerResponse(response, requestOf('HEAD', '1.1'), 'id-1', true)).toMatch(/\r\n\r\n$/);
+  const refused = writeBalancerResponse({ status: 405, code: 'method_not_allowed', message: 'No.' }, undefined, 'id-1', false);
   expect(refused).toContain('\r\nAllow: GET, ');
   expect(refused).toContain('\r\nConnection: close\r\n');
   expect(refused).toContain('"type":"invalid_request_error"');

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { readRequests } from '../../../test/support/http1-events.ts';
 import { forwardRequestHead } from './forward-request.ts';
 import type { RequestHead } from './request-head.ts';
-import { givenTraceId } from '../exchange/arrival.ts';
+import { givenTraceId } from '../exchange/request-record.ts';
 
 const trace = '4bf92f3577b34da6a3ce929d0e0e4736';
 const parent = '00f067aa0ba902b7';

@@ -1,13 +1,13 @@
 import { constants, performServerHandshake, type ServerHttp2Session, type ServerHttp2Stream } from 'node:http2';
 import type { Socket } from 'node:net';
-import { recordUnread } from '../exchange/arrival.ts';
+import { recordUnread } from '../exchange/request-record.ts';
 import type { BalancerContext } from '../exchange/balancer-context.ts';
 import type { Timed } from '../transport/deadlines.ts';
 import { forwardedClient } from '../client/forwarded-client.ts';
 import type { ForwardedClient } from '../http1/forward-request.ts';
-import type { OwnResponse } from '../http1/own-response.ts';
+import type { BalancerResponse } from '../http1/balancer-response.ts';
 import type { ServedConnection } from '../threads/listener.ts';
-import * as own from '../exchange/own-responses.ts';
+import * as own from '../exchange/balancer-responses.ts';
 import { isEncrypted } from '../transport/stream-transport.ts';
 import type { FieldList } from './field-lists.ts';
 import { Http2Client, type Http2ClientOwner } from './http2-client.ts';
@@ -153,7 +153,7 @@ export class Http2Connection implements ServedConnection, Http2ClientOwner, Time
   }
 
   /** Answers a request without giving it to an exchange. */
-  #refuse(stream: ServerHttp2Stream, response: OwnResponse): void {
+  #refuse(stream: ServerHttp2Stream, response: BalancerResponse): void {
     const record = recordUnread(this.context, this, response);
     const reply = new Http2Reply(stream, undefined, this.work);
     reply.own(response, record.requestId);

@@ -3,10 +3,10 @@ import type { Reply } from '../exchange/exchange-client.ts';
 import { type Trailers, noTrailers } from '../http1/chunked-decoder.ts';
 import * as forward from '../http1/forward-response.ts';
 import { EventBoundary } from '../http1/event-boundary.ts';
-import { type OwnResponse, writeOwnResponse } from '../http1/own-response.ts';
+import { type BalancerResponse, writeBalancerResponse } from '../http1/balancer-response.ts';
 import type { RequestHead } from '../http1/request-head.ts';
 import type { ResponseHead } from '../http1/response-head.ts';
-import { brokenEventStream } from '../exchange/own-responses.ts';
+import { brokenEventStream } from '../exchange/balancer-responses.ts';
 import { type FieldList, fieldsAsObject, fieldsOfHead } from './field-lists.ts';
 import { isGrpc } from '../http1/grpc-request.ts';
 import { PieceList } from './piece-list.ts';
@@ -66,11 +66,11 @@ export class Http2Reply implements Reply {
     this.#trailers = trailers;
   }
 
-  own(response: OwnResponse, requestId: string): void {
+  own(response: BalancerResponse, requestId: string): void {
     this.#interims.length = 0;
     this.#body.clear();
     this.#trailers = noTrailers;
-    const text = writeOwnResponse(response, this.#request, requestId, true);
+    const text = writeBalancerResponse(response, this.#request, requestId, true);
     const bodyStart = text.indexOf('\r\n\r\n') + 4;
     const fields = fieldsOfHead(text.slice(0, bodyStart));
     const isForGrpc = this.#request !== undefined && isGrpc(this.#request);
@@ -171,7 +171,7 @@ const grpcStatuses: Readonly<Record<number, number>> = {
 const grpcInternal = 13;
 
 /** The fields of a balancer's own answer to a gRPC client: it has a gRPC status, and its HTTP status is 200. */
-export function grpcFields(response: OwnResponse): readonly string[] {
+export function grpcFields(response: BalancerResponse): readonly string[] {
   const status = grpcStatuses[response.status] ?? grpcInternal;
   return [
     ':status',

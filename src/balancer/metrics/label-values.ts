@@ -41,7 +41,7 @@ export const refusedForFiles = ['client_connection', 'stream', 'replica_connecti
 export type RefusedForFiles = (typeof refusedForFiles)[number];
 
 /**
- * Reasons of the balancer's own answers besides message faults: the codes of `own-responses.ts`; a test keeps both
+ * Reasons of the balancer's own answers besides message faults: the codes of `balancer-responses.ts`; a test keeps both
  * equal.
  */
 const ownReasons = [

@@ -18,7 +18,7 @@ import { createPolicy } from '../policy/policies.ts';
 import { SharedCounters, SharedQueueTally } from '../board/shared-counters.ts';
 import type { SetOrder } from './thread-messages.ts';
 import { ReplicaSet } from '../replicas/replica-set.ts';
-import { createRequestIds } from '../exchange/arrival.ts';
+import { createRequestIds } from '../exchange/request-record.ts';
 import { RetryBudget } from '../exchange/retry-budget.ts';
 import type { Listening } from './thread-messages.ts';
 import { NegotiatedConnection } from '../tls/negotiated-connection.ts';

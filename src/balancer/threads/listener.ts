@@ -1,8 +1,8 @@
 import type { Socket } from 'node:net';
 import type { BalancerContext } from '../exchange/balancer-context.ts';
 import { ListeningSocket } from './listening-socket.ts';
-import type { OwnResponse } from '../http1/own-response.ts';
-import { overloaded } from '../exchange/own-responses.ts';
+import type { BalancerResponse } from '../http1/balancer-response.ts';
+import { overloaded } from '../exchange/balancer-responses.ts';
 import type { Listening } from './thread-messages.ts';
 
 /** A client's connection, in any protocol. */
@@ -14,7 +14,7 @@ export interface ServedConnection {
   /** Closes it at once. */
   destroy(): void;
   /** Sends one response and closes, before anything was read. */
-  reject(response: OwnResponse): void;
+  reject(response: BalancerResponse): void;
 }
 
 /** Begins to serve a client's socket; `onClosed` is called once when its connection is closed. */

@@ -1,11 +1,11 @@
 import type { Socket } from 'node:net';
-import { recordUnread } from '../exchange/arrival.ts';
+import { recordUnread } from '../exchange/request-record.ts';
 import type { BalancerContext } from '../exchange/balancer-context.ts';
 import { ClientConnection, lastRequestMs } from '../client/client-connection.ts';
 import type { Timed } from '../transport/deadlines.ts';
 import { Http2Connection } from '../http2/http2-connection.ts';
 import { forwardedClient } from '../client/forwarded-client.ts';
-import type { OwnResponse } from '../http1/own-response.ts';
+import type { BalancerResponse } from '../http1/balancer-response.ts';
 import type { ServedConnection } from '../threads/listener.ts';
 import type { TlsTerminator } from './tls-terminator.ts';
 
@@ -64,7 +64,7 @@ export class NegotiatedConnection implements ServedConnection, Timed {
   }
 
   /** Nothing can be sent before a handshake, and there is no room for a handshake. */
-  reject(response: OwnResponse): void {
+  reject(response: BalancerResponse): void {
     const isTls = this.#tls !== undefined;
     const forwarded = forwardedClient(this.#socket.remoteAddress, isTls, []);
     this.#context.log(recordUnread(this.#context, { protocol: 'h1', forwarded }, response));

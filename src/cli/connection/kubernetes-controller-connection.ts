@@ -1,6 +1,6 @@
 import type { Task } from '../../domain/task.ts';
 import { uploadsOf } from '../../domain/upload-layout.ts';
-import { bringFiles } from '../../launcher/bring-files.ts';
+import { bringFiles } from '../../launcher/upload-files.ts';
 import { uploadName } from '../../launcher/upload-name.ts';
 import type { ControllerPlan } from '../../launcher/controller-plan.ts';
 import { type ControllerRecord, readControllerRecord } from '../../launcher/controller-record.ts';

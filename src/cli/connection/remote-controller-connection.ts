@@ -12,7 +12,7 @@ import {
   upgradeRemoteController,
 } from '../../launcher/remote-controller.ts';
 import type { LauncherDeps } from '../../launcher/launcher-deps.ts';
-import { bringFiles } from '../../launcher/bring-files.ts';
+import { bringFiles } from '../../launcher/upload-files.ts';
 import { controllerHome } from '../../launcher/install.ts';
 import { uploadName } from '../../launcher/upload-name.ts';
 import type { Clock } from '../../shared/clock.ts';

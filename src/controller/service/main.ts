@@ -54,7 +54,7 @@ async function main(name: string, key: string, term: number | undefined): Promis
   const stop = new AbortController();
   process.once('SIGTERM', () => stop.abort());
   process.once('SIGINT', () => stop.abort());
-  const store = await openStore({ ...storeSettings(paths, await loadConfig(paths.config)), clock, term, settles: false });
+  const store = await openStore({ ...storeSettings(paths, await loadConfig(paths.config)), clock, term, mayAcceptReplacedFile: false });
   store.file?.watch(clock, (why) => {
     log.error({ why }, 'the state database was replaced: this reconciler ends, and another one is started on the file that is there now');
     // Nothing is closed: SQLite would write its log into the new file.

@@ -10,7 +10,7 @@ import { putFilesScript } from './settings-objects.ts';
 const healthPort = 30_100;
 
 /** The controller's default requests. */
-const leastController = { cpu: '250m', memory: '1Gi' } as const;
+const defaultControllerRequests = { cpu: '250m', memory: '1Gi' } as const;
 const balancerRequests = { cpu: '250m', memory: '512Mi' } as const;
 const checkerRequests = { cpu: '20m', memory: '128Mi' } as const;
 /** Two: the loss of one node may end a health checker together with a balancer. */
@@ -51,11 +51,11 @@ function volumeClaim(design: HighAvailabilityDesign): KubeDraft {
 }
 
 function controllerDeployment(design: HighAvailabilityDesign, digest: string | undefined): KubeDraft {
-  const isAlone = design.database === 'sqlite';
+  const isSingle = design.database === 'sqlite';
   return deployment(design, 'controller', {
-    replicas: isAlone ? 1 : 2,
+    replicas: isSingle ? 1 : 2,
     // Only one pod at a time can use the volume.
-    strategy: isAlone ? { type: 'Recreate' } : { type: 'RollingUpdate', rollingUpdate: { maxSurge: 1, maxUnavailable: 0 } },
+    strategy: isSingle ? { type: 'Recreate' } : { type: 'RollingUpdate', rollingUpdate: { maxSurge: 1, maxUnavailable: 0 } },
     annotations: digest === undefined ? {} : { 'svc-settings': digest },
     pod: {
       serviceAccountName: haNames.controllerAccount,
@@ -63,7 +63,7 @@ function controllerDeployment(design: HighAvailabilityDesign, digest: string | u
       initContainers: [settingsContainer(design)],
       containers: [controllerContainer(design)],
       volumes: [
-        isAlone ? { name: 'home', persistentVolumeClaim: { claimName: haNames.volume } } : { name: 'home', emptyDir: {} },
+        isSingle ? { name: 'home', persistentVolumeClaim: { claimName: haNames.volume } } : { name: 'home', emptyDir: {} },
         { name: 'tmp', emptyDir: {} },
         { name: 'files', secret: { secretName: haNames.files, optional: true } },
         { name: 'anchor', configMap: { name: haNames.anchor } },
@@ -117,8 +117,8 @@ function controllerContainer(design: HighAvailabilityDesign): Readonly<Record<st
 
 function controllerRequests({ cpus, memoryGb }: HighAvailabilityDesign): { readonly cpu: string; readonly memory: string } {
   return {
-    cpu: cpus === undefined ? leastController.cpu : `${Math.round(cpus * 1_000)}m`,
-    memory: memoryGb === undefined ? leastController.memory : `${memoryGb}G`,
+    cpu: cpus === undefined ? defaultControllerRequests.cpu : `${Math.round(cpus * 1_000)}m`,
+    memory: memoryGb === undefined ? defaultControllerRequests.memory : `${memoryGb}G`,
   };
 }
 

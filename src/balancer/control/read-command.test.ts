@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { readCommand } from './command.ts';
+import { readCommand } from './read-command.ts';
 
 const replica = { id: 1, address: { kind: 'tcp', host: '127.0.0.1', port: 80 }, place: 'local', weight: 1, state: 'serving' };
 const command = { type: 'replicas', epoch: 'e', revision: 3, replicas: [replica] };

@@ -1,7 +1,7 @@
 import type { RequestHead } from './request-head.ts';
 
 /** An answer of the balancer itself. */
-export interface OwnResponse {
+export interface BalancerResponse {
   readonly status: number;
   /** Stable, in `code` and `x-svc-reason`. */
   readonly code: string;
@@ -36,8 +36,8 @@ export function isClientFault(status: number): boolean {
  * The whole answer as text, in the JSON shape whose message the clients of OpenAI-like services show. `request` is
  * absent when it could not be read.
  */
-export function writeOwnResponse(
-  response: OwnResponse,
+export function writeBalancerResponse(
+  response: BalancerResponse,
   request: RequestHead | undefined,
   requestId: string,
   isPersistent: boolean,

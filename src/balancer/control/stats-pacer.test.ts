@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { StatsPacer } from './stats-report.ts';
+import { StatsPacer } from './stats-pacer.ts';
 
 const stats = (requestsTotal: number) =>
   ({ type: 'stats', at: requestsTotal, requestsTotal, errorsTotal: 0, inFlight: { 1: 0 }, queued: 0 }) as const;

@@ -2,7 +2,7 @@ import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import type { BalancerReplica } from '../../domain/balancer-link.ts';
 import { hasErrno } from '../../shared/errors.ts';
-import { readReplicas } from './command.ts';
+import { readReplicas } from './read-command.ts';
 
 /** The last valid replica set, on disk. The balancer serves from it at once after a restart. */
 export class LastReplicas {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { readResponse } from '../../../test/support/http1-events.ts';
 import { faults, type Fault } from './faults.ts';
-import { writeOwnResponse } from './own-response.ts';
+import { writeBalancerResponse } from './balancer-response.ts';
 
 // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- its keys are the faults
 const all = Object.entries(faults) as unknown as readonly (readonly [Fault, (typeof faults)[Fault]])[];
@@ -10,7 +10,7 @@ const bodyOf = (text: string): unknown => JSON.parse(readResponse(text).messages
 
 describe('the client of a refused request gets JSON with the reason, and a close', () => {
   test.each(all)('%s', (code, { status, message }) => {
-    const text = writeOwnResponse({ status, code, message }, undefined, 'id-1', false);
+    const text = writeBalancerResponse({ status, code, message }, undefined, 'id-1', false);
     const [reply] = readResponse(text).messages;
     expect(reply).toMatchObject({ isComplete: true, head: { status, isPersistent: false } });
     expect(reply?.fields).toEqual(
@@ -35,7 +35,7 @@ test.each([
   ['internal_error', 500, 'server_error', undefined],
   ['request_timeout', 408, 'invalid_request_error', undefined],
 ] as const)('%s is answered with %i', (code, status, type, retryAfter) => {
-  const text = writeOwnResponse(
+  const text = writeBalancerResponse(
     { status, code, message: 'M\u00fc.', ...(retryAfter !== undefined && { retryAfter }) },
     undefined,
     'id-1',

@@ -6,7 +6,7 @@ import { aLocalRemote } from '../../test/support/local-remote.ts';
 import { withTempHome } from '../../test/support/temp-home.ts';
 import { withUploads } from '../domain/upload-layout.ts';
 import { homePaths } from '../shared/paths.ts';
-import { bringFiles } from './bring-files.ts';
+import { bringFiles } from './upload-files.ts';
 import { controllerHome } from './install.ts';
 
 test('task files reach the controller without ignored ones; unchanged files are not sent again', async () => {

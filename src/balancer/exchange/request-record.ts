@@ -2,7 +2,7 @@ import { type AccessRecord, openRecord, withoutQuery } from '../access-log/acces
 import type { BalancerContext } from './balancer-context.ts';
 import type { ExchangeClient } from './exchange-client.ts';
 import { givenRequestId } from '../http1/forward-request.ts';
-import { type OwnResponse, isClientFault } from '../http1/own-response.ts';
+import { type BalancerResponse, isClientFault } from '../http1/balancer-response.ts';
 import type { RequestHead } from '../http1/request-head.ts';
 import { randomHex } from '../../shared/random-hex.ts';
 import { FieldKind } from '../http1/field-kinds.ts';
@@ -18,7 +18,7 @@ export function recordArrival(context: BalancerContext, client: ExchangeClient, 
 }
 
 /** Makes the record of a request that the balancer answered without an `Exchange`. */
-export function recordUnread(context: BalancerContext, client: Asking, response: OwnResponse): AccessRecord {
+export function recordUnread(context: BalancerContext, client: Asking, response: BalancerResponse): AccessRecord {
   const record = openFor(context, client);
   record.requestId = context.newRequestId();
   record.status = response.status;
