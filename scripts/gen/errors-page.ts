@@ -8,7 +8,7 @@ const kindMeanings = {
   unauthenticated: 'Who asks is not known or not allowed.',
   capacity: 'There is not enough of something; elsewhere or later it may work.',
   transient: 'It may work when tried again.',
-  internal: 'Something broke that the user cannot mend by other input.',
+  internal: 'Something broke that other input of the user cannot correct.',
 } as const satisfies Readonly<Record<ErrorKind, string>>;
 
 const statusOf = (kind: string): string => String(Object.entries(httpStatuses).find(([name]) => name === kind)?.[1] ?? '');

@@ -169,14 +169,14 @@ test.for(Object.entries(trips))("%s sends its input and returns the handler's re
 test("a call throws the handler's error with its problems", async () => {
   const problems = [{ message: 'unknown field', file: '/a.yaml', line: 3, column: 1, excerpt: 'x', hint: 'Did you mean y?' }];
   const fail = (): Promise<never> =>
-    Promise.reject(new SvcError('SVC_INVALID_TASK', 'The file has 1 problem.', { hint: 'Mend it.', problems }));
+    Promise.reject(new SvcError('SVC_INVALID_TASK', 'The file has 1 problem.', { hint: 'Correct it.', problems }));
   await withApi({ createService: fail, serviceLogs: fail, serviceEvents: fail }, async ({ client }) => {
     const expected = {
       name: 'SvcError',
       code: 'SVC_INVALID_TASK',
       kind: 'invalid-input',
       message: 'The file has 1 problem.',
-      hint: 'Mend it.',
+      hint: 'Correct it.',
       problems,
     };
     await expect(client.call('createService', { body: source })).rejects.toMatchObject(expected);

@@ -137,7 +137,7 @@ test("a controller's error is shown completely and determines the exit code", as
         |   ^
       hint: Did you mean replicas?
 
-    hint: Mend the listed lines.
+    hint: Correct the listed lines.
     code: SVC_INVALID_TASK
     "
   `);

@@ -74,6 +74,6 @@ async function acceleratorsOfTables({ catalogDir }: HomePaths): Promise<readonly
 function allRefuse(reasons: readonly string[]): SvcError {
   const lines = reasons.map((reason) => `  ${reason}`).join('\n');
   return new SvcError('SVC_REFUSED_THERE', `No provider accepts a replica of this task.\n${lines}`, {
-    hint: 'Mend what is named, then run the command again.',
+    hint: 'Correct what is named, then run the command again.',
   });
 }

@@ -54,6 +54,6 @@ export async function waitUntilGone(
 function stuckError(stuck: TerminatingItem, purge: string): SvcError {
   const why = stuck.reason === null ? '' : `: ${stuck.reason}`;
   return new SvcError('SVC_CLEANUP_FAILED', `'${stuck.name}' could not be removed completely${why}`, {
-    hint: `Mend the cause and run it again, or forget it: ${purge.replace('NAME', stuck.name)}`,
+    hint: `Correct the cause and run it again, or forget it: ${purge.replace('NAME', stuck.name)}`,
   });
 }

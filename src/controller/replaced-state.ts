@@ -53,7 +53,7 @@ async function endReconciler(paths: HomePaths, key: string, log: Logger, clock: 
  */
 export function renewWhenReplaced({ store, clock, log, paths, controllerHost }: DaemonContext): void {
   store.file?.watch(clock, (why) => {
-    log.error({ why }, 'the state database was replaced: the controller starts anew on the file that is there now');
+    log.error({ why }, 'the state database was replaced: the controller restarts with the present file');
     const [, entry] = process.argv;
     if (controllerHost === undefined && entry !== undefined)
       spawn(process.execPath, [entry], { cwd: paths.home, detached: true, stdio: 'inherit', env: { ...wholeEnv() } }).unref();

@@ -95,7 +95,7 @@ function clusterOf(name: string, context: KubeconfigPart, said: Kubeconfig, { po
 
 function notWhole(name: string, why: string): SvcError {
   return new SvcError('SVC_CREDENTIALS', `The context ${name} of the kubeconfig cannot be used: ${why}.`, {
-    hint: 'Mend the kubeconfig; kubectl config view shows it.',
+    hint: 'Correct the kubeconfig; kubectl config view shows it.',
   });
 }
 

@@ -80,7 +80,7 @@ export function statusError(act: KubeAct, status: KubeStatus): SvcError {
   const cause = new StatusAnswer(status);
   if (status.code === 401) {
     return new SvcError('SVC_CREDENTIALS', `The cluster ${act.context} does not accept the user's login (to ${what}): ${status.message}`, {
-      hint: 'Log in to the cluster again, or mend the user of this context in the kubeconfig; then: svc check kubernetes',
+      hint: 'Log in to the cluster again, or correct the user of this context in the kubeconfig; then: svc check kubernetes',
       cause,
     });
   }
@@ -104,7 +104,7 @@ export function isDistrusted(error: unknown): boolean {
 export function unansweredError(act: KubeAct, why: unknown): SvcError {
   if (isDistrusted(why)) {
     return new SvcError('SVC_CREDENTIALS', `The API server of ${act.context} shows a certificate that is not trusted: ${messageOf(why)}`, {
-      hint: 'Mend certificate-authority-data or tls-server-name of the cluster in the kubeconfig.',
+      hint: 'Correct certificate-authority-data or tls-server-name of the cluster in the kubeconfig.',
       cause: why,
     });
   }

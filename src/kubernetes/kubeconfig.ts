@@ -110,7 +110,7 @@ function readFile(file: string): Readonly<Record<string, unknown>> | undefined {
 
 function unreadable(file: string, why: string, cause?: unknown): SvcError {
   return new SvcError('SVC_CREDENTIALS', `The kubeconfig ${file} cannot be read: ${why}`, {
-    hint: 'Mend the file, or name another one in KUBECONFIG; kubectl config view shows what kubectl makes of it.',
+    hint: 'Correct the file, or name another one in KUBECONFIG; kubectl config view shows what kubectl makes of it.',
     cause,
   });
 }

@@ -127,7 +127,7 @@ export async function upgradeRemoteController(deps: LauncherDeps): Promise<{ rea
     const settings = await settingsFor(record, machine, remote, deps);
     const program = await installController(remote, settings, deps);
     recordPatcher(deps)({ program, publicHost: settings.host.publicHost });
-    deps.onStep('Starting the controller anew');
+    deps.onStep('Restarting the controller');
     await stopController(remote, deps.signal);
     await startController(remote, deps.signal);
     return { isNew: program !== record.program };

@@ -14,9 +14,9 @@ export interface ProviderContext {
   readonly paths: HomePaths;
   readonly clock: Clock;
   readonly random: Random;
-  /** The current configuration: read anew at each call, so that a change takes effect at once. */
+  /** The current configuration: read at each call, so that a change takes effect at once. */
   readonly config: () => Promise<Config>;
-  /** The user's ssh pools, read anew at each call as well. */
+  /** The user's ssh pools, also read at each call. */
   readonly sshPools: () => Promise<readonly SshPool[]>;
   /** Checked right before each request to a provider. */
   readonly fence: Fence;

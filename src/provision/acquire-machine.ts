@@ -64,7 +64,7 @@ const offersAgeMs = 60_000;
 /** Delay before the next survey when no provider has an offer, ms. */
 const nothingPauseMs = 15_000;
 
-const bootRemedy = 'Mend what that names in the task; an image is its resources.image_id.';
+const bootRemedy = 'Correct what that names in the task; an image is its resources.image_id.';
 
 /**
  * The idempotency key for one kind of machine. After a crash the same kind is asked with the same key, so the provider

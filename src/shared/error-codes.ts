@@ -23,12 +23,12 @@ export const errorCodes = {
   SVC_INVALID_TASK: row(
     'invalid-input',
     'The task or service file has problems; all of them are listed with their positions.',
-    'Mend the listed lines.',
+    'Correct the listed lines.',
   ),
   SVC_INVALID_CONFIG: row(
     'invalid-input',
     'The configuration file has problems; all of them are listed with their positions.',
-    'Mend the listed lines.',
+    'Correct the listed lines.',
   ),
   SVC_FILE_NOT_FOUND: row('not-found', 'A file or folder named on the command line or in a task file does not exist.', 'Check the path.'),
   SVC_FILE_UNREADABLE: row('invalid-input', 'A file exists but cannot be read.', 'Check its permissions and type.'),
@@ -87,7 +87,7 @@ export const errorCodes = {
   SVC_CLEANUP_FAILED: row(
     'internal',
     'Something that was to go away could not be removed completely.',
-    'Mend the cause and take it down again; --purge forgets it.',
+    'Correct the cause and take it down again; --purge forgets it.',
   ),
   // Providers and placement
   SVC_NO_PLACE: row(
@@ -138,7 +138,7 @@ export const errorCodes = {
   SVC_HOST_KEY: row(
     'unauthenticated',
     'A machine shows another host key than the one it had before.',
-    'If the machine was set up anew, forget its old key as the message says; otherwise somebody may be in between.',
+    'If the machine was reinstalled, forget its old key as the message says; otherwise somebody may be in between.',
   ),
   SVC_HOST_UNFIT: row('invalid-input', 'A machine lacks something that replicas need.', 'Install what the message names.'),
   SVC_BUCKET: row(
@@ -151,7 +151,7 @@ export const errorCodes = {
   SVC_BOOT_FAILED: row(
     'invalid-input',
     'A machine did not come up for a reason that another one there would have too, as with an image that does not exist.',
-    'Mend what the message names, such as image_id.',
+    'Correct what the message names, such as image_id.',
   ),
   SVC_ISOLATION: row(
     'invalid-input',
@@ -199,11 +199,15 @@ export const errorCodes = {
     'The home folder of svc cannot be created or written, or is open to other users.',
     'Check SVC_HOME and its permissions.',
   ),
-  SVC_STATE_CORRUPT: row('internal', 'The state database cannot be read.', 'Restore it from a copy, or move it away to start anew.'),
+  SVC_STATE_CORRUPT: row(
+    'internal',
+    'The state database cannot be read.',
+    'Restore it from a copy, or move it away to start with an empty one.',
+  ),
   SVC_STATE_REPLACED: row(
     'transient',
     'The file of the state database was replaced, removed or overwritten while it was in use.',
-    'Run the command again in a few seconds: the controller starts anew on the file that is there now.',
+    'Run the command again in a few seconds: the controller restarts with the present file.',
   ),
   SVC_STATE_BUSY: row(
     'transient',
@@ -213,7 +217,7 @@ export const errorCodes = {
   SVC_NOT_LEADER: row(
     'conflict',
     'Another controller has taken over the same state, or this one cannot tell whether it still leads.',
-    'Nothing to do: it ends, and is a candidate again when it is started anew.',
+    'Nothing to do: it ends, and is a candidate again when it is restarted.',
   ),
   SVC_DATABASE: row(
     'transient',
@@ -223,7 +227,7 @@ export const errorCodes = {
   SVC_DATABASE_REFUSED: row(
     'unauthenticated',
     'The PostgreSQL server that is to keep the state answers, and refuses.',
-    'Mend what the message names: user, password, database, its rights or its encoding, or how TLS is to be used.',
+    'Correct what the message names: user, password, database, its rights or its encoding, or how TLS is to be used.',
   ),
   SVC_BAD_REQUEST: row('invalid-input', 'A request to the control API does not fit its contract.', 'See docs/reference/api.md.'),
   SVC_ROUTE_NOT_FOUND: row('not-found', 'The control API has no such route.', 'See docs/reference/api.md.'),

@@ -252,7 +252,7 @@ export class DatabaseFile {
 /** The error for a process that found its database replaced, or that may not open the new one yet. */
 export function stateReplaced(path: string, why: string): SvcError {
   return new SvcError('SVC_STATE_REPLACED', `The state database ${path} was replaced while it was in use: ${why}.`, {
-    hint: 'The controller starts anew on the file that is there now. Run the command again in a few seconds.',
+    hint: 'The controller restarts with the present file. Run the command again in a few seconds.',
   });
 }
 

@@ -116,7 +116,7 @@ test('the status is shown although the configuration is invalid', async () => {
   const unreadable: RemoteController = {
     ...remoteController,
     differences: async () => {
-      throw new SvcError('SVC_INVALID_CONFIG', 'The configuration file has a problem.', { hint: 'Mend the listed lines.' });
+      throw new SvcError('SVC_INVALID_CONFIG', 'The configuration file has a problem.', { hint: 'Correct the listed lines.' });
     },
   };
   const { code, stdout } = await runInProcess(['controller', 'status'], { remoteController: unreadable });
@@ -175,7 +175,7 @@ test('down refuses a stopped controller, because it may have services', async ()
 test('restart replaces the pods; upgrade applies the configuration', async () => {
   const { remoteController, done } = inCluster(idle);
   expect((await runInProcess(['controller', 'restart'], { remoteController, routes: idle })).stderr).toContain(
-    'All pods of the controller were started anew',
+    'All pods of the controller were restarted',
   );
   expect((await runInProcess(['controller', 'upgrade'], { remoteController, routes: idle })).stderr).toContain('as config.yaml says');
   expect(done).toEqual(['restart', 'upgrade']);

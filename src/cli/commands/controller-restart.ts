@@ -33,7 +33,7 @@ async function restartInCluster(args: RestartArgs, inCluster: KubernetesOperatio
     const health = await (await connection.client((text) => progress.now(text))).call('health');
     progress.stop();
     if (args.json) ui.json(health);
-    else ui.say(`All pods of the controller were started anew (version ${health.version}).`);
+    else ui.say(`All pods of the controller were restarted (version ${health.version}).`);
   } finally {
     progress.stop();
   }

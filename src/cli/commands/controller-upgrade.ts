@@ -20,7 +20,7 @@ export async function controllerUpgrade(args: UpgradeArgs, { connection, ui }: C
     if (args.json) ui.json({ upgraded: isNew, controller: health });
     else if (isNew) ui.say(`The controller runs version ${health.version} now.`);
     else if (remoteController.inCluster !== undefined) ui.say(`The controller is as config.yaml says (version ${health.version}).`);
-    else ui.say(`The controller has this program already (version ${health.version}); it was started anew.`);
+    else ui.say(`The controller has this program already (version ${health.version}); it was restarted.`);
   } finally {
     progress.stop();
   }

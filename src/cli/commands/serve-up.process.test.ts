@@ -359,7 +359,7 @@ const cluster = (region: string, refusal: ProviderRefusal | undefined) => ({
 
 test('a pod that the Kubernetes cluster would refuse is reported before the deploy', async () => {
   const said = 'The cluster prod refuses a pod of 1CPU--2GB+: no PriorityClass with name nope was found';
-  const { offers, refusal } = cluster('prod', new ProviderRefusal('setup', 'region', said, { hint: 'Mend it there.' }));
+  const { offers, refusal } = cluster('prod', new ProviderRefusal('setup', 'region', said, { hint: 'Correct it there.' }));
   const shown: MachineSpec[] = [];
   const provider = aStubProvider({
     name: 'kubernetes',
@@ -372,7 +372,7 @@ test('a pod that the Kubernetes cluster would refuse is reported before the depl
   const result = await up([], { routes: comingUp(), providers: providersOf(provider) });
   expect(result.calls).toEqual([]);
   expect(result.stderr).toContain('No provider accepts a replica of this task.');
-  expect(result.stderr).toContain(`kubernetes/prod: ${said}. Mend it there.`);
+  expect(result.stderr).toContain(`kubernetes/prod: ${said}. Correct it there.`);
   expect(result.stderr).toContain('SVC_REFUSED_THERE');
   expect(shown).toMatchObject([{ ports: [8080], role: 'replica', nodes: 1 }]);
 });

@@ -101,7 +101,7 @@ test("a controller that ends at once is an error with this start's log", async (
 test('the error recorded by the controller is thrown with code, problems and hint', async () => {
   const problem = { message: 'unknown field', file: '/c.yaml', line: 1, column: 2, excerpt: '1 | x' };
   const reply = {
-    error: { code: 'SVC_INVALID_CONFIG', message: 'The configuration has a problem.', hint: 'Mend it.', problems: [problem] },
+    error: { code: 'SVC_INVALID_CONFIG', message: 'The configuration has a problem.', hint: 'Correct it.', problems: [problem] },
   };
   const script = `
     import { writeFileSync } from 'node:fs';

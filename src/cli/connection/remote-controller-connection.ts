@@ -154,7 +154,7 @@ export class RemoteControllerClient {
     const { machine } = readControllerRecord(this.#silent.paths.controllerRecord) ?? { machine: null };
     const name = machine === null ? '' : ` at ${machine.provider}/${machine.region}`;
     return new SvcError('SVC_CONTROLLER_UNREACHABLE', `The controller${name} does not answer within ${answerTimeoutMs / 1_000} s.`, {
-      hint: 'Run the command again. To put the program there anew: svc controller upgrade',
+      hint: 'Run the command again. To install the program there again: svc controller upgrade',
     });
   }
 }

@@ -30,7 +30,7 @@ const stop = defineCommand({
 
 const restart = defineCommand({
   path: ['controller', 'restart'],
-  summary: 'Start the controller and the processes of services anew, with the code that is there now',
+  summary: 'Restart the controller and the processes of services with the present code',
   description:
     'Processes of services that run the same code already are left alone. Services go on, and no request is lost: each balancer starts its successor and hands its port over. A newer version of svc does this by itself with the first command.',
   arguments: {},

@@ -48,7 +48,7 @@ test.each([1, 2, 3])('with %d replicas, launching stops after three machines tha
       expect([world.cloud.machines.size, world.cloud.living.length]).toEqual([3, 0]);
       expect(await world.states()).toEqual(['1 FAILED_PROVISION', '2 FAILED_PROVISION', '3 FAILED_PROVISION']);
       // The same cause has the same text for each replica, so it is listed once. The history names the machine.
-      const mend = 'Mend what that names in the task; an image is its resources.image_id.';
+      const mend = 'Correct what that names in the task; an image is its resources.image_id.';
       expect([...new Set((await world.replicas()).map(({ reason }) => reason))]).toEqual([
         `The machine at fake/r1 did not start: Failed to pull image "nosuch": not found. ${mend}`,
       ]);

@@ -69,7 +69,7 @@ export class ReplicaRelays {
 
   #open(address: ReplicaAddress): Relay {
     const server = createServer({ allowHalfOpen: true }, (socket) => void this.#pass(socket, address));
-    server.on('error', (error) => this.#deps.log.warn({ err: error }, 'a way for balancers on other machines does not listen'));
+    server.on('error', (error) => this.#deps.log.warn({ err: error }, 'a port for balancers on other machines does not listen'));
     // Without a host name, `listen` takes effect synchronously, on all addresses.
     server.listen(0);
     const listening = server.address();

@@ -76,7 +76,7 @@ function withoutSecrets(site: KubernetesSite, key: string): readonly string[] {
     `  ${haNames.token}: key "token", which controller and balancers share`,
     `  ${haNames.environment}: variables of the controller, such as SVC_DATABASE`,
     `  ${haNames.files}: its configuration and credentials for providers other than this cluster`,
-    'With these objects printed as well, they are made, or made anew with the same token:',
+    'With these objects printed as well, they are made, or replaced with the same token:',
     `  svc controller manifests --context ${context} --with-secrets | kubectl --context ${context} apply --server-side -f -`,
     "The first one by hand, with the label without which it is taken for somebody else's:",
     `  ${secret}`,

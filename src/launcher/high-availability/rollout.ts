@@ -114,6 +114,6 @@ export class TroubleWatch {
 function startError(text: string, site: KubernetesSite): SvcError {
   const { context, namespace } = site;
   return new SvcError('SVC_CONTROLLER_START', `The controller in ${context}/${namespace} does not come up. ${text}`, {
-    hint: `Mend the cause and run the command again; it goes on where it stopped. To see more: ${kubectlAt(site)} get pods,events. To remove it: svc controller down`,
+    hint: `Correct the cause and run the command again; it goes on where it stopped. To see more: ${kubectlAt(site)} get pods,events. To remove it: svc controller down`,
   });
 }

@@ -64,7 +64,7 @@ function explain(error: unknown, source: CredentialSource): ProviderCheck {
     return off('No credentials were found.', `Run: aws configure sso${named} (or: aws configure${named})`);
   }
   // While these variables are set, the SDK ignores ~/.aws.
-  const newKeys = 'Set AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN anew, or unset them to use those in ~/.aws.';
+  const newKeys = 'Set AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN again, or unset them to use those in ~/.aws.';
   if (code.startsWith('ExpiredToken') || code === 'RequestExpired')
     return off(
       `${whose} have expired.`,

@@ -68,10 +68,10 @@ test.each([
     '',
     'failed to create typed patch object (default/p; /v1, Kind=Pod): .spec.nope: field not declared in schema',
     'setup',
-    'Mend',
+    'Correct',
   ],
   ['a quota', 403, 'Forbidden', 'pods "p" is forbidden: exceeded quota: few, requested: pods=1', 'quota', 'Ask for less'],
-  ['a webhook', 400, 'BadRequest', 'admission webhook "policy.example.com" denied the request: no latest tags', 'setup', 'Mend'],
+  ['a webhook', 400, 'BadRequest', 'admission webhook "policy.example.com" denied the request: no latest tags', 'setup', 'Correct'],
   [
     'a missing right',
     403,

@@ -56,7 +56,7 @@ const remedies: Partial<Record<ConstructorParameters<typeof ProviderRefusal>[0],
   permission: (context) =>
     `Make the role, and bind it as its first lines say: svc check kubernetes --role | kubectl --context ${context} apply -f -`,
   quota: () => 'Ask for less, have the quota of the namespace raised, or set another namespace.',
-  setup: () => 'Mend what the cluster names: there, or in kubernetes.pod_config of the configuration or of the task.',
+  setup: () => 'Correct what the cluster names: there, or in kubernetes.pod_config of the configuration or of the task.',
 };
 
 /** Whether an API server denies the user a request. */

@@ -115,7 +115,7 @@ export class Host {
     }
   }
 
-  /** Its hardware or software may have changed: the next poll reads the facts anew. */
+  /** Its hardware or software may have changed: the next poll reads the facts again. */
   forgetFacts(): void {
     this.#facts = undefined;
   }

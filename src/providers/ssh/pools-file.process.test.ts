@@ -78,7 +78,7 @@ lost:
 `;
   await withFiles({ 'svc/ssh_pools.yaml': pools, key: 'PRIVATE' }, async (provider) => {
     const given = await provider.credentials({ provider: 'aws', home: '/home/c' });
-    expect(given?.summary).toBe('1 SSH key for 2 hosts of your pools; without 192.0.2.3, whose key or way cannot be carried');
+    expect(given?.summary).toBe('1 SSH key for 2 hosts of your pools; without 192.0.2.3, whose key or proxy cannot be carried');
     expect(given?.summary).not.toContain('PRIVATE');
     const [file, key] = given?.files ?? [];
     expect(key).toEqual({ path: 'ssh/keys/key-1', content: 'PRIVATE' });

@@ -40,7 +40,7 @@ export async function portablePools(
     if (carried.length > 0) plain[name] = { hosts: carried };
   }
   const count = Object.values(plain).reduce((sum, { hosts }) => sum + hosts.length, 0);
-  const without = left.length === 0 ? '' : `; without ${left.join(', ')}, whose key or way cannot be carried`;
+  const without = left.length === 0 ? '' : `; without ${left.join(', ')}, whose key or proxy cannot be carried`;
   return {
     summary: `${keys.size} SSH key${keys.size === 1 ? '' : 's'} for ${count} host${count === 1 ? '' : 's'} of your pools${without}`,
     // JSON is valid YAML.

@@ -34,7 +34,7 @@ export interface VmDriver<Image = unknown> {
   readonly errors: CloudErrors;
   /** Reports the account of the credentials and whether they work. Never throws for reasons that a user can fix. */
   account(options: CheckOptions): Promise<ProviderCheck>;
-  /** Its section of the configuration, read anew at each call. */
+  /** Its section of the configuration, read at each call. */
   settings(): Promise<VmSettings>;
   /** The image for an offer; or why there is none, as a clause that follows the machine's name. Makes no call. */
   chooseImage(imageId: Resources['imageId'], offer: Pick<Offer, 'region' | 'instanceType' | 'accelerator'>): Image | string;

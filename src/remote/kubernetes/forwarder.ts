@@ -42,7 +42,7 @@ const tunnels = new ForwardedTunnels({
   // Opened on first use: the context may be missing from the kubeconfig for a while.
   api: async () => (api ??= openKubeApi(context, { fence: noFence, clock: systemClock, random: systemRandom })),
   clock: systemClock,
-  onFailure: ({ to }, message) => log.warn({ to }, `a way failed: ${message}`),
+  onFailure: ({ to }, message) => log.warn({ to }, `a tunnel failed: ${message}`),
 });
 
 process.umask(0o077);
@@ -62,7 +62,7 @@ async function main(): Promise<void> {
           // A tunnel of an ending forwarder is useless. Without an answer the client retries until the next forwarder
           // answers.
           if (isEnding) return socket.destroy();
-          return socket.write(`${said}\n`, () => tunnels.count === 0 && void end('there are no ways'));
+          return socket.write(`${said}\n`, () => tunnels.count === 0 && void end('there are no tunnels'));
         });
     });
   });
@@ -70,7 +70,7 @@ async function main(): Promise<void> {
   const { server, inode } = control;
   writeFileAtomic(files.identity, JSON.stringify(identifyProcess(process.pid)));
   await tunnels.syncAll();
-  log.info({ context, ways: tunnels.count }, 'forwarding');
+  log.info({ context, tunnels: tunnels.count }, 'forwarding');
   const stopChecks = systemClock.every(checkIntervalMs, () => {
     if (inodeOf(files.control) !== inode || tunnels.idleMs > (tunnels.count === 0 ? unusedMs : idleMs)) void end('nobody needs it');
   });

@@ -19,7 +19,7 @@ export function connectError(files: ConnectionFiles, target: SshTarget, said: st
     return refusedError(target, said);
   if (/Bad configuration option|Bad owner or permissions|terminating, \d+ bad configuration/.test(said))
     return new SvcError('SVC_HOST_UNFIT', `ssh cannot use its configuration for ${target.name}: ${lastLine(said)}`, {
-      hint: 'Mend ~/.ssh/config as ssh says.',
+      hint: 'Correct ~/.ssh/config as ssh says.',
     });
   return new SvcError('SVC_SSH', `The machine ${target.name} does not answer over SSH: ${lastLine(said) || 'ssh ended without a word'}.`, {
     hint: `Check that it is on and reachable: ${tryCommand(target)}`,

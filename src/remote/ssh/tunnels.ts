@@ -154,7 +154,7 @@ export class SshTunnels {
       // First cancels a forward that this connection already has: its socket file may be gone.
       if (!existsSync(tunnel.socket)) await master.ask(['-O', 'cancel', '-L', forwardOf(tunnel)], signal);
       const { exitCode, said } = await master.ask(['-O', 'forward', '-L', forwardOf(tunnel)], signal);
-      if (exitCode !== 0) throw connectError(machine.files, machine.target, said || 'no way to its ports could be opened');
+      if (exitCode !== 0) throw connectError(machine.files, machine.target, said || 'no tunnel to its ports could be opened');
     }
     const latest = this.#read();
     if (latest === undefined) return this.#cancel(master, record.ways);

@@ -13,7 +13,7 @@
 #   hosts.sh cut|heal NAME                pulls or restores the cable: packets vanish without an error
 #   hosts.sh shape NAME DELAY LOSS RATE   of one with a cable
 #   hosts.sh firewall NAME PORT drop|reject|open
-#   hosts.sh rekey NAME                   a new host key, as if set up anew
+#   hosts.sh rekey NAME                   a new host key, as if reinstalled
 #   hosts.sh exec NAME COMMAND...         as root on the machine
 #   hosts.sh key                          prints the private key that every machine accepts
 #   hosts.sh release                      all machines and the network are gone
