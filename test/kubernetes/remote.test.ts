@@ -8,12 +8,6 @@ import { waitFor } from '../support/wait-for.ts';
 import { withTempHome } from '../support/temp-home.ts';
 import { aHome, openPod, startPod } from './pod-remotes.ts';
 
-/** Busybox's find can list neither removed nor changed files, so every copy sends all files again. */
-const needsGnu = [
-  'copying makes a folder equal: contents, modes, times, links; what is not there goes',
-  'copying again leaves what has not changed as it is',
-];
-
 describeKubernetes('nodes', 'a pod as a machine', () => {
   let cluster: TestCluster;
   beforeAll(async () => (cluster = await startKubernetes({ nodes: 1, audit: true })));
@@ -24,7 +18,7 @@ describeKubernetes('nodes', 'a pod as a machine', () => {
     await expect(run(remote)).resolves.toBeUndefined();
   });
 
-  test.for(remoteCases.filter(({ name }) => !needsGnu.includes(name)))(
+  test.for(remoteCases.filter(({ needsGnuFind }) => needsGnuFind !== true))(
     'busybox, another user, a root that cannot be written: $name',
     async ({ run }) => {
       const name = await startPod(cluster, { image: busyboxImage, isTight: true });
