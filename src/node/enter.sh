@@ -8,8 +8,9 @@
 #   svc_hide       folders to hide from the program, one per line; of the machine's own folder only base/ stays visible
 #   svc_outbound   slirp4netns | pasta | proxy | none, svc_proxy_socket, svc_proxy_port, svc_egress (script)
 #
-# It becomes the process that holds the namespaces open: when it dies, they end with everything in them. When the
-# command ends, it exits with the same code. The first process inside (its pid is written to init.PID and to
+# With unshare it becomes the process that holds the namespaces open: when it dies, they end with everything in them. With
+# bubblewrap it waits, and the namespaces end with the first process inside. When the command ends, it exits with the
+# same code. The first process inside (its pid is written to init.PID and to
 # $SVC_TERM_FILE) passes SIGTERM on to all others.
 #
 # All variables begin with svc_, so that no exported variable of the user's is changed by accident.
@@ -46,7 +47,7 @@ forget() {
 
 # Serves the outbound network from outside of the namespaces. Reads two facts on descriptor 8, in either order: the
 # first process's pid, and that the namespaces are furnished. Reports on descriptor 6 when it is ready. Exits at the end
-# of 8: only the namespaces' processes hold its other side.
+# of 8: only this command's processes hold its other side.
 serve_outbound() {
   exec 9>&- 7<&-
   svc_pid= svc_furnished=
@@ -108,11 +109,12 @@ note_bwrap_first() {
 }
 
 # Runs the command $@ behind bubblewrap. bubblewrap fails when a path that it covers disappears while it starts, and
-# sockets of the host may disappear at any moment. Then it starts again, with the paths that exist at that time.
+# sockets of the host may disappear at any moment. Then this starts it again, at most five times, with the paths that
+# exist at that time. A complaint about a permanent cause also begins with "Can't"; five failed starts take 0.2 s.
 run_bwrap() {
-  svc_begun=$svc_here/begun.$$ svc_tries=5
+  svc_messages=$svc_here/messages.$$ svc_tries=5
   while :; do
-    svc_complaint=
+    svc_begun= svc_complaint=
     mkfifo -m 600 "$svc_here/pipe.$$.info" || exit 97
     # Opened by this process, and for both directions first. If bubblewrap has already failed, another process that opens
     # the pipe would wait forever. Its own copy of the writing side, which a shell keeps when it redirects a function,
@@ -121,31 +123,38 @@ run_bwrap() {
     exec 4< "$svc_here/pipe.$$.info"
     rm -f "$svc_here/pipe.$$.info"
     { exec <&4 4<&- 8>&- && note_bwrap_first; } &
-    svc_noter=$!
+    svc_note_reader=$!
     # The inbound forwarder works outside of the program's view: in the folder of its socket, and with its log.
-    exec 4>> "$svc_here/forwarder.log" 3< "${svc_socket%/*}" 6> "$svc_begun"
+    exec 4>> "$svc_here/forwarder.log" 3< "${svc_socket%/*}" 6> "$svc_messages"
+    # Removed now, because a killed shell removes nothing.
+    rm -f "$svc_messages"
     (confine_by_bwrap "$@")
     svc_code=$?
+    while read -r svc_line; do
+      case $svc_line in begun) svc_begun=1 ;; *) svc_complaint=${svc_complaint:-$svc_line} ;; esac
+    done < /proc/self/fd/6
     exec 3<&- 4>&- 6>&- 8>&-
-    # Its note must not follow that of the next try.
-    wait "$svc_noter"
-    [ ! -s "$svc_begun" ] || break
+    # The failed start's note must not come after that of the next one.
+    wait "$svc_note_reader"
+    [ -z "$svc_begun" ] || exit "$svc_code"
     svc_tries=$((svc_tries - 1))
-    { read -r svc_complaint < "$svc_begun.log"; } 2>/dev/null
     case $svc_tries:$svc_complaint in
-      [1-9]:*": Can't "*) [ "$svc_outbound" = none ] || echo >&9 ;;
-      *) break ;;
+      [1-9]:*": Can't "*)
+        [ ! -e "$svc_here/destroying" ] || exit 98
+        [ "$svc_outbound" = none ] || echo >&9
+        ;;
+      *)
+        [ -z "$svc_complaint" ] || printf '%s\n' "$svc_complaint" >&2
+        exit "$svc_code"
+        ;;
     esac
   done
-  [ -z "$svc_complaint" ] || printf '%s\n' "$svc_complaint" >&2
-  rm -f "$svc_begun" "$svc_begun.log"
-  exit "$svc_code"
 }
 
-# $@: bubblewrap's arguments for the visible files, and the command. Its own messages go to a file: those of a failed
-# start do not belong into the program's log.
+# $@: bubblewrap's arguments for the visible files, and the command. Messages before the command begins go to a file:
+# those of a failed start do not belong in the program's log.
 exec_bwrap() {
-  exec 5>&8 8>&2 2> "$svc_begun.log"
+  exec 5>&8 8>&2 2>&6
   exec bwrap --unshare-user --unshare-net --unshare-pid --unshare-ipc --cap-add CAP_NET_ADMIN --as-pid-1 --info-fd 5 "$@"
 }
 
@@ -272,7 +281,7 @@ inside() {
   svc_log=$svc_here/forwarder.log
   case $svc_kind in
     bwrap)
-      echo >&6
+      echo begun >&6
       exec 2>&8 6>&- 8>&-
       svc_socket=/proc/self/fd/3/${svc_socket##*/} svc_proxy_socket=/proc/self/fd/3/${svc_proxy_socket##*/} svc_log=/proc/self/fd/4
       svc_drop_less='setpriv --inh-caps=-all,+net_admin --ambient-caps=-all,+net_admin --no-new-privs'

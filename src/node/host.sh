@@ -67,17 +67,18 @@ take_files() {
   done
 }
 
-# Removes the remains of interrupted calls.
+# Removes the remains of interrupted calls. The kernel releases the lock of a try when its last process ends.
 sweep() {
-  find "$svc_dir" -maxdepth 1 -name '.*-*' -mmin +60 -exec rm -rf {} + 2>/dev/null
-  find "$svc_home" -maxdepth 1 -name 'try-*' -mmin +60 -exec rm -rf {} + 2>/dev/null
-  for svc_owner in "$svc_home"/try-*/owner; do is_orphan "$svc_owner" && remove_tree "${svc_owner%/*}"; done
+  remove_old "$svc_dir" '.*-*'
+  remove_old "$svc_home" 'try-*'
+  for svc_lock in "$svc_home"/try-*/lock; do
+    [ ! -f "$svc_lock" ] || (flock -n 8 && remove_tree "${svc_lock%/*}") 8>> "$svc_lock"
+  done 2>/dev/null
 }
 
-# Whether the process recorded in file $1 is gone. Other computers that share this home folder have other processes.
-is_orphan() {
-  [ -e "$1" ] && read -r svc_pid svc_since svc_since_boot svc_node_name < "$1" && [ "$svc_node_name" = "$(uname -n)" ] || return 1
-  ! { look_at "$svc_pid" && [ "$svc_ticks" = "$svc_since" ] && [ "$svc_since_boot" = "$svc_boot" ]; }
+# Removes the entries of folder $1 with the name pattern $2 that have not changed for an hour.
+remove_old() {
+  find "$1" -maxdepth 1 -type d -name "$2" -mmin +60 -exec chmod -R u+rwx {} + -exec rm -rf {} + 2>/dev/null
 }
 
 # Programs may create folders that even their owner cannot change.
@@ -147,6 +148,7 @@ facts() {
 }
 
 look() {
+  read_boot
   answer "home=$HOME"
   answer "dir=$svc_dir"
   # A restarted container has the same boot ID as before, but another first process.
@@ -288,6 +290,7 @@ unmount_below() {
 
 destroy() {
   svc_machine=$svc_dir/$1
+  read_boot
   sweep
   if [ ! -d "$svc_machine" ]; then
     answer result=gone
@@ -310,13 +313,19 @@ destroy() {
   answer result=gone
 }
 
+# Locks the try for this process and those that it starts. The lock is taken before a sweep can find its file. Without
+# flock only an old try is swept.
+lock_try() {
+  true > "$svc_try/lock.new" && exec 8>> "$svc_try/lock.new" || return 1
+  ! flock 8 2>/dev/null || mv "$svc_try/lock.new" "$svc_try/lock"
+}
+
 try() {
   svc_try=$svc_home/$1 svc_seconds=$2
   shift 2
   sweep
-  look_at $$
-  mkdir -p "$svc_home/run" "$svc_try/tmp" && chmod 1777 "$svc_try/tmp" &&
-    printf '%s %s %s %s\n' $$ "$svc_ticks" "$svc_boot" "$(uname -n)" > "$svc_try/owner" && take_files "$svc_try" || fail 'files cannot be written: is the disk full?'
+  mkdir -p "$svc_home/run" "$svc_try/tmp" && chmod 1777 "$svc_try/tmp" && lock_try && take_files "$svc_try" ||
+    fail 'files cannot be written: is the disk full?'
   timeout "$svc_seconds" sh "$svc_try/enter.sh" "$@" < /dev/null > /dev/null 2> "$svc_try/complaint"
   svc_code=$?
   [ -s "$svc_try/complaint" ] || cat "$svc_try/outbound.log" > "$svc_try/complaint" 2>/dev/null
@@ -327,7 +336,6 @@ try() {
 }
 
 answer svc-host=1
-read_boot
 case ${1-} in
   look | create | destroy | try) "$@" ;;
   *) fail "there is no command '${1-}'" ;;
