@@ -57,7 +57,7 @@ test('plan shows chosen locations, alternatives and cost, and starts nothing', a
   const { code, stdout, stderr, calls } = await plan([]);
   expect({ code, stderr, calls }).toEqual({ code: 0, stderr: '', calls: [] });
   expect(stdout).toMatchInlineSnapshot(`
-    "REPLICA  PLACE            MACHINE    VCPUS  MEM(GB)  GPUS  SPOT  $/H   $/MONTH  WHY
+    "REPLICA  LOCATION         MACHINE    VCPUS  MEM(GB)  GPUS  SPOT  $/H   $/MONTH  WHY
     1,3      aws/us-east-1a   g6.xlarge  4      16       L4:1  -     0.80  584.00   equally good; replicas are spread
     2        aws/us-east-2a   g6.xlarge  4      16       L4:1  -     0.80  584.00   equally good; replicas are spread
     -        aws/eu-west-1a   g6.xlarge  4      16       L4:1  -     0.90  657.00   0.10 $/h dearer

@@ -18,7 +18,7 @@ const shownNext = 5;
 
 const columns: readonly Column<PlannedOffer>[] = [
   { title: 'REPLICA', value: ({ replicas }) => ranges(replicas), cutLast: true },
-  { title: 'PLACE', value: locationOf, cutLast: true },
+  { title: 'LOCATION', value: locationOf, cutLast: true },
   { title: 'MACHINE', value: ({ instanceType, nodes }) => (nodes > 1 ? `${nodes}x ${instanceType}` : instanceType), shrinksTo: 14 },
   { title: 'VCPUS', value: ({ cpus }) => String(cpus), dropOrder: 2 },
   { title: 'MEM(GB)', value: ({ memoryGb }) => shortGb(memoryGb), dropOrder: 1 },

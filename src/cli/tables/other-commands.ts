@@ -115,7 +115,7 @@ const check = defineCommand({
   arguments: {
     providers: {
       kind: 'many',
-      label: 'PLACE',
+      label: 'PROVIDER',
       completes: 'provider',
       summary: 'only these, or parts of them: k8s, k8s/CONTEXT, ssh/POOL, ssh/HOST, aws/REGION',
     },
