@@ -114,7 +114,7 @@ function decideLeader({ self, seen }: LeaseState, held: NonNullable<LeaseState['
   if (seen === undefined) return { action: 'look' };
   const { view } = seen;
   if (view.holder !== self || view.term !== held.term)
-    return { action: 'lost', why: `${view.holder ?? 'nobody'} holds it with term ${view.term}` };
+    return { action: 'lost', why: `${view.holder ?? 'no controller'} holds it with term ${view.term}` };
   const dueInMs = held.sentAtMs + leaseRenewMs - nowMs;
   return dueInMs > 0 ? { action: 'wait', forMs: dueInMs } : { action: 'renew', seen: view };
 }

@@ -138,7 +138,7 @@ export const errorCodes = {
   SVC_HOST_KEY: row(
     'unauthenticated',
     'A machine shows another host key than the one it had before.',
-    'If the machine was reinstalled, forget its old key as the message says; otherwise somebody may be in between.',
+    'If the machine was reinstalled, forget its old key as the message says; otherwise someone may intercept the connection.',
   ),
   SVC_HOST_UNFIT: row('invalid-input', 'A machine lacks something that replicas need.', 'Install what the message names.'),
   SVC_BUCKET: row(

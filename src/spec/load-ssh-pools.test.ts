@@ -111,8 +111,8 @@ lab:
       password: swordfish9
 `);
   expect(problems).toEqual([
-    expect.stringMatching(/^3: lab: hosts are reached with keys.*ssh-copy-id/),
-    expect.stringMatching(/^6: lab\.hosts\[0\]: hosts are reached with keys/),
+    expect.stringMatching(/^3: lab: a host is reached with a key.*ssh-copy-id/),
+    expect.stringMatching(/^6: lab\.hosts\[0\]: a host is reached with a key/),
   ]);
   expect(problems.join('\n')).not.toMatch(/hunter2secret|swordfish9/);
 });

@@ -96,7 +96,7 @@ function refusePassword(fields: { readonly password?: unknown }, path: readonly 
   if (fields.password === undefined) return;
   report.atKey(
     [...path, 'password'],
-    'hosts are reached with keys, not with passwords, as nobody is there to type or to keep one',
+    'a host is reached with a key: no user is present to type a password',
     'Put your key there with ssh-copy-id USER@HOST and remove this line; replicas need no sudo either.',
   );
 }
@@ -132,7 +132,7 @@ const access = {
   port: field(port, 'Port of SSH.', { words: '22, or as `~/.ssh/config` says' }),
   proxy_jump: field(jump, 'Host to go through, as for `ssh -J`.', { words: 'none, or as `~/.ssh/config` says' }),
   hourly_usd: field(z.number().min(0).max(100_000), 'What an hour of the host costs, in US dollars, when locations are compared.', 0),
-  password: field(anything, 'Not supported: hosts are reached with keys. SkyPilot knows the field.', { words: 'none' }),
+  password: field(anything, 'Not supported: a host is reached with a key. SkyPilot knows the field.', { words: 'none' }),
 };
 
 const host = section({ ip: required(hostName, 'Address, host name, or alias of `~/.ssh/config`.'), ...access });

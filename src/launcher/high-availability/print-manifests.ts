@@ -72,13 +72,13 @@ function withoutSecrets(site: KubernetesSite, key: string): readonly string[] {
   const secret = `${kubectlAt(site)} create secret generic ${haNames.token} --from-literal=token="$(openssl rand -hex 32)"`;
   return [
     '',
-    'Three Secrets are not here, as they do not belong into a repository. Pods wait until there is the first one:',
+    'Three Secrets are missing here, because they do not belong in a repository. Pods wait for the first one:',
     `  ${haNames.token}: key "token", which controller and balancers share`,
     `  ${haNames.environment}: variables of the controller, such as SVC_DATABASE`,
     `  ${haNames.files}: its configuration and credentials for providers other than this cluster`,
-    'With these objects printed as well, they are made, or replaced with the same token:',
+    'This prints them as well and applies all objects; the token stays the same:',
     `  svc controller manifests --context ${context} --with-secrets | kubectl --context ${context} apply --server-side -f -`,
-    "The first one by hand, with the label without which it is taken for somebody else's:",
+    'The first one by hand; the label marks it as belonging to svc:',
     `  ${secret}`,
     `  ${kubectlAt(site)} label secret ${haNames.token} ${ownedLabel}=${key}`,
   ];

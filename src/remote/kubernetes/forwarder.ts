@@ -72,7 +72,7 @@ async function main(): Promise<void> {
   await tunnels.syncAll();
   log.info({ context, tunnels: tunnels.count }, 'forwarding');
   const stopChecks = systemClock.every(checkIntervalMs, () => {
-    if (inodeOf(files.control) !== inode || tunnels.idleMs > (tunnels.count === 0 ? unusedMs : idleMs)) void end('nobody needs it');
+    if (inodeOf(files.control) !== inode || tunnels.idleMs > (tunnels.count === 0 ? unusedMs : idleMs)) void end('no client needs it');
   });
   // When the Kubernetes cluster does not answer, the next check retries.
   const stopPodChecks = systemClock.every(goneMs, () => void tunnels.removeGone().catch(() => undefined));

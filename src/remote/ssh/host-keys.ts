@@ -32,7 +32,7 @@ export function hostKeyError(files: ConnectionFiles, target: SshTarget, said: st
   return new SvcError('SVC_HOST_KEY', `${machine} shows the host key ${shown}, but ${before}. Nothing was sent to it.`, {
     hint: isGiven
       ? 'Compare with: ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub there; if the new key is right, give it in place of the old one.'
-      : `If it was reinstalled, forget the old key with: rm ${shellQuote(files.knownHosts)}; otherwise somebody may be in between.`,
+      : `If it was reinstalled, forget the old key with: rm ${shellQuote(files.knownHosts)}; otherwise someone may intercept the connection.`,
   });
 }
 
