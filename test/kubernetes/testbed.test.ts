@@ -254,9 +254,12 @@ describeKubernetes('nodes', 'a cluster with two nodes', () => {
     await cluster.startApiServer();
     expect((await cluster.pods('default')).map(({ name }) => name)).toContain(pod?.name);
     await cluster.pauseApiServer();
-    const failure = await fetch(cluster.server, { signal: AbortSignal.timeout(500) }).catch((error: Error) => error.name);
-    expect(failure).toBe('TimeoutError');
-    await cluster.resumeApiServer();
+    try {
+      const failure = await fetch(cluster.server, { signal: AbortSignal.timeout(500) }).catch((error: Error) => error.name);
+      expect(failure).toBe('TimeoutError');
+    } finally {
+      await cluster.resumeApiServer();
+    }
   });
 
   test('has nodes that can be paused and resumed', async () => {

@@ -242,7 +242,7 @@ plug_cable() {
   setsid "$dir/wire" "$port" "$other" "$host/cable.settings" > "$host/ready" 2>> "$host/console" < /dev/null 9>&- &
   note_process $! "$host/wire"
   disown
-  [ "$(timeout 10 head -n 1 "$host/ready")" = ready ] || die "no cable: $(tail -1 "$host/console")"
+  [ "$(timeout 120 head -n 1 "$host/ready")" = ready ] || die "no cable: $(tail -1 "$host/console")"
   ip link set "$other" netns "$init" name eth0
 }
 

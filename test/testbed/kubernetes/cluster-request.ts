@@ -31,7 +31,7 @@ export function clusterRequest<Reply>(login: ClusterLogin, method: string, path:
         else reject(new Error(`${method} ${path}: ${status} ${text}`));
       });
     });
-    sent.setTimeout(30_000, () => sent.destroy(new Error(`${method} ${path}: no answer`)));
+    sent.setTimeout(300_000, () => sent.destroy(new Error(`${method} ${path}: no answer`)));
     sent.on('error', reject);
     sent.end(body === undefined ? undefined : JSON.stringify(body));
   });

@@ -83,7 +83,12 @@ cmd_start_api() {
   start_controllers
 }
 cmd_stop_api() { end_process api; }
-cmd_pause_api() { kill -STOP "$(noted "$dir/pids/api")"; }
+cmd_pause_api() {
+  local api
+  api=$(noted "$dir/pids/api")
+  kill -STOP "$api"
+  wait_for 'the stop of the API server' stands_still "$api"
+}
 cmd_resume_api() { kill -CONT "$(noted "$dir/pids/api")"; }
 
 api_get() { api_text "$1" > /dev/null; }
@@ -95,7 +100,7 @@ api_text() {
 
 # wait_for WHAT COMMAND...
 wait_for() {
-  local what=$1 name deadline=$((SECONDS + 90))
+  local what=$1 name deadline=$((SECONDS + 300))
   shift
   until "$@"; do
     for name in etcd api; do

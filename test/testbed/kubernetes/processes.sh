@@ -39,3 +39,13 @@ end_processes() {
     end_process "$(basename "$file")"
   done
 }
+
+# Whether every thread of process $1 is stopped. The thread that takes SIGSTOP stops the others, which run until then.
+stands_still() {
+  local file stat
+  for file in /proc/"$1"/task/*/stat; do
+    read -r stat < "$file" || return 1
+    stat=${stat##*) }
+    [ "${stat%% *}" = T ] || return 1
+  done
+}
