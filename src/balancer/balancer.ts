@@ -8,7 +8,7 @@ import type { LoadedConfig } from './control/config-file.ts';
 import { fileLimits, openFilesLimit } from './threads/connection-limit.ts';
 import { ControlServer, type Notify } from './control/control-server.ts';
 import { SuccessorLink } from './hand-over/successor-link.ts';
-import { LastReplicas } from './control/replica-set-file.ts';
+import { ReplicaSetFile } from './control/replica-set-file.ts';
 import { checkPortIsFree } from './threads/listening-socket.ts';
 import { claimPort } from './threads/port-claim.ts';
 import { BalancerMetrics, type BalancerSnapshot } from './metrics/balancer-metrics.ts';
@@ -64,7 +64,7 @@ export class Balancer {
   readonly #slots: Slots;
   readonly #totals: TrafficTotals;
   readonly #stallWatch: StallWatch;
-  readonly #lastReplicas: LastReplicas;
+  readonly #lastReplicas: ReplicaSetFile;
   readonly #control: ControlServer;
   readonly #metrics: BalancerMetrics;
   readonly #pacer = new StatsPacer();
@@ -104,7 +104,7 @@ export class Balancer {
       startedAt: this.#startedAt,
       snapshot: () => this.#snapshot(),
     });
-    this.#lastReplicas = new LastReplicas(config.lastReplicasFile);
+    this.#lastReplicas = new ReplicaSetFile(config.lastReplicasFile);
     this.#control = new ControlServer(config.controlSocket, {
       greet: () => this.#hello(),
       execute: (command, notify) => this.#execute(command, notify),

@@ -6,7 +6,7 @@ import { aLocalRemote } from '../../test/support/local-remote.ts';
 import { withTempHome } from '../../test/support/temp-home.ts';
 import { withUploads } from '../domain/upload-layout.ts';
 import { homePaths } from '../shared/paths.ts';
-import { bringFiles } from './upload-files.ts';
+import { uploadFiles } from './upload-files.ts';
 import { controllerHome } from './install.ts';
 
 test('task files reach the controller without ignored ones; unchanged files are not sent again', async () => {
@@ -30,7 +30,7 @@ test('task files reach the controller without ignored ones; unchanged files are 
     const deps = { paths, signal: new AbortController().signal, onStep: () => undefined, home: controllerHome(remote) };
     const uploads = join(controllerHome(remote), 'uploads');
 
-    await bringFiles(remote, task, 'aaaa-1', deps);
+    await uploadFiles(remote, task, 'aaaa-1', deps);
     const brought = withUploads(task, join(uploads, 'aaaa-1'));
     expect(readdirSync(brought.workdir?.kind === 'path' ? brought.workdir.path : '').toSorted()).toEqual(['.gitignore', 'main.py']);
     const [mount] = brought.fileMounts;
@@ -41,7 +41,7 @@ test('task files reach the controller without ignored ones; unchanged files are 
     expect(existsSync(join(paths.home, 'cache')) ? readdirSync(join(paths.home, 'cache')) : []).toEqual([]);
 
     writeFileSync(join(app, 'main.py'), 'print(1)');
-    await bringFiles(remote, task, 'aaaa-2', deps);
+    await uploadFiles(remote, task, 'aaaa-2', deps);
     expect(readFileSync(join(uploads, 'aaaa-1', 'workdir', 'main.py'), 'utf8')).toBe('print()');
     expect(readFileSync(join(uploads, 'aaaa-2', 'workdir', 'main.py'), 'utf8')).toBe('print(1)');
   });

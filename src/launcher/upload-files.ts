@@ -8,7 +8,7 @@ import { shellQuote } from '../remote/shell-quote.ts';
 import type { HomePaths } from '../shared/paths.ts';
 
 /** Dependencies of copying files. */
-interface BringDeps {
+interface UploadDeps {
   readonly paths: HomePaths;
   readonly signal: AbortSignal;
   readonly onStep: (text: string) => void;
@@ -20,7 +20,7 @@ interface BringDeps {
  * Copies the files of a task to the folder `upload` of the controller's home. The copy starts from the last upload of
  * the same source, so only changes are sent. The part of `upload` before the dash identifies the source.
  */
-export async function bringFiles(remote: Remote, task: Task, upload: string, { paths, signal, onStep, home }: BringDeps): Promise<void> {
+export async function uploadFiles(remote: Remote, task: Task, upload: string, { paths, signal, onStep, home }: UploadDeps): Promise<void> {
   const staging = join(paths.home, 'cache', `upload-${upload}`);
   try {
     // The snapshot is made on this machine, so that ignored files never leave it.

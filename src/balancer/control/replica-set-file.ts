@@ -5,7 +5,7 @@ import { hasErrno } from '../../shared/errors.ts';
 import { readReplicas } from './read-command.ts';
 
 /** The last valid replica set, on disk. The balancer serves from it at once after a restart. */
-export class LastReplicas {
+export class ReplicaSetFile {
   readonly #path: string;
   #written = '';
 

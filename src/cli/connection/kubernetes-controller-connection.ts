@@ -1,6 +1,6 @@
 import type { Task } from '../../domain/task.ts';
 import { uploadsOf } from '../../domain/upload-layout.ts';
-import { bringFiles } from '../../launcher/upload-files.ts';
+import { uploadFiles } from '../../launcher/upload-files.ts';
 import { uploadName } from '../../launcher/upload-name.ts';
 import type { ControllerPlan } from '../../launcher/controller-plan.ts';
 import { type ControllerRecord, readControllerRecord } from '../../launcher/controller-record.ts';
@@ -57,7 +57,7 @@ export function connectKubernetesController(paths: HomePaths, clock: Clock, sign
       if (uploadsOf(task).length === 0) return undefined;
       const remote = await client.leadersRemote(recorded(silent).site);
       const upload = uploadName(source);
-      await bringFiles(remote, task, upload, { paths, signal, onStep, home: inContainer.home });
+      await uploadFiles(remote, task, upload, { paths, signal, onStep, home: inContainer.home });
       return upload;
     },
     preflight: () => preflightInCluster(silent),

@@ -12,7 +12,7 @@ import {
   upgradeRemoteController,
 } from '../../launcher/remote-controller.ts';
 import type { LauncherDeps } from '../../launcher/launcher-deps.ts';
-import { bringFiles } from '../../launcher/upload-files.ts';
+import { uploadFiles } from '../../launcher/upload-files.ts';
 import { controllerHome } from '../../launcher/install.ts';
 import { uploadName } from '../../launcher/upload-name.ts';
 import type { Clock } from '../../shared/clock.ts';
@@ -42,7 +42,7 @@ export function connectRemoteController(paths: HomePaths, clock: Clock, signal: 
       const remote = await controllerRemote(silent);
       if (remote === undefined || uploadsOf(task).length === 0) return undefined;
       const upload = uploadName(source);
-      await bringFiles(remote, task, upload, { paths, signal, onStep, home: controllerHome(remote) });
+      await uploadFiles(remote, task, upload, { paths, signal, onStep, home: controllerHome(remote) });
       return upload;
     },
     // Planning finds out which machine it gets.
