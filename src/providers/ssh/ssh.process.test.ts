@@ -368,3 +368,25 @@ test('a try that was cut off with its host is removed by the next command', asyn
     expect(tries()).toEqual([]);
   });
 });
+
+test('a try that still runs is kept by the commands of other homes', async () => {
+  // The first try waits until the test lets it go on.
+  const timeout = `case $* in
+    */enter.sh*) ! mkdir "$HOME/held" 2>/dev/null || while [ ! -e "$HOME/held/end" ]; do sleep 0.05; done ;;
+    esac
+    exec /usr/bin/timeout "$@"`;
+  await withHosts([{ programs: { timeout } }], async ({ create, otherHome, hosts: [host] }) => {
+    const tries = (): string[] => globSync('.svc/try-*', { cwd: host?.home });
+    const held = join(host?.home ?? '', 'held');
+    const machine = create('a');
+    await waitFor('the first try', () => existsSync(held));
+    const running = tries();
+    expect(running).toHaveLength(1);
+    const other = otherHome();
+    await other.provider.destroy(await other.create('a'), {});
+    expect(tries()).toEqual(running);
+    writeFileSync(join(held, 'end'), '');
+    await machine;
+    expect(tries()).toEqual([]);
+  });
+});
