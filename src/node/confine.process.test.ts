@@ -1,4 +1,4 @@
-import { execFile, execFileSync, spawn, spawnSync } from 'node:child_process';
+import { execFileSync, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import {
   chmodSync,
@@ -7,7 +7,6 @@ import {
   mkdirSync,
   mkdtempSync,
   readdirSync,
-  readFileSync,
   renameSync,
   rmSync,
   symlinkSync,
@@ -17,40 +16,18 @@ import {
 import { createServer } from 'node:net';
 import { homedir } from 'node:os';
 import { basename, dirname, join } from 'node:path';
-import { promisify } from 'node:util';
 import { expect, test, vi } from 'vitest';
 import { withLocalProvider } from '../../test/support/local-provider.ts';
 import { needs } from '../../test/support/needs.ts';
 import { withTempHome } from '../../test/support/temp-home.ts';
+import { runInside, withCommand } from '../../test/support/run-inside.ts';
 import { waitFor } from '../../test/support/wait-for.ts';
 import type { IsolationKind } from '../remote/isolation/kinds.ts';
-import type { ExecResult, Remote } from '../remote/remote.ts';
 import { homePaths } from '../shared/paths.ts';
 import { prepareHome } from '../shared/system/prepare-home.ts';
 
 const isRoot = process.getuid?.() === 0;
 const kind = isRoot ? 'root' : 'userns';
-
-/** Runs a shell script as a command inside a machine, as its program would. */
-const runInside = (remote: Remote, script: string): Promise<ExecResult> => remote.exec([...remote.enter, 'sh', '-c', script]);
-
-/**
- * Puts a command before the system's command of that name: a shell script, then the system's command with the arguments
- * as the script leaves them.
- */
-async function withCommand<Result>(name: 'mount' | 'bwrap', script: string, use: () => Promise<Result>): Promise<Result> {
-  const { stdout } = await promisify(execFile)('/bin/sh', ['-c', `command -v ${name}`]);
-  // Not below /tmp, because the program sees a /tmp of its own.
-  const bin = mkdtempSync(join(homedir(), '.svc-bin-'));
-  writeFileSync(join(bin, name), `#!/bin/sh\n${script}\nexec ${stdout.trim()} "$@"\n`, { mode: 0o755 });
-  vi.stubEnv('PATH', `${bin}:${process.env['PATH']}`);
-  try {
-    return await use();
-  } finally {
-    vi.unstubAllEnvs();
-    rmSync(bin, { recursive: true, force: true });
-  }
-}
 
 test.skipIf(!isRoot)('a replica does not start where a host mount stays writable', async () => {
   // Not in the home folder: a user namespace cannot make an overlay above a folder in which the host has mounted
@@ -221,33 +198,6 @@ function testRemovedHome(isolation: IsolationKind, name: 'mount' | 'bwrap', remo
 
 testRemovedHome(kind, 'mount', (home) => `case "$*" in --all*remount*) rm -r '${home}' ;; esac`);
 needs('bwrap', () => testRemovedHome('bwrap', 'bwrap', (home) => `case "$*" in *--info-fd*) rm -rf '${home}' ;; esac`));
-
-needs('bwrap', () => {
-  // bubblewrap complains as about a covered path that disappeared.
-  const failing = (meanwhile: string): string =>
-    `case "$*" in *--info-fd*) ${meanwhile}; echo "bwrap: Can't find source path /gone" >&2; exit 1 ;; esac`;
-
-  test('bubblewrap starts at most five times, and leaves no file behind', async () => {
-    await withLocalProvider({ isolation: 'bwrap' }, async (provider) => {
-      const { remote } = await provider.machine('a');
-      const folder = dirname(remote.baseDir);
-      const starts = join(folder, 'starts');
-      const result = await withCommand('bwrap', failing(`echo >> '${starts}'`), () => runInside(remote, 'echo ran'));
-      expect(result).toMatchObject({ exitCode: 1, stdout: '', stderr: "bwrap: Can't find source path /gone\n" });
-      expect(readFileSync(starts, 'utf8')).toHaveLength(5);
-      expect(readdirSync(folder).filter((name) => /^(messages|pipe)\./.test(name))).toEqual([]);
-    });
-  });
-
-  test('bubblewrap is not started again once its machine is to be removed', async () => {
-    await withLocalProvider({ isolation: 'bwrap' }, async (provider) => {
-      const { remote } = await provider.machine('a');
-      const removing = failing(`: > '${join(dirname(remote.baseDir), 'destroying')}'`);
-      const result = await withCommand('bwrap', removing, () => runInside(remote, 'echo ran'));
-      expect(result).toMatchObject({ exitCode: 98, stdout: '' });
-    });
-  });
-});
 
 test.skipIf(!isRoot)('homes that another user removes during a start stop and hide nothing', async () => {
   await withAttacker(async ({ user, shared }) => {
