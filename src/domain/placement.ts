@@ -41,7 +41,7 @@ export type RefusalKind = (typeof refusalKinds)[number];
  * provider.
  * `namespace`: requests of the same size or larger in a Kubernetes namespace. Its quota frees as soon as a pod ends.
  */
-export const refusalScopes = ['zone', 'region', 'namespace', 'whole-region', 'place'] as const;
+export const refusalScopes = ['zone', 'region', 'namespace', 'whole-region', 'provider'] as const;
 export type RefusalScope = (typeof refusalScopes)[number];
 
 /**

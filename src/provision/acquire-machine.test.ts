@@ -136,7 +136,7 @@ test('a transient error is retried three times before the next location is asked
 });
 
 test.for<readonly [string, () => never]>([
-  ['a refusal for the whole provider', () => refuse('permission', 'place')],
+  ['a refusal for the whole provider', () => refuse('permission', 'provider')],
   [
     'expired credentials',
     () => {
@@ -181,7 +181,7 @@ test('a throttled location is retried after a pause before a dearer one is asked
   let left = 1;
   const world = new SearchWorld(offersIn('cheap', 'dear'), ({ region }) => {
     left -= 1;
-    return region === 'cheap' && left >= 0 ? refuse('throttled', 'place') : idOf('m1');
+    return region === 'cheap' && left >= 0 ? refuse('throttled', 'provider') : idOf('m1');
   });
   const { given } = world.launch();
   await world.clock.advance(3_000);

@@ -167,7 +167,9 @@ test('the provider checks each chosen kind once, and refused ones are not chosen
 });
 
 test('when every provider refuses the preflight, nothing is chosen', async () => {
-  const plan = await planPlacement(request({ spec, providers: statesOf(shows(() => new ProviderRefusal('permission', 'place', 'No.'))) }));
+  const plan = await planPlacement(
+    request({ spec, providers: statesOf(shows(() => new ProviderRefusal('permission', 'provider', 'No.'))) }),
+  );
   expect(hasChoice(plan)).toBe(false);
   expect(plan.notes).toHaveLength(2);
 });

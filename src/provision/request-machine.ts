@@ -77,6 +77,6 @@ export function refusalFrom(error: unknown): Extract<Answer, { readonly type: 'r
   if (!(error instanceof SvcError)) return undefined;
   if (error.code === 'SVC_THROTTLED') return refuse('throttled', 'whole-region');
   if (error.kind === 'capacity') return refuse(kindOfCode[error.code] ?? 'capacity', 'zone');
-  if (error.kind === 'unauthenticated') return refuse('permission', 'place');
+  if (error.kind === 'unauthenticated') return refuse('permission', 'provider');
   return error.kind === 'transient' || error.kind === 'internal' ? undefined : { type: 'failed', error };
 }

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { aReplica, aService, aTask, aVersion } from '../../test/support/builders.ts';
+import { aPlaceableOffer, aReplica, aService, aTask, aVersion } from '../../test/support/builders.ts';
 import { describeStores } from '../../test/support/describe-stores.ts';
 import { anEvent, withStore } from '../../test/support/stores.ts';
 import type { ServiceRecord } from '../domain/records.ts';
@@ -70,6 +70,17 @@ describeStores('services', (driver) => {
       const stored = JSON.parse(JSON.stringify(task).replace('"providerConfig"', '"placeConfig"'));
       await store.services.add(aService(), aVersion({ task: stored }), anEvent(), 16);
       expect((await store.services.version('chat', 1))?.task).toEqual(task);
+    });
+  });
+
+  test("an earlier version's refusal by a whole provider is read under the current name", async () => {
+    await withStore(driver, async (store) => {
+      const offer = aPlaceableOffer({ provider: 'aws' });
+      const refusal = { offer, kind: 'permission', scope: 'provider', count: 1, at: 1, until: 2, reason: '"scope":"place"' } as const;
+      const memory = { ...aService().memory, placement: { refusals: [refusal], starts: [] } };
+      const stored = JSON.parse(JSON.stringify(memory).replace('"scope":"provider"', '"scope":"place"'));
+      await store.services.add(aService({ memory: stored }), aVersion(), anEvent(), 16);
+      expect((await store.services.get('chat'))?.memory).toEqual(memory);
     });
   });
 

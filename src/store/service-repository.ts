@@ -13,6 +13,9 @@ import type { ServiceRepository } from './store.ts';
 /** Rolls a transaction back after another process changed a record first. */
 class Overtaken extends Error {}
 
+/** The scope of a refusal by the whole provider, as earlier versions stored it and as it is called now. */
+const [formerScope, currentScope] = ['"scope":"place"', '"scope":"provider"'];
+
 /** Services and their versions in a database. */
 export function serviceRepository(driver: Driver): ServiceRepository {
   const { db } = driver;
@@ -156,7 +159,7 @@ function toRecord(row: Selectable<ServiceTable>): ServiceRecord {
     firstReadyAt: row.first_ready_at,
     reason: row.reason,
     nextReplicaId: row.next_replica_id,
-    memory: fromJson(row.memory, 'services.memory', isServiceMemory),
+    memory: fromJson(row.memory.replaceAll(formerScope, currentScope), 'services.memory', isServiceMemory),
     reconciler: fromJsonOrNull(row.reconciler, 'services.reconciler', isProcessIdentity),
     balancer: fromJsonOrNull(row.balancer, 'services.balancer', isProcessIdentity),
     processesFailed: row.processes_failed !== 0,

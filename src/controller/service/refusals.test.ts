@@ -28,7 +28,7 @@ const isRefused = async (world: World): Promise<boolean> => ((await serviceOf(wo
 
 /** Makes the provider refuse every machine because a permission is missing. */
 function deny(world: World): void {
-  world.cloud.conduct.answerTo = () => ({ refusal: new ProviderRefusal('permission', 'place', 'fake: you may not.') });
+  world.cloud.conduct.answerTo = () => ({ refusal: new ProviderRefusal('permission', 'provider', 'fake: you may not.') });
 }
 
 test('a replica whose launch is refused keeps no offer', async () => {
@@ -61,7 +61,7 @@ test.for<readonly [what: string, kind: 'permission' | 'capacity', restart: (worl
 ])('when %s, the provider is asked at once', async ([, kind, restart]) => {
   await withWorld(async (world) => {
     await world.untilReady(2);
-    world.cloud.conduct.answerTo = () => ({ refusal: new ProviderRefusal(kind, 'place', 'no.') });
+    world.cloud.conduct.answerTo = () => ({ refusal: new ProviderRefusal(kind, 'provider', 'no.') });
     for (const { id } of world.cloud.living.slice(0, 1)) world.cloud.preempt(id);
     await until(world, () => isRefused(world));
     world.cloud.conduct.answerTo = () => ({});

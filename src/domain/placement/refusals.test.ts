@@ -69,7 +69,7 @@ test.for<readonly [RefusalKind, RefusalScope, readonly string[]]>([
       'smaller, other zone',
     ],
   ],
-  ['permission', 'place', Object.keys(otherOffers).filter((name) => name !== 'other provider')],
+  ['permission', 'provider', Object.keys(otherOffers).filter((name) => name !== 'other provider')],
 ])('a refusal of kind %s with scope %s covers exactly that scope', ([kind, scope, expected]) => {
   const covered = Object.entries(otherOffers).filter(([, change]) =>
     covers({ offer: eastOffer, kind, scope }, { ...eastOffer, ...change }),
@@ -99,7 +99,7 @@ test.for<readonly [RefusalKind, RefusalScope, readonly number[]]>([
 });
 
 test('launches throttled together retry at different times', () => {
-  const untils = [0, 0.4, 0.8].map((chance) => after('throttled', 'place', 0, [], chance)[0]?.until);
+  const untils = [0, 0.4, 0.8].map((chance) => after('throttled', 'provider', 0, [], chance)[0]?.until);
   expect(untils).toEqual([1_250, 1_750, 2_250]);
 });
 
@@ -192,7 +192,7 @@ test('a late refusal covers its own scope until launches in other scopes fail to
   expect([{ ...eastOffer, region: 'north' }, otherProvider].map((one) => heldMs(one, third, 2))).toEqual([10_000, 0]);
   // A running machine shows that the provider as a whole works.
   const north = { ...eastOffer, region: 'north' };
-  expect(forgetRefusals(third, north, true).some(({ scope }) => scope === 'place')).toBe(false);
+  expect(forgetRefusals(third, north, true).some(({ scope }) => scope === 'provider')).toBe(false);
 });
 
 test('late failures of two regions far apart in time pause only their own region', () => {
@@ -259,7 +259,7 @@ test("an earlier launch's late failure does not end the wait for the trial", () 
 test('repeated restarts do not shorten late refusals', () => {
   const failed = rememberLateRefusal([], eastOffer, late, 0, 5_000);
   expect(refusalsAfterRestart(failed, 6_000)).toEqual(failed);
-  expect(lateRefusals([...failed, ...after('permission', 'place')])).toEqual(failed);
+  expect(lateRefusals([...failed, ...after('permission', 'provider')])).toEqual(failed);
 });
 
 test('beyond the limit, late refusals are kept and others are dropped', () => {

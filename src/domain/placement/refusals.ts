@@ -34,7 +34,7 @@ export const launchPace: Backoff = { firstMs: 10_000, longestMs: 900_000 };
  * Whether a refusal is the pause between launches after late failures of several scopes, not the cause of one of them.
  */
 const isPace = ({ kind, scope }: Pick<Refusal, 'kind' | 'scope'>): boolean =>
-  kind === 'failed-launch' && (scope === 'whole-region' || scope === 'place');
+  kind === 'failed-launch' && (scope === 'whole-region' || scope === 'provider');
 
 /** The backoff for a cause and its scope. */
 export function backoffOf({ kind, scope }: Pick<Refusal, 'kind' | 'scope'>): Backoff {
@@ -80,7 +80,7 @@ export function covers(refusal: Pick<Refusal, 'offer' | 'kind' | 'scope'>, offer
   const { offer: refused, kind } = refusal;
   if (refused.provider !== offer.provider) return false;
   const scope = effectiveScope(refusal);
-  if (scope === 'place') return true;
+  if (scope === 'provider') return true;
   if (refused.region !== offer.region) return false;
   if (scope === 'whole-region') return true;
   const isAsLarge = refused.accelerator?.name === offer.accelerator?.name && offer.cpus >= refused.cpus;
@@ -151,7 +151,7 @@ function paceScope(refusals: readonly Refusal[], offer: PlaceableOffer, refused:
       (isPace(one) ? covers(one, offer) : !isSame(one, offer, refused)),
   );
   if (others.length === 0) return undefined;
-  return others.every((one) => one.scope !== 'place' && one.offer.region === region) ? 'whole-region' : 'place';
+  return others.every((one) => one.scope !== 'provider' && one.offer.region === region) ? 'whole-region' : 'provider';
 }
 
 interface Remembering {
@@ -307,7 +307,7 @@ export function describeScope({ offer, scope, kind }: Pick<Refusal, 'offer' | 's
       return `${machine} and larger in the namespace of ${region}`;
     case 'whole-region':
       return `everything in ${region}`;
-    case 'place':
+    case 'provider':
       return `everything of ${provider}`;
   }
 }

@@ -87,7 +87,7 @@ const meanings: ReadonlyMap<string, ErrorMeaning> = new Map<string, ErrorMeaning
     'OperationNotPermitted',
     'SubscriptionRequiredException',
   ]),
-  ...refusal('permission', 'place', ['Blocked']),
+  ...refusal('permission', 'provider', ['Blocked']),
   ...refusal('throttled', 'whole-region', [
     'RequestLimitExceeded',
     'Throttling',

@@ -77,7 +77,7 @@ test.for<readonly [code: string, message: string, expected: string]>([
     expect(lost.every((line) => line.includes(`${code}: ${message}`))).toBe(true);
     const causes = history.memory.refusals.map(({ kind, scope, isLate }) => `${kind} ${scope} ${isLate}`);
     expect(causes).toContain(`${expected} true`);
-    expect(causes).toContain('failed-launch place true');
+    expect(causes).toContain('failed-launch provider true');
     await end(fixture, 'k', () => clock.advance(1_000));
   });
 });

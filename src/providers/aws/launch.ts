@@ -313,5 +313,5 @@ export function rootDisk(requestedGb: number, kind: DiskKind | undefined, imageG
   }
   if (volume === 'io2') return { sizeGb, type: 'io2', iops: Math.min(iops ?? 1_000, 1_000 * sizeGb), throughput: undefined };
   if (volume === 'standard') return { sizeGb, type: 'standard', iops: undefined, throughput: undefined };
-  throw new ProviderRefusal('unsupported', 'place', `The table of disks names a kind of EBS volume that svc does not know: ${volume}.`);
+  throw new ProviderRefusal('unsupported', 'provider', `The table of disks names a kind of EBS volume that svc does not know: ${volume}.`);
 }

@@ -26,7 +26,7 @@ test.for<readonly [code: string, refusal: string]>([
   ['OptInRequired', 'permission whole-region'],
   ['PendingVerification', 'permission whole-region'],
   ['UnauthorizedOperation', 'permission whole-region'],
-  ['Blocked', 'permission place'],
+  ['Blocked', 'permission provider'],
   ['RequestLimitExceeded', 'throttled whole-region'],
 ])('%s of RunInstances is a refusal: %s', async ([code, refusal]) => {
   await withAwsProvider({}, async (fixture) => {

@@ -39,7 +39,7 @@ interface ErrorTable {
 export function meaningByStatus(status: number | undefined): ErrorMeaning {
   if (status === 401) return { kind: 'credentials' };
   if (status === 403) return { kind: 'permission', about: 'whole-region' };
-  if (status === 429) return { kind: 'throttled', about: 'place' };
+  if (status === 429) return { kind: 'throttled', about: 'provider' };
   return status !== undefined && status >= 400 && status < 500 ? { kind: 'unsupported', about: 'offer' } : { kind: 'failed' };
 }
 

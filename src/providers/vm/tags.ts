@@ -69,7 +69,7 @@ function encodeLabel(text: string): string {
   });
   const label = bytes.join('');
   if (label.length <= longestLabel) return label;
-  throw new ProviderRefusal('unsupported', 'place', `'${text}' is too long for a label there: at most ${longestLabel} characters.`, {
+  throw new ProviderRefusal('unsupported', 'provider', `'${text}' is too long for a label there: at most ${longestLabel} characters.`, {
     hint: 'Shorten it under labels in the file. Characters other than a to z, 0 to 9 and - count as three.',
   });
 }
