@@ -11,7 +11,7 @@ import { checkTaskFiles } from '../../spec/check-task-files.ts';
 import { parseTask } from '../../spec/parse-task.ts';
 import { refuseUnsupported } from '../../spec/unsupported.ts';
 import type { ClusterRecord, JobRecord } from '../../domain/records.ts';
-import type { ServiceRequest } from '../deploy/create-service.ts';
+import type { ServiceRequest } from '../deploy/deploy-service.ts';
 import type { DaemonContext } from '../daemon-context.ts';
 import { clusterDeployment } from '../deploy/deployments.ts';
 import { foldersIn } from '../folders-in.ts';

@@ -15,7 +15,7 @@ import { homePaths, servicePaths } from '../../shared/paths.ts';
 import { seededRandom } from '../../shared/random.ts';
 import { openStore } from '../../store/open-store.ts';
 import { firstPortOf } from './endpoint-port.ts';
-import { createService, readServiceTask, type ServiceRequest } from './create-service.ts';
+import { createService, readServiceTask, type ServiceRequest } from './deploy-service.ts';
 
 const request: ServiceRequest = {
   source: 'resources: {ports: 80}\nrun: serve\nservice:\n  readiness_probe: /\n  load_balancer:\n    metrics_port: 9100\n',
