@@ -2,10 +2,9 @@ import type { Socket } from 'node:net';
 import { WebSocket } from 'ws';
 import type { Clock } from '../shared/clock.ts';
 import { messageOf } from '../shared/errors.ts';
-import { readBody, UnansweredError, whenConnected, type ExchangeDeps } from './http-exchange.ts';
+import { readBody, UnansweredError, whenConnected, type KubeDeps } from './http-exchange.ts';
 import { readStatus, statusError, unansweredError, type KubeAct } from './kube-errors.ts';
 import type { KubeAccess } from './login.ts';
-import type { RestDeps } from './rest.ts';
 
 /**
  * Messages whose first byte names a channel, over one connection: the protocol that Kubernetes runs inside a WebSocket.
@@ -52,7 +51,7 @@ const longestMessageBytes = 64 * 1024 * 1024;
  * Opens a stream below the path of a pod. Throws as requests do. `listener` may get messages even before this settles.
  */
 export async function openChannels(
-  deps: RestDeps,
+  deps: KubeDeps,
   {
     act,
     protocols,
@@ -78,7 +77,7 @@ type Refusal = { readonly refusal: ReturnType<typeof statusError> };
 
 function connect(
   access: KubeAccess,
-  { clock, fence }: RestDeps,
+  { clock, fence }: KubeDeps,
   act: KubeAct,
   protocols: readonly string[],
   listener: ChannelListener,
@@ -111,7 +110,6 @@ function connect(
     },
   });
   socket.binaryType = 'nodebuffer';
-  const exchangeDeps: ExchangeDeps = { clock, fence, signal };
   const onAbort = (): void => fail(signal?.reason);
   const cancelTimer = clock.after(handshakeTimeoutMs, () =>
     fail(unansweredError(act, new Error(`no answer to the handshake within ${handshakeTimeoutMs / 1000} s`))),
@@ -124,7 +122,7 @@ function connect(
   socket.on('unexpected-response', (_request, response) => {
     // Take the socket now: afterwards `response` no longer names it, and the server keeps it open for the next request.
     const connection = response.socket;
-    readBody(response, exchangeDeps)
+    readBody(response, { clock, fence, signal })
       .then((body) => resolve({ refusal: statusError(act, readStatus(response.statusCode ?? 0, body)) }))
       .catch((error: unknown) => reject(error instanceof UnansweredError ? unansweredError(act, error) : error))
       .finally(() => connection.destroy());

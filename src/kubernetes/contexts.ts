@@ -7,10 +7,10 @@ import { SvcError } from '../shared/errors.ts';
 import type { Fence } from '../shared/fence.ts';
 import { isObject } from '../shared/is-object.ts';
 import type { Random } from '../shared/random.ts';
-import { openExec } from './exec-stream.ts';
 import type { KubeApi } from './kube-api.ts';
 import {
   defaultKubeconfigSource,
+  isLoopback,
   readKubeconfig,
   type KubeCluster,
   type Kubeconfig,
@@ -18,10 +18,7 @@ import {
   type KubeconfigSource,
 } from './kubeconfig.ts';
 import { kubeLogin } from './login.ts';
-import { isLoopback } from './loopback.ts';
-import { openPortForward } from './port-forward-stream.ts';
-import { KubeRest, type RestDeps } from './rest.ts';
-import { watchOnce } from './watch-stream.ts';
+import { KubeClient } from './kube-client.ts';
 
 /** Name of the context for the service account of the pod that this process runs in. */
 export const inClusterContext = 'in-cluster';
@@ -163,22 +160,8 @@ export function openKubeApi(context: string, { fence, clock, random, namespace, 
   const from = source ?? defaultKubeconfigSource();
   const read = (): KubeCluster => kubeContexts(from).cluster(context);
   const cluster = read();
-  const deps: RestDeps = { context, login: kubeLogin(from.files, read, clock), fence, clock, random };
-  const rest = new KubeRest(deps);
-  return {
-    context,
-    namespace: namespace ?? cluster.namespace,
-    isInside: cluster.isInside,
-    get: (path, options) => rest.get(path, options),
-    list: (path, options) => rest.list(path, options),
-    apply: (path, object, options) => rest.apply(path, object, options),
-    create: (path, object, options) => rest.create(path, object, options),
-    replace: (path, object, options) => rest.replace(path, object, options),
-    merge: (path, change, options) => rest.merge(path, change, options),
-    remove: (path, options) => rest.remove(path, options),
-    text: (path, options) => rest.text(path, options),
-    watch: (path, options) => watchOnce(rest, clock, path, options),
-    exec: (pod, command, options = {}) => openExec(deps, pod, command, options),
-    portForward: (pod, port, options = {}) => openPortForward(deps, pod, port, options),
-  };
+  return new KubeClient(
+    { context, namespace: namespace ?? cluster.namespace, isInside: cluster.isInside },
+    { context, login: kubeLogin(from.files, read, clock), fence, clock, random },
+  );
 }

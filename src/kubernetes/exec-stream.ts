@@ -2,10 +2,10 @@ import { Duplex, Readable } from 'node:stream';
 import { isObject } from '../shared/is-object.ts';
 import { parseJson } from '../shared/parse-json.ts';
 import { openChannels, type ChannelListener, type ChannelSocket } from './channel-socket.ts';
+import type { KubeDeps } from './http-exchange.ts';
 import type { KubeCallOptions, PodProcess, PodRef } from './kube-api.ts';
 import { statusOfObject } from './kube-errors.ts';
 import { podPath } from './paths.ts';
-import type { RestDeps } from './rest.ts';
 
 /** Version 5 differs from 4 in that a client can close the input. API servers before 1.30 choose 4. */
 const protocols = ['v5.channel.k8s.io', 'v4.channel.k8s.io'];
@@ -17,7 +17,7 @@ type Ended = Awaited<PodProcess['ended']>;
 
 /** Starts a command in a container, as `KubeApi.exec`. */
 export async function openExec(
-  deps: RestDeps,
+  deps: KubeDeps,
   pod: PodRef,
   command: readonly string[],
   { stdin = false, signal }: KubeCallOptions & { readonly stdin?: boolean },

@@ -5,7 +5,9 @@ import { TLSSocket } from 'node:tls';
 import type { CancelTimer, Clock } from '../shared/clock.ts';
 import { messageOf, SvcError } from '../shared/errors.ts';
 import type { Fence } from '../shared/fence.ts';
-import type { KubeAccess } from './login.ts';
+import type { Random } from '../shared/random.ts';
+import type { KubeCallOptions } from './kube-api.ts';
+import type { KubeAccess, KubeLogin } from './login.ts';
 
 /** One request. */
 export interface KubeRequest {
@@ -15,12 +17,17 @@ export interface KubeRequest {
   readonly body?: { readonly type: string; readonly text: string };
 }
 
-/** Dependencies of a request. */
-export interface ExchangeDeps {
-  readonly clock: Clock;
+/** Dependencies of requests to one Kubernetes cluster. */
+export interface KubeDeps {
+  readonly context: string;
+  readonly login: KubeLogin;
   readonly fence: Fence;
-  readonly signal: AbortSignal | undefined;
+  readonly clock: Clock;
+  readonly random: Random;
 }
+
+/** Dependencies of one request. */
+type ExchangeDeps = Pick<KubeDeps, 'clock' | 'fence'> & KubeCallOptions;
 
 /** The request got no answer. */
 export class UnansweredError extends Error {

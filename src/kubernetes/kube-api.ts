@@ -1,4 +1,5 @@
 import type { Duplex } from 'node:stream';
+import { isObject } from '../shared/is-object.ts';
 
 /**
  * The API of one Kubernetes cluster, with the rights of one user. Paths are those of Kubernetes:
@@ -143,6 +144,12 @@ export interface KubeObject {
   readonly apiVersion?: string;
   readonly kind?: string;
   readonly metadata: KubeMetadata;
+}
+
+// oxlint-disable typescript/no-unnecessary-type-parameters -- the caller names the kind that the path it asked for has
+/** Whether a value is an object of Kubernetes. Fields of its kind are trusted to the API server and not checked. */
+export function isKubeObject<T extends KubeObject>(value: unknown): value is T {
+  return isObject(value) && isObject(value['metadata']);
 }
 
 /** The common part of all objects. */

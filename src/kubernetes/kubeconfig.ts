@@ -147,3 +147,8 @@ function withAbsoluteUser(part: KubeconfigPart, folder: string): KubeconfigPart 
 function isFile(path: string): boolean {
   return statSync(path, { throwIfNoEntry: false })?.isFile() === true;
 }
+
+/** Whether the host of a URL is this machine, by name or address. */
+export function isLoopback(hostname: string): boolean {
+  return hostname === 'localhost' || hostname === '[::1]' || hostname === '::1' || /^127\.\d+\.\d+\.\d+$/.test(hostname);
+}

@@ -1,4 +1,4 @@
-import type { KubeDraft, PodRef } from './kube-api.ts';
+import type { KubeDraft, KubeSelection, PodRef } from './kube-api.ts';
 
 /** API path segments of each kind: its group and version, and the name of its collection. */
 const kinds = {
@@ -53,6 +53,22 @@ export function pathOf({ apiVersion, kind, metadata }: Pick<KubeDraft, 'apiVersi
 export function podPath({ namespace, name }: PodRef, below?: string): string {
   const path = pathOfOne('Pod', namespace, name);
   return below === undefined ? path : `${path}/${below}`;
+}
+
+/** Adds parameters to a path. */
+export function withQuery(path: string, query: Readonly<Record<string, string>>): string {
+  const text = new URLSearchParams(query).toString();
+  return text === '' ? path : `${path}${path.includes('?') ? '&' : '?'}${text}`;
+}
+
+/** The query parameters that select objects of a collection. */
+export function selectionQuery({ labels = {}, labelSelector, fieldSelector }: KubeSelection): Readonly<Record<string, string>> {
+  const parts = Object.entries(labels).map(([name, value]) => `${name}=${value}`);
+  if (labelSelector !== undefined && labelSelector !== '') parts.push(labelSelector);
+  return {
+    ...(parts.length === 0 ? {} : { labelSelector: parts.join(',') }),
+    ...(fieldSelector === undefined ? {} : { fieldSelector }),
+  };
 }
 
 function withinPath(namespace: string | undefined): string {

@@ -2,9 +2,9 @@ import { Duplex } from 'node:stream';
 import type { Clock } from '../shared/clock.ts';
 import { SvcError } from '../shared/errors.ts';
 import { openChannels, type ChannelListener, type ChannelSocket } from './channel-socket.ts';
+import type { KubeDeps } from './http-exchange.ts';
 import type { KubeCallOptions, PodRef } from './kube-api.ts';
 import { podPath } from './paths.ts';
-import type { RestDeps } from './rest.ts';
 
 /** The protocol that kubelets of all versions support. Newer ones also carry SPDY in a WebSocket, for kubectl. */
 const protocols = ['v4.channel.k8s.io'];
@@ -18,7 +18,7 @@ const portBytes = 2;
 const halfClosedMs = 60_000;
 
 /** A connection to a port of a pod, as `KubeApi.portForward`. */
-export async function openPortForward(deps: RestDeps, pod: PodRef, port: number, { signal }: KubeCallOptions): Promise<Duplex> {
+export async function openPortForward(deps: KubeDeps, pod: PodRef, port: number, { signal }: KubeCallOptions): Promise<Duplex> {
   const act = { verb: 'get', path: `${podPath(pod, 'portforward')}?ports=${port}`, context: deps.context };
   const name = `port ${port} of the pod ${pod.namespace}/${pod.name} in ${deps.context}`;
   const stream = new PortStream(name, deps.clock);

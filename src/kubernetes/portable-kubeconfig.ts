@@ -2,8 +2,7 @@ import { readFileSync } from 'node:fs';
 import { messageOf } from '../shared/errors.ts';
 import { isObject } from '../shared/is-object.ts';
 import { inClusterContext, kubeContexts } from './contexts.ts';
-import { defaultKubeconfigSource, type KubeCluster, type KubeconfigPart, type KubeconfigSource } from './kubeconfig.ts';
-import { isLoopback } from './loopback.ts';
+import { defaultKubeconfigSource, isLoopback, type KubeCluster, type KubeconfigPart, type KubeconfigSource } from './kubeconfig.ts';
 
 /** The kubeconfig that gives a remote controller access to the same Kubernetes clusters. */
 interface PortableKubeconfig {

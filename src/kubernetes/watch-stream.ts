@@ -4,10 +4,10 @@ import type { CancelTimer, Clock } from '../shared/clock.ts';
 import { messageOf, SvcError } from '../shared/errors.ts';
 import { isObject } from '../shared/is-object.ts';
 import { parseJson } from '../shared/parse-json.ts';
-import type { KubeEvent, KubeObject, KubeWatch, KubeWatchEnd } from './kube-api.ts';
-import { isKubeObject } from './kube-object.ts';
+import type { KubeDeps } from './http-exchange.ts';
+import { isKubeObject, type KubeEvent, type KubeObject, type KubeWatch, type KubeWatchEnd } from './kube-api.ts';
 import { kubeStatusOf, statusOfObject } from './kube-errors.ts';
-import { selectionQuery, withQuery, type KubeRest } from './rest.ts';
+import { selectionQuery } from './paths.ts';
 
 /**
  * How long the server is asked to keep a watch, in seconds. Short, because only its end reveals a dead connection.
@@ -23,13 +23,12 @@ const silence: KubeWatchEnd = { how: 'failed', reason: `nothing came for ${silen
 const longestLine = 16 * 1024 * 1024;
 
 /**
- * One watch connection, as `KubeApi.watch`. Throws only SVC_NOT_LEADER: every other failure is reported as the end of
+ * One watch connection, as `KubeApi.watch`; `open` sends the request. Throws only SVC_NOT_LEADER: every other failure is reported as the end of
  * the watch.
  */
 export async function watchOnce<T extends KubeObject>(
-  rest: KubeRest,
-  clock: Clock,
-  path: string,
+  open: (query: Readonly<Record<string, string>>) => Promise<IncomingMessage>,
+  { clock, login }: Pick<KubeDeps, 'clock' | 'login'>,
   { resourceVersion, selection = {}, onEvent, onOpen, signal }: KubeWatch<T>,
 ): Promise<KubeWatchEnd> {
   const query = {
@@ -40,10 +39,10 @@ export async function watchOnce<T extends KubeObject>(
     timeoutSeconds: String(watchSeconds),
   };
   try {
-    const response = await rest.open({ verb: 'watch', method: 'GET', path: withQuery(path, query) }, { signal });
+    const response = await open(query);
     onOpen?.();
     const end = await readEvents(response, clock, onEvent, signal);
-    if (end === silence) rest.forgetConnections();
+    if (end === silence) login.forgetConnections();
     return end;
   } catch (error) {
     if (signal.aborted) return { how: 'aborted' };

@@ -1,7 +1,6 @@
 import { mainContainer } from '../../domain/kubernetes/pod-config.ts';
 import { isSilenceWidespread } from '../../domain/replica/silent-machines.ts';
-import { isDefiniteAnswer } from '../../kubernetes/image-pull.ts';
-import { podTrouble, troubleText, type PodTrouble } from '../../kubernetes/pod-trouble.ts';
+import { isDefiniteAnswer, podTrouble, troubleText, type PodTrouble } from '../../kubernetes/pod-trouble.ts';
 import { asSentence } from '../../shared/text.ts';
 import type { MachineSilence, MachineStatus } from '../provider.ts';
 import { isDeletionIdle, type NodeTrouble } from './nodes/node-health.ts';

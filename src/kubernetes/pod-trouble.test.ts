@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { isDefiniteAnswer, pullCause } from './image-pull.ts';
+import { isDefiniteAnswer, pullCause } from './pod-trouble.ts';
 
 const containerd = (cause: string) =>
   `Failed to pull image "registry.test/web:1": rpc error: code = Unknown desc = failed to pull and unpack image "registry.test/web:1": failed to resolve reference "registry.test/web:1": ${cause}`;

@@ -1,23 +1,26 @@
 import type { IncomingMessage } from 'node:http';
+import type { Duplex } from 'node:stream';
 import { delayMs, type Backoff } from '../shared/backoff.ts';
-import type { Clock } from '../shared/clock.ts';
 import type { SvcError } from '../shared/errors.ts';
-import type { Fence } from '../shared/fence.ts';
 import { isObject } from '../shared/is-object.ts';
 import { parseJson } from '../shared/parse-json.ts';
-import type { Random } from '../shared/random.ts';
-import { exchange, readBody, UnansweredError, type ExchangeDeps, type KubeRequest } from './http-exchange.ts';
-import type {
-  KubeCallOptions,
-  KubeDraft,
-  KubeList,
-  KubeListOptions,
-  KubeObject,
-  KubeRemoval,
-  KubeSelection,
-  KubeTrialOptions,
+import { openExec } from './exec-stream.ts';
+import { exchange, readBody, UnansweredError, type KubeDeps, type KubeRequest } from './http-exchange.ts';
+import {
+  isKubeObject,
+  type KubeApi,
+  type KubeCallOptions,
+  type KubeDraft,
+  type KubeList,
+  type KubeListOptions,
+  type KubeObject,
+  type KubeRemoval,
+  type KubeTrialOptions,
+  type KubeWatch,
+  type KubeWatchEnd,
+  type PodProcess,
+  type PodRef,
 } from './kube-api.ts';
-import { isKubeObject } from './kube-object.ts';
 import {
   isAgainstSchema,
   isDistrusted,
@@ -28,22 +31,21 @@ import {
   type KubeAct,
   type KubeStatus,
 } from './kube-errors.ts';
-import type { KubeAccess, KubeLogin } from './login.ts';
+import { selectionQuery, withQuery } from './paths.ts';
+import { openPortForward } from './port-forward-stream.ts';
+import { watchOnce } from './watch-stream.ts';
 
-/** Dependencies of requests to one Kubernetes cluster. */
-export interface RestDeps {
+/** The API of one Kubernetes cluster; the interface documents the methods. */
+export class KubeClient implements KubeApi {
   readonly context: string;
-  readonly login: KubeLogin;
-  readonly fence: Fence;
-  readonly clock: Clock;
-  readonly random: Random;
-}
+  readonly namespace: string;
+  readonly isInside: boolean;
+  readonly #deps: KubeDeps;
 
-/** Requests with one answer each; the other methods of `KubeApi` are streams. */
-export class KubeRest {
-  readonly #deps: RestDeps;
-
-  constructor(deps: RestDeps) {
+  constructor({ context, namespace, isInside }: Pick<KubeApi, 'context' | 'namespace' | 'isInside'>, deps: KubeDeps) {
+    this.context = context;
+    this.namespace = namespace;
+    this.isInside = isInside;
     this.#deps = deps;
   }
 
@@ -108,42 +110,20 @@ export class KubeRest {
     return await this.#text({ verb: 'get', method: 'GET', path: withQuery(path, options.query ?? {}), repeat: 'always' }, options);
   }
 
-  /** Open connections may be dead: the next requests open new ones. */
-  forgetConnections(): void {
-    this.#deps.login.forgetConnections();
+  async watch<T extends KubeObject>(path: string, options: KubeWatch<T>): Promise<KubeWatchEnd> {
+    const open = (query: Readonly<Record<string, string>>): Promise<IncomingMessage> => {
+      const asked = { verb: 'watch', method: 'GET', path: withQuery(path, query), repeat: 'if-busy' } as const;
+      return this.#ask(asked, options, (response) => response);
+    };
+    return await watchOnce(open, this.#deps, options);
   }
 
-  /**
-   * The head of an answer with a long body. Logs in again once when the server rejects the credentials. Retries after
-   * `Retry-After` when the server is busy.
-   */
-  async open(asked: KubeRequest & { readonly verb: string }, options: KubeCallOptions): Promise<IncomingMessage> {
-    const { login } = this.#deps;
-    const act = this.#act(asked);
-    let wasRefused = false;
-    for (let attempt = 0; ; attempt += 1) {
-      let access: KubeAccess;
-      let response: IncomingMessage;
-      try {
-        access = await login.access(options.signal);
-        response = await exchange(access, asked, this.#exchangeDeps(options));
-      } catch (error) {
-        if (error instanceof UnansweredError && error.tooLate) this.forgetConnections();
-        throw this.#known(act, error);
-      }
-      if (response.statusCode === 200) return response;
-      const error = statusError(act, await this.#status(response, options, act));
-      if (response.statusCode === 401 && !wasRefused) {
-        wasRefused = true;
-        login.refused(access);
-        continue;
-      }
-      const pauseMs = retryAfterMs(response);
-      const isBusy = response.statusCode === 429 || response.statusCode === 503;
-      if (!isBusy || pauseMs === undefined || pauseMs > longestPauseMs || attempt >= maxRepeats) throw error;
-      await this.#deps.clock.sleep(pauseMs, options.signal);
-      options.signal?.throwIfAborted();
-    }
+  async exec(pod: PodRef, command: readonly string[], options: Parameters<KubeApi['exec']>[2] = {}): Promise<PodProcess> {
+    return await openExec(this.#deps, pod, command, options);
+  }
+
+  async portForward(pod: PodRef, port: number, options: KubeCallOptions = {}): Promise<Duplex> {
+    return await openPortForward(this.#deps, pod, port, options);
   }
 
   async #page<T extends KubeObject>(path: string, options: KubeCallOptions): Promise<KubeList<T> & { readonly next: string }> {
@@ -171,69 +151,55 @@ export class KubeRest {
   }
 
   async #text(asked: Asked, options: KubeCallOptions): Promise<string> {
-    const { login } = this.#deps;
+    return await this.#ask(asked, options, (response) => readBody(response, { ...this.#deps, signal: options.signal }));
+  }
+
+  /** What `read` returns for a good answer. Logs in again once when the server rejects the credentials. */
+  async #ask<T>(asked: Asked, { signal }: KubeCallOptions, read: (response: IncomingMessage) => T | Promise<T>): Promise<T> {
+    const { clock, login, random } = this.#deps;
     const act = this.#act(asked);
     let wasRefused = false;
     for (let attempt = 0; ; attempt += 1) {
-      let mayRepeat = attempt < maxRepeats;
+      let mayRepeat: boolean;
       let pauseMs: number | undefined;
-      let error: unknown;
+      let error: SvcError;
       try {
-        const access = await login.access(options.signal);
-        const response = await exchange(access, asked, this.#exchangeDeps(options));
+        const access = await login.access(signal);
+        const response = await exchange(access, asked, { ...this.#deps, signal });
         const code = response.statusCode ?? 0;
-        const body = await readBody(response, this.#exchangeDeps(options));
-        if (code >= 200 && code < 300) return body;
-        const status = readStatus(code, body);
+        if (code >= 200 && code < 300) return await read(response);
+        const status = readStatus(code, await readBody(response, { ...this.#deps, signal }));
         error = statusError(act, status);
         if (code === 401 && !wasRefused) {
           wasRefused = true;
           login.refused(access);
           continue;
         }
-        mayRepeat &&= code === 429 || (asked.repeat === 'always' && code >= 500 && !isAgainstSchema(status)) || isRace(asked, status);
         pauseMs = retryAfterMs(response);
+        mayRepeat = mayPass(asked, code, status, pauseMs);
       } catch (failure) {
-        if (failure instanceof UnansweredError && failure.tooLate) this.forgetConnections();
-        mayRepeat &&=
-          failure instanceof UnansweredError &&
-          !failure.tooLate &&
-          !isDistrusted(failure) &&
-          (!failure.maybeDone || asked.repeat === 'always');
-        error = this.#known(act, failure);
+        if (!(failure instanceof UnansweredError)) throw failure;
+        // Connections that seem open may be dead: the next requests open new ones.
+        if (failure.tooLate) login.forgetConnections();
+        error = unansweredError(act, failure);
+        mayRepeat = isRepeatable(asked, failure);
       }
-      if (!mayRepeat || (pauseMs ?? 0) > longestPauseMs) throw error;
-      await this.#deps.clock.sleep(pauseMs ?? delayMs(retry, attempt + 1, this.#deps.random), options.signal);
-      options.signal?.throwIfAborted();
+      if (!mayRepeat || attempt >= maxRepeats || (pauseMs ?? 0) > longestPauseMs) throw error;
+      await clock.sleep(pauseMs ?? delayMs(retry, attempt + 1, random), signal);
+      signal?.throwIfAborted();
     }
   }
 
-  async #status(response: IncomingMessage, options: KubeCallOptions, act: KubeAct): Promise<KubeStatus> {
-    try {
-      return readStatus(response.statusCode ?? 0, await readBody(response, this.#exchangeDeps(options)));
-    } catch (error) {
-      throw this.#known(act, error);
-    }
-  }
-
-  #known(act: KubeAct, failure: unknown): unknown {
-    return failure instanceof UnansweredError ? unansweredError(act, failure) : failure;
-  }
-
-  #act(asked: KubeRequest & { readonly verb: string }): KubeAct {
-    return { verb: asked.verb, path: asked.path, context: this.#deps.context };
-  }
-
-  #exchangeDeps(options: KubeCallOptions): ExchangeDeps {
-    return { clock: this.#deps.clock, fence: this.#deps.fence, signal: options.signal };
+  #act({ verb, path }: Asked): KubeAct {
+    return { verb, path, context: this.context };
   }
 }
 
 /**
  * `if-not-done`: repeat only when the server has certainly not executed it. A second execution would report a false
- * conflict with another client.
+ * conflict with another client. `if-busy`: repeat only when the server asks for it; the caller has a loop of its own.
  */
-type Asked = KubeRequest & { readonly verb: string; readonly repeat: 'always' | 'if-not-done' };
+type Asked = KubeRequest & { readonly verb: string; readonly repeat: 'always' | 'if-not-done' | 'if-busy' };
 
 const fieldManager = 'svc';
 const pageSize = 500;
@@ -242,22 +208,6 @@ const maxRepeats = 4;
 const retry: Backoff = { firstMs: 125, longestMs: 1_000, jitter: 0.5 };
 /** When the server asks for a longer delay, the request fails with its error instead of waiting. */
 const longestPauseMs = 10_000;
-
-/** Adds parameters to a path. */
-export function withQuery(path: string, query: Readonly<Record<string, string>>): string {
-  const text = new URLSearchParams(query).toString();
-  return text === '' ? path : `${path}${path.includes('?') ? '&' : '?'}${text}`;
-}
-
-/** The query parameters that select objects of a collection. */
-export function selectionQuery({ labels = {}, labelSelector, fieldSelector }: KubeSelection): Readonly<Record<string, string>> {
-  const parts = Object.entries(labels).map(([name, value]) => `${name}=${value}`);
-  if (labelSelector !== undefined && labelSelector !== '') parts.push(labelSelector);
-  return {
-    ...(parts.length === 0 ? {} : { labelSelector: parts.join(',') }),
-    ...(fieldSelector === undefined ? {} : { fieldSelector }),
-  };
-}
 
 function trialQuery({ dryRun = false }: KubeTrialOptions): Readonly<Record<string, string>> {
   return dryRun ? { dryRun: 'All' } : {};
@@ -277,12 +227,19 @@ function nonsense(act: KubeAct): SvcError {
   return unansweredError(act, new Error('what it sent is not what Kubernetes sends'));
 }
 
-/**
- * Another client changed an object that the server itself had to read, such as a quota: nothing was done. For a
- * replacement (PUT), a conflict is the answer.
- */
-function isRace(asked: Asked, status: KubeStatus): boolean {
-  return status.code === 409 && status.reason === 'Conflict' && ['POST', 'PATCH'].includes(asked.method);
+/** Whether the same request may succeed after an error answer. */
+function mayPass({ method, repeat }: Asked, code: number, status: KubeStatus, pauseMs: number | undefined): boolean {
+  if (repeat === 'if-busy') return (code === 429 || code === 503) && pauseMs !== undefined;
+  if (code === 429 || (repeat === 'always' && code >= 500 && !isAgainstSchema(status))) return true;
+  // Another client changed an object that the server itself had to read, such as a quota: nothing was done. For a
+  // replacement (PUT), a conflict is the answer.
+  return status.code === 409 && status.reason === 'Conflict' && ['POST', 'PATCH'].includes(method);
+}
+
+/** Whether a request without an answer may be sent again. */
+function isRepeatable({ repeat }: Asked, failure: UnansweredError): boolean {
+  if (failure.tooLate || isDistrusted(failure)) return false;
+  return repeat === 'always' || (repeat === 'if-not-done' && !failure.maybeDone);
 }
 
 async function orUndefined<Result>(codes: readonly number[], result: Promise<Result>, reason?: string): Promise<Result | undefined> {
