@@ -47,15 +47,13 @@ export class WatchedList<T extends KubeObject> {
   readonly #path: string;
   readonly #selection: KubeSelection;
   readonly #deps: WatchedListDeps<T>;
-  readonly #listeners = new Set<(changes: readonly ObjectChange<T>[]) => void>();
+  readonly #listeners: ((changes: readonly ObjectChange<T>[]) => void)[] = [];
   /** By namespace and name. */
   readonly #objects = new Map<string, T>();
   readonly #changes = new Map<string, ObjectChange<T>>();
   #version = '';
   #failures = 0;
   #isUnavailable = false;
-  #isSynced = false;
-  #isNotifyScheduled = false;
   #lastSeenAt: number | undefined;
   #markSynced: () => void;
 
@@ -76,27 +74,14 @@ export class WatchedList<T extends KubeObject> {
     return [...this.#objects.values()];
   }
 
-  get isSynced(): boolean {
-    return this.#isSynced;
-  }
-
-  /** When the server last confirmed the known state (monotonic ms); undefined before the first time. */
+  /** When the server last confirmed the known state (monotonic ms); undefined before the first list. */
   get lastSeenAt(): number | undefined {
     return this.#lastSeenAt;
   }
 
-  /** Returns one object by name. */
-  find(name: string, namespace?: string): T | undefined {
-    return namespace === undefined ? this.items.find((item) => item.metadata.name === name) : this.#objects.get(`${namespace}/${name}`);
-  }
-
-  /**
-   * Calls `listener` once for all changes of one read. An object that changed twice is reported once. Returns a
-   * function that unsubscribes.
-   */
-  onChange(listener: (changes: readonly ObjectChange<T>[]) => void): () => void {
-    this.#listeners.add(listener);
-    return () => this.#listeners.delete(listener);
+  /** Calls `listener` once for all changes of one read. An object that changed twice is reported once. */
+  onChange(listener: (changes: readonly ObjectChange<T>[]) => void): void {
+    this.#listeners.push(listener);
   }
 
   async #run(): Promise<void> {
@@ -152,13 +137,12 @@ export class WatchedList<T extends KubeObject> {
       const gone = new Set(this.#objects.keys());
       for (const item of items) {
         gone.delete(keyOf(item));
-        if (this.#objects.get(keyOf(item))?.metadata.resourceVersion !== item.metadata.resourceVersion) this.#set(item);
+        if (this.#objects.get(keyOf(item))?.metadata.resourceVersion !== item.metadata.resourceVersion) this.#change(keyOf(item), item);
       }
-      for (const key of gone) this.#delete(key);
+      for (const key of gone) this.#change(key, undefined);
       this.#version = resourceVersion;
       this.#markSeen();
       this.#scheduleNotify();
-      this.#isSynced = true;
       this.#markSynced();
       return 'listed';
     } catch (error) {
@@ -201,17 +185,8 @@ export class WatchedList<T extends KubeObject> {
     if (object.metadata.resourceVersion !== '') this.#version = object.metadata.resourceVersion;
     this.#markSeen();
     if (type === 'BOOKMARK') return;
-    if (type === 'DELETED') this.#delete(keyOf(object));
-    else this.#set(this.#deps.keep?.(object) ?? object);
+    this.#change(keyOf(object), type === 'DELETED' ? undefined : (this.#deps.keep?.(object) ?? object));
     this.#scheduleNotify();
-  }
-
-  #set(object: T): void {
-    this.#change(keyOf(object), object);
-  }
-
-  #delete(key: string): void {
-    this.#change(key, undefined);
   }
 
   #change(key: string, after: T | undefined): void {
@@ -229,17 +204,12 @@ export class WatchedList<T extends KubeObject> {
    * Events of one read are reported together after it. A listener's error must not count as an error of the API server.
    */
   #scheduleNotify(): void {
-    if (this.#isNotifyScheduled) return;
-    this.#isNotifyScheduled = true;
-    queueMicrotask(() => this.#notifyListeners());
-  }
-
-  #notifyListeners(): void {
-    this.#isNotifyScheduled = false;
-    if (this.#changes.size === 0) return;
-    const changes = [...this.#changes.values()];
-    this.#changes.clear();
-    for (const listener of this.#listeners) listener(changes);
+    queueMicrotask(() => {
+      if (this.#changes.size === 0) return;
+      const changes = [...this.#changes.values()];
+      this.#changes.clear();
+      for (const listener of this.#listeners) listener(changes);
+    });
   }
 
   #markSeen(): void {

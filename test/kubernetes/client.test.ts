@@ -124,7 +124,8 @@ describeKubernetes('api', 'requests to a real API server', () => {
     const trouble: (string | undefined)[] = [];
     let list: WatchedList<ConfigMap>;
 
-    const valueOf = (name: string): string | undefined => list.find(name)?.data?.['v'];
+    const itemOf = (name: string): ConfigMap | undefined => list.items.find(({ metadata }) => metadata.name === name);
+    const valueOf = (name: string): string | undefined => itemOf(name)?.data?.['v'];
     // oxlint-disable-next-line unicorn/consistent-function-scoping -- of these tests alone
     const put = (name: string, v: string): Promise<unknown> =>
       api.apply(`${configMaps}/${name}`, aConfigMap(name, { v }, { group: 'kept' }));
@@ -147,7 +148,7 @@ describeKubernetes('api', 'requests to a real API server', () => {
       await put('comes', '1');
       await waitFor('the changes', () => valueOf('stays') === '2' && valueOf('comes') === '1');
       await api.remove(`${configMaps}/comes`);
-      await waitFor('the removal', () => list.find('comes') === undefined);
+      await waitFor('the removal', () => itemOf('comes') === undefined);
     });
 
     test('continues after 410 Gone', async () => {
@@ -173,7 +174,7 @@ describeKubernetes('api', 'requests to a real API server', () => {
       await cluster.startApiServer();
       await waitFor('the API server', () => api.remove(`${configMaps}/going`).catch(() => false));
       await put('new', '1');
-      await waitFor('the changes', () => list.find('going') === undefined && valueOf('new') === '1');
+      await waitFor('the changes', () => itemOf('going') === undefined && valueOf('new') === '1');
       await waitFor('the end of the trouble', () => trouble.at(-1) === undefined);
     });
 

@@ -1,16 +1,55 @@
 import { pathOf, pathOfOne } from '../../kubernetes/paths.ts';
 import { SvcError } from '../../shared/errors.ts';
 import { ProviderRefusal } from '../provider-refusal.ts';
-import type { Offer } from '../provider.ts';
-import { planMachine, type Creation } from './creation.ts';
+import type { MachineSpec, Offer } from '../provider.ts';
+import type { KubernetesContextConfig } from '../../domain/config.ts';
+import type { KubernetesCluster } from './kubernetes-cluster.ts';
+import { nodeDemands } from './nodes/node-demands.ts';
+import { chooseImage, forTask } from './pod-settings.ts';
+import type { Clock } from '../../shared/clock.ts';
 import { podPoll, removeMachine } from './destroy.ts';
 import { creationError, isDenied } from './errors.ts';
-import { anchorManifest, podManifest, provisionTimeoutSeconds } from './manifest.ts';
-import { podNames } from './names.ts';
+import { anchorManifest, podManifest, provisionTimeoutSeconds, type PodPlan } from './manifest.ts';
+import { podNames, type MachineRef } from './names.ts';
 import { hasEnded, type Pod } from '../../kubernetes/pod.ts';
-import type { ConfigMap } from './objects.ts';
-import type { DryRuns } from './dry-runs.ts';
 import { delayMs } from '../../shared/backoff.ts';
+
+/** Input for creating a machine, or for its dry run. */
+export interface Creation {
+  readonly cluster: KubernetesCluster;
+  readonly config: KubernetesContextConfig;
+  readonly offer: Offer;
+  readonly spec: MachineSpec;
+  readonly ref: MachineRef;
+  /** Process 1 of each container. */
+  readonly command: readonly string[];
+  readonly clock: Clock;
+  readonly signal: AbortSignal | undefined;
+}
+
+/** The part of the plan that all pods of a machine share. */
+export type MachinePlan = Omit<PodPlan, 'name' | 'rank' | 'anchor'>;
+
+/** Asks the Kubernetes cluster whether it would accept a pod; throws its refusal. */
+type TryPod = (plan: MachinePlan, name: string) => Promise<void>;
+
+/** Plans the pods of a machine. Throws a `ProviderRefusal` when there is no image for the context. */
+export async function planMachine({ cluster, config, offer, spec, ref, command, signal }: Creation): Promise<MachinePlan> {
+  const image = chooseImage(spec.imageId, offer.region, config.image);
+  if ('why' in image) throw new ProviderRefusal('unsupported', 'whole-region', `The cluster ${offer.region} ${image.why}.`);
+  const needsNodes = offer.accelerator !== undefined || offer.spot || config.autoscaler === undefined;
+  const survey = needsNodes ? await cluster.survey(signal) : undefined;
+  return {
+    config,
+    offer,
+    spec,
+    demands: nodeDemands(offer, forTask(config, spec.providerConfig), survey !== undefined && 'nodes' in survey ? survey.nodes : undefined),
+    namespace: ref.namespace,
+    base: ref.base,
+    image: image.image,
+    command,
+  };
+}
 
 /** Callers wait at most this long, ms. `inspect` reports pods that wait longer for room. */
 const longestWaitMs = 150_000;
@@ -19,7 +58,7 @@ const longestWaitMs = 150_000;
  * Creates the pods of a machine and waits until each has a node. Idempotent across calls and processes. Throws a
  * `ProviderRefusal` with the Kubernetes cluster's message when it refuses the pods or has no room; then no pods remain.
  */
-export async function createMachine(creation: Creation, dryRuns: DryRuns): Promise<void> {
+export async function createMachine(creation: Creation, tryPod: TryPod): Promise<void> {
   const { cluster, ref, signal } = creation;
   const names = podNames(ref.base);
   try {
@@ -28,7 +67,7 @@ export async function createMachine(creation: Creation, dryRuns: DryRuns): Promi
     if (before.some((pod) => isOver(pod))) await removeMachine(cluster, ref, creation.clock, signal);
     const existing = new Set(before.some((pod) => isOver(pod)) ? [] : before.map(({ metadata }) => metadata.name));
     const missing = names.filter((name) => !existing.has(name));
-    if (missing.length > 0) await applyPods(creation, dryRuns, names, missing);
+    if (missing.length > 0) await applyPods(creation, tryPod, names, missing);
     cluster.changed();
     await untilScheduled(creation, names);
   } catch (error) {
@@ -61,13 +100,13 @@ function isOver(pod: Pod): boolean {
   return pod.metadata.deletionTimestamp !== undefined || hasEnded(pod);
 }
 
-async function applyPods(creation: Creation, dryRuns: DryRuns, names: readonly string[], missing: readonly string[]): Promise<void> {
+async function applyPods(creation: Creation, tryPod: TryPod, names: readonly string[], missing: readonly string[]): Promise<void> {
   const { cluster, ref, signal } = creation;
   const plan = await planMachine(creation);
   // A dry run first: a refusal then comes before anything is created.
-  await dryRuns.once(creation, plan, missing[0] ?? ref.base);
+  await tryPod(plan, missing[0] ?? ref.base);
   const anchor = anchorManifest(plan);
-  const made = await cluster.api.apply<ConfigMap>(pathOf(anchor), anchor, { signal });
+  const made = await cluster.api.apply(pathOf(anchor), anchor, { signal });
   const owner = { name: made.metadata.name, uid: made.metadata.uid };
   const applied = await Promise.allSettled(
     missing.map((name) => {

@@ -5,7 +5,7 @@ import { FakeKubeApi } from '../../../test/support/fake-kube-api.ts';
 import { defaultConfig } from '../../domain/config.ts';
 import { seededRandom } from '../../shared/random.ts';
 import { KubernetesCluster } from './kubernetes-cluster.ts';
-import { planMachine, type Creation } from './creation.ts';
+import { planMachine, type Creation } from './create.ts';
 import { PodWatches } from './pod-watches.ts';
 import { DryRuns } from './dry-runs.ts';
 

@@ -3,7 +3,7 @@ import { kubeStatusOf } from '../../kubernetes/kube-errors.ts';
 import { pathOf, pathOfOne } from '../../kubernetes/paths.ts';
 import { fingerprint } from '../../shared/fingerprint.ts';
 import { ProviderRefusal } from '../provider-refusal.ts';
-import { type Creation, type MachinePlan, planMachine } from './creation.ts';
+import { type Creation, type MachinePlan, planMachine } from './create.ts';
 import { creationError } from './errors.ts';
 import { anchorManifest, podManifest } from './manifest.ts';
 import { firstPod } from './names.ts';

@@ -26,10 +26,8 @@ import type {
 import type { ProviderContext } from '../registry.ts';
 import { checkKubernetes } from './check.ts';
 import { type KubernetesAccess, KubernetesClusters, usualAccess } from './kubernetes-clusters.ts';
-import { createMachine } from './create.ts';
-import type { Creation } from './creation.ts';
+import { createMachine, type Creation } from './create.ts';
 import { removeMachine, removeOwned } from './destroy.ts';
-import { listMachines } from './list.ts';
 import { MachineStates } from './machine-states.ts';
 import { type MachineRef, firstPod, machineIdOf, ownerOf, podBase, podNames, readMachineId, sharedTags } from './names.ts';
 import { type OfferingContext, kubernetesOffers } from './offers.ts';
@@ -99,7 +97,7 @@ export class KubernetesProvider implements Provider {
     const { context, namespace } = creation.ref;
     this.#namespaces.record({ context, namespace, tags: intentTags(spec.tags) });
     this.#states.made(id);
-    await createMachine(creation, this.#dryRuns);
+    await createMachine(creation, (plan, name) => this.#dryRuns.once(creation, plan, name));
     return id;
   }
 
@@ -125,10 +123,9 @@ export class KubernetesProvider implements Provider {
    */
   async list(tags: Readonly<Record<string, string>>, { signal }: CallOptions): Promise<readonly ListedMachine[]> {
     signal?.throwIfAborted();
-    const found = await this.#namespaces.inAllNamespaces(tags, signal, async ({ context, namespace }, inner) => {
-      const cluster = await this.#clusters.cluster(context);
-      return listMachines(cluster, namespace, tags, inner);
-    });
+    const found = await this.#namespaces.inAllNamespaces(tags, signal, async ({ context, namespace }, inner) =>
+      (await this.#clusters.cluster(context)).machines(namespace, tags, inner),
+    );
     return found.flat().filter(({ id, tags: own }) => hasTags(own, tags) && !this.#states.wasRemoved(id));
   }
 

@@ -1,17 +1,15 @@
 import type { KubeApi } from '../../kubernetes/kube-api.ts';
 import type { Clock } from '../../shared/clock.ts';
 import { unlessAborted } from '../../shared/unless-aborted.ts';
-import type { MachineStatus } from '../provider.ts';
+import { parseJson } from '../../shared/parse-json.ts';
+import type { ListedMachine, MachineSpec, MachineStatus } from '../provider.ts';
 import { isDenied } from './errors.ts';
-import type { MachineRef } from './names.ts';
-import { ownAnnotations, ownLabels, podNames } from './names.ts';
-import { countedNode, countedPod } from './counted.ts';
-import { nodeFacts, podLoad, type NodeFacts } from './nodes/node-facts.ts';
-import { NodeHealth, type NodeTrouble } from './nodes/node-health.ts';
+import { machineIdOf, ownAnnotations, ownLabels, podNames, tagLabel, textEntries, type MachineRef } from './names.ts';
+import { countedNode, countedPod, nodeFacts, podLoad, type Node, type NodeFacts } from './nodes/node-facts.ts';
+import { isDeletionIdle, needsForcedDeletion, NodeHealth, type NodeTrouble } from './nodes/node-health.ts';
 import type { Pod } from '../../kubernetes/pod.ts';
-import type { PodEvent, Node } from './objects.ts';
 import { pathOfAll } from '../../kubernetes/paths.ts';
-import { areMostNodesCutOff, isWaitingForRoom, machineStatus, needsEvents, type PodSight } from './pod-status.ts';
+import { areMostNodesCutOff, isWaitingForRoom, machineStatus, needsEvents, type PodEvent, type PodSight } from './pod-status.ts';
 import { byMachine, type PodsByMachine, type PodWatches } from './pod-watches.ts';
 
 /** Nodes and their free resources; `hidden` where the user may not read nodes. */
@@ -86,6 +84,30 @@ export class KubernetesCluster {
     const labelSelector = bases.length <= namedAtOnce ? `${ownLabels.machine} in (${bases.join(',')})` : ownLabels.machine;
     const { items } = await this.api.list<Pod>(pathOfAll('Pod', namespace), { labelSelector, signal });
     return byMachine(items);
+  }
+
+  /**
+   * The machines of a namespace that have all of the tags. Machines whose pods are ending count as gone, unless their
+   * node cannot end them now, or will never confirm it.
+   */
+  async machines(namespace: string, tags: MachineSpec['tags'], signal: AbortSignal | undefined): Promise<readonly ListedMachine[]> {
+    const required = Object.entries(tags).map(([name, value]) => `${name}=${tagLabel(value)}`);
+    const labelSelector = [ownLabels.machine, ...required].join(',');
+    const { items } = await this.api.list<Pod>(pathOfAll('Pod', namespace), { labelSelector, signal });
+    const troubles = await this.troubles(
+      items.filter(({ metadata }) => metadata.deletionTimestamp !== undefined),
+      signal,
+    );
+    const found = new Map<string, ListedMachine>();
+    for (const { metadata, spec } of items) {
+      const base = metadata.labels?.[ownLabels.machine];
+      const trouble = troubles.get(spec?.nodeName ?? '');
+      const isEnding = metadata.deletionTimestamp !== undefined && !needsForcedDeletion(trouble) && !isDeletionIdle(trouble);
+      if (base === undefined || isEnding) continue;
+      const given = textEntries(parseJson(metadata.annotations?.[ownAnnotations.tags] ?? ''));
+      found.set(base, { id: machineIdOf({ context: this.context, namespace, base }), tags: given });
+    }
+    return [...found.values()];
   }
 
   /** The status of machines of one namespace, by the bases of their names. */

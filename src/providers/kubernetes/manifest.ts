@@ -6,8 +6,7 @@ import { isObject } from '../../shared/is-object.ts';
 import type { MachineSpec, Offer } from '../provider.ts';
 import { anchorName, isAnnotationName, isLabel, isOwnName, ownAnnotations, ownerOf, ownLabels, sharedTags, tagLabel } from './names.ts';
 import { inEach, nodePreferences, nodeTerms, type NodeDemands, type NodeTerm } from './nodes/node-demands.ts';
-import { podTolerations } from './pod-settings.ts';
-import { readSize } from './nodes/size.ts';
+import { podTolerations, readSize } from './pod-settings.ts';
 
 /** Inputs of a pod's manifest. */
 export interface PodPlan {

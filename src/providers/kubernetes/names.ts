@@ -1,4 +1,5 @@
 import { fingerprint } from '../../shared/fingerprint.ts';
+import { isObject } from '../../shared/is-object.ts';
 import { isMachineId, type MachineId, type MachineSpec } from '../provider.ts';
 
 /** A machine: one pod, or a group of them that start together. */
@@ -124,4 +125,10 @@ export function isOwnName(name: string): boolean {
 /** A tag's value as a label: as it is, or a digest of what labels cannot hold. */
 export function tagLabel(value: string): string {
   return labelValue.test(value) && value !== '' ? value : `x${fingerprint(value)}`;
+}
+
+/** The entries of a map whose values are text; none for anything else. */
+export function textEntries(map: unknown): Readonly<Record<string, string>> {
+  if (!isObject(map)) return {};
+  return Object.fromEntries(Object.entries(map).filter((entry): entry is [string, string] => typeof entry[1] === 'string'));
 }

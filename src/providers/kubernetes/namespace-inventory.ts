@@ -6,6 +6,7 @@ import { isObject } from '../../shared/is-object.ts';
 import { IntentLog } from '../intent-log.ts';
 import type { ProviderContext } from '../registry.ts';
 import type { KubernetesClusters } from './kubernetes-clusters.ts';
+import { textEntries } from './names.ts';
 
 /** Limit for a Kubernetes cluster in which this home should have no resources, ms. */
 const unrecordedMs = 5_000;
@@ -115,6 +116,5 @@ function readIntent(value: unknown): NamespaceIntent | undefined {
   if (!isObject(value)) return undefined;
   const { context, namespace, tags } = value;
   if (typeof context !== 'string' || typeof namespace !== 'string' || !isObject(tags)) return undefined;
-  const texts = Object.entries(tags).filter((entry): entry is [string, string] => typeof entry[1] === 'string');
-  return { context, namespace, tags: Object.fromEntries(texts) };
+  return { context, namespace, tags: textEntries(tags) };
 }

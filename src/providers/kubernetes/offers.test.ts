@@ -4,10 +4,8 @@ import { kubernetesContextConfig } from '../../domain/kubernetes/kubernetes-cont
 import type { Resources } from '../../domain/task.ts';
 import { someResources } from '../../../test/support/builders.ts';
 import { acceleratorOfLabel } from './nodes/gpu-labels.ts';
-import { countedNode, countedPod } from './counted.ts';
-import { nodeFacts, podLoad } from './nodes/node-facts.ts';
+import { countedNode, countedPod, nodeFacts, podLoad, type Node } from './nodes/node-facts.ts';
 import type { Pod } from '../../kubernetes/pod.ts';
-import type { Node } from './objects.ts';
 import { kubernetesOffers, type OfferingContext } from './offers.ts';
 import { forTask } from './pod-settings.ts';
 

@@ -6,12 +6,9 @@ import type { Amount, Resources } from '../../domain/task.ts';
 import { didYouMean } from '../../shared/did-you-mean.ts';
 import type { Offer, OfferList, RejectedOffer } from '../provider.ts';
 import { gpuLabelFormats, type GpuKind } from './nodes/gpu-labels.ts';
-import { chooseImage } from './image.ts';
-import { untolerated, type NodeFacts } from './nodes/node-facts.ts';
-import type { Toleration } from './objects.ts';
+import { chooseImage, configuredSelector, podTolerations, readSize, sizeName, requestedSize, type PodSize } from './pod-settings.ts';
+import { untolerated, type NodeFacts, type Toleration } from './nodes/node-facts.ts';
 import { podPrice } from '../../domain/price.ts';
-import { configuredSelector, podTolerations } from './pod-settings.ts';
-import { readSize, sizeName, requestedSize, type PodSize } from './nodes/size.ts';
 
 /** A Kubernetes context for which offers are computed. */
 export interface OfferingContext {

@@ -1,9 +1,11 @@
 import type { KubernetesContextConfig } from '../../domain/config.ts';
-import { mergePod } from '../../domain/kubernetes/merge-pod.ts';
-import type { ProviderConfig } from '../../domain/task.ts';
 import { isObject } from '../../shared/is-object.ts';
+import { textEntries } from './names.ts';
+import { mergePod } from '../../domain/kubernetes/merge-pod.ts';
+import { requestedGpuCount } from '../../domain/gpus.ts';
+import type { ProviderConfig, Resources } from '../../domain/task.ts';
 import { gpuResources, spotLabels } from './nodes/gpu-labels.ts';
-import type { Toleration } from './objects.ts';
+import type { Toleration } from './nodes/node-facts.ts';
 
 type Settings = Pick<KubernetesContextConfig, 'nodeSelector' | 'tolerations' | 'podConfig'>;
 
@@ -31,9 +33,66 @@ export function podTolerations(config: Settings, gpus: number, isSpot: boolean):
 function nodeSettings({ nodeSelector, tolerations, podConfig }: Settings, ...more: readonly Settings['podConfig'][]) {
   const pod = [podConfig, ...more].reduce((merged, patch) => mergePod(merged, patch), { spec: { nodeSelector, tolerations } });
   const spec = isObject(pod['spec']) ? pod['spec'] : {};
-  const selected = isObject(spec['nodeSelector']) ? Object.entries(spec['nodeSelector']) : [];
   return {
-    nodeSelector: Object.fromEntries(selected.filter((entry): entry is [string, string] => typeof entry[1] === 'string')),
+    nodeSelector: textEntries(spec['nodeSelector']),
     tolerations: Array.isArray(spec['tolerations']) ? spec['tolerations'].filter(isObject) : [],
   };
+}
+
+/** Prefix that distinguishes container images from machine images. */
+const mark = 'docker:';
+
+/** The image for a context: the task's image for it, or the configured one. Without either, the reason as a clause. */
+export function chooseImage(
+  imageId: Resources['imageId'],
+  context: string,
+  configured: string,
+): { readonly image: string } | { readonly why: string } {
+  const requested = typeof imageId === 'object' ? (imageId[context] ?? imageId['*']) : imageId;
+  if (imageId === undefined) return { image: configured };
+  if (requested === undefined) return { why: `image_id names no image for it (only for ${Object.keys(imageId).join(', ')})` };
+  const image = requested.startsWith(mark) ? requested.slice(mark.length).replace(/^\/\//, '') : '';
+  return image === '' ? { why: `takes images of containers only, and image_id is '${requested}' (write docker:NAME)` } : { image };
+}
+
+/** A pod's resource requests. */
+export interface PodSize {
+  readonly cpus: number;
+  readonly memoryGb: number;
+  /** Whether it may use more memory than requested, if the node has some: when the task sets no memory. */
+  readonly isMemorySoft: boolean;
+}
+
+/** Request of a task that sets no amount; with GPUs, for each of them. Neither is a limit. */
+const defaultCpus = 1;
+const defaultMemoryGb = 2;
+const defaultMemoryGbPerGpu = 4;
+
+/** GB for each requested vCPU, when the task requests no memory. */
+const memoryGbPerCpu = 2;
+
+/** The pod's size for resources: amounts as requested (`2+` is 2), defaults for the rest. */
+export function requestedSize(resources: Resources): PodSize {
+  const named = resources.instanceType === undefined ? undefined : readSize(resources.instanceType);
+  if (named !== undefined) return named;
+  const gpus = requestedGpuCount(resources);
+  const cpus = resources.cpus?.value ?? (gpus === 0 ? defaultCpus : gpus * defaultCpus);
+  if (resources.memory !== undefined) return { cpus, memoryGb: resources.memory.value, isMemorySoft: false };
+  const memoryGb = gpus === 0 ? (resources.cpus === undefined ? defaultMemoryGb : cpus * memoryGbPerCpu) : gpus * defaultMemoryGbPerGpu;
+  return { cpus, memoryGb, isMemorySoft: true };
+}
+
+/** The size as an instance type, in SkyPilot's form: `2CPU--4GB`, or `2CPU--4GB+` when the pod may use more memory. */
+export function sizeName({ cpus, memoryGb, isMemorySoft }: PodSize): string {
+  return `${cpus}CPU--${memoryGb}GB${isMemorySoft ? '+' : ''}`;
+}
+
+/**
+ * The inverse of `sizeName`; undefined for any other text. Suffixes of SkyPilot's names (`--L4:1`) belong in
+ * `accelerators`.
+ */
+export function readSize(name: string): PodSize | undefined {
+  const match = /^(\d+(?:\.\d+)?)CPU--(\d+(?:\.\d+)?)GB(\+?)$/.exec(name);
+  if (match === null) return undefined;
+  return { cpus: Number(match[1]), memoryGb: Number(match[2]), isMemorySoft: match[3] === '+' };
 }

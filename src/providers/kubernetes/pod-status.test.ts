@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest';
 import type { ContainerStatus, Pod, PodStatus } from '../../kubernetes/pod.ts';
-import type { PodEvent } from './objects.ts';
-import { isWaitingForRoom, machineStatus, podStatus, needsEvents, type PodSight } from './pod-status.ts';
+import { isWaitingForRoom, machineStatus, podStatus, needsEvents, type PodEvent, type PodSight } from './pod-status.ts';
 
 const metadata = { name: 'p', uid: 'u', resourceVersion: '1' };
 const scheduled = [{ type: 'PodScheduled', status: 'True' }];

@@ -5,7 +5,20 @@ import { asSentence } from '../../shared/text.ts';
 import type { MachineSilence, MachineStatus } from '../provider.ts';
 import { isDeletionIdle, type NodeTrouble } from './nodes/node-health.ts';
 import { hasEnded, type ContainerEnd, type Pod } from '../../kubernetes/pod.ts';
-import type { PodEvent } from './objects.ts';
+import type { KubeObject } from '../../kubernetes/kube-api.ts';
+
+/** The fields of an event that svc reads. */
+export interface PodEvent extends KubeObject {
+  readonly reason?: string;
+  readonly message?: string;
+  readonly type?: string;
+  readonly count?: number;
+  /** Replaces `count` in events of the newer API. */
+  readonly series?: { readonly count?: number };
+  readonly involvedObject?: { readonly kind?: string; readonly name?: string; readonly uid?: string };
+  readonly lastTimestamp?: string;
+  readonly eventTime?: string;
+}
 
 /** The known state of one pod of a machine. */
 export interface PodSight {

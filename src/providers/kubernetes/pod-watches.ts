@@ -5,14 +5,12 @@ import type { CancelTimer, Clock } from '../../shared/clock.ts';
 import type { Random } from '../../shared/random.ts';
 import { isDenied } from './errors.ts';
 import { ownLabels } from './names.ts';
-import { countedNode } from './counted.ts';
-import { isNodeReady } from './nodes/node-facts.ts';
+import { countedNode, isNodeReady, type Node } from './nodes/node-facts.ts';
 import { lastingMs } from './nodes/node-health.ts';
 import type { Pod } from '../../kubernetes/pod.ts';
-import type { Node } from './objects.ts';
 import { pathOfAll } from '../../kubernetes/paths.ts';
 
-/** Watches continue for this long after their last listener, ms: machines are waited for one after the other. */
+/** Watches continue for this long after their last listener, ms: callers wait, ask and wait again. */
 const lingerMs = 30_000;
 /** A watch that was not confirmed for this long, ms, is not trusted; API servers confirm once a minute. */
 const confirmedMs = 100_000;
@@ -26,26 +24,6 @@ export interface NamespaceRef {
   readonly namespace: string;
 }
 
-/** One watched collection, with an index over it. */
-interface Watched<T extends KubeObject, Index> {
-  list: WatchedList<T> | undefined;
-  readonly order: (items: readonly T[]) => Index;
-  /** The index that `order` built since the last change: many machines are inspected one by one. */
-  ordered: Index | undefined;
-  /** Whether its API server does not answer. */
-  isUnreachable: boolean;
-}
-
-/** A collection to watch. */
-interface ToWatch<T extends KubeObject, Index> {
-  readonly context: string;
-  readonly path: string;
-  readonly selection: { readonly labelSelector?: string };
-  readonly signal: AbortSignal;
-  readonly order: (items: readonly T[]) => Index;
-  readonly keep?: (object: T) => T;
-}
-
 /** Pods by their machine. */
 export type PodsByMachine = ReadonlyMap<string, readonly Pod[]>;
 type NodesByName = ReadonlyMap<string, Node>;
@@ -57,6 +35,41 @@ export function byMachine(pods: readonly Pod[]): PodsByMachine {
 
 const byName = (nodes: readonly Node[]): NodesByName => new Map(nodes.map((node) => [node.metadata.name, node]));
 
+/** The listeners of a watch. `onEnd` is called when there was none for `lingerMs`. */
+export class Listeners {
+  readonly #all = new Set<() => void>();
+  readonly #clock: Clock;
+  readonly #onEnd: () => void;
+  #lingering: CancelTimer | undefined;
+
+  constructor(clock: Clock, onEnd: () => void) {
+    this.#clock = clock;
+    this.#onEnd = onEnd;
+  }
+
+  get areNone(): boolean {
+    return this.#all.size === 0;
+  }
+
+  /** Adds a listener until the signal aborts. */
+  add(onChange: () => void, signal: AbortSignal): void {
+    this.#lingering?.();
+    // A separate function for each call: the same callback may be registered twice.
+    const listener = (): void => onChange();
+    this.#all.add(listener);
+    signal.addEventListener('abort', () => this.#remove(listener), { once: true });
+  }
+
+  notify(): void {
+    for (const listener of this.#all) listener();
+  }
+
+  #remove(listener: () => void): void {
+    this.#all.delete(listener);
+    if (this.areNone) this.#lingering = this.#clock.after(lingerMs, this.#onEnd);
+  }
+}
+
 /**
  * Watches this home's pods, in every namespace where it created something, and the nodes, while there is a listener.
  * `KubernetesCluster` uses this state, and asks the API server where the state is missing or not trusted any more.
@@ -64,26 +77,27 @@ const byName = (nodes: readonly Node[]): NodesByName => new Map(nodes.map((node)
 export class PodWatches {
   readonly #deps: { readonly clock: Clock; readonly random: Random };
   readonly #api: (context: string) => Promise<KubeApi>;
-  readonly #listeners = new Set<() => void>();
-  readonly #pods = new Map<string, Watched<Pod, PodsByMachine>>();
-  readonly #nodes = new Map<string, Watched<Node, NodesByName>>();
+  readonly #listeners: Listeners;
+  readonly #pods = new Map<string, () => PodsByMachine | undefined>();
+  readonly #nodes = new Map<string, () => NodesByName | undefined>();
   #running: AbortController | undefined;
-  #lingering: CancelTimer | undefined;
 
   constructor(deps: { readonly clock: Clock; readonly random: Random }, api: (context: string) => Promise<KubeApi>) {
     this.#deps = deps;
     this.#api = api;
+    this.#listeners = new Listeners(deps.clock, () => {
+      this.#running?.abort();
+      this.#running = undefined;
+      this.#pods.clear();
+      this.#nodes.clear();
+    });
   }
 
   /** Calls `onChange` after each change until the signal aborts. */
   listen(onChange: () => void, signal: AbortSignal, namespaces: readonly NamespaceRef[]): void {
     if (signal.aborted) return;
-    this.#lingering?.();
     this.#running ??= new AbortController();
-    // A separate function for each call: the same callback may be registered twice.
-    const listener = (): void => onChange();
-    this.#listeners.add(listener);
-    signal.addEventListener('abort', () => this.#removeListener(listener), { once: true });
+    this.#listeners.add(onChange, signal);
     for (const namespace of namespaces) this.add(namespace);
   }
 
@@ -93,54 +107,56 @@ export class PodWatches {
     const { signal } = this.#running;
     const key = `${context}/${namespace}`;
     if (!this.#pods.has(key)) {
-      const selection = { labelSelector: ownLabels.machine };
-      this.#pods.set(key, this.#watch({ context, path: pathOfAll('Pod', namespace), selection, signal, order: byMachine }));
+      const options = { labelSelector: ownLabels.machine, signal };
+      this.#pods.set(key, this.#watch(context, pathOfAll('Pod', namespace), byMachine, options));
     }
-    if (!this.#nodes.has(context))
-      this.#nodes.set(context, this.#watch({ context, path: pathOfAll('Node'), selection: {}, signal, order: byName, keep: countedNode }));
+    if (!this.#nodes.has(context)) this.#nodes.set(context, this.#watch(context, pathOfAll('Node'), byName, { keep: countedNode, signal }));
   }
 
   /** This home's pods in a namespace; undefined where they are not watched, or the watch is not trusted now. */
   pods(context: string, namespace: string): PodsByMachine | undefined {
-    return this.#known(this.#pods.get(`${context}/${namespace}`));
+    return this.#pods.get(`${context}/${namespace}`)?.();
   }
 
   /** All nodes of a context; undefined as with `pods`. */
   nodes(context: string): NodesByName | undefined {
-    return this.#known(this.#nodes.get(context));
+    return this.#nodes.get(context)?.();
   }
 
-  #known<T extends KubeObject, Index>(watched: Watched<T, Index> | undefined): Index | undefined {
-    if (watched?.list === undefined || watched.isUnreachable || !watched.list.isSynced) return undefined;
-    const lastSeenAt = watched.list.lastSeenAt ?? Number.NEGATIVE_INFINITY;
-    if (this.#deps.clock.monotonic() - lastSeenAt >= confirmedMs) return undefined;
-    watched.ordered ??= watched.order(watched.list.items);
-    return watched.ordered;
-  }
-
-  #watch<T extends KubeObject, Index>({ context, path, selection, signal, order, keep }: ToWatch<T, Index>): Watched<T, Index> {
-    const watched: Watched<T, Index> = { list: undefined, order, ordered: undefined, isUnreachable: false };
+  /**
+   * Watches a collection. The result is a function that returns the index that `order` makes of it, or undefined while
+   * the watch is not trusted.
+   */
+  #watch<T extends KubeObject, Index>(
+    context: string,
+    path: string,
+    order: (items: readonly T[]) => Index,
+    { keep, signal, ...selection }: { readonly keep?: (object: T) => T; readonly labelSelector?: string; readonly signal: AbortSignal },
+  ): () => Index | undefined {
+    let list: WatchedList<T> | undefined;
+    let isUnreachable = false;
+    // Kept until the next change: many machines are inspected one by one.
+    let index: Index | undefined;
     const begin = async (): Promise<void> => {
       const api = await this.#api(context);
       if (!(await mayList(api, path, selection, signal))) return;
       if (signal.aborted) return;
-      watched.list = new WatchedList<T>(path, selection, {
-        ...this.#deps,
-        api,
-        signal,
-        keep,
-        onTrouble: (why) => {
-          watched.isUnreachable = why !== undefined;
-          this.#notify();
-        },
-      });
-      watched.list.onChange((changes) => {
-        watched.ordered = undefined;
+      const onTrouble = (why: string | undefined): void => {
+        isUnreachable = why !== undefined;
+        this.#listeners.notify();
+      };
+      list = new WatchedList<T>(path, selection, { ...this.#deps, api, signal, keep, onTrouble });
+      list.onChange((changes) => {
+        index = undefined;
         this.#onChange(path, changes);
       });
     };
     this.#untilBegun(begin, signal);
-    return watched;
+    return () => {
+      const lastSeenAt = isUnreachable ? undefined : list?.lastSeenAt;
+      if (list === undefined || lastSeenAt === undefined || this.#deps.clock.monotonic() - lastSeenAt >= confirmedMs) return undefined;
+      return (index ??= order(list.items));
+    };
   }
 
   /**
@@ -156,29 +172,12 @@ export class PodWatches {
   }
 
   #onChange(path: string, changes: readonly ObjectChange<KubeObject>[]): void {
-    if (path !== pathOfAll('Node')) return this.#notify();
+    if (path !== pathOfAll('Node')) return this.#listeners.notify();
     // Nodes change all the time, mostly in fields without effect here.
     if (!changes.some(({ before, after }) => readiness(before) !== readiness(after))) return;
-    this.#notify();
+    this.#listeners.notify();
     // A node that stays silent is acted upon a little later: listeners must poll again then.
-    this.#deps.clock.after(lastingMs + 50, () => this.#notify());
-  }
-
-  #notify(): void {
-    for (const listener of this.#listeners) listener();
-  }
-
-  #removeListener(listener: () => void): void {
-    this.#listeners.delete(listener);
-    if (this.#listeners.size > 0) return;
-    this.#lingering?.();
-    this.#lingering = this.#deps.clock.after(lingerMs, () => {
-      if (this.#listeners.size > 0) return;
-      this.#running?.abort();
-      this.#running = undefined;
-      this.#pods.clear();
-      this.#nodes.clear();
-    });
+    this.#deps.clock.after(lastingMs + 50, () => this.#listeners.notify());
   }
 }
 

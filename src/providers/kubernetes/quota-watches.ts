@@ -3,18 +3,15 @@ import { pathOfAll } from '../../kubernetes/paths.ts';
 import { hasEnded, type Pod, type Quantities } from '../../kubernetes/pod.ts';
 import { readQuantities } from '../../kubernetes/quantity.ts';
 import { WatchedList, type ObjectChange } from '../../kubernetes/watched-list.ts';
-import type { CancelTimer, Clock } from '../../shared/clock.ts';
+import type { Clock } from '../../shared/clock.ts';
 import type { Random } from '../../shared/random.ts';
-import { mayList, type NamespaceRef } from './pod-watches.ts';
+import { Listeners, mayList, type NamespaceRef } from './pod-watches.ts';
 
 /** The fields of a quota that show how much is left. */
 interface ResourceQuota extends KubeObject {
   readonly spec?: unknown;
   readonly status?: { readonly hard?: Quantities; readonly used?: Quantities };
 }
-
-/** Searches wait, ask and wait again: the watch goes on for this long in between, ms. */
-const lingerMs = 30_000;
 
 /** After a pod has gone, the quota controller takes this long to count again, ms. */
 const recountMs = 1_500;
@@ -42,11 +39,9 @@ const mayFreeRoom = ({ before, after }: ObjectChange<Pod>): boolean =>
   before !== undefined && !hasEnded(before) && (after === undefined || hasEnded(after));
 
 interface WatchedNamespace {
-  readonly listeners: Set<() => void>;
-  readonly stop: AbortController;
+  readonly listeners: Listeners;
   /** A change without a listener, for example during an attempt. */
   hasMissed: boolean;
-  lingering: CancelTimer | undefined;
 }
 
 /**
@@ -69,22 +64,24 @@ export class QuotaWatches {
     const key = `${ref.context}/${ref.namespace}`;
     const watched = this.#namespaces.get(key) ?? this.#begin(ref);
     this.#namespaces.set(key, watched);
-    watched.lingering?.();
-    // A separate function for each call: the same callback may be registered twice.
-    const listener = (): void => onFreed();
-    watched.listeners.add(listener);
-    signal.addEventListener('abort', () => this.#removeListener(key, watched, listener), { once: true });
+    watched.listeners.add(onFreed, signal);
     if (!watched.hasMissed) return;
     watched.hasMissed = false;
-    queueMicrotask(listener);
+    queueMicrotask(onFreed);
   }
 
   #begin({ context, namespace }: NamespaceRef): WatchedNamespace {
-    const watched: WatchedNamespace = { listeners: new Set(), stop: new AbortController(), hasMissed: false, lingering: undefined };
-    const { signal } = watched.stop;
+    const key = `${context}/${namespace}`;
+    const stop = new AbortController();
+    const { signal } = stop;
+    const listeners = new Listeners(this.#deps.clock, () => {
+      stop.abort();
+      if (this.#namespaces.get(key) === watched) this.#namespaces.delete(key);
+    });
+    const watched: WatchedNamespace = { listeners, hasMissed: false };
     const notify = (): void => {
-      watched.hasMissed = watched.listeners.size === 0;
-      for (const listener of watched.listeners) listener();
+      watched.hasMissed = listeners.areNone;
+      listeners.notify();
     };
     const watch = async (): Promise<void> => {
       const api = await this.#api(context);
@@ -107,18 +104,7 @@ export class QuotaWatches {
       notify();
     };
     // Without a watch only the backoff ends the refusal; the next search begins another watch.
-    watch().catch(() => this.#namespaces.delete(`${context}/${namespace}`));
+    watch().catch(() => this.#namespaces.delete(key));
     return watched;
-  }
-
-  #removeListener(key: string, watched: WatchedNamespace, listener: () => void): void {
-    watched.listeners.delete(listener);
-    if (watched.listeners.size > 0) return;
-    watched.lingering?.();
-    watched.lingering = this.#deps.clock.after(lingerMs, () => {
-      if (watched.listeners.size > 0) return;
-      watched.stop.abort();
-      if (this.#namespaces.get(key) === watched) this.#namespaces.delete(key);
-    });
   }
 }

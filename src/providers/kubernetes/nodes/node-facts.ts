@@ -1,7 +1,29 @@
 import { gpuKindOf, gpuResources, isSpotNode, type GpuKind, type GpuResource } from './gpu-labels.ts';
-import { hasEnded, type Pod } from '../../../kubernetes/pod.ts';
-import type { Node, Taint, Toleration } from '../objects.ts';
+import type { KubeObject } from '../../../kubernetes/kube-api.ts';
+import { hasEnded, type Condition, type Pod, type Quantities } from '../../../kubernetes/pod.ts';
 import { bytesPerGb, podRequests, readQuantities } from '../../../kubernetes/quantity.ts';
+
+/** The fields of a node that svc reads. */
+export interface Node extends KubeObject {
+  readonly spec?: { readonly unschedulable?: boolean; readonly taints?: readonly Taint[] };
+  readonly status?: { readonly allocatable?: Quantities; readonly conditions?: readonly Condition[] };
+}
+
+/** Keeps pods that do not tolerate it from a node. */
+interface Taint {
+  readonly key: string;
+  readonly value?: string;
+  readonly effect: string;
+}
+
+/** A pod's toleration, as Kubernetes writes it. */
+export interface Toleration {
+  readonly key?: string;
+  readonly operator?: string;
+  readonly value?: string;
+  readonly effect?: string;
+  readonly tolerationSeconds?: number;
+}
 
 /** A node's capacity, and the part of it that no pod has requested. */
 export interface NodeFacts {
@@ -115,4 +137,36 @@ function tolerates({ key, operator = 'Equal', value = '', effect }: Toleration, 
   if (effect !== undefined && effect !== '' && effect !== taint.effect) return false;
   if (key === undefined || key === '') return operator === 'Exists';
   return key === taint.key && (operator === 'Exists' || value === (taint.value ?? ''));
+}
+
+/** The fields of a pod that its load depends on; dropping the rest keeps long lists small. */
+export function countedPod({ metadata, spec = {}, status = {} }: Pod): Pod {
+  const described = (spec.containers ?? []).map((one) => pick(one, 'name', 'restartPolicy', 'resources'));
+  const before = (spec.initContainers ?? []).map((one) => pick(one, 'name', 'restartPolicy', 'resources'));
+  return {
+    metadata: pick(metadata, 'name', 'uid', 'resourceVersion'),
+    spec: { ...pick(spec, 'nodeName', 'overhead', 'resources'), containers: described, initContainers: before },
+    status: {
+      ...pick(status, 'phase'),
+      conditions: (status.conditions ?? []).filter(({ type }) => type === 'PodResizePending'),
+      containerStatuses: (status.containerStatuses ?? []).map((one) => pick(one, 'name', 'resources', 'allocatedResources')),
+      initContainerStatuses: (status.initContainerStatuses ?? []).map((one) => pick(one, 'name', 'resources', 'allocatedResources')),
+    },
+  };
+}
+
+/** The fields of a node that svc reads. The rest, such as images, is most of a node's size. */
+export function countedNode({ metadata, spec = {}, status = {} }: Node): Node {
+  return {
+    metadata: pick(metadata, 'name', 'uid', 'resourceVersion', 'labels', 'deletionTimestamp'),
+    spec: pick(spec, 'unschedulable', 'taints'),
+    status: pick(status, 'allocatable', 'conditions'),
+  };
+}
+
+function pick<T extends object, Name extends keyof T>(from: T, ...names: readonly Name[]): Pick<T, Name> {
+  const picked: Partial<Pick<T, Name>> = {};
+  for (const name of names) if (from[name] !== undefined) picked[name] = from[name];
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- only undefined fields are absent, and those are optional
+  return picked as Pick<T, Name>;
 }

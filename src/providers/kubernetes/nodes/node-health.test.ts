@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { FakeClock } from '../../../../test/support/fake-clock.ts';
 import { FakeKubeApi } from '../../../../test/support/fake-kube-api.ts';
 import { lastingMs, NodeHealth, type NodeTrouble } from './node-health.ts';
-import type { Node } from '../objects.ts';
+import type { Node } from './node-facts.ts';
 
 type Ready = 'True' | 'False' | 'Unknown';
 

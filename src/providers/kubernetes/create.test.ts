@@ -7,7 +7,7 @@ import { kubernetesContextConfig } from '../../domain/kubernetes/kubernetes-cont
 import { SvcError } from '../../shared/errors.ts';
 import { seededRandom } from '../../shared/random.ts';
 import { KubernetesCluster } from './kubernetes-cluster.ts';
-import { planMachine } from './creation.ts';
+import { planMachine } from './create.ts';
 import { PodWatches } from './pod-watches.ts';
 
 test('with hidden nodes, a GPU selector of the task is enough for a machine', async () => {
