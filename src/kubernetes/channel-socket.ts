@@ -3,7 +3,7 @@ import { WebSocket } from 'ws';
 import type { Clock } from '../shared/clock.ts';
 import { messageOf } from '../shared/errors.ts';
 import { readBody, UnansweredError, whenConnected, type KubeDeps } from './http-exchange.ts';
-import { readStatus, statusError, unansweredError, type KubeAct } from './kube-errors.ts';
+import { kubeStatusOf, readStatus, statusError, unansweredError, type KubeAct } from './kube-errors.ts';
 import type { KubeAccess } from './login.ts';
 
 /**
@@ -47,44 +47,40 @@ const longestSentBytes = 128 * 1024;
 /** Messages of Kubernetes are at most 32 KiB. This limit protects against a server that is not Kubernetes. */
 const longestMessageBytes = 64 * 1024 * 1024;
 
+/** Which stream to open. */
+interface ChannelRequest {
+  readonly act: KubeAct;
+  readonly protocols: readonly string[];
+  readonly signal: AbortSignal | undefined;
+}
+
 /**
- * Opens a stream below the path of a pod. Throws as requests do. `listener` may get messages even before this settles.
+ * Opens a stream below the path of a pod, and returns what `listen` makes of it. Throws as requests do. The listener may
+ * get messages even before this settles.
  */
-export async function openChannels(
+export async function openChannels<T extends ChannelListener>(
   deps: KubeDeps,
-  {
-    act,
-    protocols,
-    listener,
-    signal,
-  }: {
-    readonly act: KubeAct;
-    readonly protocols: readonly string[];
-    readonly listener: ChannelListener;
-    readonly signal: AbortSignal | undefined;
-  },
-): Promise<ChannelSocket> {
-  for (let attempt = 0; ; attempt += 1) {
-    const access = await deps.login.access(signal);
-    const opened = await connect(access, deps, act, protocols, listener, signal);
-    if (!('refusal' in opened)) return opened;
-    if (opened.refusal.code !== 'SVC_CREDENTIALS' || attempt > 0) throw opened.refusal;
+  asked: ChannelRequest,
+  listen: (socket: ChannelSocket) => T,
+): Promise<T> {
+  const access = await deps.login.access(asked.signal);
+  try {
+    return await connect(access, deps, asked, listen);
+  } catch (error) {
+    if (kubeStatusOf(error)?.code !== 401) throw error;
     deps.login.refused(access);
+    return await connect(await deps.login.access(asked.signal), deps, asked, listen);
   }
 }
 
-type Refusal = { readonly refusal: ReturnType<typeof statusError> };
-
-function connect(
+function connect<T extends ChannelListener>(
   access: KubeAccess,
   { clock, fence }: KubeDeps,
-  act: KubeAct,
-  protocols: readonly string[],
-  listener: ChannelListener,
-  signal: AbortSignal | undefined,
-): Promise<ChannelSocket | Refusal> {
+  { act, protocols, signal }: ChannelRequest,
+  listen: (socket: ChannelSocket) => T,
+): Promise<T> {
   signal?.throwIfAborted();
-  const { promise, resolve, reject } = Promise.withResolvers<ChannelSocket | Refusal>();
+  const { promise, resolve, reject } = Promise.withResolvers<T>();
   const fail = (error: unknown): void => {
     reject(error);
     socket.terminate();
@@ -123,16 +119,24 @@ function connect(
     // Take the socket now: afterwards `response` no longer names it, and the server keeps it open for the next request.
     const connection = response.socket;
     readBody(response, { clock, fence, signal })
-      .then((body) => resolve({ refusal: statusError(act, readStatus(response.statusCode ?? 0, body)) }))
+      .then((body) => reject(statusError(act, readStatus(response.statusCode ?? 0, body))))
       .catch((error: unknown) => reject(error instanceof UnansweredError ? unansweredError(act, error) : error))
       .finally(() => connection.destroy());
   });
   socket.on('error', (error) => reject(unansweredError(act, error)));
-  const channels = new OpenChannels(socket, clock, listener);
-  socket.once('upgrade', ({ socket: connection }) => channels.carriedBy(connection));
+  let connection: Socket | undefined;
+  socket.once('upgrade', (response) => {
+    connection = response.socket;
+  });
   socket.once('open', () => {
-    channels.start();
-    resolve(channels);
+    const channels = new OpenChannels(socket, connection, clock);
+    const listener = listen(channels);
+    socket.on('message', (data: Buffer) => {
+      const channel = data[0];
+      if (channel !== undefined) listener.onMessage(channel, data.subarray(1));
+    });
+    socket.on('close', (code: number, reason: Buffer) => listener.onEnd(channels.whyClosed(code, reason.toString('utf8'))));
+    resolve(listener);
   });
   promise.then(settled, settled);
   return promise;
@@ -144,44 +148,30 @@ function webSocketUrl(server: URL, path: string): URL {
 
 class OpenChannels implements ChannelSocket {
   readonly #socket: WebSocket;
+  readonly #connection: Socket | undefined;
   readonly #clock: Clock;
-  #connection: Socket | undefined;
   #lastSeenAt: number;
   #hasSent = false;
-  #isOpen = false;
   #fault: string | undefined;
 
-  constructor(socket: WebSocket, clock: Clock, listener: ChannelListener) {
+  constructor(socket: WebSocket, connection: Socket | undefined, clock: Clock) {
     this.#socket = socket;
+    this.#connection = connection;
     this.#clock = clock;
     this.#lastSeenAt = clock.monotonic();
-    socket.on('message', (data: Buffer) => {
-      this.#markSeen();
-      const channel = data[0];
-      if (channel !== undefined) listener.onMessage(channel, data.subarray(1));
-    });
+    socket.on('message', () => this.#markSeen());
     socket.on('pong', () => this.#markSeen());
     socket.on('error', (error) => {
       this.#fault ??= messageOf(error);
     });
-    socket.on('close', (code: number, reason: Buffer) => {
-      if (this.#isOpen) listener.onEnd(this.#whyClosed(code, reason.toString('utf8')));
-    });
+    socket.once(
+      'close',
+      clock.every(pingMs, () => this.#ping()),
+    );
   }
 
   get protocol(): string {
     return this.#socket.protocol;
-  }
-
-  carriedBy(connection: Socket): void {
-    this.#connection = connection;
-  }
-
-  start(): void {
-    this.#isOpen = true;
-    this.#markSeen();
-    const stop = this.#clock.every(pingMs, () => this.#ping());
-    this.#socket.once('close', stop);
   }
 
   send(channel: number, bytes: Uint8Array, done: (error?: Error | null) => void): void {
@@ -221,8 +211,8 @@ class OpenChannels implements ChannelSocket {
     this.#socket.once('close', cancel);
   }
 
-  /** 1005: closed without a code, as API servers do; 1006: the connection broke. */
-  #whyClosed(code: number, words: string): string | undefined {
+  /** 1005: closed without a code, as API servers do; 1006: the connection broke. Undefined for an ordinary end. */
+  whyClosed(code: number, words: string): string | undefined {
     if (this.#fault !== undefined) return this.#fault;
     if (code === 1000 || code === 1005) return undefined;
     return words === '' ? `the connection was cut (${code})` : `${words} (${code})`;

@@ -29,23 +29,24 @@ export async function openExec(
   query.set('stdout', 'true');
   query.set('stderr', 'true');
   const act = { verb: 'get', path: `${podPath(pod, 'exec')}?${query.toString()}`, context: deps.context };
-  const streams = new ExecStreams();
-  const socket = await openChannels(deps, { act, protocols, listener: streams, signal });
-  return streams.open(socket, stdin);
+  return await openChannels(deps, { act, protocols, signal }, (socket) => new ExecStreams(socket, stdin));
 }
 
-class ExecStreams implements ChannelListener {
+class ExecStreams implements PodProcess, ChannelListener {
   readonly stdio: Duplex;
   readonly stderr: Readable;
   readonly ended: Promise<Ended>;
-  #socket: ChannelSocket | undefined;
+  readonly canCloseInput: boolean;
+  readonly #socket: ChannelSocket;
   #end: (ended: Ended) => void;
   #isOver = false;
   #isOutputFull = false;
   #isStderrFull = false;
   #status = '';
 
-  constructor() {
+  constructor(socket: ChannelSocket, hasInput: boolean) {
+    this.#socket = socket;
+    this.canCloseInput = hasInput && socket.protocol === protocols[0];
     const { promise, resolve } = Promise.withResolvers<Ended>();
     this.ended = promise;
     this.#end = resolve;
@@ -71,21 +72,13 @@ class ExecStreams implements ChannelListener {
     });
   }
 
-  open(socket: ChannelSocket, hasInput: boolean): PodProcess {
-    this.#socket = socket;
-    // The end may have arrived together with the answer to the handshake.
-    if (this.#isOver) socket.close();
-    return {
-      stdio: this.stdio,
-      stderr: this.stderr,
-      canCloseInput: hasInput && socket.protocol === protocols[0],
-      ended: this.ended,
-      holdProcess: (isHeld) => socket.holdProcess(isHeld),
-      close: () => {
-        this.#close('the connection was closed here');
-        this.stdio.destroy();
-      },
-    };
+  holdProcess(isHeld: boolean): void {
+    this.#socket.holdProcess(isHeld);
+  }
+
+  close(): void {
+    this.#close('the connection was closed here');
+    this.stdio.destroy();
   }
 
   onMessage(channel: number, bytes: Buffer): void {
@@ -111,28 +104,24 @@ class ExecStreams implements ChannelListener {
       const code = status.causes.find((cause) => cause.reason === 'ExitCode')?.message;
       this.#finish({ exitCode: code !== undefined && /^\d+$/.test(code) ? Number(code) : undefined, message: status.message });
     }
-    this.#socket?.close();
+    this.#socket.close();
   }
 
   #write(chunk: Buffer, done: (error?: Error | null) => void): void {
     // A write to a command that has ended is not an error: the caller learns of the end from `ended`.
-    if (this.#isOver || this.#socket === undefined) {
-      done();
-      return;
-    }
-    this.#socket.send(channels.stdin, chunk, () => done());
+    if (this.#isOver) done();
+    else this.#socket.send(channels.stdin, chunk, () => done());
   }
 
   #closeInput(done: () => void): void {
-    const socket = this.#socket;
-    if (this.#isOver || socket === undefined || socket.protocol !== protocols[0]) done();
-    else socket.send(channels.close, Uint8Array.of(channels.stdin), () => done());
+    if (this.#isOver || this.#socket.protocol !== protocols[0]) done();
+    else this.#socket.send(channels.close, Uint8Array.of(channels.stdin), () => done());
   }
 
   #flow(): void {
     if (this.#isOver) return;
-    if (this.#isOutputFull || this.#isStderrFull) this.#socket?.pause();
-    else this.#socket?.resume();
+    if (this.#isOutputFull || this.#isStderrFull) this.#socket.pause();
+    else this.#socket.resume();
   }
 
   #finish(ended: Ended): void {
@@ -143,7 +132,7 @@ class ExecStreams implements ChannelListener {
   }
 
   #close(message: string): void {
-    this.#socket?.close();
+    this.#socket.close();
     if (!this.#isOver) this.#finish({ exitCode: undefined, message });
   }
 }

@@ -21,32 +21,26 @@ const halfClosedMs = 60_000;
 export async function openPortForward(deps: KubeDeps, pod: PodRef, port: number, { signal }: KubeCallOptions): Promise<Duplex> {
   const act = { verb: 'get', path: `${podPath(pod, 'portforward')}?ports=${port}`, context: deps.context };
   const name = `port ${port} of the pod ${pod.namespace}/${pod.name} in ${deps.context}`;
-  const stream = new PortStream(name, deps.clock);
-  stream.open(await openChannels(deps, { act, protocols, listener: stream, signal }));
-  return stream;
+  return await openChannels(deps, { act, protocols, signal }, (socket) => new PortStream(socket, name, deps.clock));
 }
 
 class PortStream extends Duplex implements ChannelListener {
+  readonly #socket: ChannelSocket;
   readonly #name: string;
   readonly #clock: Clock;
   readonly #skip = [portBytes, portBytes];
-  #socket: ChannelSocket | undefined;
   #fault = '';
   #cancelTimer = (): void => undefined;
   #isHalfClosed = false;
 
-  constructor(name: string, clock: Clock) {
+  constructor(socket: ChannelSocket, name: string, clock: Clock) {
     super({ allowHalfOpen: false });
+    this.#socket = socket;
     this.#name = name;
     this.#clock = clock;
     // The server's refusal may arrive together with its acceptance, before the caller has the stream to attach a
     // handler.
     this.on('error', () => undefined);
-  }
-
-  open(socket: ChannelSocket): void {
-    this.#socket = socket;
-    if (this.destroyed) socket.close();
   }
 
   onMessage(channel: number, bytes: Buffer): void {
@@ -57,7 +51,7 @@ class PortStream extends Duplex implements ChannelListener {
     if (channel === channels.error) this.#onFault(rest.toString('utf8'));
     else {
       if (this.#isHalfClosed) this.#awaitEnd();
-      if (!this.push(rest)) this.#socket?.pause();
+      if (!this.push(rest)) this.#socket.pause();
     }
   }
 
@@ -68,12 +62,11 @@ class PortStream extends Duplex implements ChannelListener {
   }
 
   override _read(): void {
-    this.#socket?.resume();
+    this.#socket.resume();
   }
 
   override _write(chunk: Buffer, _encoding: BufferEncoding, done: (error?: Error | null) => void): void {
-    if (this.#socket === undefined) done();
-    else this.#socket.send(channels.data, chunk, (error) => done(error instanceof Error ? this.#error(error.message) : undefined));
+    this.#socket.send(channels.data, chunk, (error) => done(error instanceof Error ? this.#error(error.message) : undefined));
   }
 
   override _final(done: () => void): void {
@@ -84,7 +77,7 @@ class PortStream extends Duplex implements ChannelListener {
 
   override _destroy(error: Error | null, done: (error?: Error | null) => void): void {
     this.#cancelTimer();
-    this.#socket?.close();
+    this.#socket.close();
     done(error);
   }
 

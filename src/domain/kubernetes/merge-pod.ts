@@ -27,11 +27,7 @@ const added = new Set(['tolerations', 'envFrom', 'hostAliases', 'topologySpreadC
  *
  * A container without a name is the main container.
  */
-export function mergePod(pod: Map, patch: Map): Map {
-  return mergeMaps(pod, patch);
-}
-
-function mergeMaps(base: Map, patch: Map): Map {
+export function mergePod(base: Map, patch: Map): Map {
   const merged: Record<string, unknown> = { ...base };
   for (const [name, given] of Object.entries(patch)) {
     if (given === null) delete merged[name];
@@ -41,7 +37,7 @@ function mergeMaps(base: Map, patch: Map): Map {
 }
 
 function mergeValues(name: string, base: unknown, given: unknown): unknown {
-  if (isObject(given)) return mergeMaps(isObject(base) ? base : {}, given);
+  if (isObject(given)) return mergePod(isObject(base) ? base : {}, given);
   if (!Array.isArray(given)) return given;
   const before: readonly unknown[] = Array.isArray(base) ? base : [];
   const by = keyed[name];
@@ -55,7 +51,7 @@ function mergeLists(base: readonly unknown[], patch: readonly unknown[], by: str
     const id = isObject(entry) ? (entry[by] ?? unnamed) : undefined;
     const at = id === undefined ? -1 : merged.findIndex((one) => isObject(one) && one[by] === id);
     const existing = merged[at];
-    if (isObject(entry) && isObject(existing)) merged[at] = mergeMaps(existing, entry);
+    if (isObject(entry) && isObject(existing)) merged[at] = mergePod(existing, entry);
     else merged.push(isObject(entry) && entry[by] === undefined && unnamed !== undefined ? { [by]: unnamed, ...entry } : entry);
   }
   return merged;

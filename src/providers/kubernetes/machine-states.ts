@@ -63,25 +63,23 @@ export class MachineStates {
   /** As `Provider.inspect`. */
   async of(ids: readonly MachineId[], signal: AbortSignal | undefined): Promise<ReadonlyMap<MachineId, MachineStatus>> {
     signal?.throwIfAborted();
-    const statuses = new Map<MachineId, MachineStatus>(ids.map((id) => [id, { state: 'gone', reason: 'unknown' }]));
     const machines = ids.flatMap((id): readonly NamedMachine[] => {
       const ref = readMachineId(id);
       return ref === undefined ? [] : [{ id, ref }];
     });
-    const asked = [...Map.groupBy(machines, ({ ref }) => `${ref.context}/${ref.namespace}`).values()];
-    const results = await Promise.allSettled(asked.map((group) => this.#inspect(group, signal)));
+    const groups = [...Map.groupBy(machines, ({ ref }) => `${ref.context}/${ref.namespace}`).values()];
+    const results = await Promise.allSettled(groups.map((group) => this.#inspect(group, signal)));
     signal?.throwIfAborted();
-    for (const result of results) if (result.status === 'fulfilled') for (const [id, status] of result.value) statuses.set(id, status);
-    // A Kubernetes cluster that does not answer must not hide the answers of others. Its own machines keep their last
-    // known status, if there is one.
-    for (const [index, result] of results.entries()) {
-      if (result.status === 'fulfilled') continue;
-      for (const { id } of asked[index] ?? []) {
+    const statuses = new Map<MachineId, MachineStatus>(ids.map((id) => [id, { state: 'gone', reason: 'unknown' }]));
+    for (const [index, result] of results.entries())
+      for (const { id } of groups[index] ?? []) {
+        // A Kubernetes cluster that does not answer must not hide the answers of others. Its own machines keep their
+        // last known status, if there is one.
         const last = this.#removed.has(id) ? removedStatus : this.#last.get(id);
-        if (last === undefined || results.length === 1) throw result.reason;
-        statuses.set(id, last);
+        if (result.status === 'rejected' && (last === undefined || results.length === 1)) throw result.reason;
+        const status = result.status === 'fulfilled' ? result.value.get(id) : last;
+        if (status !== undefined) statuses.set(id, status);
       }
-    }
     return statuses;
   }
 

@@ -1,4 +1,4 @@
-import { writeFileSync } from 'node:fs';
+import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { FakeClock } from '../../../test/support/fake-clock.ts';
@@ -6,8 +6,7 @@ import { localPods } from '../../../test/support/local-pods.ts';
 import { withTempHome } from '../../../test/support/temp-home.ts';
 import { waitFor } from '../../../test/support/wait-for.ts';
 import { repeatingBootCommand } from '../session/session-script.ts';
-import { KeptShell, type TextRequest } from './kept-shell.ts';
-import { KeptShells } from './kept-shells.ts';
+import { KeptShell, KeptShells, type TextRequest } from './kept-shells.ts';
 
 const request = (script: string): TextRequest => ({
   argv: ['sh', '-c', script],
@@ -27,8 +26,8 @@ test('a shell that is busy at close ends after its current script', async () => 
     return shell;
   }, clock);
   await withTempHome(async (dir) => {
-    const running = shells.run(request(`while [ ! -e '${dir}/go' ]; do sleep 0.02; done; exit 3`));
-    await waitFor('the shell to be busy', () => opened.some(({ isBusy }) => isBusy));
+    const running = shells.run(request(`touch '${dir}/runs'; while [ ! -e '${dir}/go' ]; do sleep 0.02; done; exit 3`));
+    await waitFor('the shell to be busy', () => existsSync(join(dir, 'runs')));
     shells.close();
     writeFileSync(join(dir, 'go'), '');
     expect(await running).toMatchObject({ how: 'ended', exitCode: 3 });

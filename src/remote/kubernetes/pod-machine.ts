@@ -10,8 +10,7 @@ import { type SessionCarrier, runSession } from '../session/run-session.ts';
 import { Semaphore } from '../session/semaphore.ts';
 import type { SessionEnd, SessionMachine, SessionOptions, SessionRequest, SizedInput } from '../session/session-machine.ts';
 import { bootCommand, repeatingBootCommand } from '../session/session-script.ts';
-import { KeptShell, textRequest } from './kept-shell.ts';
-import { KeptShells } from './kept-shells.ts';
+import { KeptShell, KeptShells, textRequest } from './kept-shells.ts';
 import { randomHex } from '../../shared/random-hex.ts';
 
 /** Concurrent commands of this process in one pod, and concurrent copies to it. Streams do not count. */
