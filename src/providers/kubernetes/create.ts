@@ -1,18 +1,18 @@
+import type { KubernetesContextConfig } from '../../domain/config.ts';
 import { pathOf, pathOfOne } from '../../kubernetes/paths.ts';
+import { hasEnded, type Pod } from '../../kubernetes/pod.ts';
+import { delayMs } from '../../shared/backoff.ts';
+import type { Clock } from '../../shared/clock.ts';
 import { SvcError } from '../../shared/errors.ts';
 import { ProviderRefusal } from '../provider-refusal.ts';
 import type { MachineSpec, Offer } from '../provider.ts';
-import type { KubernetesContextConfig } from '../../domain/config.ts';
-import type { KubernetesCluster } from './kubernetes-cluster.ts';
-import { nodeDemands } from './nodes/node-demands.ts';
-import { chooseImage, forTask } from './pod-settings.ts';
-import type { Clock } from '../../shared/clock.ts';
 import { podPoll, removeMachine } from './destroy.ts';
 import { creationError, isDenied } from './errors.ts';
+import type { KubernetesCluster } from './kubernetes-cluster.ts';
 import { anchorManifest, podManifest, provisionTimeoutSeconds, type PodPlan } from './manifest.ts';
 import { podNames, type MachineRef } from './names.ts';
-import { hasEnded, type Pod } from '../../kubernetes/pod.ts';
-import { delayMs } from '../../shared/backoff.ts';
+import { nodeDemands } from './nodes/node-demands.ts';
+import { chooseImage, forTask } from './pod-settings.ts';
 
 /** Input for creating a machine, or for its dry run. */
 export interface Creation {

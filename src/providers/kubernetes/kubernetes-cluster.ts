@@ -1,14 +1,14 @@
 import type { KubeApi } from '../../kubernetes/kube-api.ts';
+import { pathOfAll } from '../../kubernetes/paths.ts';
+import type { Pod } from '../../kubernetes/pod.ts';
 import type { Clock } from '../../shared/clock.ts';
-import { unlessAborted } from '../../shared/unless-aborted.ts';
 import { parseJson } from '../../shared/parse-json.ts';
+import { unlessAborted } from '../../shared/unless-aborted.ts';
 import type { ListedMachine, MachineSpec, MachineStatus } from '../provider.ts';
 import { isDenied } from './errors.ts';
 import { machineIdOf, ownAnnotations, ownLabels, podNames, tagLabel, textEntries, type MachineRef } from './names.ts';
 import { countedNode, countedPod, nodeFacts, podLoad, type Node, type NodeFacts } from './nodes/node-facts.ts';
 import { isDeletionIdle, needsForcedDeletion, NodeHealth, type NodeTrouble } from './nodes/node-health.ts';
-import type { Pod } from '../../kubernetes/pod.ts';
-import { pathOfAll } from '../../kubernetes/paths.ts';
 import { areMostNodesCutOff, isWaitingForRoom, machineStatus, needsEvents, type PodEvent, type PodSight } from './pod-status.ts';
 import { byMachine, type PodsByMachine, type PodWatches } from './pod-watches.ts';
 

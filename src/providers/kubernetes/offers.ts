@@ -2,13 +2,13 @@ import { canonicalAccelerator } from '../../domain/accelerators.ts';
 import type { KubernetesContextConfig } from '../../domain/config.ts';
 import { requestedGpuCount } from '../../domain/gpus.ts';
 import { whyNot } from '../../domain/offer-match.ts';
+import { podPrice } from '../../domain/price.ts';
 import type { Amount, Resources } from '../../domain/task.ts';
 import { didYouMean } from '../../shared/did-you-mean.ts';
 import type { Offer, OfferList, RejectedOffer } from '../provider.ts';
 import { gpuLabelFormats, type GpuKind } from './nodes/gpu-labels.ts';
-import { chooseImage, configuredSelector, podTolerations, readSize, sizeName, requestedSize, type PodSize } from './pod-settings.ts';
 import { untolerated, type NodeFacts, type Toleration } from './nodes/node-facts.ts';
-import { podPrice } from '../../domain/price.ts';
+import { chooseImage, configuredSelector, podTolerations, readSize, sizeName, requestedSize, type PodSize } from './pod-settings.ts';
 
 /** A Kubernetes context for which offers are computed. */
 export interface OfferingContext {

@@ -1,11 +1,11 @@
 import { mainContainer } from '../../domain/kubernetes/pod-config.ts';
 import { isSilenceWidespread } from '../../domain/replica/silent-machines.ts';
+import type { KubeObject } from '../../kubernetes/kube-api.ts';
 import { isDefiniteAnswer, podTrouble, troubleText, type PodTrouble } from '../../kubernetes/pod-trouble.ts';
+import { hasEnded, type ContainerEnd, type Pod } from '../../kubernetes/pod.ts';
 import { asSentence } from '../../shared/text.ts';
 import type { MachineSilence, MachineStatus } from '../provider.ts';
 import { isDeletionIdle, type NodeTrouble } from './nodes/node-health.ts';
-import { hasEnded, type ContainerEnd, type Pod } from '../../kubernetes/pod.ts';
-import type { KubeObject } from '../../kubernetes/kube-api.ts';
 
 /** The fields of an event that svc reads. */
 export interface PodEvent extends KubeObject {

@@ -1,4 +1,6 @@
 import type { KubeApi, KubeObject } from '../../kubernetes/kube-api.ts';
+import { pathOfAll } from '../../kubernetes/paths.ts';
+import type { Pod } from '../../kubernetes/pod.ts';
 import { WatchedList, type ObjectChange } from '../../kubernetes/watched-list.ts';
 import { delayMs, type Backoff } from '../../shared/backoff.ts';
 import type { CancelTimer, Clock } from '../../shared/clock.ts';
@@ -7,8 +9,6 @@ import { isDenied } from './errors.ts';
 import { ownLabels } from './names.ts';
 import { countedNode, isNodeReady, type Node } from './nodes/node-facts.ts';
 import { lastingMs } from './nodes/node-health.ts';
-import type { Pod } from '../../kubernetes/pod.ts';
-import { pathOfAll } from '../../kubernetes/paths.ts';
 
 /** Watches continue for this long after their last listener, ms: callers wait, ask and wait again. */
 const lingerMs = 30_000;

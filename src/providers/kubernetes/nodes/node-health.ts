@@ -2,9 +2,9 @@ import { isSilenceWidespread } from '../../../domain/replica/silent-machines.ts'
 import type { KubeApi } from '../../../kubernetes/kube-api.ts';
 import { pathOfAll, pathOfOne } from '../../../kubernetes/paths.ts';
 import type { Clock } from '../../../shared/clock.ts';
-import { countedNode, isNodeReady, type Node } from './node-facts.ts';
 import { isDenied } from '../errors.ts';
 import { isSpotNode } from './gpu-labels.ts';
+import { countedNode, isNodeReady, type Node } from './node-facts.ts';
 
 /** A node that cannot report its pods' state. `message` is a sentence. */
 export type NodeTrouble =
