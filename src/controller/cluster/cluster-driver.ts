@@ -3,10 +3,11 @@ import { rm } from 'node:fs/promises';
 import { locationName } from '../../domain/location-name.ts';
 import { assertMachineId, type Provider } from '../../providers/provider.ts';
 import { obtainMachine, type GivenMachine } from '../../provision/acquire-machine.ts';
-import { destroyMachine, releaseMachine } from '../../provision/machine.ts';
+import { destroyMachine } from '../../provision/machine.ts';
 import { machineNodes, stopNodes } from '../../provision/node-jobs.ts';
 import { PlacementHistory } from '../../provision/placement-history.ts';
 import { fileProvisionLog } from '../../provision/provision-log.ts';
+import { findMachines, isClaimed, lossOf, offerRecord, recoverMachine, type FoundMachine } from '../../provision/recorded-machines.ts';
 import { describeStep, type SearchStep } from '../../provision/search-steps.ts';
 import { messageOf } from '../../shared/errors.ts';
 import { systemRandom } from '../../shared/random.ts';
@@ -15,9 +16,6 @@ import type { DaemonContext } from '../daemon-context.ts';
 import { clusterDeployment, type PublishedFiles } from '../deploy/deployments.ts';
 import { serviceFiles } from '../deploy/service-files.ts';
 import { clusterKeyTag } from '../leftovers.ts';
-import { findMachines, isClaimed, offerOf, type FoundMachine } from '../recorded-machines.ts';
-import { lossOf } from '../service/machine-loss.ts';
-import { offerRecord } from '../service/replica-launch.ts';
 import { machineJobName, runClusterJob } from './cluster-job.ts';
 import { clusterPaths } from './cluster-paths.ts';
 
@@ -262,14 +260,9 @@ export class ClusterDriver {
 
   /** The machine that an earlier daemon received and could not record. Surplus machines are terminated. */
   async #recoverMachine(signal: AbortSignal): Promise<GivenMachine | undefined> {
-    const { offer, machineKey: key } = this.#cluster;
-    const { clock } = this.#context;
-    const machines = await this.#machines(signal);
-    const kept = machines.find((machine) => isClaimed(machine, { ...this.#cluster, key }));
-    for (const { provider, id } of machines.filter((machine) => machine !== kept))
-      this.#history.keepBusy(releaseMachine(provider, { id }, clock, signal));
-    if (kept === undefined || offer === null) return undefined;
-    return { provider: kept.provider, offer: offerOf(offer), machineId: kept.id, askedAt: clock.monotonic() };
+    const claim = { ...this.#cluster, key: this.#cluster.machineKey };
+    const deps = { history: this.#history, clock: this.#context.clock, background: signal };
+    return recoverMachine(await this.#machines(signal), claim, deps);
   }
 
   async #recordStep(step: SearchStep, nodes: number): Promise<void> {

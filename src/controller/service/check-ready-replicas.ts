@@ -4,7 +4,7 @@ import { jobStatus } from '../../provision/job.ts';
 import { machineNodes } from '../../provision/node-jobs.ts';
 import { jobName } from './replica-program.ts';
 import type { ReplicaHandle } from './replica-handle.ts';
-import { replicaTags } from '../recorded-machines.ts';
+import { replicaTags } from '../../provision/recorded-machines.ts';
 import type { ServiceContext } from './service-context.ts';
 
 /**

@@ -5,8 +5,7 @@ import { withDeadline } from '../../shared/deadline.ts';
 import { SvcError } from '../../shared/errors.ts';
 import type { Loop } from '../../shared/loop.ts';
 import type { OfferRecord, ReplicaRecord } from '../../domain/records.ts';
-import { offerOf } from '../recorded-machines.ts';
-import { lossOf, type MachineLoss } from './machine-loss.ts';
+import { lossOf, offerOf, type MachineLoss } from '../../provision/recorded-machines.ts';
 import type { ServiceContext } from './service-context.ts';
 
 /** The provider's report about a replica's machine. `loss` is undefined while nothing is wrong with the machine. */

@@ -8,7 +8,7 @@ import { messageOf, SvcError } from '../../shared/errors.ts';
 import type { Wakeable } from '../../shared/wakeable.ts';
 import type { BalancerView } from './balancer-client.ts';
 import { linkLog } from '../kept-log.ts';
-import { findMachines, replicaTags } from '../recorded-machines.ts';
+import { findMachines, replicaTags } from '../../provision/recorded-machines.ts';
 import { jobName } from './replica-program.ts';
 import type { ReplicaHandle } from './replica-handle.ts';
 import type { ServiceContext } from './service-context.ts';

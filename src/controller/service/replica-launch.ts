@@ -2,25 +2,23 @@ import { existsSync } from 'node:fs';
 import { locationName } from '../../domain/location-name.ts';
 import { kindOf } from '../../domain/placement.ts';
 import type { Resources, Task } from '../../domain/task.ts';
-import type { MachineSpec, Offer } from '../../providers/provider.ts';
+import type { MachineSpec } from '../../providers/provider.ts';
 import { obtainMachine, type GivenMachine } from '../../provision/acquire-machine.ts';
 import { bootstrap } from '../../provision/bootstrap.ts';
 import { taskEnvironment } from '../../provision/environment.ts';
 import { fileMounts } from '../../provision/file-mounts.ts';
-import { releaseMachine } from '../../provision/machine.ts';
 import { replicaMachineSpec } from '../../provision/machine-spec.ts';
 import { machineNodes } from '../../provision/node-jobs.ts';
-import { describeOffer } from '../../provision/offers.ts';
 import { fileProvisionLog, type ProvisionLog } from '../../provision/provision-log.ts';
 import { describeStep, whyLost, type SearchStep } from '../../provision/search-steps.ts';
 import { isoTime } from '../../shared/clock.ts';
 import { messageOf, SvcError } from '../../shared/errors.ts';
 import { unlessAborted } from '../../shared/unless-aborted.ts';
-import type { Change, OfferRecord, ReplicaRecord } from '../../domain/records.ts';
+import type { Change, ReplicaRecord } from '../../domain/records.ts';
 import { missingTarget } from '../../domain/replica/replica-capacity.ts';
 import { jobName } from './replica-program.ts';
 import type { ReplicaHandle } from './replica-handle.ts';
-import { findMachines, isClaimed, offerOf, replicaTags } from '../recorded-machines.ts';
+import { findMachines, offerOf, offerRecord, recoverMachine, replicaTags } from '../../provision/recorded-machines.ts';
 import type { ServiceContext } from './service-context.ts';
 
 /**
@@ -75,7 +73,7 @@ const unknownLocation = { provider: '?', region: '?' };
 /** Returns the machine accepted before a crash, or a new one. The machine runs. */
 async function machineFor(context: ServiceContext, handle: ReplicaHandle, log: ProvisionLog, signal: AbortSignal): Promise<GivenMachine> {
   const { record } = handle;
-  const found = await recoverMachine(context, record, log, signal);
+  const found = await findEarlier(context, record, log, signal);
   const task = await context.task(record.version);
   const { resources } = task;
   return obtainMachine(
@@ -100,12 +98,8 @@ async function machineFor(context: ServiceContext, handle: ReplicaHandle, log: P
   );
 }
 
-/**
- * Finds the machine that an earlier search received from its last recorded provider, by the request's key. A crash or a
- * transient failure ended that search. Without this, a second machine would be requested. Machines from other providers
- * are terminated.
- */
-async function recoverMachine(
+/** The machine that an earlier search of this replica received. */
+async function findEarlier(
   context: ServiceContext,
   record: ReplicaRecord,
   log: ProvisionLog,
@@ -113,14 +107,9 @@ async function recoverMachine(
 ): Promise<GivenMachine | undefined> {
   // The state changes before the first provider is asked.
   if (record.state === 'PENDING') return undefined;
-  const machines = await findMachines(context, record, replicaTags(context, record.id), signal);
-  const kept = machines.find((machine) => isClaimed(machine, record));
-  for (const { provider, id } of machines.filter((machine) => machine !== kept)) {
-    context.history.keepBusy(releaseMachine(provider, { id }, context.clock, context.background));
-  }
-  if (kept === undefined || record.offer === null) return undefined;
-  log(`Going on with machine ${kept.id} at ${locationName(record.offer)}`);
-  return { provider: kept.provider, offer: offerOf(record.offer), machineId: kept.id, askedAt: context.clock.monotonic() };
+  const found = recoverMachine(await findMachines(context, record, replicaTags(context, record.id), signal), record, context);
+  if (found !== undefined) log(`Going on with machine ${found.machineId} at ${locationName(found.offer)}`);
+  return found;
 }
 
 /** The requirements of a replica's machine under one alternative of the task's resources. */
@@ -169,22 +158,6 @@ async function recordStep(handle: ReplicaHandle, step: SearchStep, nodes: number
     case 'waiting':
       return handle.patch({ reason: message }, { cause: 'waiting-for-capacity', message });
   }
-}
-
-/** The record of an offer for a replica of `nodes` nodes. */
-export function offerRecord(offer: Offer, nodes: number): OfferRecord {
-  return {
-    provider: offer.provider,
-    region: offer.region,
-    zone: offer.zone ?? null,
-    instanceType: offer.instanceType,
-    resources: describeOffer(offer, nodes),
-    cpus: offer.cpus,
-    gpus: offer.accelerator?.count ?? 0,
-    ...(offer.accelerator === undefined ? {} : { accelerator: offer.accelerator.name }),
-    spot: offer.spot,
-    hourlyUsd: offer.hourlyUsd * nodes,
-  };
 }
 
 /**

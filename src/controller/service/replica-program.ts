@@ -7,7 +7,7 @@ import { memorySize } from '../../shared/text.ts';
 import type { OfferRecord } from '../../domain/records.ts';
 import { type JobLog, keepJobLog, linePrefix } from '../job-log.ts';
 import { lastLines } from '../kept-log.ts';
-import { lossOf } from './machine-loss.ts';
+import { lossOf } from '../../provision/recorded-machines.ts';
 import type { ReplicaHandle } from './replica-handle.ts';
 import type { ServiceContext } from './service-context.ts';
 import type { ErrorKind } from '../../shared/error-codes.ts';

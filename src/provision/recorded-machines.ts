@@ -1,0 +1,167 @@
+import type { PlaceableOffer } from '../domain/placement.ts';
+import type { OfferRecord } from '../domain/records.ts';
+import type { EndCause } from '../domain/replica/replica-state.ts';
+import type { ListedMachine, MachineStatus, Offer, Provider } from '../providers/provider.ts';
+import { isoTime, type Clock } from '../shared/clock.ts';
+import type { Logger } from '../shared/log.ts';
+import { askKey, type GivenMachine } from './acquire-machine.ts';
+import { releaseMachine } from './machine.ts';
+import { describeOffer } from './offers.ts';
+import type { PlacementHistory } from './placement-history.ts';
+
+/** Dependencies of finding machines. */
+interface MachineFinder {
+  readonly log: Logger;
+  providers(): Promise<readonly Provider[]>;
+  provider(name: string): Promise<Provider>;
+}
+
+/**
+ * A machine as the record of a replica or a cluster describes it. `offer` is the last one that was requested or
+ * returned a machine. `key` is the prefix of the asks.
+ */
+interface MachineClaim {
+  readonly key: string;
+  readonly offer: OfferRecord | null;
+  readonly machineId: string | null;
+}
+
+/** A machine found at a provider. */
+export interface FoundMachine extends ListedMachine {
+  readonly provider: Provider;
+}
+
+/** The tags of every machine that was ever requested for a replica. */
+export function replicaTags(service: { readonly key: string }, replicaId: number): Readonly<Record<string, string>> {
+  return { 'svc-service-key': service.key, 'svc-replica': String(replicaId) };
+}
+
+/**
+ * Lists the machines with the given tags. While no machine is recorded, several providers may have been asked for one,
+ * so all are searched. The recorded provider must answer; the sweep handles the others that do not.
+ */
+export async function findMachines(
+  finder: MachineFinder,
+  { offer, machineId }: MachineClaim,
+  tags: Readonly<Record<string, string>>,
+  signal: AbortSignal,
+): Promise<readonly FoundMachine[]> {
+  const listAt = async (provider: Provider): Promise<readonly FoundMachine[]> =>
+    (await provider.list(tags, { signal })).map((machine) => ({ provider, ...machine }));
+  const own = offer === null ? undefined : await finder.provider(offer.provider);
+  const others = machineId === null ? (await finder.providers()).filter(({ name }) => name !== own?.name) : [];
+  const lists = await Promise.all([
+    own === undefined ? [] : listAt(own),
+    ...others.map((provider) =>
+      listAt(provider).catch((error: unknown) => {
+        finder.log.warn({ err: error, provider: provider.name }, 'could not search a provider for machines');
+        return [];
+      }),
+    ),
+  ]);
+  return lists.flat();
+}
+
+/** Whether a machine belongs to a record. */
+export function isClaimed(machine: FoundMachine, { offer, machineId, key }: MachineClaim): boolean {
+  if (offer === null || machine.provider.name !== offer.provider) return false;
+  if (machineId !== null) return machine.id === machineId;
+  const asked = machine.tags['svc-key'];
+  const expected = askKey(key, offerOf(offer));
+  // Records from before kinds had keys of their own used the bare key in their asks.
+  return asked === expected || asked?.startsWith(`${expected}-`) === true || asked === key;
+}
+
+/**
+ * Of the machines that an earlier search received, returns the one that belongs to the record, and terminates the
+ * others. A crash or a transient failure ended that search. Without this, a second machine would be requested.
+ */
+export function recoverMachine(
+  machines: readonly FoundMachine[],
+  claim: MachineClaim,
+  { history, clock, background }: { readonly history: PlacementHistory; readonly clock: Clock; readonly background: AbortSignal },
+): GivenMachine | undefined {
+  const kept = machines.find((machine) => isClaimed(machine, claim));
+  for (const { provider, id } of machines.filter((machine) => machine !== kept))
+    history.keepBusy(releaseMachine(provider, { id }, clock, background));
+  if (kept === undefined || claim.offer === null) return undefined;
+  return { provider: kept.provider, offer: offerOf(claim.offer), machineId: kept.id, askedAt: clock.monotonic() };
+}
+
+/** The offer of a recorded placement, as far as ranking needs it. */
+export function offerOf(record: OfferRecord): PlaceableOffer {
+  const { provider, region, zone, instanceType, cpus = 0, accelerator, gpus, spot, hourlyUsd } = record;
+  return {
+    provider,
+    region,
+    zone: zone ?? undefined,
+    instanceType,
+    cpus,
+    accelerator: accelerator === undefined ? undefined : { name: accelerator, count: gpus },
+    spot,
+    hourlyUsd,
+  };
+}
+
+/** The record of an offer for a machine of `nodes` nodes. */
+export function offerRecord(offer: Offer, nodes: number): OfferRecord {
+  return {
+    provider: offer.provider,
+    region: offer.region,
+    zone: offer.zone ?? null,
+    instanceType: offer.instanceType,
+    resources: describeOffer(offer, nodes),
+    cpus: offer.cpus,
+    gpus: offer.accelerator?.count ?? 0,
+    ...(offer.accelerator === undefined ? {} : { accelerator: offer.accelerator.name }),
+    spot: offer.spot,
+    hourlyUsd: offer.hourlyUsd * nodes,
+  };
+}
+
+/**
+ * A provider's report about a machine. `gone`: the machine is gone, for that cause. `leaving`: the provider will
+ * reclaim it at about `at` (ms since the epoch; unknown means within minutes). `silent`: the provider does not know;
+ * `cause` is the cause of the end that may follow. `doubtful`: the provider may reclaim it, so no other replica should
+ * be placed there.
+ */
+export type MachineLoss =
+  | { readonly type: 'gone'; readonly cause: EndCause; readonly reason: string }
+  | { readonly type: 'leaving'; readonly at: number | undefined; readonly reason: string }
+  | {
+      readonly type: 'silent';
+      readonly cause: EndCause;
+      readonly reason: string;
+      readonly isWidespread: boolean;
+      readonly isEnding: boolean;
+    }
+  | { readonly type: 'doubtful'; readonly reason: string };
+
+/**
+ * Translates a machine's status into its consequence for the replica; undefined when the machine is well. `machine`
+ * names it in sentences. Pure.
+ */
+export function lossOf(status: MachineStatus | undefined, machine: string): MachineLoss | undefined {
+  if (status?.state === 'gone') {
+    const { reason, message } = status;
+    const words = message === undefined ? ` (${reason}).` : `: ${message.trim()}${/[.!?]$/.test(message.trim()) ? '' : '.'}`;
+    return { type: 'gone', cause: reason === 'preempted' ? 'preempted' : 'machine-lost', reason: `${machine} is gone${words}` };
+  }
+  // Only the owner of a machine stops it.
+  if (status?.state === 'stopped') return { type: 'gone', cause: 'machine-lost', reason: `${machine} was stopped.` };
+  if ((status?.state === 'running' || status?.state === 'booting') && status.silence !== undefined) {
+    const { message, isTaken, isWidespread, isEnding } = status.silence;
+    return {
+      type: 'silent',
+      cause: isTaken ? 'preempted' : 'machine-lost',
+      reason: `${machine} is silent: ${message}`,
+      isWidespread,
+      isEnding,
+    };
+  }
+  if (status?.state !== 'running' || status.notice === undefined) return undefined;
+  const { kind, at } = status.notice;
+  if (kind === 'rebalance') return { type: 'doubtful', reason: `${machine} may be reclaimed.` };
+  const when = at === undefined ? 'within minutes' : `at ${isoTime(at)}`;
+  return { type: 'leaving', at, reason: `${machine} is being reclaimed by its provider ${when}.` };
+}
