@@ -9,7 +9,6 @@ import type { Task } from '../domain/task.ts';
 import type { MachineNode } from '../providers/provider.ts';
 import { systemClock } from '../shared/clock.ts';
 import { bootstrap } from '../provision/bootstrap.ts';
-import { taskEnvironment } from '../provision/environment.ts';
 import { jobStatus } from '../provision/job.ts';
 import { machineNodes, stopNodes, watchNodes, type NodesStatus, type WatchNodesOptions } from '../provision/node-jobs.ts';
 
@@ -29,16 +28,13 @@ async function start(nodes: readonly MachineNode[], change: Partial<Task>): Prom
       mounts: [],
       delivery: { publish: async () => undefined, fetchable: () => Promise.reject(new Error('nothing to fetch')) },
       jobName: 'main',
-      withSetup: true,
-      env: ({ rank }, all) =>
-        taskEnvironment(task, {
-          owner: 'chat',
-          replicaId: 1,
-          taskId: 't',
-          port: 8080,
-          gpus: 0,
-          node: { rank, ips: all.map(({ ip }) => ip) },
-        }),
+      identity: {
+        owner: 'chat',
+        replicaId: 1,
+        taskId: 't',
+        port: 8080,
+        gpus: 0,
+      },
       log: () => undefined,
       isolated: true,
       keepExtra: false,

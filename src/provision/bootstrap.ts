@@ -2,6 +2,7 @@ import { join, posix } from 'node:path';
 import type { Task } from '../domain/task.ts';
 import type { MachineNode } from '../providers/provider.ts';
 import type { Remote } from '../remote/remote.ts';
+import { taskEnvironment, type ReplicaIdentity } from './environment.ts';
 import { type MountedFiles, isOutsideWorkdir } from './file-mounts.ts';
 import type { FileDelivery, LocalSource } from './files/delivery.ts';
 import { jobStatus, startJob } from './job.ts';
@@ -20,12 +21,8 @@ interface Bootstrap {
   readonly mounts: readonly MountedFiles[];
   readonly delivery: FileDelivery;
   readonly jobName: string;
-  readonly withSetup: boolean;
-  /**
-   * Environment of the commands on a node, in addition to the machine's own. Contains secrets. `nodes` are all nodes by
-   * rank.
-   */
-  readonly env: (node: MachineNode, nodes: readonly MachineNode[]) => Readonly<Record<string, string>>;
+  /** The facts that the commands can read, beside the node that they run on. */
+  readonly identity: Omit<ReplicaIdentity, 'node'>;
   readonly log: ProvisionLog;
   /**
    * Whether `run` enters the machine's network isolation, where all ports are free. Otherwise it shares the machine's
@@ -51,9 +48,11 @@ export async function bootstrap(nodes: readonly MachineNode[], what: Bootstrap, 
   const isGroup = nodes.length > 1;
   const failed = new AbortController();
   const both = AbortSignal.any([signal, failed.signal]);
+  const ips = nodes.map(({ ip }) => ip);
   const prepare = (node: MachineNode): Promise<void> => {
     const log: ProvisionLog = isGroup ? (line) => what.log(`(${nodeLabel(node)}) ${line}`) : what.log;
-    return prepareNode(node.remote, { ...what, log, env: what.env(node, nodes), waits: isGroup }, both);
+    const env = taskEnvironment(what.task, { ...what.identity, node: { rank: node.rank, ips } });
+    return prepareNode(node.remote, { ...what, log, env, waits: isGroup }, both);
   };
   // All preparations must have ended before the failure is reported: a retry would otherwise write to the same files at
   // the same time.
@@ -61,7 +60,8 @@ export async function bootstrap(nodes: readonly MachineNode[], what: Bootstrap, 
   failed.signal.throwIfAborted();
 }
 
-interface NodeBootstrap extends Omit<Bootstrap, 'env'> {
+interface NodeBootstrap extends Omit<Bootstrap, 'identity'> {
+  /** In addition to the machine's own. Contains secrets. */
   readonly env: Readonly<Record<string, string>>;
   readonly waits: boolean;
 }
@@ -71,9 +71,9 @@ async function prepareNode(remote: Remote, what: NodeBootstrap, signal: AbortSig
   const workdir = remoteWorkdir(remote);
   await deliverFiles(remote, workdir, what, signal);
   const { setup, run } = what.task;
-  what.log(what.withSetup && setup !== undefined ? 'Starting setup, then run' : 'Starting run');
+  what.log(setup !== undefined ? 'Starting setup, then run' : 'Starting run');
   await startJob(remote, what.jobName, {
-    ...(what.withSetup && setup !== undefined ? { setup } : {}),
+    ...(setup !== undefined ? { setup } : {}),
     ...(run === undefined ? {} : { run }),
     env: what.env,
     workdir,

@@ -1,7 +1,7 @@
 import type { Task } from '../domain/task.ts';
 
 /** The facts about a replica that `setup` and `run` can read. */
-interface ReplicaIdentity {
+export interface ReplicaIdentity {
   /** Name of the service or the cluster. */
   readonly owner: string;
   readonly replicaId: number | undefined;

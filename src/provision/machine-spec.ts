@@ -1,6 +1,7 @@
 import type { Resources, Task } from '../domain/task.ts';
 import type { MachineSpec } from '../providers/provider.ts';
-import { followsPort, servedPorts } from './replica-ports.ts';
+import { SvcError } from '../shared/errors.ts';
+import type { ProviderState } from './providers.ts';
 
 /** The part of a replica's machine specification that follows from its task and the resource alternative. */
 export function replicaMachineSpec(task: Task, resources: Resources | undefined): Omit<MachineSpec, 'tags' | 'clients'> {
@@ -16,4 +17,33 @@ export function replicaMachineSpec(task: Task, resources: Resources | undefined)
     providerConfig: task.providerConfig,
     role: 'replica',
   };
+}
+
+/** A program that mentions this variable listens on the assigned port. */
+const portMention = /\$\{?SVC_REPLICA_PORT\b/;
+
+/** Whether the task's program listens on the assigned port, so that svc can choose any port. */
+export function followsPort({ run = '' }: Pick<Task, 'run'>): boolean {
+  return portMention.test(run);
+}
+
+/** The ports that a machine serves: the service's port, and the ports that the alternative opens. */
+export function servedPorts({ service }: Pick<Task, 'service'>, resources: Pick<Resources, 'ports'> | undefined): readonly number[] {
+  return [...new Set([...(service === undefined ? [] : [service.replicaPort]), ...(resources?.ports ?? [])])];
+}
+
+/**
+ * Refuses a service of several replicas that listens on a fixed port at providers whose machines share ports: only the
+ * first replica would come up. Throws SVC_ISOLATION with the reason and the remedy.
+ */
+export function refuseSharedPorts(task: Task, providers: readonly ProviderState[]): void {
+  const { service } = task;
+  if ((service?.replicaPolicy.maxReplicas ?? 1) <= 1 || followsPort(task)) return;
+  for (const { check } of providers) {
+    const { enabled, sharedPorts, remedies } = check;
+    if (!enabled || sharedPorts === undefined) continue;
+    throw new SvcError('SVC_ISOLATION', `Several replicas would all listen on port ${service?.replicaPort}, as ${sharedPorts}.`, {
+      hint: ['Make run listen on $SVC_REPLICA_PORT', 'set replicas: 1', ...remedies].join('; or: '),
+    });
+  }
 }

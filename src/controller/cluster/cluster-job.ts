@@ -2,7 +2,6 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Provider, MachineId } from '../../providers/provider.ts';
 import { bootstrap } from '../../provision/bootstrap.ts';
-import { taskEnvironment } from '../../provision/environment.ts';
 import { fileMounts } from '../../provision/file-mounts.ts';
 import type { JobStatus } from '../../provision/job.ts';
 import { machineNodes, stopNodes, watchNodes } from '../../provision/node-jobs.ts';
@@ -55,16 +54,13 @@ export async function runClusterJob(
         mounts: fileMounts(job.task, join(snapshot, 'mounts'), name),
         delivery: await deployment.delivery(provider, cluster.offer?.region),
         jobName: name,
-        withSetup: true,
-        env: ({ rank }, all) =>
-          taskEnvironment(job.task, {
-            owner: cluster.name,
-            replicaId: undefined,
-            taskId: `svc-${cluster.name}-${job.id}`,
-            port: undefined,
-            gpus: cluster.offer?.gpus ?? 0,
-            node: { rank, ips: all.map(({ ip }) => ip) },
-          }),
+        identity: {
+          owner: cluster.name,
+          replicaId: undefined,
+          taskId: `svc-${cluster.name}-${job.id}`,
+          port: undefined,
+          gpus: cluster.offer?.gpus ?? 0,
+        },
         log,
         isolated: false,
         keepExtra: true,

@@ -4,7 +4,7 @@ import { generateName, nameProblem } from '../../domain/names.ts';
 import type { Task } from '../../domain/task.ts';
 import { collectOffersNow } from '../../provision/offers.ts';
 import { refuseMountsAnywhere } from '../../provision/file-mounts.ts';
-import { refuseSharedPorts } from '../../provision/replica-ports.ts';
+import { refuseSharedPorts } from '../../provision/machine-spec.ts';
 import { SvcError } from '../../shared/errors.ts';
 import { servicePaths } from '../../shared/paths.ts';
 import { randomHex } from '../../shared/random-hex.ts';

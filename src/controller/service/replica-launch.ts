@@ -5,7 +5,6 @@ import type { Resources, Task } from '../../domain/task.ts';
 import type { MachineSpec } from '../../providers/provider.ts';
 import { obtainMachine, type GivenMachine } from '../../provision/acquire-machine.ts';
 import { bootstrap } from '../../provision/bootstrap.ts';
-import { taskEnvironment } from '../../provision/environment.ts';
 import { fileMounts } from '../../provision/file-mounts.ts';
 import { replicaMachineSpec } from '../../provision/machine-spec.ts';
 import { machineNodes } from '../../provision/node-jobs.ts';
@@ -42,16 +41,13 @@ export async function launchReplica(context: ServiceContext, handle: ReplicaHand
       mounts: fileMounts(task, context.files.mountSnapshot(record.version), `v${record.version}`),
       delivery: await context.deployment.delivery(provider, record.offer?.region),
       jobName,
-      withSetup: true,
-      env: ({ rank }, all) =>
-        taskEnvironment(task, {
-          owner: context.name,
-          replicaId: record.id,
-          taskId: `svc-${isoTime(record.createdAt).slice(0, 19).replaceAll(':', '-').replace('T', '-')}_${context.name}_${record.id}`,
-          port: task.service?.replicaPort,
-          gpus: record.offer?.gpus ?? 0,
-          node: { rank, ips: all.map(({ ip }) => ip) },
-        }),
+      identity: {
+        owner: context.name,
+        replicaId: record.id,
+        taskId: `svc-${isoTime(record.createdAt).slice(0, 19).replaceAll(':', '-').replace('T', '-')}_${context.name}_${record.id}`,
+        port: task.service?.replicaPort,
+        gpus: record.offer?.gpus ?? 0,
+      },
       log,
       isolated: true,
       keepExtra: false,

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { aServiceSpec, aTask } from '../../test/support/builders.ts';
 import { goodCheck } from '../../test/support/providers.ts';
 import type { ProviderState } from './providers.ts';
-import { followsPort, refuseSharedPorts, servedPorts } from './replica-ports.ts';
+import { followsPort, refuseSharedPorts, servedPorts } from './machine-spec.ts';
 
 const sharedPorts = 'this computer cannot isolate them (unshare: Operation not permitted)';
 const statesWith = (check: Partial<ProviderState['check']>): readonly ProviderState[] => [
