@@ -6,7 +6,7 @@ import { SvcError } from '../../shared/errors.ts';
 import { randomHex } from '../../shared/random-hex.ts';
 import { knownOfCluster } from './apply.ts';
 import { readToken } from './cluster-facts.ts';
-import { designOf, type KnownOfCluster } from './design-of.ts';
+import { designOf, type KnownOfCluster } from './design.ts';
 import { derivedKey, keyFor, type HighAvailabilityDeps } from './high-availability.ts';
 import { manifests } from './manifests.ts';
 import { haNames, ownedLabel } from './names.ts';
