@@ -77,7 +77,7 @@ const controllerShare = { cpus: 0.25, memoryGb: 1 } as const;
 const balancerShare = { cpus: 0.25, memoryGb: 0.5 } as const;
 
 /** Facts about the Kubernetes cluster. */
-export interface KnownOfCluster {
+export interface ClusterFacts {
   readonly key: string;
   readonly policyVersion: HighAvailabilityDesign['policyVersion'];
   /** Name or address of the endpoints' Service from outside; undefined when it can be reached only from inside. */
@@ -88,7 +88,7 @@ export interface KnownOfCluster {
  * The design that follows from the configuration and the facts about a Kubernetes cluster. Throws
  * SVC_NO_CONTROLLER_IMAGE when no image is configured.
  */
-export function designOf(config: Config, { context, namespace }: KubernetesSite, known: KnownOfCluster): HighAvailabilityDesign {
+export function designOf(config: Config, { context, namespace }: KubernetesSite, known: ClusterFacts): HighAvailabilityDesign {
   const { image, balancers, endpointService, resources } = config.serve.controller;
   const database = databaseOf(config);
   if (image === undefined) throw noImage();
