@@ -17,7 +17,7 @@ import { Clusters } from './cluster/clusters.ts';
 import type { DaemonContext } from './daemon-context.ts';
 import { DaemonLife } from './daemon-life.ts';
 import { DaemonWatch } from './daemon-watch.ts';
-import { findEdgeProxies } from './edge-proxy/find-members.ts';
+import { findEdgeProxies } from './edge-proxy/members.ts';
 import { createHandlers } from './handlers.ts';
 import { serveHealth, type ControllerRole } from './leadership/health-server.ts';
 import { Leadership } from './leadership/leadership.ts';

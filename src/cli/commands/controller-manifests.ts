@@ -1,8 +1,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import { kubeApiOpener } from '../../launcher/high-availability/kubernetes-deps.ts';
 import { printedManifests } from '../../launcher/high-availability/print-manifests.ts';
-import { chooseSite } from '../../launcher/high-availability/site.ts';
+import { kubeApiOpener, chooseSite } from '../../launcher/high-availability/site.ts';
 import { systemRandom } from '../../shared/random.ts';
 import { loadConfig } from '../../spec/load-config.ts';
 import { printYaml } from '../../spec/print-yaml.ts';

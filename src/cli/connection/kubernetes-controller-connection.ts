@@ -19,7 +19,6 @@ import {
   upgradeInCluster,
 } from '../../launcher/high-availability/high-availability.ts';
 import { planInCluster, preflightInCluster } from '../../launcher/high-availability/plan.ts';
-import { kubeApiOpener } from '../../launcher/high-availability/kubernetes-deps.ts';
 import { inContainer } from '../../launcher/high-availability/names.ts';
 import type { MachineStatus } from '../../providers/provider.ts';
 import type { Clock } from '../../shared/clock.ts';
@@ -31,7 +30,7 @@ import { openProviders } from './open-providers.ts';
 import { type ApiClient, createClient } from '../../api/client.ts';
 import { type Leader, findLeader } from '../../launcher/high-availability/leader.ts';
 import { TroubleWatch } from '../../launcher/high-availability/rollout.ts';
-import type { KubernetesSite } from '../../launcher/high-availability/site.ts';
+import { kubeApiOpener, type KubernetesSite } from '../../launcher/high-availability/site.ts';
 import { type KubernetesControllerStatus, kubernetesControllerStatus } from '../../launcher/high-availability/status.ts';
 import type { Remote } from '../../remote/remote.ts';
 import { withDeadline } from '../../shared/deadline.ts';

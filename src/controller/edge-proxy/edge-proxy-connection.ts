@@ -11,7 +11,7 @@ import { withDeadline } from '../../shared/deadline.ts';
 import { messageOf, SvcError } from '../../shared/errors.ts';
 import { isObject } from '../../shared/is-object.ts';
 import { parseJson } from '../../shared/parse-json.ts';
-import { readLine } from './read-line.ts';
+import { readLine } from './read-command.ts';
 import { sharedKeyName, sharedKeyTls } from './shared-key.ts';
 
 /** How long an edge proxy may take to answer, ms. */

@@ -6,8 +6,7 @@ import { createLogger } from '../../shared/log.ts';
 import { systemRandom } from '../../shared/random.ts';
 import { formerHolder, revokeFence, writeFence } from './fence-file.ts';
 import { keepLease, leaseAfter } from './keep-lease.ts';
-import type { KeeperNews, KeeperOrder, KeeperSetup } from './keeper-messages.ts';
-import { openLease } from './lease-source.ts';
+import { openLease, type LeaseSource } from './lease-source.ts';
 
 /**
  * The thread that keeps the lease. A daemon that is busy for seconds keeps its lease. A stopped daemon loses it, as its
@@ -21,6 +20,23 @@ const stuckPollMs = 1_000;
 const openAgainMs = 500;
 /** How long the daemon may take to end by itself after the loss, ms. The fence stops its calls meanwhile. */
 const endMs = 2_000;
+
+/** Start parameters of the lease keeper thread. */
+export interface KeeperSetup {
+  readonly source: LeaseSource;
+  readonly self: string;
+  readonly fencePath: string;
+}
+
+/** Messages from the daemon: a heartbeat, and the order to release the lease. */
+export type KeeperOrder = { readonly type: 'beat' } | { readonly type: 'release' };
+
+/** Messages to the daemon. */
+export type KeeperNews =
+  | { readonly type: 'elected'; readonly term: number }
+  | { readonly type: 'other-leads'; readonly holder: string }
+  | { readonly type: 'lost'; readonly why: string }
+  | { readonly type: 'released' };
 
 const port = parentPort;
 if (port === null) throw new Error('keeper.ts is started by the controller as a worker thread');

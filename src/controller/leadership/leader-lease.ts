@@ -10,7 +10,7 @@ import { type HomePaths, servicePaths } from '../../shared/paths.ts';
 import type { LeaseSource } from './lease-source.ts';
 import { threadEntry } from '../../shared/program-files.ts';
 import { randomHex } from '../../shared/random-hex.ts';
-import type { KeeperNews, KeeperOrder, KeeperSetup } from './keeper-messages.ts';
+import type { KeeperNews, KeeperOrder, KeeperSetup } from './keeper.ts';
 import { foldersIn } from '../folders-in.ts';
 import { endAt } from '../supervise/supervisor.ts';
 

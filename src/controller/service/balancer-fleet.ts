@@ -5,7 +5,7 @@ import type { Logger } from '../../shared/log.ts';
 import { BalancerClient, type BalancerListeners, type BalancerPort, type BalancerView, type DialBalancer } from './balancer-client.ts';
 import type { EndpointSink } from './endpoint-publisher.ts';
 import { dialEdgeProxy } from '../edge-proxy/edge-proxy-connection.ts';
-import { watchMembers } from '../edge-proxy/members-file.ts';
+import { watchMembers } from '../edge-proxy/members.ts';
 import { readSharedKey } from '../edge-proxy/shared-key.ts';
 import { ReplicaRelays, ownAddress } from './replica-relay.ts';
 

@@ -1,16 +1,14 @@
 import type { KubeDraft, KubeObject } from '../../kubernetes/kube-api.ts';
 import { pathOf, pathOfOne } from '../../kubernetes/paths.ts';
 import { SvcError } from '../../shared/errors.ts';
-import type { KubernetesDeps } from './kubernetes-deps.ts';
-import { findAnchor, isDenied, outsideHost, policyVersion } from './cluster-facts.ts';
+import { findAnchor, isDenied, outsideHost } from './cluster-facts.ts';
 import type { HighAvailabilityDesign, HighAvailabilitySecrets, OwnerReference } from './design.ts';
-import type { KnownOfCluster } from './design-of.ts';
 import { endpointsService, manifests } from './manifests.ts';
 import { haNames } from './names.ts';
 import { ownedBy } from './object-parts.ts';
 import { isMarked, isOfWholeCluster, readObject, refuseForeign } from './ownership.ts';
 import { anchorObject } from './settings-objects.ts';
-import { kubectlAt, type KubernetesSite } from './site.ts';
+import { kubectlAt, type KubernetesDeps, type KubernetesSite } from './site.ts';
 
 /**
  * Timeout, ms, for a cloud to assign a load balancer's address. Until then endpoints have their name inside the
@@ -22,17 +20,6 @@ const addressPollMs = 1_000;
 /** Timeout, ms, for objects under removal to disappear and be created again: a volume waits for its last pod. */
 const wholeTimeoutMs = 120_000;
 const wholePollMs = 1_000;
-
-/** Facts of the Kubernetes cluster that are read before any object is created. */
-export async function knownOfCluster(
-  site: KubernetesSite,
-  key: string,
-  { api, signal }: Pick<KubernetesDeps, 'api' | 'signal'>,
-  type: HighAvailabilityDesign['endpointService'],
-): Promise<KnownOfCluster> {
-  const [version, host] = await Promise.all([policyVersion(api, signal), outsideHost(api, site, type, signal)]);
-  return { key, policyVersion: version, outsideHost: host };
-}
 
 /**
  * Applies the objects of the design, each in one step, and returns the resulting facts. When the anchor is removed

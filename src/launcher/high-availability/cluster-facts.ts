@@ -3,10 +3,10 @@ import { parseJson } from '../../shared/parse-json.ts';
 import type { KubeApi, KubeObject } from '../../kubernetes/kube-api.ts';
 import { pathOfAll, pathOfOne } from '../../kubernetes/paths.ts';
 import { SvcError } from '../../shared/errors.ts';
-import type { HighAvailabilityDesign } from './design.ts';
+import type { ClusterFacts, HighAvailabilityDesign } from './design.ts';
 import { anchorData, haNames } from './names.ts';
 import { tokenKey } from './settings-objects.ts';
-import type { KubernetesSite } from './site.ts';
+import type { KubernetesDeps, KubernetesSite } from './site.ts';
 
 /** The fields of a ConfigMap or Secret that are read. */
 interface DataObject extends KubeObject {
@@ -19,7 +19,8 @@ export interface EndpointsService extends KubeObject {
   readonly status?: { readonly loadBalancer?: { readonly ingress?: readonly { readonly ip?: string; readonly hostname?: string }[] } };
 }
 
-interface NodeObject extends KubeObject {
+/** The fields of a node that are read. */
+export interface NodeObject extends KubeObject {
   readonly status?: {
     readonly addresses?: readonly { readonly type: string; readonly address: string }[];
     readonly conditions?: readonly { readonly type: string; readonly status: string }[];
@@ -67,13 +68,21 @@ export async function clusterIdentity(api: KubeApi, signal: AbortSignal): Promis
   }
 }
 
-/** The version of PodDisruptionBudget to use: the stable one where Kubernetes has it, from 1.21 on. */
-export async function policyVersion(api: KubeApi, signal: AbortSignal): Promise<HighAvailabilityDesign['policyVersion']> {
-  const said = parseJson(await api.text('/apis', { signal }));
-  return policyVersionOf(said);
+/** Facts of the Kubernetes cluster that are read before any object is created. */
+export async function readClusterFacts(
+  site: KubernetesSite,
+  key: string,
+  { api, signal }: Pick<KubernetesDeps, 'api' | 'signal'>,
+  type: HighAvailabilityDesign['endpointService'],
+): Promise<ClusterFacts> {
+  const [groups, host] = await Promise.all([api.text('/apis', { signal }), outsideHost(api, site, type, signal)]);
+  return { key, policyVersion: policyVersionOf(parseJson(groups)), outsideHost: host };
 }
 
-/** The same, from the API server's list of API groups. */
+/**
+ * The version of PodDisruptionBudget to use, from the API server's list of API groups: the stable one where Kubernetes
+ * has it, from 1.21 on.
+ */
 export function policyVersionOf(said: unknown): HighAvailabilityDesign['policyVersion'] {
   const groups = isObject(said) && Array.isArray(said['groups']) ? said['groups'] : [];
   const policy = groups.find((group) => isObject(group) && group['name'] === 'policy');
@@ -98,11 +107,15 @@ export async function outsideHost(
 async function nodeAddress(api: KubeApi, signal: AbortSignal): Promise<string | undefined> {
   try {
     const { items } = await api.list<NodeObject>(pathOfAll('Node'), { signal });
-    const ready = items.filter(({ status }) => status?.conditions?.some((one) => one.type === 'Ready' && one.status === 'True') === true);
-    const addresses = ready.flatMap(({ status }) => status?.addresses ?? []);
+    const addresses = items.filter(isReadyNode).flatMap(({ status }) => status?.addresses ?? []);
     return (addresses.find(({ type }) => type === 'ExternalIP') ?? addresses.find(({ type }) => type === 'InternalIP'))?.address;
   } catch (error) {
     if (isDenied(error)) return undefined;
     throw error;
   }
+}
+
+/** Whether Kubernetes considers the node as working. */
+export function isReadyNode({ status }: NodeObject): boolean {
+  return status?.conditions?.some((one) => one.type === 'Ready' && one.status === 'True') === true;
 }

@@ -13,10 +13,9 @@ import { randomHex } from '../../shared/random-hex.ts';
 import { readControllerRecord, removeControllerRecord, writeControllerRecord, type ControllerRecord } from '../controller-record.ts';
 import { requestedResourcesOf } from '../remote-controller.ts';
 import { terminatingError, locked, recordPatcher, type LauncherDeps } from '../launcher-deps.ts';
-import { applyDesign, isThere, knownOfCluster } from './apply.ts';
-import { clusterIdentity, findAnchor, readToken } from './cluster-facts.ts';
-import type { HighAvailabilityDesign } from './design.ts';
-import { designOf } from './design-of.ts';
+import { applyDesign, isThere } from './apply.ts';
+import { clusterIdentity, findAnchor, readToken, readClusterFacts } from './cluster-facts.ts';
+import { designOf, type HighAvailabilityDesign } from './design.ts';
 import { madeInCluster, refuseFixed } from './differences.ts';
 import type { Leader } from './leader.ts';
 import { haNames, inContainer } from './names.ts';
@@ -92,7 +91,7 @@ export async function prepare(site: KubernetesSite, key: string, deps: HighAvail
   const { providers, paths, signal } = deps;
   const config = await deps.config();
   const api = deps.openApi(site);
-  const known = await knownOfCluster(site, key, { api, signal }, config.serve.controller.endpointService);
+  const known = await readClusterFacts(site, key, { api, signal }, config.serve.controller.endpointService);
   const design = designOf(config, site, known);
   const token = (await readToken(api, site, signal)) ?? randomHex(32);
   const given = await gatherSecrets(key, site, {

@@ -2,12 +2,11 @@ import type { KubeApi, KubeDraft, KubeObject } from '../../kubernetes/kube-api.t
 import { durationAnnotation } from '../../kubernetes/lease.ts';
 import { pathOf } from '../../kubernetes/paths.ts';
 import { SvcError } from '../../shared/errors.ts';
-import type { KubernetesDeps } from './kubernetes-deps.ts';
 import { isDenied } from './cluster-facts.ts';
 import type { HighAvailabilityDesign, HighAvailabilitySecrets } from './design.ts';
 import { manifests } from './manifests.ts';
 import { haNames, ownedLabel } from './names.ts';
-import { kubectlAt } from './site.ts';
+import { kubectlAt, type KubernetesDeps } from './site.ts';
 
 /** The identity of an object, whether or not it exists. */
 export type NamedObject = Pick<KubeDraft, 'apiVersion' | 'kind' | 'metadata'>;

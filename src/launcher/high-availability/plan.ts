@@ -3,7 +3,7 @@ import { readControllerRecord } from '../controller-record.ts';
 import { planOfRecorded, type ControllerPlan } from '../controller-plan.ts';
 import { requestedResourcesOf } from '../remote-controller.ts';
 import { isThere } from './apply.ts';
-import { designOf } from './design-of.ts';
+import { designOf } from './design.ts';
 import { describePods, keyFor, prepare, siteOf, type HighAvailabilityDeps } from './high-availability.ts';
 import { outsideHint } from './status.ts';
 

@@ -4,9 +4,8 @@ import { quoteWord } from '../../remote/shell-quote.ts';
 import { settledStates } from '../../provision/providers.ts';
 import { SvcError } from '../../shared/errors.ts';
 import { randomHex } from '../../shared/random-hex.ts';
-import { knownOfCluster } from './apply.ts';
-import { readToken } from './cluster-facts.ts';
-import { designOf, type KnownOfCluster } from './design-of.ts';
+import { readClusterFacts, readToken } from './cluster-facts.ts';
+import { designOf, type ClusterFacts } from './design.ts';
 import { derivedKey, keyFor, type HighAvailabilityDeps } from './high-availability.ts';
 import { manifests } from './manifests.ts';
 import { haNames, ownedLabel } from './names.ts';
@@ -36,10 +35,10 @@ export async function printedManifests(options: ManifestOptions, deps: HighAvail
   const config = await deps.config();
   const site = chooseSite(config, options.context);
   const api = deps.openApi(site);
-  let known: KnownOfCluster;
+  let known: ClusterFacts;
   let hasAnswered = true;
   try {
-    known = await knownOfCluster(site, await keyFor(site, api, signal), { api, signal }, config.serve.controller.endpointService);
+    known = await readClusterFacts(site, await keyFor(site, api, signal), { api, signal }, config.serve.controller.endpointService);
   } catch (error) {
     if (!(error instanceof SvcError) || error.code !== 'SVC_KUBERNETES' || options.withSecrets) throw error;
     hasAnswered = false;

@@ -1,14 +1,13 @@
 import type { Pod } from '../../kubernetes/pod.ts';
-import type { KubeApi, KubeObject } from '../../kubernetes/kube-api.ts';
+import type { KubeApi } from '../../kubernetes/kube-api.ts';
 import { pathOf, pathOfOne } from '../../kubernetes/paths.ts';
 import { SvcError } from '../../shared/errors.ts';
-import type { KubernetesDeps } from './kubernetes-deps.ts';
-import { isDenied } from './cluster-facts.ts';
+import { isDenied, isReadyNode, type NodeObject } from './cluster-facts.ts';
 import type { HighAvailabilityDesign } from './design.ts';
 import { podsOf } from './leader.ts';
 import { podRoles } from './object-parts.ts';
 import { isMarked, isOfWholeCluster, readObject, objectsOf, type NamedObject } from './ownership.ts';
-import type { KubernetesSite } from './site.ts';
+import type { KubernetesDeps, KubernetesSite } from './site.ts';
 
 /** Timeout for pods to end, ms: requests under way may finish. Pods on a lost node never end. */
 const goneTimeoutMs = 120_000;
@@ -77,15 +76,11 @@ async function isOnLostNode({ metadata, spec }: Pod, api: KubeApi, signal: Abort
   if (metadata.deletionTimestamp === undefined || spec?.nodeName === undefined) return false;
   try {
     const node = await api.get<NodeObject>(pathOfOne('Node', undefined, spec.nodeName), { signal });
-    return node?.status?.conditions?.some(({ type, status }) => type === 'Ready' && status === 'True') !== true;
+    return node === undefined || !isReadyNode(node);
   } catch (error) {
     if (isDenied(error)) return false;
     throw error;
   }
-}
-
-interface NodeObject extends KubeObject {
-  readonly status?: { readonly conditions?: readonly { readonly type: string; readonly status: string }[] };
 }
 
 /** Removes exactly the object that was read, if it is ours: another object may have taken its name meanwhile. */

@@ -1,11 +1,10 @@
 import type { KubeApi, KubeObject } from '../../kubernetes/kube-api.ts';
 import { pathOfOne } from '../../kubernetes/paths.ts';
 import { SvcError } from '../../shared/errors.ts';
-import type { KubernetesDeps } from './kubernetes-deps.ts';
 import { podsOf, troubleOf } from './leader.ts';
 import { haNames } from './names.ts';
 import { podRoles, type PodRole } from './object-parts.ts';
-import { kubectlAt, type KubernetesSite } from './site.ts';
+import { kubectlAt, type KubernetesDeps, type KubernetesSite } from './site.ts';
 
 /** The fields of a Deployment that are read. */
 interface DeploymentObject extends KubeObject {

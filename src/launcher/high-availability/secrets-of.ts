@@ -7,8 +7,7 @@ import type { PortableFile } from '../../providers/provider.ts';
 import type { ProviderState } from '../../provision/providers.ts';
 import type { HomePaths } from '../../shared/paths.ts';
 import { configOfController } from '../../spec/config-of-controller.ts';
-import type { HighAvailabilitySecrets } from './design.ts';
-import { databaseOf } from './design-of.ts';
+import { databaseOf, type HighAvailabilitySecrets } from './design.ts';
 import { inContainer } from './names.ts';
 import type { KubernetesSite } from './site.ts';
 

@@ -4,7 +4,7 @@ import { problemOf } from '../../../test/support/problem-of.ts';
 import { defaultConfig, type Config, type ControllerConfig } from '../../domain/config.ts';
 import type { KubeContexts } from '../../kubernetes/contexts.ts';
 import { SvcError } from '../../shared/errors.ts';
-import { designOf } from './design-of.ts';
+import { designOf } from './design.ts';
 import { chooseSite, needKubernetes } from './site.ts';
 
 const configured = (controller: Partial<ControllerConfig> = {}, kubernetes: Partial<Config['kubernetes']> = {}): Config => ({

@@ -1,9 +1,13 @@
 import type { Config } from '../../domain/config.ts';
 import { kubernetesContextConfig, usableContexts } from '../../domain/kubernetes/kubernetes-context.ts';
-import { kubeContexts, type KubeContexts } from '../../kubernetes/contexts.ts';
+import { kubeContexts, openKubeApi, type KubeContexts } from '../../kubernetes/contexts.ts';
+import type { KubeApi } from '../../kubernetes/kube-api.ts';
 import { settledStates, type Providers, type ProviderState } from '../../provision/providers.ts';
 import { quoteWord } from '../../remote/shell-quote.ts';
+import type { Clock } from '../../shared/clock.ts';
 import { SvcError } from '../../shared/errors.ts';
+import { noFence } from '../../shared/fence.ts';
+import type { Random } from '../../shared/random.ts';
 
 /** The Kubernetes context and namespace of a controller. */
 export interface KubernetesSite {
@@ -14,6 +18,20 @@ export interface KubernetesSite {
 /** The beginning of a kubectl command for users. It names the context: their current context may be another one. */
 export function kubectlAt({ context, namespace }: KubernetesSite): string {
   return `kubectl --context ${quoteWord(context)} -n ${namespace}`;
+}
+
+/** Dependencies of functions that change a Kubernetes cluster and wait for the change. */
+export interface KubernetesDeps {
+  readonly api: KubeApi;
+  readonly clock: Clock;
+  readonly signal: AbortSignal;
+  /** Shows the current step to the user. */
+  readonly onStep: (text: string) => void;
+}
+
+/** Opens the API of a Kubernetes cluster as the user of this command. A command has no lease, so it has no fence. */
+export function kubeApiOpener(clock: Clock, random: Random): (site: KubernetesSite) => KubeApi {
+  return ({ context, namespace }) => openKubeApi(context, { fence: noFence, clock, random, namespace });
 }
 
 const providerName = 'kubernetes';

@@ -1,6 +1,6 @@
 import { PassThrough } from 'node:stream';
 import { expect, test } from 'vitest';
-import { readLine } from './read-line.ts';
+import { readLine } from './read-command.ts';
 
 test('lines are read one by one across chunks, and later bytes stay unread', async () => {
   const stream = new PassThrough();

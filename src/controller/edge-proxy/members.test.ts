@@ -3,7 +3,7 @@ import { FakeClock } from '../../../test/support/fake-clock.ts';
 import { FakeKubeApi } from '../../../test/support/fake-kube-api.ts';
 import { WatchedList } from '../../kubernetes/watched-list.ts';
 import { seededRandom } from '../../shared/random.ts';
-import { reportMembers } from './find-members.ts';
+import { reportMembers } from './members.ts';
 import type { BalancerPod } from './pods.ts';
 
 test('aborting while the Kubernetes API does not answer settles without reported members', async () => {

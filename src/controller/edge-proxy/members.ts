@@ -1,10 +1,14 @@
+import { readFileSync } from 'node:fs';
 import type { EdgeProxies, EdgeProxyMember } from '../../domain/edge-proxy/edge-proxy.ts';
 import type { WatchedList } from '../../kubernetes/watched-list.ts';
-import { type BalancerPod, type WatchPodsDeps, membersOf, watchPods } from './pods.ts';
-import { EdgeProxyGroup } from './edge-proxy-group.ts';
-import { writeMembers } from './members-file.ts';
-import { readSharedKey } from './shared-key.ts';
+import type { CancelTimer, Clock } from '../../shared/clock.ts';
+import { isObject } from '../../shared/is-object.ts';
+import { parseJson } from '../../shared/parse-json.ts';
+import { writeFileAtomic } from '../../shared/system/files.ts';
 import type { DaemonContext } from '../daemon-context.ts';
+import { EdgeProxyGroup } from './edge-proxy-group.ts';
+import { type BalancerPod, type WatchPodsDeps, membersOf, watchPods } from './pods.ts';
+import { readSharedKey } from './shared-key.ts';
 
 /** Calls back with the edge proxies once they are known, and on every change, until the signal aborts. */
 async function findMembers(
@@ -46,4 +50,39 @@ export function findEdgeProxies(
   });
   void finding.catch((error: unknown) => log.error({ err: error }, 'the edge proxies cannot be found'));
   return proxies;
+}
+
+/** How often reconcilers check the list for changes, ms. */
+const pollIntervalMs = 250;
+
+/** Writes the list of edge proxies for the reconcilers of this machine. */
+function writeMembers(path: string, members: readonly EdgeProxyMember[]): void {
+  writeFileAtomic(path, JSON.stringify(members));
+}
+
+/** Calls back with the edge proxies now, if they are known, and on every change. */
+export function watchMembers(path: string, clock: Clock, onMembers: (members: readonly EdgeProxyMember[]) => void): CancelTimer {
+  let known: string | undefined;
+  const check = (): void => {
+    const text = readText(path);
+    if (text === undefined || text === known) return;
+    known = text;
+    const members = parseJson(text);
+    if (Array.isArray(members) && members.every(isMember)) onMembers(members);
+  };
+  check();
+  return clock.every(pollIntervalMs, check);
+}
+
+function readText(path: string): string | undefined {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch {
+    // Not written yet: the controller has just started to search for edge proxies.
+    return undefined;
+  }
+}
+
+function isMember(value: unknown): value is EdgeProxyMember {
+  return isObject(value) && typeof value['name'] === 'string' && typeof value['host'] === 'string' && typeof value['port'] === 'number';
 }
