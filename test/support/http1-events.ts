@@ -114,3 +114,10 @@ export function readResponse(text: string, offsets: readonly number[] = [], meth
   if (ends) parser.finish();
   return { messages: [{ ...current, interim }], excess };
 }
+
+/** The only request head in these bytes, which must be valid. */
+export function headOf(bytes: string): RequestHead {
+  const head = readRequests(bytes).messages[0]?.head;
+  if (head === undefined) throw new Error(`refused: ${bytes}`);
+  return head;
+}

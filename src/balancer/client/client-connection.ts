@@ -292,7 +292,7 @@ export class ClientConnection implements RequestSink, ExchangeClient, Http1Reply
     this.#writer.text(writeBalancerResponse(response, undefined, record.requestId, false));
     this.#writer.flush();
     this.#closeAfterReply();
-    this.#context.log(record);
+    this.#context.requestEnded(record);
   }
 
   #closeAfterReply(): void {

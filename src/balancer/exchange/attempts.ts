@@ -41,7 +41,7 @@ export class Attempts {
     const { retryBudget, deadlines, replicas } = this.#context;
     if (this.#needsBudget && !retryBudget.spend(deadlines.machineNow)) return undefined;
     this.#needsBudget = false;
-    const choice = replicas.pick(this.#excluded);
+    const choice = replicas.pick(this.#head, this.#excluded);
     if (choice === undefined) return undefined;
     this.#record.attempts += 1;
     this.#record.replica = choice.replica;

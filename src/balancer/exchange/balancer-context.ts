@@ -28,8 +28,8 @@ export interface BalancerContext {
   readonly counters: RequestCounters;
   readonly metrics: ThreadMetrics;
   readonly newRequestId: () => string;
-  /** Called when a request has ended. */
-  readonly log: (record: AccessRecord) => void;
+  /** The only sink of ended requests: for the metrics and the access log. */
+  readonly requestEnded: (record: AccessRecord) => void;
   /** Reports to the reconciler that a replica may be lost, so that the reconciler probes it. */
   readonly suspect: (replicaId: number, reason: SuspectReason) => void;
   /** Logs an unexpected error in the work for one connection. The other connections continue. */

@@ -94,7 +94,7 @@ export class Exchange implements ReplicaStreamUser, QueuedRequestListener {
   /** The events of one read from the client are complete: begins the exchange, or sends what was read. */
   advance(): void {
     if (!this.isRequestRead && this.#mustKeepPace) this.#upload.watchPace();
-    if (this.#phase === 'new') this.#admit();
+    if (this.#phase === 'new') this.#next('arrival', own.noReadyReplica(this.#context.config));
     else if (this.#attempt?.stream !== undefined) this.#flushRequest(this.#attempt.stream);
     if (this.#phase !== 'done') this.#upload.settle(this.#attempt?.stream !== undefined);
   }
@@ -133,12 +133,39 @@ export class Exchange implements ReplicaStreamUser, QueuedRequestListener {
     this.#answer(own.internalError);
   }
 
-  // ---- Admit, pick, send
+  // ---- The loop of attempts
 
-  #admit(): void {
-    if (this.#isTooLarge(this.#head.bodyLength)) this.#answer(own.refusal('body_too_large'));
-    else if (this.#context.requestQueue.mustWait) this.#wait(own.noReadyReplica(this.#context.config));
-    else this.#pick(own.noReadyReplica(this.#context.config));
+  /**
+   * One round of the loop: admits the request or decides whether it may be sent again, picks a replica or queues the
+   * request, and connects. A round begins when the request arrives, leaves the queue, moves away from a lost replica,
+   * or when its attempt failed. The loop ends when a replica responds or the balancer answers. `otherwise`: the answer
+   * when no attempt follows.
+   */
+  #next(after: 'arrival' | 'queue' | 'move' | FailedAttempt, otherwise: BalancerResponse): void {
+    if (after === 'arrival' && this.#isTooLarge(this.#head.bodyLength)) return this.#answer(own.refusal('body_too_large'));
+    const last = this.#attempt;
+    const hasFailed = typeof after === 'object' && last !== undefined;
+    const decision = hasFailed ? this.#attempts.failed(last.replica, after, this.#upload) : 'another';
+    this.#dropAttempt();
+    if (decision === 'give-up') return this.#answer(otherwise);
+
+    if (after === 'queue') this.#attempts.resetExcluded();
+    const isBehindOthers = after === 'arrival' && this.#context.requestQueue.mustWait;
+    const choice = isBehindOthers ? undefined : this.#attempts.pick();
+    if (choice === undefined) {
+      // No replica can take the request now, or the budget has no retry left: both may change soon.
+      this.#queued ??= new QueuedRequest(this.#context, this.#record, this);
+      const refusal = this.#queued.enter(otherwise, this.#upload.held);
+      return refusal === undefined ? this.#pause() : this.#answer(refusal);
+    }
+    this.#queued?.pause();
+
+    const attempt = new Attempt(choice.replica, this.#head);
+    this.#attempt = attempt;
+    const idle = decision === 'new-connection' ? undefined : attempt.takeIdle(this.#attempts.mayRunTwice);
+    if (idle !== undefined) return this.#send(idle);
+    this.#pause();
+    return attempt.dial((error, stream) => this.#dialled(attempt, error, stream));
   }
 
   #isTooLarge(bytes: number): boolean {
@@ -146,54 +173,32 @@ export class Exchange implements ReplicaStreamUser, QueuedRequestListener {
     return maxBodyBytes !== null && bytes > maxBodyBytes && !this.#isTunnel;
   }
 
-  /** `otherwise`: the answer when no replica is available. `mustBeNew`: do not reuse a connection. */
-  #pick(otherwise: BalancerResponse, mustBeNew = false): void {
-    const choice = this.#attempts.pick();
-    if (choice === undefined) return this.#wait(otherwise);
-    this.#queued?.pause();
-    const attempt = new Attempt(choice.replica, this.#head);
-    this.#attempt = attempt;
-    const idle = mustBeNew ? undefined : attempt.takeIdle(this.#attempts.mayRunTwice);
-    if (idle !== undefined) return this.#send(idle);
-    this.#phase = 'connecting';
-    this.#upload.rest();
-    // The dial has its own limit.
-    this.#client.deadlineAt = Number.POSITIVE_INFINITY;
-    return attempt.dial((error, stream) => this.#dialled(attempt, error, stream));
-  }
-
-  /** No replica can take the request now, or the budget has no retry left: both may change soon. */
-  #wait(otherwise: BalancerResponse): void {
-    this.#queued ??= new QueuedRequest(this.#context, this.#record, this);
-    const refusal = this.#queued.enter(otherwise, this.#upload.held);
-    if (refusal !== undefined) return this.#answer(refusal);
-    this.#phase = 'connecting';
-    this.#upload.rest();
-    // The request queue has its own limit.
-    this.#client.deadlineAt = Number.POSITIVE_INFINITY;
-    return undefined;
-  }
-
   onRetry(otherwise: BalancerResponse): void {
-    this.#attempts.resetExcluded();
-    this.#pick(otherwise);
+    this.#next('queue', otherwise);
   }
 
   onQueueTimeout(answer: BalancerResponse): void {
     this.#answer(answer);
   }
 
-  #dialled(attempt: Attempt, error: DialError | undefined, stream: ReplicaStream | undefined): void {
+  #dialled({ replica }: Attempt, error: DialError | undefined, stream: ReplicaStream | undefined): void {
     try {
       if (stream !== undefined) return this.#send(stream);
-      judgeDialError(this.#context, attempt.replica, error);
+      judgeDialError(this.#context, replica, error);
       const { config } = this.#context;
       const otherwise = isOwnShortage(error) ? own.overloaded(config) : own.noReadyReplica(config);
-      return this.#retry(attempt, { how: 'unreached', wasReused: false }, otherwise);
+      return this.#next({ how: 'unreached', wasReused: false }, otherwise);
     } catch (unexpected) {
       this.#context.crashed(unexpected);
       return this.abort();
     }
+  }
+
+  /** While the request is queued or connects, it sends nothing. The request queue and the dial have their own limits. */
+  #pause(): void {
+    this.#phase = 'connecting';
+    this.#upload.rest();
+    this.#client.deadlineAt = Number.POSITIVE_INFINITY;
   }
 
   #send(stream: ReplicaStream): void {
@@ -301,11 +306,11 @@ export class Exchange implements ReplicaStreamUser, QueuedRequestListener {
     const attempt = this.#attempt;
     if (attempt === undefined || this.#phase === 'done') return undefined;
     const lost = own.replicaLost(this.#context.config);
-    if (isRefused && !this.#isAnswered) return this.#retry(attempt, { how: 'refused', wasReused: false }, lost);
+    if (isRefused && !this.#isAnswered) return this.#next({ how: 'refused', wasReused: false }, lost);
     const wasReused = attempt.stream?.isReused === true && !this.#isAcknowledged;
     // A replica may close an idle or a WebSocket connection: neither is a failure of the replica.
     if (!this.#isTunnel && (this.#isAnswered || !wasReused)) judgeFailure(this.#context, attempt, 'reset');
-    if (!this.#isAnswered) return this.#retry(attempt, { how: 'lost', wasReused }, lost);
+    if (!this.#isAnswered) return this.#next({ how: 'lost', wasReused }, lost);
     recordFailedTry(this.#record, 'lost');
     return this.#answer(lost);
   }
@@ -331,15 +336,7 @@ export class Exchange implements ReplicaStreamUser, QueuedRequestListener {
     if (decision === 'stays') return this.#setDeadline(this.#context.deadlines.in(replicaCheckIntervalMs));
     const unresponsive = own.replicaUnresponsive(this.#context.config);
     if (decision === 'fails') return this.#answer(unresponsive);
-    this.#dropAttempt();
-    return this.#pick(unresponsive);
-  }
-
-  #retry(attempt: Attempt, failed: FailedAttempt, otherwise: BalancerResponse): void {
-    const decision = this.#attempts.failed(attempt.replica, failed, this.#upload);
-    this.#dropAttempt();
-    if (decision === 'give-up') this.#answer(otherwise);
-    else this.#pick(otherwise, decision === 'new-connection');
+    return this.#next('move', unresponsive);
   }
 
   /** Answers instead of the replica. If the client already has part of a response, breaks that response off. */
@@ -377,7 +374,7 @@ export class Exchange implements ReplicaStreamUser, QueuedRequestListener {
     if (outcome === 'unavailable' || outcome === 'truncated') this.#context.counters.errors += 1;
     this.#record.outcome = outcome;
     this.#record.totalMs = this.#elapsed();
-    this.#context.log(this.#record);
+    this.#context.requestEnded(this.#record);
   }
 
   /** The request made progress: starts its time limit again. */

@@ -1,13 +1,6 @@
 import { expect, test } from 'vitest';
-import { readRequests } from '../../../test/support/http1-events.ts';
+import { headOf } from '../../../test/support/http1-events.ts';
 import { forwardRequestHead, givenRequestId } from './forward-request.ts';
-import type { RequestHead } from './request-head.ts';
-
-function headOf(bytes: string): RequestHead {
-  const head = readRequests(bytes).messages[0]?.head;
-  if (head === undefined) throw new Error(`refused: ${bytes}`);
-  return head;
-}
 
 const forwarded = (bytes: string, isTrusted = false): readonly string[] =>
   forwardRequestHead(headOf(bytes), { address: '10.0.0.9', proto: 'http', isTrusted }, 'id-1').split('\r\n');

@@ -1,15 +1,12 @@
 import { expect, test } from 'vitest';
-import { readRequests, readResponse } from '../../../test/support/http1-events.ts';
+import { headOf, readResponse } from '../../../test/support/http1-events.ts';
 import { forwardInterimHead, forwardResponseHead, isEventStream, lastChunk, responseFraming } from './forward-response.ts';
 import { writeBalancerResponse } from './balancer-response.ts';
 import type { RequestHead } from './request-head.ts';
 import type { ResponseHead } from './response-head.ts';
 
-function requestOf(method: string, version: '1.0' | '1.1'): RequestHead {
-  const head = readRequests(`${method} / HTTP/${version}\r\nHost: a\r\nConnection: keep-alive\r\n\r\n`).messages[0]?.head;
-  if (head === undefined) throw new Error('refused');
-  return head;
-}
+const requestOf = (method: string, version: '1.0' | '1.1'): RequestHead =>
+  headOf(`${method} / HTTP/${version}\r\nHost: a\r\nConnection: keep-alive\r\n\r\n`);
 
 function responseOf(bytes: string, method = 'GET'): ResponseHead {
   const head = readResponse(bytes, [], method, false).messages[0]?.head;

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { readRequests } from '../../../test/support/http1-events.ts';
+import { headOf } from '../../../test/support/http1-events.ts';
 import { forwardRequestHead } from './forward-request.ts';
 import type { RequestHead } from './request-head.ts';
 import { givenTraceId } from '../exchange/request-record.ts';
@@ -7,11 +7,7 @@ import { givenTraceId } from '../exchange/request-record.ts';
 const trace = '4bf92f3577b34da6a3ce929d0e0e4736';
 const parent = '00f067aa0ba902b7';
 
-function headWith(lines: string): RequestHead {
-  const head = readRequests(`GET / HTTP/1.1\r\nHost: a\r\n${lines}\r\n`).messages[0]?.head;
-  if (head === undefined) throw new Error(`refused: ${lines}`);
-  return head;
-}
+const headWith = (lines: string): RequestHead => headOf(`GET / HTTP/1.1\r\nHost: a\r\n${lines}\r\n`);
 
 test('a valid traceparent gives the trace id', () => {
   expect(givenTraceId(headWith(`traceparent: 00-${trace}-${parent}-01\r\n`))).toBe(trace);

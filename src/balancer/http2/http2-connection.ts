@@ -159,7 +159,7 @@ export class Http2Connection implements ServedConnection, Http2ClientOwner, Time
     reply.own(response, record.requestId);
     reply.flush();
     reply.onSent(() => stream.close(constants.NGHTTP2_NO_ERROR));
-    this.context.log(record);
+    this.context.requestEnded(record);
   }
 
   #onClose(): void {

@@ -1,8 +1,11 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { headOf } from '../../../test/support/http1-events.ts';
 import { loadBalancingPolicies } from '../../domain/task.ts';
 import { seededRandom } from '../../shared/random.ts';
 import { type Candidate, type Policy, createPolicy } from './policies.ts';
+
+const request = headOf('GET / HTTP/1.1\r\nHost: a\r\n\r\n');
 
 /** The value of `sinceChoice` for a replica that was never chosen. */
 const never = 2 ** 32;
@@ -26,7 +29,7 @@ interface Turned extends Candidate {
 
 /** Makes one choice, counts it as the threads do, and returns the id of the chosen replica. */
 function takeTurn(policy: Policy, present: readonly Turned[], seed: number, all = present): number {
-  const picked = present[policy.pick(present, seededRandom(seed))];
+  const picked = present[policy.select(present, request, { random: seededRandom(seed) })];
   for (const candidate of all) candidate.sinceChoice += 1;
   if (picked === undefined) throw new Error('nothing was picked');
   picked.sinceChoice = 0;
@@ -37,7 +40,7 @@ describe.each(loadBalancingPolicies)('%s', (name) => {
   test('always picks one of the candidates', () => {
     fc.assert(
       fc.property(anyCandidates, fc.integer(), (all, seed) => {
-        const index = createPolicy(name).pick(all, seededRandom(seed));
+        const index = createPolicy(name).select(all, request, { random: seededRandom(seed) });
         return Number.isInteger(index) && all[index] !== undefined;
       }),
     );
@@ -63,7 +66,7 @@ describe.each(loadBalancingPolicies)('%s', (name) => {
 test('least_load never picks a candidate with more requests than another', () => {
   fc.assert(
     fc.property(anyCandidates, fc.integer(), (all, seed) => {
-      const picked = all[createPolicy('least_load').pick(all, seededRandom(seed))];
+      const picked = all[createPolicy('least_load').select(all, request, { random: seededRandom(seed) })];
       return picked !== undefined && all.every(({ inFlight }) => picked.inFlight <= inFlight);
     }),
   );
@@ -74,7 +77,7 @@ test('least_load breaks ties evenly at any position', () => {
   const random = seededRandom(7);
   const counts = new Map<number, number>();
   for (let turn = 0; turn < 9_000; turn += 1) {
-    const index = policy.pick(candidates(4, 1, 9, 1, 1), random);
+    const index = policy.select(candidates(4, 1, 9, 1, 1), request, { random });
     counts.set(index, (counts.get(index) ?? 0) + 1);
   }
   expect([...counts.keys()].toSorted((a, b) => a - b)).toEqual([1, 3, 4]);
@@ -113,7 +116,7 @@ test('instance_aware_least_load fills replicas in proportion to their weights', 
     { id: 2, inFlight: 0, weight: 4, sinceChoice: never },
   ];
   for (let turn = 0; turn < 50; turn += 1) {
-    const picked = all[policy.pick(all, seededRandom(turn))];
+    const picked = all[policy.select(all, request, { random: seededRandom(turn) })];
     if (picked !== undefined) picked.inFlight += 1;
   }
   expect(all.map(({ inFlight }) => inFlight)).toEqual([10, 40]);

@@ -1,5 +1,6 @@
 import type { LoadBalancingPolicy } from '../../domain/task.ts';
 import type { Random } from '../../shared/random.ts';
+import type { RequestHead } from '../http1/request-head.ts';
 
 const equal = (): number => 0;
 /** Among replicas that had no turn yet, the first by id. */
@@ -10,14 +11,14 @@ const keepFirst = (): number => 1;
  * and added or removed replicas do not make it skip others.
  */
 function createRoundRobin(): Policy {
-  return { name: 'round_robin', pick: (candidates) => pickLeastCost(candidates, equal, keepFirst) };
+  return { name: 'round_robin', select: (candidates) => lowestCost(candidates, equal, keepFirst) };
 }
 
 const inFlightOf = (candidate: Candidate): number => candidate.inFlight;
 
 /** The replica with the fewest requests in flight. */
 function createLeastLoad(): Policy {
-  return { name: 'least_load', pick: (candidates, random) => pickLeastCost(candidates, inFlightOf, random) };
+  return { name: 'least_load', select: (candidates, _request, { random }) => lowestCost(candidates, inFlightOf, random) };
 }
 
 /** Counts the new request too, so among idle replicas the strongest is chosen first. */
@@ -25,7 +26,10 @@ const relativeLoadOf = (candidate: Candidate): number => (candidate.inFlight + 1
 
 /** The replica with the fewest requests in flight for its capacity. */
 function createInstanceAwareLeastLoad(): Policy {
-  return { name: 'instance_aware_least_load', pick: (candidates, random) => pickLeastCost(candidates, relativeLoadOf, random) };
+  return {
+    name: 'instance_aware_least_load',
+    select: (candidates, _request, { random }) => lowestCost(candidates, relativeLoadOf, random),
+  };
 }
 
 const factories: Readonly<Record<LoadBalancingPolicy, () => Policy>> = {
@@ -46,7 +50,7 @@ export function createPolicy(name: LoadBalancingPolicy): Policy {
  * The random choice is reservoir sampling with room for one (Vitter, "Random Sampling with a Reservoir", 1985), which
  * needs no list of the equals.
  */
-function pickLeastCost(candidates: readonly Candidate[], costOf: (candidate: Candidate) => number, random: Random): number {
+function lowestCost(candidates: readonly Candidate[], costOf: (candidate: Candidate) => number, random: Random): number {
   let best = 0;
   let lowest = Number.POSITIVE_INFINITY;
   let longest = -1;
@@ -77,11 +81,17 @@ export interface Candidate {
   readonly sinceChoice: number;
 }
 
-/**
- * Chooses a replica for one request. A policy has no state: the counts that matter are shared with the other threads.
- */
+/** What the choices of one thread share. Loads and turns are in the candidates: they count for all threads. */
+export interface PolicyState {
+  readonly random: Random;
+}
+
+/** Chooses a replica for one request. Pure: everything that it remembers is in `state` and in the candidates. */
 export interface Policy {
   readonly name: LoadBalancingPolicy;
-  /** The index of the chosen replica. `candidates` has at least one, in the order of their ids. */
-  pick(candidates: readonly Candidate[], random: Random): number;
+  /**
+   * The index of the chosen replica. `candidates` has at least one, in the order of their ids. `request`: the head that
+   * the client sent.
+   */
+  select(candidates: readonly Candidate[], request: RequestHead, state: PolicyState): number;
 }

@@ -1,18 +1,19 @@
 import { expect, test } from 'vitest';
 import { aBalancerReplica } from '../../../test/support/balancer.ts';
 import { FakeClock } from '../../../test/support/fake-clock.ts';
+import { headOf } from '../../../test/support/http1-events.ts';
 import { Board } from '../board/board.ts';
 import { FileBudget } from '../board/file-budget.ts';
 import { Deadlines } from '../transport/deadlines.ts';
 import { ThreadMetrics } from '../metrics/thread-metrics.ts';
 import { createMetricsMemory, metricsRows } from '../metrics/row-layout.ts';
-import { createPolicy } from '../policy/policies.ts';
+import { createPolicy, type Policy } from '../policy/policies.ts';
 import type { Replica } from './replica.ts';
 import { ReplicaSet } from './replica-set.ts';
 import { seededRandom } from '../../shared/random.ts';
 
 /** The sets of several threads over the same memory, with as many equal replicas. */
-function threadsWith(threads: number, replicas: number, board = Board.create(threads)) {
+function threadsWith(threads: number, replicas: number, board = Board.create(threads), policy = createPolicy('least_load')) {
   const clock = new FakeClock();
   const slotted = Array.from({ length: replicas }, (_, slot) => ({ ...aBalancerReplica(slot + 1, slot + 1), slot }));
   const rows = metricsRows(createMetricsMemory(threads));
@@ -26,7 +27,7 @@ function threadsWith(threads: number, replicas: number, board = Board.create(thr
       crashed: () => undefined,
       metrics: new ThreadMetrics(row),
     } as const;
-    const set = new ReplicaSet(createPolicy('least_load'), seededRandom(thread), services, { board, thread });
+    const set = new ReplicaSet(policy, seededRandom(thread), services, { board, thread });
     set.apply(slotted);
     return set;
   });
@@ -34,8 +35,11 @@ function threadsWith(threads: number, replicas: number, board = Board.create(thr
 }
 
 /** Picks a replica; the set must have one. */
-function pick(set: ReplicaSet | undefined): { readonly replica: Replica; readonly load: number } {
-  const choice = set?.pick([]);
+function pick(
+  set: ReplicaSet | undefined,
+  request = headOf('GET / HTTP/1.1\r\nHost: a\r\n\r\n'),
+): { readonly replica: Replica; readonly load: number } {
+  const choice = set?.pick(request, []);
   if (choice === undefined) throw new Error('nothing was picked');
   return choice;
 }
@@ -45,6 +49,13 @@ function chiSquare(counts: readonly number[]): number {
   const expected = counts.reduce((sum, count) => sum + count, 0) / counts.length;
   return counts.reduce((sum, count) => sum + (count - expected) ** 2 / expected, 0);
 }
+
+test('a policy sees the head of the request', () => {
+  const byPath: Policy = { name: 'least_load', select: (_candidates, { path }) => Number(path.slice(1)) };
+  const { sets } = threadsWith(1, 4, Board.create(1), byPath);
+  const ids = [2, 0, 3].map((index) => pick(sets[0], headOf(`GET /${index} HTTP/1.1\r\nHost: a\r\n\r\n`)).replica.id);
+  expect(ids).toEqual([3, 1, 4]);
+});
 
 test('threads that pick in any order keep replica counts within one request', () => {
   const { sets } = threadsWith(4, 5);

@@ -1,6 +1,7 @@
 import type { Random } from '../../shared/random.ts';
 import type { BoardRow } from '../board/board.ts';
-import type { Policy } from '../policy/policies.ts';
+import type { RequestHead } from '../http1/request-head.ts';
+import type { Policy, PolicyState } from '../policy/policies.ts';
 import type { PoolServices } from './replica-pool.ts';
 import { Replica, type SlottedReplica } from './replica.ts';
 
@@ -22,7 +23,7 @@ const maxTries = 8;
 /** The replicas of the service, from the view of one thread's requests. */
 export class ReplicaSet {
   readonly #policy: Policy;
-  readonly #random: Random;
+  readonly #state: PolicyState;
   readonly #services: PoolServices;
   readonly #row: BoardRow;
   #replicas: readonly Replica[] = [];
@@ -30,7 +31,7 @@ export class ReplicaSet {
 
   constructor(policy: Policy, random: Random, services: PoolServices, row: BoardRow) {
     this.#policy = policy;
-    this.#random = random;
+    this.#state = { random };
     this.#services = services;
     this.#row = row;
   }
@@ -52,7 +53,7 @@ export class ReplicaSet {
   }
 
   /**
-   * Chooses a replica for one attempt and counts the attempt there, until `endAttempt`. Undefined when no replica
+   * Chooses a replica for one attempt of a request and counts the attempt there, until `endAttempt`. Undefined when no replica
    * outside `excluded` serves.
    *
    * Exact over all threads without a lock: the thread reads the counts of all rows and counts the attempt in its own
@@ -60,7 +61,7 @@ export class ReplicaSet {
    * choice repeated. For a moment, other threads can see a count that will be undone, as if the request were already
    * there.
    */
-  pick(excluded: readonly Replica[]): Choice | undefined {
+  pick(request: RequestHead, excluded: readonly Replica[]): Choice | undefined {
     const { now } = this.#services.deadlines;
     const { board } = this.#row;
     for (let tries = 1; ; tries += 1) {
@@ -69,7 +70,7 @@ export class ReplicaSet {
       const candidates = excluded.length > 0 || isMarked ? this.#candidates(excluded, now) : this.#serving;
       const [first] = candidates;
       if (first === undefined) return undefined;
-      const replica = candidates.length === 1 ? first : (candidates[this.#policy.pick(candidates, this.#random)] ?? first);
+      const replica = candidates.length === 1 ? first : (candidates[this.#policy.select(candidates, request, this.#state)] ?? first);
       const load = replica.inFlight;
       replica.beginAttempt();
       if (board.advance(generation) || tries >= maxTries) {

@@ -92,7 +92,7 @@ export class DataPlane {
       counters: new SharedCounters(row),
       newRequestId: createRequestIds(),
       metrics,
-      log: (record) => {
+      requestEnded: (record) => {
         metrics.requestEnded(record);
         this.#accessLog.add(record);
       },

@@ -67,7 +67,7 @@ export class NegotiatedConnection implements ServedConnection, Timed {
   reject(response: BalancerResponse): void {
     const isTls = this.#tls !== undefined;
     const forwarded = forwardedClient(this.#socket.remoteAddress, isTls, []);
-    this.#context.log(recordUnread(this.#context, { protocol: 'h1', forwarded }, response));
+    this.#context.requestEnded(recordUnread(this.#context, { protocol: 'h1', forwarded }, response));
     this.destroy();
   }
 
