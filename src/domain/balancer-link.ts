@@ -1,5 +1,6 @@
 import { exitCodes } from '../shared/error-codes.ts';
 import type { ReplicaAddress } from '../shared/replica-address.ts';
+import type { PassedSettings } from './load-balancer.ts';
 import type { LoadBalancingPolicy, ReplicaProtocol } from './task.ts';
 
 /**
@@ -16,8 +17,11 @@ export const portBusyExitCode = exitCodes.conflict;
  */
 export const tlsRefused = 'The new TLS files are not in force, the endpoint goes on with the old pair:';
 
-/** Configuration of the balancer process: a JSON file that the daemon writes, mode 0600. */
-export interface BalancerConfig {
+/**
+ * Configuration of the balancer process: a JSON file that the daemon writes, mode 0600. `loadBalancerSettings` documents
+ * the settings that it extends.
+ */
+export interface BalancerConfig extends PassedSettings {
   readonly service: string;
   readonly host: string;
   readonly port: number;
@@ -32,7 +36,6 @@ export interface BalancerConfig {
    * is null.
    */
   readonly metricsSocket: string;
-  readonly metricsPort: number | null;
   /** PEM files. With them the endpoint accepts TLS only, and HTTP/2 from clients that negotiate it. */
   readonly tls: { readonly keyFile: string; readonly certFile: string } | null;
   /**
@@ -40,22 +43,6 @@ export interface BalancerConfig {
    * support it.
    */
   readonly protocol: ReplicaProtocol;
-  /** Addresses or ranges (`10.0.0.0/8`) of proxies in front of the balancer. It trusts their `X-Forwarded-*` fields. */
-  readonly trustedProxies: readonly string[];
-  /** Limit of open client connections. null: derived from the limit of open files. */
-  readonly maxConnections: number | null;
-  /** Limits on a request's head: the balancer refuses a request that exceeds them; see `LoadBalancerSpec`. */
-  readonly maxRequestLineBytes: number;
-  readonly maxHeaderBytes: number;
-  readonly maxHeaderCount: number;
-  /** See `LoadBalancerSpec`. */
-  readonly firstByteTimeoutMs: number;
-  readonly idleTimeoutMs: number;
-  readonly maxBodyBytes: number | null;
-  readonly retryUnsafe: boolean;
-  readonly exposeReplica: boolean;
-  /** How long the balancer keeps an idle client connection. */
-  readonly keepAliveTimeoutMs: number;
   /** Limits of the request queue: requests wait in it while there is no replica. */
   readonly queue: RequestQueueLimits;
   /** Value of `Retry-After` sent with 503, s. */

@@ -1,3 +1,5 @@
+import type { LoadBalancerSpec } from './load-balancer.ts';
+
 /**
  * A task or service file after parsing: every form normalised to one, defaults filled in, variables substituted.
  * Times are in seconds, as users wrote them. Everything else in the program uses ms.
@@ -108,6 +110,7 @@ export interface ServiceSpec {
   readonly gracefulTerminationSeconds: number;
   /** Whether the endpoint listens on all addresses rather than on loopback. */
   readonly expose: boolean;
+  /** Settings of the balancer (`load_balancer:`). */
   readonly loadBalancer: LoadBalancerSpec;
 }
 
@@ -118,38 +121,6 @@ export type LoadBalancingPolicy = (typeof loadBalancingPolicies)[number];
 /** The closed list of values of `protocol`: the protocol of the service's program. */
 export const replicaProtocols = ['auto', 'http', 'h2c'] as const;
 export type ReplicaProtocol = (typeof replicaProtocols)[number];
-
-/** Settings of the balancer (`load_balancer:`). Absent means the documented default. */
-export interface LoadBalancerSpec {
-  /** A fixed port for the endpoint; otherwise a free one from 30001 on. */
-  readonly port: number | undefined;
-  readonly firstByteTimeoutSeconds: number;
-  readonly idleTimeoutSeconds: number;
-  /** Limit of a request's body in bytes; undefined is unlimited. */
-  readonly maxBodyBytes: number | undefined;
-  readonly retryUnsafe: boolean;
-  readonly exposeReplica: boolean;
-  /** Undefined: one per two vCPUs, at least 1. */
-  readonly threads: number | undefined;
-  /** Limits: bytes of a request line, bytes of a whole head, and number of fields in a head. */
-  readonly maxRequestLineBytes: number;
-  readonly maxHeaderBytes: number;
-  readonly maxHeaderCount: number;
-  /** Limit of open client connections; undefined: derived from the limit of open files. */
-  readonly maxConnections: number | undefined;
-  readonly keepAliveTimeoutSeconds: number;
-  /**
-   * Limits of the request queue: requests, bytes of their bodies together, and time in the queue. Undefined time: 600 s
-   * with zero replicas, else 30 s.
-   */
-  readonly queueSize: number;
-  readonly queueBytes: number;
-  readonly queueTimeoutSeconds: number | undefined;
-  /** Addresses or CIDR ranges of proxies in front of the endpoint. */
-  readonly trustedProxies: readonly string[];
-  /** Port on 127.0.0.1 for Prometheus; undefined: only the Unix socket. */
-  readonly metricsPort: number | undefined;
-}
 
 /** When a replica counts as ready. */
 export interface ReadinessProbe {

@@ -1,3 +1,4 @@
+import { withDefaults } from '../domain/load-balancer.ts';
 import type { Task } from '../domain/task.ts';
 import { SvcError } from '../shared/errors.ts';
 import { parseJson, withCurrentNames } from '../shared/parse-json.ts';
@@ -30,9 +31,11 @@ export function fromJsonOrNull<Value>(text: string | null, column: string, isVal
 /** Fields of a task as earlier versions stored them. */
 const formerTaskNames = new Map([['placeConfig', 'providerConfig']]);
 
-/** Like `fromJson`, for a task of this or an earlier version. */
+/** Like `fromJson`, for a task of this or an earlier version, which lacks newer settings. */
 export function taskFromJson(text: string, column: string): Task {
-  return checked(withCurrentNames(parseJson(text), formerTaskNames), column, isTask);
+  const task = checked(withCurrentNames(parseJson(text), formerTaskNames), column, isTask);
+  const { service } = task;
+  return service === undefined ? task : { ...task, service: { ...service, loadBalancer: withDefaults(service.loadBalancer) } };
 }
 
 function checked<Value>(value: unknown, column: string, isValue: Guard<Value>): Value {

@@ -84,6 +84,16 @@ describeStores('services', (driver) => {
     });
   });
 
+  test('a stored version without a newer setting of the balancer has its default', async () => {
+    await withStore(driver, async (store) => {
+      const task = aTask();
+      const stored = JSON.parse(JSON.stringify(task).replace('"maxHeaderCount":100,', '').replace('"trustedProxies":[]', '"gone":1'));
+      await store.services.add(aService(), aVersion({ task: stored }), anEvent(), 16);
+      const read = (await store.services.version('chat', 1))?.task.service?.loadBalancer;
+      expect(read).toMatchObject(JSON.parse(JSON.stringify(task.service?.loadBalancer)));
+    });
+  });
+
   test('a version keeps its task with all values, including unusual names', async () => {
     await withStore(driver, async (store) => {
       const task = aTask({

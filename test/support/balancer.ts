@@ -5,6 +5,7 @@ import { request } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { afterAll, beforeAll, inject } from 'vitest';
+import { passSettings, readLoadBalancer } from '../../src/domain/load-balancer.ts';
 import type { BalancerConfig, BalancerReplica, BalancerReport } from '../../src/domain/balancer-link.ts';
 import { entryPath } from '../../src/shared/program-files.ts';
 import { makeTempHome, removeTempHome, withTempHome } from './temp-home.ts';
@@ -234,20 +235,12 @@ export function balancerConfig(dir: string, changes: Partial<BalancerConfig> = {
     lastReplicasFile: join(dir, 'replicas.json'),
     accessLog: join(dir, 'access.log'),
     metricsSocket: join(dir, 'm.sock'),
-    metricsPort: null,
     tls: null,
     protocol: 'auto',
-    trustedProxies: [],
-    maxConnections: null,
-    maxRequestLineBytes: 8_192,
-    maxHeaderBytes: 32_768,
-    maxHeaderCount: 100,
+    ...passSettings(readLoadBalancer({})),
     firstByteTimeoutMs: 20_000,
     idleTimeoutMs: 20_000,
-    maxBodyBytes: null,
-    retryUnsafe: false,
     exposeReplica: true,
-    keepAliveTimeoutMs: 75_000,
     queue: { maxRequests: 1_000, maxBytes: 67_108_864, timeoutMs: 0, fromZero: false },
     retryAfterSeconds: 7,
     ...changes,

@@ -1,3 +1,4 @@
+import { readLoadBalancer } from '../../src/domain/load-balancer.ts';
 import type { Resources, ServiceSpec, Task } from '../../src/domain/task.ts';
 import type { PlaceableOffer } from '../../src/domain/placement.ts';
 import { newReplica } from '../../src/domain/replica/new-replica.ts';
@@ -96,25 +97,7 @@ export function aServiceSpec(change: Partial<ServiceSpec> = {}): ServiceSpec {
     protocol: 'auto',
     gracefulTerminationSeconds: 60,
     expose: false,
-    loadBalancer: {
-      port: undefined,
-      firstByteTimeoutSeconds: 300,
-      idleTimeoutSeconds: 300,
-      maxBodyBytes: undefined,
-      retryUnsafe: false,
-      exposeReplica: false,
-      threads: undefined,
-      maxRequestLineBytes: 8_192,
-      maxHeaderBytes: 32_768,
-      maxHeaderCount: 100,
-      maxConnections: undefined,
-      keepAliveTimeoutSeconds: 75,
-      queueSize: 1_000,
-      queueBytes: 67_108_864,
-      queueTimeoutSeconds: undefined,
-      trustedProxies: [],
-      metricsPort: undefined,
-    },
+    loadBalancer: readLoadBalancer({}),
     ...change,
   };
 }

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import type { BalancerConfig, RequestQueueLimits } from '../../domain/balancer-link.ts';
+import { passedSettings, type PassedSettings } from '../../domain/load-balancer.ts';
 import { loadBalancingPolicies, replicaProtocols } from '../../domain/task.ts';
 import { isAddressRange } from '../../shared/address-range.ts';
 import { messageOf, SvcError } from '../../shared/errors.ts';
@@ -37,6 +38,19 @@ const queueChecks = {
   fromZero: isFlag,
 } as const satisfies Record<keyof RequestQueueLimits, Check>;
 
+const passedChecks = passedSettings.map(({ passedAs, kind, canBeZero, isNullable }): [string, Check] => {
+  const number = canBeZero ? isCount : isPositive;
+  const check = {
+    port: isCount,
+    count: number,
+    bytes: number,
+    seconds: isAmount,
+    flag: isFlag,
+    'address-ranges': eachIs((value) => typeof value === 'string' && isAddressRange(value)),
+  }[kind];
+  return [passedAs, isNullable ? orNull(check) : check];
+});
+
 const checks = {
   service: isText,
   host: isText,
@@ -47,23 +61,11 @@ const checks = {
   lastReplicasFile: isText,
   accessLog: isText,
   metricsSocket: isText,
-  metricsPort: orNull(isCount),
   tls: orNull(shaped({ keyFile: isText, certFile: isText })),
   protocol: oneOf(replicaProtocols),
-  trustedProxies: eachIs((value) => typeof value === 'string' && isAddressRange(value)),
-  maxConnections: orNull(isPositive),
-  maxRequestLineBytes: isPositive,
-  maxHeaderBytes: isPositive,
-  maxHeaderCount: isPositive,
-  firstByteTimeoutMs: isAmount,
-  idleTimeoutMs: isAmount,
-  maxBodyBytes: orNull(isAmount),
-  retryUnsafe: isFlag,
-  exposeReplica: isFlag,
-  keepAliveTimeoutMs: isAmount,
   queue: shaped(queueChecks),
   retryAfterSeconds: isAmount,
-} as const satisfies Record<keyof BalancerConfig, Check>;
+} as const satisfies Record<Exclude<keyof BalancerConfig, keyof PassedSettings>, Check>;
 
 /** A configuration and its fingerprint. */
 export interface LoadedConfig {
@@ -90,5 +92,5 @@ export function readConfigFile(path: string): LoadedConfig {
 
 function wrongField(value: unknown): string | undefined {
   if (!isObject(value)) return 'content';
-  return Object.entries(checks).find(([name, check]) => !check(value[name]))?.[0];
+  return [...Object.entries(checks), ...passedChecks].find(([name, check]) => !check(value[name]))?.[0];
 }

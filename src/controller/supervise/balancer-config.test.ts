@@ -1,7 +1,8 @@
 import { expect, test } from 'vitest';
 import { aService, aServiceSpec } from '../../../test/support/builders.ts';
 import type { BalancerConfig } from '../../domain/balancer-link.ts';
-import type { LoadBalancerSpec, ReplicaPolicy, ServiceSpec } from '../../domain/task.ts';
+import type { LoadBalancerSpec } from '../../domain/load-balancer.ts';
+import type { ReplicaPolicy, ServiceSpec } from '../../domain/task.ts';
 import { homePaths, servicePaths } from '../../shared/paths.ts';
 import { balancerConfig } from './balancer-config.ts';
 

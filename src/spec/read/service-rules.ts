@@ -22,7 +22,7 @@ export function checkService(fields: ServiceFields, root: YamlNode, report: Repo
 }
 
 function checkEndpointPorts({ load_balancer: balancer }: ServiceFields, report: Report): void {
-  if (balancer?.metrics_port === undefined || balancer.metrics_port !== balancer.port) return;
+  if (balancer?.metricsPort === undefined || balancer.metricsPort !== balancer.port) return;
   report.at(service('load_balancer', 'metrics_port'), 'is the port of the endpoint', 'Choose another port for the metrics.');
 }
 

@@ -1,4 +1,5 @@
-import type { LoadBalancerSpec, ReadinessProbe, ReplicaPolicy, ResourceAlternatives, ServiceSpec } from '../../domain/task.ts';
+import { readLoadBalancer } from '../../domain/load-balancer.ts';
+import type { ReadinessProbe, ReplicaPolicy, ResourceAlternatives, ServiceSpec } from '../../domain/task.ts';
 import { expandPath, type PathBase } from '../paths.ts';
 import type { ServiceFields } from '../schema/service.ts';
 import { replicaPortOf } from './service-rules.ts';
@@ -14,7 +15,7 @@ export function readService(fields: ServiceFields, resources: ResourceAlternativ
     protocol: fields.protocol ?? 'auto',
     gracefulTerminationSeconds: fields.graceful_termination ?? fields.graceful_drain_seconds ?? 60,
     expose: fields.expose ?? false,
-    loadBalancer: readLoadBalancer(fields.load_balancer ?? {}),
+    loadBalancer: fields.load_balancer ?? readLoadBalancer({}),
   };
 }
 
@@ -44,28 +45,5 @@ function readPolicy(fields: ServiceFields): ReplicaPolicy {
     dynamicOndemandFallback: policy?.dynamic_ondemand_fallback ?? false,
     baseOndemandFallbackReplicas: policy?.base_ondemand_fallback_replicas ?? 0,
     spotPlacer: policy?.spot_placer,
-  };
-}
-
-function readLoadBalancer(fields: NonNullable<ServiceFields['load_balancer']>): LoadBalancerSpec {
-  const streamTimeout = fields.stream_timeout_seconds ?? 300;
-  return {
-    port: fields.port,
-    firstByteTimeoutSeconds: fields.first_byte_timeout_seconds ?? streamTimeout,
-    idleTimeoutSeconds: fields.idle_timeout_seconds ?? streamTimeout,
-    maxBodyBytes: fields.max_body_size,
-    retryUnsafe: fields.retry_unsafe ?? false,
-    exposeReplica: fields.expose_replica ?? false,
-    threads: fields.threads,
-    maxRequestLineBytes: fields.max_request_line_size ?? 8_192,
-    maxHeaderBytes: fields.max_header_size ?? 32_768,
-    maxHeaderCount: fields.max_header_count ?? 100,
-    maxConnections: fields.max_connections,
-    keepAliveTimeoutSeconds: fields.keep_alive_timeout_seconds ?? 75,
-    queueSize: fields.queue_size ?? 1_000,
-    queueBytes: fields.queue_bytes ?? 67_108_864,
-    queueTimeoutSeconds: fields.queue_timeout_seconds,
-    trustedProxies: fields.trusted_proxies ?? [],
-    metricsPort: fields.metrics_port,
   };
 }

@@ -104,9 +104,6 @@ export function byteSizeBetween(min: number, max: number) {
   ]);
 }
 
-/** Bytes, or text such as `16MB`. */
-export const byteSize = byteSizeBetween(1, Number.MAX_SAFE_INTEGER);
-
 /** A closed list of words, matched without regard to case. */
 export function word<const Words extends readonly [string, ...string[]]>(words: Words) {
   return z.preprocess((value) => (typeof value === 'string' ? value.toLowerCase() : value), z.enum(words)).meta({ anyCase: true });

@@ -1,9 +1,9 @@
 import { z } from 'zod';
+import { loadBalancerSettings, readLoadBalancer, type LoadBalancerSetting } from '../../domain/load-balancer.ts';
 import { loadBalancingPolicies, replicaProtocols } from '../../domain/task.ts';
 import { isAddressRange } from '../../shared/address-range.ts';
 import {
   anyMap,
-  byteSize,
   byteSizeBetween,
   duration,
   field,
@@ -92,61 +92,28 @@ const replicaPolicy = section({
 
 const addressRange = z.string().refine(isAddressRange, 'is neither an address nor a range such as 10.0.0.0/8');
 
-/** Upper bound of the configurable limits: a balancer holds a head in memory until it is complete. */
-const mebibyte = 1_048_576;
-const lineSize = byteSizeBetween(256, mebibyte);
-const headSize = byteSizeBetween(1_024, mebibyte);
+function balancerValue({ kind, min = 1, max = Number.MAX_SAFE_INTEGER }: LoadBalancerSetting): z.ZodType {
+  switch (kind) {
+    case 'port':
+      return port;
+    case 'count':
+      return wholeNumber.min(min).max(max);
+    case 'bytes':
+      return byteSizeBetween(min, max);
+    case 'seconds':
+      return duration;
+    case 'flag':
+      return z.boolean();
+    case 'address-ranges':
+      return z.array(addressRange);
+  }
+}
 
-const loadBalancer = section({
-  port: field(port, 'A fixed port for the endpoint.', { words: 'a free one from 30001 to 32767' }),
-  first_byte_timeout_seconds: field(duration, 'How long a replica may take until the first byte of its answer.', 300),
-  idle_timeout_seconds: field(duration, 'How long an answer that has begun may pause.', 300),
-  stream_timeout_seconds: field(duration, 'Default of both `first_byte_timeout_seconds` and `idle_timeout_seconds`.'),
-  max_body_size: field(byteSize, 'Largest body of a request: bytes, or a size such as `16MB`.', { words: 'unlimited' }),
-  retry_unsafe: field(
-    z.boolean(),
-    'Send POST and PATCH requests again, to another replica, when one failed before it answered. Only for programs on which a request may run twice: one that kills its replica would be sent to the next.',
-    false,
-  ),
-  expose_replica: field(z.boolean(), 'Name the replica that answered in a response header.', false),
-  threads: field(wholeNumber.min(1).max(64), 'Threads of the balancer, which share the port and count together.', {
-    words: 'one for each two vCPUs',
-  }),
-  max_request_line_size: field(lineSize, 'Longest request line (method and URL); a longer one is answered 414.', 8_192),
-  max_header_size: field(headSize, 'Most bytes of the header fields of a request, all together; more are answered 431.', 32_768),
-  max_header_count: field(wholeNumber.min(1).max(10_000), 'Most header fields of a request; more are answered 431.', 100),
-  max_connections: field(
-    wholeNumber.min(1).max(1_000_000),
-    'Most open connections of clients; requests on more are answered 503, and with `tls` such connections are closed at once.',
-    {
-      words: 'what the limit of open files allows',
-    },
-  ),
-  keep_alive_timeout_seconds: field(duration, 'How long an idle connection of a client is kept open.', 75),
-  queue_size: field(
-    wholeNumber.min(0).max(1_000_000),
-    'Most requests that wait for a replica: when the last one has just gone, or when `min_replicas` is 0 and the service wakes up. More are answered 503.',
-    1_000,
-  ),
-  queue_bytes: field(byteSize, 'Most bytes of the bodies of waiting requests, all together; requests beyond are answered 503.', {
-    words: '64MB',
-  }),
-  queue_timeout_seconds: field(duration, 'How long such a request waits.', {
-    words: '600 where `min_replicas` is 0, otherwise 30',
-  }),
-  trusted_proxies: field(
-    z.array(addressRange),
-    'Proxies before the endpoint, as addresses or ranges such as `10.0.0.0/8`: their `X-Forwarded-*` fields are believed.',
-    { words: 'none' },
-  ),
-  metrics_port: field(
-    port,
-    'A port of 127.0.0.1 where Prometheus finds the metrics, besides their Unix socket. Not the `port` of the endpoint.',
-    {
-      words: 'none',
-    },
-  ),
+const balancerFields = loadBalancerSettings.map(([name, setting]) => {
+  const { doc, defaultWords: words, default: value } = setting;
+  return [name, field(balancerValue(setting), doc, words === undefined ? value : { words })] as const;
 });
+const loadBalancer = section(Object.fromEntries(balancerFields)).transform(readLoadBalancer);
 
 const tls = section({
   keyfile: required(someText, 'Path of the private key (PEM) on this machine, relative to the file.'),
