@@ -9,8 +9,8 @@ import { waitFor } from '../../../test/support/wait-for.ts';
 import { systemClock } from '../../shared/clock.ts';
 import { homePaths, type HomePaths } from '../../shared/paths.ts';
 import { prepareHome } from '../../shared/system/prepare-home.ts';
+import type { Tunnels } from '../tunnels.ts';
 import { ForwarderLink } from './forwarder-link.ts';
-import { PodTunnels } from './pod-tunnels.ts';
 
 afterEach(() => vi.unstubAllEnvs());
 
@@ -23,14 +23,14 @@ const kubeconfig = {
 };
 
 /** A home whose only Kubernetes cluster does not answer. */
-async function withHome(use: (paths: HomePaths, tunnelsOf: (pod: string) => PodTunnels) => Promise<void>): Promise<void> {
+async function withHome(use: (paths: HomePaths, tunnelsOf: (pod: string) => Tunnels) => Promise<void>): Promise<void> {
   await withTempHome(async (dir) => {
     const paths = homePaths(join(dir, 'svc'), process.getuid?.() ?? 0);
     prepareHome(paths);
     writeFileSync(join(dir, 'kubeconfig'), JSON.stringify(kubeconfig));
     vi.stubEnv('KUBECONFIG', join(dir, 'kubeconfig'));
     try {
-      await use(paths, (name) => new PodTunnels(new ForwarderLink(paths, 'away', systemClock), 'away', { namespace: 'default', name }));
+      await use(paths, (name) => new ForwarderLink(paths, 'away', systemClock).tunnels({ namespace: 'default', name }));
     } finally {
       await killProcessesOf(paths.home);
     }
@@ -93,10 +93,7 @@ test('the forwarder exits when its home is removed', () =>
 
 test('a context missing from the kubeconfig ends connections, not the forwarder', () =>
   withHome(async (paths) => {
-    const tunnels = new PodTunnels(new ForwarderLink(paths, 'no-such-context', systemClock), 'no-such-context', {
-      namespace: 'd',
-      name: 'p',
-    });
+    const tunnels = new ForwarderLink(paths, 'no-such-context', systemClock).tunnels({ namespace: 'd', name: 'p' });
     const socket = await tunnels.open(1);
     for (let round = 0; round < 2; round += 1) expect(await buffer(connect({ path: socket }))).toHaveLength(0);
     expect(forwarders(paths)).toHaveLength(1);

@@ -5,9 +5,10 @@ import { FakeClock } from '../../../test/support/fake-clock.ts';
 import { withTempHome } from '../../../test/support/temp-home.ts';
 import { waitFor } from '../../../test/support/wait-for.ts';
 import { homePaths } from '../../shared/paths.ts';
-import { connectionFiles, tunnelFiles, type TunnelFiles } from './connection-files.ts';
+import { Tunnels } from '../tunnels.ts';
+import { connectionFiles } from './connection-files.ts';
+import { SshForwards, type ForwardsMaster } from './forwards.ts';
 import type { SshTarget } from './ssh-target.ts';
-import { SshTunnels, type TunnelMaster } from './tunnels.ts';
 
 const target: SshTarget = { name: 'h', host: 'h', port: 22, user: 'me', userConfig: false, hostKeys: 'pin-first' };
 
@@ -15,7 +16,7 @@ const target: SshTarget = { name: 'h', host: 'h', port: 22, user: 'me', userConf
 type Fate = 'made' | 'refused' | 'ends' | 'hangs';
 
 /** A connection whose requests for forwards have these outcomes in order; the last one applies to all that follow. */
-class ScriptedMaster implements TunnelMaster {
+class ScriptedMaster implements ForwardsMaster {
   connections = 0;
   asked = 0;
   cancelled = 0;
@@ -65,8 +66,8 @@ class ScriptedMaster implements TunnelMaster {
 
 /** A forward to a port that is being opened over such a connection. */
 interface Opening {
-  readonly tunnels: SshTunnels;
-  readonly files: TunnelFiles;
+  readonly tunnels: Tunnels;
+  readonly hasRecord: () => boolean;
   readonly clock: FakeClock;
 }
 
@@ -77,12 +78,13 @@ async function openTunnel(
 ): Promise<void> {
   await withTempHome(async (dir) => {
     const paths = homePaths(join(dir, 'svc'), 1000);
-    const files = tunnelFiles({ ...paths, runtimeDir: dir, sshDir: dir }, ['h', '/base']);
-    const master = new ScriptedMaster(fates, files.socket(80));
-    const machine = { target, files: connectionFiles({ ...paths, runtimeDir: dir }, target), master: () => master };
     const clock = new FakeClock();
-    const tunnels = new SshTunnels(files, () => Promise.resolve(machine), clock);
-    await use(master, tunnels.open(80), files.socket(80), { tunnels, files, clock });
+    const forwards = new SshForwards(paths, ['h', '/base'], () => Promise.resolve(machine), clock);
+    const socket = forwards.records.socket(forwards.name, 80);
+    const master = new ScriptedMaster(fates, socket);
+    const machine = { target, files: connectionFiles(paths, target), master: () => master };
+    const tunnels = new Tunnels(forwards);
+    await use(master, tunnels.open(80), socket, { tunnels, hasRecord: () => forwards.hasTunnels(), clock });
     await tunnels.close();
   });
 }
@@ -109,7 +111,7 @@ test('opening fails after three connections in a row ended', async () => {
 });
 
 test('forwards that are closed while they are added to a new connection stay closed', async () => {
-  await openTunnel(['made'], async (master, opened, socket, { tunnels, files, clock }) => {
+  await openTunnel(['made'], async (master, opened, socket, { tunnels, hasRecord, clock }) => {
     await opened;
     // Another process removed the socket, so the next poll adds the forward again.
     rmSync(socket);
@@ -121,7 +123,7 @@ test('forwards that are closed while they are added to a new connection stay clo
     release();
     // One cancel before each of the two adds, one by `close`, and one after the add that found the record closed.
     const isCancelled = (): boolean => master.cancelled === 4 && !existsSync(socket);
-    await waitFor('the poll to end', () => isCancelled() || existsSync(files.record));
-    expect({ record: existsSync(files.record), socket: existsSync(socket) }).toEqual({ record: false, socket: false });
+    await waitFor('the poll to end', () => isCancelled() || hasRecord());
+    expect({ record: hasRecord(), socket: existsSync(socket) }).toEqual({ record: false, socket: false });
   });
 });
