@@ -3,7 +3,7 @@ import type { CancelTimer, Clock } from '../shared/clock.ts';
 import type { Tunnel, TunnelEnd, TunnelRecords } from './tunnel-records.ts';
 
 /** How the bytes of the tunnels to one machine travel: through its ssh, or the forwarder of its Kubernetes cluster. */
-export interface TunnelCarrier<Route extends object> {
+export interface TunnelCarrier<Route extends object = object> {
   readonly records: TunnelRecords<Route>;
   /** Name of the machine's record. */
   readonly name: string;

@@ -12,7 +12,7 @@ import { readJsonFile } from '../../shared/parse-json.ts';
 import type { HomePaths } from '../../shared/paths.ts';
 import { isAlive, isProcessIdentity } from '../../shared/system/process-identity.ts';
 import { programEntry } from '../../shared/program-files.ts';
-import { TunnelKeeper, Tunnels } from '../tunnels.ts';
+import { TunnelKeeper, Tunnels, type TunnelCarrier } from '../tunnels.ts';
 import { forwarderFiles, type ForwarderFiles } from './forwarder-files.ts';
 
 /** From a forwarder's start to its first answer, ms. It has to load its program. */
@@ -37,11 +37,11 @@ export class ForwarderLink {
     this.#keeper = new TunnelKeeper(this, clock);
   }
 
-  /** The tunnels to one pod through the API server; the forwarder holds their sockets. */
-  tunnels(pod: PodRef): Tunnels {
+  /** Carries the tunnels to one pod through the API server; the forwarder holds their sockets. */
+  carrier(pod: PodRef): TunnelCarrier {
     const { namespace, name: podName, container = '' } = pod;
     const name = shortFingerprint([this.#context, namespace, podName, container]);
-    return new Tunnels({
+    return {
       records: this.#files.records,
       name,
       newRoute: { pod },
@@ -53,7 +53,7 @@ export class ForwarderLink {
         await this.#ask(name);
         for (const { socket } of tunnels) rmSync(socket, { force: true });
       },
-    });
+    };
   }
 
   hasTunnels(): boolean {
@@ -151,5 +151,6 @@ const links = new Map<string, ForwarderLink>();
 
 /** The tunnels to a pod. All remotes of this process share one link to the forwarder of its Kubernetes cluster. */
 export function podTunnels(pod: PodRef, context: string, paths: HomePaths, clock: Clock): Tunnels {
-  return getOrAdd(links, JSON.stringify([paths.home, context]), () => new ForwarderLink(paths, context, clock)).tunnels(pod);
+  const link = getOrAdd(links, JSON.stringify([paths.home, context]), () => new ForwarderLink(paths, context, clock));
+  return new Tunnels(link.carrier(pod));
 }

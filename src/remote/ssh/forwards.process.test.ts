@@ -1,13 +1,22 @@
+import { once } from 'node:events';
 import { existsSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { FakeClock } from '../../../test/support/fake-clock.ts';
+import { killProcessesOf } from '../../../test/support/leaks.ts';
+import { startLoopbackSshHost } from '../../../test/support/loopback-ssh-hosts.ts';
+import { needs } from '../../../test/support/needs.ts';
 import { withTempHome } from '../../../test/support/temp-home.ts';
 import { waitFor } from '../../../test/support/wait-for.ts';
+import { systemClock } from '../../shared/clock.ts';
 import { homePaths } from '../../shared/paths.ts';
+import { prepareHome } from '../../shared/system/prepare-home.ts';
+import { tunnelCases, type TunnelWorld } from '../tunnel-conformance.ts';
 import { Tunnels } from '../tunnels.ts';
 import { connectionFiles } from './connection-files.ts';
 import { SshForwards, type ForwardsMaster } from './forwards.ts';
+import { SshMachine } from './ssh-machine.ts';
 import type { SshTarget } from './ssh-target.ts';
 
 const target: SshTarget = { name: 'h', host: 'h', port: 22, user: 'me', userConfig: false, hostKeys: 'pin-first' };
@@ -126,4 +135,41 @@ test('forwards that are closed while they are added to a new connection stay clo
     await waitFor('the poll to end', () => isCancelled() || hasRecord());
     expect({ record: hasRecord(), socket: existsSync(socket) }).toEqual({ record: false, socket: false });
   });
+});
+
+/** A machine behind a real sshd on loopback. */
+async function withSshHost(use: (world: TunnelWorld) => Promise<void>): Promise<void> {
+  await withTempHome(async (dir) => {
+    const host = await startLoopbackSshHost(join(dir, 'h'));
+    const paths = homePaths(join(dir, 'svc'), process.getuid?.() ?? 0);
+    prepareHome(paths);
+    const { host: address, port = 22, user = '', identityFile = '' } = host.entry;
+    const sshTarget: SshTarget = { name: 'ssh-host', host: address, port, user, identityFile, userConfig: false, hostKeys: 'pin-first' };
+    const echo = createServer((socket) => socket.on('error', () => undefined).pipe(socket)).listen(0, '127.0.0.1');
+    await once(echo, 'listening');
+    const listening = echo.address();
+    const carrier = (): SshForwards => {
+      const machine = new SshMachine(sshTarget, paths, systemClock);
+      return new SshForwards(paths, ['ssh-host', host.home], () => Promise.resolve(machine), systemClock);
+    };
+    try {
+      await use({
+        carrier,
+        echoPort: typeof listening === 'object' ? (listening?.port ?? 0) : 0,
+        deadPort: 9,
+        killHolders: () => killProcessesOf(paths.home),
+        stopMachine: () => host.stop(),
+        machineName: /ssh-host/,
+      });
+    } finally {
+      await new Tunnels(carrier()).close();
+      await host.stop();
+      echo.close();
+      await killProcessesOf(dir);
+    }
+  });
+}
+
+needs('sshd', () => {
+  test.for(tunnelCases)('over SSH: $name', ({ run }) => withSshHost((world) => expect(run(world)).resolves.toBeUndefined()));
 });
