@@ -4,3 +4,8 @@ import { createHash } from 'node:crypto';
 export function fingerprint(text: string): string {
   return createHash('sha256').update(text).digest('hex').slice(0, 16);
 }
+
+/** Ten hex digits that identify a value among those of one home, for names that must be short. */
+export function shortFingerprint(value: unknown): string {
+  return fingerprint(JSON.stringify(value)).slice(0, 10);
+}

@@ -1,15 +1,19 @@
 import { spawn, type ChildProcess } from 'node:child_process';
-import { closeSync } from 'node:fs';
+import { closeSync, rmSync } from 'node:fs';
 import { connect } from 'node:net';
-import type { CancelTimer, Clock } from '../../shared/clock.ts';
+import type { PodRef } from '../../kubernetes/kube-api.ts';
+import type { Clock } from '../../shared/clock.ts';
 import { wholeEnv } from '../../shared/env.ts';
 import { SvcError } from '../../shared/errors.ts';
+import { shortFingerprint } from '../../shared/fingerprint.ts';
+import { getOrAdd } from '../../shared/get-or-add.ts';
 import { openLog } from '../../shared/system/log-file.ts';
 import { readJsonFile } from '../../shared/parse-json.ts';
 import type { HomePaths } from '../../shared/paths.ts';
 import { isAlive, isProcessIdentity } from '../../shared/system/process-identity.ts';
 import { programEntry } from '../../shared/program-files.ts';
-import { forwarderFiles, listRecords, type ForwarderFiles } from './tunnel-files.ts';
+import { TunnelKeeper, Tunnels, type TunnelCarrier } from '../tunnels.ts';
+import { forwarderFiles, type ForwarderFiles } from './forwarder-files.ts';
 
 /** From a forwarder's start to its first answer, ms. It has to load its program. */
 const startTimeoutMs = 60_000;
@@ -17,34 +21,71 @@ const startTimeoutMs = 60_000;
 /** Between attempts to reach a forwarder that has just been started, ms. */
 const pauseMs = 50;
 
-/** Poll interval for whether the forwarder still runs, ms. Each poll reads /proc. */
-const pollIntervalMs = 1_000;
-
-/** Polls between two keepalive messages to the forwarder, which prevent its end as idle. */
-const pollsPerKeepalive = 300;
-
 /** This process's link to the forwarder of one Kubernetes cluster: starts it on demand, and again when it has ended. */
 export class ForwarderLink {
-  readonly files: ForwarderFiles;
+  readonly #files: ForwarderFiles;
   readonly #paths: HomePaths;
   readonly #context: string;
   readonly #clock: Clock;
-  #keeper: CancelTimer | undefined;
-  #isBusy = false;
-  #polls = 0;
+  readonly #keeper: TunnelKeeper;
 
   constructor(paths: HomePaths, context: string, clock: Clock) {
-    this.files = forwarderFiles(paths, context);
+    this.#files = forwarderFiles(paths, context);
     this.#paths = paths;
     this.#context = context;
     this.#clock = clock;
+    this.#keeper = new TunnelKeeper(this, clock);
+  }
+
+  /** Carries the tunnels to one pod through the API server; the forwarder holds their sockets. */
+  carrier(pod: PodRef): TunnelCarrier {
+    const { namespace, name: podName, container = '' } = pod;
+    const name = shortFingerprint([this.#context, namespace, podName, container]);
+    return {
+      records: this.#files.records,
+      name,
+      newRoute: { pod },
+      keeper: this.#keeper,
+      endOf: (to) => to,
+      carry: (signal) => this.#sync(name, signal),
+      drop: async (tunnels) => {
+        // Without a forwarder, no process listens on the sockets.
+        await this.#ask(name);
+        for (const { socket } of tunnels) rmSync(socket, { force: true });
+      },
+    };
+  }
+
+  hasTunnels(): boolean {
+    return this.#someRecord() !== undefined;
+  }
+
+  /** Reads /proc. */
+  areUp(): boolean {
+    const identity = readJsonFile(this.#files.identity)?.value;
+    return isProcessIdentity(identity) && isAlive(identity);
+  }
+
+  /** A new forwarder takes all records. */
+  async carry(): Promise<void> {
+    const record = this.#someRecord();
+    if (record !== undefined) await this.#sync(record);
+  }
+
+  async keepAlive(): Promise<void> {
+    await this.#ask('');
+  }
+
+  #someRecord(): string | undefined {
+    const { records } = this.#files;
+    return records.list().find((name) => records.read(name) !== undefined);
   }
 
   /**
    * Makes the forwarder listen on the sockets of a record, or close them when the record was removed. Returns when that
    * is done.
    */
-  async sync(record: string, signal?: AbortSignal): Promise<void> {
+  async #sync(record: string, signal?: AbortSignal): Promise<void> {
     const deadline = this.#clock.monotonic() + startTimeoutMs;
     let started: ChildProcess | undefined;
     for (;;) {
@@ -55,47 +96,13 @@ export class ForwarderLink {
       if (this.#clock.monotonic() > deadline) throw this.#error('it did not start in time');
       // A forwarder that was just ending did not answer either, and the one that this process started may have exited
       // in its favour.
-      if (started === undefined || (hasEnded(started) && !this.#isThere())) started = this.#start();
+      if (started === undefined || (hasEnded(started) && !this.areUp())) started = this.#start();
       await this.#clock.sleep(pauseMs, signal);
     }
   }
 
-  /** Notifies the forwarder, if it runs, that a record was removed. */
-  async forget(record: string): Promise<void> {
-    await this.#ask(record);
-  }
-
-  /** Keeps the forwarder alive while this process lives and there are tunnels. Cheap. */
-  keep(): void {
-    if (this.#keeper !== undefined || listRecords(this.files).length === 0) return;
-    this.#keeper = this.#clock.every(pollIntervalMs, () => void this.#poll());
-  }
-
-  async #poll(): Promise<void> {
-    if (this.#isBusy) return;
-    this.#isBusy = true;
-    try {
-      this.#polls = (this.#polls + 1) % pollsPerKeepalive;
-      const [record] = listRecords(this.files);
-      if (record === undefined) {
-        this.#keeper?.();
-        this.#keeper = undefined;
-      } else if (!this.#isThere()) await this.sync(record);
-      else if (this.#polls === 0) await this.#ask('');
-    } catch {
-      // The forwarder's log has the cause; the next poll retries.
-    } finally {
-      this.#isBusy = false;
-    }
-  }
-
-  #isThere(): boolean {
-    const identity = readJsonFile(this.files.identity)?.value;
-    return isProcessIdentity(identity) && isAlive(identity);
-  }
-
   #start(): ChildProcess {
-    const log = openLog(this.files.log);
+    const log = openLog(this.#files.log);
     try {
       const child = spawn(process.execPath, [programEntry('remote/kubernetes/forwarder'), this.#context], {
         detached: true,
@@ -115,7 +122,7 @@ export class ForwarderLink {
   #ask(line: string): Promise<string | undefined> {
     return new Promise((resolve) => {
       let said = '';
-      const socket = connect({ path: this.files.control }, () => socket.write(`${line}\n`));
+      const socket = connect({ path: this.#files.control }, () => socket.write(`${line}\n`));
       const cancel = this.#clock.after(startTimeoutMs, () => socket.destroy());
       socket.on('data', (chunk: Buffer) => {
         said += chunk.toString('utf8');
@@ -131,7 +138,7 @@ export class ForwarderLink {
 
   #error(why: string): SvcError {
     return new SvcError('SVC_KUBERNETES', `The ports of pods of ${this.#context} cannot be forwarded: ${why}.`, {
-      hint: `Its log: ${this.files.log}`,
+      hint: `Its log: ${this.#files.log}`,
     });
   }
 }
@@ -142,12 +149,8 @@ function hasEnded({ pid, exitCode, signalCode }: ChildProcess): boolean {
 
 const links = new Map<string, ForwarderLink>();
 
-/** The forwarder of a Kubernetes cluster: one link for all remotes of this process. */
-export function forwarderLink(paths: HomePaths, context: string, clock: Clock): ForwarderLink {
-  const key = JSON.stringify([paths.home, context]);
-  const known = links.get(key);
-  if (known !== undefined) return known;
-  const link = new ForwarderLink(paths, context, clock);
-  links.set(key, link);
-  return link;
+/** The tunnels to a pod. All remotes of this process share one link to the forwarder of its Kubernetes cluster. */
+export function podTunnels(pod: PodRef, context: string, paths: HomePaths, clock: Clock): Tunnels {
+  const link = getOrAdd(links, JSON.stringify([paths.home, context]), () => new ForwarderLink(paths, context, clock));
+  return new Tunnels(link.carrier(pod));
 }

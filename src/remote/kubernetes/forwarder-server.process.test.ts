@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
 import { connect, createServer, type Socket } from 'node:net';
 import { dirname, join } from 'node:path';
 import { Duplex, PassThrough } from 'node:stream';
@@ -11,7 +11,8 @@ import { waitFor } from '../../../test/support/wait-for.ts';
 import { homePaths } from '../../shared/paths.ts';
 import type { KubeApi, KubeObject } from '../../kubernetes/kube-api.ts';
 import { ForwardedTunnels } from './forwarder-server.ts';
-import { forwarderFiles, tunnelSocket, type TunnelEnd } from './tunnel-files.ts';
+import type { TunnelEnd } from '../tunnel-records.ts';
+import { forwarderFiles } from './forwarder-files.ts';
 
 const recordOfPod = '0123456789';
 
@@ -36,14 +37,14 @@ async function withTunnel(
   { to = 80, exec }: { readonly to?: TunnelEnd; readonly exec?: KubeApi['exec'] } = {},
 ): Promise<void> {
   await withTempHome(async (home) => {
-    const files = forwarderFiles(homePaths(home, process.getuid?.() ?? 0), 'context');
-    for (const dir of [files.records, files.socketDir]) mkdirSync(dir, { recursive: true });
-    const socket = tunnelSocket(files, recordOfPod, to);
-    const file = join(files.records, recordOfPod);
+    const { records, socketDir } = forwarderFiles(homePaths(home, process.getuid?.() ?? 0), 'context');
+    mkdirSync(socketDir, { recursive: true });
+    const socket = records.socket(recordOfPod, to);
     const record = (isPresent: boolean, [before, after]: readonly string[] = []): void => {
       const sockets = [before, socket, after].filter((one) => one !== undefined);
-      if (!isPresent) rmSync(file, { force: true });
-      else writeFileSync(file, JSON.stringify({ pod: { namespace: 'n', name: 'p' }, ways: sockets.map((one) => ({ socket: one, to })) }));
+      if (!isPresent) records.remove(recordOfPod);
+      else
+        records.write(recordOfPod, { tunnels: sockets.map((one) => ({ socket: one, to })), route: { pod: { namespace: 'n', name: 'p' } } });
     };
     record(true);
     const clock = new FakeClock();
@@ -64,7 +65,7 @@ async function withTunnel(
     };
     const api = { ...localPods().api, ...(exec === undefined ? {} : { exec }), portForward: open, get };
     const onFailure = (_tunnel: unknown, message: string): void => void failures.push(message);
-    const another = (): ForwardedTunnels => new ForwardedTunnels({ files, api: () => Promise.resolve(api), clock, onFailure });
+    const another = (): ForwardedTunnels => new ForwardedTunnels({ records, api: () => Promise.resolve(api), clock, onFailure });
     const tunnels = another();
     try {
       await tunnels.syncAll();

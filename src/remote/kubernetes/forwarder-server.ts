@@ -1,24 +1,25 @@
 import { chmodSync, renameSync, rmSync, statSync } from 'node:fs';
 import { type Server, type Socket, createServer } from 'node:net';
-import { join } from 'node:path';
 import type { Duplex } from 'node:stream';
 import type { KubeApi, PodProcess, PodRef } from '../../kubernetes/kube-api.ts';
 import { podPath } from '../../kubernetes/paths.ts';
 import type { CancelTimer, Clock } from '../../shared/clock.ts';
 import { messageOf } from '../../shared/errors.ts';
 import { randomHex } from '../../shared/random-hex.ts';
-import { type ForwarderFiles, type PodTunnel, listRecords, readTunnels } from './tunnel-files.ts';
+import { Semaphore } from '../session/semaphore.ts';
+import type { Tunnel } from '../tunnel-records.ts';
+import type { ForwarderFiles } from './forwarder-files.ts';
 
 /** What the tunnels need. */
 interface ForwardedTunnelsDeps {
-  readonly files: ForwarderFiles;
+  readonly records: ForwarderFiles['records'];
   readonly api: () => Promise<KubeApi>;
   readonly clock: Clock;
   /**
    * Called for a tunnel whose socket cannot be listened on. Also called for the first failed connection of a tunnel
    * after a working one.
    */
-  readonly onFailure: (tunnel: PodTunnel, message: string) => void;
+  readonly onFailure: (tunnel: Tunnel, message: string) => void;
 }
 
 /** Pods checked for existence per call of `removeGone`. */
@@ -26,7 +27,7 @@ const checkedAtOnce = 10;
 
 /** A tunnel with a listening socket. */
 interface OpenTunnel {
-  readonly tunnel: PodTunnel;
+  readonly tunnel: Tunnel;
   readonly server: Server;
   /** Of its socket file. */
   readonly inode: number | undefined;
@@ -35,7 +36,7 @@ interface OpenTunnel {
 /** State shared by the connections of a tunnel. */
 interface TunnelState {
   readonly pod: PodRef;
-  readonly tunnel: PodTunnel;
+  readonly tunnel: Tunnel;
   /** Whether the failure of its connections has been reported. */
   isFailing: boolean;
 }
@@ -49,11 +50,8 @@ export class ForwardedTunnels {
   /** By record and socket. */
   readonly #open = new Map<string, Map<string, OpenTunnel>>();
   readonly #connections = new Set<Socket>();
-  /**
-   * The last sync of each record in progress. Two at once would listen on one socket, and one of the two listeners
-   * could never be closed.
-   */
-  readonly #syncing = new Map<string, Promise<void>>();
+  /** For syncs. Two at once would listen on one socket, and one of the two listeners could never be closed. */
+  readonly #turns = new Semaphore(1);
   #usedAt: number;
   /** The record to check next, as an index into `#open`. */
   #nextChecked = 0;
@@ -83,28 +81,19 @@ export class ForwardedTunnels {
    * is reported and does not affect the others.
    */
   async syncAll(): Promise<void> {
-    for (const record of new Set([...listRecords(this.#deps.files), ...this.#open.keys()])) {
+    for (const record of new Set([...this.#deps.records.list(), ...this.#open.keys()])) {
       await this.sync(record).catch(() => undefined);
     }
   }
 
-  /** Does the same for one pod. Calls for the same pod run one after the other. */
+  /** Does the same for one pod. */
   async sync(record: string): Promise<void> {
     this.touch();
-    const before = this.#syncing.get(record);
-    const own = before === undefined ? this.#sync(record) : before.then(() => this.#sync(record));
-    // The next call only waits for this one: a failure is reported to its own caller alone.
-    const over = own.catch(() => undefined);
-    this.#syncing.set(record, over);
-    try {
-      await own;
-    } finally {
-      if (this.#syncing.get(record) === over) this.#syncing.delete(record);
-    }
+    await this.#turns.run(() => this.#sync(record));
   }
 
   async #sync(record: string): Promise<void> {
-    const desired = readTunnels(this.#deps.files, record);
+    const desired = this.#deps.records.read(record);
     const open = this.#open.get(record) ?? new Map<string, OpenTunnel>();
     this.#open.set(record, open);
     for (const [socket, one] of open) {
@@ -122,7 +111,7 @@ export class ForwardedTunnels {
     for (const tunnel of desired.tunnels) {
       if (open.has(tunnel.socket)) continue;
       try {
-        open.set(tunnel.socket, await this.#listen(desired.pod, tunnel));
+        open.set(tunnel.socket, await this.#listen(desired.route.pod, tunnel));
       } catch (error) {
         this.#deps.onFailure(tunnel, messageOf(error));
         failures.push(error);
@@ -140,35 +129,32 @@ export class ForwardedTunnels {
     if (this.#isChecking) return;
     this.#isChecking = true;
     try {
-      await this.#removeSomeGone();
+      const api = await this.#deps.api();
+      const records = [...this.#open.keys()];
+      const first = this.#nextChecked < records.length ? this.#nextChecked : 0;
+      this.#nextChecked = first + checkedAtOnce;
+      for (const record of records.slice(first, first + checkedAtOnce)) {
+        const known = this.#deps.records.read(record);
+        if (known === undefined || (await api.get(podPath(known.route.pod))) !== undefined) continue;
+        this.#deps.records.remove(record);
+        await this.sync(record);
+      }
     } finally {
       this.#isChecking = false;
     }
   }
 
-  async #removeSomeGone(): Promise<void> {
-    const api = await this.#deps.api();
-    const records = [...this.#open.keys()];
-    const first = this.#nextChecked < records.length ? this.#nextChecked : 0;
-    this.#nextChecked = first + checkedAtOnce;
-    for (const record of records.slice(first, first + checkedAtOnce)) {
-      const known = readTunnels(this.#deps.files, record);
-      if (known === undefined || (await api.get(podPath(known.pod))) !== undefined) continue;
-      rmSync(join(this.#deps.files.records, record), { force: true });
-      await this.sync(record);
-    }
-  }
-
   /** Ends all connections and removes the sockets. */
   async close(): Promise<void> {
-    await Promise.all(this.#syncing.values());
+    // After the syncs in progress.
+    await this.#turns.run(() => Promise.resolve());
     const all = [...this.#open.values()].flatMap((tunnels) => [...tunnels.values()]);
     this.#open.clear();
     for (const connection of this.#connections) connection.destroy();
     for (const one of all) closeTunnel(one);
   }
 
-  #listen(pod: PodRef, tunnel: PodTunnel): Promise<OpenTunnel> {
+  #listen(pod: PodRef, tunnel: Tunnel): Promise<OpenTunnel> {
     // On close, Node unlinks the path it listened on, even if another forwarder owns it by then. So listen under a
     // private name and rename.
     const own = `${tunnel.socket}.${randomHex(4)}`;
@@ -260,7 +246,8 @@ function isInPlace({ tunnel, inode }: OpenTunnel): boolean {
   return inode !== undefined && inodeOf(tunnel.socket) === inode;
 }
 
-function inodeOf(path: string): number | undefined {
+/** Identifies a socket file; undefined when there is none. */
+export function inodeOf(path: string): number | undefined {
   return statSync(path, { throwIfNoEntry: false })?.ino;
 }
 

@@ -3,14 +3,17 @@ import { connect } from 'node:net';
 import { join } from 'node:path';
 import { buffer } from 'node:stream/consumers';
 import { afterEach, expect, test, vi } from 'vitest';
+import type { WebSocket } from 'ws';
 import { killProcessesOf, processesOf } from '../../../test/support/leaks.ts';
+import { ScriptedApiServer, sendJson } from '../../../test/support/scripted-api-server.ts';
 import { withTempHome } from '../../../test/support/temp-home.ts';
 import { waitFor } from '../../../test/support/wait-for.ts';
 import { systemClock } from '../../shared/clock.ts';
 import { homePaths, type HomePaths } from '../../shared/paths.ts';
 import { prepareHome } from '../../shared/system/prepare-home.ts';
+import { tunnelCases, type TunnelWorld } from '../tunnel-conformance.ts';
+import { Tunnels, type TunnelCarrier } from '../tunnels.ts';
 import { ForwarderLink } from './forwarder-link.ts';
-import { PodTunnels } from './pod-tunnels.ts';
 
 afterEach(() => vi.unstubAllEnvs());
 
@@ -23,14 +26,14 @@ const kubeconfig = {
 };
 
 /** A home whose only Kubernetes cluster does not answer. */
-async function withHome(use: (paths: HomePaths, tunnelsOf: (pod: string) => PodTunnels) => Promise<void>): Promise<void> {
+async function withHome(use: (paths: HomePaths, tunnelsOf: (pod: string) => Tunnels) => Promise<void>): Promise<void> {
   await withTempHome(async (dir) => {
     const paths = homePaths(join(dir, 'svc'), process.getuid?.() ?? 0);
     prepareHome(paths);
     writeFileSync(join(dir, 'kubeconfig'), JSON.stringify(kubeconfig));
     vi.stubEnv('KUBECONFIG', join(dir, 'kubeconfig'));
     try {
-      await use(paths, (name) => new PodTunnels(new ForwarderLink(paths, 'away', systemClock), 'away', { namespace: 'default', name }));
+      await use(paths, (name) => new Tunnels(new ForwarderLink(paths, 'away', systemClock).carrier({ namespace: 'default', name })));
     } finally {
       await killProcessesOf(paths.home);
     }
@@ -93,12 +96,45 @@ test('the forwarder exits when its home is removed', () =>
 
 test('a context missing from the kubeconfig ends connections, not the forwarder', () =>
   withHome(async (paths) => {
-    const tunnels = new PodTunnels(new ForwarderLink(paths, 'no-such-context', systemClock), 'no-such-context', {
-      namespace: 'd',
-      name: 'p',
-    });
+    const tunnels = new Tunnels(new ForwarderLink(paths, 'no-such-context', systemClock).carrier({ namespace: 'd', name: 'p' }));
     const socket = await tunnels.open(1);
     for (let round = 0; round < 2; round += 1) expect(await buffer(connect({ path: socket }))).toHaveLength(0);
     expect(forwarders(paths)).toHaveLength(1);
     await tunnels.close();
   }));
+
+/** The port of the pod whose program returns what it receives. */
+const echoPort = 8080;
+
+/** Forwards to ports of pods as kubelets do: each of the two channels begins with the port. */
+function serveForward(socket: WebSocket, url: URL): void {
+  const port = Number(url.searchParams.get('ports'));
+  for (const channel of [0, 1]) socket.send(Buffer.of(channel, port & 0xff, port >> 8));
+  if (port === echoPort) socket.on('message', (data: Buffer) => socket.send(data));
+  else {
+    socket.send(Buffer.concat([Buffer.of(1), Buffer.from('connection refused')]));
+    socket.close();
+  }
+}
+
+/** A pod of a Kubernetes cluster whose API server forwards ports. */
+async function withPod(use: (world: TunnelWorld) => Promise<void>): Promise<void> {
+  await withTempHome(async (dir) => {
+    const paths = homePaths(join(dir, 'svc'), process.getuid?.() ?? 0);
+    prepareHome(paths);
+    const pod = { namespace: 'default', name: 'pod' };
+    const server = await ScriptedApiServer.start((_request, response) => sendJson(response, { metadata: pod }));
+    server.onSocket = serveForward;
+    vi.stubEnv('KUBECONFIG', server.writeKubeconfig());
+    const carrier = (): TunnelCarrier => new ForwarderLink(paths, 'test', systemClock).carrier(pod);
+    const killHolders = (): Promise<void> => killProcessesOf(paths.home);
+    try {
+      await use({ carrier, echoPort, deadPort: 9, killHolders, stopMachine: () => server.stop(), machineName: /test/ });
+    } finally {
+      await new Tunnels(carrier()).close();
+      await killHolders();
+    }
+  });
+}
+
+test.for(tunnelCases)('to a pod: $name', ({ run }) => withPod((world) => expect(run(world)).resolves.toBeUndefined()));

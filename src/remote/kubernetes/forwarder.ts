@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, rmSync, statSync } from 'node:fs';
+import { existsSync, mkdirSync, rmSync } from 'node:fs';
 import { createServer, type Server, type Socket } from 'node:net';
 import { createInterface } from 'node:readline';
 import { openKubeApi } from '../../kubernetes/contexts.ts';
@@ -13,8 +13,8 @@ import { homePaths } from '../../shared/paths.ts';
 import { identifyProcess } from '../../shared/system/process-identity.ts';
 import { systemRandom } from '../../shared/random.ts';
 import { claimSocket } from '../../shared/system/claim-socket.ts';
-import { ForwardedTunnels } from './forwarder-server.ts';
-import { forwarderFiles } from './tunnel-files.ts';
+import { forwarderFiles } from './forwarder-files.ts';
+import { ForwardedTunnels, inodeOf } from './forwarder-server.ts';
 
 // One process per Kubernetes cluster and home, detached from the process that started it: `forwarder.ts CONTEXT` with
 // SVC_HOME. It carries connections and decides nothing, so it needs no leader lease. A request on its control socket is
@@ -38,7 +38,7 @@ const files = forwarderFiles(paths, context);
 const log = createLogger('forwarder');
 let api: KubeApi | undefined;
 const tunnels = new ForwardedTunnels({
-  files,
+  records: files.records,
   // Opened on first use: the context may be missing from the kubeconfig for a while.
   api: async () => (api ??= openKubeApi(context, { fence: noFence, clock: systemClock, random: systemRandom })),
   clock: systemClock,
@@ -50,7 +50,7 @@ await main();
 
 async function main(): Promise<void> {
   // The home was removed after the start of this process: it must not be created again.
-  if (!existsSync(files.records)) return;
+  if (!existsSync(files.records.dir)) return;
   const ready = Promise.withResolvers<void>();
   let isEnding = false;
   const control = await listen((socket) => {
@@ -120,8 +120,4 @@ async function listen(onConnection: (socket: Socket) => void): Promise<{ readonl
   } finally {
     rmSync(own, { force: true });
   }
-}
-
-function inodeOf(path: string): number | undefined {
-  return statSync(path, { throwIfNoEntry: false })?.ino;
 }

@@ -3,15 +3,17 @@ import { join } from 'node:path';
 import type { KubernetesReach } from '../../domain/config.ts';
 import type { KubeApi, PodRef } from '../../kubernetes/kube-api.ts';
 import type { Clock } from '../../shared/clock.ts';
+import { getOrAdd } from '../../shared/get-or-add.ts';
 import type { HomePaths } from '../../shared/paths.ts';
 import type { ReplicaAddress } from '../../shared/replica-address.ts';
+import { readIfThere } from '../../shared/system/files.ts';
 import type { MemoryKills, RemoteCallOptions } from '../remote.ts';
 import { runCaptured } from '../session/captured.ts';
 import { SessionRemote } from '../session/session-remote.ts';
-import { forwarderLink } from './forwarder-link.ts';
+import type { Tunnels } from '../tunnels.ts';
+import { podTunnels } from './forwarder-link.ts';
 import { podAddress } from './pod-address.ts';
 import { PodMachine } from './pod-machine.ts';
-import { PodTunnels } from './pod-tunnels.ts';
 import { workFolder } from '../../domain/kubernetes/pod-config.ts';
 import { programFile } from '../../shared/program-files.ts';
 import type { SessionMachine } from '../session/session-machine.ts';
@@ -105,9 +107,9 @@ export class KubernetesRemote extends SessionRemote {
     return podMachine(this.#settings);
   }
 
-  #tunnels(): PodTunnels {
+  #tunnels(): Tunnels {
     const { paths, context, pod, clock } = this.#settings;
-    return new PodTunnels(forwarderLink(paths, context, clock), context, pod);
+    return podTunnels(pod, context, paths, clock);
   }
 }
 
@@ -115,27 +117,14 @@ const machines = new Map<string, PodMachine>();
 
 /** The machine of a pod: one for all remotes of this process, so that they share its sessions and their limits. */
 function podMachine({ api, context, pod, paths, clock }: KubernetesRemoteSettings): PodMachine {
-  const key = machineKey(context, pod);
-  const known = machines.get(key);
-  if (known !== undefined) return known;
-  const machine = new PodMachine({ api, context, pod, spoolDir: join(paths.home, 'kubernetes', 'spool'), clock });
-  machines.set(key, machine);
-  return machine;
+  const spoolDir = join(paths.home, 'kubernetes', 'spool');
+  return getOrAdd(machines, machineKey(context, pod), () => new PodMachine({ api, context, pod, spoolDir, clock }));
 }
 
 function closeMachine({ context, pod }: KubernetesRemoteSettings): void {
   const key = machineKey(context, pod);
   machines.get(key)?.close();
   machines.delete(key);
-}
-
-/** Empty where the system has no such file: then no route is known. */
-function readIfThere(path: string): string {
-  try {
-    return readFileSync(path, 'utf8');
-  } catch {
-    return '';
-  }
 }
 
 function machineKey(context: string, { namespace, name, container = '' }: PodRef): string {

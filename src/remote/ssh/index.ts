@@ -3,13 +3,13 @@ import type { Clock } from '../../shared/clock.ts';
 import type { HomePaths } from '../../shared/paths.ts';
 import type { ReplicaAddress } from '../../shared/replica-address.ts';
 import type { CopyToOptions, RemoteCallOptions } from '../remote.ts';
+import type { Tunnels } from '../tunnels.ts';
 import { copyToMachine } from '../session/copy.ts';
 import { SessionRemote } from '../session/session-remote.ts';
-import { tunnelFiles } from './connection-files.ts';
 import { rsyncTo } from './rsync-copy.ts';
 import { type SshMachine, sshMachine } from './ssh-machine.ts';
 import type { SshTarget } from './ssh-target.ts';
-import { type SshTunnels, sshTunnels } from './tunnels.ts';
+import { sshTunnels } from './forwards.ts';
 import { DialError, dialReplica } from '../../shared/system/dial.ts';
 import { runSsh } from './ssh-process.ts';
 
@@ -121,8 +121,9 @@ export class SshRemote extends SessionRemote {
     return sshMachine(await this.#currentTarget(), this.#settings.paths, this.#settings.clock);
   }
 
-  #tunnels(target: SshTarget): SshTunnels {
-    return sshTunnels(tunnelFiles(this.#settings.paths, [target.name, this.baseDir]), () => this.#machine(), this.#settings.clock);
+  #tunnels(target: SshTarget): Tunnels {
+    const { paths, clock } = this.#settings;
+    return sshTunnels(paths, [target.name, this.baseDir], { machine: () => this.#machine(), clock });
   }
 
   #currentTarget(): Promise<SshTarget> {

@@ -1,6 +1,7 @@
 import { spawn } from 'node:child_process';
 import type { Clock } from '../../shared/clock.ts';
 import type { SvcError } from '../../shared/errors.ts';
+import { getOrAdd } from '../../shared/get-or-add.ts';
 import type { HomePaths } from '../../shared/paths.ts';
 import { type ConnectionFiles, type Lane, connectionFiles } from './connection-files.ts';
 import { type SessionCarrier, runSession } from '../session/run-session.ts';
@@ -51,11 +52,7 @@ export class SshMachine implements SessionMachine {
 
   /** The connection for a purpose. It is opened on first use. */
   master(lane: Lane): SshMaster {
-    const known = this.#masters.get(lane);
-    if (known !== undefined) return known;
-    const master = new SshMaster(this.files, this.target, lane, this.#clock);
-    this.#masters.set(lane, master);
-    return master;
+    return getOrAdd(this.#masters, lane, () => new SshMaster(this.files, this.target, lane, this.#clock));
   }
 
   /**
@@ -144,12 +141,7 @@ const machines = new Map<string, SshMachine>();
  * The machine of a target: one for all remotes of this process, so that they share its connections and their limits.
  */
 export function sshMachine(target: SshTarget, paths: HomePaths, clock: Clock): SshMachine {
-  const key = connectionFiles(paths, target).control('x');
-  const known = machines.get(key);
-  if (known !== undefined) return known;
-  const machine = new SshMachine(target, paths, clock);
-  machines.set(key, machine);
-  return machine;
+  return getOrAdd(machines, connectionFiles(paths, target).control('x'), () => new SshMachine(target, paths, clock));
 }
 
 /** An ssh process that carries one session over the connection at `control`. */

@@ -1,6 +1,8 @@
 import { expect, test } from 'vitest';
+import { FakeClock } from '../../../test/support/fake-clock.ts';
 import { homePaths } from '../../shared/paths.ts';
-import { connectionFiles, tunnelFiles } from './connection-files.ts';
+import { connectionFiles } from './connection-files.ts';
+import { SshForwards } from './forwards.ts';
 import { baseOptions, destination, hostKeyOptions, sshEnvironment, type SshTarget } from './ssh-target.ts';
 
 const target: SshTarget = { name: 'one', host: 'one.example', userConfig: false, hostKeys: 'pin-first' };
@@ -51,7 +53,8 @@ test("socket paths fit Linux's limit in the longest allowed home", () => {
   const paths = homePaths(`/${'h'.repeat(61)}`, 0);
   // ssh temporarily uses the private name, which is five bytes longer, plus 17 bytes of its own; a socket may have 107.
   expect(Buffer.byteLength(connectionFiles(paths, target).control('s10')) + 5 + 17).toBeLessThanOrEqual(107);
-  expect(Buffer.byteLength(tunnelFiles(paths, ['one', '/base']).socket(65_535))).toBeLessThanOrEqual(107);
+  const { records, name } = new SshForwards(paths, ['one', '/base'], () => Promise.reject(new Error('not used')), new FakeClock());
+  expect(Buffer.byteLength(records.socket(name, 65_535))).toBeLessThanOrEqual(107);
 });
 
 test('host keys are separate per machine name, connections also per login', () => {

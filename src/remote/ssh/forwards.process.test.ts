@@ -1,13 +1,23 @@
+import { once } from 'node:events';
 import { existsSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { FakeClock } from '../../../test/support/fake-clock.ts';
+import { killProcessesOf } from '../../../test/support/leaks.ts';
+import { startLoopbackSshHost } from '../../../test/support/loopback-ssh-hosts.ts';
+import { needs } from '../../../test/support/needs.ts';
 import { withTempHome } from '../../../test/support/temp-home.ts';
 import { waitFor } from '../../../test/support/wait-for.ts';
+import { systemClock } from '../../shared/clock.ts';
 import { homePaths } from '../../shared/paths.ts';
-import { connectionFiles, tunnelFiles, type TunnelFiles } from './connection-files.ts';
+import { prepareHome } from '../../shared/system/prepare-home.ts';
+import { tunnelCases, type TunnelWorld } from '../tunnel-conformance.ts';
+import { Tunnels } from '../tunnels.ts';
+import { connectionFiles } from './connection-files.ts';
+import { SshForwards, type ForwardsMaster } from './forwards.ts';
+import { SshMachine } from './ssh-machine.ts';
 import type { SshTarget } from './ssh-target.ts';
-import { SshTunnels, type TunnelMaster } from './tunnels.ts';
 
 const target: SshTarget = { name: 'h', host: 'h', port: 22, user: 'me', userConfig: false, hostKeys: 'pin-first' };
 
@@ -15,7 +25,7 @@ const target: SshTarget = { name: 'h', host: 'h', port: 22, user: 'me', userConf
 type Fate = 'made' | 'refused' | 'ends' | 'hangs';
 
 /** A connection whose requests for forwards have these outcomes in order; the last one applies to all that follow. */
-class ScriptedMaster implements TunnelMaster {
+class ScriptedMaster implements ForwardsMaster {
   connections = 0;
   asked = 0;
   cancelled = 0;
@@ -65,8 +75,8 @@ class ScriptedMaster implements TunnelMaster {
 
 /** A forward to a port that is being opened over such a connection. */
 interface Opening {
-  readonly tunnels: SshTunnels;
-  readonly files: TunnelFiles;
+  readonly tunnels: Tunnels;
+  readonly hasRecord: () => boolean;
   readonly clock: FakeClock;
 }
 
@@ -77,12 +87,13 @@ async function openTunnel(
 ): Promise<void> {
   await withTempHome(async (dir) => {
     const paths = homePaths(join(dir, 'svc'), 1000);
-    const files = tunnelFiles({ ...paths, runtimeDir: dir, sshDir: dir }, ['h', '/base']);
-    const master = new ScriptedMaster(fates, files.socket(80));
-    const machine = { target, files: connectionFiles({ ...paths, runtimeDir: dir }, target), master: () => master };
     const clock = new FakeClock();
-    const tunnels = new SshTunnels(files, () => Promise.resolve(machine), clock);
-    await use(master, tunnels.open(80), files.socket(80), { tunnels, files, clock });
+    const forwards = new SshForwards(paths, ['h', '/base'], () => Promise.resolve(machine), clock);
+    const socket = forwards.records.socket(forwards.name, 80);
+    const master = new ScriptedMaster(fates, socket);
+    const machine = { target, files: connectionFiles(paths, target), master: () => master };
+    const tunnels = new Tunnels(forwards);
+    await use(master, tunnels.open(80), socket, { tunnels, hasRecord: () => forwards.hasTunnels(), clock });
     await tunnels.close();
   });
 }
@@ -109,7 +120,7 @@ test('opening fails after three connections in a row ended', async () => {
 });
 
 test('forwards that are closed while they are added to a new connection stay closed', async () => {
-  await openTunnel(['made'], async (master, opened, socket, { tunnels, files, clock }) => {
+  await openTunnel(['made'], async (master, opened, socket, { tunnels, hasRecord, clock }) => {
     await opened;
     // Another process removed the socket, so the next poll adds the forward again.
     rmSync(socket);
@@ -121,7 +132,44 @@ test('forwards that are closed while they are added to a new connection stay clo
     release();
     // One cancel before each of the two adds, one by `close`, and one after the add that found the record closed.
     const isCancelled = (): boolean => master.cancelled === 4 && !existsSync(socket);
-    await waitFor('the poll to end', () => isCancelled() || existsSync(files.record));
-    expect({ record: existsSync(files.record), socket: existsSync(socket) }).toEqual({ record: false, socket: false });
+    await waitFor('the poll to end', () => isCancelled() || hasRecord());
+    expect({ record: hasRecord(), socket: existsSync(socket) }).toEqual({ record: false, socket: false });
   });
+});
+
+/** A machine behind a real sshd on loopback. */
+async function withSshHost(use: (world: TunnelWorld) => Promise<void>): Promise<void> {
+  await withTempHome(async (dir) => {
+    const host = await startLoopbackSshHost(join(dir, 'h'));
+    const paths = homePaths(join(dir, 'svc'), process.getuid?.() ?? 0);
+    prepareHome(paths);
+    const { host: address, port = 22, user = '', identityFile = '' } = host.entry;
+    const sshTarget: SshTarget = { name: 'ssh-host', host: address, port, user, identityFile, userConfig: false, hostKeys: 'pin-first' };
+    const echo = createServer((socket) => socket.on('error', () => undefined).pipe(socket)).listen(0, '127.0.0.1');
+    await once(echo, 'listening');
+    const listening = echo.address();
+    const carrier = (): SshForwards => {
+      const machine = new SshMachine(sshTarget, paths, systemClock);
+      return new SshForwards(paths, ['ssh-host', host.home], () => Promise.resolve(machine), systemClock);
+    };
+    try {
+      await use({
+        carrier,
+        echoPort: typeof listening === 'object' ? (listening?.port ?? 0) : 0,
+        deadPort: 9,
+        killHolders: () => killProcessesOf(paths.home),
+        stopMachine: () => host.stop(),
+        machineName: /ssh-host/,
+      });
+    } finally {
+      await new Tunnels(carrier()).close();
+      await host.stop();
+      echo.close();
+      await killProcessesOf(dir);
+    }
+  });
+}
+
+needs('sshd', () => {
+  test.for(tunnelCases)('over SSH: $name', ({ run }) => withSshHost((world) => expect(run(world)).resolves.toBeUndefined()));
 });
