@@ -1,8 +1,7 @@
 import { existsSync } from 'node:fs';
 import type { Clock } from '../../shared/clock.ts';
 import type { HomePaths } from '../../shared/paths.ts';
-import type { Connection, RemoteController, OnStep } from './controller-connection.ts';
-import type { LocalControllerConnection } from './local-controller-connection.ts';
+import type { Connection, ControllerConnection, LocalController, OnStep, RemoteController } from './controller-connection.ts';
 import type { Progress } from '../progress.ts';
 
 /**
@@ -13,10 +12,8 @@ export const commandEnd = new AbortController();
 
 /** The connection for commands of the given version. Modules are loaded when used: `--help` needs few of them. */
 export function createConnection(paths: HomePaths, clock: Clock, signal: AbortSignal, version: string): Connection {
-  const local = async (): Promise<LocalControllerConnection> => {
-    const { createLocalControllerConnection } = await import('./local-controller-connection.ts');
-    return createLocalControllerConnection(paths, clock, signal, version);
-  };
+  const local = async (): Promise<LocalController> =>
+    (await import('./local-controller-connection.ts')).connectLocalController(paths, clock, signal, version);
   const load = async (): Promise<RemoteController> => {
     const { checkHome } = await import('../../shared/system/prepare-home.ts');
     checkHome(paths);
@@ -38,6 +35,7 @@ export function createConnection(paths: HomePaths, clock: Clock, signal: AbortSi
     return existsSync(paths.controllerRecord);
   };
   const remoteController = async (): Promise<RemoteController | undefined> => ((await isRemote()) ? load() : undefined);
+  const controller = async (): Promise<ControllerConnection> => (await remoteController()) ?? local();
 
   return {
     async client(onStep = () => undefined, near) {
@@ -45,12 +43,12 @@ export function createConnection(paths: HomePaths, clock: Clock, signal: AbortSi
       const remote = await remoteController();
       if (near !== undefined) await checkKind(() => own.isInUse());
       if (remote !== undefined) return remote.client(onStep);
-      if (await own.isInUse()) return own.client();
-      return (await (await load()).clientIfChosen(onStep, near)) ?? own.client();
+      if (await own.isInUse()) return own.client(onStep);
+      return (await (await load()).clientIfChosen(onStep, near)) ?? own.client(onStep);
     },
-    existing: async (onStep) => ((await remoteController()) ?? (await local())).existing(onStep),
-    running: async () => ((await remoteController()) ?? (await local())).running(),
-    bring: async (task, source, onStep = () => undefined) => (await remoteController())?.bring(task, source, onStep),
+    existing: async (onStep) => (await controller()).existing(onStep),
+    running: async () => (await controller()).running(),
+    bring: async (task, source, onStep = () => undefined) => (await controller()).bring(task, source, onStep),
     async preflight() {
       await isRemote();
       await checkKind(async () => (await local()).isInUse());

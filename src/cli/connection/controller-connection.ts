@@ -10,18 +10,14 @@ import type { MachineStatus } from '../../providers/provider.ts';
 export type OnStep = (text: string) => void;
 
 /**
- * The connection to the controller of this home, local or remote. Throws SVC_HOME_UNUSABLE when the path cannot be a
- * home. Calls under way end at Ctrl-C.
+ * The connection to one controller: on this machine, on another one, or in a Kubernetes cluster. Calls under way end at
+ * Ctrl-C.
  */
-export interface Connection {
+export interface ControllerConnection {
+  /** Starts the controller when it does not run. On this machine a new controller replaces an older version. */
+  client(onStep: OnStep): Promise<ApiClient>;
   /**
-   * Starts a controller when none runs: on this machine, or on another one when the configuration or the enabled
-   * providers require it. On this machine a new controller replaces an older version; services continue. `near`: the
-   * task's resources. A new controller goes where the task's machines will be.
-   */
-  client(onStep?: OnStep, near?: ResourceAlternatives): Promise<ApiClient>;
-  /**
-   * Starts a controller only when an earlier one left services, as after a crash. Undefined when there is nothing to
+   * Starts the controller only when an earlier one left services, as after a crash. Undefined when there is nothing to
    * manage.
    */
   existing(onStep?: OnStep): Promise<ApiClient | undefined>;
@@ -35,6 +31,19 @@ export interface Connection {
    * is nothing to copy, or the controller runs on this machine and reads them itself. `source`: the file that the task
    * was read from. Call `client` first.
    */
+  bring(task: Task, source: string, onStep: OnStep): Promise<string | undefined>;
+}
+
+/**
+ * What commands use: the connection to the controller of this home, wherever it is. Throws SVC_HOME_UNUSABLE when the
+ * path cannot be a home.
+ */
+export interface Connection extends ControllerConnection {
+  /**
+   * Without a controller, deploys one where the configuration or the enabled providers require it. `near`: the task's
+   * resources. A new controller goes where the task's machines will be.
+   */
+  client(onStep?: OnStep, near?: ResourceAlternatives): Promise<ApiClient>;
   bring(task: Task, source: string, onStep?: OnStep): Promise<string | undefined>;
   /**
    * Throws when the configured controller is not possible: SVC_CONTROLLER_KIND, SVC_NEEDS_KUBERNETES,
@@ -50,15 +59,19 @@ export interface Connection {
   remoteController(): Promise<RemoteController | undefined>;
 }
 
+/** The connection to the controller on this machine. */
+export interface LocalController extends ControllerConnection {
+  /** Whether the controller runs, or has left services that it would manage. */
+  isInUse(): Promise<boolean>;
+}
+
 /** A remote controller and its machine. */
-export interface RemoteController extends Pick<Connection, 'existing' | 'running'> {
-  client(onStep: OnStep): Promise<ApiClient>;
+export interface RemoteController extends ControllerConnection {
   /**
    * Deploys a remote controller when the configuration or the enabled providers require one; undefined when they
    * require a local one.
    */
   clientIfChosen(onStep: OnStep, near: ResourceAlternatives | undefined): Promise<ApiClient | undefined>;
-  bring(task: Task, source: string, onStep: OnStep): Promise<string | undefined>;
   /** Throws when the configured controller cannot be made. An existing controller is used unchanged. */
   preflight(): Promise<void>;
   /** Where the controller is, or would be; undefined when that is this machine. */

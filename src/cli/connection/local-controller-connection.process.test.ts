@@ -8,16 +8,17 @@ import { serveApi } from '../../api/server.ts';
 import { systemClock, type Clock } from '../../shared/clock.ts';
 import { homePaths, type HomePaths } from '../../shared/paths.ts';
 import { prepareHome } from '../../shared/system/prepare-home.ts';
-import { createLocalControllerConnection, type LocalControllerConnection } from './local-controller-connection.ts';
+import type { LocalController } from './controller-connection.ts';
+import { connectLocalController } from './local-controller-connection.ts';
 
 async function withConnection(
-  use: (connection: LocalControllerConnection, paths: HomePaths) => Promise<void>,
+  use: (connection: LocalController, paths: HomePaths) => Promise<void>,
   clock: Clock = systemClock,
 ): Promise<void> {
   await withTempHome(async (home) => {
     const paths = homePaths(home, process.getuid?.() ?? 0);
     prepareHome(paths);
-    await use(createLocalControllerConnection(paths, clock, new AbortController().signal, '1.2.3'), paths);
+    await use(connectLocalController(paths, clock, new AbortController().signal, '1.2.3'), paths);
   });
 }
 
@@ -46,10 +47,16 @@ test('existing() does not start a controller that left an idle mark', async () =
 test.for(['client', 'existing', 'running'] as const)('%s() refuses an unusable home and starts nothing', async (method) => {
   await withConnection(async (connection, paths) => {
     chmodSync(paths.home, 0o777);
-    await expect(connection[method]()).rejects.toMatchObject({ code: 'SVC_HOME_UNUSABLE', hint: `Run: chmod 700 ${paths.home}` });
+    await expect(connection[method](() => undefined)).rejects.toMatchObject({
+      code: 'SVC_HOME_UNUSABLE',
+      hint: `Run: chmod 700 ${paths.home}`,
+    });
     const inFile = homePaths('/etc/passwd', process.getuid?.() ?? 0);
-    const lost = createLocalControllerConnection(inFile, systemClock, new AbortController().signal, '1.2.3');
-    await expect(lost[method]()).rejects.toMatchObject({ code: 'SVC_HOME_UNUSABLE', message: '/etc/passwd is not a folder.' });
+    const lost = connectLocalController(inFile, systemClock, new AbortController().signal, '1.2.3');
+    await expect(lost[method](() => undefined)).rejects.toMatchObject({
+      code: 'SVC_HOME_UNUSABLE',
+      message: '/etc/passwd is not a folder.',
+    });
     expect(existsSync(paths.controllerLog)).toBe(false);
   });
 });
@@ -60,7 +67,7 @@ test('a running controller is connected', async () => {
     const handlers = handlersWith({ health: async () => aHealth });
     const server = await serveApi({ socketPath: controllerSocket, handlers, log, clock: systemClock, version: '1.2.3' });
     try {
-      for (const api of [await connection.running(), await connection.existing(), await connection.client()]) {
+      for (const api of [await connection.running(), await connection.existing(), await connection.client(() => undefined)]) {
         expect(await api?.call('health')).toEqual(aHealth);
       }
     } finally {
@@ -89,7 +96,7 @@ test('a listening controller that does not answer is an error', async () => {
     const silent = createServer().listen(controllerSocket);
     await once(silent, 'listening');
     try {
-      await expect(connection.client()).rejects.toMatchObject({ code: 'SVC_CONTROLLER_UNREACHABLE' });
+      await expect(connection.client(() => undefined)).rejects.toMatchObject({ code: 'SVC_CONTROLLER_UNREACHABLE' });
     } finally {
       silent.close();
     }

@@ -5,25 +5,13 @@ import type { Clock } from '../../shared/clock.ts';
 import { envVar } from '../../shared/env.ts';
 import { hasErrno, SvcError } from '../../shared/errors.ts';
 import type { HomePaths } from '../../shared/paths.ts';
-import type { Connection } from './controller-connection.ts';
-
-/** Connections to a controller on this machine. */
-export interface LocalControllerConnection extends Pick<Connection, 'existing' | 'running'> {
-  client(): Promise<ApiClient>;
-  /** Whether a local controller runs, or has left services that it would manage. */
-  isInUse(): Promise<boolean>;
-}
+import type { LocalController } from './controller-connection.ts';
 
 /** Timeout of a probe of the controller, ms. */
 const probeTimeoutMs = 10_000;
 
 /** For commands of the given version. Modules are loaded when used: `--help` needs few of them. */
-export function createLocalControllerConnection(
-  paths: HomePaths,
-  clock: Clock,
-  signal: AbortSignal,
-  version: string,
-): LocalControllerConnection {
+export function connectLocalController(paths: HomePaths, clock: Clock, signal: AbortSignal, version: string): LocalController {
   const open = async (): Promise<ApiClient> => {
     const { checkHome } = await import('../../shared/system/prepare-home.ts');
     checkHome(paths);
@@ -71,6 +59,7 @@ export function createLocalControllerConnection(
     isInUse: async () => hasLeft() || (await running()) !== undefined,
     // A controller that ended without services left an idle mark. Then there is no reason to start one.
     existing: async () => (hasLeft() || (await isShared()) ? client() : running()),
+    bring: () => Promise.resolve(undefined),
   };
 }
 
