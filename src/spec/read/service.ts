@@ -1,7 +1,7 @@
 import { readLoadBalancer } from '../../domain/load-balancer.ts';
 import type { ReadinessProbe, ReplicaPolicy, ResourceAlternatives, ServiceSpec } from '../../domain/task.ts';
 import { expandPath, type PathBase } from '../paths.ts';
-import type { ServiceFields } from '../schema/service.ts';
+import { fixedReplicas, type ServiceFields } from '../schema/service.ts';
 import { replicaPortOf } from './service-rules.ts';
 
 /** The section `service` with every default filled in; only for a section that passed all rules. */
@@ -12,38 +12,36 @@ export function readService(fields: ServiceFields, resources: ResourceAlternativ
     loadBalancingPolicy: fields.load_balancing_policy ?? 'least_load',
     replicaPort: replicaPortOf(fields, resources) ?? 0,
     tls: fields.tls && { keyfile: expandPath(fields.tls.keyfile, base), certfile: expandPath(fields.tls.certfile, base) },
-    protocol: fields.protocol ?? 'auto',
+    protocol: fields.protocol,
     gracefulTerminationSeconds: fields.graceful_termination ?? fields.graceful_drain_seconds ?? 60,
-    expose: fields.expose ?? false,
+    expose: fields.expose,
     loadBalancer: fields.load_balancer ?? readLoadBalancer({}),
   };
 }
 
-function readProbe(given: ServiceFields['readiness_probe']): ReadinessProbe {
-  const fields = typeof given === 'object' ? given : { path: given ?? '/' };
+function readProbe(fields: ServiceFields['readiness_probe']): ReadinessProbe {
   return {
     path: fields.path,
     headers: fields.headers ?? {},
     postData: fields.post_data,
-    initialDelaySeconds: fields.initial_delay_seconds ?? 1200,
-    timeoutSeconds: fields.timeout_seconds ?? 15,
-    intervalSeconds: fields.endpoint_probe_interval_seconds ?? 10,
-    failureThresholdSeconds: fields.consecutive_failure_threshold_timeout ?? 180,
+    initialDelaySeconds: fields.initial_delay_seconds,
+    timeoutSeconds: fields.timeout_seconds,
+    intervalSeconds: fields.endpoint_probe_interval_seconds,
+    failureThresholdSeconds: fields.consecutive_failure_threshold_timeout,
   };
 }
 
 function readPolicy(fields: ServiceFields): ReplicaPolicy {
-  const policy = fields.replica_policy;
-  const minReplicas = policy?.min_replicas ?? fields.replicas ?? fields.workers ?? 1;
+  const policy = fields.replica_policy ?? fixedReplicas(fields.replicas ?? fields.workers ?? 1);
   return {
-    minReplicas,
-    maxReplicas: policy?.max_replicas ?? minReplicas,
-    numOverprovision: policy?.num_overprovision ?? 0,
-    targetQpsPerReplica: policy?.target_qps_per_replica,
-    upscaleDelaySeconds: policy?.upscale_delay_seconds ?? 300,
-    downscaleDelaySeconds: policy?.downscale_delay_seconds ?? 1200,
-    dynamicOndemandFallback: policy?.dynamic_ondemand_fallback ?? false,
-    baseOndemandFallbackReplicas: policy?.base_ondemand_fallback_replicas ?? 0,
-    spotPlacer: policy?.spot_placer,
+    minReplicas: policy.min_replicas,
+    maxReplicas: policy.max_replicas ?? policy.min_replicas,
+    numOverprovision: policy.num_overprovision,
+    targetQpsPerReplica: policy.target_qps_per_replica,
+    upscaleDelaySeconds: policy.upscale_delay_seconds,
+    downscaleDelaySeconds: policy.downscale_delay_seconds,
+    dynamicOndemandFallback: policy.dynamic_ondemand_fallback,
+    baseOndemandFallbackReplicas: policy.base_ondemand_fallback_replicas,
+    spotPlacer: policy.spot_placer,
   };
 }

@@ -30,6 +30,16 @@ export function field<Schema extends z.ZodType>(
   return schema.optional().meta({ ...metadata });
 }
 
+/** A field that has a value even where the file omits it. */
+export function defaulted<Schema extends z.ZodType>(
+  schema: Schema,
+  description: string,
+  value: z.input<Schema> & Json,
+): z.ZodPrefault<Schema> {
+  const metadata: FieldMetadata = { description, default: value };
+  return z.prefault(schema, value).meta({ ...metadata });
+}
+
 /** A required field. */
 export function required<Schema extends z.ZodType>(schema: Schema, description: string): Schema {
   return schema.meta({ description });

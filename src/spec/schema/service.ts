@@ -5,6 +5,7 @@ import { isAddressRange } from '../../shared/address-range.ts';
 import {
   anyMap,
   byteSizeBetween,
+  defaulted,
   duration,
   field,
   port,
@@ -49,10 +50,10 @@ const probe = section({
   ),
   post_data: field(z.union([jsonText, jsonMap]), 'JSON text or a map; when given, the probe is a POST with this body.'),
   headers: field(headers, 'Headers of the probe; values are text. `$NAME` of `envs` and `secrets` is put in.'),
-  initial_delay_seconds: field(seconds, 'How long a new replica may take to become ready, from its first failed probe.', 1200),
-  timeout_seconds: field(someSeconds, 'How long one probe may take; more than 0.', 15),
-  endpoint_probe_interval_seconds: field(someSeconds, 'Time between two probes of a replica; more than 0.', 10),
-  consecutive_failure_threshold_timeout: field(
+  initial_delay_seconds: defaulted(seconds, 'How long a new replica may take to become ready, from its first failed probe.', 1200),
+  timeout_seconds: defaulted(someSeconds, 'How long one probe may take; more than 0.', 15),
+  endpoint_probe_interval_seconds: defaulted(someSeconds, 'Time between two probes of a replica; more than 0.', 10),
+  consecutive_failure_threshold_timeout: defaulted(
     seconds,
     'How long all probes of a replica that was ready may fail before it is replaced, in seconds.',
     180,
@@ -70,25 +71,28 @@ const replicaPolicy = section({
   max_replicas: field(replicaCount, 'Most replicas; at least `min_replicas`. Needs `target_qps_per_replica` when it differs from it.', {
     words: '`min_replicas`',
   }),
-  num_overprovision: field(replicaCount, 'Replicas on top of what the load asks for.', 0),
+  num_overprovision: defaulted(replicaCount, 'Replicas on top of what the load asks for.', 0),
   target_qps_per_replica: field(
     z.union([z.number().gt(0), qpsByAccelerator]),
     'Requests per second that one replica is to serve, more than 0; or a map from accelerator to that number. Needs `max_replicas`.',
   ),
-  upscale_delay_seconds: field(seconds, 'How long the load must ask for more replicas before they come.', 300),
-  downscale_delay_seconds: field(seconds, 'How long the load must ask for fewer replicas before they go.', 1200),
-  dynamic_ondemand_fallback: field(
+  upscale_delay_seconds: defaulted(seconds, 'How long the load must ask for more replicas before they come.', 300),
+  downscale_delay_seconds: defaulted(seconds, 'How long the load must ask for fewer replicas before they go.', 1200),
+  dynamic_ondemand_fallback: defaulted(
     z.boolean(),
     'Put on-demand machines in for spot machines that are missing. Needs `use_spot: true`.',
     false,
   ),
-  base_ondemand_fallback_replicas: field(
+  base_ondemand_fallback_replicas: defaulted(
     replicaCount,
     'Replicas that are always on demand; at most `min_replicas`. Needs `use_spot: true`.',
     0,
   ),
   spot_placer: field(word(['dynamic_fallback']), 'Spread spot machines over zones and leave those that preempt. Needs `use_spot: true`.'),
 });
+
+/** The policy of a fixed number of replicas. */
+export const fixedReplicas = (count: number): z.output<typeof replicaPolicy> => replicaPolicy.parse({ min_replicas: count });
 
 const addressRange = z.string().refine(isAddressRange, 'is neither an address nor a range such as 10.0.0.0/8');
 
@@ -131,7 +135,11 @@ const pool = section({
 
 /** The section `service`. */
 export const serviceSection = section({
-  readiness_probe: field(z.union([probePath, probe]), 'When a replica is ready: a path that answers 200, or details.', '/'),
+  readiness_probe: defaulted(
+    z.union([probePath, probe]).transform((given) => (typeof given === 'string' ? probe.parse({ path: given }) : given)),
+    'When a replica is ready: a path that answers 200, or details.',
+    '/',
+  ),
   replicas: field(replicaCount, 'A fixed number of replicas. Not together with `replica_policy`.', 1),
   workers: field(replicaCount, 'The same as `replicas`; only one of the two may be given.'),
   replica_policy: field(replicaPolicy, 'How the number of replicas follows the load.'),
@@ -145,7 +153,7 @@ export const serviceSection = section({
     tls,
     'Serve the endpoint over TLS, with HTTP/2 for clients that ask for it. Both files are read where they are, also when they change.',
   ),
-  protocol: field(
+  protocol: defaulted(
     word(replicaProtocols),
     'What the program speaks: `http` (HTTP/1.1), `h2c` (HTTP/2 without TLS, as gRPC servers do), or `auto` (HTTP/1.1, and h2c for gRPC requests where it is found). The probe speaks HTTP/2 with `h2c` alone.',
     'auto',
@@ -157,7 +165,7 @@ export const serviceSection = section({
     60,
   ),
   graceful_drain_seconds: field(duration, 'The same as `graceful_termination`; only one of the two may be given.'),
-  expose: field(z.boolean(), 'Let the endpoint listen on all addresses of the machine, not only on this machine itself.', false),
+  expose: defaulted(z.boolean(), 'Let the endpoint listen on all addresses of the machine, not only on this machine itself.', false),
   pool: field(pool, 'A pool of workers for jobs; see `pool` of the task.'),
 });
 
