@@ -5,7 +5,7 @@ import type { CancelTimer, Clock } from '../../shared/clock.ts';
 import { wholeEnv } from '../../shared/env.ts';
 import { SvcError } from '../../shared/errors.ts';
 import { openLog } from '../../shared/system/log-file.ts';
-import { readJsonFile } from '../../shared/parse-json.ts';
+import { readJsonFile } from '../../shared/system/files.ts';
 import type { HomePaths } from '../../shared/paths.ts';
 import { isAlive, isProcessIdentity } from '../../shared/system/process-identity.ts';
 import { programEntry } from '../../shared/program-files.ts';

@@ -6,7 +6,7 @@ import type { KubeApi, PodProcess, PodRef } from '../../kubernetes/kube-api.ts';
 import { podPath } from '../../kubernetes/paths.ts';
 import type { CancelTimer, Clock } from '../../shared/clock.ts';
 import { messageOf } from '../../shared/errors.ts';
-import { randomHex } from '../../shared/random-hex.ts';
+import { randomHex } from '../../shared/hex.ts';
 import { type ForwarderFiles, type PodTunnel, listRecords, readTunnels } from './tunnel-files.ts';
 
 /** What the tunnels need. */

@@ -1,9 +1,9 @@
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import type { PodRef } from '../../kubernetes/kube-api.ts';
-import { fingerprint } from '../../shared/fingerprint.ts';
-import { isObject } from '../../shared/is-object.ts';
-import { readJsonFile } from '../../shared/parse-json.ts';
+import { fingerprint } from '../../shared/hex.ts';
+import { isObject } from '../../shared/json.ts';
+import { readJsonFile } from '../../shared/system/files.ts';
 import type { HomePaths } from '../../shared/paths.ts';
 
 /** The end of a tunnel in its pod: a port, or a Unix socket by its absolute path. */

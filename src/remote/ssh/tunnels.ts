@@ -1,9 +1,8 @@
 import { existsSync, mkdirSync, rmSync } from 'node:fs';
-import { writeFileAtomic } from '../../shared/system/files.ts';
+import { writeFileAtomic, readJsonFile } from '../../shared/system/files.ts';
 import { delayMs, type Backoff } from '../../shared/backoff.ts';
 import type { CancelTimer, Clock } from '../../shared/clock.ts';
-import { isObject } from '../../shared/is-object.ts';
-import { readJsonFile } from '../../shared/parse-json.ts';
+import { isObject } from '../../shared/json.ts';
 import type { TunnelFiles } from './connection-files.ts';
 import { connectError } from './ssh-errors.ts';
 import type { SshMachine } from './ssh-machine.ts';

@@ -1,8 +1,13 @@
-import { randomBytes } from 'node:crypto';
+import { randomBytes, createHash } from 'node:crypto';
 
 /** Unpredictable lower-case hex digits from the system's generator: for ids, keys and cookies. */
 export function randomHex(digits: number): string {
   return randomBytes(Math.ceil(digits / 2))
     .toString('hex')
     .slice(0, digits);
+}
+
+/** Sixteen hex digits that identify a text. */
+export function fingerprint(text: string): string {
+  return createHash('sha256').update(text).digest('hex').slice(0, 16);
 }
