@@ -1,6 +1,6 @@
 import { commands } from '../../src/cli/command-table.ts';
 import { longName, type ArgumentSpec, type Command, type OptionSpec } from '../../src/cli/command.ts';
-import { jobExitCodes, unknownJobCode } from '../../src/cli/job-result.ts';
+import { jobExitCodes, unknownJobCode } from '../../src/cli/commands/jobs.ts';
 import { exitCodes } from '../../src/shared/error-codes.ts';
 import { page, table } from './markdown.ts';
 

@@ -3,7 +3,7 @@ import { connect, type Server } from 'node:net';
 import { dirname } from 'node:path';
 import { isSameFile, removeFound } from '../shared/system/claim-socket.ts';
 import { hasErrno, SvcError } from '../shared/errors.ts';
-import { randomHex } from '../shared/random-hex.ts';
+import { randomHex } from '../shared/hex.ts';
 
 /** A socket file that a server listens on. */
 interface OwnedSocket {

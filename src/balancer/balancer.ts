@@ -1,6 +1,6 @@
 import type { BalancerCommand, BalancerReplica, BalancerReport, ReplicasCommand, SuspectReason } from '../domain/balancer-link.ts';
 import type { Clock } from '../shared/clock.ts';
-import { codeVersion } from '../shared/code-version.ts';
+import { codeVersion } from '../shared/version.ts';
 import { messageOf } from '../shared/errors.ts';
 import type { Logger } from '../shared/log.ts';
 import { Board } from './board/board.ts';

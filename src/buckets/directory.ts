@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { pathToFileURL } from 'node:url';
 import { hasErrno, messageOf, SvcError } from '../shared/errors.ts';
-import { randomHex } from '../shared/random-hex.ts';
+import { randomHex } from '../shared/hex.ts';
 import { checkKey } from './check-key.ts';
 import type { BucketCallOptions, BucketSettings, ObjectStore, PutFileOptions, StoredObject } from './object-store.ts';
 

@@ -16,7 +16,7 @@ import {
 } from '@aws-sdk/client-s3';
 import { getSignedUrl } from '@aws-sdk/s3-request-presigner';
 import { SvcError } from '../shared/errors.ts';
-import { isObject } from '../shared/is-object.ts';
+import { isObject } from '../shared/json.ts';
 import { checkKey } from './check-key.ts';
 import type { BucketCallOptions, BucketSettings, ObjectStore, PutFileOptions, StoredObject } from './object-store.ts';
 import { type FilePart, planParts, smallestPart } from './part-plan.ts';

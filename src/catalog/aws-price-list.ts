@@ -1,6 +1,5 @@
 import { SvcError } from '../shared/errors.ts';
-import { isObject } from '../shared/is-object.ts';
-import { parseJson } from '../shared/parse-json.ts';
+import { isObject, parseJson } from '../shared/json.ts';
 import { CsvColumns, parseCsvLine, readAmount } from './csv.ts';
 import type { InstanceType } from './price-table.ts';
 import type { ReadPrices } from './skypilot-catalog.ts';

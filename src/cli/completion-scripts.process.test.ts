@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { withTempHome } from '../../test/support/temp-home.ts';
-import { completionScripts } from './completion-scripts.ts';
+import { completionScripts } from './commands/completion.ts';
 
 /** The completions that bash offers for words, of which the last is being typed. A fake `svc` prints `answer`. */
 function bashOffers(words: readonly string[], answer: string, cwd: string): string {

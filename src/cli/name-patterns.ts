@@ -1,6 +1,6 @@
 import { matchesGlob } from 'node:path';
 import { SvcError } from '../shared/errors.ts';
-import { namesOf, notNamed } from '../shared/not-named.ts';
+import { namesOf, notNamed } from '../shared/did-you-mean.ts';
 import { maxNameLength, nameProblem } from '../domain/names.ts';
 
 /** Items selected by names and patterns on a command line. */

@@ -1,5 +1,5 @@
 import type { CancelTimer, Clock } from '../shared/clock.ts';
-import { formatDuration } from './listing/format-time.ts';
+import { formatDuration } from './listing/format-values.ts';
 import { oneLine, truncate } from './listing/display-text.ts';
 import { columnsOf, type OutputStream } from './streams.ts';
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { shellLine } from './commands/exec.ts';
+import { shellLine } from './commands/jobs.ts';
 
 test('a single word is a whole shell command line', () => {
   expect(shellLine(['ls | wc -l'])).toBe('ls | wc -l');

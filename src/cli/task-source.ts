@@ -9,7 +9,7 @@ import { loadTaskFile, type LoadedTask, type TaskOverrides } from '../spec/load-
 import { parseTask, serviceOf } from '../spec/parse-task.ts';
 import type { TaskSource } from '../spec/task-document.ts';
 import { refuseUnsupported } from '../spec/unsupported.ts';
-import type { CommandContext } from './context.ts';
+import type { CommandContext } from './command.ts';
 
 /** Additions of the command line to a task file. */
 export interface TaskArgs {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { textLines } from './commands/serve-logs.ts';
+import { textLines } from './commands/one-service.ts';
 
 async function linesOf(...pieces: readonly Uint8Array[]): Promise<readonly string[]> {
   async function* source(): AsyncGenerator<Uint8Array> {

@@ -1,6 +1,6 @@
 import { connect, type Socket } from 'node:net';
 import type { Clock } from '../shared/clock.ts';
-import { isObject } from '../shared/is-object.ts';
+import { isObject } from '../shared/json.ts';
 import { splitLines } from '../shared/lines.ts';
 import { identifyProcess, type ProcessIdentity } from '../shared/system/process-identity.ts';
 

@@ -5,7 +5,7 @@ import { isAlive } from '../domain/replica/replica-state.ts';
 import { scarceSpace } from '../shared/system/disk-reserve.ts';
 import { SvcError } from '../shared/errors.ts';
 import { isoTime } from '../shared/clock.ts';
-import { namesOf, notNamed } from '../shared/not-named.ts';
+import { namesOf, notNamed } from '../shared/did-you-mean.ts';
 import { servicePaths } from '../shared/paths.ts';
 import { compareAndSwap } from '../store/compare-and-swap.ts';
 import type { ReplicaRecord, ServiceRecord } from '../domain/records.ts';

@@ -17,7 +17,7 @@ interface HelloSocket {
 /** Content of the hello, and the receiver of incoming lines. */
 interface HelloOptions {
   readonly clock: Clock;
-  /** Version of the code that this process runs; see `shared/code-version.ts`. */
+  /** Version of the code that this process runs; see `shared/version.ts`. */
   readonly version: string;
   /** Configuration that this process was started with. A supervisor that expects another one renews the process. */
   readonly config?: string;

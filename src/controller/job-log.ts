@@ -5,7 +5,7 @@ import { jobLogPath } from '../provision/job.ts';
 import { nodeLabel } from '../provision/node-jobs.ts';
 import type { Clock } from '../shared/clock.ts';
 import { hasErrno } from '../shared/errors.ts';
-import { isObject } from '../shared/is-object.ts';
+import { isObject } from '../shared/json.ts';
 import { boundLog, followLog, linkLog, untilKept, untilCopied } from './kept-log.ts';
 
 /** A local copy of a job's output, kept while the job writes it on another machine. */

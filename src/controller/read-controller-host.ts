@@ -1,7 +1,7 @@
 import type { RemoteControllerInfo } from '../domain/remote-controller-info.ts';
 import { SvcError } from '../shared/errors.ts';
-import { isObject } from '../shared/is-object.ts';
-import { readJsonFile, withCurrentNames } from '../shared/parse-json.ts';
+import { isObject, withCurrentNames } from '../shared/json.ts';
+import { readJsonFile } from '../shared/system/files.ts';
 
 /** The machine as earlier versions wrote it. */
 const formerNames = new Map([['place', 'machine']]);

@@ -138,10 +138,10 @@ export type BalancerReport =
       readonly port: number;
       readonly startedAt: number;
       /**
-       * Version of the code that the process runs (`shared/code-version.ts`). Processes older than this field omit it.
+       * Version of the code that the process runs (`shared/version.ts`). Processes older than this field omit it.
        */
       readonly version?: string;
-      /** Fingerprint of the config file with which the process started (`shared/fingerprint.ts`). */
+      /** Fingerprint of the config file with which the process started (`shared/hex.ts`). */
       readonly config?: string;
       /** Why the newest TLS files of the endpoint are not in force; absent when they are. */
       readonly tlsProblem?: string;

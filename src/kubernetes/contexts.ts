@@ -5,7 +5,7 @@ import type { Clock } from '../shared/clock.ts';
 import { didYouMean } from '../shared/did-you-mean.ts';
 import { SvcError } from '../shared/errors.ts';
 import type { Fence } from '../shared/fence.ts';
-import { isObject } from '../shared/is-object.ts';
+import { isObject } from '../shared/json.ts';
 import type { Random } from '../shared/random.ts';
 import type { KubeApi } from './kube-api.ts';
 import {

@@ -1,6 +1,5 @@
 import { Duplex, Readable } from 'node:stream';
-import { isObject } from '../shared/is-object.ts';
-import { parseJson } from '../shared/parse-json.ts';
+import { isObject, parseJson } from '../shared/json.ts';
 import { openChannels, type ChannelListener, type ChannelSocket } from './channel-socket.ts';
 import type { KubeDeps } from './http-exchange.ts';
 import type { KubeCallOptions, PodProcess, PodRef } from './kube-api.ts';

@@ -1,5 +1,5 @@
 import type { Duplex } from 'node:stream';
-import { isObject } from '../shared/is-object.ts';
+import { isObject } from '../shared/json.ts';
 
 /**
  * The API of one Kubernetes cluster, with the rights of one user. Paths are those of Kubernetes:

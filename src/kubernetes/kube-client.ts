@@ -2,8 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { delayMs, type Backoff } from '../shared/backoff.ts';
 import type { SvcError } from '../shared/errors.ts';
-import { isObject } from '../shared/is-object.ts';
-import { parseJson } from '../shared/parse-json.ts';
+import { isObject, parseJson } from '../shared/json.ts';
 import { openExec } from './exec-stream.ts';
 import { exchange, readBody, UnansweredError, type KubeDeps, type KubeRequest } from './http-exchange.ts';
 import {

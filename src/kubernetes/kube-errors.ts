@@ -1,6 +1,5 @@
 import { messageOf, SvcError } from '../shared/errors.ts';
-import { isObject } from '../shared/is-object.ts';
-import { parseJson } from '../shared/parse-json.ts';
+import { isObject, parseJson } from '../shared/json.ts';
 
 /** An error answer of an API server. */
 export interface KubeStatus {

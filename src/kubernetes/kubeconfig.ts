@@ -4,7 +4,7 @@ import { delimiter, dirname, isAbsolute, join, resolve } from 'node:path';
 import { parseDocument } from 'yaml';
 import { envVar } from '../shared/env.ts';
 import { hasErrno, messageOf, SvcError } from '../shared/errors.ts';
-import { isObject } from '../shared/is-object.ts';
+import { isObject } from '../shared/json.ts';
 
 /** Where credentials for Kubernetes clusters are read from. */
 export interface KubeconfigSource {

@@ -3,11 +3,10 @@ import { Agent as HttpsAgent, type RequestOptions } from 'node:https';
 import type { ConnectionOptions } from 'node:tls';
 import type { KubeConfig } from '@kubernetes/client-node';
 import type { Clock } from '../shared/clock.ts';
-import { withDeadline } from '../shared/deadline.ts';
+import { withDeadline, unlessAborted } from '../shared/deadline.ts';
 import { messageOf, SvcError } from '../shared/errors.ts';
-import { fingerprint } from '../shared/fingerprint.ts';
-import { isObject } from '../shared/is-object.ts';
-import { unlessAborted } from '../shared/unless-aborted.ts';
+import { fingerprint } from '../shared/hex.ts';
+import { isObject } from '../shared/json.ts';
 import { kubeconfigStamp, type KubeCluster, type KubeconfigPart } from './kubeconfig.ts';
 
 /** Address and credentials of an API server for one request. Holds secrets: never shown. */

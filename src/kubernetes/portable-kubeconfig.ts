@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { messageOf } from '../shared/errors.ts';
-import { isObject } from '../shared/is-object.ts';
+import { isObject } from '../shared/json.ts';
 import { inClusterContext, kubeContexts } from './contexts.ts';
 import { defaultKubeconfigSource, isLoopback, type KubeCluster, type KubeconfigPart, type KubeconfigSource } from './kubeconfig.ts';
 

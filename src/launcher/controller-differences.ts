@@ -1,8 +1,7 @@
 import type { Config } from '../domain/config.ts';
 import type { ResourceAlternatives, Resources } from '../domain/task.ts';
-import { isObject } from '../shared/is-object.ts';
+import { isObject, parseJson } from '../shared/json.ts';
 import { SvcError } from '../shared/errors.ts';
-import { parseJson } from '../shared/parse-json.ts';
 import { planWhileLocal } from './controller-plan.ts';
 import type { ControllerRecord } from './controller-record.ts';
 import { requestedResourcesOf } from './remote-controller.ts';

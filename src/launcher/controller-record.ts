@@ -1,9 +1,8 @@
 import { rmSync } from 'node:fs';
 import type { ControllerMachineInfo } from '../domain/remote-controller-info.ts';
-import { writeFileAtomic } from '../shared/system/files.ts';
+import { writeFileAtomic, readJsonFile } from '../shared/system/files.ts';
 import { SvcError } from '../shared/errors.ts';
-import { isObject } from '../shared/is-object.ts';
-import { readJsonFile, withCurrentNames } from '../shared/parse-json.ts';
+import { isObject, withCurrentNames } from '../shared/json.ts';
 
 /** The record of a remote controller, from the intent to create it until it is removed. */
 export interface ControllerRecord {

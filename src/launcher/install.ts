@@ -5,11 +5,11 @@ import type { RemoteControllerInfo } from '../domain/remote-controller-info.ts';
 import type { PortableFile } from '../providers/provider.ts';
 import type { Remote } from '../remote/remote.ts';
 import { shellQuote } from '../remote/shell-quote.ts';
-import { codeFingerprint, fingerprintFile } from '../shared/code-version.ts';
+import { codeFingerprint, fingerprintFile } from '../shared/version.ts';
 import { SvcError } from '../shared/errors.ts';
 import type { HomePaths } from '../shared/paths.ts';
 import { entryPath, programEntries, programFile } from '../shared/program-files.ts';
-import { randomHex } from '../shared/random-hex.ts';
+import { randomHex } from '../shared/hex.ts';
 import { systemClock } from '../shared/clock.ts';
 
 /** Everything besides the program that is installed on a controller's machine. */

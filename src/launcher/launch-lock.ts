@@ -1,9 +1,9 @@
 import { linkSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import type { Clock } from '../shared/clock.ts';
 import { hasErrno, SvcError } from '../shared/errors.ts';
-import { readJsonFile } from '../shared/parse-json.ts';
+import { readJsonFile } from '../shared/system/files.ts';
 import { identifyProcess, isAlive, isProcessIdentity, type ProcessIdentity } from '../shared/system/process-identity.ts';
-import { randomHex } from '../shared/random-hex.ts';
+import { randomHex } from '../shared/hex.ts';
 
 const pollMs = 200;
 

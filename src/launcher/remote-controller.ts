@@ -9,7 +9,7 @@ import { askProviders, settledStates, type ProviderState } from '../provision/pr
 import type { Remote } from '../remote/remote.ts';
 import { SvcError } from '../shared/errors.ts';
 import { homePaths } from '../shared/paths.ts';
-import { randomHex } from '../shared/random-hex.ts';
+import { randomHex } from '../shared/hex.ts';
 import { controllerMachine, lostMachine, machineStatus, type MachineDeps, type RunningControllerMachine } from './controller-machine.ts';
 import {
   freshControllerRecord,

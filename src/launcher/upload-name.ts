@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { hostname } from 'node:os';
-import { randomHex } from '../shared/random-hex.ts';
+import { randomHex } from '../shared/hex.ts';
 
 /**
  * The name of an upload folder for a controller. Names of one source have the same prefix, so that only changes must be

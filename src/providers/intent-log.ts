@@ -1,8 +1,7 @@
 import { readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { hasErrno } from '../shared/errors.ts';
-import { readJsonFile } from '../shared/parse-json.ts';
-import { readIfThere, writeFileAtomic } from '../shared/system/files.ts';
+import { readIfThere, writeFileAtomic, readJsonFile } from '../shared/system/files.ts';
 
 /** The folder of an intent log and the format of its files. */
 interface IntentFiles<Intent> {

@@ -7,7 +7,7 @@ import type { ProviderConfig, ResourceAlternatives } from '../domain/task.ts';
 import type { MachineId, MachineSpec, Offer, Provider } from '../providers/provider.ts';
 import type { Clock } from '../shared/clock.ts';
 import { messageOf, SvcError } from '../shared/errors.ts';
-import { fingerprint } from '../shared/fingerprint.ts';
+import { fingerprint } from '../shared/hex.ts';
 import { ProviderRefusal } from '../providers/provider-refusal.ts';
 import { requestMachine, type Answer } from './request-machine.ts';
 import { releaseMachine, waitUntilRunning } from './machine.ts';

@@ -9,7 +9,7 @@ import { jobStatus, startJob } from './job.ts';
 import { nodeLabel } from './node-jobs.ts';
 import { type ProvisionLog, megabytes } from './provision-log.ts';
 import { SvcError } from '../shared/errors.ts';
-import { fingerprint } from '../shared/fingerprint.ts';
+import { fingerprint } from '../shared/hex.ts';
 import { printable } from '../shared/text.ts';
 import { type FetchPlan, fetchTree } from './files/fetch.ts';
 

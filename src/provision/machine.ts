@@ -4,7 +4,7 @@ import { delayMs, type Backoff } from '../shared/backoff.ts';
 import type { Clock } from '../shared/clock.ts';
 import { withDeadline } from '../shared/deadline.ts';
 import { messageOf, SvcError } from '../shared/errors.ts';
-import { wakeable } from '../shared/wakeable.ts';
+import { wakeable } from '../shared/loop.ts';
 
 const noAnswer = (): Error => new SvcError('SVC_PLACE_FAILED', 'no answer');
 

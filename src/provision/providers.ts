@@ -1,9 +1,8 @@
 import { type ProviderContext, openProvider, providerNames } from '../providers/registry.ts';
 import type { Provider, ProviderCheck } from '../providers/provider.ts';
 import type { Clock } from '../shared/clock.ts';
-import { withDeadline, withLateness } from '../shared/deadline.ts';
+import { withDeadline, withLateness, unlessAborted } from '../shared/deadline.ts';
 import { messageOf } from '../shared/errors.ts';
-import { unlessAborted } from '../shared/unless-aborted.ts';
 import { type Fence, fenced } from '../shared/fence.ts';
 import type { Remote } from '../remote/remote.ts';
 

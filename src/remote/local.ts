@@ -3,7 +3,7 @@ import { dirname } from 'node:path';
 import type { Clock } from '../shared/clock.ts';
 import { wholeEnv } from '../shared/env.ts';
 import { hasErrno } from '../shared/errors.ts';
-import { randomHex } from '../shared/random-hex.ts';
+import { randomHex } from '../shared/hex.ts';
 import type { ReplicaAddress } from '../shared/replica-address.ts';
 import { copyTree } from './copy-tree.ts';
 import type { CopyToOptions, ExecOptions, ExecResult, Remote } from './remote.ts';

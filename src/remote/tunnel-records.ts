@@ -1,9 +1,8 @@
 import { readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { shortFingerprint } from '../shared/fingerprint.ts';
-import { isObject } from '../shared/is-object.ts';
-import { readJsonFile } from '../shared/parse-json.ts';
-import { writeFileAtomic } from '../shared/system/files.ts';
+import { shortFingerprint } from '../shared/hex.ts';
+import { isObject } from '../shared/json.ts';
+import { readJsonFile, writeFileAtomic } from '../shared/system/files.ts';
 
 /** The end of a tunnel on its machine: a port, or a Unix socket by its absolute path. */
 export type TunnelEnd = number | string;

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { FakeClock } from '../../test/support/fake-clock.ts';
-import { withDeadline, withLateness } from './deadline.ts';
+import { withDeadline, withLateness, unlessAborted } from './deadline.ts';
 
 const never = new Promise<never>(() => undefined);
 const tooLong = (): Error => new Error('too long');
@@ -37,4 +37,25 @@ test('an aborted call throws instead of returning partial answers', async () => 
   const result = withLateness(new FakeClock(), 1_000, (late) => late, stop.signal);
   stop.abort(new Error('stopped'));
   await expect(result).rejects.toThrow('stopped');
+});
+
+test('without an abort the promise settles as usual', async () => {
+  const { signal } = new AbortController();
+  expect(await unlessAborted(Promise.resolve(1), signal)).toBe(1);
+  await expect(unlessAborted(Promise.reject(new Error('no')), signal)).rejects.toThrow('no');
+});
+
+test('an abort ends the wait with its reason', async () => {
+  const stop = new AbortController();
+  const waiting = unlessAborted(new Promise<never>(() => undefined), stop.signal);
+  stop.abort(new Error('enough'));
+  await expect(waiting).rejects.toThrow('enough');
+});
+
+test('a rejection after the abort is not unhandled', async () => {
+  const late = Promise.withResolvers<never>();
+  await expect(unlessAborted(late.promise, AbortSignal.abort('enough'))).rejects.toThrow('enough');
+  // vitest fails a run with an unhandled rejection.
+  late.reject(new Error('late'));
+  await expect(late.promise).rejects.toThrow('late');
 });

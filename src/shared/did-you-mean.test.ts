@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { didYouMean, editDistance } from './did-you-mean.ts';
+import { didYouMean, editDistance, notNamed } from './did-you-mean.ts';
 
 const known = ['replicas', 'replica_policy', 'ports', 'tls', 'readiness_probe', 'timeout_seconds', 'run', 'service'];
 
@@ -41,4 +41,18 @@ test('the distance is symmetric, zero for equal words, at most the longer length
     return distance === editDistance(b, a) && (distance === 0) === (a === b) && distance <= Math.max(a.length, b.length);
   });
   fc.assert(property);
+});
+
+test('an unknown name gets a suggestion or a list of the known names', () => {
+  expect(notNamed('service', 'wbe', ['chat', 'web'])).toMatchObject({
+    code: 'SVC_SERVICE_NOT_FOUND',
+    message: "There is no service named 'wbe'.",
+    hint: "Did you mean 'web'? Run: svc serve status",
+  });
+  expect(notNamed('cluster', 'dev', ['a', 'bb', 'ccc', 'dddddd', 'eeeeeee', 'ffffffff'])).toMatchObject({
+    code: 'SVC_CLUSTER_NOT_FOUND',
+    message: "There is no cluster named 'dev'.",
+    hint: 'There are: a, bb, ccc, dddddd, eeeeeee, and more. Run: svc status',
+  });
+  expect(notNamed('cluster', 'dev', []).hint).toBe('Run: svc status');
 });

@@ -21,21 +21,16 @@ export function asSentence(text: string): string {
   return /[.!?]$/.test(said) ? said : `${said}.`;
 }
 
-/** Units in powers of ten and of two: a limit written as `2 GB` may mean either. */
-const units = [
-  ['GB', 1e9, 2 ** 30],
-  ['MB', 1e6, 2 ** 20],
-  ['kB', 1e3, 2 ** 10],
-] as const;
+/** Shorter values stay in the text: to replace them would hide much ordinary text and protect no real secret. */
+const shortestSecret = 4;
 
-/** An amount of memory as the user most likely wrote it: `2 GB` for 2000000000 bytes and for 2147483648. */
-export function memorySize(bytes: number): string {
-  for (const [unit, decimal, binary] of units) {
-    if (bytes < decimal * 0.99) continue;
-    // Kernels round to pages. So the unit fits whose amount is closest to a whole number of tenths.
-    const offBy = (size: number): number => Math.abs((10 * bytes) / size - Math.round((10 * bytes) / size));
-    const size = offBy(decimal) <= offBy(binary) ? decimal : binary;
-    return `${Number((bytes / size).toFixed(1))} ${unit}`;
+/** Replaces each secret by `***`, also in its JSON-escaped form. Ignores values shorter than `shortestSecret`. */
+export function redact(text: string, secrets: Iterable<string>): string {
+  const values = new Set<string>();
+  for (const secret of secrets) {
+    if (secret.length < shortestSecret) continue;
+    values.add(secret).add(JSON.stringify(secret).slice(1, -1));
   }
-  return `${bytes} bytes`;
+  // The longest first: if one secret contains another, replacing the short one first would leave the rest visible.
+  return [...values].toSorted((a, b) => b.length - a.length).reduce((result, value) => result.replaceAll(value, '***'), text);
 }

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { parseDuration, parseSize, shortGb } from './units.ts';
+import { parseDuration, parseSize, shortGb, memorySize } from './units.ts';
 
 test.each<[string, 'B' | 'GB', number | undefined]>([
   ['512', 'B', 512],
@@ -49,4 +49,17 @@ test.each([
   [15.26, '15'],
 ])('%d GB in a table', (gb, shown) => {
   expect(shortGb(gb)).toBe(shown);
+});
+
+test.each([
+  [2_000_000_000, '2 GB'],
+  [1_999_998_976, '2 GB'],
+  [2 ** 31, '2 GB'],
+  [1.5 * 2 ** 30, '1.5 GB'],
+  [256 * 2 ** 20, '256 MB'],
+  [64_000_000, '64 MB'],
+  [4_096, '4 kB'],
+  [100, '100 bytes'],
+])('%i bytes are %s', (bytes, words) => {
+  expect(memorySize(bytes)).toBe(words);
 });

@@ -47,3 +47,22 @@ export function parseDuration(text: string, bareUnit: 's' | 'm'): number | undef
 export function shortGb(gb: number): string {
   return String(gb < 10 ? Math.round(gb * 10) / 10 : Math.round(gb));
 }
+
+/** Units in powers of ten and of two: a limit written as `2 GB` may mean either. */
+const memoryUnits = [
+  ['GB', 1e9, 2 ** 30],
+  ['MB', 1e6, 2 ** 20],
+  ['kB', 1e3, 2 ** 10],
+] as const;
+
+/** An amount of memory as the user most likely wrote it: `2 GB` for 2000000000 bytes and for 2147483648. */
+export function memorySize(bytes: number): string {
+  for (const [unit, decimal, binary] of memoryUnits) {
+    if (bytes < decimal * 0.99) continue;
+    // Kernels round to pages. So the unit fits whose amount is closest to a whole number of tenths.
+    const offBy = (size: number): number => Math.abs((10 * bytes) / size - Math.round((10 * bytes) / size));
+    const size = offBy(decimal) <= offBy(binary) ? decimal : binary;
+    return `${Number((bytes / size).toFixed(1))} ${unit}`;
+  }
+  return `${bytes} bytes`;
+}

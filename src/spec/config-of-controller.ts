@@ -1,5 +1,5 @@
 import { parse } from 'yaml';
-import { isObject } from '../shared/is-object.ts';
+import { isObject } from '../shared/json.ts';
 import { printYaml } from './print-yaml.ts';
 
 /** Settings of a controller in a Kubernetes cluster that differ from those of its user's machine. */

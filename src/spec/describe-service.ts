@@ -1,7 +1,6 @@
 import { grpcHealthPath } from '../domain/replica/probe.ts';
 import type { ReplicaPolicy, ServiceSpec, Task } from '../domain/task.ts';
-import { printable } from '../shared/text.ts';
-import { redact } from '../shared/redact.ts';
+import { printable, redact } from '../shared/text.ts';
 import { countReplicas } from '../domain/plan.ts';
 import { describeAutoscaling } from './describe.ts';
 import { openTask, printableAt, type TaskSource } from './task-document.ts';

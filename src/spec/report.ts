@@ -1,7 +1,6 @@
 import type { ErrorCode } from '../shared/error-codes.ts';
 import { SvcError, type Problem } from '../shared/errors.ts';
-import { quote } from '../shared/text.ts';
-import { redact } from '../shared/redact.ts';
+import { quote, redact } from '../shared/text.ts';
 import type { SourceText } from './source-text.ts';
 import type { Fault } from './yaml/fault.ts';
 import { entryAt, nodeAt, type Path, type YamlNode } from './yaml/node.ts';

@@ -1,7 +1,6 @@
 import { posix } from 'node:path';
 import type { FileMount, Task } from '../domain/task.ts';
-import { quote } from '../shared/text.ts';
-import { redact } from '../shared/redact.ts';
+import { quote, redact } from '../shared/text.ts';
 import { mountPath } from './read/mounts.ts';
 import { openTask, type TaskSource } from './task-document.ts';
 import { entryAt, nodeAt, type Path, type YamlNode } from './yaml/node.ts';

@@ -4,8 +4,7 @@ import { pathToFileURL } from 'node:url';
 import { writeFileAtomic } from '../shared/system/files.ts';
 import type { CancelTimer, Clock } from '../shared/clock.ts';
 import { SvcError } from '../shared/errors.ts';
-import { isObject } from '../shared/is-object.ts';
-import { parseJson } from '../shared/parse-json.ts';
+import { isObject, parseJson } from '../shared/json.ts';
 import { explainSqliteError, isNoDatabase } from './sqlite-errors.ts';
 
 /** Interval of comparisons between the open database and the file at its path, ms. */

@@ -1,5 +1,5 @@
 import { leaseDurationMs, type LeaseLock, type LeaseView } from '../domain/leadership.ts';
-import { unlessAborted } from '../shared/unless-aborted.ts';
+import { unlessAborted } from '../shared/deadline.ts';
 import type { LeadershipRepository, Store } from './store.ts';
 
 /**

@@ -1,7 +1,7 @@
 import { withDefaults } from '../domain/load-balancer.ts';
 import type { Task } from '../domain/task.ts';
 import { SvcError } from '../shared/errors.ts';
-import { parseJson, withCurrentNames } from '../shared/parse-json.ts';
+import { parseJson, withCurrentNames } from '../shared/json.ts';
 import { isTask } from './json-guards.ts';
 
 /** Checks whether parsed JSON has the type of a column. */

@@ -1,5 +1,5 @@
 import type { Task } from '../domain/task.ts';
-import { isObject } from '../shared/is-object.ts';
+import { isObject } from '../shared/json.ts';
 import type { ReplicaAddress } from '../shared/replica-address.ts';
 import type { OfferRecord, ServiceMemory } from '../domain/records.ts';
 

@@ -1,6 +1,6 @@
 import { sql } from 'kysely';
 import type { Clock } from '../shared/clock.ts';
-import { randomHex } from '../shared/random-hex.ts';
+import { randomHex } from '../shared/hex.ts';
 import { clusterRepository } from './cluster-repository.ts';
 import { ownSpaceBytes, type Driver } from './driver.ts';
 import { eventRepository } from './event-repository.ts';

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { expect, test } from 'vitest';
 import { withSvc, type Svc } from '../support/e2e.ts';
-import { isObject } from '../../src/shared/is-object.ts';
+import { isObject } from '../../src/shared/json.ts';
 import { idsLeftAfterRestore } from '../../src/store/open-store.ts';
 import { daemonOf, reconcilersOf } from '../support/processes.ts';
 import { waitFor } from '../support/wait-for.ts';

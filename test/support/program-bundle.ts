@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import type { TestProject } from 'vitest/node';
 import { bundlePrefix, makeBundle } from '../../src/launcher/install.ts';
-import { codeFingerprint } from '../../src/shared/code-version.ts';
+import { codeFingerprint } from '../../src/shared/version.ts';
 
 declare module 'vitest' {
   interface ProvidedContext {

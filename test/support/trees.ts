@@ -1,6 +1,6 @@
 import { chmodSync, lstatSync, mkdirSync, readdirSync, readFileSync, readlinkSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { fingerprint } from '../../src/shared/fingerprint.ts';
+import { fingerprint } from '../../src/shared/hex.ts';
 
 /** Content of a test folder, by path: a file's text, a link with its target, a folder. */
 export type TreeSpec = Readonly<Record<string, string | { readonly link: string } | { readonly mode: number; readonly text?: string }>>;

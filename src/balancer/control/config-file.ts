@@ -4,8 +4,8 @@ import { passedSettings, type PassedSettings } from '../../domain/load-balancer.
 import { loadBalancingPolicies, replicaProtocols } from '../../domain/task.ts';
 import { isAddressRange } from '../../shared/address-range.ts';
 import { messageOf, SvcError } from '../../shared/errors.ts';
-import { fingerprint } from '../../shared/fingerprint.ts';
-import { isObject } from '../../shared/is-object.ts';
+import { fingerprint } from '../../shared/hex.ts';
+import { isObject } from '../../shared/json.ts';
 
 type Check = (value: unknown) => boolean;
 

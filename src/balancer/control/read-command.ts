@@ -1,5 +1,5 @@
 import type { BalancerCommand, BalancerReplica, RemainingCommand, ReplicasCommand } from '../../domain/balancer-link.ts';
-import { isObject } from '../../shared/is-object.ts';
+import { isObject } from '../../shared/json.ts';
 import type { ReplicaAddress } from '../../shared/replica-address.ts';
 
 type Json = Readonly<Record<string, unknown>>;

@@ -4,7 +4,7 @@ import type { ExchangeClient } from './exchange-client.ts';
 import { givenRequestId } from '../http1/forward-request.ts';
 import { type BalancerResponse, isClientFault } from '../http1/balancer-response.ts';
 import type { RequestHead } from '../http1/request-head.ts';
-import { randomHex } from '../../shared/random-hex.ts';
+import { randomHex } from '../../shared/hex.ts';
 import { FieldKind } from '../http1/field-kinds.ts';
 
 /** Makes the record of a request whose head has just been read: client, request line, request id and trace id. */

@@ -7,7 +7,7 @@ import { noFence } from '../../shared/fence.ts';
 import { systemRandom } from '../../shared/random.ts';
 import { namespaceOf, narrowTo, readCheckTargets, type CheckTarget } from '../check-targets.ts';
 import { commandEnd } from '../connection/connection.ts';
-import type { CommandContext } from '../context.ts';
+import type { CommandContext } from '../command.ts';
 import { oneLine, padTo } from '../listing/display-text.ts';
 
 interface CheckArgs {

@@ -1,7 +1,14 @@
 import { commandGroups, commands } from '../command-table.ts';
-import { type ArgumentSpec, type Command, type CommandGroup, type Completes, type OptionSpec, longName } from '../command.ts';
-import { shells } from '../completion-scripts.ts';
-import type { CommandContext } from '../context.ts';
+import {
+  type ArgumentSpec,
+  type Command,
+  type CommandGroup,
+  type Completes,
+  type OptionSpec,
+  longName,
+  type CommandContext,
+} from '../command.ts';
+import { shells } from './completion.ts';
 import { oneLine } from '../listing/display-text.ts';
 
 interface CompleteArgs {

@@ -5,7 +5,7 @@ import { kubeApiOpener, chooseSite } from '../../launcher/high-availability/site
 import { systemRandom } from '../../shared/random.ts';
 import { loadConfig } from '../../spec/load-config.ts';
 import { printYaml } from '../../spec/print-yaml.ts';
-import type { CommandContext } from '../context.ts';
+import type { CommandContext } from '../command.ts';
 
 interface ManifestArgs {
   readonly context: string | undefined;

@@ -1,17 +1,17 @@
-import { exitCodes } from '../../shared/error-codes.ts';
 import type { RouteReply } from '../../api/contract.ts';
-import type { Clock } from '../../shared/clock.ts';
-import { logCommand, renderKubernetesController, row } from '../listing/kubernetes-controller-listing.ts';
-import type { CommandContext } from '../context.ts';
 import { describeMachine } from '../../domain/remote-controller-info.ts';
-import type { MachineStatus } from '../../providers/provider.ts';
-import { formatDuration } from '../listing/format-time.ts';
 import { localControllerDifferences, type ControllerDifference } from '../../launcher/controller-differences.ts';
+import { outsideHint, type KubernetesControllerStatus, type PodLine } from '../../launcher/high-availability/status.ts';
+import type { MachineStatus } from '../../providers/provider.ts';
+import type { Clock } from '../../shared/clock.ts';
+import { exitCodes } from '../../shared/error-codes.ts';
 import { SvcError } from '../../shared/errors.ts';
 import type { HomePaths } from '../../shared/paths.ts';
 import { loadConfig } from '../../spec/load-config.ts';
-import { oneLine } from '../listing/display-text.ts';
 import type { RemoteController } from '../connection/controller-connection.ts';
+import type { CommandContext } from '../command.ts';
+import { oneLine } from '../listing/display-text.ts';
+import { formatDuration } from '../listing/format-values.ts';
 
 interface StatusArgs {
   readonly json: boolean;
@@ -86,4 +86,45 @@ function machineState(status: MachineStatus | undefined): string {
   if (status === undefined) return 'not there yet';
   if (status.state === 'stopped') return 'stopped, and the next service starts it';
   return status.state === 'running' ? 'on' : status.state;
+}
+
+/** A label and a value on one line. */
+function row(label: string, value: string): string {
+  return `${label.padEnd(17)}${value}`;
+}
+
+/** The status of a controller in a Kubernetes cluster, as lines. */
+function renderKubernetesController(status: KubernetesControllerStatus): readonly string[] {
+  const { context, namespace, state, leader, database, controllers, balancers, checkers, endpoints } = status;
+  const hint = outsideHint(status, endpoints.type);
+  return [
+    row('Cluster', `${context}, namespace ${namespace}${state === 'running' ? '' : ` (${describeState(state)})`}`),
+    row('Leader', leader === null ? 'none at the moment' : `${leader.pod} (term ${leader.term})`),
+    row('State', database === 'sqlite' ? 'SQLite on a volume' : 'PostgreSQL'),
+    ...podRows('Controllers', controllers),
+    ...podRows('Balancers', balancers),
+    ...podRows('Health checkers', checkers),
+    row('Endpoints', `${endpoints.host ?? 'no address'} (${endpoints.type})`),
+    ...(hint === undefined ? [] : [row('', `from outside of the cluster: ${hint}`)]),
+  ];
+}
+
+/** The command that shows a controller's log, which Kubernetes has. */
+export function logCommand({ context, namespace, leader }: Pick<KubernetesControllerStatus, 'context' | 'namespace' | 'leader'>): string {
+  return `kubectl --context ${context} -n ${namespace} logs ${leader?.pod ?? '-l svc-role=controller'}`;
+}
+
+function describeState(state: 'absent' | 'stopped'): string {
+  return state === 'absent' ? 'its objects are gone; svc controller upgrade makes them again' : 'stopped; svc controller start starts it';
+}
+
+function podRows(label: string, pods: readonly PodLine[]): readonly string[] {
+  const ready = pods.filter((pod) => pod.ready).length;
+  return [row(label, `${ready} of ${pods.length} ready`), ...pods.map((pod) => row('', describePod(pod)))];
+}
+
+function describePod({ name, node, ready, trouble }: PodLine): string {
+  const where = node === null ? 'on no node yet' : `on ${node}`;
+  const how = trouble === null ? (ready ? 'ready' : 'coming up') : oneLine(trouble);
+  return `${name} ${where}: ${how}`;
 }

@@ -1,6 +1,10 @@
-import type { CommandContext } from '../context.ts';
+import type { Task } from '../../domain/task.ts';
+import type { MachineSpec } from '../../providers/provider.ts';
+import type { PlacementPlan, PlanRequest } from '../../provision/placement-plan.ts';
+import { SvcError } from '../../shared/errors.ts';
+import type { HomePaths } from '../../shared/paths.ts';
+import type { CommandContext } from '../command.ts';
 import { renderController, renderPlan } from '../listing/plan-listing.ts';
-import { planService, refuseEmpty } from '../service-plan.ts';
 import { readServiceFile, type TaskArgs } from '../task-source.ts';
 
 interface PlanArgs extends TaskArgs {
@@ -26,4 +30,77 @@ export async function servePlan(args: PlanArgs, context: CommandContext): Promis
   if (!args.json && task.service?.replicaPolicy.minReplicas === 0) {
     ui.print('With min_replicas: 0 it costs nothing until a request comes; the plan is for the first replica.');
   }
+}
+
+/** Plans the locations of a service's minimum number of replicas, as seen from this machine. Starts nothing. */
+export async function planService(task: Task, explain: boolean, { providers, clock, signal, ui }: CommandContext): Promise<PlacementPlan> {
+  const [{ planPlacement, hasChoice }, { replicaMachineSpec }, { askProviders, whyOut }] = await Promise.all([
+    import('../../provision/placement-plan.ts'),
+    import('../../provision/machine-spec.ts'),
+    import('../../provision/providers.ts'),
+  ]);
+  const policy = task.service?.replicaPolicy;
+  // A service with no initial replicas is planned for its first one.
+  const replicas = Math.max(1, (policy?.minReplicas ?? 1) + (policy?.numOverprovision ?? 0));
+  const opened = await providers();
+  const { resources: alternatives, numNodes: nodes, providerConfig } = task;
+  const spec = ({ alternative }: { readonly alternative: number }): MachineSpec => ({
+    ...replicaMachineSpec(task, alternatives.choices[alternative]),
+    tags: {},
+    clients: [],
+  });
+  const request = { alternatives, nodes, providerConfig, replicas, clock, explain, spec, signal } satisfies Partial<PlanRequest>;
+  const progress = ui.waiting();
+  progress.now('Checking which providers can be used and what they offer');
+  try {
+    const { providers: states, answer: plan } = await askProviders(
+      () => opened.states(),
+      (some) => planPlacement({ ...request, providers: some }),
+      hasChoice,
+      { onWait: (text) => progress.now(text), signal },
+    );
+    if (!hasChoice(plan)) return plan;
+    const isAsked = (name: string): boolean => alternatives.choices.some(({ cloud }) => cloud === undefined || cloud === name);
+    for (const state of states)
+      if (state.provider === undefined && state.check.slow !== undefined && isAsked(state.name))
+        progress.line(`Going on without ${state.name}: it ${whyOut(state)}`);
+    return plan;
+  } finally {
+    progress.stop();
+  }
+}
+
+/**
+ * Throws SVC_NO_PLACE, SVC_NO_GPU or SVC_REFUSED_THERE when no offer can be chosen. The error has each provider's
+ * answer.
+ */
+export async function refuseEmpty(plan: PlacementPlan, task: Task, { providers, paths }: CommandContext): Promise<void> {
+  const { hasChoice } = await import('../../provision/placement-plan.ts');
+  if (hasChoice(plan)) return;
+  const refused = plan.offers.some(({ verdict }) => verdict === 'refused');
+  if (refused) throw allRefuse(plan.notes);
+  const { misnamed, nothingOffered } = await import('../../provision/offers.ts');
+  if (plan.isMisnamed === true) throw misnamed(plan.notes);
+  const opened = await providers();
+  throw nothingOffered(task.resources, plan.notes, { providers: await opened.states(), tables: await acceleratorsOfTables(paths) });
+}
+
+/**
+ * Names of accelerators in all price tables, also those of clouds without a provider. Problems with a table have
+ * already been reported.
+ */
+async function acceleratorsOfTables({ catalogDir }: HomePaths): Promise<readonly string[]> {
+  const { PriceTables } = await import('../../catalog/price-tables.ts');
+  const tables = new PriceTables(catalogDir);
+  const read = (await tables.clouds()).map((cloud) => tables.table(cloud).catch(() => undefined));
+  const types = (await Promise.all(read)).flatMap((table) => table?.types ?? []);
+  return [...new Set(types.flatMap(({ accelerator }) => accelerator?.name ?? []))];
+}
+
+/** The error when offers exist, but every provider refuses this task. */
+function allRefuse(reasons: readonly string[]): SvcError {
+  const lines = reasons.map((reason) => `  ${reason}`).join('\n');
+  return new SvcError('SVC_REFUSED_THERE', `No provider accepts a replica of this task.\n${lines}`, {
+    hint: 'Correct what is named, then run the command again.',
+  });
 }

@@ -30,7 +30,7 @@ export function connectLocalController(paths: HomePaths, clock: Clock, signal: A
   async function probeCurrent(api: ApiClient): Promise<RouteReply<'health'> | undefined> {
     const health = await probe(api);
     if (health === undefined || health.version === version) return health;
-    const { isOlderVersion } = await import('../../shared/compare-versions.ts');
+    const { isOlderVersion } = await import('../../shared/version.ts');
     if (!isOlderVersion(health.version, version)) return health;
     const { retireController } = await import('./controller-process.ts');
     await retireController(health.pid, { clock, signal });

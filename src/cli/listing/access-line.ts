@@ -1,6 +1,6 @@
 import { isoTime } from '../../shared/clock.ts';
 import { displayWidth, oneLine, padTo, truncate } from './display-text.ts';
-import { formatLatency } from './format-time.ts';
+import { formatLatency } from './format-values.ts';
 import type { Tone, Ui } from '../ui.ts';
 
 /** The fields of an access log line that are shown; see balancer/access-line.ts. */

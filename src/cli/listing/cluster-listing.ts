@@ -1,5 +1,5 @@
 import type { ClusterView, RouteReply } from '../../api/contract.ts';
-import { formatAge, formatPrice } from './format-time.ts';
+import { formatAge, formatPrice } from './format-values.ts';
 import { infraOf, toneOf, type ListingOptions } from './service-listing.ts';
 import { renderTable, type Column } from './table.ts';
 

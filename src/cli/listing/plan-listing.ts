@@ -3,7 +3,7 @@ import type { ControllerPlan } from '../../launcher/controller-plan.ts';
 import type { PlacementPlan, PlannedOffer } from '../../provision/placement-plan.ts';
 import { shortGb } from '../../shared/units.ts';
 import { oneLine } from './display-text.ts';
-import { ranges } from './number-ranges.ts';
+import { ranges } from './format-values.ts';
 import { renderTable, type Column } from './table.ts';
 
 /** Options for showing a plan. */

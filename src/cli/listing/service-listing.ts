@@ -2,8 +2,7 @@ import type { ReplicaView, ServiceView } from '../../api/contract.ts';
 import { failedStates } from '../../domain/replica/replica-state.ts';
 import { wrapText } from '../command-text.ts';
 import { oneLine, safeLines, truncateMiddle } from './display-text.ts';
-import { formatAge, formatDuration, formatPrice, formatUntil } from './format-time.ts';
-import { ranges } from './number-ranges.ts';
+import { formatAge, formatDuration, formatPrice, formatUntil, ranges } from './format-values.ts';
 import { renderTable, type Column } from './table.ts';
 import type { Tone } from '../ui.ts';
 

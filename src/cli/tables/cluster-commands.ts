@@ -35,7 +35,7 @@ const launch = defineCommand({
     json,
   },
   examples: ['svc launch task.yaml', 'svc launch task.yaml -c dev --env EPOCHS=3'],
-  run: async (args, context) => (await import('../commands/launch.ts')).launch(args, context),
+  run: async (args, context) => (await import('../commands/jobs.ts')).launch(args, context),
 });
 
 const exec = defineCommand({
@@ -49,7 +49,7 @@ const exec = defineCommand({
   },
   options: { ...taskOptions, detach, json },
   examples: ['svc exec dev task.yaml', 'svc exec dev -- python3 train.py --epochs 3', "svc exec dev -- 'ls | wc -l'"],
-  run: async (args, context) => (await import('../commands/exec.ts')).exec(args, context),
+  run: async (args, context) => (await import('../commands/jobs.ts')).exec(args, context),
 });
 
 const logs = defineCommand({
@@ -59,7 +59,7 @@ const logs = defineCommand({
   arguments: { cluster: clusterName, job: { kind: 'optional', label: 'JOB', summary: 'job; the newest when absent' } },
   options: { follow: followLog, tail },
   examples: ['svc logs dev', 'svc logs dev 2 --no-follow --tail 20'],
-  run: async (args, context) => (await import('../commands/logs.ts')).logs(args, context),
+  run: async (args, context) => (await import('../commands/jobs.ts')).logs(args, context),
 });
 
 const down = defineCommand({
@@ -69,7 +69,7 @@ const down = defineCommand({
   options: { all: { kind: 'flag', short: 'a', summary: 'all clusters' }, purge, wait: waitGone, yes, json },
   examples: ['svc down dev', 'svc down --all --yes'],
   destructive: true,
-  run: async (args, context) => (await import('../commands/down.ts')).down(args, context),
+  run: async (args, context) => (await import('../commands/terminate.ts')).down(args, context),
 });
 
 /** `svc launch` and related commands: single machines for single tasks. */

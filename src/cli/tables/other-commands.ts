@@ -8,7 +8,7 @@ const start = defineCommand({
   arguments: {},
   options: { json },
   examples: ['svc controller start'],
-  run: async (args, context) => (await import('../commands/controller-start.ts')).controllerStart(args, context),
+  run: async (args, context) => (await import('../commands/controller.ts')).controllerStart(args, context),
 });
 
 const stop = defineCommand({
@@ -25,7 +25,7 @@ const stop = defineCommand({
     json,
   },
   examples: ['svc controller stop', 'svc controller stop --keep-services'],
-  run: async (args, context) => (await import('../commands/controller-stop.ts')).controllerStop(args, context),
+  run: async (args, context) => (await import('../commands/controller.ts')).controllerStop(args, context),
 });
 
 const restart = defineCommand({
@@ -36,7 +36,7 @@ const restart = defineCommand({
   arguments: {},
   options: { json },
   examples: ['svc controller restart'],
-  run: async (args, context) => (await import('../commands/controller-restart.ts')).controllerRestart(args, context),
+  run: async (args, context) => (await import('../commands/controller.ts')).controllerRestart(args, context),
 });
 
 const controllerStatus = defineCommand({
@@ -58,7 +58,7 @@ const sweep = defineCommand({
   options: { yes, json },
   destructive: true,
   examples: ['svc controller sweep', 'svc controller sweep --yes'],
-  run: async (args, context) => (await import('../commands/controller-sweep.ts')).controllerSweep(args, context),
+  run: async (args, context) => (await import('../commands/controller.ts')).controllerSweep(args, context),
 });
 
 const upgrade = defineCommand({
@@ -69,7 +69,7 @@ const upgrade = defineCommand({
   arguments: {},
   options: { json },
   examples: ['svc controller upgrade'],
-  run: async (args, context) => (await import('../commands/controller-upgrade.ts')).controllerUpgrade(args, context),
+  run: async (args, context) => (await import('../commands/controller.ts')).controllerUpgrade(args, context),
 });
 
 const controllerDown = defineCommand({
@@ -86,7 +86,7 @@ const controllerDown = defineCommand({
     json,
   },
   examples: ['svc controller down', 'svc controller down --purge --yes'],
-  run: async (args, context) => (await import('../commands/controller-down.ts')).controllerDown(args, context),
+  run: async (args, context) => (await import('../commands/controller.ts')).controllerDown(args, context),
 });
 
 const manifests = defineCommand({
@@ -151,7 +151,7 @@ const offers = defineCommand({
     'svc offers --infra aws/us-east-2 --cpus 4+ --memory 16+',
     'svc offers --gpus A10G --use-spot --all',
   ],
-  run: async (args, context) => (await import('../commands/offers.ts')).offers(args, context),
+  run: async (args, context) => (await import('../commands/catalog.ts')).offers(args, context),
 });
 
 /** Its name in SkyPilot. */
@@ -160,7 +160,7 @@ const showGpus = defineCommand({
   ...offersShape,
   examples: ['svc show-gpus H100:8'],
   hidden: true,
-  run: async (args, context) => (await import('../commands/offers.ts')).offers(args, context),
+  run: async (args, context) => (await import('../commands/catalog.ts')).offers(args, context),
 });
 
 const update = defineCommand({
@@ -179,7 +179,7 @@ const update = defineCommand({
     'svc catalog update gcp --from https://raw.githubusercontent.com/skypilot-org/skypilot-catalog/master/catalogs/v8',
     'svc catalog update --from ~/skypilot-catalog/catalogs/v8',
   ],
-  run: async (args, context) => (await import('../commands/catalog-update.ts')).catalogUpdate(args, context),
+  run: async (args, context) => (await import('../commands/catalog.ts')).catalogUpdate(args, context),
 });
 
 const completion = defineCommand({

@@ -56,7 +56,7 @@ const explain = defineCommand({
   arguments: { name: serviceName, id: { kind: 'optional', label: 'ID', summary: 'replica; all when absent' } },
   options: { all: { kind: 'flag', short: 'a', summary: 'all offers that exist now, not only the best' }, json },
   examples: ['svc serve explain chat', 'svc serve explain chat 2'],
-  run: async (args, context) => (await import('../commands/serve-explain.ts')).serveExplain(args, context),
+  run: async (args, context) => (await import('../commands/one-service.ts')).serveExplain(args, context),
 });
 
 const status = defineCommand({
@@ -70,7 +70,7 @@ const status = defineCommand({
     json,
   },
   examples: ['svc serve status', 'svc serve status chat --watch', 'curl $(svc serve status --endpoint chat)'],
-  run: async (args, context) => (await import('../commands/serve-status.ts')).serveStatus(args, context),
+  run: async (args, context) => (await import('../commands/status.ts')).serveStatus(args, context),
 });
 
 const logs = defineCommand({
@@ -90,7 +90,7 @@ const logs = defineCommand({
     json: { kind: 'flag', summary: 'with --load-balancer: the requests as they are logged, a JSON object each' },
   },
   examples: ['svc serve logs chat 1', 'svc serve logs chat 2 --no-follow --tail 50', 'svc serve logs chat --load-balancer'],
-  run: async (args, context) => (await import('../commands/serve-logs.ts')).serveLogs(args, context),
+  run: async (args, context) => (await import('../commands/one-service.ts')).serveLogs(args, context),
 });
 
 const metrics = defineCommand({
@@ -102,7 +102,7 @@ const metrics = defineCommand({
   arguments: { name: serviceName },
   options: {},
   examples: ['svc serve metrics chat', 'svc serve metrics chat | grep requests_total'],
-  run: async (args, context) => (await import('../commands/serve-metrics.ts')).serveMetrics(args, context),
+  run: async (args, context) => (await import('../commands/one-service.ts')).serveMetrics(args, context),
 });
 
 const down = defineCommand({
@@ -112,7 +112,7 @@ const down = defineCommand({
   options: { all: { kind: 'flag', short: 'a', summary: 'all services' }, purge, wait: waitGone, yes, json },
   examples: ['svc serve down chat', "svc serve down 'test-*' --yes", 'svc serve down --all --yes'],
   destructive: true,
-  run: async (args, context) => (await import('../commands/serve-down.ts')).serveDown(args, context),
+  run: async (args, context) => (await import('../commands/terminate.ts')).serveDown(args, context),
 });
 
 const events = defineCommand({
@@ -124,7 +124,7 @@ const events = defineCommand({
     json: { kind: 'flag', summary: 'print one JSON object a line' },
   },
   examples: ['svc serve events chat', 'svc serve events chat --follow --json'],
-  run: async (args, context) => (await import('../commands/serve-events.ts')).serveEvents(args, context),
+  run: async (args, context) => (await import('../commands/one-service.ts')).serveEvents(args, context),
 });
 
 const terminateReplica = defineCommand({
@@ -134,7 +134,7 @@ const terminateReplica = defineCommand({
   options: { purge, yes, json },
   examples: ['svc serve terminate-replica chat 2'],
   destructive: true,
-  run: async (args, context) => (await import('../commands/serve-terminate-replica.ts')).serveTerminateReplica(args, context),
+  run: async (args, context) => (await import('../commands/one-service.ts')).serveTerminateReplica(args, context),
 });
 
 const retry = defineCommand({
@@ -146,7 +146,7 @@ const retry = defineCommand({
   arguments: { name: serviceName },
   options: { json },
   examples: ['svc serve retry chat'],
-  run: async (args, context) => (await import('../commands/serve-retry.ts')).serveRetry(args, context),
+  run: async (args, context) => (await import('../commands/one-service.ts')).serveRetry(args, context),
 });
 
 /** `svc serve …` */

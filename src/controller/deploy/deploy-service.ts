@@ -7,7 +7,7 @@ import { refuseMountsAnywhere } from '../../provision/file-mounts.ts';
 import { refuseSharedPorts } from '../../provision/machine-spec.ts';
 import { SvcError } from '../../shared/errors.ts';
 import { servicePaths } from '../../shared/paths.ts';
-import { randomHex } from '../../shared/random-hex.ts';
+import { randomHex } from '../../shared/hex.ts';
 import { checkTaskFiles } from '../../spec/check-task-files.ts';
 import { checkTlsFiles } from '../../spec/check-tls-files.ts';
 import { parseTask } from '../../spec/parse-task.ts';

@@ -20,9 +20,9 @@ import { getuid } from 'node:process';
 import { nameProblem } from '../../domain/names.ts';
 import type { Clock } from '../../shared/clock.ts';
 import { hasErrno, messageOf } from '../../shared/errors.ts';
-import { isObject } from '../../shared/is-object.ts';
+import { isObject } from '../../shared/json.ts';
 import { homePaths, servicePaths, type HomePaths } from '../../shared/paths.ts';
-import { randomHex } from '../../shared/random-hex.ts';
+import { randomHex } from '../../shared/hex.ts';
 
 /** For all homes and users of this machine. It survives a reboot, unlike /tmp. */
 const claimsDir = '/var/tmp/svc-ports';

@@ -3,8 +3,7 @@ import { chmod, mkdir, open, readFile, symlink, utimes, writeFile } from 'node:f
 import { dirname, join } from 'node:path';
 import type { TreeEntry } from '../../provision/files/scan.ts';
 import { SvcError } from '../../shared/errors.ts';
-import { isObject } from '../../shared/is-object.ts';
-import { parseJson } from '../../shared/parse-json.ts';
+import { isObject, parseJson } from '../../shared/json.ts';
 
 /** A byte range of a block. */
 interface Part {

@@ -9,8 +9,7 @@ import type {
 import type { Clock } from '../../shared/clock.ts';
 import { withDeadline } from '../../shared/deadline.ts';
 import { messageOf, SvcError } from '../../shared/errors.ts';
-import { isObject } from '../../shared/is-object.ts';
-import { parseJson } from '../../shared/parse-json.ts';
+import { isObject, parseJson } from '../../shared/json.ts';
 import { readLine } from './read-command.ts';
 import { sharedKeyName, sharedKeyTls } from './shared-key.ts';
 

@@ -3,7 +3,7 @@ import { type Server, type Socket, connect, createServer } from 'node:net';
 import { Readable, pipeline } from 'node:stream';
 import { type TLSSocket, type Server as TlsServer, createServer as createTlsServer } from 'node:tls';
 import type { EdgeProxyCommand, EdgeProxyReport } from '../../domain/edge-proxy/edge-proxy.ts';
-import { codeVersion } from '../../shared/code-version.ts';
+import { codeVersion } from '../../shared/version.ts';
 import { withDeadline } from '../../shared/deadline.ts';
 import { messageOf } from '../../shared/errors.ts';
 import { splitLines } from '../../shared/lines.ts';

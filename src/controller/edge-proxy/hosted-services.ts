@@ -6,11 +6,11 @@ import type { ProxiedService, ProxiedServiceState } from '../../domain/edge-prox
 import { portBusyExitCode, type BalancerConfig } from '../../domain/balancer-link.ts';
 import { writeFileAtomic } from '../../shared/system/files.ts';
 import type { Clock } from '../../shared/clock.ts';
-import { codeVersion } from '../../shared/code-version.ts';
+import { codeVersion } from '../../shared/version.ts';
 import { hasErrno } from '../../shared/errors.ts';
-import { fingerprint } from '../../shared/fingerprint.ts';
+import { fingerprint } from '../../shared/hex.ts';
 import type { Logger } from '../../shared/log.ts';
-import { parseJson } from '../../shared/parse-json.ts';
+import { parseJson } from '../../shared/json.ts';
 import { servicePaths, type HomePaths, type ServicePaths } from '../../shared/paths.ts';
 import { programEntry } from '../../shared/program-files.ts';
 import { defaultThreads } from '../supervise/balancer-config.ts';

@@ -1,8 +1,7 @@
 import type { Duplex } from 'node:stream';
 import type { EdgeProxyCommand, ProxiedService, EdgeProxyGreeting } from '../../domain/edge-proxy/edge-proxy.ts';
 import { SvcError } from '../../shared/errors.ts';
-import { isObject } from '../../shared/is-object.ts';
-import { parseJson } from '../../shared/parse-json.ts';
+import { isObject, parseJson } from '../../shared/json.ts';
 
 /** The key names a folder of the edge proxy, so nothing else may be in it. */
 const keyPattern = /^[a-zA-Z0-9-]{1,64}$/;

@@ -3,8 +3,7 @@ import { dirname } from 'node:path';
 import type { CancelTimer, Clock } from '../../shared/clock.ts';
 import { SvcError } from '../../shared/errors.ts';
 import { noFence, type Fence } from '../../shared/fence.ts';
-import { isObject } from '../../shared/is-object.ts';
-import { parseJson } from '../../shared/parse-json.ts';
+import { isObject, parseJson } from '../../shared/json.ts';
 import { bootId } from '../../shared/system/process-identity.ts';
 
 /** The time until which processes of this machine may act for its controller. */

@@ -9,7 +9,7 @@ import type { Logger } from '../../shared/log.ts';
 import { type HomePaths, servicePaths } from '../../shared/paths.ts';
 import type { LeaseSource } from './lease-source.ts';
 import { threadEntry } from '../../shared/program-files.ts';
-import { randomHex } from '../../shared/random-hex.ts';
+import { randomHex } from '../../shared/hex.ts';
 import type { KeeperNews, KeeperOrder, KeeperSetup } from './keeper.ts';
 import { foldersIn } from '../folders-in.ts';
 import { endAt } from '../supervise/supervisor.ts';

@@ -1,7 +1,7 @@
 import { getuid } from 'node:process';
 import { writeFileAtomic } from '../../shared/system/files.ts';
 import { systemClock } from '../../shared/clock.ts';
-import { codeVersion } from '../../shared/code-version.ts';
+import { codeVersion } from '../../shared/version.ts';
 import { withReserve } from '../../shared/system/disk-reserve.ts';
 import { svcHome } from '../../shared/env.ts';
 import { exitCodes } from '../../shared/error-codes.ts';

@@ -10,7 +10,7 @@ import type { Task } from '../../domain/task.ts';
 import { delayMs, type Backoff } from '../../shared/backoff.ts';
 import type { CancelTimer } from '../../shared/clock.ts';
 import type { Loop } from '../../shared/loop.ts';
-import { randomHex } from '../../shared/random-hex.ts';
+import { randomHex } from '../../shared/hex.ts';
 import { removeReplicaLogs } from '../kept-log.ts';
 import type { Committed } from '../../store/store.ts';
 import { checkReadyReplicas } from './check-ready-replicas.ts';

@@ -4,8 +4,8 @@ import { isSilentOrUnseen, type ReplicaEnd } from '../../domain/replica/replica-
 import { isAlive, isEnded, isFailed } from '../../domain/replica/replica-state.ts';
 import { delayMs, type Backoff } from '../../shared/backoff.ts';
 import { SvcError } from '../../shared/errors.ts';
-import { unlessAborted } from '../../shared/unless-aborted.ts';
-import { wakeable, type Wakeable } from '../../shared/wakeable.ts';
+import { unlessAborted } from '../../shared/deadline.ts';
+import { wakeable, type Wakeable } from '../../shared/loop.ts';
 import type { BalancerView } from './balancer-client.ts';
 import { redactor } from './replica-program.ts';
 import { endReplica } from './replica-end.ts';

@@ -5,7 +5,7 @@ import { machineNodes, stopNodes } from '../../provision/node-jobs.ts';
 import type { Provider } from '../../providers/provider.ts';
 import { delayMs, type Backoff } from '../../shared/backoff.ts';
 import { messageOf, SvcError } from '../../shared/errors.ts';
-import type { Wakeable } from '../../shared/wakeable.ts';
+import type { Wakeable } from '../../shared/loop.ts';
 import type { BalancerView } from './balancer-client.ts';
 import { linkLog } from '../kept-log.ts';
 import { findMachines, replicaTags } from '../../provision/recorded-machines.ts';

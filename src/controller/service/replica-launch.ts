@@ -12,7 +12,7 @@ import { fileProvisionLog, type ProvisionLog } from '../../provision/provision-l
 import { describeStep, whyLost, type SearchStep } from '../../provision/search-steps.ts';
 import { isoTime } from '../../shared/clock.ts';
 import { messageOf, SvcError } from '../../shared/errors.ts';
-import { unlessAborted } from '../../shared/unless-aborted.ts';
+import { unlessAborted } from '../../shared/deadline.ts';
 import type { Change, ReplicaRecord } from '../../domain/records.ts';
 import { missingTarget } from '../../domain/replica/replica-capacity.ts';
 import { jobName } from './replica-program.ts';

@@ -3,7 +3,7 @@ import type { ReplicaEnd } from '../../domain/replica/replica-report.ts';
 import type { MachineId, MachineNode, Provider } from '../../providers/provider.ts';
 import type { JobStatus } from '../../provision/job.ts';
 import { type NodesStatus, machineNodes, watchNodes } from '../../provision/node-jobs.ts';
-import { memorySize } from '../../shared/text.ts';
+import { memorySize } from '../../shared/units.ts';
 import type { OfferRecord } from '../../domain/records.ts';
 import { type JobLog, keepJobLog, linePrefix } from '../job-log.ts';
 import { lastLines } from '../kept-log.ts';
@@ -13,7 +13,7 @@ import type { ServiceContext } from './service-context.ts';
 import type { ErrorKind } from '../../shared/error-codes.ts';
 import { SvcError } from '../../shared/errors.ts';
 import type { Task } from '../../domain/task.ts';
-import { redact } from '../../shared/redact.ts';
+import { redact } from '../../shared/text.ts';
 
 /** The machine of a replica. */
 interface ReplicaMachine {

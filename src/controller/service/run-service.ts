@@ -9,7 +9,7 @@ import type { Logger } from '../../shared/log.ts';
 import { startLoop, type RunningLoop } from '../../shared/loop.ts';
 import type { ServicePaths } from '../../shared/paths.ts';
 import { systemRandom, type Random } from '../../shared/random.ts';
-import { randomHex } from '../../shared/random-hex.ts';
+import { randomHex } from '../../shared/hex.ts';
 import { compareAndSwap } from '../../store/compare-and-swap.ts';
 import type { Store } from '../../store/store.ts';
 import type { Providers } from '../../provision/providers.ts';

@@ -1,6 +1,5 @@
 import type { Clock } from '../../shared/clock.ts';
-import { isObject } from '../../shared/is-object.ts';
-import { parseJson } from '../../shared/parse-json.ts';
+import { isObject, parseJson } from '../../shared/json.ts';
 import { endOf } from '../kept-log.ts';
 
 /** Time window of reported crashes, ms. */

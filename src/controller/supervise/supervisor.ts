@@ -3,12 +3,8 @@ import { closeSync, statSync } from 'node:fs';
 import type { HandOverCommand } from '../../domain/balancer-link.ts';
 import { delayMs, restartBackoff } from '../../shared/backoff.ts';
 import type { CancelTimer, Clock } from '../../shared/clock.ts';
-import { cpuWaitMs } from '../../shared/system/cpu-wait.ts';
-import { wholeEnv } from '../../shared/env.ts';
-import type { Logger } from '../../shared/log.ts';
-import { openLog } from '../../shared/system/log-file.ts';
-import { readJsonFile } from '../../shared/parse-json.ts';
 import {
+  cpuWaitMs,
   identifyProcess,
   isAlive,
   isProcessIdentity,
@@ -16,6 +12,10 @@ import {
   signalProcess,
   type ProcessIdentity,
 } from '../../shared/system/process-identity.ts';
+import { wholeEnv } from '../../shared/env.ts';
+import type { Logger } from '../../shared/log.ts';
+import { openLog } from '../../shared/system/log-file.ts';
+import { readJsonFile } from '../../shared/system/files.ts';
 import { greet, type Greeting } from '../greeting.ts';
 import { watchForHang } from './hang-watch.ts';
 import { lastErrorInLog, ProcessCrashes, type RecentCrashes } from './process-crashes.ts';

@@ -1,4 +1,4 @@
-import { isObject } from '../../shared/is-object.ts';
+import { isObject } from '../../shared/json.ts';
 import { mainContainer } from './pod-config.ts';
 
 type Map = Readonly<Record<string, unknown>>;

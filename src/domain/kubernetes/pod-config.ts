@@ -1,5 +1,5 @@
 import { didYouMean } from '../../shared/did-you-mean.ts';
-import { isObject } from '../../shared/is-object.ts';
+import { isObject } from '../../shared/json.ts';
 
 /** Name of the container that runs a replica's program. Other containers belong to the user. */
 export const mainContainer = 'main';

@@ -1,5 +1,4 @@
-import { isObject } from '../../shared/is-object.ts';
-import { parseJson } from '../../shared/parse-json.ts';
+import { isObject, parseJson } from '../../shared/json.ts';
 import type { KubeApi, KubeObject } from '../../kubernetes/kube-api.ts';
 import { pathOfAll, pathOfOne } from '../../kubernetes/paths.ts';
 import { SvcError } from '../../shared/errors.ts';

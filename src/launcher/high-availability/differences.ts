@@ -4,7 +4,7 @@ import type { KubeApi, KubeDraft } from '../../kubernetes/kube-api.ts';
 import { pathOfOne } from '../../kubernetes/paths.ts';
 import { parseQuantity } from '../../kubernetes/quantity.ts';
 import { SvcError } from '../../shared/errors.ts';
-import { isObject } from '../../shared/is-object.ts';
+import { isObject } from '../../shared/json.ts';
 import { beginAnew, forNextController, kindDifference, type ControllerDifference } from '../controller-differences.ts';
 import type { ControllerRecord } from '../controller-record.ts';
 import { designOf, type HighAvailabilityDesign } from './design.ts';

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { aDesign, someSecrets } from '../../../test/support/high-availability.ts';
-import { isObject } from '../../shared/is-object.ts';
+import { isObject } from '../../shared/json.ts';
 import { manifests } from './manifests.ts';
 import type { HighAvailabilityDesign } from './design.ts';
 

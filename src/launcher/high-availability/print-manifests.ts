@@ -3,7 +3,7 @@ import { kubeContexts } from '../../kubernetes/contexts.ts';
 import { quoteWord } from '../../remote/shell-quote.ts';
 import { settledStates } from '../../provision/providers.ts';
 import { SvcError } from '../../shared/errors.ts';
-import { randomHex } from '../../shared/random-hex.ts';
+import { randomHex } from '../../shared/hex.ts';
 import { readClusterFacts, readToken } from './cluster-facts.ts';
 import { designOf, type ClusterFacts } from './design.ts';
 import { derivedKey, keyFor, type HighAvailabilityDeps } from './high-availability.ts';

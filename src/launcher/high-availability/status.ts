@@ -1,8 +1,7 @@
 import type { Pod } from '../../kubernetes/pod.ts';
 import type { KubeApi, KubeObject } from '../../kubernetes/kube-api.ts';
 import { pathOfOne } from '../../kubernetes/paths.ts';
-import { parseJson } from '../../shared/parse-json.ts';
-import { isObject } from '../../shared/is-object.ts';
+import { parseJson, isObject } from '../../shared/json.ts';
 import type { EndpointsService } from './cluster-facts.ts';
 import { findLeader, isReady, podsOf, troubleOf, type Leader } from './leader.ts';
 import { anchorData, haNames } from './names.ts';

@@ -1,4 +1,4 @@
-import { isObject } from '../../shared/is-object.ts';
+import { isObject } from '../../shared/json.ts';
 import { CloudErrors, type ReportedError } from '../vm/errors.ts';
 import { meaningOf } from './error-table.ts';
 

@@ -1,4 +1,4 @@
-import { fingerprint } from '../../shared/fingerprint.ts';
+import { fingerprint } from '../../shared/hex.ts';
 import type { Iam } from './client.ts';
 import { hasAwsCode } from './errors.ts';
 import { ownTags, sharedTags } from '../vm/tags.ts';

@@ -3,8 +3,7 @@ import type { NoticeProbe, VmMachine, VmQuery } from '../vm/driver.ts';
 import type { Ec2, Instance } from './client.ts';
 import { noticeOf, statusOf } from './machine-status.ts';
 import { livingStates, readTagList, tagFilters } from './tags.ts';
-import { isObject } from '../../shared/is-object.ts';
-import { parseJson } from '../../shared/parse-json.ts';
+import { isObject, parseJson } from '../../shared/json.ts';
 
 /** Maximum number of values in a filter. */
 const idsAtOnce = 200;

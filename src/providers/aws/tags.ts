@@ -1,4 +1,4 @@
-import { fingerprint } from '../../shared/fingerprint.ts';
+import { fingerprint } from '../../shared/hex.ts';
 import { sharedTags, type Tags } from '../vm/tags.ts';
 import type { Filter } from './client.ts';
 

@@ -1,8 +1,7 @@
 import type { Clock } from '../../shared/clock.ts';
 import { withLateness } from '../../shared/deadline.ts';
 import { SvcError, messageOf } from '../../shared/errors.ts';
-import { isObject } from '../../shared/is-object.ts';
-import { parseJson } from '../../shared/parse-json.ts';
+import { isObject, parseJson } from '../../shared/json.ts';
 import type { KubeApi, KubeObject } from '../../kubernetes/kube-api.ts';
 import { type CheckFinding, checkOf, lateFinding } from '../check-finding.ts';
 import type { ProviderCheck } from '../provider.ts';

@@ -1,13 +1,13 @@
 import type { KubeApi, KubeDraft } from '../../kubernetes/kube-api.ts';
 import { kubeStatusOf } from '../../kubernetes/kube-errors.ts';
 import { pathOf, pathOfOne } from '../../kubernetes/paths.ts';
-import { fingerprint } from '../../shared/fingerprint.ts';
+import { fingerprint } from '../../shared/hex.ts';
 import { ProviderRefusal } from '../provider-refusal.ts';
 import { type Creation, type MachinePlan, planMachine } from './create.ts';
 import { creationError } from './errors.ts';
 import { anchorManifest, podManifest } from './manifest.ts';
 import { firstPod } from './names.ts';
-import { isObject } from '../../shared/is-object.ts';
+import { isObject } from '../../shared/json.ts';
 
 /** Maximum number of remembered accepted pod descriptions. */
 const rememberedDescriptions = 100;

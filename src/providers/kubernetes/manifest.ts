@@ -2,7 +2,7 @@ import type { KubernetesContextConfig } from '../../domain/config.ts';
 import { mergePod } from '../../domain/kubernetes/merge-pod.ts';
 import { mainContainer, ownVolumes, workFolder } from '../../domain/kubernetes/pod-config.ts';
 import type { KubeDraft } from '../../kubernetes/kube-api.ts';
-import { isObject } from '../../shared/is-object.ts';
+import { isObject } from '../../shared/json.ts';
 import type { MachineSpec, Offer } from '../provider.ts';
 import { anchorName, isAnnotationName, isLabel, isOwnName, ownAnnotations, ownerOf, ownLabels, sharedTags, tagLabel } from './names.ts';
 import { inEach, nodePreferences, nodeTerms, type NodeDemands, type NodeTerm } from './nodes/node-demands.ts';

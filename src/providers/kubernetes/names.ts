@@ -1,5 +1,5 @@
-import { fingerprint } from '../../shared/fingerprint.ts';
-import { isObject } from '../../shared/is-object.ts';
+import { fingerprint } from '../../shared/hex.ts';
+import { isObject } from '../../shared/json.ts';
 import { isMachineId, type MachineId, type MachineSpec } from '../provider.ts';
 
 /** A machine: one pod, or a group of them that start together. */

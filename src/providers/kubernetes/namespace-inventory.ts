@@ -1,8 +1,8 @@
 import { join } from 'node:path';
 import { withDeadline } from '../../shared/deadline.ts';
 import { SvcError } from '../../shared/errors.ts';
-import { fingerprint } from '../../shared/fingerprint.ts';
-import { isObject } from '../../shared/is-object.ts';
+import { fingerprint } from '../../shared/hex.ts';
+import { isObject } from '../../shared/json.ts';
 import { IntentLog } from '../intent-log.ts';
 import type { ProviderContext } from '../registry.ts';
 import type { KubernetesClusters } from './kubernetes-clusters.ts';

@@ -2,7 +2,7 @@ import type { KubernetesContextConfig } from '../../domain/config.ts';
 import { requestedGpuCount } from '../../domain/gpus.ts';
 import { mergePod } from '../../domain/kubernetes/merge-pod.ts';
 import type { ProviderConfig, Resources } from '../../domain/task.ts';
-import { isObject } from '../../shared/is-object.ts';
+import { isObject } from '../../shared/json.ts';
 import { textEntries } from './names.ts';
 import { gpuResources, spotLabels } from './nodes/gpu-labels.ts';
 import type { Toleration } from './nodes/node-facts.ts';

@@ -8,7 +8,7 @@ import type { Resources } from '../../domain/task.ts';
 import { LocalRemote } from '../../remote/local.ts';
 import type { Remote } from '../../remote/remote.ts';
 import { SvcError } from '../../shared/errors.ts';
-import { randomHex } from '../../shared/random-hex.ts';
+import { randomHex } from '../../shared/hex.ts';
 import { hasTags } from '../has-tags.ts';
 import {
   type CallOptions,

@@ -10,7 +10,7 @@ import { envVar, wholeEnv } from '../../shared/env.ts';
 import { SvcError } from '../../shared/errors.ts';
 import type { HomePaths } from '../../shared/paths.ts';
 import { identifyProcess } from '../../shared/system/process-identity.ts';
-import { randomHex } from '../../shared/random-hex.ts';
+import { randomHex } from '../../shared/hex.ts';
 import { writeEnterFiles } from './machine-files.ts';
 import { filesIn } from './machine-record.ts';
 import { readIfThere } from '../../shared/system/files.ts';

@@ -1,7 +1,6 @@
 import { join } from 'node:path';
 import type { IsolationKind, OutboundKind } from '../../remote/isolation/kinds.ts';
-import { isObject } from '../../shared/is-object.ts';
-import { parseJson } from '../../shared/parse-json.ts';
+import { isObject, parseJson } from '../../shared/json.ts';
 import type { HomePaths } from '../../shared/paths.ts';
 import type { MachineId } from '../provider.ts';
 

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { writeFileAtomic } from '../../shared/system/files.ts';
 import { hasErrno } from '../../shared/errors.ts';
 import type { HomePaths } from '../../shared/paths.ts';
-import { randomHex } from '../../shared/random-hex.ts';
+import { randomHex } from '../../shared/hex.ts';
 import { writeEnterFiles } from './machine-files.ts';
 import { filesIn, machineFiles, machinesDir, parseMachineRecord, type MachineFiles, type MachineRecord } from './machine-record.ts';
 

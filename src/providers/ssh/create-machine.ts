@@ -1,5 +1,5 @@
 import { SvcError } from '../../shared/errors.ts';
-import { randomHex } from '../../shared/random-hex.ts';
+import { randomHex } from '../../shared/hex.ts';
 import type { Random } from '../../shared/random.ts';
 import type { Clock } from '../../shared/clock.ts';
 import { ProviderRefusal } from '../provider-refusal.ts';

@@ -1,5 +1,5 @@
 import { parseGpuList, type Gpu } from '../../domain/gpus.ts';
-import { isOlderVersion } from '../../shared/compare-versions.ts';
+import { isOlderVersion } from '../../shared/version.ts';
 import { valueOf, type HostReply } from './host-reply.ts';
 
 /** Facts that an SSH host reported about itself. */

@@ -5,7 +5,7 @@ import type { IsolationKind, OutboundKind } from '../../remote/isolation/kinds.t
 import { SvcError } from '../../shared/errors.ts';
 import type { HomePaths } from '../../shared/paths.ts';
 import { programEntry, programFile } from '../../shared/program-files.ts';
-import { randomHex } from '../../shared/random-hex.ts';
+import { randomHex } from '../../shared/hex.ts';
 import type { Host, HostState } from './host.ts';
 import type { HostFacts } from './host-facts.ts';
 import type { SentFile } from './host-link.ts';

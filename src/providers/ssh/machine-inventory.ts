@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { join } from 'node:path';
 import type { SshHost } from '../../domain/ssh-pool.ts';
-import { isObject } from '../../shared/is-object.ts';
+import { isObject } from '../../shared/json.ts';
 import type { HomePaths } from '../../shared/paths.ts';
 import { IntentLog } from '../intent-log.ts';
 import { isMachineRecord, type MachineRecord } from './machine-record.ts';

@@ -1,5 +1,4 @@
-import { isObject } from '../../shared/is-object.ts';
-import { parseJson } from '../../shared/parse-json.ts';
+import { isObject, parseJson } from '../../shared/json.ts';
 import { isolationKinds, type IsolationKind } from '../../remote/isolation/kinds.ts';
 import { isMachineName } from './machine-id.ts';
 

@@ -2,9 +2,9 @@ import { createHash } from 'node:crypto';
 import { copyFileSync, createReadStream, existsSync, linkSync, mkdirSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { SvcError } from '../../shared/errors.ts';
-import { isOlderVersion } from '../../shared/compare-versions.ts';
+import { isOlderVersion } from '../../shared/version.ts';
 import type { HomePaths } from '../../shared/paths.ts';
-import { randomHex } from '../../shared/random-hex.ts';
+import { randomHex } from '../../shared/hex.ts';
 import type { Host } from './host.ts';
 import type { HostFacts } from './host-facts.ts';
 

@@ -3,9 +3,8 @@ import { existsSync, linkSync, mkdirSync, readFileSync, rmSync, writeFileSync } 
 import { join } from 'node:path';
 import { writeFileAtomic } from '../../shared/system/files.ts';
 import { hasErrno } from '../../shared/errors.ts';
-import { fingerprint } from '../../shared/fingerprint.ts';
+import { fingerprint, randomHex } from '../../shared/hex.ts';
 import type { HomePaths } from '../../shared/paths.ts';
-import { randomHex } from '../../shared/random-hex.ts';
 import type { PortableFile } from '../provider.ts';
 import { cloudDir, namedIntents, type NamedIntents } from './cloud-intents.ts';
 import { sshKeyFromSeed, type SshKey } from './ssh-key.ts';

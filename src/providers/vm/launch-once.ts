@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { isObject } from '../../shared/is-object.ts';
+import { isObject } from '../../shared/json.ts';
 import type { Clock } from '../../shared/clock.ts';
 import type { HomePaths } from '../../shared/paths.ts';
 import { withHomeLock } from '../home-lock.ts';

@@ -3,16 +3,15 @@ import { openStore } from '../../buckets/open-store.ts';
 import type { BucketLocation } from '../../domain/bucket-location.ts';
 import type { Clock } from '../../shared/clock.ts';
 import { SvcError } from '../../shared/errors.ts';
-import { randomHex } from '../../shared/random-hex.ts';
+import { randomHex } from '../../shared/hex.ts';
 import { type ProvisionLog, progressLine } from '../provision-log.ts';
 import { planAddress, planFetch } from './address-source.ts';
 import type { FileDelivery, LocalSource } from './delivery.ts';
 import type { FetchPlan } from './fetch.ts';
 import type { Manifest } from './manifest.ts';
 import { type PublishProgress, publishTree } from './publish.ts';
-import { writeFileAtomic } from '../../shared/system/files.ts';
-import { isObject } from '../../shared/is-object.ts';
-import { readJsonFile } from '../../shared/parse-json.ts';
+import { writeFileAtomic, readJsonFile } from '../../shared/system/files.ts';
+import { isObject } from '../../shared/json.ts';
 
 /** The service or cluster that owns the files. */
 export interface DeploymentOwner {

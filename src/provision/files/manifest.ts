@@ -1,4 +1,4 @@
-import { isObject } from '../../shared/is-object.ts';
+import { isObject } from '../../shared/json.ts';
 
 /** One entry of a published tree; `path` is empty for the tree itself. */
 export type ManifestEntry =

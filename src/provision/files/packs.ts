@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { isObject } from '../../shared/is-object.ts';
+import { isObject } from '../../shared/json.ts';
 import type { ManifestEntry, PublishedObject, PublishedPack } from './manifest.ts';
 import { tarEnd, tarMember, type TarMember } from './tar.ts';
 

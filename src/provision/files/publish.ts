@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import type { ObjectStore } from '../../buckets/object-store.ts';
 import { SvcError } from '../../shared/errors.ts';
-import { parseJson } from '../../shared/parse-json.ts';
+import { parseJson } from '../../shared/json.ts';
 import { isBlob, isManifest, indexPrefix, objectKeys, type Manifest, type ManifestEntry, type PublishedObject } from './manifest.ts';
 import { isPackIndex, memberId, PackBuilder, sha256Of, usePacks, type NewPack, type PackedFile, type PackIndex } from './packs.ts';
 import { scanTree, type TreeEntry } from './scan.ts';

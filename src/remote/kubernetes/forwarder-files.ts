@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import type { PodRef } from '../../kubernetes/kube-api.ts';
-import { shortFingerprint } from '../../shared/fingerprint.ts';
-import { isObject } from '../../shared/is-object.ts';
+import { shortFingerprint } from '../../shared/hex.ts';
+import { isObject } from '../../shared/json.ts';
 import type { HomePaths } from '../../shared/paths.ts';
 import { TunnelRecords } from '../tunnel-records.ts';
 

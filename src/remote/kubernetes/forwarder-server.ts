@@ -5,7 +5,7 @@ import type { KubeApi, PodProcess, PodRef } from '../../kubernetes/kube-api.ts';
 import { podPath } from '../../kubernetes/paths.ts';
 import type { CancelTimer, Clock } from '../../shared/clock.ts';
 import { messageOf } from '../../shared/errors.ts';
-import { randomHex } from '../../shared/random-hex.ts';
+import { randomHex } from '../../shared/hex.ts';
 import { Semaphore } from '../session/semaphore.ts';
 import type { Tunnel } from '../tunnel-records.ts';
 import type { ForwarderFiles } from './forwarder-files.ts';

@@ -1,7 +1,7 @@
 import type { PodProcess } from '../../kubernetes/kube-api.ts';
 import type { CancelTimer, Clock } from '../../shared/clock.ts';
-import { randomHex } from '../../shared/random-hex.ts';
-import { unlessAborted } from '../../shared/unless-aborted.ts';
+import { randomHex } from '../../shared/hex.ts';
+import { unlessAborted } from '../../shared/deadline.ts';
 import { Semaphore } from '../session/semaphore.ts';
 import type { SessionEnd, SessionRequest } from '../session/session-machine.ts';
 import { lastOutputMs, SessionOutputs } from '../session/session-outputs.ts';

@@ -11,7 +11,7 @@ import { Semaphore } from '../session/semaphore.ts';
 import type { SessionEnd, SessionMachine, SessionOptions, SessionRequest, SizedInput } from '../session/session-machine.ts';
 import { bootCommand, repeatingBootCommand } from '../session/session-script.ts';
 import { KeptShell, KeptShells, textRequest } from './kept-shells.ts';
-import { randomHex } from '../../shared/random-hex.ts';
+import { randomHex } from '../../shared/hex.ts';
 
 /** Concurrent commands of this process in one pod, and concurrent copies to it. Streams do not count. */
 const commandsAtOnce = 5;

@@ -1,10 +1,10 @@
 import type { Readable, Writable } from 'node:stream';
 import type { CancelTimer, Clock } from '../../shared/clock.ts';
-import { randomHex } from '../../shared/random-hex.ts';
+import { randomHex } from '../../shared/hex.ts';
 import type { SessionEnd, SessionRequest } from './session-machine.ts';
 import { lastOutputMs, SessionOutputs } from './session-outputs.ts';
 import { sessionScript, type SessionCommand } from './session-script.ts';
-import { abortReason } from '../../shared/unless-aborted.ts';
+import { abortReason } from '../../shared/deadline.ts';
 
 /** Runs `bootCommand` on the machine: an ssh process, or a command in a container. */
 export interface SessionCarrier {

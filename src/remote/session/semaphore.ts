@@ -1,4 +1,4 @@
-import { unlessAborted } from '../../shared/unless-aborted.ts';
+import { unlessAborted } from '../../shared/deadline.ts';
 
 /** Admits that many at a time; the others wait in order. */
 export class Semaphore {

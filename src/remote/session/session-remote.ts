@@ -6,7 +6,7 @@ import { copyToMachine } from './copy.ts';
 import { followRemoteFile } from './follow.ts';
 import type { SessionMachine } from './session-machine.ts';
 import { SvcError } from '../../shared/errors.ts';
-import { randomHex } from '../../shared/random-hex.ts';
+import { randomHex } from '../../shared/hex.ts';
 import { plainWords, workError } from './work-error.ts';
 
 /**

@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process';
 import { type Stats, createReadStream } from 'node:fs';
 import { lstat, readdir, readlink, stat } from 'node:fs/promises';
 import { PassThrough, type Readable } from 'node:stream';
-import { randomHex } from '../../shared/random-hex.ts';
+import { randomHex } from '../../shared/hex.ts';
 import type { CopyToOptions } from '../remote.ts';
 import { runCaptured } from './captured.ts';
 import type { SessionMachine } from './session-machine.ts';

@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { shortFingerprint } from '../../shared/fingerprint.ts';
+import { shortFingerprint } from '../../shared/hex.ts';
 import type { HomePaths } from '../../shared/paths.ts';
 import type { SshTarget } from './ssh-target.ts';
 

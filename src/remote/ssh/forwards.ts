@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Clock } from '../../shared/clock.ts';
-import { shortFingerprint } from '../../shared/fingerprint.ts';
+import { shortFingerprint } from '../../shared/hex.ts';
 import { getOrAdd } from '../../shared/get-or-add.ts';
 import type { HomePaths } from '../../shared/paths.ts';
 import { TunnelRecords, type Tunnel, type TunnelEnd } from '../tunnel-records.ts';

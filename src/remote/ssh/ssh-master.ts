@@ -1,10 +1,9 @@
 import { existsSync, mkdirSync, rmSync, statSync } from 'node:fs';
-import { writeFileAtomic } from '../../shared/system/files.ts';
+import { writeFileAtomic, readJsonFile } from '../../shared/system/files.ts';
 import type { Clock } from '../../shared/clock.ts';
-import { readJsonFile } from '../../shared/parse-json.ts';
 import { identifyProcess, isAlive, isProcessIdentity, signalProcess, type ProcessIdentity } from '../../shared/system/process-identity.ts';
-import { randomHex } from '../../shared/random-hex.ts';
-import { unlessAborted } from '../../shared/unless-aborted.ts';
+import { randomHex } from '../../shared/hex.ts';
+import { unlessAborted } from '../../shared/deadline.ts';
 import { claimSocket, isListenedOn } from '../../shared/system/claim-socket.ts';
 import type { ConnectionFiles, Lane } from './connection-files.ts';
 import { prepareKnownHosts } from './host-keys.ts';

@@ -1,7 +1,7 @@
 import { linkSync, renameSync, rmSync, statSync, type BigIntStats } from 'node:fs';
 import { connect } from 'node:net';
 import { hasErrno } from '../errors.ts';
-import { randomHex } from '../random-hex.ts';
+import { randomHex } from '../hex.ts';
 
 /**
  * Publishes a listening socket under the name that clients use: a hard link, which only one process can create.

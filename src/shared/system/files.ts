@@ -1,8 +1,9 @@
 import { type Stats, closeSync, fsyncSync, mkdirSync, openSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { lstat } from 'node:fs/promises';
-import { randomHex } from '../random-hex.ts';
+import { randomHex } from '../hex.ts';
 import { hasErrno } from '../errors.ts';
+import { parseJson } from '../json.ts';
 
 /** Replaces a file atomically: a reader or a crash sees either the old or the new content. */
 export function writeFileAtomic(path: string, content: string, mode = 0o600): void {
@@ -31,6 +32,21 @@ export function readIfThere(path: string): string {
     // The file was never written, or was removed.
     return '';
   }
+}
+
+/**
+ * The value of a JSON file; `value` is undefined for invalid JSON. Returns undefined when there is no file. Throws
+ * Node's error when it cannot be read.
+ */
+export function readJsonFile(path: string): { readonly value: unknown } | undefined {
+  let text: string;
+  try {
+    text = readFileSync(path, 'utf8');
+  } catch (error) {
+    if (hasErrno(error, 'ENOENT')) return undefined;
+    throw error;
+  }
+  return { value: parseJson(text) };
 }
 
 /**

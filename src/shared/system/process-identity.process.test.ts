@@ -10,6 +10,7 @@ import {
   pidSpace,
   sameProcess,
   signalProcess,
+  cpuWaitMs,
 } from './process-identity.ts';
 
 test('a process is identified by pid, start, boot and namespace until it ends', async () => {
@@ -61,4 +62,9 @@ const statOf = (state: string, threads: number): string => `7 (a) b) ${state} ${
 
 test('a process with an ended main thread lives while another thread does', () => {
   expect([statOf('S', 1), statOf('Z', 3), statOf('Z', 1), statOf('X', 3)].map(parseStartTicks)).toEqual([4711, 4711, undefined, undefined]);
+});
+
+test('the CPU wait is positive for a running process, zero for an ended one', () => {
+  expect(cpuWaitMs(process.pid)).toBeGreaterThanOrEqual(0);
+  expect(cpuWaitMs(2 ** 30)).toBe(0);
 });

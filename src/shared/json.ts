@@ -1,6 +1,7 @@
-import { readFileSync } from 'node:fs';
-import { hasErrno } from './errors.ts';
-import { isObject } from './is-object.ts';
+/** Whether an untrusted value, such as parsed JSON, is an object with fields. A list does not count. */
+export function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
 
 /**
  * The value of a JSON text; undefined when the text is not valid JSON, such as a truncated one. The parser's message is
@@ -12,21 +13,6 @@ export function parseJson(text: string): unknown {
   } catch {
     return undefined;
   }
-}
-
-/**
- * The value of a JSON file; `value` is undefined for invalid JSON. Returns undefined when there is no file. Throws
- * Node's error when it cannot be read.
- */
-export function readJsonFile(path: string): { readonly value: unknown } | undefined {
-  let text: string;
-  try {
-    text = readFileSync(path, 'utf8');
-  } catch (error) {
-    if (hasErrno(error, 'ENOENT')) return undefined;
-    throw error;
-  }
-  return { value: parseJson(text) };
 }
 
 /** Renames top-level fields of stored JSON that earlier versions named differently: `names` maps former to current names. */

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { isObject } from './is-object.ts';
+import { isObject, parseJson } from './json.ts';
 
 test.each([
   [{}, true],
@@ -11,4 +11,8 @@ test.each([
   [1, false],
 ])('%j: %s', (value, expected) => {
   expect(isObject(value)).toBe(expected);
+});
+
+test('text that is not JSON gives undefined', () => {
+  expect([parseJson('{"a":1}'), parseJson('{"a":'), parseJson('')]).toEqual([{ a: 1 }, undefined, undefined]);
 });

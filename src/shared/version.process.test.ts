@@ -2,8 +2,19 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { codeFingerprint, codeVersion } from './code-version.ts';
-import { svcVersion } from './version.ts';
+import { isOlderVersion, codeFingerprint, codeVersion, svcVersion } from './version.ts';
+
+test.each([
+  ['0.1.0', '0.1.1', true],
+  ['0.9.0', '0.10.0', true],
+  ['0.10.0', '0.9.9', false],
+  ['1.0.0', '1.0.0', false],
+  ['1.0', '1.0.1', true],
+  ['2.0.0', '1.9.9', false],
+  ['1.0.0-rc.1', '1.0.0', false],
+])('%s is older than %s: %s', (a, b, expected) => {
+  expect(isOlderVersion(a, b)).toBe(expected);
+});
 
 /** Runs `use` with a checkout that has the given files below `src`. */
 function withCheckout(files: Readonly<Record<string, string>>, use: (root: string) => void): void {

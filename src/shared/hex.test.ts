@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { fingerprint } from './fingerprint.ts';
+import { fingerprint } from './hex.ts';
 
 test('equal texts have equal fingerprints, other texts differ', () => {
   expect(fingerprint('a')).toBe(fingerprint('a'));

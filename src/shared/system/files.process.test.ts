@@ -2,11 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { parseJson, readJsonFile } from './parse-json.ts';
-
-test('text that is not JSON gives undefined', () => {
-  expect([parseJson('{"a":1}'), parseJson('{"a":'), parseJson('')]).toEqual([{ a: 1 }, undefined, undefined]);
-});
+import { readJsonFile } from './files.ts';
 
 test('a missing, a damaged and an unreadable file give three different results', () => {
   const dir = mkdtempSync(join(tmpdir(), 'svc-json-'));

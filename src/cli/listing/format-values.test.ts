@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { formatAge, formatDuration, formatPrice, formatLatency } from './format-time.ts';
+import { formatAge, formatDuration, formatPrice, formatLatency } from './format-values.ts';
 
 test.for([
   [0, '0s'],

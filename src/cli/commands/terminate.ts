@@ -1,0 +1,152 @@
+import type { ServiceView } from '../../api/contract.ts';
+import { SvcError } from '../../shared/errors.ts';
+import type { CommandContext } from '../command.ts';
+import { controllerName } from '../listing/cluster-listing.ts';
+import { clusterNotFound, serviceNotFound, pickByName } from '../name-patterns.ts';
+
+/** `svc down`: removes clusters, but not the controller. */
+export async function down(args: TerminateArgs, context: CommandContext): Promise<void> {
+  if (args.names.includes(controllerName)) {
+    throw new SvcError('SVC_USAGE', 'The controller is not terminated like a cluster.', { hint: 'Run: svc controller stop' });
+  }
+  const api = await context.connection.existing();
+  const clusters = {
+    noun: 'cluster',
+    listCommand: 'svc status',
+    purgeCommand: 'svc down NAME --purge',
+    notFound: clusterNotFound,
+    list: async () =>
+      api === undefined
+        ? []
+        : (await api.call('listClusters')).clusters.map(({ name, status, launchedAt, reason }) => ({
+            name,
+            status,
+            createdAt: launchedAt,
+            reason,
+            left: status.toLowerCase(),
+          })),
+    terminate: async (name: string) => api?.call('terminateCluster', { params: { name }, query: { purge: args.purge } }),
+  } as const;
+  await terminateNamed(args, clusters, context);
+}
+
+/** `svc serve down`: terminates services with their replicas and machines. */
+export async function serveDown(args: TerminateArgs, context: CommandContext): Promise<void> {
+  const api = await context.connection.existing();
+  const services = {
+    noun: 'service',
+    listCommand: 'svc serve status',
+    purgeCommand: 'svc serve down NAME --purge',
+    notFound: serviceNotFound,
+    list: async () => (api === undefined ? [] : (await api.call('listServices')).services.map(asTerminating)),
+    terminate: async (name: string) => api?.call('terminateService', { params: { name }, query: { purge: args.purge } }),
+  } as const;
+  await terminateNamed(args, services, context);
+}
+
+function asTerminating({ name, status, createdAt, reason, replicas }: ServiceView): TerminatingItem {
+  const left = replicas.filter(({ endedAt }) => endedAt === null).length;
+  return { name, status, createdAt, reason, left: `${left} replica${left === 1 ? '' : 's'} left` };
+}
+
+/** Arguments of both `svc serve down` and `svc down`. */
+interface TerminateArgs {
+  readonly names: readonly string[];
+  readonly all: boolean;
+  readonly purge: boolean;
+  readonly wait: boolean | undefined;
+  readonly yes: boolean;
+  readonly json: boolean;
+}
+
+/** A kind of thing that can be terminated: services or clusters. */
+interface Removable {
+  readonly noun: 'service' | 'cluster';
+  /** The command that lists them. `purgeCommand` forgets NAME. */
+  readonly listCommand: string;
+  readonly purgeCommand: string;
+  readonly notFound: (name: string, known: readonly TerminatingItem[]) => SvcError;
+  readonly list: () => Promise<readonly TerminatingItem[]>;
+  readonly terminate: (name: string) => Promise<unknown>;
+}
+
+/**
+ * Asks, then terminates the named items, and waits until they are gone unless `args` say otherwise. Throws for an
+ * unknown name before it terminates anything.
+ */
+async function terminateNamed(args: TerminateArgs, kind: Removable, context: CommandContext): Promise<void> {
+  const { ui, signal } = context;
+  if (args.all === args.names.length > 0) {
+    throw new SvcError('SVC_USAGE', `Give either names of ${kind.noun}s or --all.`, { hint: `Run: ${kind.listCommand}` });
+  }
+  const all = await kind.list();
+  const { found, missing } = pickByName(all, args.names);
+  if (missing[0] !== undefined) throw kind.notFound(missing[0], all);
+  const names = found.map(({ name }) => name);
+  if (names.length === 0) ui.say(`No ${kind.noun} to terminate.`);
+  else {
+    const quoted = `${kind.noun}${names.length === 1 ? '' : 's'} ${names.map((name) => `'${name}'`).join(', ')}`;
+    if (!(await ui.confirm(`Take down ${quoted}?`, args.yes))) throw new SvcError('SVC_ABORTED', 'Nothing was terminated.');
+    for (const name of names) await kind.terminate(name);
+    if (args.wait ?? true) await waitUntilGone(found, kind.list, kind.purgeCommand, context);
+    else ui.say(`Taking down ${quoted}.`);
+  }
+  if (args.json && !signal.aborted) ui.json({ [`${kind.noun}s`]: names });
+}
+
+const everyMs = 250;
+
+/** A service or cluster that is being terminated, as a listing shows it. */
+interface TerminatingItem {
+  readonly name: string;
+  readonly status: string;
+  /** Its remaining resources, for the progress line. */
+  readonly left: string;
+  /** Distinguishes successive services or clusters with the same name. */
+  readonly createdAt: string;
+  readonly reason: string | null;
+}
+
+/** States that only manual action ends. */
+const stuckStates: readonly string[] = ['FAILED_CLEANUP'];
+
+/**
+ * Waits until no item of `terminating` is listed, and prints a line for each that disappears. Ctrl-C ends the wait, not
+ * the termination. Throws when something could not be removed; the hint is `purge`, the command that forgets it.
+ */
+async function waitUntilGone(
+  terminating: readonly TerminatingItem[],
+  list: () => Promise<readonly TerminatingItem[]>,
+  purge: string,
+  context: CommandContext,
+): Promise<void> {
+  const { ui, clock, signal } = context;
+  const progress = ui.progress();
+  let waiting = terminating;
+  try {
+    while (!signal.aborted) {
+      const now = await list();
+      const still = waiting.flatMap((each) => now.filter(({ name, createdAt }) => name === each.name && createdAt === each.createdAt));
+      for (const { name } of waiting) if (!still.some((each) => each.name === name)) progress.line(`${name} is gone.`);
+      waiting = still;
+      if (waiting.length === 0) return;
+      const stuck = waiting.filter(({ status }) => stuckStates.includes(status));
+      const [first] = stuck;
+      // Waits for the others first: a stuck item says nothing about them.
+      if (first !== undefined && stuck.length === waiting.length) throw stuckError(first, purge);
+      progress.now(`Taking down ${waiting.map(({ name, left }) => `${name} (${left})`).join(', ')}`);
+      await clock.sleep(everyMs, signal);
+    }
+    progress.stop();
+    ui.say('No longer waiting; it goes on in the background.');
+  } finally {
+    progress.stop();
+  }
+}
+
+function stuckError(stuck: TerminatingItem, purge: string): SvcError {
+  const why = stuck.reason === null ? '' : `: ${stuck.reason}`;
+  return new SvcError('SVC_CLEANUP_FAILED', `'${stuck.name}' could not be removed completely${why}`, {
+    hint: `Correct the cause and run it again, or forget it: ${purge.replace('NAME', stuck.name)}`,
+  });
+}
