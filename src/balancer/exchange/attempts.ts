@@ -1,9 +1,16 @@
+import type { CancelDial } from '../../shared/system/dial.ts';
 import { recordFailedTry, type AccessRecord } from '../access-log/access-record.ts';
 import type { BalancerContext } from './balancer-context.ts';
+import type { BalancerResponse } from '../http1/balancer-response.ts';
 import type { RequestHead } from '../http1/request-head.ts';
+import type { ResponseHead } from '../http1/response-head.ts';
 import type { RetryReason } from '../metrics/label-values.ts';
+import * as own from './balancer-responses.ts';
 import type { Choice } from '../replicas/replica-set.ts';
 import type { Replica } from '../replicas/replica.ts';
+import type { ReplicaStream } from '../replicas/replica-stream.ts';
+import type { OnDialled } from '../replicas/replica-streams.ts';
+import type { QueueEntry } from './request-queue.ts';
 import { decideRetry, isIdempotent, type FailedAttempt, type RetryDecision } from './retry-decision.ts';
 import type { Upload } from './upload.ts';
 
@@ -102,5 +109,154 @@ export class Attempts {
     const { isReplayable } = upload;
     const { retryUnsafe } = this.#context.config;
     return decideRetry(failed, { method: this.#head.method, timesSent: this.#timesSent, isReplayable, retryUnsafe });
+  }
+}
+
+/**
+ * `good`: a success once the body is complete. `busy`: the replica asked for a pause (`Retry-After`). `failed`: a 5xx,
+ * which `judgeHead` has already counted as a failure.
+ */
+type HeadVerdict = 'good' | 'busy' | 'failed';
+
+/**
+ * One attempt of one request at one replica. The choice of the replica adds the attempt to the replica's load. `end`
+ * removes it, and nothing else does.
+ */
+export class Attempt {
+  readonly replica: Replica;
+  stream: ReplicaStream | undefined;
+  /** What the head of its response says about the replica's health. */
+  verdict: HeadVerdict | undefined;
+  readonly #head: RequestHead;
+  #cancelDial: CancelDial | undefined;
+  #isEnded = false;
+  /** When the current wait for the replica began, ms since the arrival; undefined while the replica owes nothing. */
+  #awaitedSince: number | undefined;
+  #isAnswered = false;
+
+  constructor(replica: Replica, head: RequestHead) {
+    this.replica = replica;
+    this.#head = head;
+  }
+
+  /** Takes an open connection of the replica; undefined when none may carry the request. */
+  takeIdle(mayRunTwice: boolean): ReplicaStream | undefined {
+    this.stream = this.replica.streams.take(this.#head, mayRunTwice);
+    return this.stream;
+  }
+
+  /** Opens a new connection; calls `done` later, and never after `end`. */
+  dial(done: OnDialled): void {
+    this.#cancelDial = this.replica.streams.dial(this.#head, (error, stream) => {
+      this.#cancelDial = undefined;
+      this.stream = stream;
+      done(error, stream);
+    });
+  }
+
+  /**
+   * From now on the replica must act. `at`: ms since the request's arrival. The exchange does not call this while the
+   * client has to send more of its body: then silence proves nothing about the replica.
+   */
+  awaitReplica(at: number): void {
+    if (this.#awaitedSince !== undefined || this.#isAnswered) return;
+    this.#awaitedSince = at;
+    this.replica.recordAwaited();
+  }
+
+  /** The replica took more of the request, or sent an interim response. */
+  recordProgress(): void {
+    if (this.#awaitedSince === undefined) return;
+    this.#awaitedSince = undefined;
+    this.replica.recordUnanswered();
+    this.replica.markSeen();
+  }
+
+  /** The response's first byte came. `at`: ms since the request's arrival. */
+  recordFirstByte(at: number): void {
+    this.#isAnswered = true;
+    if (this.#awaitedSince !== undefined) this.replica.recordFirstByte(at - this.#awaitedSince);
+    this.#awaitedSince = undefined;
+  }
+
+  /** The response was read to its end: the connection may serve another request. */
+  release(response: ResponseHead, isRequestSent: boolean): void {
+    this.stream?.release(response, isRequestSent);
+    this.stream = undefined;
+  }
+
+  /** Ends the attempt and destroys a stream that was not released. Later calls do nothing. */
+  end(): void {
+    if (this.#isEnded) return;
+    this.#isEnded = true;
+    this.#cancelDial?.();
+    this.stream?.destroy();
+    this.stream = undefined;
+    if (this.#awaitedSince !== undefined) this.replica.recordUnanswered();
+    this.replica.endAttempt();
+  }
+}
+
+/** What happens to a request in the queue. */
+export interface QueuedRequestListener {
+  /** A replica may be available now. `otherwise`: the answer when none is. */
+  onRetry(otherwise: BalancerResponse): void;
+  /** The request has waited for the maximum time. */
+  onQueueTimeout(answer: BalancerResponse): void;
+}
+
+/** The time of one request in the queue, which it may enter several times. */
+export class QueuedRequest implements QueueEntry {
+  giveUpAt: number | undefined;
+  readonly #context: BalancerContext;
+  readonly #record: AccessRecord;
+  readonly #listener: QueuedRequestListener;
+  /** Monotonic ms, while it waits. */
+  #since: number | undefined;
+  #otherwise: BalancerResponse = own.internalError;
+
+  constructor(context: BalancerContext, record: AccessRecord, listener: QueuedRequestListener) {
+    this.#context = context;
+    this.#record = record;
+    this.#listener = listener;
+  }
+
+  /**
+   * Begins to wait; returns the answer to the request when it must not wait. `otherwise`: the answer when no replica is
+   * expected.
+   */
+  enter(otherwise: BalancerResponse, heldBytes: number): BalancerResponse | undefined {
+    const { requestQueue, config, clock } = this.#context;
+    this.#otherwise = otherwise;
+    const refusal = requestQueue.enter(this, heldBytes);
+    if (refusal !== undefined) return own.queueRefusalResponse(config, refusal, otherwise);
+    this.#since ??= clock.monotonic();
+    return undefined;
+  }
+
+  /** More of its body was read; false when the queue has no room for it. */
+  addBytes(bytes: number): boolean {
+    return this.#context.requestQueue.addBytes(this, bytes);
+  }
+
+  /** The request has a replica, or needs none any more: records the time that it waited. */
+  pause(): void {
+    if (this.#since === undefined) return;
+    this.#record.queuedMs += this.#context.clock.monotonic() - this.#since;
+    this.#since = undefined;
+  }
+
+  /** The request will not wait again. */
+  end(): void {
+    this.pause();
+    this.#context.requestQueue.finish(this);
+  }
+
+  tryAgain(): void {
+    this.#listener.onRetry(this.#otherwise);
+  }
+
+  giveUp(): void {
+    this.#listener.onQueueTimeout(own.queueTimeout(this.#context.config, this.#otherwise));
   }
 }

@@ -1,7 +1,6 @@
 import type { DialError } from '../../shared/system/dial.ts';
 import { recordFailedTry, replicaLines, type AccessRecord } from '../access-log/access-record.ts';
 import { recordArrival } from './request-record.ts';
-import { Attempt } from './attempt.ts';
 import type { BalancerContext } from './balancer-context.ts';
 import type { ExchangeClient } from './exchange-client.ts';
 import type { Trailers } from '../http1/chunked-decoder.ts';
@@ -13,8 +12,7 @@ import { isGrpc } from '../http1/grpc-request.ts';
 import * as own from './balancer-responses.ts';
 import type { ReplicaStream, ReplicaStreamUser } from '../replicas/replica-stream.ts';
 import { judgeDialError, isEndOfIdle, isOwnShortage, judgeEnd, judgeFailure, judgeHead } from './replica-verdict.ts';
-import { QueuedRequest, type QueuedRequestListener } from './queued-request.ts';
-import { Attempts } from './attempts.ts';
+import { Attempt, Attempts, QueuedRequest, type QueuedRequestListener } from './attempts.ts';
 import type { FailedAttempt } from './retry-decision.ts';
 import { Upload } from './upload.ts';
 

@@ -1,6 +1,6 @@
 import type { SuspectReason } from '../../domain/balancer-link.ts';
 import type { DialError } from '../../shared/system/dial.ts';
-import type { Attempt } from './attempt.ts';
+import type { Attempt } from './attempts.ts';
 import type { BalancerContext } from './balancer-context.ts';
 import type { Trailers } from '../http1/chunked-decoder.ts';
 import { isGrpc, lacksGrpcStatus } from '../http1/grpc-request.ts';

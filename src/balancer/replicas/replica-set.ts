@@ -53,8 +53,8 @@ export class ReplicaSet {
   }
 
   /**
-   * Chooses a replica for one attempt of a request and counts the attempt there, until `endAttempt`. Undefined when no replica
-   * outside `excluded` serves.
+   * Chooses a replica for one attempt of a request and counts the attempt there, until `endAttempt`. Undefined when no
+   * replica outside `excluded` serves.
    *
    * Exact over all threads without a lock: the thread reads the counts of all rows and counts the attempt in its own
    * row. The choice stands if no other thread has made one in the meantime. Otherwise the count is undone and the
