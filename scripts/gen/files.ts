@@ -4,12 +4,11 @@ import { sshPoolsSection } from '../../src/spec/load-ssh-pools.ts';
 import { taskSection } from '../../src/spec/schema/task.ts';
 import { renderApiDocs, renderOpenApi } from './api-page.ts';
 import { renderCliPage } from './cli-page.ts';
-import { renderConfigPage } from './config-page.ts';
+import { renderConfigPage, renderYamlPage } from './file-pages.ts';
 import { renderErrorsPage } from './errors-page.ts';
 import { renderJsonSchema, toJsonSchema } from './json-schema.ts';
 import { renderMetricsPage } from './metrics-page.ts';
 import { renderStatesPage } from './states-page.ts';
-import { renderYamlPage } from './yaml-page.ts';
 
 /** A committed file that a script generates from the source. */
 export interface GeneratedFile {

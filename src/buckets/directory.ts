@@ -5,8 +5,14 @@ import type { Readable } from 'node:stream';
 import { pathToFileURL } from 'node:url';
 import { hasErrno, messageOf, SvcError } from '../shared/errors.ts';
 import { randomHex } from '../shared/hex.ts';
-import { checkKey } from './check-key.ts';
-import type { BucketCallOptions, BucketSettings, ObjectStore, PutFileOptions, StoredObject } from './object-store.ts';
+import {
+  checkKey,
+  type BucketCallOptions,
+  type BucketSettings,
+  type ObjectStore,
+  type PutFileOptions,
+  type StoredObject,
+} from './object-store.ts';
 
 /** Folder of a bucket for incomplete writes; listings omit it. */
 const unfinished = '.unfinished';

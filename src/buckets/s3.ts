@@ -17,8 +17,14 @@ import {
 import { getSignedUrl } from '@aws-sdk/s3-request-presigner';
 import { SvcError } from '../shared/errors.ts';
 import { isObject } from '../shared/json.ts';
-import { checkKey } from './check-key.ts';
-import type { BucketCallOptions, BucketSettings, ObjectStore, PutFileOptions, StoredObject } from './object-store.ts';
+import {
+  checkKey,
+  type BucketCallOptions,
+  type BucketSettings,
+  type ObjectStore,
+  type PutFileOptions,
+  type StoredObject,
+} from './object-store.ts';
 import { type FilePart, planParts, smallestPart } from './part-plan.ts';
 import { type S3Bucket, type UploadId, callOptions, createS3Bucket, deleteS3Bucket, listParts, listUploads } from './s3-bucket.ts';
 import { guardS3, isMissing, s3Code } from './s3-errors.ts';

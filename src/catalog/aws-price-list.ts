@@ -1,9 +1,8 @@
 import { SvcError } from '../shared/errors.ts';
 import { isObject, parseJson } from '../shared/json.ts';
 import { CsvColumns, parseCsvLine, readAmount } from './csv.ts';
-import type { InstanceType } from './price-table.ts';
+import { type InstanceType, TableBuilder, type PriceRow } from './price-table.ts';
 import type { ReadPrices } from './skypilot-catalog.ts';
-import { TableBuilder, type PriceRow } from './table-builder.ts';
 import { openText, readText, type FetchOptions } from './text-source.ts';
 
 /** AWS publishes its prices here, without credentials. */

@@ -1,8 +1,7 @@
 import { acceleratorMemoryGb, canonicalAccelerator } from '../domain/accelerators.ts';
 import { SvcError } from '../shared/errors.ts';
 import { CsvColumns, parseCsvLine } from './csv.ts';
-import { TableBuilder, type PriceRow } from './table-builder.ts';
-import type { InstanceType } from './price-table.ts';
+import { TableBuilder, type PriceRow, type InstanceType } from './price-table.ts';
 
 /** Prices read from a list, and the number of unused rows. */
 export interface ReadPrices {

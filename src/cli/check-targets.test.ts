@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest';
-import { defaultConfig, type Config, type LocalRegion } from '../domain/config.ts';
-import type { SshPool } from '../domain/ssh-pool.ts';
+import { defaultConfig, type Config, type LocalRegion, type SshPool } from '../domain/config.ts';
 import { namespaceOf, narrowTo, readCheckTargets, type CheckSettings } from './check-targets.ts';
 
 const aHost = (host: string) => ({

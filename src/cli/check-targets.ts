@@ -1,6 +1,5 @@
-import { cloudSection, type Config } from '../domain/config.ts';
+import { cloudSection, type Config, type SshPool } from '../domain/config.ts';
 import { kubernetesContextConfig } from '../domain/kubernetes/kubernetes-context.ts';
-import type { SshPool } from '../domain/ssh-pool.ts';
 import { didYouMean } from '../shared/did-you-mean.ts';
 import { SvcError } from '../shared/errors.ts';
 

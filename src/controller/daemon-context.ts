@@ -19,7 +19,7 @@ export interface DaemonContext {
   readonly log: Logger;
   readonly startedAt: number;
   readonly version: string;
-  /** How many services this machine may run; see `domain/limits.ts`. */
+  /** How many services this machine may run; see `domain/controller-placement.ts`. */
   readonly serviceLimit: number;
   /** Undefined on the user's own machine. */
   readonly controllerHost: RemoteControllerInfo | undefined;

@@ -1,11 +1,10 @@
 import { existsSync } from 'node:fs';
 import type { Loop } from '../shared/loop.ts';
-import type { ServiceRecord } from '../domain/records.ts';
+import { type ServiceRecord, subjectEvent } from '../domain/records.ts';
 import type { Clusters } from './cluster/clusters.ts';
 import type { DaemonContext } from './daemon-context.ts';
 import { describeClaim } from './deploy/port-claims.ts';
 import type { ServiceProcesses } from './supervise/service-processes.ts';
-import { subjectEvent } from '../domain/subject-event.ts';
 import { removeOldUploads } from './deploy/uploads.ts';
 
 /** How often the daemon checks for new and removed services, ms. */

@@ -8,7 +8,7 @@ import { isoTime } from '../shared/clock.ts';
 import { namesOf, notNamed } from '../shared/did-you-mean.ts';
 import { servicePaths } from '../shared/paths.ts';
 import { compareAndSwap } from '../store/compare-and-swap.ts';
-import type { ReplicaRecord, ServiceRecord } from '../domain/records.ts';
+import { type ReplicaRecord, type ServiceRecord, subjectEvent } from '../domain/records.ts';
 import { edgeProxyLogs, edgeProxyMetrics } from './edge-proxy/edge-proxy-reports.ts';
 import { clusterPaths, jobLogs } from './cluster/cluster-paths.ts';
 import type { Clusters } from './cluster/clusters.ts';
@@ -20,7 +20,6 @@ import { readMetrics } from './read-metrics.ts';
 import { retryService } from './retry-service.ts';
 import type { ServiceProcesses } from './supervise/service-processes.ts';
 import { clusterView, eventView, serviceView } from './views.ts';
-import { subjectEvent } from '../domain/subject-event.ts';
 import { replicaEvent, transition, type ReplicaChange, type TransitionFacts } from '../domain/transition.ts';
 
 /** Dependencies of the handlers. */

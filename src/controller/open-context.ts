@@ -1,5 +1,5 @@
 import { availableParallelism, totalmem } from 'node:os';
-import { serviceLimit } from '../domain/limits.ts';
+import { serviceLimit } from '../domain/controller-placement.ts';
 import { createProviders } from '../provision/providers.ts';
 import { systemClock } from '../shared/clock.ts';
 import { envVar } from '../shared/env.ts';

@@ -1,8 +1,7 @@
 import type { Clock } from '../shared/clock.ts';
 import { compareAndSwap } from '../store/compare-and-swap.ts';
-import type { ServiceRecord } from '../domain/records.ts';
+import { type ServiceRecord, subjectEvent } from '../domain/records.ts';
 import type { Store } from '../store/store.ts';
-import { subjectEvent } from '../domain/subject-event.ts';
 
 /** Dependencies of a retry. */
 interface RetryDeps {

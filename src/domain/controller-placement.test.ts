@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { someResources } from '../../test/support/builders.ts';
-import { chooseController } from './controller-placement.ts';
+import { chooseController, serviceLimit } from './controller-placement.ts';
 
 test('without a configuration and other enabled providers, the controller is local', () => {
   expect(chooseController(undefined, ['local'])).toEqual({ kind: 'local' });
@@ -66,4 +66,13 @@ test('a service for any provider gets its controller outside Kubernetes', () => 
   const anywhere = { order: 'any', choices: [someResources()] } as const;
   const choice = chooseController(undefined, ['local', 'aws', 'kubernetes', 'ssh'], anywhere);
   expect(choice.kind === 'remote' && choice.alternatives.choices.map(({ cloud }) => cloud)).toEqual(['aws', 'ssh']);
+});
+
+test.each([
+  [4, 16, 16],
+  [2, 23.4, 8],
+  [8, 7.9, 7],
+  [1, 0.5, 1],
+])('%d vCPUs and %d GiB run %d services', (vcpus, memoryGib, limit) => {
+  expect(serviceLimit(vcpus, memoryGib)).toBe(limit);
 });

@@ -1,9 +1,8 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { aReplica, aService, aServiceSpec, aTask } from '../../test/support/builders.ts';
-import { newReplica } from './replica/new-replica.ts';
+import { newReplica, type ReplicaRecord } from './records.ts';
 import { reconcile, type Decision, type World } from './reconcile.ts';
-import type { ReplicaRecord } from './records.ts';
 import { noReport, type ReplicaReport } from './replica/replica-report.ts';
 import { isAlive, isEnded, replicaStates, type EndCause } from './replica/replica-state.ts';
 import type { ReplicaPolicy } from './task.ts';

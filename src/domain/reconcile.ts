@@ -4,13 +4,12 @@ import { launchGate, rememberFailure, type LaunchGate } from './replica/crash-lo
 import { endpointSet, type EndpointCandidate } from './endpoint-set.ts';
 import { interruptedToDrain } from './replica/interruptions.ts';
 import { countReplicas, planReplicas, type PlannedReplica } from './plan.ts';
-import type { Change, NewEvent, ReplicaRecord, ServiceMemory, ServiceRecord } from './records.ts';
+import { type Change, type NewEvent, type ReplicaRecord, type ServiceMemory, type ServiceRecord, subjectEvent } from './records.ts';
 import { fleetOf, withCapacity } from './replica/replica-capacity.ts';
 import { noReport, type ReplicaEnd, type ReplicaReport } from './replica/replica-report.ts';
 import { finalStates, isAlive, isEnded, isFailed, type EndCause } from './replica/replica-state.ts';
 import { serviceState, type ServiceState } from './service-state.ts';
 import { needsReplacement, silentToEnd, type SilentReplica } from './replica/silent-machines.ts';
-import { subjectEvent } from './subject-event.ts';
 import type { Task } from './task.ts';
 import { transition, type ReplicaChange } from './transition.ts';
 

@@ -1,9 +1,9 @@
+import type { ReplicaAddress } from '../shared/replica-address.ts';
+import type { ProcessIdentity } from '../shared/system/process-identity.ts';
 import type { PlacementMemory } from './placement.ts';
 import type { EndCause, ReplicaState } from './replica/replica-state.ts';
 import type { ServiceState } from './service-state.ts';
 import type { Task } from './task.ts';
-import type { ProcessIdentity } from '../shared/system/process-identity.ts';
-import type { ReplicaAddress } from '../shared/replica-address.ts';
 
 /** One service. Times are ms since the epoch. */
 export interface ServiceRecord {
@@ -168,3 +168,45 @@ export interface JobRecord {
 
 /** A change of a record: only these fields. `revision` increases by itself. */
 export type Change<Row> = Partial<Omit<Row, 'revision' | 'name' | 'key' | 'service' | 'id' | 'cluster'>>;
+
+/** The record of a new replica, of the present version. It has no machine unless `known` gives one. */
+export function newReplica(
+  service: Pick<ServiceRecord, 'name' | 'version'>,
+  known: Pick<ReplicaRecord, 'id' | 'key' | 'createdAt'> & Partial<ReplicaRecord>,
+): ReplicaRecord {
+  return {
+    service: service.name,
+    version: service.version,
+    state: 'PENDING',
+    offer: null,
+    machineId: null,
+    address: null,
+    launchedAt: null,
+    startedAt: null,
+    firstReadyAt: null,
+    readySince: null,
+    firstProbeFailureAt: null,
+    endCause: null,
+    reason: null,
+    endRequestedAt: null,
+    endedAt: null,
+    revision: 0,
+    ...known,
+  };
+}
+
+/** Content of an event about a service or cluster as a whole. */
+interface SubjectChange {
+  readonly at: number;
+  /** Absent when no state changes. */
+  readonly from?: string;
+  readonly to?: string;
+  readonly cause: string;
+  readonly message: string;
+}
+
+/** One line of the history about a service or cluster as a whole. */
+export function subjectEvent(subject: { readonly name: string; readonly key: string }, change: SubjectChange): NewEvent {
+  const { at, from = null, to = null, cause, message } = change;
+  return { at, subject: subject.name, subjectKey: subject.key, replicaId: null, from, to, cause, message };
+}

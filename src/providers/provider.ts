@@ -1,8 +1,8 @@
 import type { BucketLocation } from '../domain/bucket-location.ts';
 import type { RefusalKind, RefusalScope } from '../domain/placement.ts';
 import type { ProviderConfig, Resources } from '../domain/task.ts';
-import { SvcError } from '../shared/errors.ts';
 import type { Remote } from '../remote/remote.ts';
+import { SvcError } from '../shared/errors.ts';
 
 /** The operations of a provider. docs/internals/providers.md explains how to write one. */
 export interface Provider {
@@ -318,4 +318,9 @@ export interface ProviderCheck {
    * `the context east did not answer within 9 s`. A later check may get an answer. Absent otherwise.
    */
   readonly slow?: string;
+}
+
+/** Whether a machine has all the tags that a caller of `Provider.list` requests. */
+export function hasTags(tags: Readonly<Record<string, string>>, required: Readonly<Record<string, string>>): boolean {
+  return Object.entries(required).every(([name, value]) => tags[name] === value);
 }

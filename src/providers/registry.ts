@@ -1,6 +1,5 @@
-import type { Config } from '../domain/config.ts';
+import type { Config, SshPool } from '../domain/config.ts';
 import type { Clock } from '../shared/clock.ts';
-import type { SshPool } from '../domain/ssh-pool.ts';
 import { infraName } from '../domain/location-name.ts';
 import { didYouMean } from '../shared/did-you-mean.ts';
 import { SvcError } from '../shared/errors.ts';

@@ -1,7 +1,6 @@
 import type { Candidate } from '../domain/placement.ts';
-import { excludedBy } from '../domain/offer-match.ts';
+import { excludedBy, missingAbility } from '../domain/offer-match.ts';
 import { infraName } from '../domain/location-name.ts';
-import { missingAbility } from '../domain/placement/abilities.ts';
 import type { ProviderConfig, ResourceAlternatives, Resources } from '../domain/task.ts';
 import { fallbackProvider } from '../providers/registry.ts';
 import type { Offer, OfferList, Provider } from '../providers/provider.ts';

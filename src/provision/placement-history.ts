@@ -12,7 +12,7 @@ import {
   resumeLaunches,
   type Refused,
 } from '../domain/placement/refusals.ts';
-import { rememberStart } from '../domain/placement/start-times.ts';
+import { rememberStart } from '../domain/placement/rank.ts';
 import type { Random } from '../shared/random.ts';
 
 /** Dependencies of a history. */

@@ -1,6 +1,6 @@
 import { dirname, join, resolve } from 'node:path';
 import { z } from 'zod';
-import type { SshHost, SshPool } from '../domain/ssh-pool.ts';
+import type { SshHost, SshPool } from '../domain/config.ts';
 import { SvcError } from '../shared/errors.ts';
 import { homeDir } from '../shared/env.ts';
 import { findingsOf } from './findings.ts';

@@ -1,8 +1,9 @@
 import { withDefaults } from '../domain/load-balancer.ts';
+import type { OfferRecord, ServiceMemory } from '../domain/records.ts';
 import type { Task } from '../domain/task.ts';
 import { SvcError } from '../shared/errors.ts';
-import { parseJson, withCurrentNames } from '../shared/json.ts';
-import { isTask } from './json-guards.ts';
+import { parseJson, withCurrentNames, isObject } from '../shared/json.ts';
+import type { ReplicaAddress } from '../shared/replica-address.ts';
 
 /** Checks whether parsed JSON has the type of a column. */
 type Guard<Value> = (value: unknown) => value is Value;
@@ -41,4 +42,49 @@ export function taskFromJson(text: string, column: string): Task {
 function checked<Value>(value: unknown, column: string, isValue: Guard<Value>): Value {
   if (!isValue(value)) throw new SvcError('SVC_STATE_CORRUPT', `The state database has unreadable content in ${column}.`);
   return value;
+}
+
+// These guards detect damage, not bugs of svc: they check the fields that every reader relies on, not every field.
+
+/** Whether a value is a replica's address. */
+export function isReplicaAddress(value: unknown): value is ReplicaAddress {
+  if (!isObject(value) || typeof value['port'] !== 'number') return false;
+  if (value['by'] !== undefined && typeof value['by'] !== 'string') return false;
+  if (value['kind'] === 'tcp') return typeof value['host'] === 'string';
+  return (value['kind'] === 'unix' || value['kind'] === 'forward') && typeof value['path'] === 'string';
+}
+
+/** Whether a value is a replica's location and machine. */
+export function isOfferRecord(value: unknown): value is OfferRecord {
+  return (
+    isObject(value) &&
+    typeof value['provider'] === 'string' &&
+    typeof value['region'] === 'string' &&
+    typeof value['hourlyUsd'] === 'number'
+  );
+}
+
+const isPlacementMemory = (value: unknown): boolean =>
+  isObject(value) && Array.isArray(value['refusals']) && Array.isArray(value['starts']);
+
+/** Whether a value is a service's memory. */
+export function isServiceMemory(value: unknown): value is ServiceMemory {
+  return (
+    isObject(value) &&
+    typeof value['initialised'] === 'boolean' &&
+    Array.isArray(value['failures']) &&
+    typeof value['autoscaler'] === 'object' &&
+    (value['placement'] === undefined || isPlacementMemory(value['placement']))
+  );
+}
+
+/** Whether a value is a task. */
+function isTask(value: unknown): value is Task {
+  return (
+    isObject(value) &&
+    isObject(value['resources']) &&
+    isObject(value['envs']) &&
+    isObject(value['secrets']) &&
+    Array.isArray(value['fileMounts'])
+  );
 }

@@ -5,14 +5,13 @@ import { clusterRepository } from './cluster-repository.ts';
 import { ownSpaceBytes, type Driver } from './driver.ts';
 import { eventRepository } from './event-repository.ts';
 import { fileRepository } from './file-repository.ts';
-import { leadershipRepository } from './leadership-repository.ts';
+import { leadershipRepository, TermGuard } from './leadership-repository.ts';
 import { migrate } from './migrate.ts';
 import { migrations } from './migrations/all.ts';
 import { replicaRepository } from './replica-repository.ts';
 import { serviceRepository } from './service-repository.ts';
 import { openSqlite } from './sqlite-driver.ts';
 import type { Store } from './store.ts';
-import { TermGuard } from './term-guard.ts';
 
 /** Options for opening a store. */
 export interface StoreOptions {

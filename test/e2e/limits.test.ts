@@ -1,7 +1,7 @@
 import { cpus, totalmem } from 'node:os';
 import { expect, test } from 'vitest';
 import { z } from 'zod';
-import { serviceLimit } from '../../src/domain/limits.ts';
+import { serviceLimit } from '../../src/domain/controller-placement.ts';
 import { withSvc } from '../support/e2e.ts';
 
 const status = z.object({ controller: z.object({ serviceLimit: z.number() }) });

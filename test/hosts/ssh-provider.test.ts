@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import type { SshHost } from '../../src/domain/ssh-pool.ts';
+import type { SshHost } from '../../src/domain/config.ts';
 import { providerCases } from '../../src/providers/conformance.ts';
 import type { MachineId } from '../../src/providers/provider.ts';
 import { jobLogPath, jobStatus, startJob } from '../../src/provision/job.ts';

@@ -1,10 +1,9 @@
 import { readLoadBalancer } from '../../src/domain/load-balancer.ts';
 import type { Resources, ServiceSpec, Task } from '../../src/domain/task.ts';
 import type { PlaceableOffer } from '../../src/domain/placement.ts';
-import { newReplica } from '../../src/domain/replica/new-replica.ts';
+import { newReplica, type ReplicaRecord, type ServiceRecord, type VersionRecord } from '../../src/domain/records.ts';
 import { freshControllerRecord, type ControllerRecord } from '../../src/launcher/controller-record.ts';
 import type { MachineSpec, Offer } from '../../src/providers/provider.ts';
-import type { ReplicaRecord, ServiceRecord, VersionRecord } from '../../src/domain/records.ts';
 
 /** Resources without any requirement. */
 export function someResources(change: Partial<Resources> = {}): Resources {

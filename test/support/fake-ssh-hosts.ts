@@ -1,6 +1,6 @@
 import { existsSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { SshHost } from '../../src/domain/ssh-pool.ts';
+import type { SshHost } from '../../src/domain/config.ts';
 import type { OpenRemote, WorkableRemote } from '../../src/providers/ssh/remotes.ts';
 import { LocalRemote } from '../../src/remote/local.ts';
 import { systemClock } from '../../src/shared/clock.ts';

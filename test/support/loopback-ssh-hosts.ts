@@ -2,7 +2,7 @@ import { spawn, spawnSync, type ChildProcess } from 'node:child_process';
 import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { userInfo } from 'node:os';
 import { join } from 'node:path';
-import type { SshHost } from '../../src/domain/ssh-pool.ts';
+import type { SshHost } from '../../src/domain/config.ts';
 import { signalAll } from './signal-all.ts';
 import { waitFor } from './wait-for.ts';
 

@@ -1,6 +1,6 @@
 import { globSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { SshHost, SshPool } from '../../src/domain/ssh-pool.ts';
+import type { SshHost, SshPool } from '../../src/domain/config.ts';
 import type { Resources } from '../../src/domain/task.ts';
 import type { MachineId, MachineSpec, OfferList, Provider } from '../../src/providers/provider.ts';
 import { SshProvider } from '../../src/providers/ssh/index.ts';

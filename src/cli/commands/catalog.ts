@@ -27,7 +27,7 @@ interface OffersArgs {
 export async function offers(args: OffersArgs, context: CommandContext): Promise<void> {
   const { listMachines } = await import('../../catalog/list-machines.ts');
   const { PriceTables } = await import('../../catalog/price-tables.ts');
-  const { catalogNotice } = await import('../../catalog/catalog-notice.ts');
+  const { catalogNotice } = await import('../../catalog/price-table.ts');
   const { providerNames } = await import('../../providers/registry.ts');
   const { readResourceOptions } = await import('../../spec/read-resource-options.ts');
   const { ui, paths, clock } = context;

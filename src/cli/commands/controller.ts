@@ -7,7 +7,7 @@ import type { RemoteController, KubernetesOperations } from '../connection/contr
 import { refuseWithServices, waitUntilControllerGone, retireController } from '../connection/controller-process.ts';
 import type { CommandContext } from '../command.ts';
 import { logCommand } from './controller-status.ts';
-import { describeLeftover } from '../listing/status-lines.ts';
+import { describeLeftover } from '../listing/service-listing.ts';
 
 /** Arguments of commands whose only option is `--json`. */
 interface JsonArgs {

@@ -2,8 +2,7 @@ import type { ClusterView, RouteReply, ServiceView, DiskView, LeftoverView } fro
 import { SvcError } from '../../shared/errors.ts';
 import type { CommandContext } from '../command.ts';
 import { controllerName, renderClusters } from '../listing/cluster-listing.ts';
-import { renderServices, type ListingOptions } from '../listing/service-listing.ts';
-import { diskLines, leftoverLines } from '../listing/status-lines.ts';
+import { renderServices, type ListingOptions, diskLines, leftoverLines } from '../listing/service-listing.ts';
 import { clusterNotFound, pickByName, serviceNotFound } from '../name-patterns.ts';
 
 interface StatusArgs {

@@ -10,7 +10,7 @@ import { randomHex } from '../../shared/hex.ts';
 import { checkTaskFiles } from '../../spec/check-task-files.ts';
 import { parseTask } from '../../spec/parse-task.ts';
 import { refuseUnsupported } from '../../spec/unsupported.ts';
-import type { ClusterRecord, JobRecord } from '../../domain/records.ts';
+import { type ClusterRecord, type JobRecord, subjectEvent } from '../../domain/records.ts';
 import type { ServiceRequest } from '../deploy/deploy-service.ts';
 import type { DaemonContext } from '../daemon-context.ts';
 import { clusterDeployment } from '../deploy/deployments.ts';
@@ -21,7 +21,6 @@ import { serviceFiles, type ServiceFiles } from '../deploy/service-files.ts';
 import { withUploaded } from '../deploy/uploads.ts';
 import { ClusterDriver } from './cluster-driver.ts';
 import { clusterPaths } from './cluster-paths.ts';
-import { subjectEvent } from '../../domain/subject-event.ts';
 
 /** Input of `launch` or `exec`. */
 export interface LaunchRequest extends Omit<ServiceRequest, 'name' | 'expose' | 'port'> {

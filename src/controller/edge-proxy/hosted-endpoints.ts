@@ -1,8 +1,7 @@
 import { judgeEndpoint } from '../../domain/edge-proxy/proxied-endpoint.ts';
 import type { Clock } from '../../shared/clock.ts';
-import type { ServiceRecord } from '../../domain/records.ts';
+import { type ServiceRecord, subjectEvent } from '../../domain/records.ts';
 import type { Store } from '../../store/store.ts';
-import { subjectEvent } from '../../domain/subject-event.ts';
 import type { EdgeProxyGroup } from './edge-proxy-group.ts';
 
 /** Dependencies of monitoring hosted endpoints. */

@@ -6,10 +6,8 @@ import { messageOf } from '../../shared/errors.ts';
 import type { Loop } from '../../shared/loop.ts';
 import type { ReplicaAddress } from '../../shared/replica-address.ts';
 import { compareAndSwap } from '../../store/compare-and-swap.ts';
-import type { ReplicaRecord, ServiceRecord } from '../../domain/records.ts';
-import { newReplica } from '../../domain/replica/new-replica.ts';
+import { type ReplicaRecord, type ServiceRecord, newReplica, subjectEvent } from '../../domain/records.ts';
 import type { ServiceContext } from './service-context.ts';
-import { subjectEvent } from '../../domain/subject-event.ts';
 
 /**
  * How long a provider may take to list machines, ms. Shorter after a restore, because the service's first pass waits

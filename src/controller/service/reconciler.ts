@@ -1,11 +1,9 @@
 import type { SuspectReason } from '../../domain/balancer-link.ts';
 import { endpointCandidates, keptEnded, reconcile, type Decision, type Launch, type World } from '../../domain/reconcile.ts';
-import { newReplica } from '../../domain/replica/new-replica.ts';
+import { newReplica, type NewEvent, type ReplicaRecord, type ServiceRecord, subjectEvent } from '../../domain/records.ts';
 import type { OccupiedLocation } from '../../domain/placement.ts';
-import type { NewEvent, ReplicaRecord, ServiceRecord } from '../../domain/records.ts';
 import { nextMachineReport, withoutPastSilence, type MachineReport } from '../../domain/replica/replica-report.ts';
 import { isAlive, isEnded } from '../../domain/replica/replica-state.ts';
-import { subjectEvent } from '../../domain/subject-event.ts';
 import type { Task } from '../../domain/task.ts';
 import { delayMs, type Backoff } from '../../shared/backoff.ts';
 import type { CancelTimer } from '../../shared/clock.ts';

@@ -21,7 +21,7 @@ import { Reconciler } from './reconciler.ts';
 import { EndpointPublisher } from './endpoint-publisher.ts';
 import { ReplicaReports } from './replica-reports.ts';
 import type { ServiceContext } from './service-context.ts';
-import { subjectEvent } from '../../domain/subject-event.ts';
+import { subjectEvent } from '../../domain/records.ts';
 
 /** External dependencies of controlling one service. */
 interface ServiceDeps {

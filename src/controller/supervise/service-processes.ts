@@ -12,7 +12,7 @@ import type { ProcessIdentity } from '../../shared/system/process-identity.ts';
 import type { ProxiedService } from '../../domain/edge-proxy/edge-proxy.ts';
 import { portBusyExitCode } from '../../domain/balancer-link.ts';
 import { compareAndSwap } from '../../store/compare-and-swap.ts';
-import type { ServiceRecord } from '../../domain/records.ts';
+import { type ServiceRecord, subjectEvent } from '../../domain/records.ts';
 import { balancerConfig } from './balancer-config.ts';
 import type { DaemonContext } from '../daemon-context.ts';
 import { serviceDeployment } from '../deploy/deployments.ts';
@@ -25,7 +25,6 @@ import type { RecentCrashes } from './process-crashes.ts';
 import { termConfig } from '../leadership/lease-source.ts';
 import { endAt, Supervisor, type ProcessEnd, type Supervised } from './supervisor.ts';
 import { serviceFiles, type ServiceFiles } from '../deploy/service-files.ts';
-import { subjectEvent } from '../../domain/subject-event.ts';
 import { withOwnTlsFiles } from '../deploy/uploads.ts';
 
 /** How long a process may finish its work when its service is gone, ms. */

@@ -1,7 +1,6 @@
 import { type Candidate, type PlaceableOffer, type PlacementFacts, type Refusal, kindOf } from '../placement.ts';
-import { isPreferred, orderCandidates, rankCandidates } from './rank.ts';
+import { isPreferred, orderCandidates, rankCandidates, medianOf, startClass } from './rank.ts';
 import { refusalOf } from './refusals.ts';
-import { medianOf, startClass } from './start-times.ts';
 
 /** Hours per month in price calculations: 365 days × 24 hours, divided by 12. */
 export const hoursPerMonth = 730;

@@ -2,7 +2,7 @@ import { messageOf } from '../../shared/errors.ts';
 import type { ProviderCheck } from '../provider.ts';
 import type { AwsClients } from './client.ts';
 import { awsCode } from './errors.ts';
-import type { CredentialSource } from './credential-sources.ts';
+import type { CredentialSource } from './credentials.ts';
 
 const off = (summary: string, ...remedies: readonly string[]): ProviderCheck => ({
   enabled: false,

@@ -1,18 +1,18 @@
 import type { Resources } from '../../domain/task.ts';
 import type { Remote } from '../../remote/remote.ts';
 import { SvcError } from '../../shared/errors.ts';
-import { hasTags } from '../has-tags.ts';
-import type {
-  CallOptions,
-  ListedMachine,
-  MachineId,
-  MachineNode,
-  MachineSpec,
-  MachineStatus,
-  Offer,
-  OfferList,
-  Provider,
-  ProviderCheck,
+import {
+  hasTags,
+  type CallOptions,
+  type ListedMachine,
+  type MachineId,
+  type MachineNode,
+  type MachineSpec,
+  type MachineStatus,
+  type Offer,
+  type OfferList,
+  type Provider,
+  type ProviderCheck,
 } from '../provider.ts';
 import type { FakeCloud } from './fake-cloud.ts';
 import { FakeRemote } from './fake-remote.ts';

@@ -6,23 +6,23 @@ import { KubernetesRemote, podCommand } from '../../remote/kubernetes/index.ts';
 import type { Remote } from '../../remote/remote.ts';
 import { withDeadline } from '../../shared/deadline.ts';
 import { SvcError, messageOf } from '../../shared/errors.ts';
-import { hasTags } from '../has-tags.ts';
-import { ProviderRefusal } from '../provider-refusal.ts';
-import type {
-  CallOptions,
-  ControllerTarget,
-  ListedMachine,
-  MachineId,
-  MachineNode,
-  MachineSpec,
-  MachineStatus,
-  Offer,
-  OfferList,
-  OfferOptions,
-  PortableCredentials,
-  Provider,
-  ProviderCheck,
+import {
+  hasTags,
+  type CallOptions,
+  type ControllerTarget,
+  type ListedMachine,
+  type MachineId,
+  type MachineNode,
+  type MachineSpec,
+  type MachineStatus,
+  type Offer,
+  type OfferList,
+  type OfferOptions,
+  type PortableCredentials,
+  type Provider,
+  type ProviderCheck,
 } from '../provider.ts';
+import { ProviderRefusal } from '../provider-refusal.ts';
 import type { ProviderContext } from '../registry.ts';
 import { checkKubernetes } from './check.ts';
 import { type KubernetesAccess, KubernetesClusters, usualAccess } from './kubernetes-clusters.ts';

@@ -13,7 +13,7 @@ import { jobLogPath, jobStatus, startJob } from '../../provision/job.ts';
 import type { Remote } from '../../remote/remote.ts';
 import type { IsolationKind } from '../../remote/isolation/kinds.ts';
 import { homePaths } from '../../shared/paths.ts';
-import { machineFiles } from './machine-record.ts';
+import { machineFiles } from './machine-store.ts';
 
 const isRoot = process.getuid?.() === 0;
 

@@ -9,8 +9,8 @@ import { LocalRemote } from '../../remote/local.ts';
 import type { Remote } from '../../remote/remote.ts';
 import { SvcError } from '../../shared/errors.ts';
 import { randomHex } from '../../shared/hex.ts';
-import { hasTags } from '../has-tags.ts';
 import {
+  hasTags,
   type CallOptions,
   type ListedMachine,
   type MachineId,
@@ -23,13 +23,11 @@ import {
   isMachineId,
 } from '../provider.ts';
 import type { ProviderContext } from '../registry.ts';
-import { findGpus } from './gpus.ts';
+import { findGpus, type LocalFacts, localOffers } from './offers.ts';
 import { type IsolationChoice, type IsolationContext, chooseIsolation } from './isolation.ts';
 import { machineEnvironment } from '../machine-environment.ts';
 import { withHomeLock } from '../home-lock.ts';
-import type { MachineRecord } from './machine-record.ts';
-import { MachineStore } from './machine-store.ts';
-import { type LocalFacts, localOffers } from './offers.ts';
+import { type MachineRecord, MachineStore } from './machine-store.ts';
 import { endProcesses, tearDown } from './teardown.ts';
 import { isolationNames, outboundNames } from '../../remote/isolation/kinds.ts';
 import type { Random } from '../../shared/random.ts';

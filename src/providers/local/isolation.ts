@@ -11,8 +11,7 @@ import { SvcError } from '../../shared/errors.ts';
 import type { HomePaths } from '../../shared/paths.ts';
 import { identifyProcess } from '../../shared/system/process-identity.ts';
 import { randomHex } from '../../shared/hex.ts';
-import { writeEnterFiles } from './machine-files.ts';
-import { filesIn } from './machine-record.ts';
+import { writeEnterFiles, filesIn } from './machine-store.ts';
 import { readIfThere } from '../../shared/system/files.ts';
 import { removeTree } from './remove-tree.ts';
 

@@ -16,7 +16,7 @@ import { SvcError } from '../../shared/errors.ts';
 import { identifyProcess } from '../../shared/system/process-identity.ts';
 import { providerCases } from '../conformance.ts';
 import type { MachineId } from '../provider.ts';
-import { machineFiles } from './machine-record.ts';
+import { machineFiles } from './machine-store.ts';
 
 const region = (change: Partial<LocalRegion>): LocalRegion => ({
   name: 'local',

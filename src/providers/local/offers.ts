@@ -1,6 +1,9 @@
 import type { LocalRegion } from '../../domain/config.ts';
-import { describeGpus, matchingGpus, requestedGpuCount, type Gpu } from '../../domain/gpus.ts';
-import type { Amount, Resources } from '../../domain/task.ts';
+import { describeGpus, matchingGpus, requestedGpuCount, type Gpu, gpuQuery, parseGpuList } from '../../domain/gpus.ts';
+import type { Amount, Resources, Accelerator } from '../../domain/task.ts';
+import { runCommand } from '../../remote/run-command.ts';
+import type { Clock } from '../../shared/clock.ts';
+import { wholeEnv } from '../../shared/env.ts';
 import type { Offer, OfferList } from '../provider.ts';
 
 /** This machine's capacity. */
@@ -63,4 +66,27 @@ function exceeds(amount: Amount | undefined, present: number): boolean {
 
 function describe(amount: Amount | undefined): string {
   return amount === undefined ? 'any' : `${amount.value}${amount.atLeast ? '+' : ''}`;
+}
+
+/** The driver can take seconds to wake up. */
+const queryTimeoutMs = 20_000;
+
+let detected: Promise<readonly Gpu[]> | undefined;
+
+/**
+ * The GPUs of this machine; queried once per process. The query also makes the driver create its device files, which
+ * machines then find.
+ */
+export function findGpus(clock: Clock, configured: Accelerator | undefined): Promise<readonly Gpu[]> {
+  if (configured !== undefined) {
+    const { name, count } = configured;
+    return Promise.resolve(Array.from({ length: Math.floor(count) }, (_, index) => ({ index, name, memoryGb: undefined })));
+  }
+  detected ??= queryDriver(clock);
+  return detected;
+}
+
+async function queryDriver(clock: Clock): Promise<readonly Gpu[]> {
+  const { exitCode, stdout } = await runCommand(gpuQuery, { env: wholeEnv(), clock, timeoutMs: queryTimeoutMs });
+  return exitCode === 0 ? parseGpuList(stdout) : [];
 }

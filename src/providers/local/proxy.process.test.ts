@@ -10,8 +10,7 @@ import { systemClock } from '../../shared/clock.ts';
 import { wholeEnv } from '../../shared/env.ts';
 import { homePaths } from '../../shared/paths.ts';
 import { chooseIsolation } from './isolation.ts';
-import { writeEnterFiles } from './machine-files.ts';
-import { filesIn } from './machine-record.ts';
+import { writeEnterFiles, filesIn } from './machine-store.ts';
 
 /** An address of this computer that is not loopback: packets to it do not leave the computer. */
 const ownAddress = Object.values(networkInterfaces())

@@ -6,7 +6,7 @@ import type { Clock } from '../../shared/clock.ts';
 import { SvcError, hasErrno } from '../../shared/errors.ts';
 import { type ProcessIdentity, identifyProcess, isAlive, signalProcess } from '../../shared/system/process-identity.ts';
 import { cookieVariable } from '../machine-environment.ts';
-import type { MachineFiles, MachineRecord } from './machine-record.ts';
+import type { MachineFiles, MachineRecord } from './machine-store.ts';
 import { readIfThere } from '../../shared/system/files.ts';
 import { removeTree } from './remove-tree.ts';
 

@@ -6,7 +6,7 @@ import { ProviderRefusal } from '../provider-refusal.ts';
 import type { MachineSpec, Offer } from '../provider.ts';
 import { type Host, type HostState, reasonOf } from './host.ts';
 import { minFreeBytes, whyUnfit } from './host-facts.ts';
-import { type HostReply, valueOf } from './host-reply.ts';
+import { type HostReply, valueOf } from './host-link.ts';
 import { type UsableIsolation, enterFiles } from './isolation.ts';
 import type { MachineInventory } from './machine-inventory.ts';
 import { cookieVariable } from '../machine-environment.ts';

@@ -5,10 +5,9 @@ import { isMachineId } from '../provider.ts';
 import { allotPorts } from './create-machine.ts';
 import type { HostState } from './host.ts';
 import { readFacts, whyUnfit } from './host-facts.ts';
-import { parseHostReply } from './host-reply.ts';
+import { parseHostReply } from './host-link.ts';
 import { freeShare, readShare, shareName, whyNoShare } from './host-share.ts';
-import { machineId, machineName, readMachineId } from './machine-id.ts';
-import { parseMachineRecord, type MachineRecord } from './machine-record.ts';
+import { machineId, machineName, readMachineId, parseMachineRecord, type MachineRecord } from './machine-record.ts';
 
 const record: MachineRecord = {
   name: '0123456789abcdef',

@@ -1,6 +1,6 @@
 import { parseGpuList, type Gpu } from '../../domain/gpus.ts';
 import { isOlderVersion } from '../../shared/version.ts';
-import { valueOf, type HostReply } from './host-reply.ts';
+import { valueOf, type HostReply } from './host-link.ts';
 
 /** Facts that an SSH host reported about itself. */
 export interface HostFacts {

@@ -1,11 +1,10 @@
-import type { SshHost } from '../../domain/ssh-pool.ts';
+import type { SshHost } from '../../domain/config.ts';
 import type { Remote } from '../../remote/remote.ts';
 import { delayMs, type Backoff } from '../../shared/backoff.ts';
 import type { Clock } from '../../shared/clock.ts';
 import { messageOf, SvcError } from '../../shared/errors.ts';
 import { readDisk, readFacts, type HostFacts } from './host-facts.ts';
-import { askHost, type HostRequest } from './host-link.ts';
-import { valueOf, type HostReply } from './host-reply.ts';
+import { askHost, type HostRequest, valueOf, type HostReply } from './host-link.ts';
 import { parseMachineRecord, type MachineRecord } from './machine-record.ts';
 
 /** The last reported state of an SSH host. */

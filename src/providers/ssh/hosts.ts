@@ -1,4 +1,4 @@
-import type { SshHost, SshPool } from '../../domain/ssh-pool.ts';
+import type { SshHost, SshPool } from '../../domain/config.ts';
 import type { Clock } from '../../shared/clock.ts';
 import { Host } from './host.ts';
 import type { MachineInventory } from './machine-inventory.ts';

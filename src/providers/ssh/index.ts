@@ -4,32 +4,31 @@ import { effectiveConfig } from '../../remote/ssh/effective-config.ts';
 import { withLateness } from '../../shared/deadline.ts';
 import { SvcError, messageOf } from '../../shared/errors.ts';
 import { fenced } from '../../shared/fence.ts';
-import { hasTags } from '../has-tags.ts';
-import { ProviderRefusal } from '../provider-refusal.ts';
-import type {
-  CallOptions,
-  ControllerTarget,
-  ListedMachine,
-  MachineId,
-  MachineSpec,
-  MachineStatus,
-  Offer,
-  OfferList,
-  OfferOptions,
-  PortableCredentials,
-  Provider,
-  ProviderCheck,
+import {
+  hasTags,
+  type CallOptions,
+  type ControllerTarget,
+  type ListedMachine,
+  type MachineId,
+  type MachineSpec,
+  type MachineStatus,
+  type Offer,
+  type OfferList,
+  type OfferOptions,
+  type PortableCredentials,
+  type Provider,
+  type ProviderCheck,
 } from '../provider.ts';
+import { ProviderRefusal } from '../provider-refusal.ts';
 import type { ProviderContext } from '../registry.ts';
 import { checkHosts } from './check.ts';
 import { createMachine } from './create-machine.ts';
 import { reasonOf, type Host, type HostState } from './host.ts';
-import { valueOf } from './host-reply.ts';
+import { valueOf } from './host-link.ts';
 import { hostNamed, Hosts } from './hosts.ts';
 import { IsolationCache } from './isolation.ts';
-import { machineId, machineName, readMachineId } from './machine-id.ts';
+import { machineId, machineName, readMachineId, type MachineRecord } from './machine-record.ts';
 import { MachineInventory } from './machine-inventory.ts';
-import type { MachineRecord } from './machine-record.ts';
 import { sshOffers, type OfferingHost } from './offers.ts';
 import { type OpenRemote, goneRemote, machineRemote, openSshRemotes } from './remotes.ts';
 import { portablePools } from './portable-credentials.ts';

@@ -8,8 +8,7 @@ import { programEntry, programFile } from '../../shared/program-files.ts';
 import { randomHex } from '../../shared/hex.ts';
 import type { Host, HostState } from './host.ts';
 import type { HostFacts } from './host-facts.ts';
-import type { SentFile } from './host-link.ts';
-import { valueOf } from './host-reply.ts';
+import { type SentFile, valueOf } from './host-link.ts';
 import { provideNode } from './node-binary.ts';
 
 /** An isolation, with the Node binary that its machines need. */

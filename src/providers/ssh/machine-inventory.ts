@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { join } from 'node:path';
-import type { SshHost } from '../../domain/ssh-pool.ts';
+import type { SshHost } from '../../domain/config.ts';
 import { isObject } from '../../shared/json.ts';
 import type { HomePaths } from '../../shared/paths.ts';
 import { IntentLog } from '../intent-log.ts';

@@ -1,7 +1,7 @@
 import { canonicalAccelerator } from '../../domain/accelerators.ts';
 import { describeGpus, matchingGpus, requestedGpuCount, type Gpu } from '../../domain/gpus.ts';
 import { whyNot } from '../../domain/offer-match.ts';
-import type { SshPool } from '../../domain/ssh-pool.ts';
+import type { SshPool } from '../../domain/config.ts';
 import type { Amount, Resources } from '../../domain/task.ts';
 import { didYouMean } from '../../shared/did-you-mean.ts';
 import type { Offer, OfferList, RejectedOffer } from '../provider.ts';

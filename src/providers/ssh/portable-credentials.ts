@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { SshHost, SshPool } from '../../domain/ssh-pool.ts';
+import type { SshHost, SshPool } from '../../domain/config.ts';
 import { effectiveConfig, type EffectiveConfig } from '../../remote/ssh/effective-config.ts';
 import type { Clock } from '../../shared/clock.ts';
 import { homeDir } from '../../shared/env.ts';

@@ -1,4 +1,4 @@
-import type { SshHost } from '../../domain/ssh-pool.ts';
+import type { SshHost } from '../../domain/config.ts';
 import type { Remote } from '../../remote/remote.ts';
 import { SvcError } from '../../shared/errors.ts';
 import { machineEnvironment } from '../machine-environment.ts';

@@ -6,7 +6,7 @@ import { needs } from '../../../test/support/needs.ts';
 import { withTempHome } from '../../../test/support/temp-home.ts';
 import { homePaths } from '../../shared/paths.ts';
 import { HomeIdentities } from './home-identity.ts';
-import { namedIntents } from './cloud-intents.ts';
+import { namedIntents } from '../intent-log.ts';
 import { sshKeyFromSeed, userData } from './ssh-key.ts';
 
 needs('ssh', () => {

@@ -6,7 +6,7 @@ import { hasErrno } from '../../shared/errors.ts';
 import { fingerprint, randomHex } from '../../shared/hex.ts';
 import type { HomePaths } from '../../shared/paths.ts';
 import type { PortableFile } from '../provider.ts';
-import { cloudDir, namedIntents, type NamedIntents } from './cloud-intents.ts';
+import { cloudDir, namedIntents, type NamedIntents } from '../intent-log.ts';
 import { sshKeyFromSeed, type SshKey } from './ssh-key.ts';
 
 /** The identity of this SVC_HOME at a cloud. */

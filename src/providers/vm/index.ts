@@ -2,30 +2,30 @@ import { PriceTables } from '../../catalog/price-tables.ts';
 import type { BucketLocation } from '../../domain/bucket-location.ts';
 import type { Resources } from '../../domain/task.ts';
 import type { Remote } from '../../remote/remote.ts';
-import { hasTags } from '../has-tags.ts';
-import { ProviderRefusal } from '../provider-refusal.ts';
-import type {
-  CallOptions,
-  Capabilities,
-  CheckOptions,
-  ControllerTarget,
-  ListedMachine,
-  MachineId,
-  MachineSpec,
-  MachineStatus,
-  Offer,
-  OfferList,
-  OfferOptions,
-  PortableCredentials,
-  Provider,
-  ProviderCheck,
+import {
+  hasTags,
+  type CallOptions,
+  type Capabilities,
+  type CheckOptions,
+  type ControllerTarget,
+  type ListedMachine,
+  type MachineId,
+  type MachineSpec,
+  type MachineStatus,
+  type Offer,
+  type OfferList,
+  type OfferOptions,
+  type PortableCredentials,
+  type Provider,
+  type ProviderCheck,
 } from '../provider.ts';
+import { ProviderRefusal } from '../provider-refusal.ts';
 import type { ProviderContext } from '../registry.ts';
 import type { Launched, VmDriver, VmLaunchOrder, VmMachine, VmPower, VmRef } from './driver.ts';
 import type { CloudErrors } from './errors.ts';
 import { Fleet } from './fleet.ts';
 import { HomeIdentities } from './home-identity.ts';
-import { namedIntents, type NamedIntents } from './cloud-intents.ts';
+import { namedIntents, type NamedIntents } from '../intent-log.ts';
 import { areaOf, Inventory } from './inventory.ts';
 import { LaunchOnce, type KeyedLaunch } from './launch-once.ts';
 import { MachineIds } from './machine-id.ts';

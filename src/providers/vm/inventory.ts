@@ -1,11 +1,10 @@
 import { regionsOf } from '../../catalog/price-table.ts';
 import type { PriceTables } from '../../catalog/price-tables.ts';
 import { SvcError } from '../../shared/errors.ts';
-import { hasTags } from '../has-tags.ts';
-import type { ListedMachine } from '../provider.ts';
+import { hasTags, type ListedMachine } from '../provider.ts';
 import type { VmDriver } from './driver.ts';
 import type { HomeIdentities, HomeIdentity } from './home-identity.ts';
-import type { NamedIntents } from './cloud-intents.ts';
+import type { NamedIntents } from '../intent-log.ts';
 import type { MachineIds } from './machine-id.ts';
 import type { MachineView } from './machine-view.ts';
 import { callersTags, ownTags, readTags, sharedTags, writeTags, type Tags } from './tags.ts';

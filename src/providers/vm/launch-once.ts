@@ -5,8 +5,7 @@ import type { HomePaths } from '../../shared/paths.ts';
 import { withHomeLock } from '../home-lock.ts';
 import { ProviderRefusal } from '../provider-refusal.ts';
 import type { Launched, VmMachine } from './driver.ts';
-import { IntentLog } from '../intent-log.ts';
-import { cloudDir } from './cloud-intents.ts';
+import { IntentLog, cloudDir } from '../intent-log.ts';
 import { settlingMs } from './machine-view.ts';
 import { untilFound } from './patience.ts';
 

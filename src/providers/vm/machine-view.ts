@@ -1,6 +1,5 @@
 import type { Clock } from '../../shared/clock.ts';
-import { hasTags } from '../has-tags.ts';
-import type { ListedMachine, MachineId } from '../provider.ts';
+import { hasTags, type ListedMachine, type MachineId } from '../provider.ts';
 import type { VmMachine, VmRef, VmStatus } from './driver.ts';
 import type { Tags } from './tags.ts';
 

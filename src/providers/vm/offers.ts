@@ -1,4 +1,4 @@
-import { catalogNotice } from '../../catalog/catalog-notice.ts';
+import { catalogNotice } from '../../catalog/price-table.ts';
 import { catalogOffers, type CatalogOffer } from '../../catalog/catalog-offers.ts';
 import type { PriceTables } from '../../catalog/price-tables.ts';
 import type { Resources } from '../../domain/task.ts';

@@ -1,5 +1,5 @@
 import { afterEach, expect, test, vi } from 'vitest';
-import { portableCredentials } from './portable-credentials.ts';
+import { portableCredentials } from './credentials.ts';
 
 const keys = { accessKeyId: 'AKIA1', secretAccessKey: 'hidden', sessionToken: undefined, expiresAt: undefined };
 const target = { provider: 'ssh', home: '/home/ann/.svc/controller/home' };

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { withTempHome } from '../../../test/support/temp-home.ts';
 import { systemClock } from '../../shared/clock.ts';
-import { findGpus } from './gpus.ts';
+import { findGpus } from './offers.ts';
 
 test("the driver's own tool is queried once", async () => {
   await withTempHome(async (dir) => {
