@@ -1,11 +1,12 @@
 import type { PlaceableOffer } from '../domain/placement.ts';
 import type { OfferRecord } from '../domain/records.ts';
 import type { EndCause } from '../domain/replica/replica-state.ts';
-import type { ListedMachine, MachineStatus, Offer, Provider } from '../providers/provider.ts';
+import type { ListedMachine, MachineNode, MachineStatus, Offer, Provider } from '../providers/provider.ts';
 import { isoTime, type Clock } from '../shared/clock.ts';
 import type { Logger } from '../shared/log.ts';
 import { askKey, type GivenMachine } from './acquire-machine.ts';
-import { releaseMachine } from './machine.ts';
+import { destroyMachine, releaseMachine } from './machine.ts';
+import { machineNodes, stopNodes } from './node-jobs.ts';
 import { describeOffer } from './offers.ts';
 import type { PlacementHistory } from './placement-history.ts';
 
@@ -86,6 +87,43 @@ export function recoverMachine(
     history.keepBusy(releaseMachine(provider, { id }, clock, background));
   if (kept === undefined || claim.offer === null) return undefined;
   return { provider: kept.provider, offer: offerOf(claim.offer), machineId: kept.id, askedAt: clock.monotonic() };
+}
+
+/** A job that may still run on a machine. */
+interface RunningJob {
+  readonly name: string;
+  readonly numNodes: number;
+}
+
+/** How a machine is removed. */
+interface Removal {
+  /** The jobs to stop before the machine is destroyed. Empty for a machine that takes no commands. */
+  jobs(): readonly RunningJob[] | Promise<readonly RunningJob[]>;
+  /** Called while the nodes of a stopped job still have its files. */
+  onStopped?(nodes: readonly MachineNode[]): void;
+  /** Called when a job could not be stopped. The machine is destroyed anyway. */
+  onUnstopped(error: unknown): void;
+  readonly clock: Clock;
+}
+
+/** Time from SIGTERM to SIGKILL, ms. */
+const killGraceMs = 10_000;
+/** How long a provider may take to confirm that a machine is gone, ms. */
+const goneTimeoutMs = 300_000;
+
+/** Stops the jobs of a machine, then destroys it. Settles when its provider has confirmed that it is gone. */
+export async function removeMachine({ provider, id }: FoundMachine, removal: Removal, signal: AbortSignal): Promise<void> {
+  const stop = async ({ name, numNodes }: RunningJob): Promise<void> => {
+    const nodes = await machineNodes(provider, id, numNodes, signal);
+    await stopNodes(nodes, name, { graceMs: killGraceMs, signal });
+    removal.onStopped?.(nodes);
+  };
+  try {
+    await Promise.all((await removal.jobs()).map(stop));
+  } catch (error) {
+    removal.onUnstopped(error);
+  }
+  await destroyMachine(provider, id, removal.clock, goneTimeoutMs, signal);
 }
 
 /** The offer of a recorded placement, as far as ranking needs it. */
