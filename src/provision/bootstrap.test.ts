@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { aMachineSpec, anOffer, aTask } from '../../test/support/builders.ts';
 import { FakeClock } from '../../test/support/fake-clock.ts';
-import { idOf } from '../../test/support/stub-provider.ts';
+import { aStubProvider, idOf } from '../../test/support/stub-provider.ts';
 import { FakeMachine } from '../providers/fake/fake-machine.ts';
 import { FakeRemote } from '../providers/fake/fake-remote.ts';
 import type { ExecResult, ExecOptions } from '../remote/remote.ts';
@@ -41,10 +41,10 @@ test('when one node cannot be prepared, the others stop and its reason is report
   );
   const full = new CommandedRemote(() => Promise.reject(new Error('the disk is full')));
   const nodes = [slow, full].map((remote, rank) => ({ rank, ip: `10.0.0.${rank}`, remote }));
+  const provider = aStubProvider({ nodes: () => Promise.resolve(nodes) });
   const what = {
-    task: aTask({ run: 'true' }),
-    workdir: undefined,
-    mounts: [],
+    task: aTask({ run: 'true', numNodes: 2 }),
+    snapshot: { dir: '/none', name: 'v1' },
     delivery: { publish: () => Promise.resolve(undefined), fetchable: () => Promise.reject(new Error('nothing is fetched')) },
     jobName: 'replica',
     identity: { owner: 'chat', replicaId: 1, taskId: 'svc-chat-1', port: 8080, gpus: 0 },
@@ -52,6 +52,6 @@ test('when one node cannot be prepared, the others stop and its reason is report
     isolated: false,
     keepExtra: false,
   };
-  await expect(bootstrap(nodes, what, new AbortController().signal)).rejects.toThrow('the disk is full');
+  await expect(bootstrap({ provider, id: idOf('m1') }, what, new AbortController().signal)).rejects.toThrow('the disk is full');
   expect(ended).toBe(1);
 });

@@ -1,13 +1,10 @@
-import { existsSync } from 'node:fs';
 import { locationName } from '../../domain/location-name.ts';
 import { kindOf } from '../../domain/placement.ts';
 import type { Resources, Task } from '../../domain/task.ts';
 import type { MachineSpec } from '../../providers/provider.ts';
 import { obtainMachine, type GivenMachine } from '../../provision/acquire-machine.ts';
 import { bootstrap } from '../../provision/bootstrap.ts';
-import { fileMounts } from '../../provision/file-mounts.ts';
 import { replicaMachineSpec } from '../../provision/machine-spec.ts';
-import { machineNodes } from '../../provision/node-jobs.ts';
 import { fileProvisionLog, type ProvisionLog } from '../../provision/provision-log.ts';
 import { describeStep, whyLost, type SearchStep } from '../../provision/search-steps.ts';
 import { isoTime } from '../../shared/clock.ts';
@@ -30,15 +27,12 @@ export async function launchReplica(context: ServiceContext, handle: ReplicaHand
   await handle.patch({ machineId });
   const { record } = handle;
   const task = await context.task(record.version);
-  const nodes = await machineNodes(provider, machineId, task.numNodes, signal);
   await unlessAborted(context.filesRestored ?? Promise.resolve(), signal);
-  const snapshot = context.files.workdirSnapshot(record.version);
   await bootstrap(
-    nodes,
+    { provider, id: machineId },
     {
       task,
-      workdir: existsSync(snapshot) ? { path: snapshot, name: `v${record.version}-workdir` } : undefined,
-      mounts: fileMounts(task, context.files.mountSnapshot(record.version), `v${record.version}`),
+      snapshot: { dir: context.files.versionDir(record.version), name: `v${record.version}` },
       delivery: await context.deployment.delivery(provider, record.offer?.region),
       jobName,
       identity: {
@@ -55,7 +49,7 @@ export async function launchReplica(context: ServiceContext, handle: ReplicaHand
     signal,
   );
   const port = task.service?.replicaPort ?? 0;
-  const what = nodes.length > 1 ? `with its ${nodes.length} nodes is up` : 'is up';
+  const what = task.numNodes > 1 ? `with its ${task.numNodes} nodes is up` : 'is up';
   const message = `Machine ${machineId} at ${locationName(record.offer ?? unknownLocation)} ${what}; the program was started.`;
   // Requests and probes go to the first node.
   const address = await provider.remote(machineId).address(port, { signal });
