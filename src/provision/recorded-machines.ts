@@ -9,6 +9,7 @@ import { destroyMachine, releaseMachine } from './machine.ts';
 import { machineNodes, stopNodes } from './node-jobs.ts';
 import { describeOffer } from './offers.ts';
 import type { PlacementHistory } from './placement-history.ts';
+import { describeStep, type SearchStep } from './search-steps.ts';
 
 /** Dependencies of finding machines. */
 interface MachineFinder {
@@ -142,7 +143,7 @@ export function offerOf(record: OfferRecord): PlaceableOffer {
 }
 
 /** The record of an offer for a machine of `nodes` nodes. */
-export function offerRecord(offer: Offer, nodes: number): OfferRecord {
+function offerRecord(offer: Offer, nodes: number): OfferRecord {
   return {
     provider: offer.provider,
     region: offer.region,
@@ -155,6 +156,28 @@ export function offerRecord(offer: Offer, nodes: number): OfferRecord {
     spot: offer.spot,
     hourlyUsd: offer.hourlyUsd * nodes,
   };
+}
+
+/** What a step of the search for a machine of `nodes` nodes changes in the record that the machine is for. Pure. */
+export function claimChange(
+  step: SearchStep,
+  nodes: number,
+): Partial<Pick<MachineClaim, 'offer' | 'machineId'> & { readonly reason: string | null }> {
+  switch (step.type) {
+    case 'asking':
+      return { offer: offerRecord(step.offer, nodes), machineId: null, reason: null };
+    case 'given':
+      return { offer: offerRecord(step.offer, nodes), machineId: step.machineId, reason: null };
+    case 'lost':
+      return { offer: null, machineId: null, reason: describeStep(step) };
+    case 'refused':
+    case 'booting':
+    case 'waiting':
+      return { reason: describeStep(step) };
+    case 'surplus':
+    case 'detail':
+      return {};
+  }
 }
 
 /**

@@ -3,13 +3,14 @@ import { rm } from 'node:fs/promises';
 import { locationName } from '../../domain/location-name.ts';
 import { assertMachineId, type Provider } from '../../providers/provider.ts';
 import { obtainMachine, type GivenMachine } from '../../provision/acquire-machine.ts';
+import { taskMachineSpec } from '../../provision/machine-spec.ts';
 import { PlacementHistory } from '../../provision/placement-history.ts';
 import { fileProvisionLog } from '../../provision/provision-log.ts';
 import {
+  claimChange,
   findMachines,
   isClaimed,
   lossOf,
-  offerRecord,
   recoverMachine,
   removeMachine,
   type FoundMachine,
@@ -114,21 +115,17 @@ export class ClusterDriver {
           history: this.#history,
           occupied: () => [],
           spec: ({ alternative }) => ({
+            ...taskMachineSpec(first.task, resources.choices[alternative]),
+            // Ports and labels of resources apply to services only.
+            labels: {},
+            ports: [],
+            followsPort: false,
+            clients: [],
             tags: {
               'svc-cluster': this.#cluster.name,
               [clusterKeyTag]: this.#cluster.key,
               ...(this.#context.controllerHost !== undefined && { 'svc-owner': this.#context.controllerHost.key }),
             },
-            labels: {},
-            ports: [],
-            clients: [],
-            diskSizeGb: resources.choices[alternative]?.diskSizeGb ?? 0,
-            diskTier: resources.choices[alternative]?.diskTier,
-            imageId: resources.choices[alternative]?.imageId,
-            nodes: first.task.numNodes,
-            volumes: first.task.volumes,
-            providerConfig: first.task.providerConfig,
-            role: 'replica',
           }),
           key: this.#cluster.machineKey,
           clock,
@@ -262,13 +259,7 @@ export class ClusterDriver {
   }
 
   async #recordStep(step: SearchStep, nodes: number): Promise<void> {
-    if (step.type === 'asking') return this.#patch({ offer: offerRecord(step.offer, nodes), machineId: null, reason: null });
-    if (step.type === 'given') return this.#patch({ offer: offerRecord(step.offer, nodes), machineId: step.machineId, reason: null });
-    if (step.type === 'surplus' || step.type === 'detail') return undefined;
-    return this.#patch({
-      reason: describeStep(step),
-      ...(step.type === 'lost' && ({ offer: null, machineId: null } satisfies Change<ClusterRecord>)),
-    });
+    if (step.type !== 'surplus' && step.type !== 'detail') await this.#patch(claimChange(step, nodes));
   }
 
   async #patch(change: Change<ClusterRecord>, message?: string): Promise<void> {
