@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { aTask } from '../../test/support/builders.ts';
 import { withLocalProvider, type LocalProviderFixture } from '../../test/support/local-provider.ts';
+import { aStubProvider, idOf } from '../../test/support/stub-provider.ts';
 import { waitFor } from '../../test/support/wait-for.ts';
 import { keepJobLog } from './job-log.ts';
 import type { Task } from '../domain/task.ts';
@@ -20,12 +21,12 @@ async function nodesIn(provider: LocalProviderFixture, count: number): Promise<r
 
 async function start(nodes: readonly MachineNode[], change: Partial<Task>): Promise<void> {
   const task = aTask({ numNodes: nodes.length, ...change });
+  const provider = aStubProvider({ nodes: async () => nodes });
   await bootstrap(
-    nodes,
+    { provider, id: idOf('m1') },
     {
       task,
-      workdir: undefined,
-      mounts: [],
+      snapshot: { dir: '/none', name: 'v1' },
       delivery: { publish: async () => undefined, fetchable: () => Promise.reject(new Error('nothing to fetch')) },
       jobName: 'main',
       identity: {

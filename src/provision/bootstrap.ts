@@ -1,24 +1,41 @@
 import { join, posix } from 'node:path';
 import type { Task } from '../domain/task.ts';
-import type { MachineNode } from '../providers/provider.ts';
+import type { MachineId, MachineNode, Provider } from '../providers/provider.ts';
 import type { Remote } from '../remote/remote.ts';
-import { taskEnvironment, type ReplicaIdentity } from './environment.ts';
-import { type MountedFiles, isOutsideWorkdir } from './file-mounts.ts';
+import { isOutsideWorkdir } from './file-mounts.ts';
 import type { FileDelivery, LocalSource } from './files/delivery.ts';
+import { type SnapshotLocation, type TaskFiles, snapshotFiles } from './files/snapshot.ts';
 import { jobStatus, startJob } from './job.ts';
-import { nodeLabel } from './node-jobs.ts';
+import { machineNodes, nodeLabel } from './node-jobs.ts';
 import { type ProvisionLog, megabytes } from './provision-log.ts';
 import { SvcError } from '../shared/errors.ts';
 import { fingerprint } from '../shared/hex.ts';
 import { printable } from '../shared/text.ts';
 import { type FetchPlan, fetchTree } from './files/fetch.ts';
 
+/** The facts about a replica that `setup` and `run` can read. */
+interface ReplicaIdentity {
+  /** Name of the service or the cluster. */
+  readonly owner: string;
+  readonly replicaId: number | undefined;
+  readonly taskId: string;
+  readonly port: number | undefined;
+  /** Accelerators of the machine; with several nodes, of each node. */
+  readonly gpus: number;
+  /** The node's rank, and the addresses of all nodes by rank. A single node has its loopback address. */
+  readonly node: { readonly rank: number; readonly ips: readonly string[] };
+}
+
+/** The machine that a job is started on. */
+interface JobMachine {
+  readonly provider: Pick<Provider, 'name' | 'remote' | 'nodes'>;
+  readonly id: MachineId;
+}
+
 /** The files and commands of a job on a machine. */
 interface Bootstrap {
   readonly task: Task;
-  /** Folder on this machine that is copied to the working directory; undefined for none. */
-  readonly workdir: LocalSource | undefined;
-  readonly mounts: readonly MountedFiles[];
+  readonly snapshot: SnapshotLocation;
   readonly delivery: FileDelivery;
   readonly jobName: string;
   /** The facts that the commands can read, beside the node that they run on. */
@@ -40,11 +57,13 @@ function remoteWorkdir(remote: Remote): string {
 
 /**
  * Copies the files to the nodes of a machine and starts the task's commands, detached. With several nodes, the process
- * that watches the job starts `run` when all nodes are prepared.
+ * that watches the job starts `run` when all nodes are prepared. Returns the nodes.
  * Safe to repeat: it changes neither a started job nor its files, because the job may have written to them. Before the
  * start, it makes the files equal to their sources again.
  */
-export async function bootstrap(nodes: readonly MachineNode[], what: Bootstrap, signal: AbortSignal): Promise<void> {
+export async function bootstrap({ provider, id }: JobMachine, what: Bootstrap, signal: AbortSignal): Promise<readonly MachineNode[]> {
+  const nodes = await machineNodes(provider, id, what.task.numNodes, signal);
+  const files = snapshotFiles(what.task, what.snapshot);
   const isGroup = nodes.length > 1;
   const failed = new AbortController();
   const both = AbortSignal.any([signal, failed.signal]);
@@ -52,15 +71,16 @@ export async function bootstrap(nodes: readonly MachineNode[], what: Bootstrap, 
   const prepare = (node: MachineNode): Promise<void> => {
     const log: ProvisionLog = isGroup ? (line) => what.log(`(${nodeLabel(node)}) ${line}`) : what.log;
     const env = taskEnvironment(what.task, { ...what.identity, node: { rank: node.rank, ips } });
-    return prepareNode(node.remote, { ...what, log, env, waits: isGroup }, both);
+    return prepareNode(node.remote, { ...what, ...files, log, env, waits: isGroup }, both);
   };
   // All preparations must have ended before the failure is reported: a retry would otherwise write to the same files at
   // the same time.
   await Promise.allSettled(nodes.map((node) => prepare(node).catch((error: unknown) => failed.abort(error))));
   failed.signal.throwIfAborted();
+  return nodes;
 }
 
-interface NodeBootstrap extends Omit<Bootstrap, 'identity'> {
+interface NodeBootstrap extends JobFiles, Pick<Bootstrap, 'task' | 'jobName' | 'isolated'> {
   /** In addition to the machine's own. Contains secrets. */
   readonly env: Readonly<Record<string, string>>;
   readonly waits: boolean;
@@ -82,10 +102,42 @@ async function prepareNode(remote: Remote, what: NodeBootstrap, signal: AbortSig
   });
 }
 
+/**
+ * Environment of a task's commands: the file's `envs` and `secrets` (secrets win, as in SkyPilot), then svc's
+ * variables. Each svc variable also has its SkyPilot name, so that programs written for SkyPilot work unchanged.
+ */
+export function taskEnvironment(task: Task, identity: ReplicaIdentity): Readonly<Record<string, string>> {
+  const gpus = String(identity.gpus);
+  const { rank, ips } = identity.node;
+  const nodeRank = String(rank);
+  const nodeIps = ips.join('\n');
+  const numNodes = String(ips.length);
+  return {
+    ...task.envs,
+    ...task.secrets,
+    SVC_NUM_GPUS_PER_NODE: gpus,
+    SVC_NODE_RANK: nodeRank,
+    SVC_NODE_IPS: nodeIps,
+    SVC_NUM_NODES: numNodes,
+    SVC_TASK_ID: identity.taskId,
+    SVC_SERVICE_NAME: identity.owner,
+    SKYPILOT_NUM_GPUS_PER_NODE: gpus,
+    SKYPILOT_NODE_RANK: nodeRank,
+    SKYPILOT_NODE_IPS: nodeIps,
+    SKYPILOT_NUM_NODES: numNodes,
+    SKYPILOT_TASK_ID: identity.taskId,
+    SKYPILOT_SETUP_NUM_GPUS_PER_NODE: gpus,
+    SKYPILOT_SETUP_NODE_RANK: nodeRank,
+    SKYPILOT_SETUP_NODE_IPS: nodeIps,
+    ...(identity.port === undefined ? {} : { SVC_REPLICA_PORT: String(identity.port) }),
+    ...(identity.replicaId === undefined
+      ? {}
+      : { SVC_REPLICA_ID: String(identity.replicaId), SKYPILOT_SERVE_REPLICA_ID: String(identity.replicaId) }),
+  };
+}
+
 /** The files of one job. */
-export interface JobFiles {
-  readonly workdir: LocalSource | undefined;
-  readonly mounts: readonly MountedFiles[];
+export interface JobFiles extends TaskFiles {
   readonly delivery: FileDelivery;
   readonly log: ProvisionLog;
   /** Whether files from earlier jobs stay in the working directory. */

@@ -3,8 +3,8 @@ import type { MachineSpec } from '../providers/provider.ts';
 import { SvcError } from '../shared/errors.ts';
 import type { ProviderState } from './providers.ts';
 
-/** The part of a replica's machine specification that follows from its task and the resource alternative. */
-export function replicaMachineSpec(task: Task, resources: Resources | undefined): Omit<MachineSpec, 'tags' | 'clients'> {
+/** The part of a machine's specification that follows from its task and the resource alternative. */
+export function taskMachineSpec(task: Task, resources: Resources | undefined): Omit<MachineSpec, 'tags' | 'clients'> {
   return {
     labels: resources?.labels ?? {},
     ports: servedPorts(task, resources),

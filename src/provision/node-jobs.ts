@@ -20,7 +20,7 @@ export interface WatchNodesOptions extends WatchOptions {
  * machine has fewer nodes, and SVC_NOT_SUPPORTED where machines have one node each.
  */
 export async function machineNodes(
-  provider: Provider,
+  provider: Pick<Provider, 'name' | 'remote' | 'nodes'>,
   machineId: MachineId,
   count: number,
   signal?: AbortSignal,

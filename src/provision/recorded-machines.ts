@@ -1,13 +1,15 @@
 import type { PlaceableOffer } from '../domain/placement.ts';
 import type { OfferRecord } from '../domain/records.ts';
 import type { EndCause } from '../domain/replica/replica-state.ts';
-import type { ListedMachine, MachineStatus, Offer, Provider } from '../providers/provider.ts';
+import type { ListedMachine, MachineNode, MachineStatus, Offer, Provider } from '../providers/provider.ts';
 import { isoTime, type Clock } from '../shared/clock.ts';
 import type { Logger } from '../shared/log.ts';
 import { askKey, type GivenMachine } from './acquire-machine.ts';
-import { releaseMachine } from './machine.ts';
+import { destroyMachine, releaseMachine } from './machine.ts';
+import { machineNodes, stopNodes } from './node-jobs.ts';
 import { describeOffer } from './offers.ts';
 import type { PlacementHistory } from './placement-history.ts';
+import { describeStep, type SearchStep } from './search-steps.ts';
 
 /** Dependencies of finding machines. */
 interface MachineFinder {
@@ -88,6 +90,43 @@ export function recoverMachine(
   return { provider: kept.provider, offer: offerOf(claim.offer), machineId: kept.id, askedAt: clock.monotonic() };
 }
 
+/** A job that may still run on a machine. */
+interface RunningJob {
+  readonly name: string;
+  readonly numNodes: number;
+}
+
+/** How a machine is removed. */
+interface Removal {
+  /** The jobs to stop before the machine is destroyed. Empty for a machine that takes no commands. */
+  jobs(): readonly RunningJob[] | Promise<readonly RunningJob[]>;
+  /** Called while the nodes of a stopped job still have its files. */
+  onStopped?(nodes: readonly MachineNode[]): void;
+  /** Called when a job could not be stopped. The machine is destroyed anyway. */
+  onUnstopped(error: unknown): void;
+  readonly clock: Clock;
+}
+
+/** Time from SIGTERM to SIGKILL, ms. */
+const killGraceMs = 10_000;
+/** How long a provider may take to confirm that a machine is gone, ms. */
+const goneTimeoutMs = 300_000;
+
+/** Stops the jobs of a machine, then destroys it. Settles when its provider has confirmed that it is gone. */
+export async function removeMachine({ provider, id }: FoundMachine, removal: Removal, signal: AbortSignal): Promise<void> {
+  const stop = async ({ name, numNodes }: RunningJob): Promise<void> => {
+    const nodes = await machineNodes(provider, id, numNodes, signal);
+    await stopNodes(nodes, name, { graceMs: killGraceMs, signal });
+    removal.onStopped?.(nodes);
+  };
+  try {
+    await Promise.all((await removal.jobs()).map(stop));
+  } catch (error) {
+    removal.onUnstopped(error);
+  }
+  await destroyMachine(provider, id, removal.clock, goneTimeoutMs, signal);
+}
+
 /** The offer of a recorded placement, as far as ranking needs it. */
 export function offerOf(record: OfferRecord): PlaceableOffer {
   const { provider, region, zone, instanceType, cpus = 0, accelerator, gpus, spot, hourlyUsd } = record;
@@ -104,7 +143,7 @@ export function offerOf(record: OfferRecord): PlaceableOffer {
 }
 
 /** The record of an offer for a machine of `nodes` nodes. */
-export function offerRecord(offer: Offer, nodes: number): OfferRecord {
+function offerRecord(offer: Offer, nodes: number): OfferRecord {
   return {
     provider: offer.provider,
     region: offer.region,
@@ -117,6 +156,28 @@ export function offerRecord(offer: Offer, nodes: number): OfferRecord {
     spot: offer.spot,
     hourlyUsd: offer.hourlyUsd * nodes,
   };
+}
+
+/** What a step of the search for a machine of `nodes` nodes changes in the record that the machine is for. Pure. */
+export function claimChange(
+  step: SearchStep,
+  nodes: number,
+): Partial<Pick<MachineClaim, 'offer' | 'machineId'> & { readonly reason: string | null }> {
+  switch (step.type) {
+    case 'asking':
+      return { offer: offerRecord(step.offer, nodes), machineId: null, reason: null };
+    case 'given':
+      return { offer: offerRecord(step.offer, nodes), machineId: step.machineId, reason: null };
+    case 'lost':
+      return { offer: null, machineId: null, reason: describeStep(step) };
+    case 'refused':
+    case 'booting':
+    case 'waiting':
+      return { reason: describeStep(step) };
+    case 'surplus':
+    case 'detail':
+      return {};
+  }
 }
 
 /**

@@ -92,12 +92,8 @@ export interface ServicePaths {
   readonly lastReplicas: string;
   readonly balancerSocket: string;
   readonly reconcilerSocket: string;
-  /** All files that were copied for one version. */
+  /** Private copies of a version's working directory and mounts, taken at `up`, so that later replicas are identical. */
   versionDir(version: number): string;
-  /** A private copy of the task's workdir, taken at `up`, so that later replicas are identical. */
-  workdirSnapshot(version: number): string;
-  /** Copies of the task's file mounts, numbered in the file's order. */
-  mountSnapshot(version: number): string;
   /** Logs of replicas. */
   readonly replicasDir: string;
   /** Log of one replica's provisioning. */
@@ -124,8 +120,6 @@ export function servicePaths(paths: HomePaths, key: string): ServicePaths {
     balancerSocket: join(paths.runtimeDir, `b-${key}.sock`),
     reconcilerSocket: join(paths.runtimeDir, `r-${key}.sock`),
     versionDir: (version) => join(dir, `v${version}`),
-    workdirSnapshot: (version) => join(dir, `v${version}`, 'workdir'),
-    mountSnapshot: (version) => join(dir, `v${version}`, 'mounts'),
     replicasDir: join(dir, 'replicas'),
     provisionLog: (replicaId) => join(dir, 'replicas', `${replicaId}.provision.log`),
     jobLog: (replicaId) => join(dir, 'replicas', `${replicaId}.job.log`),

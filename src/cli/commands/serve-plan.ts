@@ -34,7 +34,7 @@ export async function servePlan(args: PlanArgs, context: CommandContext): Promis
 
 /** Plans the locations of a service's minimum number of replicas, as seen from this machine. Starts nothing. */
 export async function planService(task: Task, explain: boolean, { providers, clock, signal, ui }: CommandContext): Promise<PlacementPlan> {
-  const [{ planPlacement, hasChoice }, { replicaMachineSpec }, { askProviders, whyOut }] = await Promise.all([
+  const [{ planPlacement, hasChoice }, { taskMachineSpec }, { askProviders, whyOut }] = await Promise.all([
     import('../../provision/placement-plan.ts'),
     import('../../provision/machine-spec.ts'),
     import('../../provision/providers.ts'),
@@ -45,7 +45,7 @@ export async function planService(task: Task, explain: boolean, { providers, clo
   const opened = await providers();
   const { resources: alternatives, numNodes: nodes, providerConfig } = task;
   const spec = ({ alternative }: { readonly alternative: number }): MachineSpec => ({
-    ...replicaMachineSpec(task, alternatives.choices[alternative]),
+    ...taskMachineSpec(task, alternatives.choices[alternative]),
     tags: {},
     clients: [],
   });

@@ -3,11 +3,18 @@ import { rm } from 'node:fs/promises';
 import { locationName } from '../../domain/location-name.ts';
 import { assertMachineId, type Provider } from '../../providers/provider.ts';
 import { obtainMachine, type GivenMachine } from '../../provision/acquire-machine.ts';
-import { destroyMachine } from '../../provision/machine.ts';
-import { machineNodes, stopNodes } from '../../provision/node-jobs.ts';
+import { taskMachineSpec } from '../../provision/machine-spec.ts';
 import { PlacementHistory } from '../../provision/placement-history.ts';
 import { fileProvisionLog } from '../../provision/provision-log.ts';
-import { findMachines, isClaimed, lossOf, offerRecord, recoverMachine, type FoundMachine } from '../../provision/recorded-machines.ts';
+import {
+  claimChange,
+  findMachines,
+  isClaimed,
+  lossOf,
+  recoverMachine,
+  removeMachine,
+  type FoundMachine,
+} from '../../provision/recorded-machines.ts';
 import { describeStep, type SearchStep } from '../../provision/search-steps.ts';
 import { messageOf } from '../../shared/errors.ts';
 import { systemRandom } from '../../shared/random.ts';
@@ -20,8 +27,6 @@ import { machineJobName, runClusterJob } from './cluster-job.ts';
 import { clusterPaths } from './cluster-paths.ts';
 
 const pollMs = 200;
-const goneTimeoutMs = 300_000;
-const killGraceMs = 10_000;
 const retryMs = 2_000;
 
 const inspectEveryMs = 5_000;
@@ -110,21 +115,17 @@ export class ClusterDriver {
           history: this.#history,
           occupied: () => [],
           spec: ({ alternative }) => ({
+            ...taskMachineSpec(first.task, resources.choices[alternative]),
+            // Ports and labels of resources apply to services only.
+            labels: {},
+            ports: [],
+            followsPort: false,
+            clients: [],
             tags: {
               'svc-cluster': this.#cluster.name,
               [clusterKeyTag]: this.#cluster.key,
               ...(this.#context.controllerHost !== undefined && { 'svc-owner': this.#context.controllerHost.key }),
             },
-            labels: {},
-            ports: [],
-            clients: [],
-            diskSizeGb: resources.choices[alternative]?.diskSizeGb ?? 0,
-            diskTier: resources.choices[alternative]?.diskTier,
-            imageId: resources.choices[alternative]?.imageId,
-            nodes: first.task.numNodes,
-            volumes: first.task.volumes,
-            providerConfig: first.task.providerConfig,
-            role: 'replica',
           }),
           key: this.#cluster.machineKey,
           clock,
@@ -207,7 +208,7 @@ export class ClusterDriver {
     // A provider with an open ask may still return a machine.
     if (this.#history.isBusy && !this.#purge) return false;
     try {
-      await this.#removeMachine(signal);
+      await this.#removeMachines(signal);
       await this.#deployment.remove(signal);
     } catch (error) {
       if (!this.#purge || signal.aborted) throw error;
@@ -228,23 +229,15 @@ export class ClusterDriver {
     return true;
   }
 
-  async #removeMachine(signal: AbortSignal): Promise<void> {
+  async #removeMachines(signal: AbortSignal): Promise<void> {
     const { store, clock, log } = this.#context;
+    const onUnstopped = (error: unknown): void => log.warn({ err: error, cluster: this.#cluster.name }, 'could not stop its jobs politely');
     const [machine, ...surplus] = await this.#machines(signal);
-    for (const { provider, id } of surplus) await destroyMachine(provider, id, clock, goneTimeoutMs, signal);
+    for (const one of surplus) await removeMachine(one, { jobs: () => [], onUnstopped, clock }, signal);
     if (machine === undefined) return;
     const living = (await store.clusters.jobs(this.#cluster.name)).filter((job) => !ended(job));
-    try {
-      const stop = async (job: JobRecord): Promise<void> => {
-        const nodes = await machineNodes(machine.provider, machine.id, job.task.numNodes, signal);
-        await stopNodes(nodes, machineJobName(job.id), { graceMs: killGraceMs, signal });
-      };
-      await Promise.all(living.map(stop));
-    } catch (error) {
-      // An unreachable machine is terminated anyway.
-      log.warn({ err: error, cluster: this.#cluster.name }, 'could not stop its jobs politely');
-    }
-    await destroyMachine(machine.provider, machine.id, clock, goneTimeoutMs, signal);
+    const jobs = living.map(({ id, task }) => ({ name: machineJobName(id), numNodes: task.numNodes }));
+    await removeMachine(machine, { jobs: () => jobs, onUnstopped, clock }, signal);
   }
 
   /**
@@ -266,13 +259,7 @@ export class ClusterDriver {
   }
 
   async #recordStep(step: SearchStep, nodes: number): Promise<void> {
-    if (step.type === 'asking') return this.#patch({ offer: offerRecord(step.offer, nodes), machineId: null, reason: null });
-    if (step.type === 'given') return this.#patch({ offer: offerRecord(step.offer, nodes), machineId: step.machineId, reason: null });
-    if (step.type === 'surplus' || step.type === 'detail') return undefined;
-    return this.#patch({
-      reason: describeStep(step),
-      ...(step.type === 'lost' && ({ offer: null, machineId: null } satisfies Change<ClusterRecord>)),
-    });
+    if (step.type !== 'surplus' && step.type !== 'detail') await this.#patch(claimChange(step, nodes));
   }
 
   async #patch(change: Change<ClusterRecord>, message?: string): Promise<void> {

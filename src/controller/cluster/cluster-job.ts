@@ -1,10 +1,7 @@
-import { existsSync } from 'node:fs';
-import { join } from 'node:path';
 import type { Provider, MachineId } from '../../providers/provider.ts';
 import { bootstrap } from '../../provision/bootstrap.ts';
-import { fileMounts } from '../../provision/file-mounts.ts';
 import type { JobStatus } from '../../provision/job.ts';
-import { machineNodes, stopNodes, watchNodes } from '../../provision/node-jobs.ts';
+import { stopNodes, watchNodes } from '../../provision/node-jobs.ts';
 import { fileProvisionLog } from '../../provision/provision-log.ts';
 import { messageOf, SvcError } from '../../shared/errors.ts';
 import type { Change, ClusterRecord, JobRecord } from '../../domain/records.ts';
@@ -43,15 +40,11 @@ export async function runClusterJob(
   signal.addEventListener('abort', stopFollowing, { once: true });
   try {
     const log = fileProvisionLog(files.provisionLog(job.id), context.clock);
-    const snapshot = files.snapshot(job.id);
-    const workdir = join(snapshot, 'workdir');
-    const nodes = await machineNodes(provider, machine, job.task.numNodes, signal);
-    await bootstrap(
-      nodes,
+    const nodes = await bootstrap(
+      { provider, id: machine },
       {
         task: job.task,
-        workdir: existsSync(workdir) ? { path: workdir, name: `${name}-workdir` } : undefined,
-        mounts: fileMounts(job.task, join(snapshot, 'mounts'), name),
+        snapshot: { dir: files.snapshot(job.id), name },
         delivery: await deployment.delivery(provider, cluster.offer?.region),
         jobName: name,
         identity: {

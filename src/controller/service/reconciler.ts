@@ -11,7 +11,7 @@ import type { Loop } from '../../shared/loop.ts';
 import { randomHex } from '../../shared/hex.ts';
 import { removeReplicaLogs } from '../kept-log.ts';
 import type { Committed } from '../../store/store.ts';
-import { checkReadyReplicas } from './check-ready-replicas.ts';
+import { checkReadyReplicas } from './replica-program.ts';
 import type { BalancerView } from './balancer-client.ts';
 import { LoadMeter } from './load-meter.ts';
 import type { SeenMachine } from './machine-sweep.ts';

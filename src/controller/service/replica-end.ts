@@ -1,14 +1,12 @@
 import { canDrain } from '../../domain/endpoint-set.ts';
 import { jobLogPath } from '../../provision/job.ts';
-import { destroyMachine } from '../../provision/machine.ts';
-import { machineNodes, stopNodes } from '../../provision/node-jobs.ts';
-import type { Provider } from '../../providers/provider.ts';
+import type { MachineNode } from '../../providers/provider.ts';
 import { delayMs, type Backoff } from '../../shared/backoff.ts';
 import { messageOf, SvcError } from '../../shared/errors.ts';
 import type { Wakeable } from '../../shared/loop.ts';
 import type { BalancerView } from './balancer-client.ts';
 import { linkLog } from '../kept-log.ts';
-import { findMachines, replicaTags } from '../../provision/recorded-machines.ts';
+import { findMachines, removeMachine, replicaTags } from '../../provision/recorded-machines.ts';
 import { jobName } from './replica-program.ts';
 import type { ReplicaHandle } from './replica-handle.ts';
 import type { ServiceContext } from './service-context.ts';
@@ -18,11 +16,7 @@ import type { ServiceContext } from './service-context.ts';
  * it has no streams to keep.
  */
 const appliedTimeoutMs = 1_000;
-/** Time from SIGTERM to SIGKILL, ms. */
-const killGraceMs = 10_000;
 const drainPollMs = 100;
-/** How long a provider may take to confirm that a machine is gone, ms. */
-const goneTimeoutMs = 300_000;
 const attemptsBeforeFailed = 3;
 /** A removal counts as failed only after this much silence, ms: the machine or the provider may be restarting. */
 const silenceBeforeFailedMs = 60_000;
@@ -51,7 +45,7 @@ export async function endReplica(
   const beganAt = context.clock.monotonic();
   for (let attempt = 1; !signal.aborted; attempt += 1) {
     try {
-      await removeMachine(context, handle, isSilent || cause === 'machine-lost' || cause === 'preempted', signal);
+      await removeMachines(context, handle, isSilent || cause === 'machine-lost' || cause === 'preempted', signal);
       // Nothing is left that could answer requests still in flight.
       context.reports.report(handle.id, { isGone: true });
       await handle.transition({ type: 'machine-gone', cause }, { cause, message: 'Nothing is left of it.' });
@@ -93,11 +87,19 @@ async function drain(context: ServiceContext, handle: ReplicaHandle, view: () =>
   }
 }
 
-async function removeMachine(context: ServiceContext, handle: ReplicaHandle, isDead: boolean, signal: AbortSignal): Promise<void> {
+async function removeMachines(context: ServiceContext, handle: ReplicaHandle, isDead: boolean, signal: AbortSignal): Promise<void> {
+  const { clock, files, log } = context;
+  const removal = {
+    jobs: async () => (isDead ? [] : [{ name: jobName, numNodes: (await context.task(handle.record.version)).numNodes }]),
+    onStopped([node, ...others]: readonly MachineNode[]) {
+      if (node !== undefined && others.length === 0) linkLog(node.remote, jobLogPath(node.remote, jobName), files.jobLog(handle.id));
+    },
+    onUnstopped: (error: unknown) => log.warn({ err: error, replica: handle.id }, 'could not stop its program politely'),
+    clock,
+  };
   // By tag, not by id: a provider may have accepted before the id was recorded.
-  for (const { provider, id } of await findMachines(context, handle.record, replicaTags(context, handle.id), signal)) {
-    if (!isDead) await stopPolitely(context, handle, provider, id, signal);
-    await destroyMachine(provider, id, context.clock, goneTimeoutMs, signal);
+  for (const machine of await findMachines(context, handle.record, replicaTags(context, handle.id), signal)) {
+    await removeMachine(machine, removal, signal);
     freeQuota(context, handle);
   }
 }
@@ -108,23 +110,4 @@ function freeQuota({ history, clock }: ServiceContext, { record: { offer: record
     ({ kind, offer }) => kind === 'quota' && offer.provider === recorded?.provider && offer.region === recorded.region,
     clock.now(),
   );
-}
-
-/** A machine that takes no commands is destroyed anyway. */
-async function stopPolitely(
-  context: ServiceContext,
-  handle: ReplicaHandle,
-  provider: Provider,
-  id: Parameters<Provider['remote']>[0],
-  signal: AbortSignal,
-): Promise<void> {
-  try {
-    const { numNodes } = await context.task(handle.record.version);
-    const nodes = await machineNodes(provider, id, numNodes, signal);
-    await stopNodes(nodes, jobName, { graceMs: killGraceMs, signal });
-    const [node] = nodes;
-    if (numNodes === 1 && node !== undefined) linkLog(node.remote, jobLogPath(node.remote, jobName), context.files.jobLog(handle.id));
-  } catch (error) {
-    context.log.warn({ err: error, replica: handle.id }, 'could not stop its program politely');
-  }
 }

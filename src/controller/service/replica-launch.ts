@@ -1,13 +1,10 @@
-import { existsSync } from 'node:fs';
 import { locationName } from '../../domain/location-name.ts';
 import { kindOf } from '../../domain/placement.ts';
 import type { Resources, Task } from '../../domain/task.ts';
 import type { MachineSpec } from '../../providers/provider.ts';
 import { obtainMachine, type GivenMachine } from '../../provision/acquire-machine.ts';
 import { bootstrap } from '../../provision/bootstrap.ts';
-import { fileMounts } from '../../provision/file-mounts.ts';
-import { replicaMachineSpec } from '../../provision/machine-spec.ts';
-import { machineNodes } from '../../provision/node-jobs.ts';
+import { taskMachineSpec } from '../../provision/machine-spec.ts';
 import { fileProvisionLog, type ProvisionLog } from '../../provision/provision-log.ts';
 import { describeStep, whyLost, type SearchStep } from '../../provision/search-steps.ts';
 import { isoTime } from '../../shared/clock.ts';
@@ -17,7 +14,7 @@ import type { Change, ReplicaRecord } from '../../domain/records.ts';
 import { missingTarget } from '../../domain/replica/replica-capacity.ts';
 import { jobName } from './replica-program.ts';
 import type { ReplicaHandle } from './replica-handle.ts';
-import { findMachines, offerOf, offerRecord, recoverMachine, replicaTags } from '../../provision/recorded-machines.ts';
+import { claimChange, findMachines, offerOf, recoverMachine, replicaTags } from '../../provision/recorded-machines.ts';
 import type { ServiceContext } from './service-context.ts';
 
 /**
@@ -30,15 +27,12 @@ export async function launchReplica(context: ServiceContext, handle: ReplicaHand
   await handle.patch({ machineId });
   const { record } = handle;
   const task = await context.task(record.version);
-  const nodes = await machineNodes(provider, machineId, task.numNodes, signal);
   await unlessAborted(context.filesRestored ?? Promise.resolve(), signal);
-  const snapshot = context.files.workdirSnapshot(record.version);
   await bootstrap(
-    nodes,
+    { provider, id: machineId },
     {
       task,
-      workdir: existsSync(snapshot) ? { path: snapshot, name: `v${record.version}-workdir` } : undefined,
-      mounts: fileMounts(task, context.files.mountSnapshot(record.version), `v${record.version}`),
+      snapshot: { dir: context.files.versionDir(record.version), name: `v${record.version}` },
       delivery: await context.deployment.delivery(provider, record.offer?.region),
       jobName,
       identity: {
@@ -55,7 +49,7 @@ export async function launchReplica(context: ServiceContext, handle: ReplicaHand
     signal,
   );
   const port = task.service?.replicaPort ?? 0;
-  const what = nodes.length > 1 ? `with its ${nodes.length} nodes is up` : 'is up';
+  const what = task.numNodes > 1 ? `with its ${task.numNodes} nodes is up` : 'is up';
   const message = `Machine ${machineId} at ${locationName(record.offer ?? unknownLocation)} ${what}; the program was started.`;
   // Requests and probes go to the first node.
   const address = await provider.remote(machineId).address(port, { signal });
@@ -111,7 +105,7 @@ async function findEarlier(
 /** The requirements of a replica's machine under one alternative of the task's resources. */
 function machineSpec(context: ServiceContext, replicaId: number, task: Task, resources: Resources | undefined): MachineSpec {
   return {
-    ...replicaMachineSpec(task, resources),
+    ...taskMachineSpec(task, resources),
     tags: {
       'svc-service': context.name,
       ...replicaTags(context, replicaId),
@@ -121,39 +115,32 @@ function machineSpec(context: ServiceContext, replicaId: number, task: Task, res
   };
 }
 
+/** The cause of each recorded step in the history. */
+const stepCauses: Readonly<Record<Exclude<SearchStep['type'], 'detail'>, string>> = {
+  asking: 'launch',
+  refused: 'launch-refused',
+  given: 'machine-created',
+  booting: 'booting',
+  lost: 'boot-failed',
+  surplus: 'machine-released',
+  waiting: 'waiting-for-capacity',
+};
+
 /** Writes a step of the search into the replica's record and history. */
 async function recordStep(handle: ReplicaHandle, step: SearchStep, nodes: number): Promise<void> {
-  const message = describeStep(step);
-  switch (step.type) {
-    case 'asking': {
-      const change = { offer: offerRecord(step.offer, nodes), machineId: null, reason: null };
-      const started = await handle.transition({ type: 'launch-started' }, { cause: 'launch', message }, change);
-      return started ? undefined : handle.patch(change, { cause: 'launch', message });
-    }
-    case 'given':
-      return handle.patch(
-        { offer: offerRecord(step.offer, nodes), machineId: step.machineId, reason: null },
-        { cause: 'machine-created', message },
-      );
-    case 'refused': {
-      const { offer: recorded } = handle.record;
-      const isRecordedOffer = recorded !== null && kindOf(offerOf(recorded)) === kindOf(step.offer);
-      return handle.patch(
-        { reason: message, ...(isRecordedOffer && ({ offer: null } satisfies Change<ReplicaRecord>)) },
-        { cause: 'launch-refused', message },
-      );
-    }
-    case 'booting':
-      return handle.patch({ reason: message }, { cause: 'booting', message });
-    case 'detail':
-      return undefined;
-    case 'lost':
-      return handle.patch({ offer: null, machineId: null, reason: whyLost(step) }, { cause: 'boot-failed', message });
-    case 'surplus':
-      return handle.patch({}, { cause: 'machine-released', message });
-    case 'waiting':
-      return handle.patch({ reason: message }, { cause: 'waiting-for-capacity', message });
-  }
+  if (step.type === 'detail') return;
+  const explanation = { cause: stepCauses[step.type], message: describeStep(step) };
+  const change = { ...claimChange(step, nodes), ...replicaChange(step, handle.record) };
+  const isStarted = step.type === 'asking' && (await handle.transition({ type: 'launch-started' }, explanation, change));
+  if (!isStarted) await handle.patch(change, explanation);
+}
+
+/** Where a replica's record differs from `claimChange`. */
+function replicaChange(step: SearchStep, { offer: recorded }: ReplicaRecord): Change<ReplicaRecord> {
+  // The event's message names the machine.
+  if (step.type === 'lost') return { reason: whyLost(step) };
+  const isRefused = step.type === 'refused' && recorded !== null && kindOf(offerOf(recorded)) === kindOf(step.offer);
+  return isRefused ? { offer: null } : {};
 }
 
 /**

@@ -1,16 +1,17 @@
 import { locationName } from '../../domain/location-name.ts';
 import type { ReplicaEnd } from '../../domain/replica/replica-report.ts';
 import type { MachineId, MachineNode, Provider } from '../../providers/provider.ts';
-import type { JobStatus } from '../../provision/job.ts';
+import { jobStatus, type JobStatus } from '../../provision/job.ts';
 import { type NodesStatus, machineNodes, watchNodes } from '../../provision/node-jobs.ts';
 import { memorySize } from '../../shared/units.ts';
-import type { OfferRecord } from '../../domain/records.ts';
+import type { OfferRecord, ReplicaRecord } from '../../domain/records.ts';
 import { type JobLog, keepJobLog, linePrefix } from '../job-log.ts';
 import { lastLines } from '../kept-log.ts';
-import { lossOf } from '../../provision/recorded-machines.ts';
+import { lossOf, replicaTags } from '../../provision/recorded-machines.ts';
 import type { ReplicaHandle } from './replica-handle.ts';
 import type { ServiceContext } from './service-context.ts';
 import type { ErrorKind } from '../../shared/error-codes.ts';
+import { withDeadline } from '../../shared/deadline.ts';
 import { SvcError } from '../../shared/errors.ts';
 import type { Task } from '../../domain/task.ts';
 import { redact } from '../../shared/text.ts';
@@ -160,4 +161,49 @@ export function redactor(task: Task): (text: string) => string {
   // The single lines of a multi-line key must be hidden as well.
   const lines = values.flatMap((value) => value.split('\n').filter((line) => value.includes('\n') && line.length >= shortestLine));
   return (text) => redact(text, [...values, ...lines]);
+}
+
+/**
+ * How long a provider may take to report whether a replica's machine and program run, ms. A replica stays in the
+ * endpoint set when its provider does not answer.
+ */
+const askMs = 2_000;
+const noAnswer = (): Error => new Error(`no answer within ${askMs / 1_000} s`);
+
+/**
+ * Asks the providers, after a restart of the reconciler, whether the ready replicas still run. The reconciler has
+ * published its first endpoint set before. This removes dead replicas from the set and from listings at once. The
+ * reconciler decides later what happens to them.
+ */
+export async function checkReadyReplicas(context: ServiceContext, handles: readonly ReplicaHandle[]): Promise<void> {
+  const ready = handles.filter(({ state, record }) => state === 'READY' && record.address !== null);
+  await Promise.all(ready.map((handle) => check(context, handle)));
+}
+
+async function check(context: ServiceContext, handle: ReplicaHandle): Promise<void> {
+  if (await mayLive(context, handle.record)) return;
+  context.reports.report(handle.id, { isGone: true });
+  const message = 'Its program ended while no reconciler ran.';
+  await handle.transition({ type: 'probe-failed' }, { cause: 'found-dead', message });
+}
+
+async function mayLive(context: ServiceContext, replica: ReplicaRecord): Promise<boolean> {
+  try {
+    return await withDeadline(context.clock, askMs, (signal) => isRunning(context, replica, signal), noAnswer, context.background);
+  } catch (error) {
+    context.log.warn({ err: error }, 'could not ask a provider about a replica');
+    return true;
+  }
+}
+
+async function isRunning(context: ServiceContext, { id, version, offer, machineId }: ReplicaRecord, signal: AbortSignal): Promise<boolean> {
+  if (offer === null) return false;
+  const provider = await context.provider(offer.provider);
+  const machines = await provider.list(replicaTags(context, id), { signal });
+  const machine = machines.find((one) => one.id === machineId);
+  if (machine === undefined) return false;
+  const { numNodes } = await context.task(version);
+  const nodes = await machineNodes(provider, machine.id, numNodes, signal);
+  const statuses = await Promise.all(nodes.map(({ remote }) => jobStatus(remote, jobName)));
+  return statuses.every(({ phase }) => phase === 'run');
 }

@@ -1,6 +1,8 @@
+import { existsSync } from 'node:fs';
 import { mkdir, realpath, rm } from 'node:fs/promises';
 import { join, relative } from 'node:path';
 import type { Task } from '../../domain/task.ts';
+import type { LocalSource } from './delivery.ts';
 import { ignoreRules } from './ignore-rules.ts';
 import { kindOf } from './scan.ts';
 import { copyTree } from '../../remote/copy-tree.ts';
@@ -44,6 +46,38 @@ export async function takeSnapshot(task: Task, dir: string, home: string): Promi
       throw new SvcError('SVC_FILE_UNREADABLE', `The working directory cannot be copied: ${messageOf(error)}`, { cause: error });
     throw error;
   }
+}
+
+/** Where the copies of a task's files are. `name` identifies them among all copies of their owner. */
+export interface SnapshotLocation {
+  readonly dir: string;
+  readonly name: string;
+}
+
+/** A mount. `target` is a path on the machine: relative to the working directory, below `~/`, or absolute. */
+interface MountedFiles {
+  /** A copy on this machine, or an `s3:` or `https:` address from which the machine downloads. */
+  readonly source: LocalSource | string;
+  readonly target: string;
+}
+
+/** The files of a task. */
+export interface TaskFiles {
+  /** Folder on this machine that is copied to the working directory; undefined for none. */
+  readonly workdir: LocalSource | undefined;
+  readonly mounts: readonly MountedFiles[];
+}
+
+/** The files of a task, with local sources as `takeSnapshot` copied them. */
+export function snapshotFiles(task: Task, { dir, name }: SnapshotLocation): TaskFiles {
+  const workdir = join(dir, 'workdir');
+  return {
+    workdir: existsSync(workdir) ? { path: workdir, name: `${name}-workdir` } : undefined,
+    mounts: task.fileMounts.map(({ source, target }, index) => ({
+      source: source.kind === 'path' ? { path: join(dir, 'mounts', String(index)), name: `${name}-mount-${index}` } : source.uri,
+      target,
+    })),
+  };
 }
 
 /** The source may be a link, and may contain the target folder. */
