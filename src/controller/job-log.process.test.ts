@@ -44,8 +44,12 @@ async function start(nodes: readonly MachineNode[], change: Partial<Task>): Prom
   );
 }
 
-async function phasesOf(nodes: readonly MachineNode[], endsWith: WatchNodesOptions['endsWith']): Promise<readonly NodesStatus[]> {
-  const statuses: NodesStatus[] = [];
+/** `statuses` gets every status at once. */
+async function phasesOf(
+  nodes: readonly MachineNode[],
+  endsWith: WatchNodesOptions['endsWith'],
+  statuses: NodesStatus[] = [],
+): Promise<readonly NodesStatus[]> {
   for await (const status of watchNodes(nodes, 'main', new AbortController().signal, { endsWith })) statuses.push(status);
   return statuses;
 }
@@ -54,9 +58,11 @@ test('nodes know their peers, start together, and share one log', async () => {
   await withLocalProvider({}, async (provider) => {
     const nodes = await nodesIn(provider, 3);
     const setup = 'if [ "$SKYPILOT_SETUP_NODE_RANK" = 2 ]; then until [ -e released ]; do sleep 0.05; done; fi; echo prepared';
-    const run = 'echo "rank $SKYPILOT_NODE_RANK of $SVC_NUM_NODES: $(echo "$SKYPILOT_NODE_IPS" | tr "\\n" ,)"; printf unended';
+    const run =
+      'echo "rank $SKYPILOT_NODE_RANK of $SVC_NUM_NODES: $(echo "$SKYPILOT_NODE_IPS" | tr "\\n" ,)"; printf unended; until [ -e seen ]; do sleep 0.05; done';
     await start(nodes, { setup, run });
-    const watching = phasesOf(nodes, 'all');
+    const statuses: NodesStatus[] = [];
+    const watching = phasesOf(nodes, 'all', statuses);
     const dir = join(provider.paths.home, 'kept');
     mkdirSync(dir);
     const over = new AbortController();
@@ -67,7 +73,9 @@ test('nodes know their peers, start together, and share one log', async () => {
     await waitFor('two nodes to be prepared', async () => (await phases()).join() === 'waiting,waiting,setup', { describe: phases });
     const [, , last] = nodes;
     await last?.remote.writeFile(`${last.remote.baseDir}/workdir/released`, '');
-    const statuses = await watching;
+    await waitFor('the run to be reported', () => statuses.some(({ phase }) => phase === 'run'));
+    for (const { remote } of nodes) await remote.writeFile(`${remote.baseDir}/workdir/seen`, '');
+    await watching;
     expect(statuses.map(({ phase }) => phase).filter((phase) => phase !== 'absent')).toEqual(['setup', 'waiting', 'run', 'ended']);
     expect(statuses.at(-1)).toMatchObject({ rank: 0, exitCode: 0 });
     await Promise.all(nodes.map(({ rank }) => log.untilKept(rank)));
