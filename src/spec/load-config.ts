@@ -75,15 +75,16 @@ function passwordsIn(root: MapNode | undefined): readonly string[] {
 
 function toConfig(fields: ConfigFields, report: Report): Config {
   const controller = fields.serve?.controller ?? {};
+  const defaults = defaultConfig.serve.controller;
   return {
     serve: {
       controller: {
         resources: controller.resources && readResources({ disk_size: controllerDiskGb, ...controller.resources }, resourcesPath, report),
-        highAvailability: controller.high_availability ?? false,
+        highAvailability: controller.high_availability ?? defaults.highAvailability,
         database: controller.database,
         image: controller.image?.replace(/^docker:(?:\/\/)?/, ''),
-        balancers: controller.balancers ?? defaultConfig.serve.controller.balancers,
-        endpointService: controller.endpoint_service ?? defaultConfig.serve.controller.endpointService,
+        balancers: controller.balancers ?? defaults.balancers,
+        endpointService: controller.endpoint_service ?? defaults.endpointService,
         autostop: readAutostop(controller.autostop),
       },
     },
@@ -112,7 +113,7 @@ function readAws(fields: NonNullable<ConfigFields['aws']>): AwsConfig {
     profile: fields.profile,
     regions: fields.regions,
     vpc: fields.vpc,
-    useInternalIps: fields.use_internal_ips ?? false,
+    useInternalIps: fields.use_internal_ips ?? defaultConfig.aws.useInternalIps,
     sshFrom: fields.ssh_from,
     controllerRole: fields.controller_role,
   };
@@ -120,13 +121,17 @@ function readAws(fields: NonNullable<ConfigFields['aws']>): AwsConfig {
 
 function readLocal(fields: NonNullable<ConfigFields['local']>, report: Report): LocalConfig {
   const regions = fields.regions?.map((region) => {
-    const { name, state, refuse_with: refuseWith, max_machines: maxMachines } = typeof region === 'string' ? { name: region } : region;
-    return { name, state: state ?? 'up', refuseWith: refuseWith ?? 'capacity', maxMachines } as const;
+    const { name, state, refuse_with: refuseWith, max_machines: maxMachines } = region;
+    return { name, state, refuseWith, maxMachines } as const;
   });
   const seen = new Set<string>();
   for (const [index, { name }] of (regions ?? []).entries()) {
     if (seen.has(name)) report.at(['local', 'regions', index], 'two regions have this name');
     seen.add(name);
   }
-  return { regions: regions ?? defaultConfig.local.regions, isolation: fields.isolation ?? 'auto', gpus: fields.gpus };
+  return {
+    regions: regions ?? defaultConfig.local.regions,
+    isolation: fields.isolation ?? defaultConfig.local.isolation,
+    gpus: fields.gpus,
+  };
 }

@@ -1,10 +1,10 @@
 import { z } from 'zod';
-import { localIsolations } from '../../domain/config.ts';
+import { defaultConfig, localIsolations } from '../../domain/config.ts';
 import { isAddressRange } from '../../shared/address-range.ts';
 import { readAccelerator } from './accelerators.ts';
 import { cloudName } from './infra.ts';
 import { kubernetesSection } from './kubernetes.ts';
-import { field, reading, required, section, someText, type Reading, wholeNumber, word } from './kit.ts';
+import { defaulted, field, reading, required, section, someText, type Reading, wholeNumber, word } from './kit.ts';
 import { autostop, resourcesSection } from './resources.ts';
 import type { Accelerator } from '../../domain/task.ts';
 
@@ -12,8 +12,8 @@ const regionName = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,49}$/, 'is not
 
 const region = section({
   name: required(regionName, 'Name of the region.'),
-  state: field(word(['up', 'refusing', 'lost']), '`refusing` gives no new machines; `lost` also takes away those it has.', 'up'),
-  refuse_with: field(word(['capacity', 'quota']), 'What a refusal looks like.', 'capacity'),
+  state: defaulted(word(['up', 'refusing', 'lost']), '`refusing` gives no new machines; `lost` also takes away those it has.', 'up'),
+  refuse_with: defaulted(word(['capacity', 'quota']), 'What a refusal looks like.', 'capacity'),
   max_machines: field(wholeNumber.min(0), 'Machines it can have.', { words: 'as many as there is room for' }),
 });
 
@@ -43,34 +43,44 @@ const serviceType = z
   )
   .meta({ anyCase: true });
 
+const { controller: ofController } = defaultConfig.serve;
+
 const controller = section({
   resources: field(resourcesSection, 'The machine of the controller, as `resources` in a task file.', { words: 'this machine' }),
-  high_availability: field(z.boolean(), 'Run the controller so that it survives the loss of its machine (Kubernetes only).', false),
+  high_availability: field(
+    z.boolean(),
+    'Run the controller so that it survives the loss of its machine (Kubernetes only).',
+    ofController.highAvailability,
+  ),
   database: field(
     databaseUrl,
     'Where several controllers keep their state together: `postgres://USER:PASSWORD@HOST:PORT/NAME`. `SVC_DATABASE` goes before it.',
     { words: 'a file of the controller' },
   ),
   image: field(someText, 'With `high_availability`: image of the controller, made from the `Dockerfile`.'),
-  balancers: field(wholeNumber.min(1).max(16), 'With `high_availability`: how many balancers serve each endpoint.', 2),
-  endpoint_service: field(serviceType, 'With `high_availability`: type of the Service that leads to the endpoints.', 'ClusterIP'),
+  balancers: field(wholeNumber.min(1).max(16), 'With `high_availability`: how many balancers serve each endpoint.', ofController.balancers),
+  endpoint_service: field(
+    serviceType,
+    'With `high_availability`: type of the Service that leads to the endpoints.',
+    ofController.endpointService,
+  ),
   autostop: field(
     autostop,
     'Minutes after the last service until the controller stops: `true`, `false`, minutes, text such as `1h`, or `{idle_minutes, down}`.',
-    10,
+    ofController.autostop?.idleMinutes,
   ),
 });
 
 const local = section({
   regions: field(
     z
-      .array(z.union([regionName, region]))
+      .array(z.union([regionName, region]).transform((given) => (typeof given === 'string' ? region.parse({ name: given }) : given)))
       .min(1)
       .max(100),
     'Regions this machine pretends to have, by name or in detail.',
-    ['local'],
+    defaultConfig.local.regions.map(({ name }) => name),
   ),
-  isolation: field(word(localIsolations), 'How replicas are kept apart; `auto` takes the first that works.', 'auto'),
+  isolation: field(word(localIsolations), 'How replicas are kept apart; `auto` takes the first that works.', defaultConfig.local.isolation),
   gpus: field(z.union([gpuCount, gpuText]), 'GPUs to offer instead of those found: a number, or `NAME:COUNT`.', { words: 'those found' }),
 });
 
@@ -80,7 +90,11 @@ const aws = section({
   profile: field(someText, 'Profile of `~/.aws/config`.', { words: '`AWS_PROFILE`, else the default one' }),
   regions: field(z.array(regionName).min(1), 'The only regions to use.', { words: 'all' }),
   vpc: field(someText, 'Name or id of the VPC to use.', { words: 'the default one' }),
-  use_internal_ips: field(z.boolean(), 'Give machines no public address, and reach them at their private ones.', false),
+  use_internal_ips: field(
+    z.boolean(),
+    'Give machines no public address, and reach them at their private ones.',
+    defaultConfig.aws.useInternalIps,
+  ),
   ssh_from: field(z.array(addressRange).min(1), 'Addresses or ranges from which this machine connects over SSH.', {
     words: 'its address as AWS sees it',
   }),

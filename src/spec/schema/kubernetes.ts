@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { kubernetesReaches } from '../../domain/config.ts';
+import { defaultConfig, kubernetesReaches } from '../../domain/config.ts';
 import { anyMap, field, reading, section, someText, wholeNumber, word, type Reading } from './kit.ts';
 
 const texts = z.record(z.string(), z.string());
@@ -59,7 +59,7 @@ const highAvailability = section({
 
 const ofContext = {
   namespace: field(namespaceName, 'Where pods go.', { words: 'that of the context' }),
-  image: field(someText, 'Image of replicas whose task names none.', 'docker.io/library/python:3.12-slim'),
+  image: field(someText, 'Image of replicas whose task names none.', defaultConfig.kubernetes.image),
   image_pull_secrets: field(z.array(objectName), 'Names of secrets for fetching images.'),
   remote_identity: field(serviceAccount, 'Service account of the pods.', { words: 'none: pods get no key to the cluster' }),
   node_selector: field(texts, 'Labels of the nodes that may be used.'),
@@ -74,7 +74,7 @@ const ofContext = {
   provision_timeout: field(provisionTimeout, 'How long a pod may wait for room, in seconds; -1 is a day.', {
     words: '10; 600 with an autoscaler',
   }),
-  reach: field(word(kubernetesReaches), 'How requests reach pods; `auto` takes the first way that works.', 'auto'),
+  reach: field(word(kubernetesReaches), 'How requests reach pods; `auto` takes the first way that works.', defaultConfig.kubernetes.reach),
   price: field(price, 'What an hour of a pod costs, in US dollars, when locations are compared.', { words: 'nothing' }),
   high_availability: field(highAvailability, 'The controller with `high_availability`.'),
 };
