@@ -1,11 +1,21 @@
 import { chmod, copyFile, mkdir, rm } from 'node:fs/promises';
+import { hostname } from 'node:os';
 import { dirname, join, posix } from 'node:path';
 import type { Task } from '../domain/task.ts';
 import { uploadsOf } from '../domain/upload-layout.ts';
 import { takeSnapshot } from '../provision/files/snapshot.ts';
 import type { Remote } from '../remote/remote.ts';
 import { shellQuote } from '../remote/shell-quote.ts';
+import { fingerprint, randomHex } from '../shared/hex.ts';
 import type { HomePaths } from '../shared/paths.ts';
+
+/**
+ * The name of an upload folder for a controller. Names of one source have the same prefix, so that only changes must be
+ * sent.
+ */
+export function uploadName(source: string): string {
+  return `${fingerprint(`${hostname()}\0${source}`)}-${randomHex(8)}`;
+}
 
 /** Dependencies of copying files. */
 interface UploadDeps {

@@ -1,7 +1,6 @@
 import type { Task } from '../../domain/task.ts';
 import { uploadsOf } from '../../domain/upload-layout.ts';
-import { uploadFiles } from '../../launcher/upload-files.ts';
-import { uploadName } from '../../launcher/upload-name.ts';
+import { uploadFiles, uploadName } from '../../launcher/upload-files.ts';
 import type { ControllerPlan } from '../../launcher/controller-plan.ts';
 import { type ControllerRecord, readControllerRecord } from '../../launcher/controller-record.ts';
 import { differencesInCluster, madeInCluster } from '../../launcher/high-availability/differences.ts';

@@ -12,9 +12,8 @@ import {
   upgradeRemoteController,
 } from '../../launcher/remote-controller.ts';
 import type { LauncherDeps } from '../../launcher/launcher-deps.ts';
-import { uploadFiles } from '../../launcher/upload-files.ts';
+import { uploadFiles, uploadName } from '../../launcher/upload-files.ts';
 import { controllerHome } from '../../launcher/install.ts';
-import { uploadName } from '../../launcher/upload-name.ts';
 import type { Clock } from '../../shared/clock.ts';
 import type { HomePaths } from '../../shared/paths.ts';
 import { loadConfig } from '../../spec/load-config.ts';
