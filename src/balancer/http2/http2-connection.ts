@@ -16,7 +16,6 @@ import { malformed, readRequestFields } from './read-heads.ts';
 import { connectionWindowBytes, maxClientStreams, serverOptions } from './session-options.ts';
 import { UsefulWork } from './useful-work.ts';
 
-/** How often a connection is checked. */
 const checkIntervalMs = 500;
 /** From the connection to its first request. */
 const firstRequestMs = 10_000;
@@ -59,8 +58,8 @@ export class Http2Connection implements ServedConnection, Http2ClientOwner, Time
     // The cause does not matter: `close` follows.
     this.#session.on('error', () => undefined);
     this.#session.on('close', () => this.#onClose());
-    // A client that closed looks like a client that only sends no more. The first is far more likely, and its
-    // connection would stay for long.
+    // A client that closed looks like one that only sends no more. The first is far more likely, and its connection
+    // would stay for long.
     socket.on('end', () => this.destroy());
     deadlines.add(this);
   }
@@ -74,7 +73,6 @@ export class Http2Connection implements ServedConnection, Http2ClientOwner, Time
     this.drain();
   }
 
-  /** Closes it at once. */
   destroy(): void {
     this.#guarded(() => this.#session.destroy());
     this.#onClose();
@@ -131,7 +129,7 @@ export class Http2Connection implements ServedConnection, Http2ClientOwner, Time
     } else this.#clients.add(new Http2Client(stream, head, isEnded, this));
   }
 
-  /** With replicas of HTTP/1.1 each stream has a connection of its own there; those of HTTP/2 share a few. */
+  /** Each stream needs its own connection to a replica of HTTP/1.1; replicas of HTTP/2 share a few connections. */
   get #isCounted(): boolean {
     return this.context.config.protocol !== 'h2c';
   }
@@ -141,8 +139,8 @@ export class Http2Connection implements ServedConnection, Http2ClientOwner, Time
   }
 
   /**
-   * Follows the open files budget, so a client holds back requests that would be refused. Small changes are not worth a
-   * frame.
+   * Follows the open files budget, so a client holds back requests that would be refused. Skips small changes to save
+   * frames.
    */
   #offerStreams(): void {
     const share = this.#share;

@@ -23,9 +23,7 @@ const maxIdleConnections = 1_024;
 /** Limit for a connect, ms: a lost SYN is sent again after 1 s and after 3 s, so it allows three tries (RFC 6298). */
 const connectTimeoutMs = 5_000;
 
-/** What a pool needs from the process. */
 export interface PoolServices {
-  /** The replicas' protocol. */
   readonly protocol: ReplicaProtocol;
   readonly clock: Clock;
   readonly deadlines: Deadlines;
@@ -60,7 +58,7 @@ export class ReplicaPool implements ReplicaConnectionOwner {
     const newest = this.#idle.at(-1);
     if (oldest === undefined || newest === undefined) return undefined;
     this.#trust.recordAlive(machineNow, machineNow - oldest.idleSince);
-    // Reads the clock itself. If this process has just stood still, the coarse time would count an idle connection as
+    // Reads the clock itself: if this process just stood still, the coarse time would make an idle connection look
     // recently used, though the replica may have closed it.
     return this.#trust.allows(this.#services.clock.monotonic() - newest.idleSince) ? this.#idle.pop() : undefined;
   }
@@ -114,15 +112,14 @@ export class ReplicaPool implements ReplicaConnectionOwner {
     for (const connection of this.#idle.splice(0)) connection.destroy();
   }
 
-  /** Undoes `close`. */
   reopen(): void {
     this.#isClosed = false;
   }
 }
 
 /**
- * Dials a replica with a file of the budget, or fails as the system does when the budget has none. The file is released
- * when the connect fails. A connection that was made releases it when it closes.
+ * Dials with a file of the budget; fails with EMFILE when the budget has none. A failed connect releases the file; an
+ * open connection releases it when it closes.
  */
 export function dialWithinBudget(address: ReplicaAddress, { clock, files, metrics }: PoolServices, done: DialDone): CancelDial {
   if (!files.openReplicaConnection()) {

@@ -8,15 +8,15 @@ import { Replica, type SlottedReplica } from './replica.ts';
 /** The chosen replica and the reason, for the access log. */
 export interface Choice {
   readonly replica: Replica;
-  /** Requests that it had before this one. */
+  /** Requests that the replica had before this one. */
   readonly load: number;
   /** `only`: there was no other. `last_resort`: all candidates are avoided for the moment. Else the policy's name. */
   readonly reason: string;
 }
 
 /**
- * How often a choice is repeated when other threads choose at the same moment. After that the choice is as good as
- * random, which is very rare.
+ * How often a choice is repeated when other threads choose at the same moment. The last choice, very rare, is as good
+ * as random.
  */
 const maxTries = 8;
 
@@ -57,9 +57,8 @@ export class ReplicaSet {
    * replica outside `excluded` serves.
    *
    * Exact over all threads without a lock: the thread reads the counts of all rows and counts the attempt in its own
-   * row. The choice stands if no other thread has made one in the meantime. Otherwise the count is undone and the
-   * choice repeated. For a moment, other threads can see a count that will be undone, as if the request were already
-   * there.
+   * row. If another thread has chosen in the meantime, it undoes the count and chooses again. Other threads may briefly
+   * see the undone count.
    */
   pick(request: RequestHead, excluded: readonly Replica[]): Choice | undefined {
     const { now } = this.#services.deadlines;
@@ -119,7 +118,7 @@ export class ReplicaSet {
     return this.#serving.filter((replica) => replica.health.isEjected(now)).length;
   }
 
-  /** The replica asked for a pause, ms. */
+  /** The replica asked for a pause of `ms`. */
   avoid(replica: Replica, ms: number): void {
     replica.health.avoid(this.#services.clock.monotonic(), ms);
     this.#row.board.raiseMark(replica.health.markedUntil);
@@ -130,7 +129,6 @@ export class ReplicaSet {
     return this.#replicas.some((replica) => replica.streams.closeIdle());
   }
 
-  /** The number of serving replicas. */
   get serving(): number {
     return this.#serving.length;
   }

@@ -4,8 +4,7 @@ import type { Transport } from './transport.ts';
 const textBytes = 4_096;
 
 /**
- * Collects the pieces of a message while one read is processed, and sends them with one system call. Serves one
- * transport.
+ * Collects the pieces of a message while one read is processed, and sends them with one system call. One per transport.
  */
 export class MessageWriter {
   readonly #transport: Transport;
@@ -74,14 +73,11 @@ export class MessageWriter {
   }
 }
 
-/** Size of one block; no read is larger. */
+/** No read is larger. */
 const blockBytes = 65_536;
 /** Smaller pieces get their own memory: a whole block would be wasted while a slow peer makes it wait. */
 const leastBytes = 32_768;
-/**
- * 2 MiB for each thread: the blocks in use at one moment on a busy endpoint, since nearly all return before the next
- * read.
- */
+/** 2 MiB per thread: the blocks in use at one moment on a busy endpoint, as nearly all return before the next read. */
 const maxIdleBlocks = 32;
 
 const idle: ArrayBuffer[] = [];
