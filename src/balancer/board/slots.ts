@@ -24,7 +24,7 @@ export class Slots {
     this.#board = board;
   }
 
-  /** The set with slots. There are 2,048 slots; replicas beyond them are left out. */
+  /** The set with slots; leaves out replicas beyond `replicaSlots`. */
   assign(replicas: readonly BalancerReplica[]): readonly SlottedReplica[] {
     const before = new Map(this.#assigned);
     this.#assigned.clear();

@@ -33,8 +33,8 @@ export class ReplicaSetFile {
   }
 
   /**
-   * Replaces the file in one step when the set has changed. It does not wait for the disk (fsync): that would delay
-   * every stream through this process. A killed process loses nothing, because the kernel has the data.
+   * Replaces the file in one step when the set has changed. An fsync would delay every stream through this process, and
+   * is not needed when a process is killed: the kernel has the data.
    */
   save(replicas: readonly BalancerReplica[]): void {
     const text = JSON.stringify(replicas);

@@ -43,8 +43,8 @@ export function queueFull(config: BalancerConfig): BalancerResponse {
 }
 
 /**
- * The request was queued for the maximum time. A service that scales from zero had no replica in time, and its client
- * gets 504. All other requests get `otherwise`.
+ * The request was queued for the maximum time. The client of a service that scales from zero without a replica gets
+ * 504, all others `otherwise`.
  */
 export function queueTimeout(config: BalancerConfig, otherwise: BalancerResponse): BalancerResponse {
   if (!config.queue.fromZero || otherwise.code !== 'no_ready_replica') return otherwise;
@@ -85,7 +85,6 @@ export function uploadTimeout(config: BalancerConfig): BalancerResponse {
   return { status: 504, code: 'first_byte_timeout', message };
 }
 
-/** The balancer's code threw an unexpected error. */
 export const internalError: BalancerResponse = {
   status: 500,
   code: 'internal_error',

@@ -5,8 +5,8 @@ import type { Notify } from '../control/control-server.ts';
 const reportTimeoutMs = 2_000;
 
 /**
- * Processes that handed over to this one and still finish their requests. Their requests count as this process's own.
- * They apply the endpoint sets that this process receives.
+ * Processes that handed over to this one and still finish their requests, which count as this process's own. They apply
+ * the endpoint sets that this process receives.
  */
 export class Predecessors {
   readonly #all = new Map<Notify, RemainingCommand>();
@@ -48,15 +48,11 @@ export class Predecessors {
     this.#all.delete(notify);
   }
 
-  /** Sends an endpoint set to all predecessors. */
   send(command: ReplicasCommand): void {
     for (const notify of this.#all.keys()) notify(command);
   }
 
-  /**
-   * Whether all predecessors apply an endpoint set, or had `reportTimeoutMs` for it since `sentAt`. Times are monotonic
-   * ms.
-   */
+  /** Whether all predecessors apply a set, or had `reportTimeoutMs` for it since `sentAt`. Times are monotonic ms. */
   haveApplied({ epoch, revision }: ReplicasCommand, sentAt: number, now: number): boolean {
     if (now - sentAt >= reportTimeoutMs) return true;
     if (!this.isComplete(now)) return false;

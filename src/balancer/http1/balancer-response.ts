@@ -33,8 +33,8 @@ export function isClientFault(status: number): boolean {
 }
 
 /**
- * The whole answer as text, in the JSON shape whose message the clients of OpenAI-like services show. `request` is
- * absent when it could not be read.
+ * The whole answer, in the JSON shape whose message clients of OpenAI-like services show. `request`: undefined if
+ * unreadable.
  */
 export function writeBalancerResponse(
   response: BalancerResponse,

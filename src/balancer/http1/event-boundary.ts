@@ -4,8 +4,8 @@ import { CR, LF } from './octets.ts';
 const longestBoundary = 4;
 
 /**
- * Tracks whether the relayed bytes of an event stream end after a complete event. The pieces may be cut at any byte. An
- * event ends with an empty line. A line ends with CR, LF or both (WHATWG HTML, section 9.2.5).
+ * Tracks whether the relayed bytes of an event stream end after a complete event. An event ends with an empty line, and
+ * a line with CR, LF or both (WHATWG HTML, section 9.2.5).
  */
 export class EventBoundary {
   /** The number of line ends with which the relayed bytes end. Two make an empty line. */

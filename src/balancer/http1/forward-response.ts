@@ -3,14 +3,11 @@ import { FieldKind } from './field-kinds.ts';
 import type { RequestHead } from './request-head.ts';
 import type { ResponseHead } from './response-head.ts';
 
-/**
- * How a body is framed on the wire. `none`: no body follows, whatever the fields say. `close`: the body ends with the
- * connection.
- */
+/** How a body is framed on the wire. `none`: no body, whatever the fields say. `close`: it ends with the connection. */
 export type OutgoingFraming = 'none' | 'length' | 'chunked' | 'close';
 
 /**
- * The framing of the response to this client. HTTP/1.0 has no chunks: a body of unknown length then ends with the
+ * The framing of the response to this client. HTTP/1.0 has no chunks: a body of unknown length ends with the
  * connection.
  */
 export function responseFraming(head: ResponseHead, request: RequestHead): OutgoingFraming {
@@ -38,12 +35,11 @@ const alwaysForwarded: ReadonlySet<FieldKind> = new Set([
   FieldKind.forwardedHost,
 ]);
 
-/** What the balancer adds to a response. */
 interface ResponseAdditions {
   readonly requestId: string;
   /** Whether the client's connection stays open after the response. */
   readonly isPersistent: boolean;
-  /** Further fields of the balancer, as lines with their CRLF; empty when there are none. */
+  /** Further fields of the balancer, as lines with their CRLF. */
   readonly ownLines: string;
 }
 

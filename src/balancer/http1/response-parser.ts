@@ -6,8 +6,7 @@ import { maxInterimResponses, type HeadLimits } from './limits.ts';
 import { readResponseHead, type ResponseHead } from './response-head.ts';
 
 /**
- * Gets the events of one response, in order: interim heads, a head, any number of bodies, an end; a fault may replace
- * any of them.
+ * Gets the events of one response, in order: interim heads, a head, bodies, an end. A fault may replace any of them.
  */
 export interface ResponseSink extends BodySink {
   responseInterim(head: ResponseHead): void;
@@ -39,14 +38,15 @@ export class ResponseParser {
   }
 
   /**
-   * False when an interim response made the connection unusable for other requests: it announced a body, or the end of
-   * the connection.
+   * False after an interim response that announced a body or the end of the connection: no other request may follow.
    */
   get isReusable(): boolean {
     return this.#isReusable;
   }
 
-  /** A request is being sent: its response may come, and goes to `sink`. `isUpgrade`: it asks for another protocol. */
+  /**
+   * The response of a request that is being sent goes to `sink`. `isUpgrade`: the request asks for another protocol.
+   */
   begin(method: string, isUpgrade: boolean, sink: ResponseSink): void {
     this.#sink = sink;
     this.#isUpgrade = isUpgrade;

@@ -5,8 +5,8 @@ export const goingAwayFrame = '\u0088\u0002\u0003\u00e9';
 const shortHead = 2;
 
 /**
- * Tracks whether a server's stream of WebSocket frames is between two frames, where another frame may be inserted. It
- * parses only the heads (RFC 6455, section 5.2) and trusts their lengths, as the client does.
+ * Tracks whether a server's stream is between two WebSocket frames, where another frame may be inserted. It parses only
+ * the heads (RFC 6455, section 5.2) and trusts their lengths, as the client does.
  */
 export class WebSocketFrames {
   /** Bytes of the current frame's head so far. */

@@ -36,10 +36,7 @@ export function fieldsOfHead(head: string): string[] {
   }
 }
 
-/**
- * The same as an object, for the calls of `node:http2` that take no list. A peer may name a field `constructor` or
- * `__proto__`.
- */
+/** For calls of `node:http2` that take no list. A peer may name a field `constructor` or `__proto__`. */
 export function fieldsAsObject(fields: FieldList): Record<string, string[]> {
   const values = new Map<string, string[]>();
   for (let index = 0; index < fields.length; index += 2) {

@@ -12,12 +12,11 @@ import { readResponseFields, readTrailerFields } from './read-heads.ts';
 /** Never put into the connection's compression table: the requests of many clients share it. */
 const secretFields = ['authorization', 'cookie'];
 
-/** What a stream needs from its connection. */
 export interface Http2StreamOwner {
   readonly session: ClientHttp2Session;
   /** The last stream that the replica has processed, according to its GOAWAY; undefined before. */
   readonly lastStreamId: number | undefined;
-  /** The request on the stream was cancelled. `wasSilent`: no byte of an answer had come. */
+  /** The request was cancelled. `wasSilent`: no byte of an answer had come. */
   givenUp(wasSilent: boolean): void;
   /** The response was read to its end. */
   served(): void;
@@ -197,9 +196,8 @@ export class Http2ReplicaStream implements ReplicaStream {
 }
 
 /**
- * Distinguishes the proper end of a message's body from a stream reset without an error code (RST_STREAM with
- * NO_ERROR). Node emits the same `end` for both. Only a proper end is queued behind the data while the stream is still
- * open.
+ * Distinguishes the proper end of a body from a stream reset with NO_ERROR: Node emits `end` for both. Only a proper
+ * end is queued behind the data while the stream is still open.
  */
 class EndOfBody {
   #isProper = false;

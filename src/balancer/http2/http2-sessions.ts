@@ -18,7 +18,6 @@ interface Opening {
   cancel: CancelDial;
 }
 
-/** One request that waits for a stream. */
 interface Waiter {
   readonly done: OnStream;
   opening: Opening;
@@ -40,8 +39,8 @@ export class Http2Sessions implements Http2SessionOwner {
   }
 
   /**
-   * A stream of a session that has room. Unlike a connection of HTTP/1.1, an idle session is trusted with every
-   * request: a replica that closes it reports the last request that it processed.
+   * A stream of a session that has room. Any request may use an idle session, unlike an idle HTTP/1.1 connection: a
+   * replica that closes it reports the last request that it processed.
    */
   take(): Http2ReplicaStream | undefined {
     return this.#sessions.find((session) => session.hasRoom)?.open();
@@ -75,7 +74,6 @@ export class Http2Sessions implements Http2SessionOwner {
     for (const session of this.#sessions.slice()) session.close();
   }
 
-  /** Undoes `close`. */
   reopen(): void {
     this.#isClosed = false;
   }
@@ -107,8 +105,8 @@ export class Http2Sessions implements Http2SessionOwner {
   }
 
   /**
-   * Sends the preface and SETTINGS and waits for the replica's SETTINGS. Until then the balancer has sent no request
-   * that the replica could process.
+   * Sends the preface and SETTINGS and waits for the replica's SETTINGS. Until then the replica has no request to
+   * process.
    */
   #greet(opening: Opening, socket: Socket): void {
     this.#services.metrics.replicaConnectionOpened();

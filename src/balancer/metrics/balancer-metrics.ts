@@ -21,7 +21,6 @@ export interface BalancerSnapshot {
   readonly threads: number;
 }
 
-/** What the metrics need from their caller. */
 interface BalancerMetricsDeps {
   readonly config: BalancerConfig;
   readonly clock: Clock;
@@ -51,7 +50,6 @@ export class BalancerMetrics {
     this.#server = new MetricsServer({ socketPath: config.metricsSocket, port: config.metricsPort, render, clock, logger });
   }
 
-  /** Sets the current replicas. */
   setReplicas(replicas: readonly SlottedReplica[]): void {
     this.#replicas = replicas;
     for (const { slot, id } of replicas) this.#reader.assign(slot, id);

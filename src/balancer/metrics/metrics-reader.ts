@@ -35,14 +35,14 @@ export class MetricsReader {
 
   /**
    * From now on the slot counts for that replica, from 0. The previous replica's values are exposed until its slot is
-   * reassigned, so the last of them are not lost between two scrapes.
+   * reassigned, so none are lost between two scrapes.
    */
   assign(slot: number, replicaId: number): void {
     if (this.#owners.get(slot)?.replicaId === replicaId) return;
     this.#owners.set(slot, { replicaId, before: this.#sum(blockOf(slot), replicaBlock) });
   }
 
-  /** Returns the samples of all rows. */
+  /** Adds the samples of all rows to `samples`. */
   read(samples: Samples): void {
     for (const cell of plainCells) samples.add(cell, this.#total(threadCells[cell]));
     this.#addReasons(samples, 'retries', retryReasons, true);

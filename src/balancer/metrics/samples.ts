@@ -22,7 +22,6 @@ export class Samples {
   readonly #numbers = new Map<MetricKey, Sample[]>();
   readonly #distributions = new Map<MetricKey, Distribution[]>();
 
-  /** A number of a counter or gauge. */
   add(key: MetricKey, value: number, labels: Labels = {}): void {
     append(this.#numbers, key, { labels, value });
   }

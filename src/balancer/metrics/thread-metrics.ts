@@ -14,9 +14,7 @@ import { blockOf, gaugeCells, noSlot, replicaCells, threadCells, threadCellSizes
 
 const msPerSecond = 1_000;
 
-/**
- * The counts of one thread, in its row; see `row-layout.ts`. Every call is a few writes to memory, without allocation.
- */
+/** The counts of one thread, in its row; see `row-layout.ts`. A call is a few writes to memory, without allocation. */
 export class ThreadMetrics {
   readonly #row: Float64Array;
 
@@ -51,7 +49,6 @@ export class ThreadMetrics {
     this.#add(threadCells.retries + retryReasons.indexOf(reason), 1);
   }
 
-  /** A connect to a replica failed. */
   connectFailed(why: ConnectFailure): void {
     this.#add(threadCells.connectFailures + connectFailures.indexOf(why), 1);
   }
@@ -61,7 +58,6 @@ export class ThreadMetrics {
     this.#add(threadCells.refusedForFiles + refusedForFiles.indexOf(what), 1);
   }
 
-  /** The replica in that slot was ejected. */
   ejected(slot: number): void {
     this.#add(blockOf(slot) + replicaCells.ejections, 1);
   }
@@ -81,17 +77,15 @@ export class ThreadMetrics {
     this.#add(threadCells.replicaConnections, -1);
   }
 
-  /** A client's TLS handshake ended. */
   tlsHandshake(isOk: boolean): void {
     this.#add(isOk ? threadCells.tlsHandshakes : threadCells.tlsFailures, 1);
   }
 
-  /** That many lines of the access log were dropped. */
   logLinesLost(lines: number): void {
     this.#add(threadCells.logLinesLost, lines);
   }
 
-  /** A timer of the thread fired that much too late, s. */
+  /** `delay`: s that a timer of the thread was late. */
   timerFired(delay: number): void {
     this.#observe('threadDelay', delay, delayBounds);
   }

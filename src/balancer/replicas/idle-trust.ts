@@ -1,18 +1,14 @@
-/** When one idle connection of a replica survived for this long, the replica is trusted to keep idle connections. */
+/** A replica is trusted to keep idle connections once one of its connections was idle for this long. */
 const provenMs = 250;
-/**
- * Connections idle for longer never carry a request that may not be sent twice: common servers close them after some
- * seconds.
- */
+/** Longer idle connections never carry a request that may not be sent twice: servers close them after some seconds. */
 const maxIdleMs = 1_000;
 /** How long the balancer remembers that a replica closed a connection that was idle for less than that. */
 const distrustMs = 60_000;
 
 /**
- * Whether a request that may not run twice may use a connection that has been idle.
- *
- * The replica may be closing it at this very moment, and then it is unknown whether the replica read the request. So
- * the replica must first have shown that it keeps idle connections. Pure; times are monotonic ms.
+ * Whether a request that may not run twice may use an idle connection. The replica may be closing it right now, and
+ * then it is unknown whether it read the request. So it must first have kept an idle connection. Pure; times are
+ * monotonic ms.
  */
 export class IdleTrust {
   #isProven = false;

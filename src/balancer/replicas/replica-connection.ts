@@ -13,7 +13,6 @@ import { MessageWriter } from '../transport/message-writer.ts';
 import type { Transport, TransportUser } from '../transport/transport.ts';
 import type { ReplicaStream, ReplicaStreamUser } from './replica-stream.ts';
 
-/** What a connection needs from its pool. */
 export interface ReplicaConnectionOwner {
   readonly deadlines: Deadlines;
   /** Keeps a connection whose response was read to the end, for the next request. */
@@ -129,10 +128,9 @@ export class ReplicaConnection implements ReplicaStream, TransportUser, Timed {
 
   received(bytes: Buffer): void {
     const user = this.#user;
-    // No request asked for these bytes; passing them to the next request would answer it with another one's response.
+    // No request asked for these bytes; the next request would get another one's response.
     if (user === undefined) return this.destroy();
-    // They do not answer this request either, as none of it has left yet: such as the 408 with which some servers end
-    // an idle connection.
+    // The bytes do not answer this request, of which none has left yet. Some servers end an idle connection with a 408.
     if (this.#transport.sends === this.#sendsBefore) return this.#lose(user);
     this.#isAnswering = true;
     try {

@@ -127,7 +127,6 @@ export class NegotiatedConnection implements ServedConnection, Timed {
   }
 }
 
-/** The protocol that a client starts with, as far as it matters. */
 type Opening = 'tls' | 'http2' | 'other';
 
 /** The first record of a TLS handshake (RFC 8446, section 5.1). */
@@ -144,10 +143,7 @@ export function openingOf(bytes: Buffer): Opening | undefined {
   return length === preface.length ? 'http2' : undefined;
 }
 
-/**
- * Reads until the protocol is known, puts all bytes back and pauses the socket. Calls `done` once, unless the socket
- * ends before.
- */
+/** Reads until the protocol is known, then puts all bytes back, pauses the socket and calls `done`. */
 function peek(socket: Socket, done: (opening: Opening) => void): void {
   let read: Buffer = Buffer.alloc(0);
   const onData = (bytes: Buffer): void => {

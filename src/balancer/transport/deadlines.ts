@@ -16,9 +16,8 @@ const longestStepMs = 200;
  * All deadlines of the process under one timer. Moving one, which happens with every read, costs an assignment. Coarse:
  * up to 0.4 s late, never early.
  *
- * Time in which the process stood still (no processor time, or the machine was suspended) does not count, as it proves
- * nothing about peers. Their bytes are still to be read. The first read happens before any sweep, so it has all of its
- * time left.
+ * Time in which the process stood still (no processor time, or a suspended machine) does not count: peers may have sent
+ * bytes that are still unread. The first read happens before any sweep, so it has all of its time left.
  */
 export class Deadlines {
   readonly #clock: Clock;
