@@ -50,8 +50,7 @@ interface Pending {
 }
 
 /**
- * The balancer of one service, on the main thread: owns the serving threads, their shared memory and the link to the
- * reconciler. No request runs on this thread, so the balancer answers the reconciler under any load.
+ * The balancer of one service, on the main thread. No request runs there, so it answers the reconciler under any load.
  */
 export class Balancer {
   readonly #loaded: LoadedConfig;
@@ -110,8 +109,8 @@ export class Balancer {
   }
 
   /**
-   * Serves the last good replica set at once, then takes commands. Resolves with the port; rejects with EADDRINUSE.
-   * `inherited`: sockets from the predecessor, which serves until this process does.
+   * Serves the last good replica set at once, then takes commands. Resolves with the port; rejects with EADDRINUSE when
+   * it is taken. `inherited`: sockets of the predecessor, which serves until this process does.
    */
   async start(inherited: Inherited | undefined): Promise<number> {
     const { logger, clock } = this.#deps;
@@ -187,10 +186,7 @@ export class Balancer {
     };
   }
 
-  /**
-   * Reads the endpoint's TLS files and follows their replacements. Throws SVC_BAD_CERTIFICATE when they cannot be
-   * served.
-   */
+  /** Reads the endpoint's TLS files and follows changes. Throws SVC_BAD_CERTIFICATE when they cannot be served. */
   #readTls(): TlsMaterial | undefined {
     const { clock, logger } = this.#deps;
     const { tls } = this.#loaded.config;

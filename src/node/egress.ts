@@ -19,7 +19,6 @@ export interface ResolvedAddress {
 
 interface EgressOptions {
   readonly resolve: (host: string) => Promise<readonly ResolvedAddress[]>;
-  /** Addresses that programs inside must not reach through the proxy. */
   readonly isForbidden: (address: string) => boolean;
 }
 
@@ -46,7 +45,6 @@ const hopByHop = ['connection', 'keep-alive', 'proxy-authorization', 'proxy-conn
 
 class Refusal extends Error {}
 
-/** Creates the proxy without listening. */
 export function createEgress(options: EgressOptions): Server {
   const server = createServer((asked, reply) => {
     relayRequest(asked, reply, options).catch((error: unknown) => {

@@ -179,7 +179,6 @@ export class AccessLog {
   }
 }
 
-/** The number of lines that end at or after an offset. */
 function linesIn(batch: Buffer, from: number): number {
   let lines = 0;
   for (let at = batch.indexOf(lineEnd, from); at >= 0; at = batch.indexOf(lineEnd, at + 1)) lines += 1;

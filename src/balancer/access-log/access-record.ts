@@ -1,9 +1,6 @@
 /**
- * How a request ended.
- *
- * `ok`: the client got the replica's whole response. `refused`: the balancer answered 4xx, or 501 for an unknown
- * transfer coding. `unavailable`: the balancer answered another 5xx. `truncated`: the response broke off after the
- * client had part of it. `client_gone`: the client disconnected first.
+ * `refused`: the balancer answered 4xx, or 501 for an unknown transfer coding. `unavailable`: it answered another 5xx.
+ * `truncated`: the response broke off after the client had part of it. `client_gone`: the client disconnected first.
  */
 type RequestOutcome = 'ok' | 'refused' | 'unavailable' | 'truncated' | 'client_gone';
 
@@ -11,12 +8,9 @@ type RequestOutcome = 'ok' | 'refused' | 'unavailable' | 'truncated' | 'client_g
 type ClientProtocol = 'h1' | 'h2' | 'ws';
 
 /**
- * Why an attempt failed.
- *
- * `unreached`: no connection. `refused`: the replica had not begun to process the request (HTTP/2). `idle_closed`: the
- * replica closed an idle connection, which is normal. `lost`: the connection broke. `stalled`: the replica answers no
- * requests, so the balancer moved or failed the request. `timeout`: the replica was silent for too long. `protocol`:
- * the response was not valid HTTP.
+ * Why an attempt failed. `unreached`: no connection. `refused`: the replica had not begun to process the request
+ * (HTTP/2). `idle_closed`: the replica closed an idle connection, which is normal. `stalled`: the replica answers no
+ * requests, so the balancer moved or failed the request. `timeout`: the replica was silent for too long.
  */
 export type AttemptFailure = 'unreached' | 'refused' | 'idle_closed' | 'lost' | 'stalled' | 'timeout' | 'protocol';
 
@@ -33,10 +27,7 @@ export interface FailedTry {
   readonly why: AttemptFailure;
 }
 
-/**
- * What the access log records of one request. The balancer fills it in while the request runs. Times are ms; `sentMs`,
- * `firstByteMs` and `totalMs` count from the arrival.
- */
+/** The access log's record of one request. Times are ms; `sentMs`, `firstByteMs`, `totalMs` count from the arrival. */
 export interface AccessRecord {
   /** Wall time of the arrival. */
   at: number;
@@ -55,16 +46,15 @@ export interface AccessRecord {
   outcome: RequestOutcome;
   /** The code of the balancer's own answer; undefined for a replica's response. */
   code: string | undefined;
-  /** The HTTP rule that the replica's response broke; undefined for a valid one. */
+  /** The HTTP rule that the replica's response broke. */
   fault: string | undefined;
   /** The replica of the last attempt. */
   replica: LoggedReplica | undefined;
   attempts: number;
   /** The first `maxFailures` failed attempts; the last attempt may be among them. */
   failed: readonly FailedTry[];
-  /** Why the balancer chose the last replica. */
   reason: string | undefined;
-  /** The number of requests that the last replica had at that time. */
+  /** Requests that the replica had when the balancer chose it. */
   loadAtChoice: number;
   queuedMs: number;
   /** When the last attempt got a connection. */
@@ -109,7 +99,6 @@ export function openRecord(at: number, startedAt: number): AccessRecord {
   };
 }
 
-/** Records that the last attempt failed. */
 export function recordFailedTry(record: AccessRecord, why: AttemptFailure): void {
   const { replica, failed } = record;
   if (replica !== undefined && failed.length < maxFailures) record.failed = [...failed, { replicaId: replica.id, why }];

@@ -17,16 +17,14 @@ const cellsOfCacheLine = 16;
 const common = { generation: 0, threads: 1, markedUntil: 2, budget: 3, shortages: 5 } as const;
 const budgetCells = 2;
 
-/** Cells that exist once per thread. */
 const ofThread = { requests: 0, errors: 1, connections: 2, queued: 3, queuedKibibytes: 4, extraRequests: 5, replicaFiles: 6 } as const;
 
 /** A value of one thread. `requests` and `errors` wrap around at 2^32. */
 export type ThreadFigure = keyof typeof ofThread;
 
-/** Current values; those of a dead thread are void. */
+/** Void for a dead thread. */
 const gauges: readonly ThreadFigure[] = ['connections', 'queued', 'queuedKibibytes', 'extraRequests', 'replicaFiles'];
 
-/** Cells that exist once per thread and replica. */
 const ofRow = { inFlight: 0, unanswered: 1, waitingSince: 2, lastSeenAt: 3, answers: 4, answerMs: 5 } as const;
 
 /**
@@ -39,7 +37,6 @@ const ofRow = { inFlight: 0, unanswered: 1, waitingSince: 2, lastSeenAt: 3, answ
 type RowFigure = keyof typeof ofRow;
 const rowFigures = Object.keys(ofRow).length;
 
-/** Cells that exist once per replica. */
 const ofSlot = {
   lastChoice: 0,
   failures: 1,
@@ -57,7 +54,6 @@ const slotFigures = Object.keys(ofSlot).length;
 /** Converts a monotonic time in ms to a tick of a tenth of a second, rounded up. */
 export const tickOf = (ms: number): number => Math.ceil(ms / msPerTick);
 
-/** The monotonic time of a tick, ms. */
 export const msOf = (tick: number): number => tick * msPerTick;
 
 /** Access to the shared memory, from any thread. */
@@ -114,10 +110,7 @@ export class Board {
     return Atomics.load(this.cells, common.generation);
   }
 
-  /**
-   * Publishes the next choice. False when another thread published one since `generation`: the counts read are out of
-   * date.
-   */
+  /** Publishes the next choice. False when another thread chose since `generation`: the counts read are out of date. */
   advance(generation: number): boolean {
     return Atomics.compareExchange(this.cells, common.generation, generation, (generation + 1) | 0) === generation;
   }
@@ -147,7 +140,6 @@ export class Board {
     Atomics.add(this.cells, common.shortages, 1);
   }
 
-  /** The cells of the `RetryBudget`. */
   get budget(): Int32Array {
     return this.cells.subarray(common.budget, common.budget + budgetCells);
   }

@@ -11,15 +11,12 @@ export interface FileLimits {
 /** At most one of this many files is for extra requests; see `FileBudget`. */
 const extraPart = 4;
 /**
- * A connection is offered 7/16 of the free extra requests but may hold half. The difference covers streams that the
- * client counts as closed before the balancer does.
+ * A connection is offered 7/16 of the free extra requests but may hold half: the client counts some streams as closed
+ * before the balancer does.
  */
 const offeredParts = 7;
 const offeredWhole = 16;
-/**
- * Files that may be open beyond the limit until another thread has closed idle connections. `fileLimits` reserves more
- * than these for each thread.
- */
+/** Files over the limit until another thread closes idle connections. `fileLimits` reserves more for each thread. */
 const overshoot = 16;
 
 /**
@@ -72,9 +69,7 @@ export class FileBudget implements Timed {
     if (this.#open > this.#limits.files) this.#makeRoom();
   }
 
-  /**
-   * Takes the file of one more request on a client connection with `open` requests. False when its share is used up.
-   */
+  /** Takes the file of a further request on a connection with `open` requests. False when its share is used up. */
   openRequest(open: number): boolean {
     if (open === 0) return true;
     if (open > this.#freeExtra) return false;
@@ -103,7 +98,6 @@ export class FileBudget implements Timed {
     return true;
   }
 
-  /** Releases the file of one call that returned true. */
   closeReplicaConnection(): void {
     Atomics.sub(this.#row.board.cells, this.#replicaCell, 1);
   }

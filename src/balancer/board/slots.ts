@@ -9,8 +9,8 @@ interface Occupant {
 }
 
 /**
- * Assigns a slot in the shared memory to each replica (an id at an address). A slot is reused only when no set in force
- * contains the old replica and no thread has a request there.
+ * Assigns a slot to each replica (an id at an address). A slot is reused only when no set in force contains its old
+ * replica and no thread has a request there.
  */
 export class Slots {
   readonly #board: Board;

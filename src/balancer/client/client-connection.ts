@@ -23,9 +23,8 @@ const headTimeoutMs = 10_000;
 /** A response that asks a client to stop sending is lost if the connection closes before the client has read it. */
 const lingerMs = 2_000;
 /**
- * How long a connection stays open for one more request when the process is to end.
- *
- * A busy client sends one within this time, and the response announces the end. Other clients rarely notice the end.
+ * How long a connection stays open for one more request when the process is to end. A busy client sends one in this
+ * time, and the response announces the end. Other clients rarely notice it.
  */
 export const lastRequestMs = 2_000;
 /** Limit of requests read before the current one is answered; beyond it, the balancer stops reading the client. */
@@ -84,7 +83,6 @@ export class ClientConnection implements RequestSink, ExchangeClient, Http1Reply
     this.#guarded(() => this.#onClose());
   }
 
-  /** Sends one response and closes, before anything was read. */
   reject(response: BalancerResponse): void {
     this.#reply(response);
   }
@@ -136,8 +134,7 @@ export class ClientConnection implements RequestSink, ExchangeClient, Http1Reply
     this.reply.breakOff();
     this.#exchange = undefined;
     this.#state = 'closed';
-    // A reset: a body without a length would seem complete if the connection ended normally. Written bytes are sent
-    // first.
+    // A reset, sent after the written bytes: a normal end would make a body without a length look complete.
     this.deadlineAt = this.#context.deadlines.in(lingerMs);
     this.#transport.reset();
   }
@@ -154,8 +151,7 @@ export class ClientConnection implements RequestSink, ExchangeClient, Http1Reply
   }
 
   /**
-   * The time for a next request is over, but the client has not read its whole last response: the limit for a silent
-   * client applies.
+   * The time for a next request is over, but the client still reads its last response: the limit for silence applies.
    */
   #waitUntilSent(): void {
     this.#isOverdue = true;
@@ -207,7 +203,6 @@ export class ClientConnection implements RequestSink, ExchangeClient, Http1Reply
     }
   }
 
-  /** The bytes belong to a request that comes after the current one. */
   get #mustWait(): boolean {
     return !this.#isTunnel && (this.#pipelined !== undefined || this.#exchange?.isRequestRead === true);
   }
@@ -262,8 +257,7 @@ export class ClientConnection implements RequestSink, ExchangeClient, Http1Reply
 
   #onEnd(): void {
     if (this.#isTunnel && this.#exchange !== undefined) return this.#exchange.requestEnd(noTrailers);
-    // A client that closed looks like one that only sends no more. The balancer assumes the first, so no replica works
-    // in vain.
+    // A client that closed looks like one that only sends no more. Assume the first: no replica works in vain.
     if (this.#exchange !== undefined || this.#state === 'closed') return this.destroy();
     this.#transport.end();
     return undefined;

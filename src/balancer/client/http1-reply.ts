@@ -11,7 +11,6 @@ import { brokenEventStream } from '../exchange/balancer-responses.ts';
 
 export interface Http1ReplyOwner {
   readonly isRequestRead: boolean;
-  /** Whether the connection closes after a response that begins now. */
   readonly isDraining: boolean;
   /** The response is a 101: from now on the connection carries plain bytes. */
   switchProtocols(): void;

@@ -12,14 +12,10 @@ import { SocketFile } from './socket-file.ts';
 /** The server disconnects a client that has more unread bytes. Otherwise its reports would fill the memory. */
 const maxUnreadBytes = 1_048_576;
 
-/**
- * Sends to one client; does nothing once it has disconnected. Only a process that has handed over gets a
- * `ReplicasCommand`.
- */
+/** Does nothing once the client has disconnected. Only a process that has handed over gets a `ReplicasCommand`. */
 export type Notify = (report: BalancerReport | ReplicasCommand) => void;
 
 interface ControlHandlers {
-  /** The first report to a new client. */
   readonly greet: () => BalancerReport;
   /** All commands of one client have the same `notify`, which sends to this client and identifies it. */
   readonly execute: (command: BalancerCommand, notify: Notify) => void;
@@ -27,10 +23,7 @@ interface ControlHandlers {
   readonly onBadLine: (line: string) => void;
 }
 
-/**
- * The control socket of the balancer, for the reconciler and for processes that handed over. Each line is a JSON
- * object.
- */
+/** The control socket, for the reconciler and for processes that handed over. Each line is a JSON object. */
 export class ControlServer {
   readonly #path: string;
   readonly #handlers: ControlHandlers;
@@ -45,8 +38,8 @@ export class ControlServer {
   }
 
   /**
-   * Listens with mode 0600 and replaces the socket file of a killed process. Rejects with EADDRINUSE when another
-   * process listens on it, unless `takeOver` is true.
+   * Listens with mode 0600 and replaces the socket file of a killed process. Without `takeOver`, rejects with
+   * EADDRINUSE when a process listens there.
    */
   async listen(takeOver: boolean): Promise<void> {
     if (!takeOver && (await isListenedOn(this.#path))) {
@@ -113,8 +106,7 @@ function isListenedOn(path: string): Promise<boolean> {
       probe.destroy();
       resolve(true);
     });
-    // ECONNREFUSED: only the file of a killed process is left. Other errors, such as EACCES, prove nothing, so the file
-    // stays.
+    // ECONNREFUSED: a killed process left the file. Other errors, such as EACCES, prove nothing, so the file stays.
     probe.once('error', (error) => resolve(!hasErrno(error, 'ECONNREFUSED', 'ENOENT')));
   });
 }

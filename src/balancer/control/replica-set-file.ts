@@ -33,8 +33,7 @@ export class ReplicaSetFile {
   }
 
   /**
-   * Replaces the file in one step when the set has changed. An fsync would delay every stream through this process, and
-   * is not needed when a process is killed: the kernel has the data.
+   * Replaces the file in one step. No fsync: it would delay every stream, and the kernel has a killed process's data.
    */
   save(replicas: readonly BalancerReplica[]): void {
     const text = JSON.stringify(replicas);

@@ -16,7 +16,6 @@ import type { Upload } from './upload.ts';
 
 const none: readonly Replica[] = [];
 
-/** What happens to a request that waits at its replica. */
 type StallDecision = 'stays' | 'moves' | 'fails';
 
 /** The replicas that one request has tried, and those that it may try next. */
@@ -53,12 +52,11 @@ export class Attempts {
     return choice;
   }
 
-  /** The request, or its beginning, is being sent. */
   recordSent(): void {
     this.#timesSent += 1;
   }
 
-  /** After a wait the request may try all replicas again. */
+  /** The request has waited: it may try all replicas again. */
   resetExcluded(): void {
     this.#excluded = none;
   }
@@ -78,10 +76,8 @@ export class Attempts {
   }
 
   /**
-   * Decides about a request that `replica` has not answered, and records a move or failure.
-   *
-   * Only moves away from a doubtful replica use the budget. A lost replica serves no requests, so its load moves
-   * anyway.
+   * Decides about a request that `replica` has not answered. Only moves away from a doubtful replica use the budget: a
+   * lost replica serves no requests, so its load moves anyway.
    */
   decideStalled(replica: Replica, upload: Upload): StallDecision {
     const { retryBudget, deadlines, metrics, replicas } = this.#context;
@@ -107,20 +103,13 @@ export class Attempts {
   }
 }
 
-/**
- * `good`: a success once the body is complete. `busy`: the replica sent `Retry-After`. `failed`: a 5xx, which
- * `judgeHead` has already counted.
- */
+/** `busy`: the replica sent `Retry-After`. `failed`: a 5xx, which `judgeHead` has already counted. */
 type HeadVerdict = 'good' | 'busy' | 'failed';
 
-/**
- * One attempt of one request at one replica. The choice of the replica added it to the replica's load; only `end`
- * removes it.
- */
+/** One attempt of a request at one replica. Its choice added it to the replica's load; only `end` removes it. */
 export class Attempt {
   readonly replica: Replica;
   stream: ReplicaStream | undefined;
-  /** What the head of its response says about the replica's health. */
   verdict: HeadVerdict | undefined;
   readonly #head: RequestHead;
   #cancelDial: CancelDial | undefined;
@@ -150,8 +139,8 @@ export class Attempt {
   }
 
   /**
-   * The replica must act from now on. Not called while the client must send more: then silence proves nothing. `at`: ms
-   * since the request's arrival.
+   * The replica must act from now on. Not called while the client must send more: silence then proves nothing about the
+   * replica. `at`: ms since the request's arrival.
    */
   awaitReplica(at: number): void {
     if (this.#awaitedSince !== undefined || this.#isAnswered) return;
@@ -174,7 +163,6 @@ export class Attempt {
     this.#awaitedSince = undefined;
   }
 
-  /** The response was read to its end: the connection may serve another request. */
   release(response: ResponseHead, isRequestSent: boolean): void {
     this.stream?.release(response, isRequestSent);
     this.stream = undefined;
@@ -214,10 +202,7 @@ export class QueuedRequest implements QueueEntry {
     this.#listener = listener;
   }
 
-  /**
-   * Begins to wait, or returns the answer when the request must not wait. `otherwise`: the answer when no replica is
-   * expected.
-   */
+  /** Begins to wait, or returns the answer at once. `otherwise`: the answer when no replica is expected. */
   enter(otherwise: BalancerResponse, heldBytes: number): BalancerResponse | undefined {
     const { requestQueue, config, clock } = this.#context;
     this.#otherwise = otherwise;
@@ -227,7 +212,7 @@ export class QueuedRequest implements QueueEntry {
     return undefined;
   }
 
-  /** Counts more bytes of the body; false when the queue has no room for them. */
+  /** False when the queue has no room for them. */
   addBytes(bytes: number): boolean {
     return this.#context.requestQueue.addBytes(this, bytes);
   }

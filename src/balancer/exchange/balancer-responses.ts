@@ -30,7 +30,7 @@ export function noReadyReplica(config: BalancerConfig): BalancerResponse {
   return { status: 503, code: 'no_ready_replica', message, retryAfter: config.retryAfterSeconds };
 }
 
-/** The queue did not accept a request. `otherwise`: the response when no replica is expected. */
+/** `otherwise`: the response when no replica is expected. */
 export function queueRefusalResponse(config: BalancerConfig, reason: QueueRefusal, otherwise: BalancerResponse): BalancerResponse {
   if (reason === 'full') return queueFull(config);
   return reason === 'late' ? queueTimeout(config, otherwise) : otherwise;
@@ -42,10 +42,7 @@ export function queueFull(config: BalancerConfig): BalancerResponse {
   return { status: 503, code: 'queue_full', message, retryAfter: config.retryAfterSeconds };
 }
 
-/**
- * The request was queued for the maximum time. The client of a service that scales from zero without a replica gets
- * 504, all others `otherwise`.
- */
+/** 504 when a service that scales from zero had no replica in time; else `otherwise`. */
 export function queueTimeout(config: BalancerConfig, otherwise: BalancerResponse): BalancerResponse {
   if (!config.queue.fromZero || otherwise.code !== 'no_ready_replica') return otherwise;
   const seconds = config.queue.timeoutMs / 1_000;

@@ -5,13 +5,11 @@ import type { ResponseHead } from '../http1/response-head.ts';
 
 /** Writes one response to a client, in the client's protocol. Collects all output until `flush`. */
 export interface Reply {
-  /** Writes a 100 or 103, ahead of the response itself. */
   interim(head: ResponseHead): void;
   /** After a 101, both directions carry plain bytes. `ownLines`: the balancer's fields, `Name: value` with CRLF. */
   head(head: ResponseHead, requestId: string, ownLines: string): void;
   /** Writes `bytes[from, to)` of the body. The buffer may be overwritten after `flush` has returned. */
   body(bytes: Buffer, from: number, to: number): void;
-  /** The body has ended properly. */
   end(trailers: Trailers): void;
   /** Replaces the collected output by a whole response of the balancer itself. Only valid while nothing was flushed. */
   own(response: BalancerResponse, requestId: string): void;
@@ -26,7 +24,6 @@ export interface ExchangeClient {
   readonly reply: Reply;
   /** When the exchange must have made progress, monotonic ms; `Exchange.onDeadline` is called after it. */
   deadlineAt: number;
-  /** Stops reading the request until `resumeReading`. */
   pauseReading(): void;
   resumeReading(): void;
   /** The response was written to its end: the exchange sends nothing more. */

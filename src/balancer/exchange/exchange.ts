@@ -122,7 +122,6 @@ export class Exchange implements ReplicaStreamUser, QueuedRequestListener {
     else this.#replicaSilent();
   }
 
-  /** The balancer's code threw an unexpected error in the work for this request. */
   abort(): void {
     this.#answer(own.internalError);
   }
@@ -130,9 +129,8 @@ export class Exchange implements ReplicaStreamUser, QueuedRequestListener {
   // ---- The loop of attempts
 
   /**
-   * One round of the loop: admits the request or decides about a retry, picks a replica or queues the request, and
-   * connects. A round follows an arrival, the queue, a move away from a lost replica, or a failed attempt. The loop
-   * ends when a replica responds or the balancer answers. `otherwise`: the answer when no attempt follows.
+   * One round: admits the request or decides about a retry, picks a replica or queues the request, and connects. Rounds
+   * end when a replica responds or the balancer answers. `otherwise`: the answer when no attempt follows.
    */
   #next(after: 'arrival' | 'queue' | 'move' | FailedAttempt, otherwise: BalancerResponse): void {
     if (after === 'arrival' && this.#isTooLarge(this.#head.bodyLength)) return this.#answer(own.refusal('body_too_large'));
@@ -187,9 +185,7 @@ export class Exchange implements ReplicaStreamUser, QueuedRequestListener {
     }
   }
 
-  /**
-   * While the request is queued or connects, it sends nothing. The request queue and the dial have their own limits.
-   */
+  /** The request sends nothing while queued or connecting. The request queue and the dial have their own limits. */
   #pause(): void {
     this.#phase = 'connecting';
     this.#upload.rest();
@@ -372,7 +368,6 @@ export class Exchange implements ReplicaStreamUser, QueuedRequestListener {
     this.#context.requestEnded(this.#record);
   }
 
-  /** Restarts the request's time limit. */
   #progress(): void {
     const { deadlines, config } = this.#context;
     if (this.#isTunnel) this.#dueAt = deadlines.in(tunnelIdleMs);

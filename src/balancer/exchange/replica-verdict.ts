@@ -8,7 +8,6 @@ import type { RequestHead } from '../http1/request-head.ts';
 import { retryAfterSeconds, type ResponseHead } from '../http1/response-head.ts';
 import type { Replica } from '../replicas/replica.ts';
 
-/** Counts a failure of the replica, and the ejection if the failure caused one. */
 function recordFailure(context: BalancerContext, replica: Replica, wasRefused: boolean): void {
   if (context.replicas.recordFailure(replica, wasRefused)) context.metrics.ejected(replica.slot);
 }
@@ -16,7 +15,6 @@ function recordFailure(context: BalancerContext, replica: Replica, wasRefused: b
 /** The balancer's machine lacks files, ports or memory: this proves nothing about the replica. */
 const ownShortages: ReadonlySet<string> = new Set(['EMFILE', 'ENFILE', 'EADDRNOTAVAIL', 'ENOBUFS', 'ENOMEM']);
 
-/** Whether the connect failed because the balancer's machine lacks a resource. */
 export function isOwnShortage(error: DialError | undefined): boolean {
   return error !== undefined && ownShortages.has(error.code);
 }
@@ -57,10 +55,7 @@ export function judgeEnd(context: BalancerContext, attempt: Attempt, request: Re
   else attempt.replica.health.recordSuccess();
 }
 
-/**
- * Records that the replica failed an attempt, unless `judgeHead` already did. With a `reason`, the reconciler probes
- * it.
- */
+/** Counts a failed attempt, unless `judgeHead` already did. With a `reason`, the reconciler probes the replica. */
 export function judgeFailure(context: BalancerContext, { replica, verdict }: Attempt, reason: SuspectReason | undefined): void {
   if (verdict !== 'failed') recordFailure(context, replica, false);
   if (reason !== undefined) context.suspect(replica.id, reason);

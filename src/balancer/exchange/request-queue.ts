@@ -15,7 +15,6 @@ export type QueueRefusal = 'full' | 'hopeless' | 'late';
 
 /** The size of the queues of all threads together. */
 export interface QueueTally {
-  /** Sets this thread's share: requests, and bytes of their bodies. */
   set(requests: number, bytes: number): void;
   readonly requests: number;
   readonly bytes: number;
@@ -29,10 +28,7 @@ interface RequestQueueOptions {
   readonly threads: number;
 }
 
-/**
- * How long a service without replicas may recover, ms. Later requests fail at once, unless the service scales from
- * zero.
- */
+/** A service that lost its last replica this long ago fails requests at once, unless it scales from zero. */
 const recentlyMs = 30_000;
 /** How often queued requests try again without news, ms: a replica that refused may have recovered. */
 const retryIntervalMs = 300;
@@ -43,9 +39,8 @@ const firstWindow = 16;
  * Holds requests that found no replica, in order of arrival. Later requests queue behind those that wait for the first
  * replica.
  *
- * A window protects new replicas: it limits the released requests that have no answer yet. Each answer opens the window
- * by one, as in TCP (RFC 5681, "slow start"). Each periodic try opens it by its first size, for replicas that take
- * minutes for an answer.
+ * A window protects new replicas: it limits the released requests without an answer. Each answer opens it by one, as in
+ * TCP (RFC 5681, "slow start"). Each periodic try opens it by its first size, for replicas that take minutes.
  */
 export class RequestQueue implements Timed {
   readonly #options: RequestQueueOptions;
@@ -53,7 +48,6 @@ export class RequestQueue implements Timed {
   readonly #arrived = new Map<QueueEntry, number>();
   /** Requests whose last try found no replica: they come first. */
   readonly #returned = new Map<QueueEntry, number>();
-  /** Released, and not answered yet. */
   readonly #released = new Set<QueueEntry>();
   #bytes = 0;
   #window = 0;
@@ -109,7 +103,7 @@ export class RequestQueue implements Timed {
     return true;
   }
 
-  /** The request was answered, or its client disconnected. Ignores unknown requests. */
+  /** Ignores unknown requests. */
   finish(entry: QueueEntry): void {
     this.#remove(entry);
     if (!this.#released.delete(entry)) return;
@@ -118,8 +112,7 @@ export class RequestQueue implements Timed {
   }
 
   /**
-   * A new set is in force, with `serving` replicas. An empty first set fails queued requests, unless the service scales
-   * from zero.
+   * A new set, of which `serving` serve. An empty first set fails queued requests, unless the service scales from zero.
    */
   replicasChanged(serving: number): void {
     const isFirstSetEmpty = !this.#isSetKnown && serving === 0 && !this.#options.limits.fromZero;

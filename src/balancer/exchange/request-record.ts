@@ -37,10 +37,7 @@ function openFor({ clock }: BalancerContext, client: Asking): AccessRecord {
   return record;
 }
 
-/**
- * Returns a generator of request ids for searching in logs, not secret: a prefix, unique across threads and processes,
- * and a counter.
- */
+/** Ids for searching in logs, not secret: a prefix, unique across threads and processes, and a counter. */
 export function createRequestIds(): () => string {
   const prefix = randomHex(12);
   let count = 0;

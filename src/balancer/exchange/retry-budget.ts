@@ -1,6 +1,6 @@
 /**
- * Amounts are tenths of a retry. Each request earns a fifth of a retry, as in Envoy's retry budget. Each second raises
- * a smaller budget to three retries.
+ * In tenths of a retry. Each request earns a fifth of a retry, as in Envoy's retry budget. Each second raises a smaller
+ * budget to three retries.
  */
 const perRequest = 2;
 const perSecond = 30;
@@ -15,9 +15,8 @@ const saved = 0;
 const refilled = 1;
 
 /**
- * Limits the retries of requests that were sent: they would multiply the load on replicas that fail under load.
- *
- * All threads share two cells. A race may add or take a few tenths of a retry too much, which is harmless.
+ * Limits the retries of requests that were sent: they would multiply the load on replicas that fail under load. Threads
+ * share the cells; a race that adds or takes a few tenths is harmless.
  */
 export class RetryBudget {
   readonly #cells: Int32Array;

@@ -1,8 +1,7 @@
 /** An attempt that ended without one byte of a response. */
 export interface FailedAttempt {
   /**
-   * `unreached`: no connection. `refused`: the replica had not begun to process the request (HTTP/2). `lost`: the
-   * connection broke after a part of the request was sent.
+   * `refused`: the replica had not begun to process it (HTTP/2). `lost`: the connection broke after a part was sent.
    */
   readonly how: 'unreached' | 'refused' | 'lost';
   /** The connection had served requests before, so the replica may have closed it while it was idle. */
@@ -19,13 +18,9 @@ export interface RetriedRequest {
   readonly retryUnsafe: boolean;
 }
 
-/**
- * `another`: try another replica. `new-connection`: try any replica, over a new connection. `give-up`: answer the
- * client.
- */
+/** `new-connection`: any replica, also the same one, over a new connection. `give-up`: answer the client. */
 export type RetryDecision = 'another' | 'new-connection' | 'give-up';
 
-/** The balancer sends one request at most this many times. */
 export const maxTimesSent = 3;
 
 /** The idempotent methods of RFC 9110, section 9.2.2, except TRACE, which the balancer refuses. */

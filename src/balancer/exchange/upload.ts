@@ -3,16 +3,14 @@ import type { ExchangeClient } from './exchange-client.ts';
 import type { Trailers } from '../http1/chunked-decoder.ts';
 import type { ReplicaStream } from '../replicas/replica-stream.ts';
 
-/** What an upload needs of its client and of its stream. */
 type UploadingClient = Pick<ExchangeClient, 'pauseReading' | 'resumeReading'>;
 type UploadStream = Pick<ReplicaStream, 'body' | 'end' | 'flush'>;
 
 /** Bytes held while there is no connection; beyond it, the balancer stops reading the client. */
 const holdBytes = 262_144;
 
-/** The body of one request on its way to a replica: the bytes read, the bytes held for a resend, and the rate. */
+/** The body of one request on its way to a replica: counted, held for a resend, and paced. */
 export class Upload {
-  /** Bytes read so far. */
   bytes = 0;
   isBlocked = false;
   readonly #client: UploadingClient;
@@ -36,7 +34,6 @@ export class Upload {
     return this.#replay.isComplete;
   }
 
-  /** Bytes held for sending. */
   get held(): number {
     return this.#replay.bytes;
   }
@@ -46,10 +43,7 @@ export class Upload {
     return this.isRead || this.#rate === undefined ? Number.POSITIVE_INFINITY : this.#rate.tooSlowAt;
   }
 
-  /**
-   * Takes `bytes[from, to)`; the buffer may be overwritten after `settle`. `isHeld`: the bytes may have to be sent
-   * later.
-   */
+  /** The buffer may be overwritten after `settle`. `isHeld`: the bytes may have to be sent later. */
   received(bytes: Buffer, from: number, to: number, stream: UploadStream | undefined, isHeld: boolean): void {
     this.bytes += to - from;
     this.#rate?.received(this.#deadlines.now, to - from);
@@ -62,9 +56,7 @@ export class Upload {
     stream?.end(trailers);
   }
 
-  /**
-   * Sends all bytes read over a new stream and resumes reading the client. `mayRunTwice`: they may be needed once more.
-   */
+  /** Sends all bytes read and resumes reading the client. `mayRunTwice`: the bytes may be needed once more. */
   sendTo(stream: UploadStream, mayRunTwice: boolean): void {
     for (const bytes of this.#replay.parts) stream.body(bytes, 0, bytes.length);
     if (mayRunTwice) this.#replay.trim();
@@ -80,10 +72,7 @@ export class Upload {
     if (this.isBlocked) this.#holdUp();
   }
 
-  /**
-   * Call it after each read. `isSending`: a stream takes the body. Otherwise, stops reading a client that sent too
-   * much.
-   */
+  /** Call it after each read. `isSending`: a stream takes the body. Otherwise, pauses a client that sent too much. */
   settle(isSending: boolean): void {
     this.#replay.keep();
     if (!isSending && this.#replay.bytes > holdBytes) this.#holdUp();
@@ -125,11 +114,10 @@ export const graceMs = 10_000;
 export const maxAheadMs = 60_000;
 
 /**
- * The pace of one request's body. Each byte buys time, and waiting for the client spends it. Time in which the balancer
- * does not read the client costs nothing. Pure; times are monotonic ms.
+ * The pace of one body. Each byte buys time, and waiting for the client spends it. Time in which the balancer does not
+ * read the client is free. Pure; times are monotonic ms.
  */
 export class BodyRate {
-  /** The time left at `#countedAt`. */
   #aheadMs = graceMs;
   #countedAt: number;
   #isHeldUp = false;
@@ -164,7 +152,7 @@ export class BodyRate {
   }
 }
 
-/** Limit of the bytes held for a resend, per request. */
+/** Per request. */
 const maxReplayBytes = 1_048_576;
 
 /** Holds the bytes of a request's body until a connection can send them, and for a retry. */
@@ -175,7 +163,6 @@ export class ReplayBuffer {
   #bytes = 0;
   #isComplete = true;
 
-  /** All added parts; empty after `release`. */
   get parts(): readonly Buffer[] {
     return this.#parts;
   }
@@ -184,14 +171,11 @@ export class ReplayBuffer {
     return this.#bytes;
   }
 
-  /** Whether all added parts are still held. */
   get isComplete(): boolean {
     return this.#isComplete;
   }
 
-  /**
-   * Adds `bytes[from, to)`, which may be overwritten after `keep`. `isSent`: a connection has it, so the limit applies.
-   */
+  /** `bytes` may be overwritten after `keep`. `isSent`: a connection has them, so the limit applies. */
   add(bytes: Buffer, from: number, to: number, isSent: boolean): void {
     if (!this.#isComplete) return;
     this.#bytes += to - from;
@@ -199,10 +183,7 @@ export class ReplayBuffer {
     if (isSent) this.trim();
   }
 
-  /**
-   * Copies the parts added since the last call. Most requests are sent within the read that brought them and need no
-   * copy.
-   */
+  /** Copies the new parts. Most requests are sent within the read that brought them and need no copy. */
   keep(): void {
     for (; this.#kept < this.#parts.length; this.#kept += 1) {
       const part = this.#parts[this.#kept];

@@ -22,9 +22,7 @@ interface SuccessorLinkOptions {
   readonly onReplicas: (command: ReplicasCommand) => void;
 }
 
-/**
- * The link of a process that has handed over to the process that now serves. It reconnects whenever the link breaks.
- */
+/** The link from a process that has handed over to the one that serves. Reconnects when it breaks. */
 export class SuccessorLink {
   readonly #options: SuccessorLinkOptions;
   readonly #cancelTimer: CancelTimer;

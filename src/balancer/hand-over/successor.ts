@@ -22,10 +22,8 @@ export interface Inherited {
 
 /**
  * Starts the process that replaces this one, in its own session. Both have the same listening sockets, so connections
- * that are not yet accepted survive the end of either.
- *
- * Resolves with the successor's process id once it serves. Rejects when it ends before that. Also kills it and rejects
- * when it does not serve within `timeoutMs` or `stopping` aborts.
+ * that are not yet accepted survive the end of either. Resolves with the successor's process id once it serves. Rejects
+ * when it ends first; also kills it and rejects after `timeoutMs` or when `stopping` aborts.
  */
 export function startSuccessor(inheritance: Inheritance, clock: Clock, timeoutMs: number, stopping: AbortSignal): Promise<number> {
   const { configPath, fds, predecessors } = inheritance;
@@ -70,8 +68,8 @@ export function readInherited(sockets: string | undefined, predecessors: string 
 const endUnknown = (): void => process.exit(exitCodes.conflict);
 
 /**
- * Ends this process if its predecessor ends before this process serves: no other process would know of it. The
- * controller or edge proxy then starts a new balancer.
+ * Ends this process if its predecessor ends before this one serves: no other process would know of it. The controller
+ * or edge proxy then starts a new balancer.
  */
 export function endWithPredecessor(): void {
   if (process.connected) process.once('disconnect', endUnknown);

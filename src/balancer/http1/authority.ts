@@ -5,7 +5,7 @@ const maxPort = 65_535;
 
 /**
  * Whether `HOST[:PORT]` is a plain name, an IPv4 address or a bracketed IPv6 address, with a port in range. Peers parse
- * other forms differently (user information, commas, spaces).
+ * user information, commas and spaces differently.
  */
 export function isValidAuthority(authority: string): boolean {
   const hostEnd = authority.startsWith('[') ? ipv6End(authority) : nameEnd(authority);

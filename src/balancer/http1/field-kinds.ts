@@ -1,6 +1,4 @@
-/**
- * How the engine treats a field, decided by its name alone. Numbers, because each field of each message is compared.
- */
+/** How the engine treats a field, by its name alone. Numbers, because each field of each message is compared. */
 export const FieldKind = {
   plain: 0,
   host: 1,
@@ -90,20 +88,14 @@ const lengthBits = 5;
 const maxIndexedLength = 1 << lengthBits;
 const slotOf = (length: number, firstOctet: number): number => (length << lengthBits) | (firstOctet & 31);
 
-/**
- * Special names by length and first letter: one check shows that most names are plain. A test ensures that no two names
- * share a slot.
- */
+/** By length and first letter: one check shows that most names are plain. A test ensures that no two share a slot. */
 const slots: readonly (SpecialName | undefined)[] = (() => {
   const all = Array.from<SpecialName | undefined>({ length: maxIndexedLength << lengthBits });
   for (const [name, kind] of kindsByName) all[slotOf(name.length, name.charCodeAt(0))] = { name, kind };
   return all;
 })();
 
-/**
- * The kind of the field whose name is `text[from, to)`, in any case. Usually allocates no string. `mayHaveUnderscore`:
- * false when the text has none.
- */
+/** The kind of the field named `text[from, to)`, in any case. `mayHaveUnderscore`: false when the text has none. */
 export function fieldKindAt(text: string, from: number, to: number, mayHaveUnderscore: boolean): FieldKind {
   const length = to - from;
   const first = text.charCodeAt(from) | 0x20;
@@ -131,14 +123,14 @@ function isForged(name: string): boolean {
   return name.includes('_') && isGuardedName(name.toLowerCase().replaceAll('_', '-'));
 }
 
-/** The kind of a field by its name, in any case. */
+/** In any case. */
 export function fieldKind(name: string): FieldKind {
   return fieldKindAt(name, 0, name.length, true);
 }
 
 /**
  * Meaningless or dangerous after the body (RFC 9110, section 6.5.1): framing, routing, credentials, request modifiers,
- * response control and content format. The balancer drops them from trailers.
+ * response control and content format.
  */
 const forbiddenTrailers: ReadonlySet<string> = new Set([
   'age',

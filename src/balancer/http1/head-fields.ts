@@ -7,13 +7,10 @@ import { HT, SP, isToken } from './octets.ts';
 /** See `HeadScanner.marks`. */
 const marksPerField = 4;
 
-/**
- * The fields of one head, as they came: case, order and duplicates kept. Names and values become strings on request.
- */
+/** The fields of one head, as they came: case, order, duplicates. Names and values become strings on request. */
 export class HeadFields {
   readonly kinds: readonly FieldKind[];
   readonly connection: ConnectionOptions;
-  /** The value of the one `Content-Length`; undefined when there is none. */
   readonly contentLength: number | undefined;
   readonly isChunked: boolean;
   readonly #text: string;
@@ -52,8 +49,8 @@ export class HeadFields {
   }
 
   /**
-   * The fields for the next peer, as `Name: value` lines with CRLF: plain fields and kinds that pass `isKept`, unless
-   * `Connection` nominates them. Consecutive lines already in this form are copied as one piece of text.
+   * Plain fields and kinds that pass `isKept`, unless `Connection` nominates them, as `Name: value` lines with CRLF.
+   * Consecutive lines already in this form are copied as one text.
    */
   linesToForward(isKept: (kind: FieldKind) => boolean): string {
     const { nominated } = this.connection;
@@ -130,7 +127,6 @@ export function isWebSocketUpgrade(fields: HeadFields): boolean {
   return more.length === 0 && value?.toLowerCase() === 'websocket';
 }
 
-/** The combined content of all `Connection` fields of one message. */
 interface ConnectionOptions {
   readonly close: boolean;
   readonly keepAlive: boolean;

@@ -35,8 +35,8 @@ const versionBytes = versionPrefix.length + 2;
 const zero = 0x30;
 
 /**
- * Finds the lines of a message head in bytes that arrive in any pieces. Refuses violations of the grammar of RFC 9112
- * at the first invalid byte. Reads each byte once, and copies only heads that arrive in pieces. One per connection.
+ * Finds the lines of a head that may arrive in any pieces. Refuses violations of RFC 9112 at the first invalid byte.
+ * Reads each byte once, and copies only heads that arrive in pieces. One per connection.
  */
 export class HeadScanner {
   /** The whole scanned head, each octet one character. Offsets below are into it. */
@@ -56,7 +56,6 @@ export class HeadScanner {
   readonly #firstLine: FirstLine;
   readonly #limits: HeadLimits;
   #state: State;
-  /** Bytes of the head scanned so far. */
   #scanned = 0;
   #token = 0;
   #valueEnd = 0;
@@ -69,7 +68,6 @@ export class HeadScanner {
     this.#state = initialStates[firstLine];
   }
 
-  /** Whether a part of a head was scanned. */
   get isMidway(): boolean {
     return this.#scanned > 0;
   }
@@ -103,10 +101,7 @@ export class HeadScanner {
     this.#heldLength = 0;
   }
 
-  /**
-   * Stores the bytes of an incomplete head. The buffer doubles, so a head sent byte by byte costs at most twice its
-   * size.
-   */
+  /** The buffer doubles, so a head sent byte by byte costs at most twice its size. */
   #hold(chunk: Buffer, from: number): void {
     const to = Math.min(chunk.length, from + this.#limits.headBytes - this.#heldLength);
     const length = this.#heldLength + to - from;

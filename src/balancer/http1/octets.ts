@@ -1,7 +1,4 @@
-/**
- * Classes of octets, as tables: 1 when the octet belongs to the class. The parsers look up every octet, and a table is
- * faster than a regular expression.
- */
+/** Classes of octets, as tables: 1 when the octet belongs to it. Faster than a regular expression for every octet. */
 
 const table = (belongs: (octet: number) => boolean): Uint8Array => Uint8Array.from({ length: 256 }, (_, octet) => (belongs(octet) ? 1 : 0));
 

@@ -20,7 +20,7 @@ export interface RequestHead {
   readonly isPersistent: boolean;
   /** Whether the client waits for 100 (Continue) before it sends the body. */
   readonly expectsContinue: boolean;
-  /** Whether the client asks for the WebSocket protocol: the only upgrade that is passed on. */
+  /** To WebSocket, the only upgrade that is passed on. */
   readonly isUpgrade: boolean;
 }
 
@@ -76,7 +76,7 @@ function readExpectation(fields: HeadFields): '100-continue' | undefined | false
 interface RequestTarget {
   /** Origin-form or `*`: the form that the replica gets. */
   readonly path: string;
-  /** The authority of an absolute-form target. */
+  /** Of an absolute-form target. */
   readonly authority: string | undefined;
 }
 

@@ -45,8 +45,7 @@ export class Http2Client implements ExchangeClient, Timed {
     });
     stream.on('end', () => this.#guarded(() => this.#onEnd()));
     stream.on('drain', () => this.#guarded(() => this.#exchange?.clientDrained()));
-    // `aborted` comes at once, but not when our side has ended. `close` always comes, but only after everything was
-    // read.
+    // `aborted` comes at once, but not when our side has ended. `close` always comes, after everything was read.
     stream.on('aborted', () => this.#guarded(() => this.#onGone()));
     stream.on('close', () => this.#guarded(() => this.#onClose()));
     context.deadlines.add(this);

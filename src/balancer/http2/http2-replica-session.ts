@@ -13,7 +13,6 @@ export interface Http2SessionOwner {
   readonly deadlines: Deadlines;
   /** The session takes no more requests. */
   forget(session: Http2ReplicaSession): void;
-  /** The session's connection is closed. */
   closed(): void;
   crashed(error: unknown): void;
 }

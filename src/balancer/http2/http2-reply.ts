@@ -23,7 +23,7 @@ export class Http2Reply implements Reply {
   readonly #request: RequestHead | undefined;
   readonly #work: UsefulWork;
   readonly #interims: FieldList[] = [];
-  /** Fields of the final head, until it was sent. */
+  /** Until it was sent. */
   #head: FieldList | undefined;
   readonly #body = new PieceList();
   #trailers: Trailers | undefined;

@@ -60,7 +60,6 @@ export class Http2Sessions implements Http2SessionOwner {
     };
   }
 
-  /** Closes one session that no request uses; false when there is none. */
   closeIdle(): boolean {
     const idle = this.#sessions.find(({ isBusy }) => !isBusy);
     idle?.destroy();
@@ -68,7 +67,6 @@ export class Http2Sessions implements Http2SessionOwner {
     return idle !== undefined;
   }
 
-  /** Closes idle sessions now, and others as they become idle. Running requests continue. */
   close(): void {
     this.#isClosed = true;
     for (const session of this.#sessions.slice()) session.close();
@@ -104,10 +102,7 @@ export class Http2Sessions implements Http2SessionOwner {
     return opening;
   }
 
-  /**
-   * Sends the preface and SETTINGS and waits for the replica's SETTINGS. Until then the replica has no request to
-   * process.
-   */
+  /** Until its SETTINGS arrive, the replica has no request that it could process. */
   #greet(opening: Opening, socket: Socket): void {
     this.#services.metrics.replicaConnectionOpened();
     const session = new Http2ReplicaSession(socket, this, (isOpen) => {

@@ -22,9 +22,7 @@ export class PieceList {
     this.#bytes = 0;
   }
 
-  /**
-   * All collected bytes; undefined when there are none. A copy, because HTTP/2 sends it only when its windows allow.
-   */
+  /** Undefined when there are none. A copy, because HTTP/2 sends it only when its windows allow. */
   take(): Buffer | undefined {
     if (this.#bytes === 0) return undefined;
     const whole = Buffer.concat(this.#pieces, this.#bytes);

@@ -2,9 +2,7 @@ import type { ClientSessionOptions, ServerOptions } from 'node:http2';
 import type { BalancerConfig } from '../../domain/balancer-link.ts';
 import { defaultHeadLimits } from '../http1/limits.ts';
 
-/**
- * Concurrent streams of one client connection; browsers and gRPC clients open another connection when they need more.
- */
+/** Concurrent streams of one client connection; browsers and gRPC clients open another one when they need more. */
 export const maxClientStreams = 256;
 /** Window for a request's body that no replica takes yet, as in Envoy's "edge best practices". */
 const clientWindowBytes = 65_536;
@@ -47,9 +45,7 @@ export function serverOptions(config: BalancerConfig, maxConcurrentStreams: numb
   };
 }
 
-/**
- * The HTTP/2 options towards replicas. Heads far beyond the limits are read, so such a head fails only its own request.
- */
+/** The HTTP/2 options towards replicas. A head far beyond the limits is read, so it fails only its own request. */
 export const clientOptions: ClientSessionOptions & { readonly strictSingleValueFields: boolean } = {
   settings: { enablePush: false, initialWindowSize: replicaWindowBytes, maxHeaderListSize: 4 * defaultHeadLimits.headBytes },
   maxHeaderListPairs: 5 * defaultHeadLimits.fields,

@@ -11,8 +11,8 @@ const bytesPerAnswer = 64;
 const bodyBytesPerByte = 256;
 
 /**
- * Distinguishes a connection in real use from one that only generates load. Bytes that serve no request count against
- * an allowance: masses of PING, SETTINGS, PRIORITY and WINDOW_UPDATE frames, empty DATA frames, refused heads. Pure.
+ * Detects connections that only generate load. Bytes without use reduce an allowance: masses of PING, SETTINGS,
+ * PRIORITY and WINDOW_UPDATE frames, empty DATA frames, refused heads. Pure.
  */
 export class UsefulWork {
   #allowance = burstBytes;
@@ -25,7 +25,7 @@ export class UsefulWork {
     this.#accountedAt = now;
   }
 
-  /** A request arrived whose uncompressed head has that many bytes. */
+  /** `headBytes`: of the uncompressed head. */
   request(headBytes: number): void {
     this.#explained += headBytes + bytesPerStream;
   }
@@ -39,8 +39,8 @@ export class UsefulWork {
   }
 
   /**
-   * Whether too many of the `bytesRead` since the beginning had no use. `heldBytes` of them belong to bodies that wait
-   * for a replica; they count as pieces only when passed on.
+   * Whether too many of all `bytesRead` had no use. `heldBytes`: of bodies that wait for a replica; they count as
+   * pieces when passed on.
    */
   isWasted(bytesRead: number, heldBytes: number, now: number): boolean {
     const refill = ((now - this.#accountedAt) / 1_000) * bytesPerSecond;

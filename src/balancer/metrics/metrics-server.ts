@@ -11,7 +11,6 @@ const { createServer } = process.getBuiltinModule('node:http');
 /** Scrapers are few, and each sends one request and leaves. */
 const maxConnections = 32;
 const requestTimeoutMs = 5_000;
-/** How often connections over their time limit are searched for. */
 const checkIntervalMs = 1_000;
 const maxHeadBytes = 8_192;
 /** How soon to retry a port that another process has, such as the predecessor. */
@@ -42,7 +41,6 @@ export class MetricsServer {
     this.#options = options;
   }
 
-  /** Undefined while no port is in use. */
   get port(): number | undefined {
     return this.#port;
   }
@@ -101,7 +99,6 @@ export class MetricsServer {
     }
   }
 
-  /** Rejects with the system's error. */
   #listenAt(port: number): Promise<Server> {
     const server = this.#newServer();
     return new Promise((resolve, reject) => {
@@ -128,7 +125,6 @@ export class MetricsServer {
     return server;
   }
 
-  /** The server listens from now on, unless it was closed meanwhile. */
   #serve(server: Server): void {
     server.on('error', (error) => this.#options.logger.error(`The server of the metrics failed: ${messageOf(error)}`));
     this.#servers.push(server);

@@ -3,9 +3,8 @@ import { delayBounds, durationBounds } from './metric-table.ts';
 import { codeLabels, connectFailures, refusedForFiles, rejectReasons, retryReasons } from './label-values.ts';
 
 /**
- * The layout of a thread's row of numbers: the values of the whole thread, then a block for each replica slot. Only the
- * thread writes its row, and the main thread reads all rows, so no write waits. A number is 8 bytes at a multiple of 8,
- * which processors write as a whole.
+ * A thread's row: the values of the whole thread, then a block for each replica slot. Only the thread writes it, and
+ * the main thread reads all rows, so no write waits. Processors write each number (8 bytes, aligned) as a whole.
  */
 
 /** Cells of a histogram: its buckets with the infinite one, and the sum. */
@@ -57,7 +56,6 @@ export const replicaCells = {
   firstByteCount: codeLabels.length + 2,
 } as const;
 
-/** Number of cells of a replica's block. */
 export const replicaBlock: number = codeLabels.length + 3;
 
 /** The start of a slot's block. `noSlot` has the first block: requests for which no replica was chosen. */

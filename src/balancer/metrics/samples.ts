@@ -4,7 +4,6 @@ import { metricTable, type MetricFamily } from './metric-table.ts';
 /** Label values, in the order of the family's label names. */
 export type Labels = Partial<Readonly<Record<LabelName, string>>>;
 
-/** One number of a family with its labels. */
 export interface Sample {
   readonly labels: Labels;
   readonly value: number;
@@ -39,7 +38,7 @@ export class Samples {
     return this.#distributions.get(key) ?? [];
   }
 
-  /** The families that have samples, in the order of the table. */
+  /** In the order of the table; only families with samples. */
   families(): readonly (readonly [MetricKey, MetricFamily])[] {
     return metricKeys
       .filter((key) => this.numbers(key).length > 0 || this.distributions(key).length > 0)

@@ -24,7 +24,7 @@ export class ThreadMetrics {
     for (const cell of gaugeCells) row[threadCells[cell]] = 0;
   }
 
-  /** A request ended, with any outcome; `record` is its line in the access log. */
+  /** With any outcome. */
   requestEnded(record: AccessRecord): void {
     const { replica, status, outcome, code, firstByteMs, queuedMs, attempts } = record;
     const block = blockOf(replica?.slot ?? noSlot);
@@ -53,7 +53,6 @@ export class ThreadMetrics {
     this.#add(threadCells.connectFailures + connectFailures.indexOf(why), 1);
   }
 
-  /** The limit of open files left no room. */
   refusedForFiles(what: RefusedForFiles): void {
     this.#add(threadCells.refusedForFiles + refusedForFiles.indexOf(what), 1);
   }
@@ -62,7 +61,6 @@ export class ThreadMetrics {
     this.#add(blockOf(slot) + replicaCells.ejections, 1);
   }
 
-  /** A client connected. */
   connectionOpened(): void {
     this.#add(threadCells.clientConnectionsOpened, 1);
   }

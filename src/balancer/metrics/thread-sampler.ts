@@ -7,7 +7,7 @@ const samplesPerUsage = 10;
 const msPerSecond = 1_000;
 const microsecondsPerSecond = 1_000_000;
 
-/** A thread's usage since it started, s. */
+/** Since the thread started, s. */
 interface ThreadUsage {
   readonly busy: number;
   readonly cpu: number;

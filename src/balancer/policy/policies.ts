@@ -7,8 +7,8 @@ const equal = (): number => 0;
 const keepFirst = (): number => 1;
 
 /**
- * The replica whose turn was longest ago, whatever its load. The order is the same in all threads, and added or removed
- * replicas do not make it skip others.
+ * The replica whose turn was longest ago. The order is the same in all threads, and added or removed replicas do not
+ * make it skip others.
  */
 function createRoundRobin(): Policy {
   return { name: 'round_robin', select: (candidates) => lowestCost(candidates, equal, keepFirst) };
@@ -23,7 +23,6 @@ function createLeastLoad(): Policy {
 /** Counts the new request too, so among idle replicas the strongest is chosen first. */
 const relativeLoadOf = (candidate: Candidate): number => (candidate.inFlight + 1) / candidate.weight;
 
-/** The replica with the fewest requests in flight for its capacity. */
 function createInstanceAwareLeastLoad(): Policy {
   return {
     name: 'instance_aware_least_load',
@@ -42,10 +41,9 @@ export function createPolicy(name: LoadBalancingPolicy): Policy {
 }
 
 /**
- * The index of the candidate with the lowest cost. Equals take turns, even when requests come one at a time: the one
- * chosen longest ago is next. Those never chosen are equally likely.
- *
- * Reservoir sampling with room for one needs no list of the equals (Vitter, "Random Sampling with a Reservoir", 1985).
+ * The lowest cost. Equals take turns, even when requests come one at a time: the one chosen longest ago is next. Those
+ * never chosen are equally likely: reservoir sampling with room for one needs no list (Vitter, "Random Sampling with a
+ * Reservoir", 1985).
  */
 function lowestCost(candidates: readonly Candidate[], costOf: (candidate: Candidate) => number, random: Random): number {
   let best = 0;

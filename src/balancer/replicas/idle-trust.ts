@@ -6,27 +6,24 @@ const maxIdleMs = 1_000;
 const distrustMs = 60_000;
 
 /**
- * Whether a request that may not run twice may use an idle connection. The replica may be closing it right now, and
- * then it is unknown whether it read the request. So it must first have kept an idle connection. Pure; times are
+ * Whether a request that may not run twice may use an idle connection. If the replica closes it at that moment, it is
+ * unknown whether the replica read the request. So the replica must first have kept an idle connection. Pure; times are
  * monotonic ms.
  */
 export class IdleTrust {
   #isProven = false;
   #distrustedUntil = Number.NEGATIVE_INFINITY;
 
-  /** A connection is still open after being idle for `idleMs`. */
   recordAlive(now: number, idleMs: number): void {
     if (!this.#isProven && idleMs >= provenMs && now >= this.#distrustedUntil) this.#isProven = true;
   }
 
-  /** The replica closed a connection that had been idle for `idleMs`. */
   recordClosed(now: number, idleMs: number): void {
     if (idleMs > maxIdleMs) return;
     this.#isProven = false;
     this.#distrustedUntil = now + distrustMs;
   }
 
-  /** Whether a connection that was idle for `idleMs` may carry such a request. */
   allows(idleMs: number): boolean {
     return this.#isProven && idleMs <= maxIdleMs;
   }

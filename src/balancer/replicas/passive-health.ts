@@ -1,7 +1,7 @@
 /** Consecutive failures that eject a replica for a while; same as Envoy's outlier detection. */
 const failuresToEject = 5;
 /**
- * Duration of the first ejection; each later one in a row lasts this much longer. A restarted replica is back in
+ * Duration of the first ejection; each later one in a row lasts this much longer. A replica that restarts is back in
  * seconds, and the reconciler probes it too.
  */
 const ejectionMs = 10_000;
@@ -44,7 +44,6 @@ export class PassiveHealth {
     return this.#record.avoidedUntil > now;
   }
 
-  /** When both ejection and avoidance have ended. */
   get markedUntil(): number {
     return Math.max(this.#record.ejectedUntil, this.#record.avoidedUntil);
   }
@@ -55,8 +54,8 @@ export class PassiveHealth {
   }
 
   /**
-   * A request failed there (refused, reset, timeout, 5xx, truncated response). `mayEject`: whether another replica may
-   * be ejected. True when this failure ejected the replica.
+   * A request failed there (refused, reset, timeout, 5xx, truncated). True when this ejected the replica; without
+   * `mayEject`, it never does.
    */
   recordFailure(now: number, mayEject: boolean): boolean {
     if (now - this.#record.failedAt > longestGapMs) this.#record.failures = 0;
@@ -76,7 +75,6 @@ export class PassiveHealth {
     this.#record.failures = failuresToEject;
   }
 
-  /** No process listened there. */
   recordRefusal(now: number): void {
     this.#avoidUntil(now + avoidAfterRefusalMs);
   }

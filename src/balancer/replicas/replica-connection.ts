@@ -15,11 +15,9 @@ import type { ReplicaStream, ReplicaStreamUser } from './replica-stream.ts';
 
 export interface ReplicaConnectionOwner {
   readonly deadlines: Deadlines;
-  /** Keeps a connection whose response was read to the end, for the next request. */
   keep(connection: ReplicaConnection, response: ResponseHead): void;
   /** The replica closed it while it served no request, or before it answered the next one. */
   closedWhileIdle(connection: ReplicaConnection): void;
-  /** The connection is closed. */
   forget(connection: ReplicaConnection): void;
   /** The code threw an unexpected error while it worked on an event of the connection, which is destroyed already. */
   crashed(error: unknown): void;
@@ -39,9 +37,7 @@ export class ReplicaConnection implements ReplicaStream, TransportUser, Timed {
   readonly #parser = new ResponseParser(defaultHeadLimits);
   #user: ReplicaStreamUser | undefined;
   #isChunked = false;
-  /** Bytes arrived since the request was sent. */
   #isAnswering = false;
-  /** Bytes followed the response that no request asked for. */
   #hasExcess = false;
   #isClosed = false;
   /** The transport's value when the current request began. */

@@ -8,16 +8,13 @@ import { Replica, type SlottedReplica } from './replica.ts';
 /** The chosen replica and the reason, for the access log. */
 export interface Choice {
   readonly replica: Replica;
-  /** Requests that the replica had before this one. */
+  /** Before this request. */
   readonly load: number;
   /** `only`: there was no other. `last_resort`: all candidates are avoided for the moment. Else the policy's name. */
   readonly reason: string;
 }
 
-/**
- * How often a choice is repeated when other threads choose at the same moment. The last choice, very rare, is as good
- * as random.
- */
+/** Tries when other threads choose at the same moment. The last choice, very rare, is as good as random. */
 const maxTries = 8;
 
 /** The replicas of the service, from the view of one thread's requests. */
@@ -53,12 +50,10 @@ export class ReplicaSet {
   }
 
   /**
-   * Chooses a replica for one attempt of a request and counts the attempt there, until `endAttempt`. Undefined when no
-   * replica outside `excluded` serves.
+   * Chooses a replica outside `excluded` and counts the attempt there, until `endAttempt`. Undefined when none serves.
    *
-   * Exact over all threads without a lock: the thread reads the counts of all rows and counts the attempt in its own
-   * row. If another thread has chosen in the meantime, it undoes the count and chooses again. Other threads may briefly
-   * see the undone count.
+   * Exact over all threads without a lock: the thread reads the counts of all rows and counts in its own. If another
+   * thread chose meanwhile, it undoes its count and chooses again. Others may briefly see that count.
    */
   pick(request: RequestHead, excluded: readonly Replica[]): Choice | undefined {
     const { now } = this.#services.deadlines;
@@ -124,7 +119,6 @@ export class ReplicaSet {
     this.#row.board.raiseMark(replica.health.markedUntil);
   }
 
-  /** Closes one connection that no request uses; false when there is none. */
   closeIdle(): boolean {
     return this.#replicas.some((replica) => replica.streams.closeIdle());
   }

@@ -8,10 +8,7 @@ import type { ResponseSink } from '../http1/response-parser.ts';
 export interface ReplicaStreamUser extends ResponseSink {
   /** One read was processed; its events came before. */
   afterRead(): void;
-  /**
-   * The stream ended before the response. `isRefused`: the replica reports that it has not begun to process the
-   * request.
-   */
+  /** `isRefused`: the replica reports that it has not begun to process the request. */
   streamLost(isRefused?: boolean): void;
   /** After `flush()` returned false: there is room again. */
   replicaDrained(): void;
@@ -31,7 +28,6 @@ export interface ReplicaStream {
   end(trailers: Trailers): void;
   /** Sends the collected bytes. False when the replica is slow: wait for `replicaDrained`. */
   flush(): boolean;
-  /** Stops reading the response until `resume`. */
   pause(): void;
   resume(): void;
   /** The response was read to its end: the connection may serve another request if it is reusable. */

@@ -10,8 +10,8 @@ import type { ReplicaStream } from './replica-stream.ts';
 export type OnDialled = (error: DialError | undefined, stream: ReplicaStream | undefined) => void;
 
 /**
- * The streams to one replica, by its protocol. `auto`: HTTP/1.1, as nearly all programs use it. Only gRPC needs HTTP/2,
- * so the first gRPC request makes the balancer test whether the replica speaks it.
+ * The streams to one replica. `auto`: HTTP/1.1, as nearly all programs use it. Only gRPC needs HTTP/2, so the first
+ * gRPC request makes the balancer test whether the replica speaks it.
  */
 export class ReplicaStreams {
   readonly #address: ReplicaAddress;
@@ -19,7 +19,6 @@ export class ReplicaStreams {
   readonly #services: PoolServices;
   readonly #http1: ReplicaPool;
   #http2: Http2Sessions | undefined;
-  /** The replica was found not to speak HTTP/2. */
   #isHttp1Only = false;
   #isClosed = false;
 

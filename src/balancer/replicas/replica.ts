@@ -11,21 +11,13 @@ export interface SlottedReplica extends BalancerReplica {
   readonly slot: number;
 }
 
-/**
- * Whether a replica is expected to answer its requests.
- *
- * `doubtful`: it is silent while others answer. `little`: its probes fail too. `none`: it is gone, or was silent for
- * far longer than answers take.
- */
+/** `doubtful`: silent while others answer. `little`: its probes fail too. `none`: gone, or silent for far too long. */
 type Prospect = 'good' | 'doubtful' | 'little' | 'none';
 
 /** `sinceChoice` of a replica that was never chosen. */
 const never = 4_294_967_296;
 
-/**
- * Divisors of the step by which one answer moves the usual time to the first byte. The usual time rises quickly and
- * falls slowly, so it stays near the slow end.
- */
+/** Divisors of the step to each new answer. The usual time rises fast and falls slowly: it stays near the slow end. */
 const riseShare = 2;
 const fallShare = 16;
 
@@ -95,7 +87,6 @@ export class Replica implements Candidate {
     return this.#board.sumOfRows(this.#allInFlight);
   }
 
-  /** The attempts in flight of this thread. */
   get ownInFlight(): number {
     return Atomics.load(this.#cells, this.#inFlight);
   }
@@ -122,14 +113,13 @@ export class Replica implements Candidate {
     return this.isStalled ? 'doubtful' : 'good';
   }
 
-  /** New data of the same replica at the same address. */
   update(reported: SlottedReplica): void {
     this.#reported = reported;
     if (reported.state === 'draining') this.streams.close();
     else this.streams.reopen();
   }
 
-  /** It is no longer part of the service; running requests continue. */
+  /** Running requests continue. */
   retire(): void {
     this.#reported = { ...this.#reported, state: 'draining' };
     this.streams.close();

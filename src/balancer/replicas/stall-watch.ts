@@ -9,14 +9,10 @@ const markMs = 1_000;
 interface StallFindings {
   /** Replicas that get no new requests from now on. */
   readonly stalled: readonly SlottedReplica[];
-  /** Replicas to probe. */
   readonly suspects: readonly { readonly id: number; readonly reason: Extract<SuspectReason, 'timeout' | 'silent'> }[];
 }
 
-/**
- * Finds silent replicas from the threads' counts, and marks them there. Runs on the main thread, which serves no
- * requests.
- */
+/** Marks silent replicas by the threads' counts. Runs on the main thread, which serves no requests. */
 export class StallWatch {
   readonly #board: Board;
   readonly #detector = new StallDetector();
@@ -43,7 +39,7 @@ export class StallWatch {
   }
 
   /**
-   * Includes draining replicas: a slow probe makes a replica drain. Fails the requests at hung replicas after a long
+   * Includes draining replicas: a slow probe makes a replica drain. Fails requests at hung replicas after a long
    * silence.
    */
   #judgeSilence(replicas: readonly SlottedReplica[], now: number): StallFindings['suspects'] {
@@ -102,7 +98,6 @@ export interface ReplicaActivity {
   readonly answers: number;
   /** The usual time from a request to the first byte, ms; 0 while unknown. */
   readonly usualMs: number;
-  /** Ejected for failures. */
   readonly isEjected: boolean;
   /** It was found silent, and sent no byte since. */
   readonly isStalled: boolean;
@@ -115,16 +110,14 @@ const timesUsual = 4;
 /** One slow request may just be a hard one. It is enough for a replica that is ejected or on trial. */
 const leastUnanswered = 2;
 const leastUnansweredOnTrial = 1;
-/** With fewer answers of other replicas during the silence, the normal time is unknown. */
+/** With fewer answers of other replicas meanwhile, the normal time is unknown. */
 const leastAnswers = 3;
-/** A replica whose clients all disconnected gets a new try after this time. */
+/** A stalled replica without pending requests (its clients disconnected) gets another try after this time. */
 const restMs = 10_000;
 
 /**
- * How long a replica has been silent while requests wait for their first byte there.
- *
- * `noticeable`: worth a probe. `long`: longer than answers take. `usualMs` is the usual time at the slowest replica, so
- * a replica that processes one request at a time does not count as hung.
+ * `noticeable`: worth a probe. `long`: longer than answers take. `usualMs` is of the slowest replica, so one that
+ * processes one request at a time does not count as hung.
  */
 type Silence = 'none' | 'noticeable' | 'long';
 
@@ -136,15 +129,12 @@ export function silenceOf({ unanswered, silentSince }: ReplicaActivity, usualMs:
 }
 
 /**
- * How long requests at a hung replica wait while no replica serves, ms: they have no alternative, and the replica may
- * only be busy. Same as the default timeout of a probe.
+ * How long requests at a hung replica wait while no replica serves, ms: the replica may only be busy. Same as the
+ * default timeout of a probe.
  */
 const hungTimeoutMs = 15_000;
 
-/**
- * Whether to fail requests at a hung replica, which may have run. `isAnyServing`: whether clients that retry reach
- * another replica. Pure.
- */
+/** Whether to fail requests at a hung replica. `isAnyServing`: clients that retry reach another replica. Pure. */
 export function isGivenUp(activity: ReplicaActivity, usualMs: number, now: number, isAnyServing: boolean): boolean {
   return silenceOf(activity, usualMs, now) === 'long' && (isAnyServing || now - activity.silentSince >= hungTimeoutMs);
 }

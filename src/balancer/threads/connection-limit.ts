@@ -11,9 +11,7 @@ const filesPerConnection = 2;
 /** Used when the limit cannot be read. */
 const commonLimit = 1_024;
 
-/**
- * What a limit of open files allows: at least one client with one request. `asked`: the configured maximum of clients.
- */
+/** Allows at least one client with one request. `asked`: the configured maximum of clients. */
 export function fileLimits(asked: number | null, openFiles: number, threads: number): FileLimits {
   const files = Math.max(filesPerConnection, openFiles - ownFiles - threads * filesPerThread);
   return { files, connections: Math.min(asked ?? Number.POSITIVE_INFINITY, Math.floor(files / filesPerConnection)) };

@@ -33,9 +33,7 @@ interface DataPlaneDeps {
   readonly clock: Clock;
   readonly random: Random;
   readonly logger: Logger;
-  /** Where this thread counts. */
   readonly row: BoardRow;
-  /** Where this thread counts for the metrics. */
   readonly metricsRow: Float64Array;
   /** Over all threads together. */
   readonly limits: FileLimits;
@@ -103,12 +101,10 @@ export class DataPlane {
     if (isKnown) this.#requestQueue.replicasChanged(this.#replicas.serving);
   }
 
-  /** Applies to new connections. */
   renewTls(material: TlsMaterial): void {
     this.#tls?.renew(material);
   }
 
-  /** Starts to accept. See `Listener.listen`. */
   listen(sources: readonly Listening[]): Promise<{ readonly port: number; readonly fds: readonly number[] }> {
     return this.#listener.listen(sources);
   }

@@ -26,7 +26,7 @@ interface ListenerOptions {
   readonly serve: ServeSocket;
 }
 
-/** The endpoint in one thread: accepts clients' connections until it is stopped. */
+/** The endpoint in one thread. */
 export class Listener {
   readonly #context: BalancerContext;
   readonly #options: ListenerOptions;
@@ -55,10 +55,7 @@ export class Listener {
     await this.#emptied(graceMs);
   }
 
-  /**
-   * Accepts no more connections, because another process does. The next response reports this to the client: closing an
-   * idle connection could cut off a request that is on its way.
-   */
+  /** Accepts no more. The next response reports it: closing an idle connection could cut off a request on its way. */
   async handOver(graceMs: number): Promise<void> {
     this.#stopAccepting();
     for (const connection of this.#connections) connection.handOver?.();

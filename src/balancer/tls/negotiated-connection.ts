@@ -23,7 +23,6 @@ export class NegotiatedConnection implements ServedConnection, Timed {
   readonly #context: BalancerContext;
   readonly #tls: TlsTerminator | undefined;
   readonly #onClosed: (connection: ServedConnection) => void;
-  /** Set once the client's protocol is known. */
   #served: ServedConnection | undefined;
   #isHandshaking = false;
   #shutdown: 'drain' | 'handOver' | undefined;
@@ -109,7 +108,6 @@ export class NegotiatedConnection implements ServedConnection, Timed {
 
   readonly #onClose = (): void => this.#end();
 
-  /** The connection ended before the client's protocol was known. */
   #end(): void {
     if (this.#isHandshaking) this.#context.metrics.tlsHandshake(false);
     this.#isHandshaking = false;

@@ -10,7 +10,7 @@ interface TlsPaths {
   readonly certFile: string;
 }
 
-/** The content of both files; the key belongs to the certificate. */
+/** The key belongs to the certificate. */
 export interface TlsMaterial {
   readonly key: string;
   readonly cert: string;
@@ -32,11 +32,9 @@ interface ReadTlsFiles {
 }
 
 /**
- * Reads the files, then polls them until the process ends. Throws SVC_BAD_CERTIFICATE, with the files and their faults,
- * when no handshake could succeed with them.
- *
- * Polling detects every kind of replacement (overwritten, renamed, a changed link, as by certbot and cert-manager): the
- * path then leads to a different or newer file.
+ * Reads the files, then polls them for as long as the process lives. Throws SVC_BAD_CERTIFICATE, with the reason, when
+ * no handshake could succeed. Polling detects every kind of replacement (overwritten, renamed onto, a changed link, as
+ * by certbot and cert-manager): the path then leads to a different or newer file.
  */
 export function watchTlsFiles(paths: TlsPaths, clock: Clock, user: TlsFilesUser): ReadTlsFiles {
   const { keyFile, certFile } = paths;
@@ -46,8 +44,8 @@ export function watchTlsFiles(paths: TlsPaths, clock: Clock, user: TlsFilesUser)
   const first = readTlsFiles(paths, clock.now());
   clock.every(pollIntervalMs, () => {
     const current = signature();
-    // A renewal replaces one file after the other, and each may be half written. So both are read once neither has
-    // changed between two polls.
+    // A renewal replaces one file after the other, and each may be half written. Both are read once neither has changed
+    // between two polls.
     const isSteady = current === seen;
     seen = current;
     if (!isSteady || current === loaded) return;
@@ -61,7 +59,7 @@ export function watchTlsFiles(paths: TlsPaths, clock: Clock, user: TlsFilesUser)
   return first;
 }
 
-/** Refuses a certificate that is not in force: it may have been copied over a valid one, which then stays in force. */
+/** An old certificate may have been copied over the valid one by mistake. The loaded one then stays in force. */
 function renewedPair(paths: TlsPaths, now: number): TlsMaterial {
   const { material, notInForce } = readTlsFiles(paths, now);
   if (notInForce !== undefined) throw new Error(notInForce);

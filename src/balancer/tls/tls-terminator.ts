@@ -21,10 +21,7 @@ export class TlsTerminator {
     this.#server.setSecureContext(contextOptions(material));
   }
 
-  /**
-   * Begins the handshake on a connected socket; bytes read from it must have been put back. A failure closes the
-   * socket.
-   */
+  /** Starts the handshake. Bytes read from `socket` must have been put back. A failure closes it. */
   secure(socket: Socket, done: (secured: TLSSocket) => void): void {
     const ends = endsOf(socket);
     this.#waiting.set(ends, done);

@@ -13,16 +13,15 @@ import { releaseBuffer } from './message-writer.ts';
 import type { Transport, TransportUser } from './transport.ts';
 
 interface Batched {
-  /** Hands all collected bytes to the kernel. Must not throw. */
+  /** Must not throw. */
   sendNow(): void;
 }
 
 let due: Batched[] = [];
 
 /**
- * Sends the collected bytes once all currently readable sockets have been read. Writing at once would wake the peer for
- * each piece and yield the processor to it. The delay saves a quarter of the cost under load, and costs nothing
- * without.
+ * Sends the collected bytes once all readable sockets have been read. Writing at once would wake the peer for each
+ * piece and yield the processor to it. Reading first costs a quarter less under load, and nothing without load.
  */
 function sendSoon(one: Batched): void {
   due.push(one);
@@ -42,8 +41,8 @@ const readBuffer = Buffer.allocUnsafeSlow(65_536);
 const sendAtBytes = 65_536;
 
 /**
- * A TCP connection or Unix socket without Node's stream classes, which halves the cost of a request. All connections
- * share one read buffer. Writes that the kernel takes at once, as nearly all are, leave no state.
+ * A TCP connection or Unix socket without Node's stream classes, which halves the cost of a request. All share one read
+ * buffer. Writes that the kernel takes at once, as nearly all are, leave no state.
  */
 export class HandleTransport implements Transport, Batched {
   readonly remoteAddress: string;
@@ -61,7 +60,6 @@ export class HandleTransport implements Transport, Batched {
   #parts: Buffer[] = [];
   #collected = 0;
   #isDue = false;
-  /** Writes that continue in the background. */
   #pending = 0;
   #isEnding = false;
   #hasPeerEnded = false;

@@ -1,9 +1,7 @@
 /**
  * The part of Node's internal stream handles that `HandleTransport` needs;
- * docs/decisions/0012-sockets-without-streams.md gives the reasons, with figures.
- *
- * The layer under `net.Socket` has kept its shape for many major versions. This project runs on one exact version of
- * Node, and a process test covers each member.
+ * docs/decisions/0012-sockets-without-streams.md gives the reasons, with figures. Unchanged in shape for many major
+ * versions. The project uses one exact version of Node, and a process test covers each member.
  */
 export interface StreamHandle {
   readonly fd: number;
@@ -12,10 +10,7 @@ export interface StreamHandle {
   useUserBuffer(buffer: Uint8Array): void;
   readStart(): number;
   readStop(): number;
-  /**
-   * Zero, or a negative error. When `wasAsync()` is then true, `request.oncomplete` follows; else the request is
-   * reusable.
-   */
+  /** Zero, or a negative error. When `wasAsync()` is then true, `oncomplete` follows; else the request is reusable. */
   writeLatin1String(request: WriteRequest, text: string): number;
   writev(request: WriteRequest, parts: readonly Uint8Array[], areBuffers: true): number;
   shutdown(request: CompletionRequest): number;
@@ -46,7 +41,6 @@ interface StreamBinding {
 const binding = (process as unknown as { binding(name: string): unknown }).binding('stream_wrap') as StreamBinding;
 const { streamBaseState, kReadBytesOrError, kLastWriteWasAsync } = binding;
 
-/** A request for one write at a time. */
 export function newWriteRequest(): WriteRequest {
   return new binding.WriteWrap();
 }

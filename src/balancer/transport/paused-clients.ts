@@ -9,7 +9,7 @@ const everyMs = 100;
 
 /**
  * Clients that the balancer does not read, because a replica takes no more of their upload. Only a read would show that
- * such a client has reset its connection. The periodic check soon frees its replica.
+ * such a client has reset its connection; the periodic check soon frees its replica.
  */
 export class PausedClients implements Timed {
   deadlineAt = Number.POSITIVE_INFINITY;

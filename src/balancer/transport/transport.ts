@@ -19,9 +19,8 @@ export interface Transport {
   readonly isBlocked: boolean;
   /** How often bytes were handed to the kernel: shows whether written bytes have begun to leave. */
   readonly sends: number;
-  /** Begins to read. Called once. */
   start(user: TransportUser): void;
-  /** Writes Latin-1 text. */
+  /** `text`: Latin-1. */
   text(text: string): void;
   /** Writes bytes; the caller must not change the buffer any more. */
   bytes(bytes: Buffer): void;
