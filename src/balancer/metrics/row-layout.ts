@@ -43,6 +43,7 @@ const isCell = (name: string): name is ThreadCell => Object.hasOwn(sizes, name);
 
 const layout = layOut(Object.keys(sizes).filter(isCell));
 
+/** The index of the first cell of each. */
 export const threadCells: Readonly<Record<ThreadCell, number>> = layout.at;
 
 /** Current values rather than counts: void when their thread dies. */
@@ -56,6 +57,7 @@ export const replicaCells = {
   firstByteCount: codeLabels.length + 2,
 } as const;
 
+/** Number of cells of a replica's block. */
 export const replicaBlock: number = codeLabels.length + 3;
 
 /** The start of a slot's block. `noSlot` has the first block: requests for which no replica was chosen. */

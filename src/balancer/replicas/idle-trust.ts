@@ -2,7 +2,7 @@
 const provenMs = 250;
 /** Longer idle connections never carry a request that may not be sent twice: servers close them after some seconds. */
 const maxIdleMs = 1_000;
-/** How long the balancer remembers that a replica closed a connection that was idle for less than that. */
+/** How long the balancer remembers that a replica closed a connection that was idle for at most `maxIdleMs`. */
 const distrustMs = 60_000;
 
 /**

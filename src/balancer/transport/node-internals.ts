@@ -5,7 +5,7 @@
  */
 export interface StreamHandle {
   readonly fd: number;
-  /** Called with `this` as the handle. `streamState` has the number of bytes, or a negative error. */
+  /** Called with `this` as the handle. `streamBaseState` has the number of bytes, or a negative error. */
   onread: (() => void) | undefined;
   useUserBuffer(buffer: Uint8Array): void;
   readStart(): number;
