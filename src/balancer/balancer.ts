@@ -24,19 +24,17 @@ import { TrafficTotals } from './board/shared-counters.ts';
 
 /** How often the balancer reports changed counts to the reconciler, ms; `domain/balancer-link.ts` promises it. */
 const statsEveryMs = 250;
-/** How often the balancer checks for silent replicas, ms. */
 const stallCheckIntervalMs = 250;
 /** A suspicion triggers a probe at once. More suspicions during that probe carry no information. */
 const suspectEveryMs = 1_000;
 const bytesPerKibibyte = 1_024;
-/** How long a successor may take until it serves: it has to read its code from a disk that may be busy. */
+/** How long a successor may take until it serves: it may read its code from a busy disk. */
 const successorMs = 30_000;
 /** How long streams may continue in a process that has handed over. */
 const drainTimeoutMs = 900_000;
 
-/** What the balancer needs from its caller. */
 interface BalancerDeps {
-  /** The path of its config, from which a successor reads the config again. */
+  /** A successor reads the config from this path again. */
   readonly configPath: string;
   readonly clock: Clock;
   readonly logger: Logger;
@@ -52,10 +50,7 @@ interface Pending {
 }
 
 /**
- * The balancer of one service, on the main thread. It owns the serving threads, their shared memory and the link to the
- * reconciler.
- *
- * Requests never run on this thread, so the balancer answers the reconciler under any load.
+ * The balancer of one service, on the main thread. No request runs there, so it answers the reconciler under any load.
  */
 export class Balancer {
   readonly #loaded: LoadedConfig;
@@ -114,10 +109,8 @@ export class Balancer {
   }
 
   /**
-   * Serves the last good replica set at once, then takes commands.
-   *
-   * `inherited`: sockets from the predecessor, which serves until this process does. Resolves with the port; rejects
-   * with EADDRINUSE when the port is taken.
+   * Serves the last good replica set at once, then takes commands. Resolves with the port; rejects with EADDRINUSE when
+   * it is taken. `inherited`: sockets of the predecessor, which serves until this process does.
    */
   async start(inherited: Inherited | undefined): Promise<number> {
     const { logger, clock } = this.#deps;
@@ -125,7 +118,7 @@ export class Balancer {
     const tls = this.#readTls();
     const last = this.#lastReplicas.load();
     if (last === undefined) logger.warn({ file: config.lastReplicasFile }, 'The last replica set cannot be read; waiting for a new one');
-    // Only our own threads may share the port. Any other process on it is a mistake that the user must see.
+    // Only the balancer's own threads may share the port. The user must learn of any other process on it.
     const isNew = inherited === undefined && config.port !== 0;
     const release = isNew ? await claimPort(config.port) : () => undefined;
     if (isNew) await checkPortIsFree(config.host, config.port);
@@ -193,10 +186,7 @@ export class Balancer {
     };
   }
 
-  /**
-   * Reads the TLS files of the endpoint and follows their replacements. Throws SVC_BAD_CERTIFICATE when the files
-   * cannot be served.
-   */
+  /** Reads the endpoint's TLS files and follows changes. Throws SVC_BAD_CERTIFICATE when they cannot be served. */
   #readTls(): TlsMaterial | undefined {
     const { clock, logger } = this.#deps;
     const { tls } = this.#loaded.config;
@@ -258,7 +248,7 @@ export class Balancer {
     return slotted;
   }
 
-  /** The current state for the metrics, including requests that a predecessor still has. */
+  /** Includes requests that a predecessor still has. */
   #snapshot(): BalancerSnapshot {
     return {
       inFlight: this.#predecessors.addInFlight(this.#slots.inFlight()),
@@ -272,8 +262,7 @@ export class Balancer {
   #onApplied(): void {
     const inThreads = this.#threads?.appliedByAll ?? Number.NEGATIVE_INFINITY;
     const now = this.#deps.clock.monotonic();
-    // A starting successor serves the set that it read from disk. The reconciler will send this set to the successor,
-    // which confirms it.
+    // A starting successor serves the set on disk. The reconciler will send it this set, and the successor confirms it.
     const isInForce = ({ number, command, since }: Pending): boolean =>
       number <= inThreads && this.#predecessors.haveApplied(command, since, now) && this.#handOver !== 'starting';
     const done = this.#pending.filter(isInForce);

@@ -1,8 +1,8 @@
-// The outbound proxy of local machines whose own network has no connection to the outside: egress.ts SOCKET
+// The outbound proxy of local machines whose network has no connection to the outside: egress.ts SOCKET
 //
-// An HTTP proxy (CONNECT, and plain requests) on a Unix socket, run outside of the machine. Inside, the forwarder
-// passes connections to it, and http_proxy and similar variables point to the forwarder.
-// The proxy exits when its standard input ends. Only the machine's processes hold the other end.
+// An HTTP proxy (CONNECT, and plain requests) on a Unix socket, outside of the machine. Inside, the forwarder passes
+// connections to it, and variables such as http_proxy point to the forwarder. The proxy exits when its standard input
+// ends: only the machine's processes hold the other end.
 import { renameSync, rmSync } from 'node:fs';
 import { lookup } from 'node:dns/promises';
 import type { IncomingMessage, OutgoingHttpHeaders, Server, ServerResponse } from 'node:http';
@@ -12,23 +12,17 @@ import type { Duplex } from 'node:stream';
 // An import would load undici too: half of the processor time of this program's start.
 const { createServer, request } = process.getBuiltinModule('node:http');
 
-/** One address of a host name. */
 export interface ResolvedAddress {
   readonly address: string;
   readonly family: number;
 }
 
-/** Parts that a test replaces. */
 interface EgressOptions {
   readonly resolve: (host: string) => Promise<readonly ResolvedAddress[]>;
-  /** Addresses that programs inside must not reach through the proxy. */
   readonly isForbidden: (address: string) => boolean;
 }
 
-/**
- * This computer's own loopback, link-local neighbours (clouds serve credentials there), and addresses of more than one
- * host.
- */
+/** This computer's loopback, link-local neighbours (clouds serve credentials there), and addresses of several hosts. */
 const forbidden = new BlockList();
 forbidden.addSubnet('0.0.0.0', 8, 'ipv4');
 forbidden.addSubnet('127.0.0.0', 8, 'ipv4');
@@ -40,7 +34,7 @@ forbidden.addAddress('::1', 'ipv6');
 forbidden.addSubnet('fe80::', 10, 'ipv6');
 forbidden.addSubnet('ff00::', 8, 'ipv6');
 
-/** Whether an IP address is loopback, link-local, or not a single host. Text that is no address is forbidden too. */
+/** Whether an IP address is loopback, link-local, or not a single host. Other text is forbidden too. */
 export function isForbiddenAddress(address: string): boolean {
   const family = isIP(address);
   return family === 0 || forbidden.check(address, family === 4 ? 'ipv4' : 'ipv6');
@@ -51,7 +45,6 @@ const hopByHop = ['connection', 'keep-alive', 'proxy-authorization', 'proxy-conn
 
 class Refusal extends Error {}
 
-/** Creates the proxy without listening. */
 export function createEgress(options: EgressOptions): Server {
   const server = createServer((asked, reply) => {
     relayRequest(asked, reply, options).catch((error: unknown) => {
@@ -74,10 +67,7 @@ function sentence(error: unknown): string {
   return `svc: ${error instanceof Error ? error.message : String(error)}`;
 }
 
-/**
- * Resolves a host to its checked addresses. The connection uses only these: a second lookup could return another
- * address.
- */
+/** Resolves a host to checked addresses, for the connection to use: a second lookup could return another address. */
 async function vetted(host: string, { resolve, isForbidden }: EgressOptions): Promise<LookupFunction> {
   const bare = host.replace(/^\[(.*)\]$/, '$1');
   const addresses = isIP(bare) === 0 ? await resolve(bare) : [{ address: bare, family: isIP(bare) }];

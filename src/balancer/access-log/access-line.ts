@@ -5,7 +5,7 @@ const maxPathLength = 1_024;
 const maxMethodLength = 32;
 
 /**
- * One JSON object with its line end. It is assembled by hand because each request writes one.
+ * One JSON object with its line end, assembled by hand because each request writes one.
  *
  * It leaves out headers and the query, which hold secrets, and the client's address, which is personal data. The
  * replica gets the address in `X-Forwarded-For`; the request id links the two.
@@ -38,7 +38,7 @@ const cut = (text: string, length: number): string => (text.length > length ? te
 const letterQuote = 0x22;
 const letterBackslash = 0x5c;
 
-/** Paths are almost always visible ASCII with nothing to escape. Checking each character is faster than escaping. */
+/** Nearly all paths are visible ASCII with nothing to escape. Checking each character is faster than escaping. */
 function quoted(text: string): string {
   for (let at = 0; at < text.length; at += 1) {
     const letter = text.charCodeAt(at);
@@ -50,10 +50,7 @@ function quoted(text: string): string {
 const twoDigits = Array.from({ length: 100 }, (_, count) => String(count).padStart(2, '0'));
 const threeDigits = Array.from({ length: 1_000 }, (_, count) => String(count).padStart(3, '0'));
 
-/**
- * Two decimals: the clock is read between events, so more digits carry no information. Computed with whole numbers, as
- * printing a fraction is slow.
- */
+/** Two decimals: the clock is read between events, so more carry no information. Printing a fraction would be slow. */
 function milliseconds(ms: number): string {
   const hundredths = Math.round(ms * 100);
   const whole = Math.trunc(hundredths / 100);

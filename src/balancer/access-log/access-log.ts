@@ -13,26 +13,22 @@ const maxWaitingCharacters = 8_388_608;
 
 const lineEnd = 0x0a;
 
-/** What the access log needs from its caller. */
 export interface AccessLogOptions {
   readonly path: string;
   readonly clock: Clock;
   readonly onError: (message: string) => void;
-  /** Reports the number of lost lines. */
   readonly onLost: (lines: number) => void;
-  /**
-   * Whether this writer moves a full file aside. Exactly one of the writers to a file does; the others detect the move.
-   */
+  /** Exactly one of the writers to a file moves it aside when it is full; the others detect the move. */
   readonly rotates: boolean;
   /** Bytes after which the writer moves the file to `PATH.1` and starts a new one. */
   readonly rotateAt?: number;
 }
 
 /**
- * Appends one JSON line for each request, in batches; it never delays a request. It keeps two files of 64 MiB at most.
+ * Appends one JSON line per request, in batches; never delays a request. Keeps at most two files of 64 MiB.
  *
- * Several threads and processes may write to one file. Each batch holds whole lines and is appended by one call, so
- * lines of different writers never mix (open(2), O_APPEND). Lines are in the order of their batches.
+ * Several threads and processes may write to one file. One call appends each batch of whole lines, so lines of
+ * different writers never mix (open(2), O_APPEND). Lines are in the order of their batches.
  */
 export class AccessLog {
   readonly #options: AccessLogOptions;
@@ -105,7 +101,7 @@ export class AccessLog {
     }
   }
 
-  /** Opens the file now at the path: another writer or an outside program may have moved ours away. */
+  /** Another writer or an outside program may have moved the open file away. */
   #reopenIfMoved(): void {
     if (this.#file !== undefined && this.#isOurs()) return;
     this.#closeFile();
@@ -183,7 +179,6 @@ export class AccessLog {
   }
 }
 
-/** The number of lines that end at or after an offset. */
 function linesIn(batch: Buffer, from: number): number {
   let lines = 0;
   for (let at = batch.indexOf(lineEnd, from); at >= 0; at = batch.indexOf(lineEnd, at + 1)) lines += 1;

@@ -1,81 +1,63 @@
 /**
- * How a request ended.
- *
- * - `ok`: the balancer relayed the replica's response to its end.
- * - `refused`: the balancer itself answered 4xx, or 501 for an unknown transfer coding.
- * - `unavailable`: the balancer itself answered another 5xx.
- * - `truncated`: the response broke off after the client had part of it.
- * - `client_gone`: the client disconnected first.
+ * `refused`: the balancer answered 4xx, or 501 for an unknown transfer coding. `unavailable`: it answered another 5xx.
+ * `truncated`: the response broke off after the client had part of it. `client_gone`: the client disconnected first.
  */
 type RequestOutcome = 'ok' | 'refused' | 'unavailable' | 'truncated' | 'client_gone';
 
-/** The client's protocol: HTTP/1.0 and 1.1, HTTP/2, or WebSocket after an upgrade. */
+/** HTTP/1.0 and 1.1, HTTP/2, or WebSocket after an upgrade. */
 type ClientProtocol = 'h1' | 'h2' | 'ws';
 
 /**
- * Why an attempt failed.
- *
- * - `unreached`: the balancer got no connection.
- * - `refused`: the replica reported that it had not begun to process the request (HTTP/2).
- * - `idle_closed`: the replica closed a connection that had been idle, which is normal.
- * - `lost`: the connection broke.
- * - `stalled`: the replica answers no requests, so the balancer moved or failed the request.
- * - `timeout`: the replica was silent for too long.
- * - `protocol`: the response was not valid HTTP.
+ * Why an attempt failed. `unreached`: no connection. `refused`: the replica had not begun to process the request
+ * (HTTP/2). `idle_closed`: the replica closed an idle connection, which is normal. `stalled`: the replica answers no
+ * requests, so the balancer moved or failed the request. `timeout`: the replica was silent for too long.
  */
 export type AttemptFailure = 'unreached' | 'refused' | 'idle_closed' | 'lost' | 'stalled' | 'timeout' | 'protocol';
 
-/** The fields of a replica that records need. */
 interface LoggedReplica {
   readonly id: number;
   /** Its slot in the memory of the metrics; see `metrics/row-layout.ts`. */
   readonly slot: number;
-  /** Its location, such as `local` or `aws/us-east-2`. */
+  /** Such as `local` or `aws/us-east-2`. */
   readonly location: string;
 }
 
-/** One failed attempt. */
 export interface FailedTry {
   readonly replicaId: number;
   readonly why: AttemptFailure;
 }
 
-/**
- * What the access log records of one request. The balancer fills it in while the request runs. Times are ms. `sentMs`,
- * `firstByteMs` and `totalMs` count from the arrival.
- */
+/** The access log's record of one request. Times are ms; `sentMs`, `firstByteMs`, `totalMs` count from the arrival. */
 export interface AccessRecord {
   /** Wall time of the arrival. */
   at: number;
-  /** Monotonic time of the arrival, from which `sentMs`, `firstByteMs` and `totalMs` count. */
+  /** Monotonic time of the arrival. */
   startedAt: number;
   requestId: string;
-  /** Trace id from the client's `traceparent`: 32 hex digits. */
+  /** From the client's `traceparent`: 32 hex digits. */
   traceId: string | undefined;
   protocol: ClientProtocol;
   isTls: boolean;
   method: string;
-  /** The path without the query, which may hold secrets. */
+  /** Without the query, which may hold secrets. */
   path: string;
-  /** The status sent to the client; 0 when the client disconnected before one was sent. */
+  /** 0 when the client disconnected before a status was sent. */
   status: number;
   outcome: RequestOutcome;
   /** The code of the balancer's own answer; undefined for a replica's response. */
   code: string | undefined;
-  /** The rule of HTTP that the replica's response broke; undefined for a valid one. */
+  /** The HTTP rule that the replica's response broke. */
   fault: string | undefined;
   /** The replica of the last attempt. */
   replica: LoggedReplica | undefined;
   attempts: number;
-  /** The first failed attempts; the replica of the last attempt may be among them. */
+  /** The first `maxFailures` failed attempts; the last attempt may be among them. */
   failed: readonly FailedTry[];
-  /** Why the balancer chose the last replica. */
   reason: string | undefined;
-  /** The number of requests that the last replica had when the balancer chose it. */
+  /** Requests that the replica had when the balancer chose it. */
   loadAtChoice: number;
-  /** Total time in the request queue. */
   queuedMs: number;
-  /** When the last attempt had a connection. */
+  /** When the last attempt got a connection. */
   sentMs: number | undefined;
   firstByteMs: number | undefined;
   totalMs: number;
@@ -85,7 +67,7 @@ export interface AccessRecord {
 }
 
 const noFailures: readonly FailedTry[] = [];
-/** Maximum of `failed`: a request that waits long in the queue may try many unreachable replicas. */
+/** A request that waits long in the queue may try many unreachable replicas. */
 const maxFailures = 5;
 
 /** Makes the record of a request that has just arrived. */
@@ -117,7 +99,6 @@ export function openRecord(at: number, startedAt: number): AccessRecord {
   };
 }
 
-/** Records that the last attempt failed. */
 export function recordFailedTry(record: AccessRecord, why: AttemptFailure): void {
   const { replica, failed } = record;
   if (replica !== undefined && failed.length < maxFailures) record.failed = [...failed, { replicaId: replica.id, why }];
@@ -128,7 +109,6 @@ export function replicaLines({ replica, attempts }: AccessRecord): string {
   return `X-Svc-Replica: ${replica?.id ?? ''}\r\nX-Svc-Attempts: ${attempts}\r\n`;
 }
 
-/** Returns a path without its query. */
 export function withoutQuery(path: string): string {
   const query = path.indexOf('?');
   return query < 0 ? path : path.slice(0, query);

@@ -1,47 +1,42 @@
 /**
- * The memory that the threads of one balancer share, as whole numbers of 32 bits.
+ * The memory that the threads of one balancer share, as 32-bit integers.
  *
- * Current values (requests in flight, queued requests, connections) are in rows. Each thread has one row and only that
- * thread writes it. Setting the row to zero therefore undoes a dead thread's counts, and there is no lock that it could
- * have held. Each replica's own state is stored once, in the replica's slot.
+ * Only a thread itself writes its row of current values (connections, queued requests, requests in flight). So zeroing
+ * the row undoes a dead thread's counts without any lock. Each replica's own state is stored once, in its slot.
  */
 
-/** The most replicas that the board can hold at once, including removed replicas that still finish requests. */
+/** The most replicas at once, including removed ones that still finish requests. */
 export const replicaSlots = 2_048;
 
-/** Times are kept in tenths of a second since the machine started: 32 bits last for 6.8 years. */
+/** Ticks since the machine started: 32 bits last for 6.8 years. */
 const msPerTick = 100;
 
 /** 64 bytes: threads that write in parallel must not write to the same cache line. */
 const cellsOfCacheLine = 16;
 
-/** Cells that exist once for the whole balancer. */
 const common = { generation: 0, threads: 1, markedUntil: 2, budget: 3, shortages: 5 } as const;
 const budgetCells = 2;
 
-/** Cells that exist once per thread. */
 const ofThread = { requests: 0, errors: 1, connections: 2, queued: 3, queuedKibibytes: 4, extraRequests: 5, replicaFiles: 6 } as const;
 
 /** A value of one thread. `requests` and `errors` wrap around at 2^32. */
 export type ThreadFigure = keyof typeof ofThread;
 
-/** Cells that hold current values; for a dead thread they are all void. */
+/** Void for a dead thread. */
 const gauges: readonly ThreadFigure[] = ['connections', 'queued', 'queuedKibibytes', 'extraRequests', 'replicaFiles'];
 
-/** Cells that exist once per thread and replica. */
 const ofRow = { inFlight: 0, unanswered: 1, waitingSince: 2, lastSeenAt: 3, answers: 4, answerMs: 5 } as const;
 
 /**
  * What a thread counts per replica.
  *
- * `inFlight`: attempts. `unanswered`: requests sent to it without a byte of response so far. `waitingSince`: tick at
- * which the first of them was sent. `lastSeenAt`: tick of the last byte from the replica. `answers`: first bytes so
- * far; wraps around at 2^32. `answerMs`: their usual recent delay.
+ * `inFlight`: attempts. `unanswered`: requests sent without a byte of response so far. `waitingSince`: tick of the
+ * first of them. `lastSeenAt`: tick of the replica's last byte. `answers`: first bytes so far; wraps around at 2^32.
+ * `answerMs`: their usual recent delay.
  */
 type RowFigure = keyof typeof ofRow;
 const rowFigures = Object.keys(ofRow).length;
 
-/** Cells that exist once per replica. */
 const ofSlot = {
   lastChoice: 0,
   failures: 1,
@@ -53,17 +48,15 @@ const ofSlot = {
   isGivenUp: 7,
 } as const;
 
-/** What all threads share about a replica. */
 type SlotFigure = keyof typeof ofSlot;
 const slotFigures = Object.keys(ofSlot).length;
 
 /** Converts a monotonic time in ms to a tick of a tenth of a second, rounded up. */
 export const tickOf = (ms: number): number => Math.ceil(ms / msPerTick);
 
-/** The monotonic time of a tick, ms. */
 export const msOf = (tick: number): number => tick * msPerTick;
 
-/** Access to the shared memory, from the main thread or any other. */
+/** Access to the shared memory, from any thread. */
 export class Board {
   readonly memory: SharedArrayBuffer;
   readonly cells: Int32Array;
@@ -79,7 +72,6 @@ export class Board {
     this.#slotsAt = this.#rowsAt + this.threads * rowFigures * replicaSlots;
   }
 
-  /** Allocates memory for that many threads, all zero. */
   static create(threads: number): Board {
     const cells = cellsOfCacheLine * (1 + threads) + (threads * rowFigures + slotFigures) * replicaSlots;
     const memory = new SharedArrayBuffer(cells * Int32Array.BYTES_PER_ELEMENT);
@@ -87,17 +79,14 @@ export class Board {
     return new Board(memory);
   }
 
-  /** The cell of a thread's value. */
   threadCell(figure: ThreadFigure, thread: number): number {
     return cellsOfCacheLine * (1 + thread) + ofThread[figure];
   }
 
-  /** The cell of a replica's value in a thread's row. */
   rowCell(figure: RowFigure, thread: number, slot: number): number {
     return this.#rowsAt + (thread * rowFigures + ofRow[figure]) * replicaSlots + slot;
   }
 
-  /** The cell of a replica's value. */
   slotCell(figure: SlotFigure, slot: number): number {
     return this.#slotsAt + ofSlot[figure] * replicaSlots + slot;
   }
@@ -110,7 +99,6 @@ export class Board {
     return sum;
   }
 
-  /** The sum over all threads. */
   sumOfThreads(figure: ThreadFigure): number {
     let sum = 0;
     for (let thread = 0; thread < this.threads; thread += 1) sum += Atomics.load(this.cells, this.threadCell(figure, thread));
@@ -122,20 +110,16 @@ export class Board {
     return Atomics.load(this.cells, common.generation);
   }
 
-  /**
-   * Publishes the next choice. Returns false when another thread has published one since that generation, so the counts
-   * read are out of date.
-   */
+  /** Publishes the next choice. False when another thread chose since `generation`: the counts read are out of date. */
   advance(generation: number): boolean {
     return Atomics.compareExchange(this.cells, common.generation, generation, (generation + 1) | 0) === generation;
   }
 
-  /** Until this monotonic time, ms, some replica may be marked to be passed over. */
+  /** Until this monotonic time, ms, some replica may have to be passed over. */
   get markedUntil(): number {
     return msOf(Atomics.load(this.cells, common.markedUntil));
   }
 
-  /** Marks a replica until that monotonic time, ms. */
   raiseMark(until: number): void {
     const tick = tickOf(until);
     let known = Atomics.load(this.cells, common.markedUntil);
@@ -146,7 +130,7 @@ export class Board {
     }
   }
 
-  /** How often a thread lacked open files and had nothing idle to close; wraps around at 2^32. */
+  /** How often a thread lacked open files and had no idle connection to close; wraps around at 2^32. */
   get shortages(): number {
     return Atomics.load(this.cells, common.shortages);
   }
@@ -156,19 +140,16 @@ export class Board {
     Atomics.add(this.cells, common.shortages, 1);
   }
 
-  /** The cells of the retry budget. */
   get budget(): Int32Array {
     return this.cells.subarray(common.budget, common.budget + budgetCells);
   }
 
-  /** Clears the counts of a dead thread. */
   clearThread(thread: number): void {
     for (const figure of gauges) Atomics.store(this.cells, this.threadCell(figure, thread), 0);
     const from = this.rowCell('inFlight', thread, 0);
     this.cells.fill(0, from, from + rowFigures * replicaSlots);
   }
 
-  /** Clears the state of the replica that had the slot. */
   clearSlot(slot: number): void {
     for (let figure = 0; figure < slotFigures; figure += 1) Atomics.store(this.cells, this.#slotsAt + figure * replicaSlots + slot, 0);
     for (let row = 0; row < this.threads * rowFigures; row += 1) Atomics.store(this.cells, this.#rowsAt + row * replicaSlots + slot, 0);

@@ -5,32 +5,28 @@ import type { BoardRow } from './board.ts';
 export interface FileLimits {
   /** Maximum of connections to clients and to replicas together. */
   readonly files: number;
-  /** Maximum of connections to clients. */
   readonly connections: number;
 }
 
 /** At most one of this many files is for extra requests; see `FileBudget`. */
 const extraPart = 4;
 /**
- * The balancer offers a connection 7/16 of the free extra requests, although it may hold half. The difference covers
- * streams that the client already counts as closed and the balancer does not.
+ * A connection is offered 7/16 of the free extra requests but may hold half: the client counts some streams as closed
+ * before the balancer does.
  */
 const offeredParts = 7;
 const offeredWhole = 16;
-/**
- * Files that may briefly be open beyond the limit, until another thread has closed idle connections. `fileLimits`
- * reserves more than these for each thread.
- */
+/** Files over the limit until another thread closes idle connections. `fileLimits` reserves more for each thread. */
 const overshoot = 16;
 
 /**
  * Keeps connections within the limit of open files, over all threads.
  *
- * A client connection uses two files: its own, and one to the replica that processes its request. Each further parallel
- * request (HTTP/2) is an *extra* request and needs one more file.
+ * A client connection uses two files: its own, and one to a replica. Each further parallel request (HTTP/2) is an
+ * *extra* request and needs one more file.
  *
- * A connection may have as many extra requests as stay free for others. So one connection gets half of them, and each
- * of four connections gets a fifth. The rest stays free for the next client.
+ * A connection may have as many extra requests as stay free for others: one connection gets half of them, four get a
+ * fifth each. The rest stays free for the next client.
  *
  * A thread closes idle replica connections when their files are needed.
  */
@@ -61,7 +57,7 @@ export class FileBudget implements Timed {
 
   // ---- Clients
 
-  /** Whether another client may connect: there is room for the client and for one request. */
+  /** Whether there is room for another client and its first request. */
   get hasRoomForClient(): boolean {
     const connections = this.#sum('connections');
     return connections < this.#limits.connections && 2 * (connections + 1) + this.#sum('extraRequests') <= this.#limits.files;
@@ -73,10 +69,7 @@ export class FileBudget implements Timed {
     if (this.#open > this.#limits.files) this.#makeRoom();
   }
 
-  /**
-   * Takes the file of one more request on a client connection that has `open` requests. False when the connection has
-   * used its share.
-   */
+  /** Takes the file of a further request on a connection with `open` requests. False when its share is used up. */
   openRequest(open: number): boolean {
     if (open === 0) return true;
     if (open > this.#freeExtra) return false;
@@ -105,7 +98,6 @@ export class FileBudget implements Timed {
     return true;
   }
 
-  /** Releases the file of one call that returned true. */
   closeReplicaConnection(): void {
     Atomics.sub(this.#row.board.cells, this.#replicaCell, 1);
   }

@@ -34,10 +34,7 @@ export class SharedCounters implements RequestCounters {
 
 const bytesPerKibibyte = 1_024;
 
-/**
- * The size of the request queue, in the shared memory. The cells have 32 bits, so bytes are kept in KiB, rounded up for
- * each thread.
- */
+/** The size of the request queue, in the shared memory. Bytes are kept in KiB, rounded up, to fit into 32 bits. */
 export class SharedQueueTally implements QueueTally {
   readonly #row: BoardRow;
   readonly #requests: number;
@@ -63,10 +60,7 @@ export class SharedQueueTally implements QueueTally {
   }
 }
 
-/**
- * Adds up what threads count in 32 bits. Counters wrap around at 2^32, so the caller must read far more often than that
- * many requests take.
- */
+/** Adds up the threads' counters, which wrap around at 2^32: the caller must read far more often. */
 export class TrafficTotals {
   readonly #board: Board;
   readonly #seen = new Map<number, number>();

@@ -9,8 +9,8 @@ interface Occupant {
 }
 
 /**
- * Assigns a slot in the shared memory to each replica (an id at an address). A slot is reused only when no set in force
- * contains the old replica and no thread has a request there.
+ * Assigns a slot to each replica (an id at an address). A slot is reused only when no set in force contains its old
+ * replica and no thread has a request there.
  */
 export class Slots {
   readonly #board: Board;
@@ -24,7 +24,7 @@ export class Slots {
     this.#board = board;
   }
 
-  /** The set with slots. There are 2,048 slots; replicas beyond them are left out. */
+  /** The set with slots; leaves out replicas beyond `replicaSlots`. */
   assign(replicas: readonly BalancerReplica[]): readonly SlottedReplica[] {
     const before = new Map(this.#assigned);
     this.#assigned.clear();

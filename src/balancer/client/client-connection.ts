@@ -20,19 +20,14 @@ import type { Transport, TransportUser } from '../transport/transport.ts';
 
 /** From the first byte of a head to its last. */
 const headTimeoutMs = 10_000;
-/** A reply that asks a client to stop sending is lost if the connection closes before the client has read it. */
+/** A response that asks a client to stop sending is lost if the connection closes before the client has read it. */
 const lingerMs = 2_000;
 /**
- * How long a connection stays open for one more request when the process is to end.
- *
- * A client that sends requests constantly sends one within this time, and the response announces the end. Other clients
- * rarely notice that the connection ends.
+ * How long a connection stays open for one more request when the process is to end. A busy client sends one in this
+ * time, and the response announces the end. Other clients rarely notice it.
  */
 export const lastRequestMs = 2_000;
-/**
- * Limit of further requests sent before the answer to the current one; beyond it, the balancer stops reading the
- * client.
- */
+/** Limit of requests read before the current one is answered; beyond it, the balancer stops reading the client. */
 const maxPipelinedBytes = 65_536;
 
 /** One connection of a client: reads requests off it one after the other and gives each to an exchange. */
@@ -52,7 +47,7 @@ export class ClientConnection implements RequestSink, ExchangeClient, Http1Reply
   /** Read but not parsed: belongs to the requests after the current one. */
   #pipelined: Buffer | undefined;
   #isConsuming = false;
-  /** The connection carries plain bytes: it was upgraded. */
+  /** The connection was upgraded and carries plain bytes. */
   #isTunnel = false;
   #isClosing = false;
   /** See `#waitUntilSent`. */
@@ -72,7 +67,7 @@ export class ClientConnection implements RequestSink, ExchangeClient, Http1Reply
     this.#transport.start(this);
   }
 
-  /** Closing an idle connection at once could cut off a request that is on its way. */
+  /** Keeps an idle connection open for a while: closing it at once could cut off a request that is on its way. */
   drain(): void {
     this.#isClosing = true;
     if (this.#exchange === undefined && this.#state === 'open' && !this.#parser.isInHead) this.#waitForRequest();
@@ -88,7 +83,6 @@ export class ClientConnection implements RequestSink, ExchangeClient, Http1Reply
     this.#guarded(() => this.#onClose());
   }
 
-  /** Sends one response and closes, before anything was read. */
   reject(response: BalancerResponse): void {
     this.#reply(response);
   }
@@ -140,8 +134,7 @@ export class ClientConnection implements RequestSink, ExchangeClient, Http1Reply
     this.reply.breakOff();
     this.#exchange = undefined;
     this.#state = 'closed';
-    // A reset: the plain end of a connection would be the proper end of a body without a length. Written bytes leave
-    // first.
+    // A reset, sent after the written bytes: a normal end would make a body without a length look complete.
     this.deadlineAt = this.#context.deadlines.in(lingerMs);
     this.#transport.reset();
   }
@@ -158,8 +151,7 @@ export class ClientConnection implements RequestSink, ExchangeClient, Http1Reply
   }
 
   /**
-   * The time for a next request is over, but the client has not taken all of its last response: the limit for a silent
-   * client applies.
+   * The time for a next request is over, but the client still reads its last response: the limit for silence applies.
    */
   #waitUntilSent(): void {
     this.#isOverdue = true;
@@ -211,12 +203,11 @@ export class ClientConnection implements RequestSink, ExchangeClient, Http1Reply
     }
   }
 
-  /** The bytes belong to a request that comes after the current one. */
   get #mustWait(): boolean {
     return !this.#isTunnel && (this.#pipelined !== undefined || this.#exchange?.isRequestRead === true);
   }
 
-  /** Processes one read: all requests that can be answered at once, and the beginning of a request that cannot. */
+  /** Processes one read: all requests that can be answered at once, and the beginning of one that cannot. */
   #consume(chunk: Buffer): void {
     this.#isConsuming = true;
     const wasInHead = this.#parser.isInHead;
@@ -238,7 +229,6 @@ export class ClientConnection implements RequestSink, ExchangeClient, Http1Reply
     if (this.#pipelined.length >= maxPipelinedBytes) this.pauseReading();
   }
 
-  /** Processes the bytes that were set aside. */
   #goOn(): void {
     const bytes = this.#pipelined;
     this.#pipelined = undefined;
@@ -267,8 +257,7 @@ export class ClientConnection implements RequestSink, ExchangeClient, Http1Reply
 
   #onEnd(): void {
     if (this.#isTunnel && this.#exchange !== undefined) return this.#exchange.requestEnd(noTrailers);
-    // A client that closed looks like a client that only sends no more. The balancer assumes the first, so no replica
-    // works for a closed client.
+    // A client that closed looks like one that only sends no more. Assume the first: no replica works in vain.
     if (this.#exchange !== undefined || this.#state === 'closed') return this.destroy();
     this.#transport.end();
     return undefined;

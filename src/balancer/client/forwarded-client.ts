@@ -2,8 +2,7 @@ import { isInRanges, type AddressRange } from '../../shared/address-range.ts';
 import type { ForwardedClient } from '../http1/forward-request.ts';
 
 /**
- * What the balancer reports to replicas about the client of a connection. `remoteAddress`: as the system reports it;
- * undefined when it is gone.
+ * What the balancer reports to replicas about a client. `remoteAddress`: from the system; undefined once it is gone.
  */
 export function forwardedClient(
   remoteAddress: string | undefined,

@@ -9,11 +9,8 @@ import { goingAwayFrame, WebSocketFrames } from '../http1/web-socket-frames.ts';
 import type { MessageWriter } from '../transport/message-writer.ts';
 import { brokenEventStream } from '../exchange/balancer-responses.ts';
 
-/** What a reply needs from the connection that it is written to. */
 export interface Http1ReplyOwner {
-  /** Whether the request was read to its end. */
   readonly isRequestRead: boolean;
-  /** Whether the connection closes after a response that begins now. */
   readonly isDraining: boolean;
   /** The response is a 101: from now on the connection carries plain bytes. */
   switchProtocols(): void;
@@ -45,10 +42,7 @@ export class Http1Reply implements Reply {
     this.#boundary.reset();
   }
 
-  /**
-   * Whether another request may follow after the response. The response's head announced this, so the client may have
-   * sent that request already.
-   */
+  /** Whether another request may follow. The response's head announced this, so the client may have sent it already. */
   get isPersistent(): boolean {
     return this.#isPersistent && this.#owner.isRequestRead;
   }

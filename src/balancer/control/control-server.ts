@@ -12,31 +12,18 @@ import { SocketFile } from './socket-file.ts';
 /** The server disconnects a client that has more unread bytes. Otherwise its reports would fill the memory. */
 const maxUnreadBytes = 1_048_576;
 
-/**
- * Sends a message to one client; does nothing once the client has disconnected. A `ReplicasCommand` is only for a
- * process that has handed over to this one.
- */
+/** Does nothing once the client has disconnected. Only a process that has handed over gets a `ReplicasCommand`. */
 export type Notify = (report: BalancerReport | ReplicasCommand) => void;
 
-/** What the control socket serves. */
 interface ControlHandlers {
-  /** The first report to a new client. */
   readonly greet: () => BalancerReport;
-  /**
-   * Carries out a command. `notify` sends to the client that sent the command, now or later. All commands of one client
-   * have the same `notify`, which therefore identifies the client.
-   */
+  /** All commands of one client have the same `notify`, which sends to this client and identifies it. */
   readonly execute: (command: BalancerCommand, notify: Notify) => void;
-  /** A client disconnected. */
   readonly onGone: (notify: Notify) => void;
-  /** A client sent a line that is not a valid command. */
   readonly onBadLine: (line: string) => void;
 }
 
-/**
- * The control socket of the balancer, for the reconciler and for processes that handed over. Each line in either
- * direction is one JSON object.
- */
+/** The control socket, for the reconciler and for processes that handed over. Each line is a JSON object. */
 export class ControlServer {
   readonly #path: string;
   readonly #handlers: ControlHandlers;
@@ -51,8 +38,8 @@ export class ControlServer {
   }
 
   /**
-   * Listens with mode 0600 and replaces the socket file of a killed process. Rejects with EADDRINUSE when another
-   * process listens on it, unless `takeOver` is true.
+   * Listens with mode 0600 and replaces the socket file of a killed process. Without `takeOver`, rejects with
+   * EADDRINUSE when a process listens there.
    */
   async listen(takeOver: boolean): Promise<void> {
     if (!takeOver && (await isListenedOn(this.#path))) {
@@ -69,7 +56,6 @@ export class ControlServer {
     return this.#clients.size > 0;
   }
 
-  /** Sends a report to every connected client. */
   broadcast(report: BalancerReport): void {
     if (this.#clients.size === 0) return;
     const line = `${JSON.stringify(report)}\n`;
@@ -113,7 +99,6 @@ function send(client: Socket, line: string): void {
   else client.write(line);
 }
 
-/** Whether some process accepts connections on the socket file. */
 function isListenedOn(path: string): Promise<boolean> {
   return new Promise((resolve) => {
     const probe = connect({ path });
@@ -121,8 +106,7 @@ function isListenedOn(path: string): Promise<boolean> {
       probe.destroy();
       resolve(true);
     });
-    // ECONNREFUSED: only the file of a killed process is left. Any other error, such as EACCES, does not prove that no
-    // process listens, so the file must stay.
+    // ECONNREFUSED: a killed process left the file. Other errors, such as EACCES, prove nothing, so the file stays.
     probe.once('error', (error) => resolve(!hasErrno(error, 'ECONNREFUSED', 'ENOENT')));
   });
 }

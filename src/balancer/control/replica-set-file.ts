@@ -33,8 +33,7 @@ export class ReplicaSetFile {
   }
 
   /**
-   * Replaces the file in one step when the set has changed. It does not wait for the disk (fsync): that would delay
-   * every stream through this process. A killed process loses nothing, because the kernel has the data.
+   * Replaces the file in one step. No fsync: it would delay every stream, and the kernel has a killed process's data.
    */
   save(replicas: readonly BalancerReplica[]): void {
     const text = JSON.stringify(replicas);

@@ -14,11 +14,9 @@ export class SocketFile {
   }
 
   /**
-   * Makes a server listen at the path, with mode 0600, replacing any previous socket file. Rejects with the system's
-   * error.
-   *
-   * It first listens under a name of its own: Node removes the file by its first name, and a file at the path may by
-   * then be a successor's. The rename also means that clients always find one of the two sockets.
+   * Makes a server listen at the path, with mode 0600, in place of any socket file there. Rejects with the system's
+   * error. It first listens under its own name: Node removes the file by its first name, and the path may by then hold
+   * a successor's file. Clients always find one of the two sockets.
    */
   static async take(server: Server, path: string): Promise<SocketFile> {
     mkdirSync(dirname(path), { recursive: true, mode: 0o700 });

@@ -4,10 +4,7 @@ type Stats = Extract<BalancerReport, { type: 'stats' }>;
 
 const quietMs = 1_000;
 
-/**
- * Decides when the balancer sends its next counts: at once after a change, otherwise every `quietMs`. Pure. Times are
- * monotonic ms.
- */
+/** Paces the balancer's counts: at once after a change, otherwise every `quietMs`. Pure. Times are monotonic ms. */
 export class StatsPacer {
   #lastText = '';
   #lastAt = Number.NEGATIVE_INFINITY;

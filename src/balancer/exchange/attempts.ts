@@ -14,10 +14,8 @@ import type { QueueEntry } from './request-queue.ts';
 import { decideRetry, isIdempotent, type FailedAttempt, type RetryDecision } from './retry-decision.ts';
 import type { Upload } from './upload.ts';
 
-/** Shared by the many requests that never try a second replica. */
 const none: readonly Replica[] = [];
 
-/** Whether a request keeps waiting at its replica, is sent to another one, or is answered by the balancer. */
 type StallDecision = 'stays' | 'moves' | 'fails';
 
 /** The replicas that one request has tried, and those that it may try next. */
@@ -40,10 +38,7 @@ export class Attempts {
     this.mayRunTwice = context.config.retryUnsafe || isIdempotent(head.method);
   }
 
-  /**
-   * Chooses a replica for the next attempt and counts the attempt there. Undefined when no replica is available now or
-   * the budget has no retry left.
-   */
+  /** Chooses a replica and counts the attempt there. Undefined when no replica is available or the budget is empty. */
   pick(): Choice | undefined {
     const { retryBudget, deadlines, replicas } = this.#context;
     if (this.#needsBudget && !retryBudget.spend(deadlines.machineNow)) return undefined;
@@ -57,7 +52,6 @@ export class Attempts {
     return choice;
   }
 
-  /** The request, or its beginning, is being sent. */
   recordSent(): void {
     this.#timesSent += 1;
   }
@@ -82,11 +76,8 @@ export class Attempts {
   }
 
   /**
-   * Decides what happens to a request that was sent to `replica` and has no answer yet. Records it when the request
-   * does not stay there.
-   *
-   * Moves away from a lost replica do not use the budget: a lost replica serves no requests, so the other replicas get
-   * its load in any case.
+   * Decides about a request that `replica` has not answered. Only moves away from a doubtful replica use the budget: a
+   * lost replica serves no requests, so its load moves anyway.
    */
   decideStalled(replica: Replica, upload: Upload): StallDecision {
     const { retryBudget, deadlines, metrics, replicas } = this.#context;
@@ -94,7 +85,7 @@ export class Attempts {
     if (prospect === 'good') return 'stays';
     const mayMove = this.#decide({ how: 'lost', wasReused: false }, upload) === 'another';
     if (!mayMove && prospect !== 'none') return 'stays';
-    // The replica may be busy rather than hung, and may then be the first to serve again.
+    // The replica may be busy rather than hung, and may be the first to serve again.
     if (prospect === 'little' && replicas.serving === 0) return 'stays';
     if (prospect === 'doubtful' && !retryBudget.spend(deadlines.machineNow)) return 'stays';
     const reason: RetryReason = 'stalled';
@@ -112,20 +103,13 @@ export class Attempts {
   }
 }
 
-/**
- * `good`: a success once the body is complete. `busy`: the replica asked for a pause (`Retry-After`). `failed`: a 5xx,
- * which `judgeHead` has already counted as a failure.
- */
+/** `busy`: the replica sent `Retry-After`. `failed`: a 5xx, which `judgeHead` has already counted. */
 type HeadVerdict = 'good' | 'busy' | 'failed';
 
-/**
- * One attempt of one request at one replica. The choice of the replica adds the attempt to the replica's load. `end`
- * removes it, and nothing else does.
- */
+/** One attempt of a request at one replica. Its choice added it to the replica's load; only `end` removes it. */
 export class Attempt {
   readonly replica: Replica;
   stream: ReplicaStream | undefined;
-  /** What the head of its response says about the replica's health. */
   verdict: HeadVerdict | undefined;
   readonly #head: RequestHead;
   #cancelDial: CancelDial | undefined;
@@ -145,7 +129,7 @@ export class Attempt {
     return this.stream;
   }
 
-  /** Opens a new connection; calls `done` later, and never after `end`. */
+  /** Opens a new connection. Calls `done` later, but never after `end`. */
   dial(done: OnDialled): void {
     this.#cancelDial = this.replica.streams.dial(this.#head, (error, stream) => {
       this.#cancelDial = undefined;
@@ -155,8 +139,8 @@ export class Attempt {
   }
 
   /**
-   * From now on the replica must act. `at`: ms since the request's arrival. The exchange does not call this while the
-   * client has to send more of its body: then silence proves nothing about the replica.
+   * The replica must act from now on. Not called while the client must send more: silence then proves nothing about the
+   * replica. `at`: ms since the request's arrival.
    */
   awaitReplica(at: number): void {
     if (this.#awaitedSince !== undefined || this.#isAnswered) return;
@@ -172,14 +156,13 @@ export class Attempt {
     this.replica.markSeen();
   }
 
-  /** The response's first byte came. `at`: ms since the request's arrival. */
+  /** `at`: ms since the request's arrival. */
   recordFirstByte(at: number): void {
     this.#isAnswered = true;
     if (this.#awaitedSince !== undefined) this.replica.recordFirstByte(at - this.#awaitedSince);
     this.#awaitedSince = undefined;
   }
 
-  /** The response was read to its end: the connection may serve another request. */
   release(response: ResponseHead, isRequestSent: boolean): void {
     this.stream?.release(response, isRequestSent);
     this.stream = undefined;
@@ -197,11 +180,9 @@ export class Attempt {
   }
 }
 
-/** What happens to a request in the queue. */
 export interface QueuedRequestListener {
   /** A replica may be available now. `otherwise`: the answer when none is. */
   onRetry(otherwise: BalancerResponse): void;
-  /** The request has waited for the maximum time. */
   onQueueTimeout(answer: BalancerResponse): void;
 }
 
@@ -221,10 +202,7 @@ export class QueuedRequest implements QueueEntry {
     this.#listener = listener;
   }
 
-  /**
-   * Begins to wait; returns the answer to the request when it must not wait. `otherwise`: the answer when no replica is
-   * expected.
-   */
+  /** Begins to wait, or returns the answer at once. `otherwise`: the answer when no replica is expected. */
   enter(otherwise: BalancerResponse, heldBytes: number): BalancerResponse | undefined {
     const { requestQueue, config, clock } = this.#context;
     this.#otherwise = otherwise;
@@ -234,19 +212,18 @@ export class QueuedRequest implements QueueEntry {
     return undefined;
   }
 
-  /** More of its body was read; false when the queue has no room for it. */
+  /** False when the queue has no room for them. */
   addBytes(bytes: number): boolean {
     return this.#context.requestQueue.addBytes(this, bytes);
   }
 
-  /** The request has a replica, or needs none any more: records the time that it waited. */
+  /** Ends the current wait and records its duration. */
   pause(): void {
     if (this.#since === undefined) return;
     this.#record.queuedMs += this.#context.clock.monotonic() - this.#since;
     this.#since = undefined;
   }
 
-  /** The request will not wait again. */
   end(): void {
     this.pause();
     this.#context.requestQueue.finish(this);

@@ -30,7 +30,7 @@ export function noReadyReplica(config: BalancerConfig): BalancerResponse {
   return { status: 503, code: 'no_ready_replica', message, retryAfter: config.retryAfterSeconds };
 }
 
-/** The queue did not accept a request. `otherwise`: the response when no replica is expected. */
+/** `otherwise`: the response when no replica is expected. */
 export function queueRefusalResponse(config: BalancerConfig, reason: QueueRefusal, otherwise: BalancerResponse): BalancerResponse {
   if (reason === 'full') return queueFull(config);
   return reason === 'late' ? queueTimeout(config, otherwise) : otherwise;
@@ -42,10 +42,7 @@ export function queueFull(config: BalancerConfig): BalancerResponse {
   return { status: 503, code: 'queue_full', message, retryAfter: config.retryAfterSeconds };
 }
 
-/**
- * The request was queued for the maximum time. A service that scales from zero had no replica in time, and its client
- * gets 504. All other requests get `otherwise`.
- */
+/** 504 when a service that scales from zero had no replica in time; else `otherwise`. */
 export function queueTimeout(config: BalancerConfig, otherwise: BalancerResponse): BalancerResponse {
   if (!config.queue.fromZero || otherwise.code !== 'no_ready_replica') return otherwise;
   const seconds = config.queue.timeoutMs / 1_000;
@@ -85,7 +82,6 @@ export function uploadTimeout(config: BalancerConfig): BalancerResponse {
   return { status: 504, code: 'first_byte_timeout', message };
 }
 
-/** The balancer's code threw an unexpected error. */
 export const internalError: BalancerResponse = {
   status: 500,
   code: 'internal_error',

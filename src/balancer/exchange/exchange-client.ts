@@ -5,23 +5,15 @@ import type { ResponseHead } from '../http1/response-head.ts';
 
 /** Writes one response to a client, in the client's protocol. Collects all output until `flush`. */
 export interface Reply {
-  /** Writes a 100 or 103, ahead of the response itself. */
   interim(head: ResponseHead): void;
-  /**
-   * Writes the response's head. A 101 turns what follows in both directions into plain bytes. `ownLines`: fields of the
-   * balancer, `Name: value` with CRLF.
-   */
+  /** After a 101, both directions carry plain bytes. `ownLines`: the balancer's fields, `Name: value` with CRLF. */
   head(head: ResponseHead, requestId: string, ownLines: string): void;
   /** Writes `bytes[from, to)` of the body. The buffer may be overwritten after `flush` has returned. */
   body(bytes: Buffer, from: number, to: number): void;
-  /** The body has ended properly. */
   end(trailers: Trailers): void;
   /** Replaces the collected output by a whole response of the balancer itself. Only valid while nothing was flushed. */
   own(response: BalancerResponse, requestId: string): void;
-  /**
-   * Sends the collected output. False when the client is slow: `Exchange.clientDrained` is called once it takes bytes
-   * again.
-   */
+  /** Sends the collected output. False when the client is slow: `Exchange.clientDrained` follows. */
   flush(): boolean;
 }
 
@@ -32,13 +24,10 @@ export interface ExchangeClient {
   readonly reply: Reply;
   /** When the exchange must have made progress, monotonic ms; `Exchange.onDeadline` is called after it. */
   deadlineAt: number;
-  /** Stops reading the request until `resumeReading`. */
   pauseReading(): void;
   resumeReading(): void;
   /** The response was written to its end: the exchange sends nothing more. */
   exchangeDone(): void;
-  /**
-   * The response broke off after part of it was sent: the client must be able to distinguish that from a proper end.
-   */
+  /** The response broke off after part of it was sent. The client must not take that for a proper end. */
   exchangeBroken(): void;
 }

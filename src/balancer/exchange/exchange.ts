@@ -16,7 +16,7 @@ import { Attempt, Attempts, QueuedRequest, type QueuedRequestListener } from './
 import type { FailedAttempt } from './retry-decision.ts';
 import { Upload } from './upload.ts';
 
-/** A WebSocket connection without traffic is closed after this time. Peers keep it open by pings. */
+/** Limit for a WebSocket connection without traffic. Peers keep it open by pings. */
 const tunnelIdleMs = 3_600_000;
 /** How often a request without a response checks whether its replica is lost. */
 const replicaCheckIntervalMs = 500;
@@ -29,7 +29,6 @@ export class Exchange implements ReplicaStreamUser, QueuedRequestListener {
   readonly #record: AccessRecord;
   readonly #upload: Upload;
   readonly #attempts: Attempts;
-  /** Made when the request first has to wait. */
   #queued: QueuedRequest | undefined;
   #phase: 'new' | 'connecting' | 'sent' | 'relaying' | 'done' = 'new';
   #attempt: Attempt | undefined;
@@ -43,7 +42,7 @@ export class Exchange implements ReplicaStreamUser, QueuedRequestListener {
   #answerDueAt = Number.POSITIVE_INFINITY;
   /** Deadline of the next progress, monotonic ms. After it the exchange fails. */
   #dueAt = Number.NEGATIVE_INFINITY;
-  /** When the next check of the replica is due, monotonic ms. Progress does not postpone it. */
+  /** When the replica is checked next, monotonic ms. Progress does not postpone it. */
   #checkAt = Number.NEGATIVE_INFINITY;
   #response: ResponseHead | undefined;
   #isResponseRead = false;
@@ -62,14 +61,13 @@ export class Exchange implements ReplicaStreamUser, QueuedRequestListener {
     context.retryBudget.earn();
   }
 
-  /** Whether the whole request was read. */
   get isRequestRead(): boolean {
     return this.#upload.isRead;
   }
 
   // ---- Events from the client
 
-  /** A piece of the request's body. The buffer may be overwritten after `advance` has returned. */
+  /** The buffer may be overwritten after `advance` has returned. */
   requestBody(bytes: Buffer, from: number, to: number): void {
     if (this.#phase === 'done') return;
     const stream = this.#attempt?.stream;
@@ -84,7 +82,6 @@ export class Exchange implements ReplicaStreamUser, QueuedRequestListener {
     if (this.#phase !== 'done') this.#upload.ended(trailers, this.#attempt?.stream);
   }
 
-  /** The request's body broke a rule. */
   requestFault(fault: Fault): void {
     this.#answer(own.refusal(fault));
   }
@@ -97,12 +94,11 @@ export class Exchange implements ReplicaStreamUser, QueuedRequestListener {
     if (this.#phase !== 'done') this.#upload.settle(this.#attempt?.stream !== undefined);
   }
 
-  /** Whether the body has a minimum rate: not while a client waits for 100 (Continue), nor after the response began. */
+  /** No minimum rate while a client waits for 100 (Continue), nor after the response began. */
   get #mustKeepPace(): boolean {
     return this.#response === undefined && (this.#isAcknowledged || !this.#head.expectsContinue) && !isGrpc(this.#head);
   }
 
-  /** The client takes bytes again. */
   clientDrained(): void {
     this.#progress();
     this.#attempt?.stream?.resume();
@@ -126,7 +122,6 @@ export class Exchange implements ReplicaStreamUser, QueuedRequestListener {
     else this.#replicaSilent();
   }
 
-  /** The balancer's code threw an unexpected error in the work for this request. */
   abort(): void {
     this.#answer(own.internalError);
   }
@@ -134,10 +129,8 @@ export class Exchange implements ReplicaStreamUser, QueuedRequestListener {
   // ---- The loop of attempts
 
   /**
-   * One round of the loop: admits the request or decides whether it may be sent again, picks a replica or queues the
-   * request, and connects. A round begins when the request arrives, leaves the queue, moves away from a lost replica,
-   * or when its attempt failed. The loop ends when a replica responds or the balancer answers. `otherwise`: the answer
-   * when no attempt follows.
+   * One round: admits the request or decides about a retry, picks a replica or queues the request, and connects. Rounds
+   * end when a replica responds or the balancer answers. `otherwise`: the answer when no attempt follows.
    */
   #next(after: 'arrival' | 'queue' | 'move' | FailedAttempt, otherwise: BalancerResponse): void {
     if (after === 'arrival' && this.#isTooLarge(this.#head.bodyLength)) return this.#answer(own.refusal('body_too_large'));
@@ -192,7 +185,7 @@ export class Exchange implements ReplicaStreamUser, QueuedRequestListener {
     }
   }
 
-  /** While the request is queued or connects, it sends nothing. The request queue and the dial have their own limits. */
+  /** The request sends nothing while queued or connecting. The request queue and the dial have their own limits. */
   #pause(): void {
     this.#phase = 'connecting';
     this.#upload.rest();
@@ -214,7 +207,7 @@ export class Exchange implements ReplicaStreamUser, QueuedRequestListener {
     this.#sent();
   }
 
-  /** More of the request was sent. After the last part, the time limit for the response's first byte starts. */
+  /** After the last part of the request, the time limit for the response's first byte starts. */
   #sent(): void {
     const { deadlines, config } = this.#context;
     if (this.#phase === 'sent' && this.isRequestRead) this.#answerDueAt = deadlines.in(config.firstByteTimeoutMs);
@@ -337,7 +330,7 @@ export class Exchange implements ReplicaStreamUser, QueuedRequestListener {
     return this.#next('move', unresponsive);
   }
 
-  /** Answers instead of the replica. If the client already has part of a response, breaks that response off. */
+  /** Answers instead of the replica. Breaks off a response of which the client already has a part. */
   #answer(response: BalancerResponse): void {
     if (this.#phase === 'done') return undefined;
     this.#dropAttempt();
@@ -375,7 +368,6 @@ export class Exchange implements ReplicaStreamUser, QueuedRequestListener {
     this.#context.requestEnded(this.#record);
   }
 
-  /** The request made progress: starts its time limit again. */
   #progress(): void {
     const { deadlines, config } = this.#context;
     if (this.#isTunnel) this.#dueAt = deadlines.in(tunnelIdleMs);

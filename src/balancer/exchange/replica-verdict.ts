@@ -8,15 +8,13 @@ import type { RequestHead } from '../http1/request-head.ts';
 import { retryAfterSeconds, type ResponseHead } from '../http1/response-head.ts';
 import type { Replica } from '../replicas/replica.ts';
 
-/** Counts a failure of the replica, and the ejection if the failure caused one. */
 function recordFailure(context: BalancerContext, replica: Replica, wasRefused: boolean): void {
   if (context.replicas.recordFailure(replica, wasRefused)) context.metrics.ejected(replica.slot);
 }
 
-/** Errors from a lack of files, ports or memory on the balancer's machine. They prove nothing about the replica. */
+/** The balancer's machine lacks files, ports or memory: this proves nothing about the replica. */
 const ownShortages: ReadonlySet<string> = new Set(['EMFILE', 'ENFILE', 'EADDRNOTAVAIL', 'ENOBUFS', 'ENOMEM']);
 
-/** Whether the connect failed because the balancer's machine lacks a resource. */
 export function isOwnShortage(error: DialError | undefined): boolean {
   return error !== undefined && ownShortages.has(error.code);
 }
@@ -33,10 +31,7 @@ export function judgeDialError(context: BalancerContext, replica: Replica, error
   context.suspect(replica.id, reason);
 }
 
-/**
- * Whether a response is a 408 by which the replica closes an idle connection. It does not answer the request, which may
- * be sent again (RFC 9110, section 15.5.9).
- */
+/** Whether the replica closes an idle connection by a 408. The request may be sent again (RFC 9110, section 15.5.9). */
 export function isEndOfIdle({ stream }: Attempt, { status, isPersistent }: ResponseHead): boolean {
   return status === 408 && !isPersistent && stream?.isReused === true;
 }
@@ -60,10 +55,7 @@ export function judgeEnd(context: BalancerContext, attempt: Attempt, request: Re
   else attempt.replica.health.recordSuccess();
 }
 
-/**
- * Records that the replica failed an attempt. With a `reason`, the reconciler probes the replica. If `judgeHead`
- * counted a failure, the attempt counts no second one.
- */
+/** Counts a failed attempt, unless `judgeHead` already did. With a `reason`, the reconciler probes the replica. */
 export function judgeFailure(context: BalancerContext, { replica, verdict }: Attempt, reason: SuspectReason | undefined): void {
   if (verdict !== 'failed') recordFailure(context, replica, false);
   if (reason !== undefined) context.suspect(replica.id, reason);

@@ -1,73 +1,58 @@
 import type { RequestQueueLimits } from '../../domain/balancer-link.ts';
 import type { Deadlines, Timed } from '../transport/deadlines.ts';
 
-/**
- * A queued request; it may be queued several times. Each time exactly one of the two callbacks is called, unless the
- * request leaves first.
- */
+/** A request that may be queued several times. Each time it gets exactly one callback, unless it leaves first. */
 export interface QueueEntry {
   /** Monotonic ms, set on the first entry: a failed try does not prolong the wait. */
   giveUpAt: number | undefined;
   /** A replica may be available now. */
   tryAgain(): void;
-  /** The request has waited for the maximum time. */
   giveUp(): void;
 }
 
-/**
- * Why a request cannot be queued: the queue is full, no replica is expected in time, or the request has waited for the
- * maximum time.
- */
+/** `hopeless`: no replica is expected in time. `late`: the request has waited for the maximum time. */
 export type QueueRefusal = 'full' | 'hopeless' | 'late';
 
 /** The size of the queues of all threads together. */
 export interface QueueTally {
-  /** Sets the size of this thread's queue: requests, and bytes of their bodies. */
   set(requests: number, bytes: number): void;
-  /** The requests and bytes queued in all threads. */
   readonly requests: number;
   readonly bytes: number;
 }
 
-/** What a request queue needs. */
 interface RequestQueueOptions {
   readonly deadlines: Deadlines;
   readonly limits: RequestQueueLimits;
   readonly tally: QueueTally;
-  /** The number of threads, each with a queue like this one: each releases its share. */
+  /** Each thread has such a queue and releases its share. */
   readonly threads: number;
 }
 
-/**
- * A service without a replica for this long does not recover within moments. Its clients are answered at once, unless
- * the service scales from zero.
- */
+/** A service that lost its last replica this long ago fails requests at once, unless it scales from zero. */
 const recentlyMs = 30_000;
-/** How often a queued request tries again without news, ms: a replica that refused may have recovered. */
+/** How often queued requests try again without news, ms: a replica that refused may have recovered. */
 const retryIntervalMs = 300;
-/** How many queued requests may be released to one replica at first, from all threads. */
+/** How many queued requests all threads together first release per replica. */
 const firstWindow = 16;
 
 /**
- * The request queue: requests that found no replica wait for the next one instead of failing. First come, first served.
- * Requests that arrive while others wait for the first replica queue behind them.
+ * Holds requests that found no replica, in order of arrival. Later requests queue behind those that wait for the first
+ * replica.
  *
- * The queue does not overload a new replica. A window limits the released requests that have no answer yet. Each answer
- * opens the window by one, as in TCP (RFC 5681, "slow start"). Each periodic try opens it by its first size, for
- * replicas that take minutes for an answer.
+ * A window protects new replicas: it limits the released requests without an answer. Each answer opens it by one, as in
+ * TCP (RFC 5681, "slow start"). Each periodic try opens it by its first size, for replicas that take minutes.
  */
 export class RequestQueue implements Timed {
   readonly #options: RequestQueueOptions;
-  /** In order of arrival, with the bytes that are held for each. */
+  /** In order of arrival, with the bytes held for each. */
   readonly #arrived = new Map<QueueEntry, number>();
   /** Requests whose last try found no replica: they come first. */
   readonly #returned = new Map<QueueEntry, number>();
-  /** Released, and not answered yet. */
   readonly #released = new Set<QueueEntry>();
   #bytes = 0;
   #window = 0;
   #servedAt = Number.NEGATIVE_INFINITY;
-  /** The set of replicas is known. Until then, a replica may still exist. */
+  /** Until the first set of replicas arrives, a replica may exist. */
   #isSetKnown = false;
   #serving = 0;
   /** A request came while no replica served, and the queue has not been emptied since. */
@@ -79,17 +64,16 @@ export class RequestQueue implements Timed {
     options.deadlines.add(this);
   }
 
-  /** Requests queued in this thread. */
   get size(): number {
     return this.#arrived.size + this.#returned.size;
   }
 
-  /** Whether an arriving request must queue behind others, even if a replica serves. */
+  /** Whether an arriving request must queue even if a replica serves. */
   get mustWait(): boolean {
     return this.#isHeld;
   }
 
-  /** Queues a request of whose body `heldBytes` are held; or returns why it must be answered at once. */
+  /** Queues a request with `heldBytes` of its body, or returns why it must be answered at once. */
   enter(entry: QueueEntry, heldBytes: number): QueueRefusal | undefined {
     const { limits, tally, deadlines } = this.#options;
     const { now } = deadlines;
@@ -107,10 +91,7 @@ export class RequestQueue implements Timed {
     return undefined;
   }
 
-  /**
-   * More of a queued request's body was read. False when there is no room for it; the request must then leave the
-   * queue.
-   */
+  /** Counts more bytes of a queued request. False when they do not fit; the request must then leave the queue. */
   addBytes(entry: QueueEntry, bytes: number): boolean {
     const queue = this.#returned.has(entry) ? this.#returned : this.#arrived;
     const held = queue.get(entry);
@@ -122,7 +103,7 @@ export class RequestQueue implements Timed {
     return true;
   }
 
-  /** The request was answered, or its client disconnected. Does nothing for an unknown request. */
+  /** Ignores unknown requests. */
   finish(entry: QueueEntry): void {
     this.#remove(entry);
     if (!this.#released.delete(entry)) return;
@@ -131,8 +112,7 @@ export class RequestQueue implements Timed {
   }
 
   /**
-   * A new set of replicas is in force, of which `serving` serve. If the first set has none, queued requests are
-   * answered at once, unless the service scales from zero.
+   * A new set, of which `serving` serve. An empty first set fails queued requests, unless the service scales from zero.
    */
   replicasChanged(serving: number): void {
     const isFirstSetEmpty = !this.#isSetKnown && serving === 0 && !this.#options.limits.fromZero;
@@ -165,7 +145,7 @@ export class RequestQueue implements Timed {
     }
   }
 
-  /** Requests that find no replica enter again. They are not released again in the same turn. */
+  /** A request that finds no replica enters again; the same turn does not release it again. */
   #releaseNext(): void {
     const free = this.#window - this.#released.size;
     if (this.#serving === 0 || free <= 0 || this.size === 0) return;

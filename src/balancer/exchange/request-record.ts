@@ -7,7 +7,7 @@ import type { RequestHead } from '../http1/request-head.ts';
 import { randomHex } from '../../shared/hex.ts';
 import { FieldKind } from '../http1/field-kinds.ts';
 
-/** Makes the record of a request whose head has just been read: client, request line, request id and trace id. */
+/** Makes the record of a request whose head has just been read. */
 export function recordArrival(context: BalancerContext, client: ExchangeClient, head: RequestHead): AccessRecord {
   const record = openFor(context, client);
   record.requestId = givenRequestId(head) ?? context.newRequestId();
@@ -37,10 +37,7 @@ function openFor({ clock }: BalancerContext, client: Asking): AccessRecord {
   return record;
 }
 
-/**
- * Returns a generator of request ids: a random prefix, which makes them unique across threads and processes, and a
- * counter. The ids are for searching in logs and are not secret.
- */
+/** Ids for searching in logs, not secret: a prefix, unique across threads and processes, and a counter. */
 export function createRequestIds(): () => string {
   const prefix = randomHex(12);
   let count = 0;

@@ -1,25 +1,22 @@
 /**
- * All amounts are tenths of a retry. Each request earns a fifth of a retry, as in Envoy's retry budget. Each second,
- * the budget rises to three retries if it has less.
+ * In tenths of a retry. Each request earns a fifth of a retry, as in Envoy's retry budget. Each second raises a smaller
+ * budget to three retries.
  */
 const perRequest = 2;
 const perSecond = 30;
 const oneRetry = 10;
-/** Limit of the saved amount: an hour without failures must not allow a burst of retries. */
+/** An hour without failures must not allow a burst of retries. */
 const maxSaved = 1_000;
 
 const msPerSecond = 1_000;
 
-/** The indices of the two cells. `refilled` holds the second of the last refill, counted from 1: 0 means never. */
+/** The indices of the two cells. `refilled`: the second of the last refill, counted from 1; 0 means never. */
 const saved = 0;
 const refilled = 1;
 
 /**
- * Limits the retries of requests that were sent. Otherwise retries would multiply the load on replicas that fail under
- * load. Times are monotonic ms.
- *
- * All threads use the same two cells. A race between threads may add or take a few tenths of a retry too much, which is
- * harmless.
+ * Limits the retries of requests that were sent: they would multiply the load on replicas that fail under load. Threads
+ * share the cells; a race that adds or takes a few tenths is harmless.
  */
 export class RetryBudget {
   readonly #cells: Int32Array;
@@ -28,12 +25,12 @@ export class RetryBudget {
     this.#cells = cells;
   }
 
-  /** A request arrived: adds its fifth of a retry. */
+  /** Adds one request's fifth of a retry. */
   earn(): void {
     if (Atomics.load(this.#cells, saved) < maxSaved) Atomics.add(this.#cells, saved, perRequest);
   }
 
-  /** Takes one retry; false when none is left. */
+  /** Takes one retry; false when none is left. `now`: monotonic ms. */
   spend(now: number): boolean {
     this.#refill(now);
     if (Atomics.sub(this.#cells, saved, oneRetry) >= oneRetry) return true;

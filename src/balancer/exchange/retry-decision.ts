@@ -1,19 +1,16 @@
 /** An attempt that ended without one byte of a response. */
 export interface FailedAttempt {
   /**
-   * - `unreached`: the balancer got no connection.
-   * - `refused`: the replica got the request and reported that it had not begun to process it (HTTP/2 only).
-   * - `lost`: the connection broke after the request, or part of it, was sent.
+   * `refused`: the replica had not begun to process it (HTTP/2). `lost`: the connection broke after a part was sent.
    */
   readonly how: 'unreached' | 'refused' | 'lost';
-  /** Whether the connection had served requests before: the replica may have closed it while it was idle. */
+  /** The connection had served requests before, so the replica may have closed it while it was idle. */
   readonly wasReused: boolean;
 }
 
-/** The request that may be sent again. */
 export interface RetriedRequest {
   readonly method: string;
-  /** How often the balancer sent it, completely or in part. Failed connects cost a replica nothing and do not count. */
+  /** How often the balancer sent it, at least in part. Failed connects cost a replica nothing and do not count. */
   readonly timesSent: number;
   /** Whether the balancer still holds the whole body that it has read. */
   readonly isReplayable: boolean;
@@ -21,13 +18,9 @@ export interface RetriedRequest {
   readonly retryUnsafe: boolean;
 }
 
-/**
- * `another`: try another replica. `new-connection`: try any replica, also the same one, over a new connection. `give-up`: answer
- * the client.
- */
+/** `new-connection`: any replica, also the same one, over a new connection. `give-up`: answer the client. */
 export type RetryDecision = 'another' | 'new-connection' | 'give-up';
 
-/** The balancer sends one request at most this many times. */
 export const maxTimesSent = 3;
 
 /** The idempotent methods of RFC 9110, section 9.2.2, except TRACE, which the balancer refuses. */
@@ -46,7 +39,6 @@ export function decideRetry(failed: FailedAttempt, request: RetriedRequest): Ret
   // The cause is usually a healthy replica that closes an old connection.
   if (failed.how === 'refused') return 'new-connection';
   if (!isIdempotent(request.method) && !request.retryUnsafe) return 'give-up';
-  // On a reused connection this is usually a race: a healthy replica closed the idle connection while the request was
-  // on its way.
+  // Usually a race: a healthy replica closed the idle connection while the request was on its way.
   return failed.wasReused ? 'new-connection' : 'another';
 }

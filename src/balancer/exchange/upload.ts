@@ -3,24 +3,21 @@ import type { ExchangeClient } from './exchange-client.ts';
 import type { Trailers } from '../http1/chunked-decoder.ts';
 import type { ReplicaStream } from '../replicas/replica-stream.ts';
 
-/** What an upload needs of the client that sends it, and of the stream that takes it. */
 type UploadingClient = Pick<ExchangeClient, 'pauseReading' | 'resumeReading'>;
 type UploadStream = Pick<ReplicaStream, 'body' | 'end' | 'flush'>;
 
 /** Bytes held while there is no connection; beyond it, the balancer stops reading the client. */
 const holdBytes = 262_144;
 
-/** The body of one request on its way to a replica: the bytes read, the bytes held for a resend, and the pace. */
+/** The body of one request on its way to a replica: counted, held for a resend, and paced. */
 export class Upload {
-  /** Bytes read so far. */
   bytes = 0;
-  /** The replica takes no more of it for now. */
   isBlocked = false;
   readonly #client: UploadingClient;
   readonly #deadlines: Deadlines;
   readonly #replay = new ReplayBuffer();
   #trailers: Trailers | undefined;
-  /** Made when the body does not arrive at once. */
+  /** Set when the body does not arrive at once. */
   #rate: BodyRate | undefined;
 
   constructor(client: UploadingClient, deadlines: Deadlines) {
@@ -28,30 +25,25 @@ export class Upload {
     this.#deadlines = deadlines;
   }
 
-  /** Whether it was read to its end. */
   get isRead(): boolean {
     return this.#trailers !== undefined;
   }
 
-  /** Whether all that was read can be sent again. */
+  /** Whether all bytes read can be sent again. */
   get isReplayable(): boolean {
     return this.#replay.isComplete;
   }
 
-  /** Bytes held for sending them. */
   get held(): number {
     return this.#replay.bytes;
   }
 
-  /** When the client counts as too slow, monotonic ms, unless more bytes arrive. */
+  /** When the client counts as too slow unless more bytes arrive, monotonic ms. */
   get tooSlowAt(): number {
     return this.isRead || this.#rate === undefined ? Number.POSITIVE_INFINITY : this.#rate.tooSlowAt;
   }
 
-  /**
-   * `bytes[from, to)` was read; the buffer may be overwritten after `settle`. `isHeld`: it may have to be sent, or sent
-   * again, later.
-   */
+  /** The buffer may be overwritten after `settle`. `isHeld`: the bytes may have to be sent later. */
   received(bytes: Buffer, from: number, to: number, stream: UploadStream | undefined, isHeld: boolean): void {
     this.bytes += to - from;
     this.#rate?.received(this.#deadlines.now, to - from);
@@ -59,16 +51,12 @@ export class Upload {
     stream?.body(bytes, from, to);
   }
 
-  /** The body has ended. */
   ended(trailers: Trailers, stream: UploadStream | undefined): void {
     this.#trailers = trailers;
     stream?.end(trailers);
   }
 
-  /**
-   * Sends all that was read over a new stream and resumes reading the client. `mayRunTwice`: it may have to be sent
-   * once more.
-   */
+  /** Sends all bytes read and resumes reading the client. `mayRunTwice`: the bytes may be needed once more. */
   sendTo(stream: UploadStream, mayRunTwice: boolean): void {
     for (const bytes of this.#replay.parts) stream.body(bytes, 0, bytes.length);
     if (mayRunTwice) this.#replay.trim();
@@ -84,35 +72,29 @@ export class Upload {
     if (this.isBlocked) this.#holdUp();
   }
 
-  /**
-   * One read was processed. `isSending`: a stream takes the body. Without a stream, the balancer stops reading the
-   * client when it holds too much.
-   */
+  /** Call it after each read. `isSending`: a stream takes the body. Otherwise, pauses a client that sent too much. */
   settle(isSending: boolean): void {
     this.#replay.keep();
     if (!isSending && this.#replay.bytes > holdBytes) this.#holdUp();
   }
 
-  /** The pace counts from now on: the body did not arrive at once. */
+  /** Starts the minimum rate: the body did not arrive at once. */
   watchPace(): void {
     if (!this.isRead) this.#rate ??= new BodyRate(this.#deadlines.now);
   }
 
-  /**
-   * The balancer chooses a replica or connects to one: the pace does not count, though the client may continue to send.
-   */
+  /** Suspends the minimum rate while the balancer chooses a replica or connects to one. */
   rest(): void {
     this.#rate?.holdUp(this.#deadlines.now);
   }
 
-  /** The balancer reads the client again. */
   goOn(): void {
     this.isBlocked = false;
     this.#rate?.goOn(this.#deadlines.now);
     this.#client.resumeReading();
   }
 
-  /** No part will be sent again, and the pace no longer matters. */
+  /** No byte will be sent again, and the rate no longer matters. */
   release(): void {
     this.#replay.release();
     this.#rate = undefined;
@@ -124,31 +106,22 @@ export class Upload {
   }
 }
 
-/**
- * The lowest average rate of an upload, bytes per second. Same as Kestrel's `MinRequestBodyDataRate`; real client lines
- * are faster.
- */
+/** The lowest average rate of an upload, bytes per second, as Kestrel's `MinRequestBodyDataRate`. */
 export const minBytesPerSecond = 240;
 /** How long a new upload may take before it has sent anything, ms. */
 export const graceMs = 10_000;
-/**
- * The most time that an upload can save up for a later stall, ms. Without a limit, one fast megabyte would buy an hour.
- */
+/** Most time that an upload can save for a later stall, ms. Without a limit, one fast megabyte would buy an hour. */
 export const maxAheadMs = 60_000;
 
 /**
- * The pace of one request's body. Each byte buys time, and waiting for the client spends it.
- *
- * Time in which the balancer itself does not read, because the replica takes no more, costs nothing. Pure; times are
- * monotonic ms.
+ * The pace of one body. Each byte buys time, and waiting for the client spends it. Time in which the balancer does not
+ * read the client is free. Pure; times are monotonic ms.
  */
 export class BodyRate {
-  /** The time left at `#countedAt`. */
   #aheadMs = graceMs;
   #countedAt: number;
   #isHeldUp = false;
 
-  /** The head was read at `now`, and a body is to come. */
   constructor(now: number) {
     this.#countedAt = now;
   }
@@ -158,19 +131,16 @@ export class BodyRate {
     return this.#isHeldUp ? Number.POSITIVE_INFINITY : this.#countedAt + this.#aheadMs;
   }
 
-  /** Bytes of the body were read. */
   received(now: number, bytes: number): void {
     this.#count(now);
     this.#aheadMs = Math.min(maxAheadMs, this.#aheadMs + (bytes * 1_000) / minBytesPerSecond);
   }
 
-  /** The balancer stops reading the client. */
   holdUp(now: number): void {
     this.#count(now);
     this.#isHeldUp = true;
   }
 
-  /** The balancer reads the client again. */
   goOn(now: number): void {
     this.#count(now);
     this.#isHeldUp = false;
@@ -182,10 +152,10 @@ export class BodyRate {
   }
 }
 
-/** The limit for one request's body that is held to be sent again. */
+/** Per request. */
 const maxReplayBytes = 1_048_576;
 
-/** Holds the part of a request's body that was read, until a connection can send it, and for a retry. */
+/** Holds the bytes of a request's body until a connection can send them, and for a retry. */
 export class ReplayBuffer {
   readonly #parts: Buffer[] = [];
   /** The first this many parts are copies; the others are views of buffers that will be overwritten. */
@@ -193,7 +163,6 @@ export class ReplayBuffer {
   #bytes = 0;
   #isComplete = true;
 
-  /** All added parts; empty after `release`. */
   get parts(): readonly Buffer[] {
     return this.#parts;
   }
@@ -202,15 +171,11 @@ export class ReplayBuffer {
     return this.#bytes;
   }
 
-  /** Whether all added parts are still held. */
   get isComplete(): boolean {
     return this.#isComplete;
   }
 
-  /**
-   * Adds `bytes[from, to)`, which may be overwritten once `keep` was called. `isSent`: a connection has it already, so
-   * it may be dropped when too much is held.
-   */
+  /** `bytes` may be overwritten after `keep`. `isSent`: a connection has them, so the limit applies. */
   add(bytes: Buffer, from: number, to: number, isSent: boolean): void {
     if (!this.#isComplete) return;
     this.#bytes += to - from;
@@ -218,10 +183,7 @@ export class ReplayBuffer {
     if (isSent) this.trim();
   }
 
-  /**
-   * Copies the parts added since the last call. Most requests are sent within the read that brought them and need no
-   * copy.
-   */
+  /** Copies the new parts. Most requests are sent within the read that brought them and need no copy. */
   keep(): void {
     for (; this.#kept < this.#parts.length; this.#kept += 1) {
       const part = this.#parts[this.#kept];
@@ -229,12 +191,11 @@ export class ReplayBuffer {
     }
   }
 
-  /** Drops the parts when they exceed the limit: no replay is possible then. Call it once all parts were sent. */
+  /** Drops all parts when they exceed the limit. Call it only when all parts were sent. */
   trim(): void {
     if (this.#bytes > maxReplayBytes) this.release();
   }
 
-  /** Nothing will be sent again. */
   release(): void {
     if (this.#bytes === 0) return;
     this.#isComplete = false;

@@ -5,12 +5,11 @@ import type { Notify } from '../control/control-server.ts';
 const reportTimeoutMs = 2_000;
 
 /**
- * Processes that handed over to this one and still finish their requests. Their requests count as this process's own.
- * They apply the endpoint sets that this process receives.
+ * Processes that handed over to this one and finish their requests, which count as this process's own. They apply the
+ * endpoint sets that this process receives.
  */
 export class Predecessors {
   readonly #all = new Map<Notify, RemainingCommand>();
-  /** How many predecessors have yet to connect. */
   #awaited: number;
   readonly #awaitedUntil: number;
   #requests = 0;
@@ -22,7 +21,6 @@ export class Predecessors {
     this.#awaitedUntil = now + reportTimeoutMs;
   }
 
-  /** The number of connected predecessors. */
   get count(): number {
     return this.#all.size;
   }
@@ -48,27 +46,21 @@ export class Predecessors {
     this.#all.delete(notify);
   }
 
-  /** Sends an endpoint set to all predecessors. */
   send(command: ReplicasCommand): void {
     for (const notify of this.#all.keys()) notify(command);
   }
 
-  /**
-   * Whether all predecessors apply an endpoint set, or had `reportTimeoutMs` for it since `sentAt`. Times are monotonic
-   * ms.
-   */
+  /** Whether all predecessors apply a set, or had `reportTimeoutMs` for it since `sentAt`. Times are monotonic ms. */
   haveApplied({ epoch, revision }: ReplicasCommand, sentAt: number, now: number): boolean {
     if (now - sentAt >= reportTimeoutMs) return true;
     if (!this.isComplete(now)) return false;
     return [...this.#all.values()].every(({ applied }) => applied?.epoch === epoch && applied.revision >= revision);
   }
 
-  /** Requests and errors that the predecessors have reported so far. */
   get totals(): { readonly requests: number; readonly errors: number } {
     return { requests: this.#requests, errors: this.#errors };
   }
 
-  /** Adds the predecessors' requests in flight, by replica id. */
   addInFlight(own: Readonly<Record<string, number>>): Readonly<Record<string, number>> {
     const sums: Record<string, number> = { ...own };
     for (const { inFlight } of this.#all.values()) {

@@ -7,14 +7,13 @@ import { readCommand } from '../control/read-command.ts';
 const reportIntervalMs = 250;
 const reconnectMs = 100;
 
-/** The remaining counts of a process, without the values that change between two messages. */
+/** The remaining counts of a process, with totals in place of the changes since the last message. */
 type Remaining = Omit<RemainingCommand, 'type' | 'requests' | 'errors'> & {
   /** Since the process handed over. */
   readonly requestsTotal: number;
   readonly errorsTotal: number;
 };
 
-/** What the link needs from its caller. */
 interface SuccessorLinkOptions {
   /** The control socket of the successor, or of a later process. */
   readonly controlSocket: string;
@@ -23,9 +22,7 @@ interface SuccessorLinkOptions {
   readonly onReplicas: (command: ReplicasCommand) => void;
 }
 
-/**
- * The link of a process that has handed over to the process that now serves. It reconnects whenever the link breaks.
- */
+/** The link from a process that has handed over to the one that serves. Reconnects when it breaks. */
 export class SuccessorLink {
   readonly #options: SuccessorLinkOptions;
   readonly #cancelTimer: CancelTimer;

@@ -3,15 +3,14 @@ import type { Clock } from '../../shared/clock.ts';
 import { exitCodes } from '../../shared/error-codes.ts';
 import { programEntry } from '../../shared/program-files.ts';
 
-/** The first inherited descriptor: 0 to 2 are the standard streams. */
+/** After the standard streams. */
 const firstInherited = 3;
 
-/** What a successor inherits. */
 interface Inheritance {
   readonly configPath: string;
   /** Listening sockets, by their numbers in this process. */
   readonly fds: readonly number[];
-  /** The number of processes that still have requests after the hand-over: this one, and its own predecessors. */
+  /** Processes that still have requests after the hand-over: this one, and its own predecessors. */
   readonly predecessors: number;
 }
 
@@ -22,11 +21,9 @@ export interface Inherited {
 }
 
 /**
- * Starts the process that replaces this one, in its own session. Both processes have the same listening sockets, so
- * connections that are not yet accepted survive the end of either.
- *
- * Resolves with the successor's process id once it serves. Rejects when it ends before that. Also rejects, and kills
- * the successor, when it does not serve within `timeoutMs` or `stopping` aborts.
+ * Starts the process that replaces this one, in its own session. Both have the same listening sockets, so connections
+ * that are not yet accepted survive the end of either. Resolves with the successor's process id once it serves. Rejects
+ * when it ends first; also kills it and rejects after `timeoutMs` or when `stopping` aborts.
  */
 export function startSuccessor(inheritance: Inheritance, clock: Clock, timeoutMs: number, stopping: AbortSignal): Promise<number> {
   const { configPath, fds, predecessors } = inheritance;
@@ -61,7 +58,7 @@ export function startSuccessor(inheritance: Inheritance, clock: Clock, timeoutMs
   });
 }
 
-/** Reads the arguments after the config file's path. undefined when this process has no predecessor. */
+/** Reads the arguments after the config file's path. Undefined when this process has no predecessor. */
 export function readInherited(sockets: string | undefined, predecessors: string | undefined): Inherited | undefined {
   if (sockets === undefined) return undefined;
   return { fds: Array.from({ length: Number(sockets) }, (_, index) => firstInherited + index), predecessors: Number(predecessors) };
@@ -71,8 +68,8 @@ export function readInherited(sockets: string | undefined, predecessors: string 
 const endUnknown = (): void => process.exit(exitCodes.conflict);
 
 /**
- * Ends this process if its predecessor ends before this process has reported that it serves. Otherwise no process would
- * know of this one or end it. The controller or edge proxy then starts a new balancer.
+ * Ends this process if its predecessor ends before this one serves: no other process would know of it. The controller
+ * or edge proxy then starts a new balancer.
  */
 export function endWithPredecessor(): void {
   if (process.connected) process.once('disconnect', endUnknown);

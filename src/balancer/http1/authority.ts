@@ -4,8 +4,8 @@ const colon = 0x3a;
 const maxPort = 65_535;
 
 /**
- * Whether `HOST[:PORT]` is safe to trust for a proxy: a plain name, an IPv4 address or a bracketed IPv6 address, with a
- * port in range. It rejects user information, commas, spaces and the like, which peers parse differently.
+ * Whether `HOST[:PORT]` is a plain name, an IPv4 address or a bracketed IPv6 address, with a port in range. Peers parse
+ * user information, commas and spaces differently.
  */
 export function isValidAuthority(authority: string): boolean {
   const hostEnd = authority.startsWith('[') ? ipv6End(authority) : nameEnd(authority);

@@ -27,15 +27,12 @@ const reasons: Readonly<Record<number, string>> = {
 
 const servedMethods = 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS';
 
-/** Whether an answer of the balancer blames the request: 4xx, and 501 for an unsupported coding. */
+/** 4xx, and 501 for an unsupported coding. */
 export function isClientFault(status: number): boolean {
   return status < 500 || status === 501;
 }
 
-/**
- * The whole answer as text, in the JSON shape whose message the clients of OpenAI-like services show. `request` is
- * absent when it could not be read.
- */
+/** In the JSON shape whose message clients of OpenAI-like services show. `request`: undefined when unreadable. */
 export function writeBalancerResponse(
   response: BalancerResponse,
   request: RequestHead | undefined,

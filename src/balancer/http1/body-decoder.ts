@@ -16,7 +16,6 @@ export class BodyDecoder {
     this.#limits = limits;
   }
 
-  /** Prepares for a body of the given length. */
   begin(length: BodyLength): void {
     this.#length = length;
     this.#left = Math.max(0, length);
@@ -25,7 +24,6 @@ export class BodyDecoder {
     this.#chunked.reset();
   }
 
-  /** Whether the body is empty. */
   get isEmpty(): boolean {
     return this.#length === 0;
   }

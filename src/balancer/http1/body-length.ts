@@ -9,9 +9,7 @@ export const chunkedLength = -1;
 /** The body ends where the connection does (responses only). */
 export const untilClose = -2;
 
-/**
- * The one value of `Content-Length`. Undefined unless it is a plain decimal number up to 2^53-1 without leading zeros.
- */
+/** Parses `Content-Length`. Undefined unless it is a plain decimal number up to 2^53-1 without leading zeros. */
 export function readContentLength(value: string): number | undefined {
   if (value.length === 0 || value.length > 16) return undefined;
   let length = 0;

@@ -17,10 +17,7 @@ export const noTrailers: Trailers = [];
 const State = { size: 0, extension: 1, sizeLf: 2, data: 3, dataCr: 4, dataLf: 5, trailers: 6, endLf: 7, trailerFields: 8 } as const;
 type State = (typeof State)[keyof typeof State];
 
-/**
- * Removes the chunked framing from a body that may arrive in any pieces (RFC 9112, section 7.1). Extensions are
- * dropped.
- */
+/** Removes the chunked framing from a body that may arrive in any pieces (RFC 9112, section 7.1). Drops extensions. */
 export class ChunkedDecoder {
   fault: Fault = 'bad_chunk';
   trailers: Trailers = noTrailers;
@@ -35,7 +32,6 @@ export class ChunkedDecoder {
     this.#limits = limits;
   }
 
-  /** Prepares for the next body. */
   reset(): void {
     this.trailers = noTrailers;
     this.#state = State.size;

@@ -4,15 +4,14 @@ import { CR, LF } from './octets.ts';
 const longestBoundary = 4;
 
 /**
- * Tracks whether the relayed bytes of an event stream end after a complete event. The pieces may be cut at any byte. An
- * event ends with an empty line. A line ends with CR, LF or both (WHATWG HTML, section 9.2.5).
+ * Tracks whether relayed bytes of an event stream end after a complete event: after an empty line. A line ends with CR,
+ * LF or both (WHATWG HTML, section 9.2.5).
  */
 export class EventBoundary {
   /** The number of line ends with which the relayed bytes end. Two make an empty line. */
   #lineEnds = 2;
   #endsWithCr = false;
 
-  /** Starts with a new stream: nothing was relayed, so an event may begin. */
   reset(): void {
     this.#lineEnds = 2;
     this.#endsWithCr = false;
@@ -22,7 +21,6 @@ export class EventBoundary {
     return this.#lineEnds >= 2;
   }
 
-  /** `bytes[from, to)` is relayed. */
   track(bytes: Buffer, from: number, to: number): void {
     let at = to;
     const earliest = Math.max(from, to - longestBoundary);

@@ -1,7 +1,4 @@
-/**
- * How the engine treats a field, decided by its name alone. Plain numbers, because each field of each message is
- * compared.
- */
+/** How the engine treats a field, by its name alone. Numbers, because each field of each message is compared. */
 export const FieldKind = {
   plain: 0,
   host: 1,
@@ -61,8 +58,8 @@ const kindsByName: ReadonlyMap<string, FieldKind> = new Map<string, FieldKind>([
 ]);
 
 /**
- * Names that `Connection` may not remove and an underscore may not imitate: framing, routing, credentials, and the
- * balancer's own fields.
+ * Framing, routing, credentials and the balancer's own fields: `Connection` may not remove them, and an underscore may
+ * not imitate them.
  */
 const guardedNames: ReadonlySet<string> = new Set([
   'host',
@@ -91,20 +88,14 @@ const lengthBits = 5;
 const maxIndexedLength = 1 << lengthBits;
 const slotOf = (length: number, firstOctet: number): number => (length << lengthBits) | (firstOctet & 31);
 
-/**
- * Special names by length and first letter: one check shows that most names are plain. No two names share a slot; a
- * test enforces it.
- */
+/** By length and first letter: one check shows that most names are plain. A test ensures that no two share a slot. */
 const slots: readonly (SpecialName | undefined)[] = (() => {
   const all = Array.from<SpecialName | undefined>({ length: maxIndexedLength << lengthBits });
   for (const [name, kind] of kindsByName) all[slotOf(name.length, name.charCodeAt(0))] = { name, kind };
   return all;
 })();
 
-/**
- * The kind of the field whose name is `text[from, to)`, in any case. `mayHaveUnderscore`: false when the text has none.
- * Allocates no string in the usual case.
- */
+/** The kind of the field named `text[from, to)`, in any case. `mayHaveUnderscore`: false when the text has none. */
 export function fieldKindAt(text: string, from: number, to: number, mayHaveUnderscore: boolean): FieldKind {
   const length = to - from;
   const first = text.charCodeAt(from) | 0x20;
@@ -119,7 +110,7 @@ export function fieldKindAt(text: string, from: number, to: number, mayHaveUnder
 
 const letterX = 0x78;
 
-/** Compares without case: for the octets of names, setting that bit changes only letters. */
+/** Ignores case: setting that bit changes only letters among the octets of names. */
 function hasPrefix(text: string, from: number, to: number, lowerPrefix: string): boolean {
   if (to - from < lowerPrefix.length) return false;
   for (let index = 0; index < lowerPrefix.length; index += 1) {
@@ -132,14 +123,14 @@ function isForged(name: string): boolean {
   return name.includes('_') && isGuardedName(name.toLowerCase().replaceAll('_', '-'));
 }
 
-/** The kind of a field by its name, in any case. */
+/** In any case. */
 export function fieldKind(name: string): FieldKind {
   return fieldKindAt(name, 0, name.length, true);
 }
 
 /**
- * Fields that mean nothing, or something dangerous, after the body (RFC 9110, section 6.5.1): framing, routing,
- * credentials, request modifiers, response control and content format. They are dropped from trailers.
+ * Meaningless or dangerous after the body (RFC 9110, section 6.5.1): framing, routing, credentials, request modifiers,
+ * response control and content format.
  */
 const forbiddenTrailers: ReadonlySet<string> = new Set([
   'age',
@@ -156,7 +147,7 @@ const forbiddenTrailers: ReadonlySet<string> = new Set([
   'www-authenticate',
 ]);
 
-/** Whether a field may be passed on when it came after the body. */
+/** Whether a field may be forwarded in trailers. */
 export function mayTrail(name: string): boolean {
   if (fieldKind(name) !== FieldKind.plain) return false;
   const lower = name.toLowerCase();

@@ -5,7 +5,7 @@ import type { RequestHead } from './request-head.ts';
 
 /** What the balancer knows about a client besides its request. */
 export interface ForwardedClient {
-  /** The client's own address, without brackets. */
+  /** Without brackets. */
   readonly address: string;
   readonly proto: 'http' | 'https';
   /** Whether the client is a trusted proxy. If so, its forwarding fields are extended, otherwise replaced. */
@@ -18,7 +18,7 @@ const defaultHost = 'localhost';
 /** Methods that expect a body. A request without one has `Content-Length: 0` (RFC 9110, section 8.6). */
 const methodsWithContent: ReadonlySet<string> = new Set(['POST', 'PUT', 'PATCH']);
 
-/** Kinds of fields that a request passes on unchanged, besides `plain`. */
+/** Kinds of fields that are forwarded unchanged, besides `plain`. */
 const alwaysForwarded: ReadonlySet<FieldKind> = new Set([
   FieldKind.host,
   FieldKind.contentLength,
@@ -28,9 +28,8 @@ const alwaysForwarded: ReadonlySet<FieldKind> = new Set([
 ]);
 
 /**
- * Writes the request's head for a replica, as Latin-1 text that ends with the empty line. It leaves out hop-by-hop
- * fields and fields that `Connection` names. The balancer writes the framing and forwarding fields itself. All other
- * fields stay unchanged.
+ * Writes the request's head for a replica, as Latin-1 text that ends with the empty line. Drops hop-by-hop fields and
+ * those that `Connection` names. The balancer writes framing and forwarding fields itself.
  */
 export function forwardRequestHead(head: RequestHead, client: ForwardedClient, requestId: string): string {
   const { kinds, contentLength } = head.fields;
@@ -48,10 +47,7 @@ export function forwardRequestHead(head: RequestHead, client: ForwardedClient, r
   return `${out}X-Request-Id: ${requestId}\r\n\r\n`;
 }
 
-/**
- * The forwarding fields for a request of a trusted proxy. The proxy's address is appended to its chain. Its scheme and
- * its host are kept if there is exactly one valid value of each.
- */
+/** Extends a trusted proxy's chain by its address. Keeps its scheme and host if there is one valid value of each. */
 function forwardingLines({ fields }: RequestHead, client: ForwardedClient, host: string): string {
   const chain = [...fields.allOf(FieldKind.forwardedFor).filter((value) => value !== ''), client.address].join(', ');
   const [proto = '', ...moreProtos] = fields.allOf(FieldKind.forwardedProto);

@@ -3,16 +3,10 @@ import { FieldKind } from './field-kinds.ts';
 import type { RequestHead } from './request-head.ts';
 import type { ResponseHead } from './response-head.ts';
 
-/**
- * How a body is framed on the wire. `none`: no body follows, whatever the fields say. `close`: the body ends with the
- * connection.
- */
+/** How a body is framed on the wire. `none`: no body, whatever the fields say. `close`: it ends with the connection. */
 export type OutgoingFraming = 'none' | 'length' | 'chunked' | 'close';
 
-/**
- * The framing of the response to this client. HTTP/1.0 has no chunks: a body of unknown length then ends with the
- * connection.
- */
+/** HTTP/1.0 has no chunks: a body of unknown length ends with the connection. */
 export function responseFraming(head: ResponseHead, request: RequestHead): OutgoingFraming {
   if (head.isTunnel) return 'close';
   if (head.bodyLength === 0) return hasNoBody(head.status, request.method) ? 'none' : 'length';
@@ -24,7 +18,7 @@ function hasNoBody(status: number, method: string): boolean {
   return method === 'HEAD' || status < 200 || status === 204 || status === 304;
 }
 
-/** Kinds of fields that a response passes on unchanged, besides `plain`. */
+/** Kinds of fields that are forwarded unchanged, besides `plain`. */
 const alwaysForwarded: ReadonlySet<FieldKind> = new Set([
   FieldKind.contentType,
   FieldKind.retryAfter,
@@ -38,12 +32,10 @@ const alwaysForwarded: ReadonlySet<FieldKind> = new Set([
   FieldKind.forwardedHost,
 ]);
 
-/** What the balancer adds to a response. */
 interface ResponseAdditions {
   readonly requestId: string;
-  /** Whether the client's connection stays open after the response. */
   readonly isPersistent: boolean;
-  /** Further fields of the balancer, as lines with their CRLF; empty when there are none. */
+  /** Lines with their CRLF. */
   readonly ownLines: string;
 }
 
@@ -66,7 +58,6 @@ export function forwardResponseHead(
   return `${out}${ownLines}\r\n`;
 }
 
-/** Writes the head of an interim response (100 or 103) for the client. */
 export function forwardInterimHead(head: ResponseHead): string {
   return `HTTP/1.1 ${head.status} ${head.reason}\r\n${fieldLines(head, 'none')}\r\n`;
 }

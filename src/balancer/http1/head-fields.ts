@@ -4,17 +4,13 @@ import { FieldKind, fieldKindAt, isGuardedName } from './field-kinds.ts';
 import type { HeadScanner } from './head-scanner.ts';
 import { HT, SP, isToken } from './octets.ts';
 
-/** Offsets kept for each field; see `HeadScanner.marks`. */
+/** See `HeadScanner.marks`. */
 const marksPerField = 4;
 
-/**
- * The fields of one head, as they came: case, order and duplicates kept. Names and values become strings only on
- * request.
- */
+/** The fields of one head, as they came: case, order, duplicates. Names and values become strings on request. */
 export class HeadFields {
   readonly kinds: readonly FieldKind[];
   readonly connection: ConnectionOptions;
-  /** The value of the one `Content-Length`; undefined when there is none. */
   readonly contentLength: number | undefined;
   readonly isChunked: boolean;
   readonly #text: string;
@@ -43,21 +39,18 @@ export class HeadFields {
     return this.#text.slice(this.#marks[index * marksPerField + 2], this.#marks[index * marksPerField + 3]);
   }
 
-  /** The value of the first field of a kind. */
   firstOf(kind: FieldKind): string | undefined {
     const index = this.kinds.indexOf(kind);
     return index < 0 ? undefined : this.value(index);
   }
 
-  /** The values of all fields of a kind. */
   allOf(kind: FieldKind): readonly string[] {
     return this.kinds.flatMap((other, index) => (other === kind ? [this.value(index)] : []));
   }
 
   /**
-   * The lines of the fields for the next peer, `Name: value` with CRLF. It keeps plain fields and those whose kind
-   * passes `isKept`, unless `Connection` nominates them. Consecutive lines already in this form are copied as one piece
-   * of text.
+   * Plain fields and kinds that pass `isKept`, unless `Connection` nominates them, as `Name: value` lines with CRLF.
+   * Consecutive lines already in this form are copied as one text.
    */
   linesToForward(isKept: (kind: FieldKind) => boolean): string {
     const { nominated } = this.connection;
@@ -123,10 +116,7 @@ export function readFields(scanner: HeadScanner): HeadFields | Fault {
   return new HeadFields(scanner, kinds, connection, contentLength, isChunked);
 }
 
-/**
- * A tab before or after a value is white space (RFC 9110, section 5.6.3), but some parsers in use treat it as part of
- * the value.
- */
+/** RFC 9110, section 5.6.3, allows tabs around a value, but some parsers treat them as part of the value. */
 function hasTab({ text, marks }: HeadScanner, mark: number): boolean {
   return text.slice((marks[mark + 1] ?? 0) + 1, text.indexOf('\r', marks[mark + 3])).includes('\t');
 }
@@ -137,15 +127,13 @@ export function isWebSocketUpgrade(fields: HeadFields): boolean {
   return more.length === 0 && value?.toLowerCase() === 'websocket';
 }
 
-/** The combined content of all `Connection` fields of one message. */
 interface ConnectionOptions {
   readonly close: boolean;
   readonly keepAlive: boolean;
-  /** Lower-case names of the fields that end at the next peer; undefined in the usual case that there are none. */
+  /** Lower-case names of the fields that end at the next peer; undefined when there are none, as usual. */
   readonly nominated: ReadonlySet<string> | undefined;
 }
 
-/** A message without the field. */
 const noConnectionOptions: ConnectionOptions = { close: false, keepAlive: false, nominated: undefined };
 const closeOnly: ConnectionOptions = { close: true, keepAlive: false, nominated: undefined };
 const keepAliveOnly: ConnectionOptions = { close: false, keepAlive: true, nominated: undefined };

@@ -2,7 +2,7 @@ import type { Fault } from './faults.ts';
 import type { HeadLimits } from './limits.ts';
 import { COLON, CR, HT, LF, SP, targetOctets, tokenOctets, valueOctets } from './octets.ts';
 
-/** The kind of the first line: `METHOD target HTTP/1.x`, `HTTP/1.x code reason`, or none, as in trailers. */
+/** `METHOD target HTTP/1.x`, `HTTP/1.x code reason`, or none, as in trailers. */
 type FirstLine = 'request' | 'status' | 'none';
 
 /** Results of `HeadScanner.scan` that are not an offset. */
@@ -35,10 +35,8 @@ const versionBytes = versionPrefix.length + 2;
 const zero = 0x30;
 
 /**
- * Finds the lines of a message head in bytes that may arrive in any pieces. It refuses what the grammar of RFC 9112
- * refuses, at the first invalid byte.
- *
- * It reads each byte once, and copies only a head that arrives in pieces. One scanner serves one connection.
+ * Finds the lines of a head that may arrive in any pieces. Refuses violations of RFC 9112 at the first invalid byte.
+ * Reads each byte once, and copies only heads that arrive in pieces. One per connection.
  */
 export class HeadScanner {
   /** The whole scanned head, each octet one character. Offsets below are into it. */
@@ -58,9 +56,7 @@ export class HeadScanner {
   readonly #firstLine: FirstLine;
   readonly #limits: HeadLimits;
   #state: State;
-  /** The number of bytes of the head that were scanned. */
   #scanned = 0;
-  /** Where the current token began. */
   #token = 0;
   #valueEnd = 0;
   #held: Buffer | undefined;
@@ -72,15 +68,11 @@ export class HeadScanner {
     this.#state = initialStates[firstLine];
   }
 
-  /** Whether some but not all of a head was seen. */
   get isMidway(): boolean {
     return this.#scanned > 0;
   }
 
-  /**
-   * Continues with `chunk` from `from`. Returns the offset in it after the head's last byte, or `needMore`, or
-   * `faulted`.
-   */
+  /** Continues with `chunk` from `from`. Returns the offset after the head's last byte, `needMore`, or `faulted`. */
   scan(chunk: Buffer, from: number): number {
     const heldBefore = this.#heldLength;
     const isResumed = heldBefore > 0;
@@ -100,7 +92,7 @@ export class HeadScanner {
     return needMore;
   }
 
-  /** Ready for the next head; the offsets of the last one stay until it is scanned. */
+  /** The offsets of the last head stay until the next one is scanned. */
   #rewind(): void {
     this.#state = initialStates[this.#firstLine];
     this.#scanned = 0;
@@ -109,10 +101,7 @@ export class HeadScanner {
     this.#heldLength = 0;
   }
 
-  /**
-   * Stores the bytes of an incomplete head. The buffer doubles, so a head sent byte by byte costs no more than twice
-   * its size.
-   */
+  /** The buffer doubles, so a head sent byte by byte costs at most twice its size. */
   #hold(chunk: Buffer, from: number): void {
     const to = Math.min(chunk.length, from + this.#limits.headBytes - this.#heldLength);
     const length = this.#heldLength + to - from;
@@ -193,7 +182,7 @@ export class HeadScanner {
           break;
         }
         case State.status: {
-          // SP, three digits, then SP or (as many servers send an empty reason) the line's end.
+          // SP, three digits, then SP or the line's end, as many servers send an empty reason.
           const index = at - this.#token;
           if (index === 0) {
             if (octet !== SP) return this.#refuse('bad_status_line');

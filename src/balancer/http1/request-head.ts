@@ -20,7 +20,7 @@ export interface RequestHead {
   readonly isPersistent: boolean;
   /** Whether the client waits for 100 (Continue) before it sends the body. */
   readonly expectsContinue: boolean;
-  /** Whether the client asks for the WebSocket protocol: the only upgrade that is passed on. */
+  /** To WebSocket, the only upgrade that is passed on. */
   readonly isUpgrade: boolean;
 }
 
@@ -73,20 +73,16 @@ function readExpectation(fields: HeadFields): '100-continue' | undefined | false
   return fields.allOf(FieldKind.expect).every((value) => value.toLowerCase() === '100-continue') ? '100-continue' : false;
 }
 
-/** The target of a request. */
 interface RequestTarget {
   /** Origin-form or `*`: the form that the replica gets. */
   readonly path: string;
-  /** The authority of an absolute-form target. */
+  /** Of an absolute-form target. */
   readonly authority: string | undefined;
 }
 
 const schemes = ['http://', 'https://'] as const;
 
-/**
- * Parses the target of a request. Undefined unless it is origin-form, absolute-form, or `*` with OPTIONS (RFC 9112,
- * section 3.2).
- */
+/** Undefined unless the target is origin-form, absolute-form, or `*` with OPTIONS (RFC 9112, section 3.2). */
 function readTarget(method: string, target: string): RequestTarget | undefined {
   if (target.startsWith('/')) return { path: target, authority: undefined };
   if (target === '*') return method === 'OPTIONS' ? { path: '*', authority: undefined } : undefined;

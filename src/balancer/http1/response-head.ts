@@ -10,21 +10,15 @@ export interface ResponseHead {
   readonly reason: string;
   readonly minorVersion: 0 | 1;
   readonly fields: HeadFields;
-  /**
-   * Length of the body that follows on the wire. 0 for HEAD, 204, 304 and 1xx, whatever the fields declare (RFC 9112,
-   * section 6.3).
-   */
+  /** On the wire: 0 for HEAD, 204, 304 and 1xx, whatever the fields declare (RFC 9112, section 6.3). */
   readonly bodyLength: BodyLength;
-  /** Whether the connection may serve another request: the replica keeps it open, and no bytes can follow the body. */
+  /** The connection may serve another request: the replica keeps it open, and no bytes can follow the body. */
   readonly isPersistent: boolean;
   /** 101 (Switching Protocols), as requested: the bytes that follow on the connection are no HTTP. */
   readonly isTunnel: boolean;
 }
 
-/**
- * Validates and interprets the scanned lines. `isHead`: the request's method was HEAD. `isUpgrade`: it asked for
- * another protocol.
- */
+/** Validates and interprets the scanned lines. `isHead`: of a HEAD request. `isUpgrade`: of a WebSocket request. */
 export function readResponseHead(scanner: HeadScanner, isHead: boolean, isUpgrade = false): ResponseHead | Fault {
   const { text, minorVersion, statusCode: status } = scanner;
   const fields = readFields(scanner);
@@ -49,10 +43,8 @@ export function readResponseHead(scanner: HeadScanner, isHead: boolean, isUpgrad
 }
 
 /**
- * Whether a replica that breaks the rules may send a body after a head that allows none.
- *
- * The body may come late, when the connection already carries another client's request, and would answer that one.
- * `Content-Length: 0` excludes a body.
+ * Whether a faulty replica may send a body after a head that allows none. A late body would answer the next request, of
+ * another client. `Content-Length: 0` excludes a body.
  */
 function mayBodyFollow(fields: HeadFields, status: number, isHead: boolean): boolean {
   if (isHead || status === 204 || status === 304) return fields.contentLength !== 0;

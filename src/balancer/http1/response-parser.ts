@@ -5,10 +5,7 @@ import { faulted, HeadScanner, needMore } from './head-scanner.ts';
 import { maxInterimResponses, type HeadLimits } from './limits.ts';
 import { readResponseHead, type ResponseHead } from './response-head.ts';
 
-/**
- * Gets the events of one response, in order: interim heads, a head, any number of bodies, an end; a fault may replace
- * any of them.
- */
+/** Gets the events of one response: interim heads, a head, bodies, an end. A fault may replace any of them. */
 export interface ResponseSink extends BodySink {
   responseInterim(head: ResponseHead): void;
   responseHead(head: ResponseHead): void;
@@ -38,15 +35,12 @@ export class ResponseParser {
     return this.#isTunnel;
   }
 
-  /**
-   * False when an interim response made the connection unusable for other requests: it announced a body, or the end of
-   * the connection.
-   */
+  /** False after an interim response that announced a body or the end of the connection. */
   get isReusable(): boolean {
     return this.#isReusable;
   }
 
-  /** A request is being sent: its response may come, and goes to `sink`. `isUpgrade`: it asks for another protocol. */
+  /** Sends the events of the next response to `sink`. `isUpgrade`: the request asks for another protocol. */
   begin(method: string, isUpgrade: boolean, sink: ResponseSink): void {
     this.#sink = sink;
     this.#isUpgrade = isUpgrade;
@@ -57,10 +51,7 @@ export class ResponseParser {
     this.#isReusable = true;
   }
 
-  /**
-   * Parses to the end of the response at most. Returns the offset up to which `chunk` was used; no request asked for
-   * the rest.
-   */
+  /** Parses to the end of the response at most. Returns where it stopped in `chunk`; no request asked for the rest. */
   feed(chunk: Buffer, from: number): number {
     let at = from;
     const sink = this.#sink;

@@ -5,24 +5,21 @@ export const goingAwayFrame = '\u0088\u0002\u0003\u00e9';
 const shortHead = 2;
 
 /**
- * Tracks whether a server's stream of WebSocket frames is between two frames, where another frame may be inserted. It
- * parses only the heads (RFC 6455, section 5.2) and trusts their lengths, as the client does.
+ * Tracks whether another frame may be inserted into a server's stream of WebSocket frames. Parses only the heads (RFC
+ * 6455, section 5.2) and trusts their lengths, as the client does.
  */
 export class WebSocketFrames {
-  /** Bytes of the current frame's head so far. */
   #headBytes = 0;
-  /** Length of the current head, as far as it is known. */
+  /** As far as it is known. */
   #headLength = shortHead;
   /** Where in the head its length ends and a mask may begin. */
   #lengthEnd = shortHead;
   #payload = 0;
 
-  /** Whether the last frame is whole. */
   get isBetweenFrames(): boolean {
     return this.#headBytes === 0 && this.#payload === 0;
   }
 
-  /** `bytes[from, to)` was sent. */
   track(bytes: Uint8Array, from: number, to: number): void {
     let at = from;
     while (at < to) {

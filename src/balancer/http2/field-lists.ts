@@ -6,7 +6,7 @@ export type FieldList = readonly string[];
 /** Fields that belong to an HTTP/1.1 connection and make an HTTP/2 message malformed (RFC 9113, section 8.2.2). */
 const connectionSpecific: ReadonlySet<string> = new Set(['connection', 'keep-alive', 'proxy-connection', 'transfer-encoding', 'upgrade']);
 
-/** Whether an HTTP/2 message may not contain a field, by its lower-case name. */
+/** By the lower-case name. */
 export function isConnectionSpecific(name: string): boolean {
   return connectionSpecific.has(name);
 }
@@ -36,10 +36,7 @@ export function fieldsOfHead(head: string): string[] {
   }
 }
 
-/**
- * The same as an object, for the calls of `node:http2` that take no list. A peer may name a field `constructor` or
- * `__proto__`.
- */
+/** For calls of `node:http2` that take no list. A peer may name a field `constructor` or `__proto__`. */
 export function fieldsAsObject(fields: FieldList): Record<string, string[]> {
   const values = new Map<string, string[]>();
   for (let index = 0; index < fields.length; index += 2) {

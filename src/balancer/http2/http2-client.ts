@@ -14,12 +14,10 @@ import type { UsefulWork } from './useful-work.ts';
 /** How long the last bytes of a broken response may take to leave. */
 const lingerMs = 2_000;
 
-/** What a stream needs from its connection. */
 export interface Http2ClientOwner {
   readonly context: BalancerContext;
   readonly forwarded: ForwardedClient;
   readonly work: UsefulWork;
-  /** The stream is closed. */
   forget(client: Http2Client): void;
 }
 
@@ -47,8 +45,7 @@ export class Http2Client implements ExchangeClient, Timed {
     });
     stream.on('end', () => this.#guarded(() => this.#onEnd()));
     stream.on('drain', () => this.#guarded(() => this.#exchange?.clientDrained()));
-    // The first event comes at once, but not when our side has ended. The second always comes, but not before
-    // everything was read.
+    // `aborted` comes at once, but not when our side has ended. `close` always comes, after everything was read.
     stream.on('aborted', () => this.#guarded(() => this.#onGone()));
     stream.on('close', () => this.#guarded(() => this.#onClose()));
     context.deadlines.add(this);
@@ -68,7 +65,6 @@ export class Http2Client implements ExchangeClient, Timed {
     return this.#stream.readableLength;
   }
 
-  /** Ends it at once. */
   destroy(): void {
     this.#onGone();
     this.#stream.close(constants.NGHTTP2_INTERNAL_ERROR);

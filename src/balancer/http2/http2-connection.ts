@@ -16,7 +16,6 @@ import { malformed, readRequestFields } from './read-heads.ts';
 import { connectionWindowBytes, maxClientStreams, serverOptions } from './session-options.ts';
 import { UsefulWork } from './useful-work.ts';
 
-/** How often a connection is checked. */
 const checkIntervalMs = 500;
 /** From the connection to its first request. */
 const firstRequestMs = 10_000;
@@ -35,7 +34,6 @@ export class Http2Connection implements ServedConnection, Http2ClientOwner, Time
   /** Monotonic ms: the connection is closed then, unless a stream is open. */
   #idleUntil: number;
   #isClosed = false;
-  /** The number of concurrent streams offered to the client. */
   #offered: number;
 
   /** `socket`: the next bytes on it are the client's preface. */
@@ -59,8 +57,7 @@ export class Http2Connection implements ServedConnection, Http2ClientOwner, Time
     // The cause does not matter: `close` follows.
     this.#session.on('error', () => undefined);
     this.#session.on('close', () => this.#onClose());
-    // A client that closed looks like a client that only sends no more. The first is far more likely, and its
-    // connection would stay for long.
+    // A client that closed looks like one that only sends no more. It is far likelier, and would stay for long.
     socket.on('end', () => this.destroy());
     deadlines.add(this);
   }
@@ -74,7 +71,6 @@ export class Http2Connection implements ServedConnection, Http2ClientOwner, Time
     this.drain();
   }
 
-  /** Closes it at once. */
   destroy(): void {
     this.#guarded(() => this.#session.destroy());
     this.#onClose();
@@ -101,7 +97,6 @@ export class Http2Connection implements ServedConnection, Http2ClientOwner, Time
     else this.#guarded(() => this.#offerStreams());
   }
 
-  /** Bytes of bodies that were read and wait for their replicas. */
   get #heldBytes(): number {
     let bytes = 0;
     for (const client of this.#clients) bytes += client.heldBytes;
@@ -131,7 +126,7 @@ export class Http2Connection implements ServedConnection, Http2ClientOwner, Time
     } else this.#clients.add(new Http2Client(stream, head, isEnded, this));
   }
 
-  /** With replicas of HTTP/1.1 each stream has a connection of its own there; those of HTTP/2 share a few. */
+  /** Each stream needs its own connection to a replica of HTTP/1.1; replicas of HTTP/2 share a few connections. */
   get #isCounted(): boolean {
     return this.context.config.protocol !== 'h2c';
   }
@@ -140,10 +135,7 @@ export class Http2Connection implements ServedConnection, Http2ClientOwner, Time
     return this.#isCounted ? Math.min(maxClientStreams, this.context.files.shareOf(this.#clients.size)) : maxClientStreams;
   }
 
-  /**
-   * Follows the open files budget, so a client holds back requests that would be refused. Small changes are not worth a
-   * frame.
-   */
+  /** Clients hold back requests that the open files budget would refuse. Skips small changes to save frames. */
   #offerStreams(): void {
     const share = this.#share;
     const isNear = Math.abs(share - this.#offered) * 8 < this.#offered && share !== maxClientStreams;
@@ -152,7 +144,6 @@ export class Http2Connection implements ServedConnection, Http2ClientOwner, Time
     this.#session.settings({ maxConcurrentStreams: share });
   }
 
-  /** Answers a request without giving it to an exchange. */
   #refuse(stream: ServerHttp2Stream, response: BalancerResponse): void {
     const record = recordUnread(this.context, this, response);
     const reply = new Http2Reply(stream, undefined, this.work);

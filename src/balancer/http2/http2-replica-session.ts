@@ -4,17 +4,15 @@ import type { Deadlines, Timed } from '../transport/deadlines.ts';
 import { Http2ReplicaStream, type Http2StreamOwner } from './http2-replica-stream.ts';
 import { clientOptions, connectionWindowBytes } from './session-options.ts';
 
-/** It is closed after this long without a request. */
+/** A session without requests is closed after this time. */
 const idleMs = 60_000;
 /** The most concurrent streams that the balancer opens, however many a replica allows. */
 const maxStreams = 256;
 
-/** What a session needs from the sessions of its replica. */
 export interface Http2SessionOwner {
   readonly deadlines: Deadlines;
-  /** It takes no more requests. */
+  /** The session takes no more requests. */
   forget(session: Http2ReplicaSession): void;
-  /** Its connection is closed. */
   closed(): void;
   crashed(error: unknown): void;
 }
@@ -31,10 +29,7 @@ export class Http2ReplicaSession implements Http2StreamOwner, Timed {
   #onOpened: ((isOpen: boolean) => void) | undefined;
   #hasServed = false;
   #isClosing = false;
-  /**
-   * Bytes read when a request was cancelled without an answer from the replica; the session takes no further requests
-   * until more bytes come.
-   */
+  /** Bytes read when an unanswered request was cancelled; the session takes no requests until more bytes come. */
   #doubtedAt = -1;
 
   /** Uses a connected socket; `onOpened` is called once, after the replica's SETTINGS or the end of the connection. */
@@ -57,18 +52,16 @@ export class Http2ReplicaSession implements Http2StreamOwner, Timed {
     socket.read(0);
   }
 
-  /** Whether another request may be sent over it now. */
   get hasRoom(): boolean {
     if (this.#isClosing || this.session.closed || this.session.destroyed || this.#socket.bytesRead === this.#doubtedAt) return false;
     return this.#streams.size < Math.min(maxStreams, this.session.remoteSettings.maxConcurrentStreams ?? maxStreams);
   }
 
-  /** Whether requests are in flight. */
   get isBusy(): boolean {
     return this.#streams.size > 0;
   }
 
-  /** Only while it has room. */
+  /** Call it only while `hasRoom`. */
   open(): Http2ReplicaStream {
     const stream = new Http2ReplicaStream(this, this.#hasServed);
     this.#streams.add(stream);
@@ -82,7 +75,6 @@ export class Http2ReplicaSession implements Http2StreamOwner, Timed {
     this.session.close();
   }
 
-  /** Closes it at once. */
   destroy(): void {
     this.session.destroy();
   }

@@ -12,16 +12,14 @@ import { readResponseFields, readTrailerFields } from './read-heads.ts';
 /** Never put into the connection's compression table: the requests of many clients share it. */
 const secretFields = ['authorization', 'cookie'];
 
-/** What a stream needs from its connection. */
 export interface Http2StreamOwner {
   readonly session: ClientHttp2Session;
   /** The last stream that the replica has processed, according to its GOAWAY; undefined before. */
   readonly lastStreamId: number | undefined;
-  /** The request on the stream was cancelled. `wasSilent`: no byte of an answer had come. */
+  /** The request was cancelled. `wasSilent`: no byte of an answer had come. */
   givenUp(wasSilent: boolean): void;
-  /** The response was read to its end. */
   served(): void;
-  /** The stream is closed, which makes room for another. */
+  /** Makes room for another stream. */
   forget(stream: Http2ReplicaStream): void;
   /** The code threw an unexpected error while it worked on an event of the stream. */
   crashed(error: unknown): void;
@@ -34,7 +32,7 @@ export class Http2ReplicaStream implements ReplicaStream {
   readonly #owner: Http2StreamOwner;
   #user: ReplicaStreamUser | undefined;
   #request: RequestHead | undefined;
-  /** Fields of the request's head, until it was sent. */
+  /** Until the request's head was sent. */
   #fields: string[] | undefined;
   readonly #body = new PieceList();
   #trailers: Trailers | undefined;
@@ -197,9 +195,8 @@ export class Http2ReplicaStream implements ReplicaStream {
 }
 
 /**
- * Distinguishes the proper end of a message's body from a stream reset without an error code (RST_STREAM with
- * NO_ERROR). Node emits the same `end` for both. Only a proper end is queued behind the data while the stream is still
- * open.
+ * Distinguishes the proper end of a body from a reset with NO_ERROR: Node emits `end` for both. Only a proper end is
+ * queued behind the data while the stream is still open.
  */
 class EndOfBody {
   #isProper = false;
@@ -213,7 +210,7 @@ class EndOfBody {
     };
   }
 
-  /** After `end`: whether the whole body was received. */
+  /** Valid after `end`. */
   get isProper(): boolean {
     return this.#isProper;
   }

@@ -12,9 +12,9 @@ import { isGrpc } from '../http1/grpc-request.ts';
 import { PieceList } from './piece-list.ts';
 import type { UsefulWork } from './useful-work.ts';
 
-/** The statuses that Node's HTTP/2 can send; a replica of HTTP/1.1 may send others. */
+/** The highest status that Node's HTTP/2 can send; a replica of HTTP/1.1 may send others. */
 const maxStatus = 599;
-/** Has no body. HTTP/1.1 lets a replica send one all the same; Node's HTTP/2 does not. */
+/** Has no body. A replica of HTTP/1.1 may send one all the same; Node's HTTP/2 does not. */
 const resetContent = 205;
 
 /** Writes the response of one HTTP/2 stream. */
@@ -23,7 +23,7 @@ export class Http2Reply implements Reply {
   readonly #request: RequestHead | undefined;
   readonly #work: UsefulWork;
   readonly #interims: FieldList[] = [];
-  /** Of the final head, until it was sent. */
+  /** Until it was sent. */
   #head: FieldList | undefined;
   readonly #body = new PieceList();
   #trailers: Trailers | undefined;
@@ -85,7 +85,7 @@ export class Http2Reply implements Reply {
     this.flush();
   }
 
-  /** Calls `then` when the whole response, which was flushed before, has left for the network. */
+  /** Calls `then` when the whole flushed response has left for the network. */
   onSent(then: () => void): void {
     if (this.#stream.writableFinished) then();
     else this.#onSent = then;
@@ -143,7 +143,7 @@ function withoutContent(fields: FieldList): string[] {
   return rest;
 }
 
-/** A replica's field names must not be able to end more than its own response. */
+/** Invalid field names of a replica must end only its own response. */
 function sendTrailers(stream: ServerHttp2Stream, trailers: Trailers): void {
   try {
     stream.sendTrailers(fieldsAsObject(trailers));

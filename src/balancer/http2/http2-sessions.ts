@@ -18,7 +18,6 @@ interface Opening {
   cancel: CancelDial;
 }
 
-/** One request that waits for a stream. */
 interface Waiter {
   readonly done: OnStream;
   opening: Opening;
@@ -40,8 +39,8 @@ export class Http2Sessions implements Http2SessionOwner {
   }
 
   /**
-   * A stream of a session that has room. Unlike a connection of HTTP/1.1, an idle session is trusted with every
-   * request: a replica that closes it reports the last request that it processed.
+   * A stream of a session that has room. Any request may use an idle session, unlike an idle HTTP/1.1 connection: a
+   * replica that closes it reports the last request that it processed.
    */
   take(): Http2ReplicaStream | undefined {
     return this.#sessions.find((session) => session.hasRoom)?.open();
@@ -61,7 +60,6 @@ export class Http2Sessions implements Http2SessionOwner {
     };
   }
 
-  /** Closes one session that no request uses; false when there is none. */
   closeIdle(): boolean {
     const idle = this.#sessions.find(({ isBusy }) => !isBusy);
     idle?.destroy();
@@ -69,13 +67,11 @@ export class Http2Sessions implements Http2SessionOwner {
     return idle !== undefined;
   }
 
-  /** Closes idle sessions now, and others as they become idle. Running requests continue. */
   close(): void {
     this.#isClosed = true;
     for (const session of this.#sessions.slice()) session.close();
   }
 
-  /** Undoes `close`. */
   reopen(): void {
     this.#isClosed = false;
   }
@@ -106,10 +102,7 @@ export class Http2Sessions implements Http2SessionOwner {
     return opening;
   }
 
-  /**
-   * Sends the preface and SETTINGS and waits for the replica's SETTINGS. Until then the balancer has sent no request
-   * that the replica could process.
-   */
+  /** Until its SETTINGS arrive, the replica has no request that it could process. */
   #greet(opening: Opening, socket: Socket): void {
     this.#services.metrics.replicaConnectionOpened();
     const session = new Http2ReplicaSession(socket, this, (isOpen) => {

@@ -1,7 +1,4 @@
-/**
- * Collects pieces of a body, whose buffers may be overwritten after `take`, and returns them as one buffer that no
- * other code uses.
- */
+/** Collects pieces of a body and returns them as one new buffer. */
 export class PieceList {
   readonly #pieces: Buffer[] = [];
   #bytes = 0;
@@ -10,13 +7,12 @@ export class PieceList {
     return this.#bytes === 0;
   }
 
-  /** `bytes[from, to)`; copied by `take`, which must come before the buffer is written over. */
+  /** `bytes[from, to)`; the buffer may be overwritten only after `take`. */
   add(bytes: Buffer, from: number, to: number): void {
     this.#pieces.push(bytes.subarray(from, to));
     this.#bytes += to - from;
   }
 
-  /** All of a buffer. */
   addWhole(bytes: Buffer): void {
     this.add(bytes, 0, bytes.length);
   }
@@ -26,10 +22,7 @@ export class PieceList {
     this.#bytes = 0;
   }
 
-  /**
-   * All collected bytes; undefined when there are none. It is a copy, because HTTP/2 sends it only when its windows
-   * allow.
-   */
+  /** Undefined when there are none. A copy, because HTTP/2 sends it only when its windows allow. */
   take(): Buffer | undefined {
     if (this.#bytes === 0) return undefined;
     const whole = Buffer.concat(this.#pieces, this.#bytes);

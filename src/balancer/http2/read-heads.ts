@@ -9,8 +9,8 @@ import { readResponseHead, type ResponseHead } from '../http1/response-head.ts';
 import { isConnectionSpecific, isFieldValue, isWritableField, type FieldList } from './field-lists.ts';
 
 /**
- * Heads of HTTP/2 are written as HTTP/1.1 and read by the strict parser. The same rules then hold for both protocols,
- * and no field can become two lines on its way to a replica of HTTP/1.1.
+ * HTTP/2 heads are written as HTTP/1.1 and read by the strict parser: the same rules apply, and no field can become two
+ * lines on its way to a replica of HTTP/1.1.
  */
 
 /** The message breaks a rule of HTTP/2 itself: its stream is reset (RFC 9113, section 8.1.1). */

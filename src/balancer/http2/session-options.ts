@@ -2,19 +2,14 @@ import type { ClientSessionOptions, ServerOptions } from 'node:http2';
 import type { BalancerConfig } from '../../domain/balancer-link.ts';
 import { defaultHeadLimits } from '../http1/limits.ts';
 
-/**
- * Concurrent streams of one client's connection; browsers and gRPC clients open another connection when they need more.
- */
+/** Concurrent streams of one client connection; browsers and gRPC clients open another one when they need more. */
 export const maxClientStreams = 256;
-/**
- * Window for a request's body that no replica takes yet; the value advised for edge proxies (Envoy's "edge best
- * practices").
- */
+/** Window for a request's body that no replica takes yet, as in Envoy's "edge best practices". */
 const clientWindowBytes = 65_536;
 /** Bytes of a response's body that wait for a slow client. */
 const replicaWindowBytes = 262_144;
 /**
- * Window over all streams of a connection. Node refills it as bytes arrive, so it only has to exceed what a network
+ * Window over all streams of a connection. Node refills it as bytes arrive, so it must only exceed what a network
  * holds.
  */
 export const connectionWindowBytes = 4_194_304;
@@ -50,10 +45,7 @@ export function serverOptions(config: BalancerConfig, maxConcurrentStreams: numb
   };
 }
 
-/**
- * The HTTP/2 options towards replicas. Heads far beyond the limits are read, so that such a head fails only its own
- * request and not the connection.
- */
+/** The HTTP/2 options towards replicas. A head far beyond the limits is read, so it fails only its own request. */
 export const clientOptions: ClientSessionOptions & { readonly strictSingleValueFields: boolean } = {
   settings: { enablePush: false, initialWindowSize: replicaWindowBytes, maxHeaderListSize: 4 * defaultHeadLimits.headBytes },
   maxHeaderListPairs: 5 * defaultHeadLimits.fields,

@@ -5,17 +5,14 @@ const bytesPerSecond = 4_096;
 const bytesPerStream = 256;
 /** The head of a DATA frame, and a little padding. */
 const bytesPerPiece = 32;
-/** Two WINDOW_UPDATE frames and a PING, which is what clients answer a DATA frame with. */
+/** Two WINDOW_UPDATE frames and a PING: the usual answer of clients to a DATA frame. */
 const bytesPerAnswer = 64;
-/** A frame of 16 KiB has two WINDOW_UPDATE frames as its answer. */
+/** Clients answer a frame of 16 KiB with two WINDOW_UPDATE frames. */
 const bodyBytesPerByte = 256;
 
 /**
- * Distinguishes a connection in real use from one that only generates load. Every byte that arrives must have served a
- * request.
- *
- * Other bytes count against an allowance: PING, SETTINGS, PRIORITY and WINDOW_UPDATE frames in masses, empty DATA
- * frames, refused heads. Pure.
+ * Detects connections that only generate load. Bytes without use reduce an allowance: masses of PING, SETTINGS,
+ * PRIORITY and WINDOW_UPDATE frames, empty DATA frames, refused heads. Pure.
  */
 export class UsefulWork {
   #allowance = burstBytes;
@@ -28,24 +25,22 @@ export class UsefulWork {
     this.#accountedAt = now;
   }
 
-  /** A request arrived whose head has that many bytes when written out. */
+  /** `headBytes`: of the uncompressed head. */
   request(headBytes: number): void {
     this.#explained += headBytes + bytesPerStream;
   }
 
-  /** A piece of a request's body arrived. */
   piece(bytes: number): void {
     this.#explained += bytes + bytesPerPiece;
   }
 
-  /** A piece of a response was sent. */
   answer(bytes: number): void {
     this.#explained += bytesPerAnswer + Math.ceil(bytes / bodyBytesPerByte);
   }
 
   /**
-   * Whether too many of the `bytesRead` since the beginning had no use. `heldBytes` of them belong to bodies and wait
-   * until a replica takes them; they are counted as pieces when they are passed on.
+   * Whether too many of all `bytesRead` had no use. `heldBytes`: of bodies that wait for a replica; they count as
+   * pieces when passed on.
    */
   isWasted(bytesRead: number, heldBytes: number, now: number): boolean {
     const refill = ((now - this.#accountedAt) / 1_000) * bytesPerSecond;

@@ -13,7 +13,7 @@ import { openFilesLimit } from '../threads/connection-limit.ts';
 
 /** Current values that only the main thread knows. */
 export interface BalancerSnapshot {
-  /** Attempts in flight by replica id. */
+  /** By replica id. */
   readonly inFlight: Readonly<Record<string, number>>;
   readonly queueLength: number;
   readonly queueBytes: number;
@@ -21,7 +21,6 @@ export interface BalancerSnapshot {
   readonly threads: number;
 }
 
-/** What the metrics need from their caller. */
 interface BalancerMetricsDeps {
   readonly config: BalancerConfig;
   readonly clock: Clock;
@@ -31,9 +30,7 @@ interface BalancerMetricsDeps {
   readonly snapshot: () => BalancerSnapshot;
 }
 
-/**
- * The metrics of one balancer, on the main thread: the memory that threads count in, and the server that exposes it.
- */
+/** The metrics of one balancer, on the main thread: the memory that threads count in, and the server. */
 export class BalancerMetrics {
   /** Given to `ThreadMetrics`, through `metricsRow`. */
   readonly memory: SharedArrayBuffer;
@@ -51,7 +48,6 @@ export class BalancerMetrics {
     this.#server = new MetricsServer({ socketPath: config.metricsSocket, port: config.metricsPort, render, clock, logger });
   }
 
-  /** Sets the current replicas. */
   setReplicas(replicas: readonly SlottedReplica[]): void {
     this.#replicas = replicas;
     for (const { slot, id } of replicas) this.#reader.assign(slot, id);
@@ -87,7 +83,6 @@ export class BalancerMetrics {
 const microsecondsPerSecond = 1_000_000;
 const msPerSecond = 1_000;
 
-/** Samples of the whole process's usage, all its threads together. `startedAt`: wall time, ms. */
 function readProcessFigures(samples: Samples, startedAt: number): void {
   const { user, system } = process.cpuUsage();
   samples.add('processCpu', (user + system) / microsecondsPerSecond);

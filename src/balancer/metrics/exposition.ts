@@ -1,13 +1,9 @@
 import type { MetricFamily } from './metric-table.ts';
 import type { Distribution, Labels, Sample, Samples } from './samples.ts';
 
-/** The two exposition formats. */
 export type ExpositionFormat = 'text' | 'openmetrics';
 
-/**
- * The media types of both formats, from https://prometheus.io/docs/instrumenting/exposition_formats/ and the
- * OpenMetrics specification.
- */
+/** From https://prometheus.io/docs/instrumenting/exposition_formats/ and the OpenMetrics specification. */
 export const contentTypes = {
   text: 'text/plain; version=0.0.4; charset=utf-8',
   openmetrics: 'application/openmetrics-text; version=1.0.0; charset=utf-8',

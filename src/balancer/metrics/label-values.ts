@@ -1,14 +1,9 @@
 import type { AttemptFailure } from '../access-log/access-record.ts';
 import { faults } from '../http1/faults.ts';
 
-/**
- * Each label takes its values from a fixed list, so clients and replicas cannot make the metrics grow. A value outside
- * the list counts for its class.
- */
+/** Fixed label values: clients and replicas cannot make the metrics grow. Other values count for their class. */
 
-/**
- * Statuses with a series of their own: those of RFC 9110 and its companions that model services and web programs use.
- */
+/** Statuses with a series of their own, from RFC 9110 and its companions, that model services and web programs use. */
 const knownStatuses = [
   101, 200, 201, 202, 204, 206, 301, 302, 303, 304, 307, 308, 400, 401, 402, 403, 404, 405, 406, 408, 409, 410, 411, 412, 413, 414, 415,
   416, 417, 421, 422, 424, 425, 426, 428, 429, 431, 451, 499, 500, 501, 502, 503, 504, 507, 529,
@@ -17,7 +12,6 @@ const knownStatuses = [
 /** `none`: the client disconnected before it got a status. */
 export const codeLabels: readonly string[] = ['none', '1xx', '2xx', '3xx', '4xx', '5xx', ...knownStatuses.map(String)];
 
-/** From a status to its index in `codeLabels`. */
 const codeIndexes: Uint8Array = Uint8Array.from({ length: 600 }, (_, status) => {
   const known = codeLabels.indexOf(String(status));
   return known < 0 ? Math.floor(status / 100) : known;
@@ -40,10 +34,7 @@ export type ConnectFailure = (typeof connectFailures)[number];
 export const refusedForFiles = ['client_connection', 'stream', 'replica_connection'] as const;
 export type RefusedForFiles = (typeof refusedForFiles)[number];
 
-/**
- * Reasons of the balancer's own answers besides message faults: the codes of `balancer-responses.ts`; a test keeps both
- * equal.
- */
+/** The codes of `balancer-responses.ts` that are no message faults; a test keeps both equal. */
 const ownReasons = [
   'request_timeout',
   'overloaded',

@@ -1,32 +1,28 @@
 import { connectFailures, refusedForFiles, retryReasons } from './label-values.ts';
 
 /**
- * Upper bounds for whole requests, s: from the balancer's share of a quick answer up to ten minutes of generated text.
- * About three to a decade, denser where the first token of a language model usually comes.
+ * For whole requests, s: from a quick answer's share in the balancer to ten minutes of generated text. About three per
+ * decade, more where the first token of a language model usually comes.
  */
 export const durationBounds: readonly number[] = [
   0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600,
 ];
 
-/** Upper bounds for the delay of an event loop, s. */
+/** For the delay of an event loop, s. */
 export const delayBounds: readonly number[] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5];
 
-/** The bucket for a value: the first whose bound is not below it (`le`), or one more than there are bounds. Pure. */
+/** The index of the first bound that is not below the value (`le`), or `bounds.length`. Pure. */
 export function bucketOf(value: number, bounds: readonly number[]): number {
   let index = 0;
   while (index < bounds.length && value > (bounds[index] ?? 0)) index += 1;
   return index;
 }
 
-/** Labels that a sample can have. */
 export type LabelName = 'code' | 'replica' | 'place' | 'reason' | 'kind' | 'thread' | 'service' | 'version' | 'node_version';
 
 /** A group of samples that are one measurement. */
 export interface MetricFamily {
-  /**
-   * Without the endings that the format adds to samples (`_total`, `_bucket`, `_sum`, `_count`), but otherwise
-   * complete.
-   */
+  /** Without the endings that the format adds to samples (`_total`, `_bucket`, `_sum`, `_count`). */
   readonly name: string;
   /** A `summary` has only a count and a sum: enough for a mean. */
   readonly type: 'counter' | 'gauge' | 'histogram' | 'summary';
@@ -35,10 +31,7 @@ export interface MetricFamily {
   readonly labels: readonly LabelName[];
   /** Upper bounds of a histogram's buckets, without the infinite one. */
   readonly bounds?: readonly number[];
-  /**
-   * Label values that are shown from the start, with 0, so a rate includes their first event. Others appear once they
-   * are not 0.
-   */
+  /** Label values shown from the start, as 0: a rate then includes their first event. Others appear once not 0. */
   readonly initial?: readonly string[];
 }
 
@@ -143,5 +136,4 @@ export const metricTable = {
   processStart: ofProcess('start_time_seconds', 'gauge', 'When the process started, in seconds since the epoch.'),
 } as const satisfies Record<string, MetricFamily>;
 
-/** The key of a family in the table. */
 export type MetricKey = keyof typeof metricTable;

@@ -2,7 +2,7 @@ import { codeLabels, connectFailures, refusedForFiles, rejectReasons, retryReaso
 import { blockOf, noSlot, replicaBlock, replicaCells, threadCells, threadCellSizes, type ThreadCell } from './row-layout.ts';
 import type { Samples } from './samples.ts';
 
-/** The replica of a slot, and the earlier values of its cells. */
+/** `before`: the earlier values of the slot's cells. */
 interface SlotOwner {
   readonly replicaId: number;
   readonly before: readonly number[];
@@ -34,15 +34,14 @@ export class MetricsReader {
   }
 
   /**
-   * From now on the slot counts for that replica, from 0. The previous replica's values are exposed until its slot is
-   * reassigned, so the last of them are not lost between two scrapes.
+   * From now on the slot counts for that replica, from 0. Until this call it exposes the previous replica's values, so
+   * none are lost between two scrapes.
    */
   assign(slot: number, replicaId: number): void {
     if (this.#owners.get(slot)?.replicaId === replicaId) return;
     this.#owners.set(slot, { replicaId, before: this.#sum(blockOf(slot), replicaBlock) });
   }
 
-  /** Returns the samples of all rows. */
   read(samples: Samples): void {
     for (const cell of plainCells) samples.add(cell, this.#total(threadCells[cell]));
     this.#addReasons(samples, 'retries', retryReasons, true);

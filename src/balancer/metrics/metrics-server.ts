@@ -5,19 +5,17 @@ import type { Logger } from '../../shared/log.ts';
 import { SocketFile } from '../control/socket-file.ts';
 import { contentTypes, formatFor, type ExpositionFormat } from './exposition.ts';
 
-// An import would load undici as well: a fifth of the processor time of a balancer's start.
+// An import would load undici too: a fifth of the processor time of a balancer's start.
 const { createServer } = process.getBuiltinModule('node:http');
 
-/** Limit of connections: scrapers are few, and each sends one request and leaves. */
+/** Scrapers are few, and each sends one request and leaves. */
 const maxConnections = 32;
 const requestTimeoutMs = 5_000;
-/** How often connections over their time limit are searched for. */
 const checkIntervalMs = 1_000;
 const maxHeadBytes = 8_192;
 /** How soon to retry a port that another process has, such as the predecessor. */
 const retryMs = 500;
 
-/** What the server needs. */
 export interface MetricsServerOptions {
   /** Unix socket, mode 0600. */
   readonly socketPath: string;
@@ -29,8 +27,8 @@ export interface MetricsServerOptions {
 }
 
 /**
- * Serves the metrics: `GET /metrics` and `GET /healthz`, over HTTP on a Unix socket and optionally a port. No service
- * traffic passes through it, and a taken port does not stop the service.
+ * Serves `GET /metrics` and `GET /healthz` over HTTP, on a Unix socket and optionally a port. No service traffic passes
+ * through it, and a taken port does not stop the service.
  */
 export class MetricsServer {
   readonly #options: MetricsServerOptions;
@@ -43,7 +41,6 @@ export class MetricsServer {
     this.#options = options;
   }
 
-  /** The port in use; undefined while there is none. */
   get port(): number | undefined {
     return this.#port;
   }
@@ -102,7 +99,6 @@ export class MetricsServer {
     }
   }
 
-  /** Rejects with the system's error. */
   #listenAt(port: number): Promise<Server> {
     const server = this.#newServer();
     return new Promise((resolve, reject) => {
@@ -129,7 +125,6 @@ export class MetricsServer {
     return server;
   }
 
-  /** The server listens from now on, unless it was closed meanwhile. */
   #serve(server: Server): void {
     server.on('error', (error) => this.#options.logger.error(`The server of the metrics failed: ${messageOf(error)}`));
     this.#servers.push(server);

@@ -3,10 +3,8 @@ import { delayBounds, durationBounds } from './metric-table.ts';
 import { codeLabels, connectFailures, refusedForFiles, rejectReasons, retryReasons } from './label-values.ts';
 
 /**
- * The layout of a thread's row of numbers: first the values of the whole thread, then a block for each replica slot.
- *
- * Only the thread itself writes its row, and the main thread reads all rows, so no write waits. A number is 8 bytes at
- * a multiple of 8, which processors write as a whole.
+ * A thread's row: the values of the whole thread, then a block for each replica slot. Only the thread writes it, and
+ * the main thread reads all rows, so no write waits. Processors write each number (8 bytes, aligned) as a whole.
  */
 
 /** Cells of a histogram: its buckets with the infinite one, and the sum. */
@@ -39,14 +37,13 @@ const sizes = {
 /** Values of a thread that belong to no replica. */
 export type ThreadCell = keyof typeof sizes;
 
-/** How many cells each takes. */
 export const threadCellSizes: Readonly<Record<ThreadCell, number>> = sizes;
 
 const isCell = (name: string): name is ThreadCell => Object.hasOwn(sizes, name);
 
 const layout = layOut(Object.keys(sizes).filter(isCell));
 
-/** Where each of them begins. */
+/** The index of the first cell of each. */
 export const threadCells: Readonly<Record<ThreadCell, number>> = layout.at;
 
 /** Current values rather than counts: void when their thread dies. */
@@ -60,7 +57,7 @@ export const replicaCells = {
   firstByteCount: codeLabels.length + 2,
 } as const;
 
-/** Cells of a replica's block. */
+/** Number of cells of a replica's block. */
 export const replicaBlock: number = codeLabels.length + 3;
 
 /** The start of a slot's block. `noSlot` has the first block: requests for which no replica was chosen. */
@@ -79,17 +76,14 @@ export function createMetricsMemory(threads: number): SharedArrayBuffer {
   return new SharedArrayBuffer(threads * rowBytes);
 }
 
-/** The row of one thread. */
 export function metricsRow(memory: SharedArrayBuffer, thread: number): Float64Array {
   return new Float64Array(memory, thread * rowBytes, rowLength);
 }
 
-/** The rows of all threads. */
 export function metricsRows(memory: SharedArrayBuffer): readonly Float64Array[] {
   return Array.from({ length: memory.byteLength / rowBytes }, (_, thread) => metricsRow(memory, thread));
 }
 
-/** Lays the cells out one after the other. */
 function layOut(cells: readonly ThreadCell[]): { readonly at: Readonly<Record<ThreadCell, number>>; readonly length: number } {
   const at: Record<ThreadCell, number> = { ...sizes };
   let length = 0;

@@ -4,7 +4,6 @@ import { metricTable, type MetricFamily } from './metric-table.ts';
 /** Label values, in the order of the family's label names. */
 export type Labels = Partial<Readonly<Record<LabelName, string>>>;
 
-/** One number of a family with its labels. */
 export interface Sample {
   readonly labels: Labels;
   readonly value: number;
@@ -22,7 +21,6 @@ export class Samples {
   readonly #numbers = new Map<MetricKey, Sample[]>();
   readonly #distributions = new Map<MetricKey, Distribution[]>();
 
-  /** A number of a counter or gauge. */
   add(key: MetricKey, value: number, labels: Labels = {}): void {
     append(this.#numbers, key, { labels, value });
   }
@@ -40,7 +38,7 @@ export class Samples {
     return this.#distributions.get(key) ?? [];
   }
 
-  /** The families that have samples, in the order of the table. */
+  /** In the order of the table; only families with samples. */
   families(): readonly (readonly [MetricKey, MetricFamily])[] {
     return metricKeys
       .filter((key) => this.numbers(key).length > 0 || this.distributions(key).length > 0)

@@ -14,9 +14,7 @@ import { blockOf, gaugeCells, noSlot, replicaCells, threadCells, threadCellSizes
 
 const msPerSecond = 1_000;
 
-/**
- * The counts of one thread, in its row; see `row-layout.ts`. Every call is a few writes to memory, without allocation.
- */
+/** The counts of one thread, in its row; see `row-layout.ts`. A call is a few writes to memory, without allocation. */
 export class ThreadMetrics {
   readonly #row: Float64Array;
 
@@ -26,7 +24,7 @@ export class ThreadMetrics {
     for (const cell of gaugeCells) row[threadCells[cell]] = 0;
   }
 
-  /** A request ended, with any outcome; `record` is its line in the access log. */
+  /** With any outcome. */
   requestEnded(record: AccessRecord): void {
     const { replica, status, outcome, code, firstByteMs, queuedMs, attempts } = record;
     const block = blockOf(replica?.slot ?? noSlot);
@@ -51,22 +49,18 @@ export class ThreadMetrics {
     this.#add(threadCells.retries + retryReasons.indexOf(reason), 1);
   }
 
-  /** A connect to a replica failed. */
   connectFailed(why: ConnectFailure): void {
     this.#add(threadCells.connectFailures + connectFailures.indexOf(why), 1);
   }
 
-  /** The limit of open files left no room. */
   refusedForFiles(what: RefusedForFiles): void {
     this.#add(threadCells.refusedForFiles + refusedForFiles.indexOf(what), 1);
   }
 
-  /** The replica in that slot was ejected. */
   ejected(slot: number): void {
     this.#add(blockOf(slot) + replicaCells.ejections, 1);
   }
 
-  /** A client connected. */
   connectionOpened(): void {
     this.#add(threadCells.clientConnectionsOpened, 1);
   }
@@ -81,17 +75,15 @@ export class ThreadMetrics {
     this.#add(threadCells.replicaConnections, -1);
   }
 
-  /** A client's TLS handshake ended. */
   tlsHandshake(isOk: boolean): void {
     this.#add(isOk ? threadCells.tlsHandshakes : threadCells.tlsFailures, 1);
   }
 
-  /** That many lines of the access log were dropped. */
   logLinesLost(lines: number): void {
     this.#add(threadCells.logLinesLost, lines);
   }
 
-  /** A timer of the thread fired that much too late, s. */
+  /** `delay`: s that a timer of the thread was late. */
   timerFired(delay: number): void {
     this.#observe('threadDelay', delay, delayBounds);
   }

@@ -7,13 +7,12 @@ const samplesPerUsage = 10;
 const msPerSecond = 1_000;
 const microsecondsPerSecond = 1_000_000;
 
-/** A thread's usage since it started, s. */
+/** Since the thread started, s. */
 interface ThreadUsage {
   readonly busy: number;
   readonly cpu: number;
 }
 
-/** The usage of the calling thread. */
 export function readThreadUsage(): ThreadUsage {
   const { user, system } = process.threadCpuUsage();
   return { busy: performance.eventLoopUtilization().active / msPerSecond, cpu: (user + system) / microsecondsPerSecond };
@@ -21,7 +20,7 @@ export function readThreadUsage(): ThreadUsage {
 
 /**
  * Checks ten times a second how late a timer fires, and each second the thread's usage. Node's own histogram of the
- * delay includes its own interval, and it wakes the thread more often.
+ * delay includes its interval, and wakes the thread more often.
  */
 export function sampleThread(metrics: ThreadMetrics, clock: Clock, readUsage: () => ThreadUsage = readThreadUsage): void {
   let due = clock.monotonic() + sampleMs;

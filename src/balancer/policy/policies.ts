@@ -7,8 +7,8 @@ const equal = (): number => 0;
 const keepFirst = (): number => 1;
 
 /**
- * Each replica in turn, whatever its load: the one whose turn was longest ago. The order is the same in all threads,
- * and added or removed replicas do not make it skip others.
+ * The replica whose turn was longest ago. The order is the same in all threads, and added or removed replicas do not
+ * make it skip others.
  */
 function createRoundRobin(): Policy {
   return { name: 'round_robin', select: (candidates) => lowestCost(candidates, equal, keepFirst) };
@@ -16,7 +16,6 @@ function createRoundRobin(): Policy {
 
 const inFlightOf = (candidate: Candidate): number => candidate.inFlight;
 
-/** The replica with the fewest requests in flight. */
 function createLeastLoad(): Policy {
   return { name: 'least_load', select: (candidates, _request, { random }) => lowestCost(candidates, inFlightOf, random) };
 }
@@ -24,7 +23,6 @@ function createLeastLoad(): Policy {
 /** Counts the new request too, so among idle replicas the strongest is chosen first. */
 const relativeLoadOf = (candidate: Candidate): number => (candidate.inFlight + 1) / candidate.weight;
 
-/** The replica with the fewest requests in flight for its capacity. */
 function createInstanceAwareLeastLoad(): Policy {
   return {
     name: 'instance_aware_least_load',
@@ -38,17 +36,14 @@ const factories: Readonly<Record<LoadBalancingPolicy, () => Policy>> = {
   instance_aware_least_load: createInstanceAwareLeastLoad,
 };
 
-/** The policy of that name. */
 export function createPolicy(name: LoadBalancingPolicy): Policy {
   return factories[name]();
 }
 
 /**
- * The index of the candidate with the lowest cost. Among equals it is the one chosen longest ago, so they take turns
- * even when requests come one at a time. Among those never chosen, each is equally likely.
- *
- * The random choice is reservoir sampling with room for one (Vitter, "Random Sampling with a Reservoir", 1985), which
- * needs no list of the equals.
+ * The lowest cost. Equals take turns, even when requests come one at a time: the one chosen longest ago is next. Those
+ * never chosen are equally likely: reservoir sampling with room for one needs no list (Vitter, "Random Sampling with a
+ * Reservoir", 1985).
  */
 function lowestCost(candidates: readonly Candidate[], costOf: (candidate: Candidate) => number, random: Random): number {
   let best = 0;
@@ -73,7 +68,7 @@ function lowestCost(candidates: readonly Candidate[], costOf: (candidate: Candid
 /** A replica as a policy sees it. */
 export interface Candidate {
   readonly id: number;
-  /** Requests in flight now, exact over all threads. */
+  /** Exact over all threads. */
   readonly inFlight: number;
   /** Relative capacity, > 0. */
   readonly weight: number;
@@ -86,12 +81,9 @@ export interface PolicyState {
   readonly random: Random;
 }
 
-/** Chooses a replica for one request. Pure: everything that it remembers is in `state` and in the candidates. */
+/** Chooses a replica for one request. Pure: all its memory is in `state` and in the candidates. */
 export interface Policy {
   readonly name: LoadBalancingPolicy;
-  /**
-   * The index of the chosen replica. `candidates` has at least one, in the order of their ids. `request`: the head that
-   * the client sent.
-   */
+  /** The index of the chosen replica. `candidates` has at least one, in the order of their ids. */
   select(candidates: readonly Candidate[], request: RequestHead, state: PolicyState): number;
 }

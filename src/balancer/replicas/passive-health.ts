@@ -1,37 +1,32 @@
-/** Consecutive failures that eject a replica for a while; Envoy's outlier detection uses the same number. */
+/** Consecutive failures that eject a replica for a while; same as Envoy's outlier detection. */
 const failuresToEject = 5;
 /**
  * Duration of the first ejection; each later one in a row lasts this much longer. A replica that restarts is back in
  * seconds, and the reconciler probes it too.
  */
 const ejectionMs = 10_000;
-/** The longest ejection; same as Envoy's. */
+/** Same as Envoy's. */
 const maxEjectionMs = 300_000;
-/** Failures this far apart do not count as consecutive: clients may have cut off all long replies in between. */
+/** Failures this far apart do not count as consecutive: clients may have cut off all long responses in between. */
 const longestGapMs = maxEjectionMs;
 /** A replica that refused a connection is most likely restarting or gone: the next requests skip it. */
 const avoidAfterRefusalMs = 1_000;
-/** Upper limit: a replica may answer `Retry-After: 3600` and recover much sooner. */
+/** A replica may answer `Retry-After: 3600` and recover much sooner. */
 const maxAvoidMs = 30_000;
 
 /** One replica's health record; all threads may update it concurrently. Times are monotonic ms. */
 export interface HealthRecord {
-  /** Consecutive failures. */
   failures: number;
-  /** When the last failure was. */
   failedAt: number;
   /** Ejections without a long quiet time between them. */
   ejections: number;
   ejectedUntil: number;
   avoidedUntil: number;
-  /** Adds one to `failures`, safely under concurrent updates; returns the new number. */
+  /** Adds one to `failures` atomically; returns the new number. */
   countFailure(): number;
 }
 
-/**
- * What requests reveal about one replica, between probes. Times are monotonic ms. Pure: it holds no clock, and its
- * record is passed in.
- */
+/** What requests reveal about one replica, between probes. Times are monotonic ms. Pure. */
 export class PassiveHealth {
   readonly #record: HealthRecord;
 
@@ -49,19 +44,18 @@ export class PassiveHealth {
     return this.#record.avoidedUntil > now;
   }
 
-  /** The monotonic time at which both ejection and avoidance have ended. */
   get markedUntil(): number {
     return Math.max(this.#record.ejectedUntil, this.#record.avoidedUntil);
   }
 
   recordSuccess(): void {
-    // The value is mostly zero, and memory that is only read can be in the caches of all processors.
+    // Without the check, each success would evict the mostly zero cell from the other processors' caches.
     if (this.#record.failures !== 0) this.#record.failures = 0;
   }
 
   /**
-   * A request failed there (refused, reset, timeout, 5xx, a reply that broke off). `mayEject`: whether another replica
-   * may be ejected. True when this failure ejected the replica.
+   * A request failed there (refused, reset, timeout, 5xx, truncated). True when this ejected the replica; without
+   * `mayEject`, it never does.
    */
   recordFailure(now: number, mayEject: boolean): boolean {
     if (now - this.#record.failedAt > longestGapMs) this.#record.failures = 0;
@@ -75,22 +69,17 @@ export class PassiveHealth {
     return true;
   }
 
-  /** Undoes the ejection made just now. */
   undoEjection(now: number): void {
     this.#record.ejections -= 1;
     this.#record.ejectedUntil = now;
     this.#record.failures = failuresToEject;
   }
 
-  /** No process listened there. */
   recordRefusal(now: number): void {
     this.#avoidUntil(now + avoidAfterRefusalMs);
   }
 
-  /**
-   * The replica itself asked for less load (429 or 503 with `Retry-After`): no failure, but other replicas are
-   * preferred.
-   */
+  /** The replica asked for less load (429 or 503 with `Retry-After`): no failure, but the balancer prefers others. */
   avoid(now: number, ms: number): void {
     this.#avoidUntil(now + Math.min(ms, maxAvoidMs));
   }

@@ -13,14 +13,11 @@ import { MessageWriter } from '../transport/message-writer.ts';
 import type { Transport, TransportUser } from '../transport/transport.ts';
 import type { ReplicaStream, ReplicaStreamUser } from './replica-stream.ts';
 
-/** What a connection needs from its pool. */
 export interface ReplicaConnectionOwner {
   readonly deadlines: Deadlines;
-  /** Keeps a connection whose response was read to the end, for the next request. */
   keep(connection: ReplicaConnection, response: ResponseHead): void;
   /** The replica closed it while it served no request, or before it answered the next one. */
   closedWhileIdle(connection: ReplicaConnection): void;
-  /** The connection is closed. */
   forget(connection: ReplicaConnection): void;
   /** The code threw an unexpected error while it worked on an event of the connection, which is destroyed already. */
   crashed(error: unknown): void;
@@ -40,9 +37,7 @@ export class ReplicaConnection implements ReplicaStream, TransportUser, Timed {
   readonly #parser = new ResponseParser(defaultHeadLimits);
   #user: ReplicaStreamUser | undefined;
   #isChunked = false;
-  /** Bytes arrived since the request was sent. */
   #isAnswering = false;
-  /** Bytes followed the response that no request asked for. */
   #hasExcess = false;
   #isClosed = false;
   /** The transport's value when the current request began. */
@@ -129,10 +124,9 @@ export class ReplicaConnection implements ReplicaStream, TransportUser, Timed {
 
   received(bytes: Buffer): void {
     const user = this.#user;
-    // No request asked for these bytes; passing them to the next request would answer it with another one's response.
+    // No request asked for these bytes; the next request would get another one's response.
     if (user === undefined) return this.destroy();
-    // They do not answer this request either, as none of it has left yet: such as the 408 with which some servers end
-    // an idle connection.
+    // The bytes do not answer this request, of which none has left yet. Some servers end an idle connection with a 408.
     if (this.#transport.sends === this.#sendsBefore) return this.#lose(user);
     this.#isAnswering = true;
     try {

@@ -23,16 +23,13 @@ const maxIdleConnections = 1_024;
 /** Limit for a connect, ms: a lost SYN is sent again after 1 s and after 3 s, so it allows three tries (RFC 6298). */
 const connectTimeoutMs = 5_000;
 
-/** What a pool needs from the process. */
 export interface PoolServices {
-  /** The replicas' protocol. */
   readonly protocol: ReplicaProtocol;
   readonly clock: Clock;
   readonly deadlines: Deadlines;
   readonly metrics: ThreadMetrics;
   /** Each connection to a replica takes one of its files. */
   readonly files: FileBudget;
-  /** Called for an unexpected error in the work on a connection. */
   readonly crashed: (error: unknown) => void;
 }
 
@@ -60,12 +57,11 @@ export class ReplicaPool implements ReplicaConnectionOwner {
     const newest = this.#idle.at(-1);
     if (oldest === undefined || newest === undefined) return undefined;
     this.#trust.recordAlive(machineNow, machineNow - oldest.idleSince);
-    // Reads the clock itself. If this process has just stood still, the coarse time would count an idle connection as
-    // recently used, though the replica may have closed it.
+    // Reads the clock itself: if this process just stood still, the coarse time would make a stale connection look
+    // fresh.
     return this.#trust.allows(this.#services.clock.monotonic() - newest.idleSince) ? this.#idle.pop() : undefined;
   }
 
-  /** Opens a new connection; calls `done` later. */
   dial(done: (error: DialError | undefined, connection: ReplicaConnection | undefined) => void): CancelDial {
     const onDialled = (error: DialError | undefined, socket: Socket | undefined): void => {
       try {
@@ -78,7 +74,6 @@ export class ReplicaPool implements ReplicaConnectionOwner {
     return dialWithinBudget(this.#address, this.#services, onDialled);
   }
 
-  /** Keeps a connection whose response was read to the end, for the next request. */
   keep(connection: ReplicaConnection, head: ResponseHead): void {
     connection.finish(idleMsAfter(head));
     if (this.#isClosed || this.#idle.length >= maxIdleConnections) connection.destroy();
@@ -101,28 +96,25 @@ export class ReplicaPool implements ReplicaConnectionOwner {
     this.#services.crashed(error);
   }
 
-  /** Closes the connection that was idle for the longest time; false when there is none. */
   closeIdle(): boolean {
     const connection = this.#idle.shift();
     connection?.destroy();
     return connection !== undefined;
   }
 
-  /** Closes idle connections now, and others as they become idle. Running requests continue. */
   close(): void {
     this.#isClosed = true;
     for (const connection of this.#idle.splice(0)) connection.destroy();
   }
 
-  /** Undoes `close`. */
   reopen(): void {
     this.#isClosed = false;
   }
 }
 
 /**
- * Dials a replica with a file of the budget, or fails as the system does when the budget has none. The file is released
- * when the connect fails. A connection that was made releases it when it closes.
+ * Dials with a file of the budget, or fails with EMFILE. The file is released when the connect fails or the connection
+ * closes.
  */
 export function dialWithinBudget(address: ReplicaAddress, { clock, files, metrics }: PoolServices, done: DialDone): CancelDial {
   if (!files.openReplicaConnection()) {

@@ -8,16 +8,13 @@ import { Replica, type SlottedReplica } from './replica.ts';
 /** The chosen replica and the reason, for the access log. */
 export interface Choice {
   readonly replica: Replica;
-  /** Requests that it had before this one. */
+  /** Before this request. */
   readonly load: number;
   /** `only`: there was no other. `last_resort`: all candidates are avoided for the moment. Else the policy's name. */
   readonly reason: string;
 }
 
-/**
- * How often a choice is repeated when other threads choose at the same moment. After that the choice is as good as
- * random, which is very rare.
- */
+/** Tries when other threads choose at the same moment. The last choice, very rare, is as good as random. */
 const maxTries = 8;
 
 /** The replicas of the service, from the view of one thread's requests. */
@@ -53,13 +50,10 @@ export class ReplicaSet {
   }
 
   /**
-   * Chooses a replica for one attempt of a request and counts the attempt there, until `endAttempt`. Undefined when no
-   * replica outside `excluded` serves.
+   * Chooses a replica outside `excluded` and counts the attempt there, until `endAttempt`. Undefined when none serves.
    *
-   * Exact over all threads without a lock: the thread reads the counts of all rows and counts the attempt in its own
-   * row. The choice stands if no other thread has made one in the meantime. Otherwise the count is undone and the
-   * choice repeated. For a moment, other threads can see a count that will be undone, as if the request were already
-   * there.
+   * Exact over all threads without a lock: the thread reads the counts of all rows and counts in its own. If another
+   * thread chose meanwhile, it undoes its count and chooses again. Others may briefly see that count.
    */
   pick(request: RequestHead, excluded: readonly Replica[]): Choice | undefined {
     const { now } = this.#services.deadlines;
@@ -119,18 +113,16 @@ export class ReplicaSet {
     return this.#serving.filter((replica) => replica.health.isEjected(now)).length;
   }
 
-  /** The replica asked for a pause, ms. */
+  /** The replica asked for a pause of `ms`. */
   avoid(replica: Replica, ms: number): void {
     replica.health.avoid(this.#services.clock.monotonic(), ms);
     this.#row.board.raiseMark(replica.health.markedUntil);
   }
 
-  /** Closes one connection that no request uses; false when there is none. */
   closeIdle(): boolean {
     return this.#replicas.some((replica) => replica.streams.closeIdle());
   }
 
-  /** The number of serving replicas. */
   get serving(): number {
     return this.#serving.length;
   }

@@ -8,23 +8,17 @@ import type { ResponseSink } from '../http1/response-parser.ts';
 export interface ReplicaStreamUser extends ResponseSink {
   /** One read was processed; its events came before. */
   afterRead(): void;
-  /**
-   * The stream ended before the response did. `isRefused`: the replica reports that it has not begun to process it, as
-   * HTTP/2 can.
-   */
+  /** `isRefused`: the replica reports that it has not begun to process the request. */
   streamLost(isRefused?: boolean): void;
   /** After `flush()` returned false: there is room again. */
   replicaDrained(): void;
 }
 
-/** One request at one replica, in any protocol: an HTTP/1.1 connection, or one stream of an HTTP/2 connection. */
+/** One request at one replica: over an HTTP/1.1 connection, or as a stream of an HTTP/2 connection. */
 export interface ReplicaStream {
-  /** Whether the connection had served requests before: the replica may have closed it while it was idle. */
+  /** The connection has served requests before, so the replica may have closed it while it was idle. */
   readonly isReused: boolean;
-  /**
-   * Whether the replica can report that it has not begun to process a request (HTTP/2): then any request may be sent
-   * again.
-   */
+  /** The replica can report that it has not begun to process a request (HTTP/2): then any request may be sent again. */
   readonly mayRefuse: boolean;
   /** Sends the head; the response's events go to `user` from now on. Collected until `flush`, as are the next two. */
   begin(user: ReplicaStreamUser, head: RequestHead, client: ForwardedClient, requestId: string): void;
@@ -34,7 +28,6 @@ export interface ReplicaStream {
   end(trailers: Trailers): void;
   /** Sends the collected bytes. False when the replica is slow: wait for `replicaDrained`. */
   flush(): boolean;
-  /** Stops reading the response until `resume`. */
   pause(): void;
   resume(): void;
   /** The response was read to its end: the connection may serve another request if it is reusable. */

@@ -7,23 +7,18 @@ import { Http2Sessions } from '../http2/http2-sessions.ts';
 import { ReplicaPool, type PoolServices } from './replica-pool.ts';
 import type { ReplicaStream } from './replica-stream.ts';
 
-/** Gets a stream, or the error. */
 export type OnDialled = (error: DialError | undefined, stream: ReplicaStream | undefined) => void;
 
 /**
- * The streams to one replica, by its protocol.
- *
- * `auto`: HTTP/1.1, as nearly all programs use it. Only gRPC requests cannot be sent in HTTP/1.1, so the first one
- * makes the balancer test whether the replica speaks HTTP/2.
+ * The streams to one replica. `auto`: HTTP/1.1, as nearly all programs use it. Only gRPC needs HTTP/2, so the first
+ * gRPC request makes the balancer test whether the replica speaks it.
  */
 export class ReplicaStreams {
   readonly #address: ReplicaAddress;
   readonly #protocol: ReplicaProtocol;
   readonly #services: PoolServices;
   readonly #http1: ReplicaPool;
-  /** Made when first needed. */
   #http2: Http2Sessions | undefined;
-  /** The replica was found not to speak HTTP/2. */
   #isHttp1Only = false;
   #isClosed = false;
 
@@ -34,9 +29,7 @@ export class ReplicaStreams {
     this.#http1 = new ReplicaPool(address, services);
   }
 
-  /**
-   * A stream over an open connection; undefined when none may carry the request. `mayRunTwice`: see `ReplicaPool.take`.
-   */
+  /** A stream over an open connection; undefined when none may carry it. `mayRunTwice`: see `ReplicaPool.take`. */
   take(head: RequestHead, mayRunTwice: boolean): ReplicaStream | undefined {
     return this.#usesHttp2(head) ? this.#sessions().take() : this.#http1.take(mayRunTwice);
   }
@@ -66,7 +59,6 @@ export class ReplicaStreams {
     this.#http2?.close();
   }
 
-  /** Undoes `close`. */
   reopen(): void {
     this.#isClosed = false;
     this.#http1.reopen();

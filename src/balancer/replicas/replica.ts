@@ -6,29 +6,18 @@ import type { Candidate } from '../policy/policies.ts';
 import type { PoolServices } from './replica-pool.ts';
 import { ReplicaStreams } from './replica-streams.ts';
 
-/**
- * A replica with its slot in the shared memory. The slot belongs to the replica and its address as long as any thread
- * counts there.
- */
+/** A replica with its slot in the shared memory, which it keeps as long as any thread counts there. */
 export interface SlottedReplica extends BalancerReplica {
   readonly slot: number;
 }
 
-/**
- * Whether a replica is expected to answer its requests.
- *
- * `doubtful`: it is silent while others answer. `little`: its probes fail too. `none`: it is gone, or has been silent
- * for far longer than answers take.
- */
+/** `doubtful`: silent while others answer. `little`: its probes fail too. `none`: gone, or silent for far too long. */
 type Prospect = 'good' | 'doubtful' | 'little' | 'none';
 
-/** Choices since the last one, for a replica that was never chosen. */
+/** `sinceChoice` of a replica that was never chosen. */
 const never = 4_294_967_296;
 
-/**
- * How strongly one answer moves the usual time to the first byte. It rises quickly and falls slowly, so it stays near
- * the slow end of the usual times.
- */
+/** Divisors of the step to each new answer. The usual time rises fast and falls slowly: it stays near the slow end. */
 const riseShare = 2;
 const fallShare = 16;
 
@@ -77,7 +66,6 @@ export class Replica implements Candidate {
     if (reported.state === 'draining') this.streams.close();
   }
 
-  /** As the reconciler reported. */
   get reported(): SlottedReplica {
     return this.#reported;
   }
@@ -99,7 +87,6 @@ export class Replica implements Candidate {
     return this.#board.sumOfRows(this.#allInFlight);
   }
 
-  /** The same for this thread alone. */
   get ownInFlight(): number {
     return Atomics.load(this.#cells, this.#inFlight);
   }
@@ -109,12 +96,11 @@ export class Replica implements Candidate {
     return choice === 0 ? never : (this.#board.generation - choice) >>> 0;
   }
 
-  /** The choice with that number chose this replica for an attempt. */
   recordChoice(generation: number): void {
     Atomics.store(this.#cells, this.#lastChoice, generation);
   }
 
-  /** It has been silent for conspicuously long: the balancer uses it only when no other replica is available. */
+  /** Silent for conspicuously long: the balancer uses it only when no other replica is available. */
   get isStalled(): boolean {
     return Atomics.load(this.#cells, this.#isStalled) !== 0;
   }
@@ -127,14 +113,13 @@ export class Replica implements Candidate {
     return this.isStalled ? 'doubtful' : 'good';
   }
 
-  /** New data of the same replica at the same address. */
   update(reported: SlottedReplica): void {
     this.#reported = reported;
     if (reported.state === 'draining') this.streams.close();
     else this.streams.reopen();
   }
 
-  /** It is no longer part of the service; running requests continue. */
+  /** Running requests continue. */
   retire(): void {
     this.#reported = { ...this.#reported, state: 'draining' };
     this.streams.close();
@@ -149,7 +134,7 @@ export class Replica implements Candidate {
     Atomics.sub(this.#cells, this.#inFlight, 1);
   }
 
-  /** A request waits for its answer. Each call is matched by exactly one `recordFirstByte` or `recordUnanswered`. */
+  /** Each call is matched by exactly one `recordFirstByte` or `recordUnanswered`. */
   recordAwaited(): void {
     const cells = this.#cells;
     const before = cells[this.#unanswered] ?? 0;
@@ -157,7 +142,7 @@ export class Replica implements Candidate {
     cells[this.#unanswered] = before + 1;
   }
 
-  /** The first byte of a response came, after a wait of that many ms. */
+  /** `ms`: how long the request waited. */
   recordFirstByte(ms: number): void {
     const cells = this.#cells;
     this.recordUnanswered();
@@ -172,7 +157,7 @@ export class Replica implements Candidate {
     this.#cells[this.#unanswered] = (this.#cells[this.#unanswered] ?? 0) - 1;
   }
 
-  /** Bytes of any response came from the replica: it is alive. */
+  /** Bytes of any response came: the replica is alive. */
   markSeen(): void {
     this.#cells[this.#lastSeenAt] = this.#tick;
     if (this.isStalled) Atomics.store(this.#cells, this.#isStalled, 0);

@@ -3,21 +3,16 @@ import { type Board, msOf } from '../board/board.ts';
 import type { SlottedReplica } from './replica.ts';
 import { SharedHealthRecord } from '../board/health-record.ts';
 
-/** Marks hold for longer than the interval between two checks. */
+/** A mark outlasts the interval between two checks. */
 const markMs = 1_000;
 
-/** The result of one check. */
 interface StallFindings {
-  /** Replicas that are passed over from now on. */
+  /** Replicas that get no new requests from now on. */
   readonly stalled: readonly SlottedReplica[];
-  /** Replicas that are worth a probe, and why. */
   readonly suspects: readonly { readonly id: number; readonly reason: Extract<SuspectReason, 'timeout' | 'silent'> }[];
 }
 
-/**
- * Finds silent replicas from the threads' counts, and marks them there. Runs on the main thread, which is never busy
- * with requests.
- */
+/** Marks silent replicas by the threads' counts. Runs on the main thread, which serves no requests. */
 export class StallWatch {
   readonly #board: Board;
   readonly #detector = new StallDetector();
@@ -44,8 +39,8 @@ export class StallWatch {
   }
 
   /**
-   * Includes replicas that drain: a slow probe makes a replica drain. Requests at hung replicas that were silent for
-   * long are failed.
+   * Includes draining replicas: a slow probe makes a replica drain. Fails requests at hung replicas after a long
+   * silence.
    */
   #judgeSilence(replicas: readonly SlottedReplica[], now: number): StallFindings['suspects'] {
     const activities = replicas.map(({ slot }) => this.#activityOf(slot, now));
@@ -58,7 +53,7 @@ export class StallWatch {
       const silence = activity === undefined ? 'none' : silenceOf(activity, usualMs, now);
       const isOver = lost === 'hung' && isUsualKnown && activity !== undefined && isGivenUp(activity, usualMs, now, isAnyServing);
       Atomics.store(this.#board.cells, this.#board.slotCell('isGivenUp', slot), isOver ? 1 : 0);
-      // The requests of a passed-over replica may have moved, so that no request waits there any more.
+      // The requests of a stalled replica may have moved, so no request may wait there.
       const isSilent = silence === 'long' || activity?.isStalled === true;
       if ((silence === 'none' && !isSilent) || lost !== undefined) return [];
       return [{ id, reason: isSilent ? 'silent' : 'timeout' } as const];
@@ -92,43 +87,37 @@ export class StallWatch {
   }
 }
 
-/** The state of one serving replica at a moment. Times are monotonic ms. */
+/** The state of one replica at a moment. Times are monotonic ms. */
 export interface ReplicaActivity {
   readonly slot: number;
-  /** Requests that were sent there and have no byte of response yet. */
+  /** Requests sent there without a byte of response so far. */
   readonly unanswered: number;
-  /** Since when no byte came although one was due; meaningless while no request is unanswered. */
+  /** Start of the silence; meaningless when `unanswered` is 0. */
   readonly silentSince: number;
-  /** First bytes that came from there so far; wraps around at 2^32. */
+  /** Number of first bytes so far; wraps around at 2^32. */
   readonly answers: number;
   /** The usual time from a request to the first byte, ms; 0 while unknown. */
   readonly usualMs: number;
-  /** It is ejected already, for failures. */
   readonly isEjected: boolean;
-  /** It was found silent, and no byte came since. */
+  /** It was found silent, and sent no byte since. */
   readonly isStalled: boolean;
 }
 
 /** Shorter silence is ignored, however the other replicas respond. */
 const leastSilenceMs = 1_000;
-/** How many times longer than usual for the others. */
+/** Silence this many times longer than the others' usual time is too long. */
 const timesUsual = 4;
-/**
- * A single request may be a hard one. One is enough if it is the retry of a silent replica, or if the replica is
- * ejected.
- */
+/** One slow request may just be a hard one. It is enough for a replica that is ejected or on trial. */
 const leastUnanswered = 2;
 const leastUnansweredOnTrial = 1;
-/** Answers of other replicas in that time: with fewer, the normal time is unknown. */
+/** With fewer answers of other replicas meanwhile, the normal time is unknown. */
 const leastAnswers = 3;
-/** How long a replica without pending requests (its clients disconnected) is passed over: then it gets another try. */
+/** A stalled replica without pending requests (its clients disconnected) gets another try after this time. */
 const restMs = 10_000;
 
 /**
- * How long a replica has been silent while requests wait for their first byte there.
- *
- * `noticeable`: worth a probe. `long`: longer than answers take. `usualMs` is the usual time at the slowest replica, so
- * a replica that processes one request at a time does not count as hung.
+ * `noticeable`: worth a probe. `long`: longer than answers take. `usualMs` is of the slowest replica, so one that
+ * processes one request at a time does not count as hung.
  */
 type Silence = 'none' | 'noticeable' | 'long';
 
@@ -140,15 +129,12 @@ export function silenceOf({ unanswered, silentSince }: ReplicaActivity, usualMs:
 }
 
 /**
- * How long requests at a hung replica wait while no replica serves, ms: they have no alternative, and the replica may
- * only be busy. Same as the default timeout of a probe.
+ * How long requests at a hung replica wait while no replica serves, ms: the replica may only be busy. Same as the
+ * default timeout of a probe.
  */
 const hungTimeoutMs = 15_000;
 
-/**
- * Whether to fail requests at a hung replica, which may have run. `isAnyServing`: whether clients that retry reach
- * another replica. Pure.
- */
+/** Whether to fail requests at a hung replica. `isAnyServing`: clients that retry reach another replica. Pure. */
 export function isGivenUp(activity: ReplicaActivity, usualMs: number, now: number, isAnyServing: boolean): boolean {
   return silenceOf(activity, usualMs, now) === 'long' && (isAnyServing || now - activity.silentSince >= hungTimeoutMs);
 }

@@ -26,27 +26,21 @@ import type { TlsMaterial } from '../tls/tls-files.ts';
 import { TlsTerminator } from '../tls/tls-terminator.ts';
 import { RequestQueue } from '../exchange/request-queue.ts';
 
-/** What a data plane needs from its caller. */
 interface DataPlaneDeps {
   readonly config: BalancerConfig;
-  /** The endpoint's key and certificate; undefined when it speaks no TLS. */
+  /** Undefined when the endpoint speaks no TLS. */
   readonly tls: TlsMaterial | undefined;
   readonly clock: Clock;
   readonly random: Random;
   readonly logger: Logger;
-  /** Where this thread counts. */
   readonly row: BoardRow;
-  /** Where this thread counts for the metrics. */
   readonly metricsRow: Float64Array;
   /** Over all threads together. */
   readonly limits: FileLimits;
   readonly suspect: (replicaId: number, reason: SuspectReason) => void;
 }
 
-/**
- * The parts that serve requests in one thread. Threads share state only through the shared memory; all other state is
- * the thread's own.
- */
+/** The parts that serve requests in one thread. Threads share state only through the shared memory. */
 export class DataPlane {
   readonly #context: BalancerContext;
   readonly #replicas: ReplicaSet;
@@ -102,18 +96,15 @@ export class DataPlane {
     this.#listener = new Listener(this.#context, { serve: (socket, onClosed) => this.#serve(socket, onClosed) });
   }
 
-  /** Puts a set of replicas in force. */
   apply({ replicas, isKnown }: Pick<SetOrder, 'replicas' | 'isKnown'>): void {
     this.#replicas.apply(replicas);
     if (isKnown) this.#requestQueue.replicasChanged(this.#replicas.serving);
   }
 
-  /** New connections use another key and certificate. */
   renewTls(material: TlsMaterial): void {
     this.#tls?.renew(material);
   }
 
-  /** Starts to accept. See `Listener.listen`. */
   listen(sources: readonly Listening[]): Promise<{ readonly port: number; readonly fds: readonly number[] }> {
     return this.#listener.listen(sources);
   }
@@ -124,10 +115,7 @@ export class DataPlane {
     await this.#accessLog.close();
   }
 
-  /**
-   * Accepts no more, because another process does. Serves open connections until their clients close them, or for
-   * `graceMs`.
-   */
+  /** Accepts no more, because another process does. Serves open connections for at most `graceMs`. */
   async handOver(graceMs: number): Promise<void> {
     this.#accessLog.leaveRotation();
     await this.#listener.handOver(graceMs);

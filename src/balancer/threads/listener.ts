@@ -11,7 +11,6 @@ export interface ServedConnection {
   drain(): void;
   /** Another process has taken over: reports that where the protocol can (HTTP/2), without breaking a request off. */
   handOver?(): void;
-  /** Closes it at once. */
   destroy(): void;
   /** Sends one response and closes, before anything was read. */
   reject(response: BalancerResponse): void;
@@ -23,12 +22,11 @@ type ServeSocket = (socket: Socket, onClosed: (connection: ServedConnection) => 
 /** Connections beyond the limit that get a refusal; any beyond these are reset. */
 const maxRejected = 64;
 
-/** What a listener needs besides the context. */
 interface ListenerOptions {
   readonly serve: ServeSocket;
 }
 
-/** The endpoint in one thread: accepts clients' connections until it is stopped. */
+/** The endpoint in one thread. */
 export class Listener {
   readonly #context: BalancerContext;
   readonly #options: ListenerOptions;
@@ -57,10 +55,7 @@ export class Listener {
     await this.#emptied(graceMs);
   }
 
-  /**
-   * Accepts no more connections, because another process does. The client learns this from its next response. Closing
-   * an idle connection instead could cut off a request that is on its way.
-   */
+  /** Accepts no more. The next response reports it: closing an idle connection could cut off a request on its way. */
   async handOver(graceMs: number): Promise<void> {
     this.#stopAccepting();
     for (const connection of this.#connections) connection.handOver?.();

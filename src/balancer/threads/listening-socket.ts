@@ -1,15 +1,11 @@
 import { createServer, type AddressInfo, type Server, type Socket } from 'node:net';
 import type { Listening } from './thread-messages.ts';
 
-/**
- * Per direction of a client's connection: the most that a slow reader can make the balancer hold, beside the kernel's
- * own buffers.
- */
+/** Per direction of a client connection: what a slow reader can make the balancer hold, beside the kernel's buffers. */
 const bufferBytes = 131_072;
 /** Connections that the kernel queues until the balancer accepts them. */
 const backlog = 4_096;
 
-/** What a listening socket needs. */
 interface ListeningOptions {
   readonly host: string;
   readonly onConnection: (socket: Socket) => void;
@@ -17,10 +13,7 @@ interface ListeningOptions {
   readonly onError: (error: unknown) => void;
 }
 
-/**
- * One socket of the endpoint. Several sockets, of several threads and processes, may listen at one port: the kernel
- * spreads connections over them.
- */
+/** One socket of the endpoint. The kernel spreads the connections to one port over all sockets that listen there. */
 export class ListeningSocket {
   readonly port: number;
   /** Its number in this process, for a successor to inherit; undefined when the system has none. */
@@ -35,8 +28,7 @@ export class ListeningSocket {
 
   /** Rejects with the system's error, such as EADDRINUSE. */
   static open(source: Listening, options: ListeningOptions): Promise<ListeningSocket> {
-    // The balancer closes both halves itself. Only the connection knows whether a client that sends no more still
-    // awaits a response.
+    // The balancer closes both halves itself: a client that sends no more may still await a response.
     const server = createServer({ allowHalfOpen: true, noDelay: true, highWaterMark: bufferBytes }, options.onConnection);
     const at = 'fd' in source ? { fd: source.fd } : { host: options.host, port: source.port, reusePort: true };
     return new Promise((resolve, reject) => {
@@ -69,7 +61,7 @@ function portOf(server: Server): number {
   return address !== null && typeof address === 'object' ? address.port : 0;
 }
 
-/** Node has no public API for it. Without the internal one, sockets cannot be handed over; nothing else is lost. */
+/** Node has no public API for it. Without the internal one, only the hand-over of sockets fails. */
 function descriptorOf(server: Server): number | undefined {
   // oxlint-disable-next-line no-underscore-dangle -- that is its name in Node
   const handle: unknown = '_handle' in server ? server._handle : undefined;

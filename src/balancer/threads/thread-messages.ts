@@ -5,10 +5,7 @@ import type { TlsMaterial } from '../tls/tls-files.ts';
 
 /** The messages between the main thread and the serving threads. */
 
-/**
- * Where a thread accepts: at an open socket, or at a new one on that port (0: a free one), which it shares with other
- * threads.
- */
+/** Where a thread accepts: at an open socket, or at a new one on a port (0: a free one) that threads share. */
 export type Listening = { readonly fd: number } | { readonly port: number };
 
 /** The replicas to use. `number` ascends with each set. */
@@ -16,14 +13,10 @@ export interface SetOrder {
   readonly type: 'replicas';
   readonly number: number;
   readonly replicas: readonly SlottedReplica[];
-  /**
-   * Whether the set is the service's known set. False in a process that has neither a saved set nor one from the
-   * reconciler.
-   */
+  /** False in a process that has neither a saved set nor one from the reconciler. */
   readonly isKnown: boolean;
 }
 
-/** What a thread is started with. */
 export interface ThreadSetup {
   readonly config: BalancerConfig;
   /** Its number, from 0: its row in the shared memory. */
@@ -34,7 +27,7 @@ export interface ThreadSetup {
   /** At least one. */
   readonly listening: readonly Listening[];
   readonly replicas: SetOrder;
-  /** The endpoint's key and certificate; undefined when it speaks no TLS. */
+  /** Undefined when the endpoint speaks no TLS. */
   readonly tls: TlsMaterial | undefined;
   /** Over all threads together. */
   readonly limits: FileLimits;
@@ -44,22 +37,21 @@ export interface ThreadSetup {
  * A message to a thread.
  *
  * `stop`: the process is to end, and running requests have `graceMs`. `leave`: another process accepts at the same
- * sockets; each connection may end in its own time, for `graceMs` at most.
+ * sockets; connections end in their own time, at most `graceMs`.
  */
 export type ThreadOrder =
   | SetOrder
-  /** New clients get another certificate. */
+  /** Only for new clients. */
   | { readonly type: 'tls'; readonly material: TlsMaterial }
   | { readonly type: 'stop' | 'leave'; readonly graceMs: number };
 
-/** A message from a thread. */
 export type ThreadNews =
   /** The thread serves. `fds`: its listening sockets, which have the same numbers in the whole process. */
   | { readonly type: 'listening'; readonly port: number; readonly fds: readonly number[] }
-  /** The thread could not start. `code`: the system's name of the error, such as EADDRINUSE. */
+  /** The thread could not start. `code`: the system's error name, such as EADDRINUSE. */
   | { readonly type: 'failed'; readonly code: string; readonly message: string }
   /** The set of that number is in force. */
   | { readonly type: 'applied'; readonly number: number }
   | { readonly type: 'suspect'; readonly replicaId: number; readonly reason: SuspectReason }
-  /** After `stop` or `leave`: its last connection is closed and all output is written. */
+  /** After `stop` or `leave`: the last connection is closed and all output is written. */
   | { readonly type: 'ended' };

@@ -8,9 +8,7 @@ import { DataPlane } from './data-plane.ts';
 import { metricsRow } from '../metrics/row-layout.ts';
 import type { ThreadNews, ThreadOrder, ThreadSetup } from './thread-messages.ts';
 
-/**
- * The entry point of a serving thread. An uncaught error ends it; the main thread detects that and starts another one.
- */
+/** The entry point of a serving thread. An uncaught error ends it; the main thread then starts another one. */
 
 const port = parentPort;
 if (port === null) throw new Error('thread.ts is started by the balancer as a worker thread');

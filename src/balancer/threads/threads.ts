@@ -12,7 +12,6 @@ import type { Listening, SetOrder, ThreadNews, ThreadOrder, ThreadSetup } from '
 /** A thread that lived this long was healthy. */
 const healthyMs = 30_000;
 
-/** What the threads need. */
 interface ThreadsOptions {
   readonly config: BalancerConfig;
   readonly board: Board;
@@ -21,10 +20,10 @@ interface ThreadsOptions {
   readonly limits: FileLimits;
   readonly clock: Clock;
   readonly logger: Logger;
-  /** The script of a thread; `thread.ts` when absent. */
+  /** `thread.ts` when absent. */
   readonly script?: URL;
   readonly onSuspect: (replicaId: number, reason: SuspectReason) => void;
-  /** The endpoint's key and certificate; undefined when it speaks no TLS. */
+  /** Undefined when the endpoint speaks no TLS. */
   readonly tls: TlsMaterial | undefined;
   /** Called when `appliedByAll` may have risen. */
   readonly onApplied: () => void;
@@ -35,7 +34,7 @@ interface ThreadSlot {
   thread: ServingThread | undefined;
   deaths: number;
   startedAt: number;
-  /** Called with the reason why the thread could not start, or undefined when it listens. */
+  /** Called without an error once the thread listens. */
   onStart: ((error: Error | undefined) => void) | undefined;
   onEnd: (() => void) | undefined;
 }
@@ -64,8 +63,7 @@ export class Threads {
 
   /**
    * Starts all threads. Resolves with the port when they serve; rejects with the system's error when one cannot.
-   *
-   * `inherited`: listening sockets of a predecessor. All of them are served, whatever the number of threads is.
+   * `inherited`: a predecessor's listening sockets, which are all served, whatever the number of threads.
    */
   async start(inherited: readonly number[]): Promise<number> {
     const at = (thread: number): readonly Listening[] => {
@@ -79,13 +77,13 @@ export class Threads {
     return this.#port;
   }
 
-  /** Puts a set of replicas in force in all threads; `appliedByAll` reports when. */
+  /** Puts a set in force in all threads; `appliedByAll` reports when. */
   apply(order: SetOrder): void {
     this.#newest = order;
     this.#order(order);
   }
 
-  /** New clients get another certificate, also from threads that start later. */
+  /** Also applies to threads that start later. */
   renewTls(material: TlsMaterial): void {
     this.#tls = material;
     this.#order({ type: 'tls', material });
@@ -101,20 +99,16 @@ export class Threads {
     return this.#slots.flatMap(({ thread }) => thread?.fds ?? []);
   }
 
-  /** The number of living threads. */
   get living(): number {
     return this.#slots.filter(({ thread }) => thread !== undefined).length;
   }
 
-  /** All threads take no more requests. Resolves when running requests have ended, or after `graceMs`. */
+  /** Takes no more requests. Resolves when running requests have ended, or after `graceMs`. */
   stop(graceMs: number): Promise<void> {
     return this.#end({ type: 'stop', graceMs });
   }
 
-  /**
-   * All threads accept no more, because another process does. Resolves when all connections are closed, or after
-   * `graceMs`.
-   */
+  /** Accepts no more, because another process does. Resolves when all connections are closed, or after `graceMs`. */
   handOver(graceMs: number): Promise<void> {
     return this.#end({ type: 'leave', graceMs });
   }
@@ -215,22 +209,20 @@ export class Threads {
 }
 
 /**
- * Size of the space for new objects of requests, MiB. Most die young. With Node's default of 16 the collector runs so
- * often that it promotes many objects of a long upload or stream.
+ * Size of the heap for new objects, MiB. With Node's default of 16, the collector runs so often that it promotes many
+ * short-lived objects of long uploads and streams.
  */
 const youngGenerationMb = 64;
 
-/** The events of one thread. */
 interface ThreadListeners {
   readonly onNews: (news: ThreadNews) => void;
-  /** The thread has ended; `why` is empty when it ended by itself. */
+  /** `why` is empty when the thread ended by itself. */
   readonly onGone: (why: string) => void;
 }
 
-/** One serving thread, from its start to its end. */
 class ServingThread {
   readonly #worker: Worker;
-  /** Number of the newest set of replicas that it has in force: it serves no requests before its first set. */
+  /** Number of the newest set in force; the thread serves no requests before its first set. */
   #applied: number;
   #fds: readonly number[] = [];
 
@@ -263,7 +255,6 @@ class ServingThread {
     this.#worker.postMessage(order);
   }
 
-  /** Ends the thread at once. */
   end(): void {
     void this.#worker.terminate();
   }

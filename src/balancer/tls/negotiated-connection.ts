@@ -23,7 +23,6 @@ export class NegotiatedConnection implements ServedConnection, Timed {
   readonly #context: BalancerContext;
   readonly #tls: TlsTerminator | undefined;
   readonly #onClosed: (connection: ServedConnection) => void;
-  /** Set once the client's protocol is known. */
   #served: ServedConnection | undefined;
   #isHandshaking = false;
   #shutdown: 'drain' | 'handOver' | undefined;
@@ -109,7 +108,6 @@ export class NegotiatedConnection implements ServedConnection, Timed {
 
   readonly #onClose = (): void => this.#end();
 
-  /** The connection ended before the client's protocol was known. */
   #end(): void {
     if (this.#isHandshaking) this.#context.metrics.tlsHandshake(false);
     this.#isHandshaking = false;
@@ -127,7 +125,6 @@ export class NegotiatedConnection implements ServedConnection, Timed {
   }
 }
 
-/** The protocol that a client starts with, as far as it matters. */
 type Opening = 'tls' | 'http2' | 'other';
 
 /** The first record of a TLS handshake (RFC 8446, section 5.1). */
@@ -144,10 +141,7 @@ export function openingOf(bytes: Buffer): Opening | undefined {
   return length === preface.length ? 'http2' : undefined;
 }
 
-/**
- * Reads until the protocol is known, puts all bytes back and pauses the socket. Calls `done` once, unless the socket
- * ends before.
- */
+/** Reads until the protocol is known, then puts all bytes back, pauses the socket and calls `done`. */
 function peek(socket: Socket, done: (opening: Opening) => void): void {
   let read: Buffer = Buffer.alloc(0);
   const onData = (bytes: Buffer): void => {

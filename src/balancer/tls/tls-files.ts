@@ -10,37 +10,31 @@ interface TlsPaths {
   readonly certFile: string;
 }
 
-/** The content of both files; the key belongs to the certificate. */
+/** The key belongs to the certificate. */
 export interface TlsMaterial {
   readonly key: string;
   readonly cert: string;
 }
 
-/** Is notified of each change of the files. */
 interface TlsFilesUser {
   /** The files hold a new pair that can be served. */
   renewed(material: TlsMaterial): void;
-  /**
-   * The new files cannot be served; the old pair stays in force. `problem` gives the reason, without any content of the
-   * files.
-   */
+  /** The new files cannot be served; the old pair stays in force. `message` has no content of the files. */
   refused(message: string): void;
 }
 
 const pollIntervalMs = 2_000;
 
-/** A pair that can be served. `notInForce`: why clients refuse the certificate at this time, though handshakes work. */
+/** `notInForce`: why clients refuse the certificate at this time, though handshakes work. */
 interface ReadTlsFiles {
   readonly material: TlsMaterial;
   readonly notInForce: string | undefined;
 }
 
 /**
- * Reads the files, and polls them every few seconds for as long as the process lives.
- *
- * Polling detects every kind of replacement (overwritten, renamed onto, a changed link, as by certbot and
- * cert-manager): the path then leads to a different or newer file. Throws SVC_BAD_CERTIFICATE, which names the files
- * and what is wrong with them, when no handshake could succeed with the present files.
+ * Reads the files, then polls them for as long as the process lives. Throws SVC_BAD_CERTIFICATE, with the reason, when
+ * no handshake could succeed. Polling detects every kind of replacement (overwritten, renamed onto, a changed link, as
+ * by certbot and cert-manager): the path then leads to a different or newer file.
  */
 export function watchTlsFiles(paths: TlsPaths, clock: Clock, user: TlsFilesUser): ReadTlsFiles {
   const { keyFile, certFile } = paths;
@@ -65,10 +59,7 @@ export function watchTlsFiles(paths: TlsPaths, clock: Clock, user: TlsFilesUser)
   return first;
 }
 
-/**
- * If the new certificate has expired, the pair in force may be valid for longer: an old certificate was copied over it
- * by mistake.
- */
+/** An old certificate may have been copied over the valid one by mistake. The loaded one then stays in force. */
 function renewedPair(paths: TlsPaths, now: number): TlsMaterial {
   const { material, notInForce } = readTlsFiles(paths, now);
   if (notInForce !== undefined) throw new Error(notInForce);

@@ -2,7 +2,6 @@ import type { Socket } from 'node:net';
 import { createServer, type SecureContextOptions, type Server, type TLSSocket } from 'node:tls';
 import type { TlsMaterial } from './tls-files.ts';
 
-/** Limit for a whole handshake. */
 const handshakeMs = 10_000;
 
 /** Terminates the TLS of clients. Open connections keep the certificate that they began with. */
@@ -18,15 +17,11 @@ export class TlsTerminator {
     this.#server.on('tlsClientError', (_error, socket) => socket.destroy());
   }
 
-  /** New connections get another certificate from now on. */
   renew(material: TlsMaterial): void {
     this.#server.setSecureContext(contextOptions(material));
   }
 
-  /**
-   * Begins the handshake on a connected socket; bytes read from it must have been put back. When the handshake fails,
-   * the socket is closed.
-   */
+  /** Starts the handshake. Bytes read from `socket` must have been put back. A failure closes it. */
   secure(socket: Socket, done: (secured: TLSSocket) => void): void {
     const ends = endsOf(socket);
     this.#waiting.set(ends, done);

@@ -13,12 +13,9 @@ const sweepMs = 100;
 const longestStepMs = 200;
 
 /**
- * All deadlines of the process under one timer. Moving one, which happens with every read, costs an assignment. Coarse:
- * up to 0.4 s late, never early.
- *
- * Time in which the process stood still (no processor time, or the machine was suspended) does not count, as it proves
- * nothing about peers. Their bytes are still to be read. The first read happens before any sweep, so it has all of its
- * time left.
+ * All deadlines of the process under one timer: moving one, which happens with every read, costs an assignment. Up to
+ * 0.4 s late, never early. Time in which the process stood still does not count: it proves nothing about peers, whose
+ * bytes are unread. The first read happens before any sweep, so it has all of its time left.
  */
 export class Deadlines {
   readonly #clock: Clock;
@@ -43,7 +40,6 @@ export class Deadlines {
     return this.#machineNow;
   }
 
-  /** The deadline in `ms` from now, never early. */
   in(ms: number): number {
     return this.#now + ms + longestStepMs;
   }

@@ -12,19 +12,16 @@ import {
 import { releaseBuffer } from './message-writer.ts';
 import type { Transport, TransportUser } from './transport.ts';
 
-/** An object that has collected bytes to send. */
 interface Batched {
-  /** Hands all its bytes to the kernel. Must not throw. */
+  /** Must not throw. */
   sendNow(): void;
 }
 
 let due: Batched[] = [];
 
 /**
- * Sends what `one` has collected once all currently readable sockets have been read.
- *
- * Writing at once would wake the peer for each piece and yield the processor to it. Reading first and then writing
- * costs a quarter less under load, and nothing without load.
+ * Sends the collected bytes once all readable sockets have been read. Writing at once would wake the peer for each
+ * piece and yield the processor to it. Reading first costs a quarter less under load, and nothing without load.
  */
 function sendSoon(one: Batched): void {
   due.push(one);
@@ -44,8 +41,8 @@ const readBuffer = Buffer.allocUnsafeSlow(65_536);
 const sendAtBytes = 65_536;
 
 /**
- * A TCP connection or Unix socket without Node's stream classes. All connections share one read buffer. Writes that the
- * kernel takes at once, as nearly all are, leave no state. That halves the cost of a request.
+ * A TCP connection or Unix socket without Node's stream classes, which halves the cost of a request. All share one read
+ * buffer. Writes that the kernel takes at once, as nearly all are, leave no state.
  */
 export class HandleTransport implements Transport, Batched {
   readonly remoteAddress: string;
@@ -58,12 +55,11 @@ export class HandleTransport implements Transport, Batched {
   #early: Buffer | undefined;
   /** Free for the next write. */
   #request: WriteRequest | undefined = newWriteRequest();
-  /** Written, but not handed to the kernel yet: text, and the bytes after it. */
+  /** Not handed to the kernel yet: text, and the bytes after it. */
   #text = '';
   #parts: Buffer[] = [];
   #collected = 0;
   #isDue = false;
-  /** Writes that continue in the background. */
   #pending = 0;
   #isEnding = false;
   #hasPeerEnded = false;

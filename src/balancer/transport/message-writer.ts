@@ -3,10 +3,7 @@ import type { Transport } from './transport.ts';
 /** Bodies up to this size are sent as text together with their head: one copy, one system call, and no new buffer. */
 const textBytes = 4_096;
 
-/**
- * Collects the pieces of a message while one read is processed, and sends them with one system call. Serves one
- * transport.
- */
+/** Collects the pieces of a message during one read, and sends them with one system call. One per transport. */
 export class MessageWriter {
   readonly #transport: Transport;
   /** Latin-1 text that belongs behind the parts. */
@@ -40,7 +37,6 @@ export class MessageWriter {
     this.#text += '\r\n';
   }
 
-  /** Drops what was not sent yet. */
   clear(): void {
     this.#text = '';
     // Truncating even an empty list costs its storage.
@@ -74,22 +70,19 @@ export class MessageWriter {
   }
 }
 
-/** Size of one block; no read is larger. */
+/** No read is larger. */
 const blockBytes = 65_536;
 /** Smaller pieces get their own memory: a whole block would be wasted while a slow peer makes it wait. */
 const leastBytes = 32_768;
-/**
- * 2 MiB for each thread: the blocks in use at one moment on a busy endpoint, since nearly all return before the next
- * read.
- */
+/** 2 MiB per thread: the blocks in use at one moment on a busy endpoint, as nearly all return before the next read. */
 const maxIdleBlocks = 32;
 
 const idle: ArrayBuffer[] = [];
 const ours = new WeakSet<ArrayBufferLike>();
 
 /**
- * Copies `bytes[from, to)` into memory that is reused after `releaseBuffer`. A new buffer for each large read would
- * cost more than the copy: the system provides fresh pages, and the collector must free them.
+ * Copies into memory that is reused after `releaseBuffer`. A new buffer for each large read would cost more than the
+ * copy: the system provides fresh pages, and the collector must free them.
  */
 export function copyToSend(bytes: Buffer, from: number, to: number): Buffer {
   const length = to - from;

@@ -1,23 +1,17 @@
 /**
- * The part of Node's internal stream handles that `HandleTransport` needs.
- *
- * It is the layer under `net.Socket`, unchanged in shape for many major versions. This project runs on one exact
- * version of Node, and a process test covers each member. The reasons for its use, with figures:
- * docs/decisions/0012-sockets-without-streams.md.
+ * The part of Node's internal stream handles that `HandleTransport` needs;
+ * docs/decisions/0012-sockets-without-streams.md gives the reasons, with figures. Unchanged in shape for many major
+ * versions. The project uses one exact version of Node, and a process test covers each member.
  */
 export interface StreamHandle {
   readonly fd: number;
-  /** Called with `this` as the handle. `streamState` has the number of bytes, or a negative error. */
+  /** Called with `this` as the handle. `streamBaseState` has the number of bytes, or a negative error. */
   onread: (() => void) | undefined;
   useUserBuffer(buffer: Uint8Array): void;
   readStart(): number;
   readStop(): number;
-  /**
-   * Zero, or a negative error. When `wasAsync()` is true afterwards, `request.oncomplete` follows; else the request may
-   * be reused.
-   */
+  /** Zero, or a negative error. When `wasAsync()` is then true, `oncomplete` follows; else the request is reusable. */
   writeLatin1String(request: WriteRequest, text: string): number;
-  /** `areBuffers`: whether all parts are bytes. */
   writev(request: WriteRequest, parts: readonly Uint8Array[], areBuffers: true): number;
   shutdown(request: CompletionRequest): number;
   close(done: () => void): void;
@@ -30,7 +24,6 @@ interface CompletionRequest {
   oncomplete: ((status: number) => void) | undefined;
 }
 
-/** A write. */
 export interface WriteRequest extends CompletionRequest {
   /** Keeps the bytes alive. */
   buffer: readonly Uint8Array[] | undefined;
@@ -48,12 +41,10 @@ interface StreamBinding {
 const binding = (process as unknown as { binding(name: string): unknown }).binding('stream_wrap') as StreamBinding;
 const { streamBaseState, kReadBytesOrError, kLastWriteWasAsync } = binding;
 
-/** A request for one write at a time. */
 export function newWriteRequest(): WriteRequest {
   return new binding.WriteWrap();
 }
 
-/** A request to shut down the sending side. */
 export function newShutdownRequest(): CompletionRequest {
   return new binding.ShutdownWrap();
 }
@@ -71,7 +62,7 @@ export function wasAsync(): boolean {
 /** libuv's UV_EOF. */
 export const endOfFile = -4095;
 
-/** Takes the handle out of a socket, which is unusable afterwards. Undefined when the socket has no handle any more. */
+/** Takes the handle out of a socket, which is unusable afterwards. Undefined when the socket has none. */
 export function takeHandle(socket: object): StreamHandle | undefined {
   const key = '_handle';
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- see above

@@ -1,6 +1,5 @@
 import type { Deadlines, Timed } from './deadlines.ts';
 
-/** A connection that can be checked for a live peer. */
 interface Probed {
   /** Closes it when the peer has reset the connection. */
   probe(): void;
@@ -9,9 +8,8 @@ interface Probed {
 const everyMs = 100;
 
 /**
- * Clients that the balancer does not read for now, because a replica takes no more of their upload. Only a read would
- * show that such a client has reset its connection. So each is checked periodically, and its replica is soon free
- * again.
+ * Clients that the balancer does not read, because a replica takes no more of their upload. Only a read would show that
+ * such a client has reset its connection; the periodic check soon frees its replica.
  */
 export class PausedClients implements Timed {
   deadlineAt = Number.POSITIVE_INFINITY;

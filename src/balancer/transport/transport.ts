@@ -1,6 +1,6 @@
 /** The events of a transport for its user. All but `closed` come only between `start` and the end of the transport. */
 export interface TransportUser {
-  /** Bytes came. The buffer is overwritten once the call has returned. */
+  /** The buffer is overwritten once the call has returned. */
   received(bytes: Buffer): void;
   /** The peer sends no more. */
   ended(): void;
@@ -12,16 +12,15 @@ export interface TransportUser {
 
 /** A stream of bytes to one peer and back: a TCP connection, a Unix socket, or TLS over one of them. */
 export interface Transport {
-  /** The peer's address; empty when it has none. */
+  /** Empty when the peer has no address. */
   readonly remoteAddress: string;
   readonly isSecure: boolean;
-  /** Whether the peer, or the network, takes no more for now: written bytes wait in memory until `drained`. */
+  /** The peer or the network takes no more for now: written bytes wait in memory until `drained`. */
   readonly isBlocked: boolean;
   /** How often bytes were handed to the kernel: shows whether written bytes have begun to leave. */
   readonly sends: number;
-  /** Begins to read. Called once. */
   start(user: TransportUser): void;
-  /** Writes Latin-1 text. */
+  /** `text`: Latin-1. */
   text(text: string): void;
   /** Writes bytes; the caller must not change the buffer any more. */
   bytes(bytes: Buffer): void;
