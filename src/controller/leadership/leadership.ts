@@ -3,19 +3,15 @@ import { type LeaseSource, lostLeaseExitCode } from './lease-source.ts';
 import { processFence, watchFence } from './fence-file.ts';
 import { LeaderLease, type LeaderLeaseOptions } from './leader-lease.ts';
 
-/** Dependencies of leading. */
 interface LeadershipOptions extends Pick<LeaderLeaseOptions, 'paths' | 'clock' | 'log'> {
   /** Undefined where controllers have no rivals. */
   readonly source: LeaseSource | undefined;
-  /** Aborts when this daemon must end. */
   readonly signal: AbortSignal;
-  /** Ends this process at once. */
   readonly exit: (code: number) => void;
 }
 
 /**
- * The leadership of this daemon. Without rivals it always leads. When leadership is lost or released, everything that
- * was started under it stops.
+ * The leadership of this daemon, which always leads without rivals. Work under it stops when it is lost or released.
  */
 export class Leadership {
   readonly #options: LeadershipOptions;
@@ -35,7 +31,6 @@ export class Leadership {
     return this.#term;
   }
 
-  /** Permits calls while this daemon leads. */
   get fence(): Fence {
     const { paths, clock } = this.#options;
     return processFence(paths.fence, this.#term, clock);
@@ -55,7 +50,7 @@ export class Leadership {
     return true;
   }
 
-  /** Registers a callback that runs at once when this daemon may not act any more. */
+  /** Sets the callback that runs at once when this daemon may not act any more. */
   whenOver(stopActing: () => void): void {
     this.#stopActing = stopActing;
   }

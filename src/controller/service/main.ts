@@ -27,8 +27,8 @@ import { probeReplica } from './probe-request.ts';
 import { runService } from './run-service.ts';
 
 /**
- * The reconciler process of one service: `node service/main.ts NAME KEY [TERM]`. Adopts existing replicas and keeps the
- * service at its desired state. With a term, it runs only while its controller leads with that term.
+ * The reconciler of one service: `node service/main.ts NAME KEY [TERM]`. Ends when another controller than that of TERM
+ * leads.
  */
 async function main(name: string, key: string, term: number | undefined): Promise<void> {
   const log = createLogger(`reconciler:${name}`);
@@ -42,8 +42,7 @@ async function main(name: string, key: string, term: number | undefined): Promis
   try {
     await withReserve(paths, () => writeFileAtomic(files.reconcilerIdentity, JSON.stringify(identifyProcess(process.pid))));
   } catch (error) {
-    // Only a later controller needs the file, to end this process if it hangs. Services must be removable on a full
-    // disk.
+    // Only a later controller needs the file, to end this process if it hangs. A full disk must not block removals.
     log.error({ err: error }, 'the identity of this process could not be written');
   }
   const fence = processFence(paths.fence, term, clock);
