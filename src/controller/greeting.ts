@@ -7,7 +7,7 @@ import { identifyProcess, type ProcessIdentity } from '../shared/system/process-
 /** A live process that sent its hello over its socket. */
 export interface Greeting {
   readonly identity: ProcessIdentity;
-  /** Of the code that it runs, and the config it was started with; undefined where the hello lacks them. */
+  /** Version of the code that it runs, and the config it was started with; undefined where the hello lacks them. */
   readonly version: string | undefined;
   readonly config: string | undefined;
   readonly socket: Socket;

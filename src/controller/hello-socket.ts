@@ -17,7 +17,7 @@ interface HelloOptions {
   readonly clock: Clock;
   /** Version of the code that this process runs; see `shared/version.ts`. */
   readonly version: string;
-  /** A supervisor that expects another configuration renews the process. */
+  /** Configuration that this process was started with. A supervisor that expects another one renews the process. */
   readonly config?: string;
   readonly onLine: (line: string) => void;
 }

@@ -63,13 +63,13 @@ export async function followLog(
 
 const fullDiskPauseMs = 1_000;
 
-/** Removes replica logs except those of `kept`. Without its record, a log of up to 64 MiB cannot be requested. */
+/** Removes replica logs except those of `kept`: without a record, a log (up to 64 MiB) cannot be requested. */
 export async function removeReplicaLogs(dir: string, kept: ReadonlySet<number>): Promise<void> {
   const gone = readdirSync(dir).filter((name) => !kept.has(Number.parseInt(name, 10)));
   await Promise.all(gone.map((name) => rm(join(dir, name), { force: true })));
 }
 
-/** Above this size, bytes, the older half of a log is freed on disk, as `node/runner.sh` does at the source. */
+/** Above this size, bytes, the older half of a log is freed, as `node/runner.sh` does where the log is written. */
 const longestLog = 67_108_864;
 
 /** Punches a hole into the older part of a log that is too large. The size stays, because it is the read offset. */
@@ -157,7 +157,7 @@ export function lastLines(path: string, count: number): readonly string[] {
   return (lines.at(-1) === '' ? lines.slice(0, -1) : lines).slice(-count);
 }
 
-/** Up to `longest` bytes at the end of a file, from `offset` on. A file shorter than `offset` was rotated: from 0. */
+/** The last `longest` bytes of a file, none before `offset`. A file shorter than `offset` was rotated: from 0 on. */
 export function endOf(path: string, longest: number, offset = 0): string {
   const file = openSync(path, 'r');
   try {

@@ -12,10 +12,7 @@ import type { DaemonContext } from './daemon-context.ts';
 import { foldersIn } from './folders-in.ts';
 import { endAt } from './supervise/supervisor.ts';
 
-/**
- * How long a reconciler may take to send its hello, ms. Meanwhile it also notices by itself that its database was
- * replaced.
- */
+/** Timeout for a reconciler's hello, ms. By then it also notices by itself that its database was replaced. */
 const greetMs = 2_000;
 /** How long the kernel may take to end a process, ms. */
 const endMs = 10_000;

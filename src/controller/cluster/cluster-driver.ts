@@ -31,12 +31,12 @@ const retryMs = 2_000;
 
 const inspectEveryMs = 5_000;
 
-/** A machine silent for this long counts as lost, ms, as with Kubernetes' nodes: a cluster has no probes. */
+/** Without probes, a machine silent for this long counts as lost, ms. Kubernetes evicts pods after the same time. */
 const silentLimitMs = 300_000;
 
 const ended = (job: JobRecord): boolean => job.endedAt !== null;
 
-/** Drives one cluster: acquires the machine, runs its jobs, removes the machine. Only the records decide each step. */
+/** Drives one cluster: acquires the machine, runs its jobs, removes the machine. The records determine each step. */
 export class ClusterDriver {
   readonly #context: DaemonContext;
   #cluster: ClusterRecord;

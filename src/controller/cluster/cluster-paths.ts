@@ -23,9 +23,7 @@ export function clusterPaths(paths: HomePaths, key: string): ClusterPaths {
   };
 }
 
-/**
- * A job's logs in the order of writing. The launch log belongs to the first job, and to jobs that wait for the machine.
- */
+/** A job's logs in the order of writing. The first job, and jobs that wait for the machine, get the launch log too. */
 export function jobLogs(
   files: ClusterPaths,
   jobId: number,

@@ -30,7 +30,7 @@ export interface LaunchRequest extends Omit<ServiceRequest, 'name' | 'expose' | 
 
 const keptName = ({ id }: Pick<JobRecord, 'id'>): string => `jobs/${id}`;
 
-/** All clusters of this controller: single machines for single tasks. */
+/** All clusters of this controller. */
 export class Clusters {
   readonly #context: DaemonContext;
   readonly #files: ServiceFiles;

@@ -16,12 +16,12 @@ interface DeploymentSubject {
   readonly fence: Fence;
 }
 
-/** `dir` is the service's folder. */
+/** The published files of a service; `dir` is its folder. */
 export function serviceDeployment(dir: string, subject: DeploymentSubject): PublishedFiles {
   return new PublishedFiles(dir, { 'svc-service': subject.name, 'svc-service-key': subject.key }, subject);
 }
 
-/** As `serviceDeployment`, for a cluster. */
+/** The published files of a cluster; `dir` is its folder. */
 export function clusterDeployment(dir: string, subject: DeploymentSubject): PublishedFiles {
   return new PublishedFiles(dir, { 'svc-cluster': subject.name }, subject);
 }

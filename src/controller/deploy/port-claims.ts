@@ -71,9 +71,9 @@ interface PortClaimsDeps {
 
 /**
  * Records which port of this machine belongs to which service, over all homes and users: one file `PORT.UID` for each.
- * A file outlives its service's processes, so the port stays reserved while the balancer or the controller is down and
- * across reboots. The file's owner proves the user. A claim is valid while its home has the service's folder. The
- * controller of another user must also have confirmed it.
+ * A file outlives its service's processes, so the port stays reserved across reboots and while the balancer or the
+ * controller is down. The file's owner proves the user. A claim is valid while its home has the service's folder.
+ * Another user's claim also needs a recent confirmation by its controller.
  *
  * Claims only prevent accidents: a malicious user can bind the ports anyway. A user can also keep others from writing
  * claims; `problems` then lists the unprotected ports.

@@ -19,8 +19,8 @@ const retryMs = 1_000;
 export const bucketsRecord = 'buckets.json';
 
 /**
- * Files of services and clusters that another controller would need. They are also kept in a database that controllers
- * on several machines share. With a database of its own, a controller keeps nothing more.
+ * Files of services and clusters that another controller would need. A database that controllers on several machines
+ * share keeps them too; a controller's own database does not.
  */
 export interface ServiceFiles {
   /** Stores a folder. Await it before recording anything that needs it. Throws SVC_NOT_SUPPORTED when it is too big. */

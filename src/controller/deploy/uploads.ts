@@ -19,10 +19,7 @@ type TlsFiles = NonNullable<ServiceSpec['tls']>;
 
 const tlsFilesIn = (dir: string): TlsFiles => ({ keyfile: join(dir, 'tls', 'key.pem'), certfile: join(dir, 'tls', 'certificate.pem') });
 
-/**
- * Copies the endpoint's TLS files to the service's folder, which lasts as long as the service. `isNeeded`: their origin
- * does not.
- */
+/** With `isNeeded`, copies the endpoint's TLS files to the service's folder: their origin may vanish earlier. */
 export async function keepTlsFiles(task: Task, isNeeded: boolean, dir: string): Promise<Task> {
   const tls = task.service?.tls;
   if (!isNeeded || tls === undefined || task.service === undefined) return task;
@@ -33,7 +30,7 @@ export async function keepTlsFiles(task: Task, isNeeded: boolean, dir: string): 
   return { ...task, service: { ...task.service, tls: kept } };
 }
 
-/** Replaces paths of TLS files that another controller kept in its service folder: the local one has them too. */
+/** Points TLS files that another controller kept in its service folder to the local folder, which has them too. */
 export function withOwnTlsFiles(spec: ServiceSpec, dir: string): ServiceSpec {
   const isKept = spec.tls?.keyfile.endsWith(join('/', basename(dir), 'tls', 'key.pem')) === true;
   return isKept ? { ...spec, tls: tlsFilesIn(dir) } : spec;

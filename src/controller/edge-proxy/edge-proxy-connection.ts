@@ -32,10 +32,7 @@ interface EdgeProxyConnection {
 
 const noAnswer = (): Error => new Error(`no answer within ${openMs / 1_000} s`);
 
-/**
- * Opens a connection for one command. Throws SVC_NOT_LEADER if the edge proxy knows a later leader, else
- * SVC_ENDPOINT_DOWN.
- */
+/** Opens a connection for one command. Throws SVC_NOT_LEADER (a later leader is known) or SVC_ENDPOINT_DOWN. */
 export async function connectEdgeProxy(
   member: EdgeProxyMember,
   access: EdgeProxyAccess,

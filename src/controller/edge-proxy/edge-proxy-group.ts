@@ -58,7 +58,7 @@ export class EdgeProxyGroup {
     }
   }
 
-  /** `services` are the ones to serve. Sends nothing when they are unchanged. */
+  /** Replaces the services to serve. Sends nothing when they are unchanged. */
   serve(services: readonly ProxiedService[]): void {
     const text = JSON.stringify(services);
     if (this.#services !== undefined && text === this.#text) return;
@@ -92,7 +92,7 @@ export class EdgeProxyGroup {
         if (signal.aborted) return;
         if (messageOf(error) !== failure) this.#log.warn({ reason: messageOf(error) }, 'an edge proxy does not answer; it is tried again');
         failure = messageOf(error);
-        // The lease keeper knows better, and ends this process.
+        // The lease keeper decides whether this controller still leads, and ends this process if not.
         if (error instanceof SvcError && error.code === 'SVC_NOT_LEADER') await this.#access.clock.sleep(silentMs, signal);
       }
       await this.#access.clock.sleep(retryMs, signal);

@@ -61,7 +61,7 @@ export class EdgeProxyServer {
     this.#cancelState = deps.clock.every(stateEveryMs, () => this.reportState());
   }
 
-  /** Returns the port. */
+  /** Returns the port. Rejects with the system's error. */
   async listen(port: number, host: string): Promise<number> {
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     this.#server.on('error', reject);

@@ -13,7 +13,7 @@ import { isAlone, isServing, membersOf, type BalancerPod } from './pods.ts';
 const checkEveryMs = 250;
 /** An edge proxy without an answer for this long counts as silent, ms. */
 const answerMs = 500;
-/** Bytes read of an answer's first line. The limit matters because the edge proxy may be compromised. */
+/** Bytes read of an answer's first line, at most: the edge proxy may be compromised. */
 const maxAnswerBytes = 1_024;
 
 interface HealthChecksDeps {
@@ -30,7 +30,8 @@ type CheckAnswer = 'ready' | 'not-ready' | 'silent';
 
 /**
  * Puts the edge proxies that can serve into the Service, whatever Kubernetes knows of their nodes. Edge proxies do not
- * label themselves: the right to change a pod's labels includes its image, and every client reaches the edge proxies.
+ * label themselves: the right to change a pod's labels includes changing its image, and every client reaches the edge
+ * proxies.
  */
 export class HealthChecks implements Loop {
   readonly name = 'health-checks';

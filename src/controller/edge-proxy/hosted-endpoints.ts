@@ -12,7 +12,7 @@ interface HostedEndpointsDeps {
   readonly hasOtherFailure: (key: string) => boolean;
 }
 
-/** Records when no edge proxy serves a service's endpoint, like a crash loop of a balancer, and when one does again. */
+/** Records when no edge proxy serves a service's endpoint, and when one serves it again. */
 export class HostedEndpoints {
   readonly #deps: HostedEndpointsDeps;
   /** Since when no edge proxy has reported a service, by the service's key. */

@@ -14,7 +14,7 @@ import { edgeProxySettings, runProgram } from './edge-proxy-program.ts';
 import { readSharedKey } from './shared-key.ts';
 import { TermMemory } from './term-memory.ts';
 
-/** Until clients send no new requests to a pod that left the Service, ms: every node must learn of it. */
+/** How long clients may still send requests to a pod outside the Service, ms: every node must learn of it. */
 const forgetMs = 3_000;
 
 const log = createLogger('balancer-host');

@@ -48,9 +48,7 @@ interface WatchedPods {
   readonly pods: WatchedList<BalancerPod>;
 }
 
-/**
- * Watches the pods of the edge proxies; in the namespace of this pod by default. Loads the Kubernetes client lazily.
- */
+/** Watches the pods of the edge proxies, by default in this pod's namespace. Loads the Kubernetes client lazily. */
 export async function watchPods(namespace: string | undefined, { clock, random, fence, log, signal }: WatchPodsDeps): Promise<WatchedPods> {
   const { inClusterContext, openKubeApi } = await import('../../kubernetes/contexts.ts');
   const { WatchedList: LazyList } = await import('../../kubernetes/watched-list.ts');

@@ -4,8 +4,8 @@ import { writeFileAtomic } from '../../shared/system/files.ts';
 import { hasErrno } from '../../shared/errors.ts';
 
 /**
- * The newest controller term seen; it survives a restart. An older term is refused and its connections are cut: a
- * controller that was paused must not push outdated state.
+ * The newest controller term seen, kept across restarts. Refuses older terms and cuts their connections: a controller
+ * that was paused must not push outdated state.
  */
 export class TermMemory {
   readonly #file: string;

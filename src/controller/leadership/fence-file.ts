@@ -48,10 +48,7 @@ export function processFence(path: string, term: number | undefined, clock: Cloc
   return term === undefined ? noFence : fileFence(path, term, clock);
 }
 
-/**
- * Last holder of the lease from this home during this boot, if unreleased. It is dead if the caller has the home's
- * lock.
- */
+/** This home's last lease holder in this boot; undefined after a release. Dead if the caller has the home's lock. */
 export function formerHolder(path: string): string | undefined {
   const record = readFence(path);
   return record?.bootId === bootId() ? record.holder : undefined;

@@ -10,9 +10,7 @@ interface LeadershipOptions extends Pick<LeaderLeaseOptions, 'paths' | 'clock' |
   readonly exit: (code: number) => void;
 }
 
-/**
- * The leadership of this daemon, which always leads without rivals. Work under it stops when it is lost or released.
- */
+/** This daemon's leadership, permanent without rivals. When lost or released, all work started under it stops. */
 export class Leadership {
   readonly #options: LeadershipOptions;
   readonly #lease: LeaderLease | undefined;

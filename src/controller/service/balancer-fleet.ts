@@ -51,7 +51,7 @@ export class BalancerFleet implements EndpointSink {
     this.#deps = deps;
   }
 
-  /** The result sets the members. A member that stays keeps its connection; a new one gets the newest set at once. */
+  /** The returned function sets the members. Those that stay keep their connections; new ones get the newest set. */
   open(listeners: BalancerListeners): (members: readonly EdgeProxyMember[]) => void {
     return (members) => this.#setMembers(members, listeners);
   }

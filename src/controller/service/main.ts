@@ -26,10 +26,7 @@ import { openFleet } from './balancer-fleet.ts';
 import { probeReplica } from './probe-request.ts';
 import { runService } from './run-service.ts';
 
-/**
- * The reconciler of one service: `node service/main.ts NAME KEY [TERM]`. Ends when another controller than that of TERM
- * leads.
- */
+/** The reconciler of a service: `node service/main.ts NAME KEY [TERM]`. Ends when its controller loses TERM. */
 async function main(name: string, key: string, term: number | undefined): Promise<void> {
   const log = createLogger(`reconciler:${name}`);
   const clock = systemClock;

@@ -38,7 +38,7 @@ async function findAll(context: ServiceContext, timeoutMs: number, signal: Abort
 
 /**
  * Removes machines with this service's key that belong to no living or ending replica: a crash leaks none. `all`: no
- * replicas are left, so buckets and everything else that providers created for the service go as well. Returns a
+ * replicas are left, so buckets and everything else that providers created for the service are removed too. Returns a
  * sentence for each provider that could not be searched or cleared, and for remaining buckets.
  */
 export async function removeOrphans(context: ServiceContext, signal: AbortSignal, all = false): Promise<readonly string[]> {
@@ -84,7 +84,7 @@ export async function adoptAfterRestore(context: ServiceContext, signal: AbortSi
 
 /**
  * Adopts replicas whose ids this database has never assigned. A replica is recorded, with an event, before its machine
- * is requested, so the database was restored from a copy made before their launch. Returns the ids of their machines.
+ * is requested, so the database must be a restored copy from before their launch. Returns the ids of their machines.
  * The next sweep adopts replicas that could not be recorded.
  */
 async function adoptUnknown(context: ServiceContext, found: readonly Found[], signal: AbortSignal): Promise<ReadonlySet<string>> {
@@ -154,8 +154,8 @@ async function adopt(
       launchedAt: now,
       offer: known ?? { ...unknownOffer, provider: provider.name, region: provider.name },
       machineId: machine.id,
-      // As a formerly ready replica it joins the first endpoint set and is not surplus beside replicas that are gone. A
-      // probe follows at once.
+      // A formerly ready replica joins the first endpoint set and is not surplus beside lost ones. A probe follows at
+      // once.
       ...(address === null
         ? { state: 'PROVISIONING' as const }
         : { state: 'READY' as const, address, startedAt: now, firstReadyAt: now, readySince: now }),

@@ -26,7 +26,7 @@ const passEveryMs = 1_000;
 /** Backoff of searches for what providers still have of a removed service. */
 const searchBackoff: Backoff = { firstMs: 1_000, longestMs: 60_000 };
 
-/** Passes bring a service to its desired state: load, decide, commit, publish endpoints. Executors do the rest. */
+/** Brings a service to its desired state in passes: load, decide, commit, publish. Executors do the rest. */
 export class Reconciler implements Loop {
   readonly name = 'reconcile';
   readonly everyMs = passEveryMs;
@@ -58,7 +58,7 @@ export class Reconciler implements Loop {
   /** `count` requests reached the balancer; `queued` requests are in the request queue. */
   arrivals(count: number, queued: number): void {
     this.#load.arrivals(count);
-    // From zero, a request triggers a decision at once, even one from before this process started.
+    // From zero replicas, a request triggers a decision at once, even one from before this process started.
     if ((count > 0 || queued > 0) && this.#drivers.size === 0) {
       this.#load.decideNow();
       this.#context.wake();
@@ -101,7 +101,7 @@ export class Reconciler implements Loop {
     this.#context.wake();
   }
 
-  /** Every provider with machines has been asked once. */
+  /** Every provider with machines has answered or failed once. */
   machinesAsked(): void {
     this.#isInventoryKnown = true;
     this.#context.wake();
@@ -238,9 +238,7 @@ export class Reconciler implements Loop {
     for (const driver of this.#drivers.values()) driver.retryNow();
   }
 
-  /**
-   * Writes the decision in one transaction. False: a record that it rests on has changed; the next pass decides again.
-   */
+  /** Writes the decision in one transaction. Returns false when a record that it rests on has changed meanwhile. */
   async #commit(service: ServiceRecord, decision: Decision): Promise<boolean> {
     const { service: change, events, stop, launch, endpoints } = decision;
     const { store, endpoint } = this.#context;

@@ -93,7 +93,7 @@ export class ReplicaDriver {
 
   /** Reports an end. Rejects when the record says so. Settles after a pause when the end could not be written. */
   async #reportEnd(end: ReplicaEnd, signal: AbortSignal): Promise<void> {
-    // Leaves the endpoint set before the record says so: requests must not wait for the disk.
+    // The replica leaves the endpoint set before the record says so: requests must not wait for the disk.
     this.#context.reports.report(this.handle.id, { end, ...(!canDrain(end.cause) && { isGone: true }) });
     this.#refusal = Promise.withResolvers();
     this.#context.wake();

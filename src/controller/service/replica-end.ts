@@ -11,7 +11,7 @@ import { jobName } from './replica-program.ts';
 import type { ReplicaHandle } from './replica-handle.ts';
 import type { ServiceContext } from './service-context.ts';
 
-/** How long the balancer may take to confirm a set, ms. Only a restart takes long, and then it has no streams. */
+/** How long the balancer may take to confirm a set, ms. Only a restarting one takes long; it has no streams to keep. */
 const appliedTimeoutMs = 1_000;
 const drainPollMs = 100;
 const attemptsBeforeFailed = 3;

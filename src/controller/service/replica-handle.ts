@@ -37,7 +37,7 @@ export class ReplicaHandle {
     if (record.revision > this.#record.revision) this.#record = record;
   }
 
-  /** Takes over a record, read again because this one was outdated. Its revision may be lower after a restore. */
+  /** Takes over a record that replaces an outdated one. Its revision may be lower after a database restore. */
   reset(record: ReplicaRecord): void {
     if (record.key === this.#record.key) this.#record = record;
   }

@@ -153,13 +153,13 @@ export function redactor(task: Task): (text: string) => string {
   return (text) => redact(text, [...values, ...lines]);
 }
 
-/** How long a provider may take to report on a replica, ms. Without an answer, the replica keeps its endpoint. */
+/** How long a provider may take to report on a replica, ms. Without an answer, it stays in the endpoint set. */
 const askMs = 2_000;
 const noAnswer = (): Error => new Error(`no answer within ${askMs / 1_000} s`);
 
 /**
  * Asks the providers after a restart whether the ready replicas still run. The first endpoint set is already published;
- * this removes dead replicas from it and from listings at once. The reconciler decides on them later.
+ * this removes dead replicas from it and from listings at once. The reconciler decides later what happens to them.
  */
 export async function checkReadyReplicas(context: ServiceContext, handles: readonly ReplicaHandle[]): Promise<void> {
   const ready = handles.filter(({ state, record }) => state === 'READY' && record.address !== null);

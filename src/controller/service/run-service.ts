@@ -118,9 +118,7 @@ export async function runService(deps: ServiceDeps, stop: AbortController): Prom
   return { wake: () => context.wake(), ended: Promise.all([loop.ended, machines.ended, orphans.ended]) };
 }
 
-/**
- * Saves one value at a time, and of waiting values only the newest: each save competes with the reconciler's commits.
- */
+/** Saves one value at a time, of waiting ones only the newest: each save competes with the reconciler's commits. */
 function newestOnly<Value>(save: (value: Value) => Promise<void>, onError: (error: unknown) => void): (value: Value) => void {
   let isSaving = false;
   let newest: { readonly value: Value } | undefined;

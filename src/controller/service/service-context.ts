@@ -44,9 +44,7 @@ export interface ServiceContext {
   /** Probes a replica. Never throws. */
   probe(address: ReplicaAddress, service: ProbedService, signal: AbortSignal): Promise<ProbeAnswer>;
   occupied(): readonly OccupiedLocation[];
-  /**
-   * Reads the service, decides and writes. Retries when another writer was faster. Does nothing without the service.
-   */
+  /** Reads the service, decides and writes. Retries when another writer was faster. Does nothing without a service. */
   changeService(decide: (service: ServiceRecord) => Pick<ServiceRecord, 'memory'>): Promise<void>;
   /** Makes the reconciler decide again now. */
   wake(): void;

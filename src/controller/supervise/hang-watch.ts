@@ -13,7 +13,7 @@ interface Watched {
 
 /**
  * Calls `onHang` once after `hangMs` of silence. Does not count time in which this process itself was stopped (a
- * suspended machine), or the watched process was runnable but got no CPU.
+ * suspended machine), or in which the watched process was runnable but got no CPU.
  */
 export function watchForHang(watched: Watched, clock: Clock, onHang: () => void): CancelTimer {
   let silentMs = 0;

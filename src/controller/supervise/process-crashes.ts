@@ -70,7 +70,7 @@ function readEnd(path: string, offset: number): string {
   try {
     return endOf(path, searchedBytes, offset);
   } catch {
-    // No log, no error to show. The crash still counts.
+    // Without a log there is no error to show. The crash still counts.
     return '';
   }
 }

@@ -198,7 +198,7 @@ export class ServiceProcesses {
   /** Ends the processes of removed services and deletes their files, also when only an earlier daemon knew them. */
   async removeGone(): Promise<void> {
     const { paths, store, creating } = this.#context;
-    // Folders first, without those of services being deployed: each has its record, if any, by the time the records are
+    // Folders first, without services being deployed: the record of each folder, if any, exists before the records are
     // read. A service being deployed may be recorded during that read and be missing from its result.
     const found = [...this.#all.keys(), ...foldersIn(paths.servicesDir)].filter((key) => !creating.has(key));
     const living = new Set((await store.services.list()).map((service) => service.key));

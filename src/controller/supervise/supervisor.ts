@@ -108,7 +108,7 @@ export class Supervisor {
     return this.#crashes.recent;
   }
 
-  /** Sends one line to the process. Without a process it is lost, so it must be no more than a hint. */
+  /** Sends a hint to the process, in one line. Without a process it is lost. */
   send(line: string): void {
     this.#greeting?.socket.write(`${line}\n`);
   }
@@ -156,7 +156,7 @@ export class Supervisor {
     }
   }
 
-  /** Runs from finding or starting the process to the backoff after its death. False: it is no longer desired. */
+  /** One life of the process, with the backoff after its death. Returns false when it is no longer desired. */
   async #life(): Promise<boolean> {
     const { clock } = this.#deps;
     const startedAt = clock.monotonic();
@@ -286,9 +286,7 @@ interface EndOptions {
   readonly greetMs: number;
   /** Between SIGTERM and SIGKILL, ms. */
   readonly graceMs: number;
-  /**
-   * File with the process's identity: a stopped or hung process sends no hello, and would act again when it resumes.
-   */
+  /** File with the process's identity: a stopped or hung process sends no hello, and would act after it resumes. */
   readonly identityFile?: string;
 }
 
