@@ -6,6 +6,7 @@ export interface AdmissionLimits {
   /** Concurrent connections. */
   readonly strangers: number;
   readonly known: number;
+  /** Time for a stranger to prove that it knows the token, or to be done. */
   readonly strangerMs: number;
   readonly strangerBytes: number;
 }
