@@ -32,7 +32,6 @@ export interface DaemonContext {
   /** Ports of this machine that belong to services, across all homes. */
   readonly ports: PortClaims;
   config(): Promise<Config>;
-  /** The enabled providers. */
   providers(): Promise<readonly Provider[]>;
   /** All providers, with the reason for each disabled one. */
   states(): Promise<readonly ProviderState[]>;

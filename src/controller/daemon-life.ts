@@ -14,7 +14,6 @@ export class DaemonLife {
     return this.#role;
   }
 
-  /** Aborts when the daemon must end. */
   get signal(): AbortSignal {
     return this.#stop.signal;
   }

@@ -16,10 +16,7 @@ const passesPerCleanUp = 2_400;
 /** Passes between comparisons of port claims with services when no service came or went: ten seconds. */
 const passesPerClaims = 40;
 
-/**
- * Main loop of the daemon: starts processes for existing services, ends those of removed ones, and stops the daemon
- * when it is idle.
- */
+/** The daemon's main loop: starts and ends the processes of services, and stops the daemon when it is idle. */
 export class DaemonWatch implements Loop {
   readonly name = 'watch';
   readonly everyMs = pollIntervalMs;
@@ -46,12 +43,10 @@ export class DaemonWatch implements Loop {
     this.#stop = stop;
   }
 
-  /** Whether the daemon has nothing left to do. */
   get isIdle(): boolean {
     return this.#idle.since !== null;
   }
 
-  /** ms until the daemon stops by itself; null while it is busy or when it never stops. */
   idleStopMs(): number | null {
     return idleStopMs(this.#idle, this.#idleMinutes, this.#context.clock.monotonic());
   }
@@ -87,9 +82,8 @@ export class DaemonWatch implements Loop {
   }
 
   /**
-   * Keeps the port claims of this home equal to its services. A claim is released when its service is neither recorded
-   * nor being deployed. Claims are read before services. Otherwise the claim of a service created between the reads
-   * would be released.
+   * Keeps the port claims of this home equal to its services, recorded or being deployed. Reads claims before services:
+   * otherwise it would release the claim of a service created between the reads.
    */
   async #keepPorts(keys: string): Promise<void> {
     const { ports, store, creating, controllerHost, log } = this.#context;
@@ -110,10 +104,7 @@ export class DaemonWatch implements Loop {
     this.#portWarnings = new Set(current);
   }
 
-  /**
-   * The daemon's socket was removed, for example by a cleaner of temporary files. The next command starts another
-   * daemon, which takes over all processes.
-   */
+  /** Whether the socket was removed, as by a cleaner. The daemon of the next command takes over all processes. */
   #isCutOff(): boolean {
     const exists = existsSync(this.#context.paths.controllerSocket);
     this.#wasReachable ||= exists;
@@ -136,9 +127,8 @@ export class DaemonWatch implements Loop {
   }
 }
 
-/** State of the automatic stop of an idle daemon. */
 interface IdleState {
-  /** Since when the daemon is idle, ms; null while it is busy. */
+  /** Since when the daemon is idle, monotonic ms; null while it is busy. */
   readonly since: number | null;
 }
 
@@ -148,10 +138,7 @@ export function nextIdle(state: IdleState, busy: boolean, now: number): IdleStat
   return { since: state.since ?? now };
 }
 
-/**
- * Least idle time, ms, even when the daemon stops as soon as nothing is left: the client that started the daemon is
- * about to send a command.
- */
+/** Least idle time, ms, also with `idleMinutes` 0: the client that started the daemon is about to send a command. */
 const leastIdleMs = 20_000;
 
 /** ms until the daemon stops; null while it is busy or when it never stops. */

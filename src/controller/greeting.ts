@@ -13,23 +13,19 @@ export interface Greeting {
   readonly socket: Socket;
   /** Settles when the connection breaks: the process died or closed it. */
   readonly closed: Promise<void>;
-  /** Number of heartbeats received so far. The process lives as long as this number grows. */
+  /** Number of heartbeats so far. It grows while the process lives. */
   readonly heartbeats: () => number;
 }
 
 type Hello = Pick<Greeting, 'identity' | 'version' | 'config'>;
 
-/** Options of a greeting. */
 interface GreetOptions {
   readonly clock: Clock;
   readonly timeoutMs: number;
   readonly signal?: AbortSignal;
 }
 
-/**
- * Connects to a process's Unix socket and waits for its hello. Undefined when no process answers, or the answer is no
- * valid hello.
- */
+/** Connects to a process's Unix socket and waits for its hello. Undefined without an answer or a valid hello. */
 export async function greet(socketPath: string, { clock, timeoutMs, signal }: GreetOptions): Promise<Greeting | undefined> {
   if (signal?.aborted === true) return undefined;
   const { promise: said, resolve } = Promise.withResolvers<Hello | undefined>();
@@ -43,7 +39,7 @@ export async function greet(socketPath: string, { clock, timeoutMs, signal }: Gr
   const readFirstLine = splitLines((line) => resolve(readHello(line)));
   let heartbeats = 0;
   socket.on('data', readFirstLine);
-  // A missing or refusing socket means that no process exists. `close` follows.
+  // A missing or refusing socket: no process. `close` follows.
   socket.on('error', () => undefined);
   socket.once('close', () => {
     resolve(undefined);

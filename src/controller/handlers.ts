@@ -22,22 +22,19 @@ import type { ServiceProcesses } from './supervise/service-processes.ts';
 import { clusterView, eventView, serviceView } from './views.ts';
 import { replicaEvent, transition, type ReplicaChange, type TransitionFacts } from '../domain/transition.ts';
 
-/** Dependencies of the handlers. */
 interface HandlerDeps {
   readonly context: DaemonContext;
   readonly processes: ServiceProcesses;
   readonly clusters: Clusters;
   /** Runs work during which the daemon must not stop by itself. */
   readonly whileBusy: <Result>(work: () => Promise<Result>) => Promise<Result>;
-  /** ms until the daemon stops by itself; null while it is busy. */
   idleStopMs(): number | null;
-  /** Ends the daemon after the reply is sent. */
   stop(): void;
 }
 
 const followPollMs = 150;
 
-/** Changes to a replica's record when a user terminates it; undefined when it is ending or has ended already. */
+/** A user's termination of a replica, as a change of its record; undefined when it is ending or has ended. */
 function endRequest(replica: ReplicaRecord, purge: boolean, now: number, serviceKey: string): ReplicaChange | undefined {
   const explain = (message: string): Pick<TransitionFacts, 'explanation' | 'now' | 'serviceKey'> => ({
     explanation: { cause: 'user', message },

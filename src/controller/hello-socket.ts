@@ -6,15 +6,13 @@ import { splitLines } from '../shared/lines.ts';
 
 /** Heartbeat interval, ms. A peer that receives none for several intervals may treat the process as hung. */
 const aliveMs = 2_000;
-/** Buffer limit per client. A client that does not read is disconnected. */
+/** Buffer limit per client, bytes. A client that does not read is disconnected. */
 const maxUnreadBytes = 65_536;
 
-/** A small server through which other processes find, identify and wake this process. */
 interface HelloSocket {
   close(): void;
 }
 
-/** Content of the hello, and the receiver of incoming lines. */
 interface HelloOptions {
   readonly clock: Clock;
   /** Version of the code that this process runs; see `shared/version.ts`. */
@@ -25,9 +23,9 @@ interface HelloOptions {
 }
 
 /**
- * Listens on a Unix socket (mode 0600). Sends `{"type":"hello","pid":…,"version":…}` to each client on connect, and
- * `{"type":"alive"}` periodically. Calls `onLine` for each line from a client. The open connection is the sign of life:
- * it breaks the moment the process dies. The caller holds a lock, so an existing socket file is stale.
+ * Serves a Unix socket (mode 0600) by which other processes find, identify and wake this process. Sends
+ * `{"type":"hello","pid":…,"version":…}` on connect, then `{"type":"alive"}` periodically. The connection breaks the
+ * moment the process dies. The caller holds a lock, so an existing socket file is stale.
  */
 export async function serveHello(path: string, { clock, version, config, onLine }: HelloOptions): Promise<HelloSocket> {
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 });

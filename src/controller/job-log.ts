@@ -18,7 +18,6 @@ export interface JobLog {
   readonly ended: Promise<unknown>;
 }
 
-/** Dependencies of keeping a log. */
 interface JobLogOptions {
   readonly clock: Clock;
   readonly onError: (error: unknown) => void;
@@ -63,8 +62,8 @@ const longestLine = 65_536;
 export const linePrefix = (node: Pick<MachineNode, 'rank' | 'ip'>): string => `(${nodeLabel(node)}) `;
 
 /**
- * Merges the lines of several nodes into one file, each prefixed with its node. The read offsets are stored beside it,
- * and a later process continues from them. A process killed between the two writes duplicates at most a few lines.
+ * Merges the lines of several nodes into one file, each prefixed with its node. A later process continues from the read
+ * offsets stored beside it. A process killed between the two writes duplicates at most a few lines.
  */
 class NodesLog {
   readonly #target: string;
@@ -103,9 +102,7 @@ class NodesLog {
     this.#write(node, rest);
   }
 
-  /**
-   * Synchronous: the written lines and the read offsets must agree when one controller ends and the next one starts.
-   */
+  /** Synchronous: lines and read offsets must agree when one controller ends and the next one starts. */
   #write(node: MachineNode, lines: Buffer): void {
     if (lines.length === 0) return;
     // latin1 keeps the bytes unchanged, whatever their encoding.
@@ -114,8 +111,7 @@ class NodesLog {
     this.#taken.set(node.rank, (this.#taken.get(node.rank) ?? 0) + lines.length);
     try {
       appendFileSync(this.#target, Buffer.from(`${prefix}${text.replaceAll('\n', `\n${prefix}`)}\n`, 'latin1'), { mode: 0o600 });
-      // Atomically: writing in place on a full disk would truncate the old offsets, and the log would start again from
-      // the beginning.
+      // Atomically: on a full disk, writing in place would truncate the offsets, and the log would start again.
       writeFileSync(`${this.#target}.read.new`, JSON.stringify(Object.fromEntries(this.#taken)), { mode: 0o600 });
       renameSync(`${this.#target}.read.new`, `${this.#target}.read`);
     } catch (error) {
@@ -132,7 +128,7 @@ function readOffsets(path: string): Map<number, number> {
     if (!isObject(value)) return new Map();
     return new Map(Object.entries(value).flatMap(([rank, bytes]) => (typeof bytes === 'number' ? [[Number(rank), bytes] as const] : [])));
   } catch {
-    // No offsets exist yet, or a crash left half of them. The log starts again from the beginning.
+    // No offsets yet, or a crash left half of them. The log starts again from the beginning.
     return new Map();
   }
 }

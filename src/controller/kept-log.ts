@@ -19,10 +19,7 @@ import type { Clock } from '../shared/clock.ts';
 import { wholeEnv } from '../shared/env.ts';
 import { hasErrno } from '../shared/errors.ts';
 
-/**
- * Keeps a job's output readable after its machine is gone. On this machine a hard link does that at no cost. Returns
- * false for a file on another machine.
- */
+/** Keeps a job's output after its machine is gone, by a hard link. Returns false for a file on another machine. */
 export function linkLog(remote: Remote, source: string, target: string): boolean {
   const local = remote.localPath(source);
   if (local === undefined) return false;
@@ -40,9 +37,7 @@ export function linkLog(remote: Remote, source: string, target: string): boolean
   return true;
 }
 
-/**
- * Copies a file on another machine as it grows, until the signal aborts. Continues where an earlier process stopped.
- */
+/** Copies a growing file of another machine until the signal aborts. Continues where an earlier process stopped. */
 export async function followLog(
   remote: Pick<Remote, 'follow'>,
   source: string,
@@ -66,27 +61,18 @@ export async function followLog(
   }
 }
 
-/** Delay before a write is retried on a full disk, ms. */
 const fullDiskPauseMs = 1_000;
 
-/**
- * Removes replica logs in a folder, except those of these ids. The log of a replica without a record cannot be
- * requested any more, and each may take 64 MiB.
- */
+/** Removes replica logs except those of `kept`: without a record, a log (up to 64 MiB) cannot be requested. */
 export async function removeReplicaLogs(dir: string, kept: ReadonlySet<number>): Promise<void> {
   const gone = readdirSync(dir).filter((name) => !kept.has(Number.parseInt(name, 10)));
   await Promise.all(gone.map((name) => rm(join(dir, name), { force: true })));
 }
 
-/**
- * Above this size the older half of a log is released to the disk, as `node/runner.sh` does where the log is written.
- */
+/** Above this size, bytes, the older half of a log is freed, as `node/runner.sh` does where the log is written. */
 const longestLog = 67_108_864;
 
-/**
- * Punches a hole into the older part of a log that is too large. Its size stays the same, because the size is the read
- * offset.
- */
+/** Punches a hole into the older part of a log that is too large. The size stays, because it is the read offset. */
 export async function boundLog(path: string, clock: Clock, limit = longestLog): Promise<void> {
   const { size, blocks } = statSync(path);
   if (blocks * 512 < limit) return;
@@ -96,10 +82,7 @@ export async function boundLog(path: string, clock: Clock, limit = longestLog): 
   if (punched?.exitCode !== 0) dropOlder(path, length);
 }
 
-/**
- * Fallback where holes cannot be punched: truncates the file, extends it to its former length, and writes its newer
- * part back.
- */
+/** Where holes cannot be punched: truncates, extends to the former length, and writes the newer part back. */
 function dropOlder(path: string, length: number): void {
   const file = openSync(path, 'r+');
   try {
@@ -122,9 +105,9 @@ const stillMs = 5_000;
 const growthPollMs = 50;
 
 /**
- * Waits until `target` holds all that an ended job left in `source`, which is being followed. A program's last lines
- * explain its end, and from another machine they arrive after its exit status. Never throws. Waiting ends when the
- * machine does not answer or the log stops growing.
+ * Waits until `target` holds all that an ended job left in `source`, the machine does not answer, or the log stops
+ * growing. A program's last lines explain its end; from another machine they arrive after its exit status. Never
+ * throws.
  */
 export async function untilKept(
   remote: Pick<Remote, 'exec' | 'localPath'>,
@@ -174,10 +157,7 @@ export function lastLines(path: string, count: number): readonly string[] {
   return (lines.at(-1) === '' ? lines.slice(0, -1) : lines).slice(-count);
 }
 
-/**
- * The text of at most `longest` bytes at the end of a file, starting no earlier than `offset`. A file shorter than
- * `offset` was rotated and is read from its beginning.
- */
+/** The last `longest` bytes of a file, none before `offset`. A file shorter than `offset` was rotated: from 0 on. */
 export function endOf(path: string, longest: number, offset = 0): string {
   const file = openSync(path, 'r');
   try {

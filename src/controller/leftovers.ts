@@ -15,10 +15,7 @@ const greetMs = 2_000;
 
 type Kind = LeftoverView['kind'];
 
-/**
- * The folder of a service or cluster, and whether anything was started for it. A folder without a record in which
- * nothing was started may be deleted.
- */
+/** Without a record, a folder may be deleted if nothing was started for it (`hasRun` is false). */
 function folderOf(paths: HomePaths, kind: Kind, key: string): { readonly dir: string; readonly hasRun: boolean } {
   if (kind === 'cluster') {
     const { dir, launchLog } = clusterPaths(paths, key);
@@ -36,8 +33,7 @@ const tagsOf = (kind: Kind, key: string): Readonly<Record<string, string>> =>
 export const clusterKeyTag = 'svc-cluster-key';
 
 /**
- * Services and clusters of this home that its state database does not know. Services keep serving; only a user's
- * command removes them.
+ * Services and clusters of this home that its database lacks. They keep serving until a user's command removes them.
  */
 export class Leftovers {
   readonly #context: DaemonContext;
@@ -47,15 +43,11 @@ export class Leftovers {
     this.#context = context;
   }
 
-  /** Keys found so far. */
   get keys(): ReadonlySet<string> {
     return new Set(this.#kinds.keys());
   }
 
-  /**
-   * Whether a folder without a record is left over from another database. A service or cluster that this database once
-   * recorded ended normally.
-   */
+  /** Whether a folder without a record is from another database. What this database once recorded ended normally. */
   async claims(kind: Kind, key: string): Promise<boolean> {
     if (this.#kinds.has(key)) return true;
     const { paths, store, log } = this.#context;
@@ -90,10 +82,7 @@ export class Leftovers {
     );
   }
 
-  /**
-   * Removes machines first, then what `forget` removes: processes and files. Anything that remains stays listed, and
-   * the next sweep retries.
-   */
+  /** Removes machines, then processes and files (`forget`). The next sweep retries what remains. */
   async sweep(forget: (leftover: LeftoverView) => Promise<void>, signal: AbortSignal): Promise<RouteReply<'sweep'>> {
     const { clock, paths } = this.#context;
     const removed: LeftoverView[] = [];
@@ -123,7 +112,6 @@ export class Leftovers {
   }
 }
 
-/** Name and port, from the file that its balancer was started with. */
 function describe(paths: HomePaths, key: string): Pick<LeftoverView, 'name' | 'port'> {
   let text = '';
   try {

@@ -4,14 +4,12 @@ import { hasErrno } from '../shared/errors.ts';
 
 /** Which part of a log to read. */
 export interface LogRequest {
-  /**
-   * Files in the order in which they were written; the last one grows. When following, missing files are waited for.
-   */
+  /** In the order of writing; the last file grows. Following waits for missing files. */
   readonly files: readonly string[];
   /** Number of last lines, over all files together. */
   readonly tail: number | undefined;
   readonly follow: boolean;
-  /** Whether the log is complete. Following stops when this is true and the end is reached. */
+  /** Whether the log is complete. Following then stops at the end. */
   ended(): Promise<boolean>;
 }
 
@@ -63,9 +61,8 @@ async function* readFrom(file: FileHandle, offset: number): AsyncGenerator<Buffe
 const holeProbeBytes = 4_096;
 
 /**
- * The start of the kept data of a log, at or after `offset`. A log at its size limit releases its older part to the
- * disk, and reads there return zeros (`node/runner.sh`). A binary search finds the end of the hole, because the hole
- * may be larger than the disk.
+ * Start of a log's kept data, at or after `offset`. A log at its size limit has a hole in its older part, which reads
+ * as zeros (`node/runner.sh`). The hole may be larger than the disk, hence the binary search.
  */
 async function afterHole(file: FileHandle, offset: number, size: number): Promise<number> {
   if (!(await isHole(file, offset, size))) return offset;
@@ -98,7 +95,7 @@ async function openIfExists(path: string): Promise<FileHandle | undefined> {
   }
 }
 
-/** Start offset in each file for the requested number of lines. Exact; found by reading the files backwards. */
+/** Start offset in each file for the requested number of lines. */
 async function tailOffsets(files: readonly string[], tail: number | undefined): Promise<number[]> {
   const offsets = files.map(() => 0);
   if (tail === undefined) return offsets;
@@ -113,7 +110,7 @@ async function tailOffsets(files: readonly string[], tail: number | undefined): 
 
 const newline = 10;
 
-/** The offset at which the file's last `count` lines begin, and their number. */
+/** Offset and number of the file's last `count` lines. */
 async function lastLinesFrom(path: string, count: number): Promise<{ readonly offset: number; readonly lines: number }> {
   const file = await openIfExists(path);
   if (file === undefined) return { offset: 0, lines: 0 };
@@ -131,7 +128,7 @@ async function lastLinesFrom(path: string, count: number): Promise<{ readonly of
         lines += 1;
         if (lines === count) return { offset: start + at + 1, lines };
       }
-      // Everything before this block was released to the disk.
+      // Everything before this block is a hole.
       if (await isHole(file, start, end)) return { offset: await afterHole(file, start, size), lines: lines + 1 };
       end = start;
     }

@@ -37,10 +37,9 @@ const processesUpMs = 5_000;
 /** The same for a leader with rivals: clients may be waiting for the failover. */
 const takenOverUpMs = 1_500;
 
-/** Time for the reply to `stop` to be sent, ms. */
+/** Time to send the reply to `stop`, ms. */
 const replyMs = 50;
 
-/** The daemon: one per SVC_HOME. */
 async function main(): Promise<void> {
   const paths = homePaths(svcHome(), getuid?.() ?? 0);
   const log = createLogger('controller');
@@ -84,10 +83,7 @@ function obeySignals(life: DaemonLife, log: Logger): void {
   process.on('unhandledRejection', (error) => log.error({ err: error }, 'an unhandled failure'));
 }
 
-/**
- * Supervises all services and answers commands until this daemon must end, then cleans up. Returns whether the daemon
- * is idle.
- */
+/** Supervises all services and answers commands until this daemon must end. Returns whether the daemon is idle. */
 async function serve(context: DaemonContext, leadership: Leadership, life: DaemonLife, idleMinutes: number | undefined): Promise<boolean> {
   const { paths, store, clock, log, term } = context;
   const processes = new ServiceProcesses(context, findEdgeProxies(context, life.signal));
@@ -108,7 +104,7 @@ async function serve(context: DaemonContext, leadership: Leadership, life: Daemo
   await startLoop(watch, { clock, onError }, life.signal).ended;
 
   log.info('the controller stops; services that exist go on');
-  // Another controller may lead by now. Then that one has done its own start.
+  // Another controller may lead by now and has done its own start.
   if (life.isStopRequested) await retryAtNextStart(context).catch((error: unknown) => onError('retry at the next start', error));
   // A client that checks the mark from now on need not start another daemon.
   if (watch.isIdle) writeFileAtomic(paths.idleMark, '');
@@ -116,7 +112,7 @@ async function serve(context: DaemonContext, leadership: Leadership, life: Daemo
   const { isIdle } = watch;
   // A command in the last moment deployed something.
   if (!isIdle) rmSync(paths.idleMark, { force: true });
-  // The processes of a service removed in the last moment would otherwise never be ended.
+  // Otherwise the processes of a service removed in the last moment would never end.
   await processes.removeGone().catch((error: unknown) => onError(watch.name, error));
   await Promise.all([processes.release(), clusters.release(), leadership.released]);
   await store.close();
@@ -144,7 +140,6 @@ function diskLoop({ paths, log, store }: DaemonContext): Loop {
   };
 }
 
-/** Dependencies of the command handlers. */
 interface Parts {
   readonly processes: ServiceProcesses;
   readonly clusters: Clusters;
@@ -165,13 +160,11 @@ function openApi(context: DaemonContext, { processes, clusters, watch, life }: P
   return withReserve(paths, () => serveApi({ socketPath: paths.controllerSocket, handlers, log, clock, version }));
 }
 
-/** Serves health probes for a supervisor such as Kubernetes, if a port for them is configured. */
 async function answerProbes(role: () => ControllerRole): Promise<void> {
   const port = Number(envVar('SVC_HEALTH_PORT') ?? Number.NaN);
   if (Number.isInteger(port)) await serveHealth(port, role);
 }
 
-/** Writes the start error to the file that the starting client reads. */
 function reportStartError(error: unknown): void {
   createLogger('controller').error({ err: error }, 'the controller ends with an error');
   try {

@@ -22,7 +22,6 @@ import { peerHomes } from './shared-homes.ts';
 
 const gib = 1_073_741_824;
 
-/** Input of a daemon that leads. */
 interface ContextOptions {
   readonly paths: HomePaths;
   readonly state: StoreSettings;

@@ -5,14 +5,13 @@ import type { Clock } from '../shared/clock.ts';
 /** Timeout until the machine begins to shut down, ms. */
 const timeoutMs = 20_000;
 
-/** Runs the available shutdown command, as root or through sudo. */
+/** As root or through sudo. */
 const script = `
 for command in "systemctl poweroff" "shutdown -h now" poweroff; do
   if [ "$(id -u)" = 0 ]; then $command && exit 0; else sudo -n $command && exit 0; fi
 done
 exit 1`;
 
-/** Dependencies of powering off. */
 interface PowerOffDeps {
   readonly clock: Clock;
   readonly log: {

@@ -6,10 +6,7 @@ import { readJsonFile } from '../shared/system/files.ts';
 /** The machine as earlier versions wrote it. */
 const formerNames = new Map([['place', 'machine']]);
 
-/**
- * The record that the launcher wrote when it installed this controller on its machine; undefined without one. Throws
- * SVC_STATE_CORRUPT when it cannot be read.
- */
+/** The record that the launcher wrote on this machine, if any. Throws SVC_STATE_CORRUPT when it cannot be read. */
 export function readControllerHost(path: string): RemoteControllerInfo | undefined {
   const file = readJsonFile(path);
   if (file === undefined) return undefined;

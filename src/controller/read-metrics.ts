@@ -3,10 +3,7 @@ import { messageOf, SvcError } from '../shared/errors.ts';
 
 const timeoutMs = 5_000;
 
-/**
- * The metrics of a service's balancer from its metrics socket, in the Prometheus text format. Throws SVC_ENDPOINT_DOWN
- * when the balancer does not answer.
- */
+/** Metrics of a service's balancer in Prometheus' text format. Throws SVC_ENDPOINT_DOWN when it does not answer. */
 export async function readMetrics(service: string, socketPath: string, signal: AbortSignal): Promise<string> {
   try {
     return await get(socketPath, signal);

@@ -12,20 +12,16 @@ import type { DaemonContext } from './daemon-context.ts';
 import { foldersIn } from './folders-in.ts';
 import { endAt } from './supervise/supervisor.ts';
 
-/**
- * How long a reconciler may take to send its hello, ms. Within that time it also notices by itself that its database
- * was replaced.
- */
+/** Timeout for a reconciler's hello, ms. By then it also notices by itself that its database was replaced. */
 const greetMs = 2_000;
 /** How long the kernel may take to end a process, ms. */
 const endMs = 10_000;
 const pollMs = 50;
 
 /**
- * Call this before opening a database file that replaced another one. Reconcilers still have the former file open and
- * would continue to use it. They end by themselves within seconds. A stopped or hung one is killed, because two
- * reconcilers must not act for one service. The new database must not be opened earlier: SQLite shares memory by the
- * file's name.
+ * Call this before opening a database file that replaced another one. Reconcilers still use the former file; they end
+ * by themselves within seconds. A stopped or hung one is killed, because two reconcilers must not act for one service.
+ * Opening the new database earlier is unsafe: SQLite shares memory by the file's name.
  */
 export async function endReconcilersOfReplaced(paths: HomePaths, log: Logger, clock: Clock = systemClock): Promise<void> {
   const why = whyReplaced(paths.database);
@@ -47,9 +43,8 @@ async function endReconciler(paths: HomePaths, key: string, log: Logger, clock: 
 }
 
 /**
- * Ends this daemon when its database file is replaced, and starts another one on the new file. Under a process manager,
- * that manager restarts it. The services' processes continue. Nothing is closed: SQLite would write its log into the
- * new file.
+ * Ends this daemon when its database file is replaced, and starts another on the new file, unless a process manager
+ * does. The services' processes continue. Closes nothing: SQLite would write its log into the new file.
  */
 export function renewWhenReplaced({ store, clock, log, paths, controllerHost }: DaemonContext): void {
   store.file?.watch(clock, (why) => {

@@ -3,15 +3,14 @@ import { compareAndSwap } from '../store/compare-and-swap.ts';
 import { type ServiceRecord, subjectEvent } from '../domain/records.ts';
 import type { Store } from '../store/store.ts';
 
-/** Dependencies of a retry. */
 interface RetryDeps {
   readonly store: Pick<Store, 'services'>;
   readonly clock: Clock;
 }
 
 /**
- * Ends all refusals of a service at a user's request: its reconciler asks every provider again. A service that gave up
- * launches again. Returns the number of active refusals. `find` reads the service, or throws.
+ * Ends all refusals of a service at a user's request: its reconciler asks every provider again, also after it gave up.
+ * Returns the number of active refusals. `find` reads the service, or throws.
  */
 export async function retryService({ store, clock }: RetryDeps, find: () => Promise<ServiceRecord>): Promise<number> {
   let held = 0;
@@ -32,9 +31,9 @@ export async function retryAtNextStart(deps: RetryDeps): Promise<void> {
 }
 
 /**
- * Ends the refusals of all services after a start of the controller. A user may have restarted it after a repair, or
- * another version may have stored longer backoffs. After a crash, late refusals stay: a controller in a crash loop must
- * not launch at each start. Reconcilers outlive the controller, so their own start cannot do this.
+ * Ends refusals of all services after the controller's start: a user may have repaired something, or another version
+ * stored longer backoffs. After a crash, late refusals stay, because a controller in a crash loop must not launch at
+ * each start. Reconcilers outlive the controller, so their own start cannot do this.
  */
 export async function retryAfterStart(deps: RetryDeps): Promise<void> {
   await markAll(deps, (before) => (before === 'all-at-start' || before === 'all' ? 'all' : 'early'));

@@ -7,9 +7,8 @@ import type { Store } from '../store/store.ts';
 const prefix = '.homes ';
 
 /**
- * Homes of this machine and user whose controllers share one state. A controller adopts the processes that another one
- * left on this machine. Adds this home to the list, unless the state is this home's alone. `isRecorded` is false where
- * nothing may be written.
+ * Other homes of this machine and user whose controllers share one state: a controller adopts processes that another
+ * one left. Adds this home to the list if the state is shared and `isRecorded` (false: nothing may be written).
  */
 export async function peerHomes(store: Store, paths: HomePaths, isRecorded: boolean): Promise<readonly HomePaths[]> {
   if (!store.isShared) return [];

@@ -12,7 +12,6 @@ import type { ClusterRecord, EventRecord, JobRecord, ReplicaRecord, ServiceRecor
 
 const isoOrNull = (ms: number | null): string | null => (ms === null ? null : isoTime(ms));
 
-/** A replica as listings show it. */
 function replicaView(replica: ReplicaRecord): ReplicaView {
   const { address, offer } = replica;
   return {
@@ -39,13 +38,10 @@ function replicaView(replica: ReplicaRecord): ReplicaView {
   };
 }
 
-/** Live processes of a service, as its supervisors know them. */
 interface ServiceProcessIds {
   readonly reconciler: ProcessIdentity | undefined;
   readonly balancer: ProcessIdentity | undefined;
-  /** Processes that crashed recently. */
   readonly crashes: readonly ProcessCrash[];
-  /** State of the endpoint at each edge proxy, where edge proxies serve it. */
   readonly edgeProxies?: readonly ServiceAtEdgeProxy[] | undefined;
 }
 
@@ -95,10 +91,7 @@ const mostBlockers = 20;
 const waitsForMachine = ({ state, machineId }: ReplicaRecord): boolean =>
   (state === 'PENDING' || state === 'PROVISIONING') && machineId === null;
 
-/**
- * What keeps replicas from getting their machines now. A service whose replicas all have one has no blocker, whatever
- * was refused before.
- */
+/** What keeps replicas from getting machines now. Without a waiting replica there is no blocker. */
 function blockerViews({ memory }: ServiceRecord, replicas: readonly ReplicaRecord[], now: number): readonly BlockerView[] {
   if (!replicas.some(waitsForMachine)) return [];
   const blockers = blockersOf(memory.placement?.refusals ?? [], now).slice(0, mostBlockers);
@@ -123,10 +116,7 @@ function balancerView({ member, state }: ServiceAtEdgeProxy): NonNullable<Servic
   return { name: member.name, status: state ?? 'unreachable' };
 }
 
-/**
- * The wildcard address cannot be dialled. Shows the address by which other machines reach this one, or loopback where
- * it has none.
- */
+/** The wildcard address cannot be dialled: shows an address for other machines, or loopback where there is none. */
 function endpointHost(host: string, publicHost: string | undefined): string {
   if (host !== '0.0.0.0') return host;
   if (publicHost !== undefined) return publicHost.includes(':') ? `[${publicHost}]` : publicHost;

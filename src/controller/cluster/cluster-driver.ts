@@ -31,18 +31,12 @@ const retryMs = 2_000;
 
 const inspectEveryMs = 5_000;
 
-/**
- * A cluster has no probes. Its machine counts as lost after this much silence, ms. Kubernetes gives up the pods of a
- * silent node after the same time.
- */
+/** Without probes, a machine silent for this long counts as lost, ms. Kubernetes evicts pods after the same time. */
 const silentLimitMs = 300_000;
 
 const ended = (job: JobRecord): boolean => job.endedAt !== null;
 
-/**
- * Drives one cluster through its life: acquires the machine, runs its jobs, removes the machine. The records alone
- * determine the next step.
- */
+/** Drives one cluster: acquires the machine, runs its jobs, removes the machine. The records determine each step. */
 export class ClusterDriver {
   readonly #context: DaemonContext;
   #cluster: ClusterRecord;
@@ -87,10 +81,7 @@ export class ClusterDriver {
     }
   }
 
-  /**
-   * Interrupts the current work because the cluster must be terminated; `purge`: even when its machine cannot be
-   * removed.
-   */
+  /** Interrupts the current work to terminate the cluster. `purge`: even when its machine cannot be removed. */
   interrupt(purge: boolean): void {
     this.#purge ||= purge;
     this.#work.abort();
@@ -162,10 +153,7 @@ export class ClusterDriver {
     }
   }
 
-  /**
-   * The provider's reason when the machine is gone. Asked periodically, and at once when the provider reports changes
-   * or lacks the machine.
-   */
+  /** Why the machine is gone. Asks periodically, and at once when the provider reports changes or lacks the machine. */
   async #lossOf(machine: FoundMachine | undefined, signal: AbortSignal): Promise<string | undefined> {
     const { clock } = this.#context;
     const { offer, machineId } = this.#cluster;
@@ -240,10 +228,7 @@ export class ClusterDriver {
     await removeMachine(machine, { jobs: () => jobs, onUnstopped, clock }, signal);
   }
 
-  /**
-   * Searches by tag, not by id: a provider may have accepted before the id was recorded. The recorded machine comes
-   * first.
-   */
+  /** Searches by tag: a provider may have accepted before the id was recorded. The recorded machine comes first. */
   async #machines(signal: AbortSignal): Promise<readonly FoundMachine[]> {
     const { name, machineKey: key } = this.#cluster;
     const all = await findMachines(this.#context, { ...this.#cluster, key }, { 'svc-cluster': name }, signal);

@@ -90,7 +90,6 @@ export async function runClusterJob(
   }
 }
 
-/** The record's change after a check of the machine; undefined when nothing changed. */
 function jobChange(status: JobStatus, job: JobRecord, now: number): Change<JobRecord> | undefined {
   const { phase, failedPhase, exitCode } = status;
   if (phase === 'setup' || phase === 'waiting') return job.state === 'SETTING_UP' ? undefined : { state: 'SETTING_UP', startedAt: now };

@@ -1,19 +1,17 @@
 import { join } from 'node:path';
 import type { HomePaths } from '../../shared/paths.ts';
 
-/** Files of one cluster. */
 interface ClusterPaths {
   readonly dir: string;
   /** Log of how its machine was acquired. */
   readonly launchLog: string;
-  /** Log of a job's preparation before it ran. */
   provisionLog(jobId: number): string;
   /** Copies of a job's working directory and mounts. */
   snapshot(jobId: number): string;
   jobLog(jobId: number): string;
 }
 
-/** Pure. By key, not by name: a cluster launched again under the same name shares nothing with the earlier one. */
+/** By key, not by name: a cluster launched again under the same name shares nothing with the earlier one. Pure. */
 export function clusterPaths(paths: HomePaths, key: string): ClusterPaths {
   const dir = join(paths.clustersDir, key);
   return {
@@ -25,10 +23,7 @@ export function clusterPaths(paths: HomePaths, key: string): ClusterPaths {
   };
 }
 
-/**
- * Logs of a job in the order in which they were written. The launch log belongs to the job that the machine was
- * acquired for, and to jobs that wait for it.
- */
+/** A job's logs in the order of writing. The first job, and jobs that wait for the machine, get the launch log too. */
 export function jobLogs(
   files: ClusterPaths,
   jobId: number,

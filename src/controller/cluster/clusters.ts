@@ -28,10 +28,9 @@ export interface LaunchRequest extends Omit<ServiceRequest, 'name' | 'expose' | 
   readonly mode: 'launch' | 'exec';
 }
 
-/** Name under which the files of a job are kept. */
 const keptName = ({ id }: Pick<JobRecord, 'id'>): string => `jobs/${id}`;
 
-/** All clusters of this controller: single machines for single tasks. */
+/** All clusters of this controller. */
 export class Clusters {
   readonly #context: DaemonContext;
   readonly #files: ServiceFiles;
@@ -45,12 +44,11 @@ export class Clusters {
     this.#files = serviceFiles(context.store);
   }
 
-  /** Number of clusters being driven. */
   get size(): number {
     return this.#drivers.size;
   }
 
-  /** Runs after a start: ends or removes what an earlier daemon left incomplete, then drives every cluster. */
+  /** After a start: ends or removes what an earlier daemon left incomplete, then drives every cluster. */
   async recover(): Promise<void> {
     const { store, paths, clock } = this.#context;
     const clusters = await store.clusters.list();
@@ -163,7 +161,6 @@ export class Clusters {
     await rm(dir, { recursive: true, force: true });
   }
 
-  /** Starts the termination of a cluster. */
   async terminate(name: string, purge: boolean): Promise<void> {
     const { store, clock } = this.#context;
     for (;;) {

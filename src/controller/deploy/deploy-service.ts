@@ -41,8 +41,8 @@ const balancerStartMs = 5_000;
 const portAttempts = 5;
 
 /**
- * Records a service and starts its processes. When another process takes the port at the same moment, another port is
- * tried. If the user requested that port, the service is removed and SVC_PORT_BUSY is thrown.
+ * Records a service and starts its processes. When another process takes the port meanwhile, tries another port. If the
+ * user requested that port, removes the service and throws SVC_PORT_BUSY.
  */
 export async function deployService(context: DaemonContext, processes: ServiceProcesses, request: ServiceRequest): Promise<ServiceRecord> {
   for (let attempt = 1; ; attempt += 1) {
@@ -71,9 +71,9 @@ export async function deployService(context: DaemonContext, processes: ServicePr
 const attempts = 8;
 
 /**
- * Records a service; its processes take over from the record. The file and the offers are checked before the files are
- * copied, the port and the name with the record. A crash leaves either a recorded service with all its files, or a folder
- * without a record, which the daemon removes.
+ * Records a service; its processes take over from the record. Checks the file and the offers before it copies files,
+ * the port and the name with the record. A crash leaves a recorded service with all its files, or a folder without a
+ * record, which the daemon removes.
  */
 export async function createService(context: DaemonContext, request: ServiceRequest): Promise<ServiceRecord> {
   const task = await readServiceTask(request, context);
@@ -101,8 +101,7 @@ export async function createService(context: DaemonContext, request: ServiceRequ
     for (const name of ['v1', 'tls']) await shared.save(key, name, join(files.dir, name));
     return await addRecords(context, request, kept, key, note);
   } catch (error) {
-    // After a lost database connection the service may be recorded nevertheless. If it is not, the daemon removes the
-    // folder and the kept files.
+    // After a lost database connection the service may be recorded. If not, the daemon removes folder and kept files.
     if (!(error instanceof SvcError) || error.code !== 'SVC_DATABASE') {
       await shared.remove(key).catch(() => undefined);
       await rm(files.dir, { recursive: true, force: true });
@@ -113,7 +112,7 @@ export async function createService(context: DaemonContext, request: ServiceRequ
   }
 }
 
-/** The task of a service, if this controller can run it. */
+/** Reads the task of a service. Throws if this controller cannot run it. */
 export async function readServiceTask(
   request: ServiceRequest,
   { paths, clock, controllerHost }: Pick<DaemonContext, 'paths' | 'clock' | 'controllerHost'>,
@@ -204,7 +203,7 @@ async function addRecords(
       return service;
     } catch (error) {
       const code = error instanceof SvcError ? error.code : undefined;
-      // After a lost database connection the service may be recorded nevertheless; then it still needs its port.
+      // After a lost database connection the service may be recorded; then it still needs its port.
       if (code !== 'SVC_DATABASE') context.ports.release({ port, key });
       const again = (code === 'SVC_NAME_IN_USE' && request.name === undefined) || (code === 'SVC_PORT_BUSY' && requestedPort === undefined);
       if (!again || attempt >= attempts) throw error;

@@ -8,9 +8,7 @@ import { fenced, type Fence } from '../../shared/fence.ts';
 import type { Store } from '../../store/store.ts';
 import { bucketsRecord, serviceFiles, type ServiceFiles } from './service-files.ts';
 
-/** Owner of the buckets. */
 interface DeploymentSubject {
-  /** Name of a service or a cluster. */
   readonly name: string;
   readonly key: string;
   readonly clock: Clock;
@@ -18,20 +16,19 @@ interface DeploymentSubject {
   readonly fence: Fence;
 }
 
-/** The published files of a service. `dir` is the service's folder. */
+/** The published files of a service; `dir` is its folder. */
 export function serviceDeployment(dir: string, subject: DeploymentSubject): PublishedFiles {
   return new PublishedFiles(dir, { 'svc-service': subject.name, 'svc-service-key': subject.key }, subject);
 }
 
-/** The published files of a cluster. */
+/** The published files of a cluster; `dir` is its folder. */
 export function clusterDeployment(dir: string, subject: DeploymentSubject): PublishedFiles {
   return new PublishedFiles(dir, { 'svc-cluster': subject.name }, subject);
 }
 
 /**
- * The published files of one service or cluster. Where controllers share their state, the leader knows the buckets that
- * other controllers created. Each bucket is recorded in the database before it is created, and the record is fetched
- * from there before use.
+ * The published files of one service or cluster. Each bucket is recorded in the database before it is created, and the
+ * record is fetched before use. So a leader knows the buckets that other controllers created.
  */
 export class PublishedFiles {
   readonly #deployment: Deployment;
@@ -58,10 +55,7 @@ export class PublishedFiles {
     return this.#deployment.delivery(region === undefined ? undefined : await provider.bucketLocation?.(region));
   }
 
-  /**
-   * Removes all buckets and their contents, whichever controller created them. Succeeds when there is none. Nothing can
-   * be published afterwards.
-   */
+  /** Removes all buckets with their contents, also those of other controllers. Afterwards nothing can be published. */
   async remove(signal: AbortSignal): Promise<void> {
     await this.#recall();
     await this.#deployment.remove(signal);

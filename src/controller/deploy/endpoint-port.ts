@@ -26,9 +26,7 @@ export async function isPortFree(host: string, port: number): Promise<boolean> {
   return promise;
 }
 
-/**
- * Throws SVC_PORT_BUSY when the requested metrics port is not available. `taken`: endpoints of services of all homes.
- */
+/** Throws SVC_PORT_BUSY when the metrics port is not available. `taken`: endpoints of services of all homes. */
 export async function checkMetricsPort(port: number, taken: ReadonlySet<number>): Promise<void> {
   if (!taken.has(port) && (await isPortFree('127.0.0.1', port))) return;
   const message = `Port ${port} on 127.0.0.1, asked for metrics, is in use, or not allowed for this user.`;
@@ -38,8 +36,8 @@ export async function checkMetricsPort(port: number, taken: ReadonlySet<number>)
 }
 
 /**
- * Chooses a port for endpoints served by edge proxies, on other machines, behind a Service with exactly these ports.
- * Whether a port is free there shows only when the edge proxies listen.
+ * Chooses a port for endpoints on edge proxies, behind a Service with exactly these ports. Only the edge proxies find
+ * out whether the port is free there, when they listen. Throws SVC_PORT_BUSY.
  */
 export function chooseEdgeProxyPort(requested: number | undefined, taken: ReadonlySet<number>): number {
   const { first, last } = edgeProxyEndpoints;
@@ -64,26 +62,22 @@ export interface KnownPorts {
   readonly taken: ReadonlySet<number>;
   /** Ports of services of other homes, whether or not their balancers run. */
   readonly others: ReadonlyMap<number, PortClaim>;
-  /** First port to try. */
   readonly first: number;
 }
 
-/** SVC_PORT_BUSY for a requested port that belongs to a service of another home. */
+/** SVC_PORT_BUSY for a port that belongs to a service of another home. */
 export function claimedPort(port: number, claim: PortClaim): SvcError {
   const end =
     claim.uid === getuid?.()
       ? `end that service: SVC_HOME=${shellQuote(claim.home)} svc serve down ${claim.service}`
-      : // Never suggest a command on that home: another user wrote its content, and it would run with this user's rights.
+      : // Never suggest a command on that home: its owner's files would run with this user's rights.
         `ask that user to end the service; when it no longer exists, that user or root can remove ${claim.path}`;
   return new SvcError('SVC_PORT_BUSY', `Port ${port} belongs to ${describeClaim(claim)}.`, {
     hint: `Choose another port, leave it out to get a free one, or ${end}`,
   });
 }
 
-/**
- * The requested port if it is free, else SVC_PORT_BUSY. Without a request, the next free port that belongs to no
- * service of this machine.
- */
+/** The requested port if it is free, else SVC_PORT_BUSY. Without a request, the next free unclaimed port. */
 export async function chooseEndpointPort(
   host: string,
   requested: number | undefined,

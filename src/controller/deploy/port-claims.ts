@@ -24,7 +24,7 @@ import { isObject } from '../../shared/json.ts';
 import { homePaths, servicePaths, type HomePaths } from '../../shared/paths.ts';
 import { randomHex } from '../../shared/hex.ts';
 
-/** For all homes and users of this machine. It survives a reboot, unlike /tmp. */
+/** Shared by all homes and users of this machine. Unlike /tmp, it survives a reboot. */
 const claimsDir = '/var/tmp/svc-ports';
 /** As /tmp: all users may add files, and remove only their own. */
 const dirMode = 0o1777;
@@ -33,15 +33,11 @@ const fileMode = 0o644;
 /** Limit per other user. Claims beyond it are ignored: they would keep ports from others at no cost. */
 const maxOfOtherUser = 256;
 const maxBytes = 8_192;
-/**
- * Lifetime of another user's claim after its controller last confirmed it, ms: a file must not hold a port for ever.
- */
+/** Another user's claim lapses this long after its last confirmation, ms: no file may hold a port for ever. */
 const foreignMs = 90 * 86_400_000;
 /** How often a controller confirms its claims, ms. Cleaners of /var/tmp remove files that are 30 days old. */
 const confirmEveryMs = 86_400_000;
-/**
- * A claim is written under a temporary name first. A temporary file of this age was left by a process that died, ms.
- */
+/** A temporary file older than this was left by a process that died, ms. */
 const leftoverMs = 60_000;
 
 const claimName = /^([1-9]\d{0,4})\.(\d{1,10})$/;
@@ -57,35 +53,30 @@ export interface PortClaim {
   readonly key: string;
   /** When the owner's controller last confirmed the claim, wall time in ms. */
   readonly confirmedAt: number;
-  /** The claim's file. */
   readonly path: string;
 }
 
-/** The fields of a service that a claim needs. */
 interface PortOwner {
   readonly name: string;
   readonly key: string;
   readonly port: number;
 }
 
-/** Dependencies of the claims. */
 interface PortClaimsDeps {
   readonly paths: HomePaths;
   readonly clock: Clock;
-  /** Default: `/var/tmp/svc-ports`. */
   readonly dir?: string;
   readonly uid?: number;
 }
 
 /**
  * Records which port of this machine belongs to which service, over all homes and users: one file `PORT.UID` for each.
- * A file outlives the processes of its service. The port therefore stays reserved while the balancer is dead, the
- * controller is stopped, or the machine boots. The file's owner proves the user: no other user can have written the
- * file. A claim is valid as long as its home has the service's folder. A claim of another user must also be confirmed
- * by its controller.
+ * A file outlives its service's processes, so the port stays reserved across reboots and while the balancer or the
+ * controller is down. The file's owner proves the user. A claim is valid while its home has the service's folder.
+ * Another user's claim also needs a recent confirmation by its controller.
  *
- * Claims protect against accidents. A user who wants to disturb others can bind their ports as well; claims add hardly
- * any power. A user can also keep others from writing claims: `problems` lists the unprotected ports with the reason.
+ * Claims only prevent accidents: a malicious user can bind the ports anyway. A user can also keep others from writing
+ * claims; `problems` then lists the unprotected ports.
  */
 export class PortClaims {
   readonly #paths: HomePaths;
@@ -101,30 +92,25 @@ export class PortClaims {
     this.#uid = uid;
   }
 
-  /**
-   * Ports of this home's services whose claims could not be written or compared with others, and the reason: a sentence
-   * for users.
-   */
+  /** Ports of this home's services whose claims could not be written or compared, with a sentence for users. */
   get problems(): ReadonlyMap<number, string> {
     return this.#problems;
   }
 
-  /** Ports that belong to services of other homes, by port. */
+  /** Valid claims of other homes, by port. */
   others(): ReadonlyMap<number, PortClaim> {
     return new Map(this.#all().flatMap((claim) => (this.#isOwn(claim) || !this.#isLive(claim) ? [] : [[claim.port, claim]])));
   }
 
   /**
-   * Claims a port for a service of this home. The service's folder must exist. Returns the conflicting claim, if there
-   * is one. Returns undefined when the port is claimed, and also when claims cannot be written on this machine: then
-   * `problems` has the port.
+   * Claims a port for a service of this home, whose folder must exist. Returns the conflicting claim, if any. When
+   * claims cannot be written on this machine, returns undefined and adds the port to `problems`.
    */
   take(owner: PortOwner): PortClaim | undefined {
     const { port } = owner;
     const conflict = this.#claim(owner);
     if (conflict !== undefined) return conflict;
-    // Another user may have claimed the port at the same moment. Both check after they wrote, so at least one of the
-    // two sees the other.
+    // Another user may claim the port at the same moment. Both check after writing, so at least one sees the other.
     const other = this.#all().find((claim) => claim.port === port && claim.uid !== this.#uid && this.#isLive(claim));
     if (other !== undefined) this.release(owner);
     return other;
@@ -153,21 +139,18 @@ export class PortClaims {
     return undefined;
   }
 
-  /** Releases the claim of a service of this home; does nothing when it has none. */
+  /** Releases the claim of a service of this home, if it has one. */
   release({ port, key }: Pick<PortOwner, 'port' | 'key'>): void {
     this.#problems.delete(port);
     if (this.#read(this.#pathOf(port), port, this.#uid)?.key === key) this.#remove(this.#pathOf(port), key);
   }
 
-  /** Services of this home that have a claim and a folder. */
+  /** Valid claims of this home. */
   own(): readonly PortClaim[] {
     return this.#all().filter((claim) => this.#isOwn(claim) && this.#isLive(claim));
   }
 
-  /**
-   * Makes the claims of this home match its services: claims missing ports and releases `gone`. Returns the conflicting
-   * claims of other homes.
-   */
+  /** Claims missing ports of this home's services and releases `gone`. Returns conflicting claims of other homes. */
   keep(services: readonly PortOwner[], gone: readonly PortClaim[]): readonly PortClaim[] {
     for (const claim of gone) this.release(claim);
     // Includes claims of this user's deleted homes.
@@ -234,15 +217,12 @@ export class PortClaims {
         closeSync(file);
       }
     } catch {
-      // The file is gone, is a link, or cannot be read. An unreadable file is no claim.
+      // The file is gone, is a link, or cannot be read: no claim.
       return undefined;
     }
   }
 
-  /**
-   * Writes a claim atomically, and never over an existing one: returns false when there is one. Throws when claims
-   * cannot be written.
-   */
+  /** Writes a claim atomically. Returns false when one exists. Throws when claims cannot be written. */
   #write({ port, name, key }: PortOwner): boolean {
     const unfinished = join(this.#dir, `.${this.#uid}-${randomHex(12)}`);
     this.#makeDir();
@@ -307,10 +287,7 @@ export class PortClaims {
   }
 }
 
-/**
- * Describes the owner of a port for messages. Another user may have written any text into a claim: only printable text
- * is used.
- */
+/** Describes a port's owner for messages. It is safe to print: `readClaim` refuses unprintable text of other users. */
 export function describeClaim({ service, home, uid }: PortClaim): string {
   return `service '${service}' of the home ${home} (user ${uid})`;
 }

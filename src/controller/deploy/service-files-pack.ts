@@ -5,7 +5,6 @@ import type { TreeEntry } from '../../provision/files/scan.ts';
 import { SvcError } from '../../shared/errors.ts';
 import { isObject, parseJson } from '../../shared/json.ts';
 
-/** A byte range of a block. */
 interface Part {
   readonly sha256: string;
   readonly offset: number;
@@ -83,10 +82,7 @@ async function packLarge(
   return { ...entry, size: parts.reduce((sum, { length }) => sum + length, 0), parts };
 }
 
-/**
- * Creates the tree below `root`, which must not exist yet. Reads blocks in the order in which they were created, and
- * verifies them.
- */
+/** Creates the tree below `root`, which must not exist. Verifies blocks, and reads them in order of creation. */
 export async function unpackTree({ entries }: PackedTree, root: string, get: (sha256: string) => Promise<Uint8Array>): Promise<void> {
   let last: { readonly sha256: string; readonly content: Uint8Array } | undefined;
   const block = async (sha256: string): Promise<Uint8Array> => {
@@ -113,8 +109,7 @@ export async function unpackTree({ entries }: PackedTree, root: string, get: (sh
       }
     }
   }
-  // Last, and from the innermost outwards: a folder may be read-only for its owner, and writing into it changes its
-  // time.
+  // Last, and innermost first: a folder may be read-only for its owner, and writing into it changes its time.
   for (const entry of entries.toReversed()) {
     if (entry.kind !== 'folder') continue;
     const path = join(root, entry.path);

@@ -15,30 +15,22 @@ const largest = 1_073_741_824;
 /** Delay before a failed fetch is retried, ms. */
 const retryMs = 1_000;
 
-/**
- * The record of a service's or cluster's buckets. It is the only kept file that changes, so callers fetch it by itself
- * before they rely on it.
- */
+/** The record of an owner's buckets. Only this kept file changes, so callers fetch it before they rely on it. */
 export const bucketsRecord = 'buckets.json';
 
 /**
- * Files of services and clusters on the controller's disk that another controller would need. Where controllers on
- * several machines share one database, the files are kept there as well. With a database of its own, a controller keeps
- * nothing more.
+ * Files of services and clusters that another controller would need. A database that controllers on several machines
+ * share keeps them too; a controller's own database does not.
  */
 export interface ServiceFiles {
-  /**
-   * Stores the current content of a folder under a name. Await it before recording anything that needs the folder.
-   * Throws SVC_NOT_SUPPORTED when it is too big.
-   */
+  /** Stores a folder. Await it before recording anything that needs it. Throws SVC_NOT_SUPPORTED when it is too big. */
   save(owner: string, name: string, path: string): Promise<void>;
-  /** Restores one folder unless it exists. Creates its parent folders. The folder appears atomically. */
+  /** Restores one folder atomically unless it exists. Creates its parent folders. */
   restore(owner: string, name: string, path: string): Promise<void>;
   /** The same for files that another controller may have changed: replaces the local copy. */
   renew(owner: string, name: string, path: string): Promise<void>;
   /** Restores all unchanging files of an owner, each below `dir` by its name. */
   restoreAll(owner: string, dir: string): Promise<void>;
-  /** Deletes all files of an owner. */
   remove(owner: string): Promise<void>;
 }
 
@@ -103,10 +95,7 @@ export function serviceFiles(store: Store, limit = largest): ServiceFiles {
   };
 }
 
-/**
- * Deletes the files of owners without a record, as a crash between the two leaves them. Only for a leader that is not
- * creating anything yet.
- */
+/** Deletes files of owners without a record, left by a crash. Only for a leader that is not creating anything yet. */
 export async function sweepFiles(store: Store): Promise<void> {
   if (!store.isShared) return;
   const recorded = [...(await store.services.list()), ...(await store.clusters.list())].map(({ key }) => key);
@@ -114,10 +103,7 @@ export async function sweepFiles(store: Store): Promise<void> {
   for (const owner of lost) await store.files.remove(owner);
 }
 
-/**
- * Restores all files of an owner and retries until it succeeds: nothing can be launched before. Settles early when the
- * signal aborts.
- */
+/** Restores all files of an owner, which every launch needs. Retries until it succeeds or the signal aborts. */
 export async function restorePatiently(
   files: ServiceFiles,
   { owner, dir }: { readonly owner: string; readonly dir: string },

@@ -10,20 +10,16 @@ const keptMs = 7 * 86_400_000;
 /** How long a superseded upload may still be in use, ms. */
 const replacedMs = 3_600_000;
 
-/** The task with its files taken from an upload; unchanged without one. */
+/** The task with its files taken from an upload, if there is one. */
 export function withUploaded(task: Task, upload: string | undefined, paths: HomePaths): Task {
   return upload === undefined ? task : withUploads(task, join(paths.uploadsDir, upload));
 }
 
 type TlsFiles = NonNullable<ServiceSpec['tls']>;
 
-/** The endpoint's TLS files in the folder of its service. */
 const tlsFilesIn = (dir: string): TlsFiles => ({ keyfile: join(dir, 'tls', 'key.pem'), certfile: join(dir, 'tls', 'certificate.pem') });
 
-/**
- * Copies the endpoint's TLS files to the service's folder when their origin will not last. The folder lasts as long as
- * the service.
- */
+/** With `isNeeded`, copies the endpoint's TLS files to the service's folder: their origin may vanish earlier. */
 export async function keepTlsFiles(task: Task, isNeeded: boolean, dir: string): Promise<Task> {
   const tls = task.service?.tls;
   if (!isNeeded || tls === undefined || task.service === undefined) return task;
@@ -34,18 +30,15 @@ export async function keepTlsFiles(task: Task, isNeeded: boolean, dir: string): 
   return { ...task, service: { ...task.service, tls: kept } };
 }
 
-/**
- * A service with the paths of this controller: TLS files that another controller kept in its own service folder are in
- * the local one as well.
- */
+/** Points TLS files that another controller kept in its service folder to the local folder, which has them too. */
 export function withOwnTlsFiles(spec: ServiceSpec, dir: string): ServiceSpec {
   const isKept = spec.tls?.keyfile.endsWith(join('/', basename(dir), 'tls', 'key.pem')) === true;
   return isKept ? { ...spec, tls: tlsFilesIn(dir) } : spec;
 }
 
 /**
- * Removes uploads that no client needs any more. Names are `<source>-<random>`. The newest upload of each source stays
- * for a while, so that the client can build the next one on it.
+ * Removes uploads that no client needs, named `<source>-<random>`. The newest of each source stays for a while: the
+ * client can build the next one on it.
  */
 export async function removeOldUploads(paths: HomePaths, now: number): Promise<void> {
   const names = await readdir(paths.uploadsDir).catch(() => []);

@@ -1,24 +1,20 @@
 import type { Socket } from 'node:net';
 import type { CancelTimer, Clock } from '../../shared/clock.ts';
 
-/**
- * Limits for clients of an edge proxy. Strangers are health probes, and clients that have not yet proved that they know
- * the token.
- */
+/** Limits for clients. Strangers are health probes, and clients that have not yet proved to know the token. */
 export interface AdmissionLimits {
-  /** Concurrent connections. The limit for strangers is lower than the one for clients that know the token. */
+  /** Concurrent connections. */
   readonly strangers: number;
   readonly known: number;
-  /** A stranger must prove that it knows the token, or be done, within this time, ms. */
+  /** Time for a stranger to prove that it knows the token, or to be done. */
   readonly strangerMs: number;
-  /** Bytes that a stranger may send at most. */
   readonly strangerBytes: number;
 }
 
 /**
- * Probes arrive once a second, and from other edge proxies every 250 ms; each ends at once. Clients that know the token
- * hold one connection for each service, one for all services, and one for each log reader. While one leader follows
- * another there are twice as many. A handshake and a probe take less than a kilobyte.
+ * Probes arrive once a second, and every 250 ms from other edge proxies; each ends at once. Clients with the token hold
+ * one connection per service, one for all services, and one per log reader; twice as many while leaders change. A
+ * handshake or a probe takes less than a kilobyte.
  */
 export const admissionLimits: AdmissionLimits = { strangers: 64, known: 256, strangerMs: 5_000, strangerBytes: 16_384 };
 
@@ -32,8 +28,8 @@ interface Stranger {
 }
 
 /**
- * Tracks the clients of an edge proxy. When there are too many strangers, a new one replaces another. A client that
- * opens many connections must not block the probes: the edge proxy gets requests only while its probes succeed.
+ * Tracks the clients of an edge proxy. Above the limit, a new stranger replaces another: a client with many connections
+ * must not block the probes, without which the edge proxy gets no requests.
  */
 export class Admission {
   readonly #clock: Clock;
@@ -50,7 +46,6 @@ export class Admission {
     this.#cancelPoll = clock.every(pollIntervalMs, () => this.#checkStrangers());
   }
 
-  /** Registers a newly opened connection. */
   enter(socket: Socket): void {
     const id = originOf(socket);
     if (this.#strangers.size >= this.#limits.strangers) mostGreedy([...this.#strangers.values()])?.socket.destroy();
@@ -76,7 +71,6 @@ export class Admission {
     return true;
   }
 
-  /** Closes all connections. */
   close(): void {
     this.#cancelPoll();
     for (const socket of this.#sockets) socket.destroy();

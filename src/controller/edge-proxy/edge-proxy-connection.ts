@@ -17,7 +17,7 @@ import { sharedKeyName, sharedKeyTls } from './shared-key.ts';
 const openMs = 3_000;
 const maxAnswerBytes = 65_536;
 
-/** What a client of the edge proxies needs. */
+/** What a client of edge proxies needs. */
 export interface EdgeProxyAccess {
   readonly key: Buffer;
   /** Term of the controller; 0 where controllers have no rivals. */
@@ -25,7 +25,6 @@ export interface EdgeProxyAccess {
   readonly clock: Clock;
 }
 
-/** A connection to an edge proxy, after its hello. */
 interface EdgeProxyConnection {
   readonly socket: TLSSocket;
   readonly hello: { readonly pid: number; readonly version: string };
@@ -33,10 +32,7 @@ interface EdgeProxyConnection {
 
 const noAnswer = (): Error => new Error(`no answer within ${openMs / 1_000} s`);
 
-/**
- * Opens a connection for one command. Throws SVC_NOT_LEADER when the edge proxy knows a later leader, else
- * SVC_ENDPOINT_DOWN.
- */
+/** Opens a connection for one command. Throws SVC_NOT_LEADER (a later leader is known) or SVC_ENDPOINT_DOWN. */
 export async function connectEdgeProxy(
   member: EdgeProxyMember,
   access: EdgeProxyAccess,
@@ -49,7 +45,7 @@ export async function connectEdgeProxy(
     pskCallback: () => ({ psk: access.key, identity: sharedKeyName }),
     checkServerIdentity: () => undefined,
   });
-  // Readers of the socket receive the error themselves. Without this listener a late error would end the process.
+  // Readers get the error themselves. Without this listener a late error would end the process.
   socket.on('error', () => undefined);
   socket.setNoDelay(true);
   try {

@@ -11,7 +11,6 @@ const retryMs = 250;
 const silentMs = 4_000;
 const pollIntervalMs = 500;
 
-/** One edge proxy and its last report. */
 interface EdgeProxyView {
   readonly stop: AbortController;
   states: Readonly<Record<string, ProxiedServiceState>>;
@@ -20,10 +19,7 @@ interface EdgeProxyView {
   push: () => void;
 }
 
-/**
- * State of one service at one edge proxy. `state` is undefined while the edge proxy does not answer or does not know
- * the service yet.
- */
+/** A service at an edge proxy. `state` is undefined while the edge proxy does not answer or know the service. */
 export interface ServiceAtEdgeProxy {
   readonly member: EdgeProxyMember;
   readonly state: ProxiedServiceState | undefined;
@@ -34,10 +30,7 @@ export class EdgeProxyGroup {
   readonly #access: EdgeProxyAccess;
   readonly #log: Logger;
   readonly #proxies = new Map<string, EdgeProxyView & { readonly member: EdgeProxyMember }>();
-  /**
-   * Undefined until the services are known: a controller that has just started must not remove services that it has not
-   * read yet.
-   */
+  /** Undefined until the services are read: a controller that just started must not remove any from edge proxies. */
   #services: readonly ProxiedService[] | undefined;
   #text = '';
 
@@ -50,7 +43,6 @@ export class EdgeProxyGroup {
     return [...this.#proxies.values()].map(({ member }) => member);
   }
 
-  /** Replaces the list of edge proxies. */
   setMembers(members: readonly EdgeProxyMember[]): void {
     const desired = new Map(members.map((member) => [`${member.name} ${member.host} ${member.port}`, member]));
     for (const [id, { stop }] of this.#proxies) {
@@ -75,12 +67,10 @@ export class EdgeProxyGroup {
     for (const { push } of this.#proxies.values()) push();
   }
 
-  /** State of a service at each edge proxy. */
   at(key: string): readonly ServiceAtEdgeProxy[] {
     return [...this.#proxies.values()].map(({ member, isConnected, states }) => ({ member, state: isConnected ? states[key] : undefined }));
   }
 
-  /** Sends a command to an edge proxy. Returns its answer as a text stream. */
   ask(member: EdgeProxyMember, command: EdgeProxyCommand, signal: AbortSignal): Promise<AsyncIterable<Buffer>> {
     return requestEdgeProxy(member, this.#access, command, signal);
   }
@@ -102,7 +92,7 @@ export class EdgeProxyGroup {
         if (signal.aborted) return;
         if (messageOf(error) !== failure) this.#log.warn({ reason: messageOf(error) }, 'an edge proxy does not answer; it is tried again');
         failure = messageOf(error);
-        // The lease keeper knows better, and ends this process.
+        // The lease keeper decides whether this controller still leads, and ends this process if not.
         if (error instanceof SvcError && error.code === 'SVC_NOT_LEADER') await this.#access.clock.sleep(silentMs, signal);
       }
       await this.#access.clock.sleep(retryMs, signal);

@@ -8,7 +8,7 @@ interface EdgeProxySettings {
   readonly tokenFile: string;
   readonly port: number;
   readonly address: string;
-  /** File with the labels of the pod; undefined outside a pod. */
+  /** Undefined outside a pod. */
   readonly labelsFile: string | undefined;
 }
 
@@ -33,9 +33,7 @@ function wrong(message: string, hint: string): SvcError {
   return new SvcError('SVC_INVALID_CONFIG', `An edge proxy cannot start: ${message}.`, { hint });
 }
 
-/**
- * Runs a pod's program to its end, then exits the process. Exit code 70 after an error shows Kubernetes that it failed.
- */
+/** Runs a pod's program to its end, then exits. Code 70 after an error shows Kubernetes that it failed. */
 export async function runProgram(main: () => Promise<void>, log: Logger): Promise<never> {
   try {
     await main();

@@ -2,16 +2,12 @@ import type { EdgeProxyCommand, EdgeProxyMember } from '../../domain/edge-proxy/
 import { SvcError, messageOf } from '../../shared/errors.ts';
 import type { EdgeProxyGroup } from './edge-proxy-group.ts';
 
-/** Selects log lines. */
 interface LogQuery {
   readonly tail: number | undefined;
   readonly follow: boolean;
 }
 
-/**
- * The logs of all balancers of a service, each line with its balancer's name. Throws SVC_ENDPOINT_DOWN when none of
- * them answers.
- */
+/** Logs of a service's balancers, each line with its balancer's name. Throws SVC_ENDPOINT_DOWN if none answers. */
 export async function* edgeProxyLogs(
   proxies: EdgeProxyGroup,
   service: string,
@@ -24,10 +20,7 @@ export async function* edgeProxyLogs(
   yield* mergeLogs(answers.map(({ member, text }) => ({ member: member.name, pieces: text })));
 }
 
-/**
- * The metrics of all balancers of a service, labelled with the balancer's name. Throws SVC_ENDPOINT_DOWN when none of
- * them answers.
- */
+/** Metrics of a service's balancers, labelled with their names. Throws SVC_ENDPOINT_DOWN if none answers. */
 export async function edgeProxyMetrics(proxies: EdgeProxyGroup, service: string, key: string, signal: AbortSignal): Promise<string> {
   const answers = await askAll(proxies, service, { type: 'metrics', key }, signal);
   return mergeMetrics(await Promise.all(answers.map(async ({ member, text }) => ({ member: member.name, text: await wholeText(text) }))));
@@ -38,7 +31,6 @@ interface Answer {
   readonly text: AsyncIterable<Buffer>;
 }
 
-/** The answers of the edge proxies that answered. */
 async function askAll(
   proxies: EdgeProxyGroup,
   service: string,
@@ -62,7 +54,6 @@ async function wholeText(pieces: AsyncIterable<Buffer>): Promise<string> {
   return Buffer.concat(all).toString('utf8');
 }
 
-/** The log of one balancer, as a stream. */
 interface MemberLog {
   readonly member: string;
   readonly pieces: AsyncIterable<Buffer>;
@@ -70,9 +61,7 @@ interface MemberLog {
 
 const newline = 10;
 
-/**
- * Merges the logs of several balancers line by line in order of arrival. Prefixes each line with its balancer's name.
- */
+/** Merges logs line by line in order of arrival. Prefixes each line with its balancer's name. */
 export async function* mergeLogs(logs: readonly MemberLog[]): AsyncGenerator<Buffer> {
   const waiting = new Map<number, Promise<{ readonly index: number; readonly next: IteratorResult<Buffer> }>>();
   const lines = logs.map((log) => memberLines(log));
@@ -123,7 +112,6 @@ function withName(member: string, text: string): Buffer {
   );
 }
 
-/** The metrics of one balancer in the Prometheus text format. */
 interface MemberMetrics {
   readonly member: string;
   readonly text: string;
@@ -137,10 +125,7 @@ interface Family {
 const headPattern = /^# (?:HELP|TYPE) (\S+)/;
 const samplePattern = /^([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{(.*)\})? (.+)$/;
 
-/**
- * Merges the metrics of several balancers into one valid exposition: each family once, and each sample with the label
- * `balancer`, by which samples can be summed or distinguished. Pure.
- */
+/** Merges metrics into one valid exposition: each family once, each sample with the label `balancer`. Pure. */
 export function mergeMetrics(all: readonly MemberMetrics[]): string {
   const families = new Map<string, Family>();
   for (const { member, text } of all) {

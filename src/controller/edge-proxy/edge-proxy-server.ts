@@ -29,16 +29,14 @@ const maxGreetingBytes = 1_024;
 const maxCommandBytes = 16_777_216;
 /** A lost machine is detected after a few of these intervals, ms. */
 const keepAliveMs = 10_000;
-/** Buffer limit per controller. A controller that does not read is disconnected. */
+/** Buffer limit per controller, bytes. A controller that does not read is disconnected. */
 const maxUnreadBytes = 1_048_576;
 
-/** Dependencies of an edge proxy's server. */
 interface EdgeProxyServerDeps extends ProbeAnswerDeps {
   readonly key: Buffer;
   readonly services: HostedServices;
   readonly terms: TermMemory;
   readonly log: Logger;
-  /** Overrides an edge proxy's default limits. */
   readonly limits?: AdmissionLimits;
 }
 
@@ -73,7 +71,6 @@ export class EdgeProxyServer {
     return typeof address === 'object' && address !== null ? address.port : port;
   }
 
-  /** Reports the state of the services to all controllers. */
   reportState(): void {
     for (const socket of this.#subscribers) {
       if (socket.writableLength > maxUnreadBytes) socket.destroy();
@@ -146,8 +143,7 @@ export class EdgeProxyServer {
       const control = await openControl(files.balancerSocket);
       if (control === undefined) return refuse(socket, 'its balancer does not listen yet');
       sendReport(socket, { type: 'ok' });
-      // Each side reads no faster than the other, and both end together. Each pipeline adds several listeners for the
-      // end.
+      // Each side reads no faster than the other, and both end together. Each pipeline adds several end listeners.
       socket.setMaxListeners(2 * EventEmitter.defaultMaxListeners);
       pipeline(socket, control, () => socket.destroy());
       pipeline(control, socket, () => control.destroy());
@@ -183,7 +179,6 @@ function refuse(socket: TLSSocket, reason: string): void {
   socket.end();
 }
 
-/** Connects to a balancer's control socket; undefined while the balancer does not listen. */
 async function openControl(path: string): Promise<Socket | undefined> {
   const control = connect({ path });
   const { promise, resolve } = Promise.withResolvers<Socket | undefined>();
@@ -195,7 +190,6 @@ async function openControl(path: string): Promise<Socket | undefined> {
 const probeMs = 2_000;
 const maxHeadBytes = 8_192;
 
-/** Dependencies of answering probes. */
 interface ProbeAnswerDeps {
   readonly clock: Clock;
   /** Whether requests may be sent to this edge proxy, as its readiness probe reports. */
@@ -203,8 +197,8 @@ interface ProbeAnswerDeps {
 }
 
 /**
- * Answers a probe. `GET /healthz` says that this process is not stuck, `GET /readyz` that it serves. Implements only
- * the HTTP that probes and other edge proxies need: one request per connection, without a body.
+ * Answers `GET /healthz` (this process is not stuck) and `GET /readyz` (it serves). Implements only the HTTP that
+ * probes and other edge proxies need: one request per connection, without a body.
  */
 async function answerProbe(socket: Socket, { clock, isReady }: ProbeAnswerDeps): Promise<void> {
   const first = await withDeadline(

@@ -10,10 +10,7 @@ import { watchPods } from './pods.ts';
 const log = createLogger('health-checker');
 const clock = systemClock;
 
-/**
- * Main function of a health checker. It listens on no port. Several may run at once: then each label change may be made
- * twice.
- */
+/** Several health checkers may run at once: then each label change may be made twice. Listens on no port. */
 async function main(): Promise<void> {
   const stop = new AbortController();
   process.once('SIGTERM', () => stop.abort());

@@ -9,36 +9,29 @@ import type { Logger } from '../../shared/log.ts';
 import type { Loop } from '../../shared/loop.ts';
 import { isAlone, isServing, membersOf, type BalancerPod } from './pods.ts';
 
-/**
- * Probe interval per edge proxy, ms. A failure needs three probes, so requests go to other edge proxies within a
- * second.
- */
+/** Probe interval per edge proxy, ms. A failure needs three probes: requests are redirected within a second. */
 const checkEveryMs = 250;
-/** An edge proxy that does not answer within this time counts as silent, ms. */
+/** An edge proxy without an answer for this long counts as silent, ms. */
 const answerMs = 500;
-/** Bytes read of an answer's first line. No more is read: the edge proxy may be compromised. */
+/** Bytes read of an answer's first line, at most: the edge proxy may be compromised. */
 const maxAnswerBytes = 1_024;
 
-/** Dependencies of the health checks. */
 interface HealthChecksDeps {
   readonly api: Pick<KubeApi, 'merge'>;
   readonly namespace: string;
-  /** The current pods of the edge proxies. */
   readonly pods: () => readonly BalancerPod[];
   readonly port: number;
   readonly clock: Clock;
   readonly log: Logger;
-  /** Probes one edge proxy. */
   readonly check?: (member: EdgeProxyMember) => Promise<CheckAnswer>;
 }
 
-/** Answer of an edge proxy; `silent`: no answer. */
 type CheckAnswer = 'ready' | 'not-ready' | 'silent';
 
 /**
- * Decides which edge proxies of a Kubernetes cluster are in the Service: those that can serve, whatever Kubernetes
- * knows of their nodes. The edge proxies do not set the labels themselves. The right to change a pod's labels is also
- * the right to change its image, and every client reaches the edge proxies.
+ * Puts the edge proxies that can serve into the Service, whatever Kubernetes knows of their nodes. Edge proxies do not
+ * label themselves: the right to change a pod's labels includes changing its image, and every client reaches the edge
+ * proxies.
  */
 export class HealthChecks implements Loop {
   readonly name = 'health-checks';
@@ -112,7 +105,7 @@ export class HealthChecks implements Loop {
   }
 }
 
-/** The answer of an edge proxy to its readiness probe, within the time limit. */
+/** Sends a readiness probe. `silent`: no answer within the time limit. */
 export function askReadiness({ host, port }: EdgeProxyMember, clock: Clock): Promise<CheckAnswer> {
   const { promise, resolve } = Promise.withResolvers<CheckAnswer>();
   const socket = connect({ host, port });

@@ -4,7 +4,6 @@ import { type ServiceRecord, subjectEvent } from '../../domain/records.ts';
 import type { Store } from '../../store/store.ts';
 import type { EdgeProxyGroup } from './edge-proxy-group.ts';
 
-/** Dependencies of monitoring hosted endpoints. */
 interface HostedEndpointsDeps {
   readonly store: Pick<Store, 'services'>;
   readonly clock: Clock;
@@ -13,10 +12,7 @@ interface HostedEndpointsDeps {
   readonly hasOtherFailure: (key: string) => boolean;
 }
 
-/**
- * Records when no edge proxy serves a service's endpoint, as for a local balancer that keeps crashing, and when one
- * serves it again.
- */
+/** Records when no edge proxy serves a service's endpoint, and when one serves it again. */
 export class HostedEndpoints {
   readonly #deps: HostedEndpointsDeps;
   /** Since when no edge proxy has reported a service, by the service's key. */
@@ -27,7 +23,6 @@ export class HostedEndpoints {
     this.#deps = deps;
   }
 
-  /** Whether no edge proxy serves the endpoint. */
   isFailing(key: string): boolean {
     return this.#failing.has(key);
   }

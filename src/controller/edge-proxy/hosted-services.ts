@@ -21,10 +21,8 @@ import { isHostedService } from './read-command.ts';
 /** A balancer lets requests in progress finish for up to half a minute. */
 const endGraceMs = 35_000;
 
-/** Dependencies of serving. */
 interface HostedServicesDeps {
   readonly paths: HomePaths;
-  /** Address on which endpoints listen. */
   readonly address: string;
   readonly clock: Clock;
   readonly log: Logger;
@@ -41,8 +39,8 @@ interface Served {
 }
 
 /**
- * The balancers of an edge proxy, one for each assigned service. The assignment is stored on disk: after a restart the
- * edge proxy serves before a controller has connected.
+ * The balancers of an edge proxy, one per assigned service. The assignment is on disk: after a restart the edge proxy
+ * serves before a controller connects.
  */
 export class HostedServices {
   readonly #deps: HostedServicesDeps;
@@ -77,15 +75,11 @@ export class HostedServices {
     this.#apply(whole);
   }
 
-  /** State of each service. */
   get states(): Readonly<Record<string, ProxiedServiceState>> {
     return Object.fromEntries([...this.#served].map(([key, served]) => [key, stateOf(served)]));
   }
 
-  /**
-   * Whether the edge proxy has its assignment and no service is still starting. A service whose process keeps crashing
-   * does not count: it must not block the requests of others.
-   */
+  /** Assigned, and no service is starting. A crashing service does not count: it must not block requests of others. */
   get isReady(): boolean {
     return this.#isAssigned && [...this.#served.values()].every((served) => stateOf(served) !== 'starting');
   }
@@ -131,7 +125,7 @@ export class HostedServices {
     if (served?.tls !== tls) writeTls(service, files);
     if (served?.config === config) return void (served.tls = tls);
     writeFileAtomic(files.balancerConfig, text);
-    // The process keeps running. The new supervisor finds it and makes it hand over to one with the new configuration.
+    // The new supervisor finds the running process and makes it hand over to one with the new configuration.
     void served?.supervisor.release();
     this.#served.set(key, { config, tls, supervisor: this.#supervise(key, service.config.service, files, config), isFailing: false });
   }

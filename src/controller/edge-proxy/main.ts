@@ -14,18 +14,13 @@ import { edgeProxySettings, runProgram } from './edge-proxy-program.ts';
 import { readSharedKey } from './shared-key.ts';
 import { TermMemory } from './term-memory.ts';
 
-/**
- * How long until clients send no new requests to a pod that was taken out of the Service, ms: every node must learn of
- * it.
- */
+/** How long clients may still send requests to a pod outside the Service, ms: every node must learn of it. */
 const forgetMs = 3_000;
 
 const log = createLogger('balancer-host');
 const clock = systemClock;
 
-/**
- * Main function of an edge proxy: serves what the leading controller assigned, and continues while there is no leader.
- */
+/** Serves what the leading controller assigned, and continues while there is no leader. */
 async function main(): Promise<void> {
   // Installed first: a signal during startup must not kill the process while its balancers serve.
   const end = terminationSignal();
@@ -57,7 +52,6 @@ async function main(): Promise<void> {
   server.close();
 }
 
-/** Settles when this process receives a signal to end. */
 function terminationSignal(): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>();
   process.once('SIGTERM', resolve);
@@ -65,10 +59,7 @@ function terminationSignal(): Promise<void> {
   return promise;
 }
 
-/**
- * Whether a health checker marked this pod, by a label, as the only one that serves. Kubernetes updates the file when
- * labels change.
- */
+/** Whether a health checker labelled this pod as the only one that serves. Kubernetes keeps the file current. */
 function isAlone(labelsFile: string): boolean {
   try {
     return readFileSync(labelsFile, 'utf8').split('\n').includes(`${edgeProxyPodLabels.alone}="true"`);

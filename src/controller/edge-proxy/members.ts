@@ -54,7 +54,6 @@ export function findEdgeProxies(
 /** How often reconcilers check the list for changes, ms. */
 const pollIntervalMs = 250;
 
-/** Writes the list of edge proxies for the reconcilers of this machine. */
 function writeMembers(path: string, members: readonly EdgeProxyMember[]): void {
   writeFileAtomic(path, JSON.stringify(members));
 }

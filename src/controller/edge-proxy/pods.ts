@@ -15,7 +15,7 @@ export interface BalancerPod extends KubeObject {
   };
 }
 
-/** The reachable edge proxies, by name. Includes pods that are terminating, as they still have requests. */
+/** The reachable edge proxies, by name. Includes terminating pods, as they still have requests. */
 export function membersOf(pods: readonly BalancerPod[], port: number): readonly EdgeProxyMember[] {
   return pods
     .flatMap(({ metadata: { name }, status }) =>
@@ -43,16 +43,12 @@ export interface WatchPodsDeps {
   readonly signal: AbortSignal;
 }
 
-/** The pods of the edge proxies, kept current from inside the Kubernetes cluster. */
 interface WatchedPods {
   readonly api: KubeApi;
   readonly pods: WatchedList<BalancerPod>;
 }
 
-/**
- * Watches the pods of the edge proxies. `namespace` replaces the namespace of this pod. Loads the Kubernetes client
- * only where it is used.
- */
+/** Watches the pods of the edge proxies, by default in this pod's namespace. Loads the Kubernetes client lazily. */
 export async function watchPods(namespace: string | undefined, { clock, random, fence, log, signal }: WatchPodsDeps): Promise<WatchedPods> {
   const { inClusterContext, openKubeApi } = await import('../../kubernetes/contexts.ts');
   const { WatchedList: LazyList } = await import('../../kubernetes/watched-list.ts');

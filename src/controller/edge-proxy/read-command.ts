@@ -47,10 +47,7 @@ export function isHostedService(value: unknown): value is ProxiedService {
 
 const newline = 10;
 
-/**
- * The next line of a stream that has no other reader; later bytes stay in the stream. Rejects when the stream ends
- * first, or the line is too long.
- */
+/** Reads a line of a stream without other readers; later bytes stay. Rejects at its end or if the line is too long. */
 export function readLine(stream: Duplex, maxBytes: number): Promise<string> {
   const { promise, resolve, reject } = Promise.withResolvers<string>();
   const read: Buffer[] = [];

@@ -6,7 +6,7 @@ import { messageOf, SvcError } from '../../shared/errors.ts';
 const shortestToken = 16;
 
 /**
- * The token of a file as a TLS key. Both sides prove in constant time that they know it, without sending it. TLS
+ * Derives a TLS key from a file's token. Both sides prove in constant time that they know it, without sending it. TLS
  * encrypts the messages, which contain private keys of endpoints. Throws SVC_INVALID_CONFIG.
  */
 export function readSharedKey(tokenFile: string): Buffer {

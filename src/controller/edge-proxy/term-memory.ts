@@ -4,8 +4,8 @@ import { writeFileAtomic } from '../../shared/system/files.ts';
 import { hasErrno } from '../../shared/errors.ts';
 
 /**
- * The newest controller term seen. A controller with an older term is refused, and its open connections are cut: a
- * controller that was paused must not push its outdated state. The term is stored in a file, so it survives a restart.
+ * The newest controller term seen, kept across restarts. Refuses older terms and cuts their connections: a controller
+ * that was paused must not push outdated state.
  */
 export class TermMemory {
   readonly #file: string;

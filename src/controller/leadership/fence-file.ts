@@ -18,10 +18,7 @@ interface FenceRecord {
   readonly bootId: string;
 }
 
-/**
- * Records that this machine leads with a term until the monotonic clock reaches `untilMonotonicMs`. Not flushed to
- * disk: a boot invalidates the record anyway.
- */
+/** Records that this machine leads until `untilMonotonicMs`. Not flushed: a boot invalidates the record anyway. */
 export function writeFence(path: string, term: number, holder: string, untilMonotonicMs: number, clock: Clock): void {
   const untilWallMs = clock.now() + untilMonotonicMs - clock.monotonic();
   const record: FenceRecord = { term, holder, untilMonotonicMs, untilWallMs, bootId: bootId() };
@@ -51,10 +48,7 @@ export function processFence(path: string, term: number | undefined, clock: Cloc
   return term === undefined ? noFence : fileFence(path, term, clock);
 }
 
-/**
- * The last holder of the lease from this home during this boot, if it did not release the lease. The process that holds
- * the home's lock now knows that this holder is dead.
- */
+/** This home's last lease holder in this boot; undefined after a release. Dead if the caller has the home's lock. */
 export function formerHolder(path: string): string | undefined {
   const record = readFence(path);
   return record?.bootId === bootId() ? record.holder : undefined;
@@ -89,7 +83,7 @@ function readFence(path: string): FenceRecord | undefined {
   try {
     text = readFileSync(path, 'utf8');
   } catch {
-    // Missing or unreadable for any reason: a process that cannot check the fence must not act.
+    // Missing or unreadable: a process that cannot check the fence must not act.
     return undefined;
   }
   const value = parseJson(text);

@@ -3,16 +3,14 @@ import { createServer } from 'node:http';
 /** Current role of a controller. */
 export type ControllerRole = 'starting' | 'standby' | 'leader' | 'stopping';
 
-/** A running health check server. */
 interface HealthServer {
   readonly port: number;
   close(): void;
 }
 
 /**
- * Answers `GET /healthz` and `GET /readyz` for probes. Any answer means that the process is not stuck, whether it leads
- * or stands by. A standby counts as ready too. The lease says which controller leads; the answer's text repeats it for
- * people.
+ * Answers `GET /healthz` and `GET /readyz`. An answer means that the process is not stuck. A standby counts as ready;
+ * the text tells its role, but only the lease decides which controller leads.
  */
 export async function serveHealth(port: number, role: () => ControllerRole): Promise<HealthServer> {
   const server = createServer((request, response) => {

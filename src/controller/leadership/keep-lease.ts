@@ -19,31 +19,22 @@ import { SvcError } from '../../shared/errors.ts';
 const callMs = 2_000;
 /** Delay after a failed call, ms. */
 const retryMs = 250;
-/** Attempts to release the lease. */
 const releaseAttempts = 3;
 const releaseCallMs = 1_000;
 
 /** Dependencies and callbacks of keeping a lease. */
 export interface LeaseKeeping {
   readonly lock: LeaseLock;
-  /** Unique to this process. */
   readonly self: string;
   readonly clock: Clock;
-  /**
-   * This process holds the lease until `untilMs` (monotonic ms). Called after it acquired the lease, and after each
-   * renewal.
-   */
+  /** This process holds the lease until `untilMs`, monotonic ms. Called after acquiring it and after each renewal. */
   held(term: number, untilMs: number): void;
   /** Another process holds the lease and was seen to renew it. */
   otherLeads(holder: string): void;
-  /** A read or write failed; it is retried. */
   failed(error: unknown): void;
 }
 
-/**
- * Acquires a lease and renews it until it is lost; then returns the reason. When the signal aborts, releases the lease
- * at once.
- */
+/** Acquires and renews a lease. Returns why it was lost. When the signal aborts, releases the lease at once. */
 export async function keepLease(keeping: LeaseKeeping, signal: AbortSignal): Promise<string | undefined> {
   const { clock } = keeping;
   let state = leaseCandidate(keeping.self);
@@ -66,8 +57,8 @@ export async function keepLease(keeping: LeaseKeeping, signal: AbortSignal): Pro
 }
 
 /**
- * The same lease for the successor of a holder that is known to be dead: it need not wait. Processes that the dead
- * holder started and that still run have an older term. The fence stops them like any others.
+ * The same lease for the successor of a dead holder, without the wait. Processes of the dead holder may still run; they
+ * have an older term, so the fence stops them like any others.
  */
 export function leaseAfter(lock: LeaseLock, dead: string | undefined): LeaseLock {
   if (dead === undefined) return lock;

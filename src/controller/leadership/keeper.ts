@@ -9,9 +9,9 @@ import { keepLease, leaseAfter } from './keep-lease.ts';
 import { openLease, type LeaseSource } from './lease-source.ts';
 
 /**
- * The thread that keeps the lease. A daemon that is busy for seconds keeps its lease. A stopped daemon loses it, as its
- * threads stop with it. A daemon whose event loop is blocked for longer than any work takes is killed from here, so
- * that another controller can lead.
+ * The thread that keeps the lease. A daemon that is busy for seconds keeps its lease; a stopped one loses it, because
+ * its threads stop with it. The thread kills a daemon whose event loop is blocked for too long, so that another
+ * controller can lead.
  */
 
 /** The daemon sends a heartbeat each second. After this much silence it is stuck, ms. */
@@ -56,7 +56,7 @@ port.on('message', (order: KeeperOrder) => {
   else endTerm();
 });
 
-/** Waits for a database that does not answer yet: a candidate has nothing else to do. */
+/** Waits for a database that does not answer: a candidate has nothing else to do. */
 async function openWhenAvailable(): Promise<LeaseLock> {
   for (;;) {
     try {
@@ -82,7 +82,7 @@ let silentMs = 0;
 let checkedAt = clock.monotonic();
 clock.every(stuckPollMs, () => {
   const now = clock.monotonic();
-  // Time in which this thread itself was stopped, as during a suspension of the machine, does not count as silence.
+  // Time in which this thread itself was stopped, as in a suspended machine, is not silence.
   silentMs = beats === beatsSeen ? silentMs + Math.min(now - checkedAt, stuckPollMs) : 0;
   beatsSeen = beats;
   checkedAt = now;

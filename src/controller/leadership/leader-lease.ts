@@ -83,7 +83,6 @@ const beatMs = 1_000;
 /** Timeout for releasing the lease, ms: without a release the other controllers wait until it expires. */
 const releaseMs = 2_500;
 
-/** Events of the lease for the controller. */
 interface LeaderElectionListeners {
   /** Another controller leads and is alive. */
   otherLeads(holder: string): void;
@@ -93,7 +92,6 @@ interface LeaderElectionListeners {
 
 /** Requests the lease for this daemon in a thread of its own until it has it, and renews it. */
 export class LeaderElection {
-  /** The term of this daemon, once it leads. */
   readonly elected: Promise<number>;
   readonly #worker: Worker;
   readonly #clock: Clock;
@@ -145,8 +143,8 @@ const greetMs = 2_000;
 const balancerGraceMs = 35_000;
 
 /**
- * Ends the processes that an earlier leader of this home left running, once another controller is known to lead. That
- * controller has endpoints of its own. The leftover local ones would keep serving replicas that no longer exist.
+ * Ends processes that an earlier leader of this home left running, once another controller leads. That controller has
+ * its own endpoints; the local ones would keep serving replicas that no longer exist.
  */
 async function endLeftovers(paths: HomePaths, clock: Clock): Promise<void> {
   const ended = foldersIn(paths.servicesDir).map(async (key) => {

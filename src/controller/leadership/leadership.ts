@@ -3,20 +3,14 @@ import { type LeaseSource, lostLeaseExitCode } from './lease-source.ts';
 import { processFence, watchFence } from './fence-file.ts';
 import { LeaderLease, type LeaderLeaseOptions } from './leader-lease.ts';
 
-/** Dependencies of leading. */
 interface LeadershipOptions extends Pick<LeaderLeaseOptions, 'paths' | 'clock' | 'log'> {
   /** Undefined where controllers have no rivals. */
   readonly source: LeaseSource | undefined;
-  /** Aborts when this daemon must end. */
   readonly signal: AbortSignal;
-  /** Ends this process at once. */
   readonly exit: (code: number) => void;
 }
 
-/**
- * The leadership of this daemon. Without rivals it always leads. When leadership is lost or released, everything that
- * was started under it stops.
- */
+/** This daemon's leadership, permanent without rivals. When lost or released, all work started under it stops. */
 export class Leadership {
   readonly #options: LeadershipOptions;
   readonly #lease: LeaderLease | undefined;
@@ -35,7 +29,6 @@ export class Leadership {
     return this.#term;
   }
 
-  /** Permits calls while this daemon leads. */
   get fence(): Fence {
     const { paths, clock } = this.#options;
     return processFence(paths.fence, this.#term, clock);
@@ -55,7 +48,7 @@ export class Leadership {
     return true;
   }
 
-  /** Registers a callback that runs at once when this daemon may not act any more. */
+  /** Sets the callback that runs at once when this daemon may not act any more. */
   whenOver(stopActing: () => void): void {
     this.#stopActing = stopActing;
   }

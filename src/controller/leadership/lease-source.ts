@@ -7,7 +7,7 @@ import { databaseLease, leaseAbove } from '../../store/database-lease.ts';
 import { openStore } from '../../store/open-store.ts';
 import type { StoreSettings } from '../../store/store-settings.ts';
 
-/** Where the candidates for one controller find their lease. Plain data: it is passed to a thread. */
+/** Where the candidates find their lease. Plain data: it is passed to a thread. */
 export interface LeaseSource {
   /** A Kubernetes Lease object; undefined: the lease is in the database. */
   readonly kubernetes: { readonly namespace: string; readonly name: string } | undefined;
@@ -18,8 +18,8 @@ export interface LeaseSource {
 const kubernetesLeasePattern = /^kubernetes:([^/]+)\/([^/]+)$/;
 
 /**
- * The lease that this controller must acquire; undefined where it has no rivals. `setting` is the value of SVC_LEASE:
- * `kubernetes:<namespace>/<name>`, or `database`, the default with a configured database. Throws SVC_INVALID_CONFIG.
+ * The lease to acquire; undefined without rivals. `setting` is SVC_LEASE: `kubernetes:<namespace>/<name>`, or
+ * `database`, the default with a configured database. Throws SVC_INVALID_CONFIG.
  */
 export function leaseSource(setting: string | undefined, state: StoreSettings): LeaseSource | undefined {
   if (setting === undefined && state.database === undefined) return undefined;
@@ -31,7 +31,7 @@ export function leaseSource(setting: string | undefined, state: StoreSettings): 
   });
 }
 
-/** Opens a lease. Its own calls are not fenced: a process makes them before it leads. */
+/** Opens a lease. Its calls are not fenced: a process makes them before it leads. */
 export async function openLease({ kubernetes, state }: LeaseSource, clock: Clock, random: Random): Promise<LeaseLock> {
   const store = await openStore({ ...state, clock });
   if (kubernetes === undefined) return databaseLease(store);

@@ -17,7 +17,6 @@ interface BalancerClientOptions {
   readonly reconnectMs?: number;
   /** After this much silence the connection counts as broken, ms. A balancer reports each second. */
   readonly silentMs?: number;
-  /** Called after each change of the view. */
   readonly onNews?: () => void;
 }
 
@@ -25,7 +24,6 @@ interface BalancerClientOptions {
 export interface BalancerView {
   readonly connected: boolean;
   readonly inFlight: Readonly<Record<string, number>>;
-  /** Length of the request queue. */
   readonly queued: number;
   /** Number of stats reports received: a caller can wait for a fresh one. */
   readonly reports: number;
@@ -38,20 +36,14 @@ export interface BalancerListeners {
   /** `count` requests arrived since the last report; `queued` requests are in the request queue now. */
   arrivals(count: number, queued: number): void;
   suspect(replicaId: number, reason: SuspectReason): void;
-  /**
-   * The endpoint's TLS files changed. `problem`: why the balancer keeps the old pair; null when it serves with the new
-   * one.
-   */
+  /** `problem`: why the balancer keeps the endpoint's old TLS files; null when it serves with the new ones. */
   tlsChanged(problem: string | null): void;
 }
 
 /** The reconciler's end of the connection to a balancer. */
 export interface BalancerPort extends EndpointSink {
   readonly view: BalancerView;
-  /**
-   * Connects, and reports to the listeners from now on. Reports nothing before this call. A set sent before is
-   * delivered on connecting.
-   */
+  /** Connects and reports to the listeners from now on. Delivers a set that was sent before. */
   open(listeners: BalancerListeners): void;
 }
 
@@ -213,7 +205,6 @@ export class BalancerClient implements EndpointSink {
   }
 }
 
-/** Checks per silence limit. */
 const checksPerSilence = 6;
 
 function dialUnix(path: string): Promise<Socket> {

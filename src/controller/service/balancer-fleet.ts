@@ -9,21 +9,16 @@ import { watchMembers } from '../edge-proxy/members.ts';
 import { readSharedKey } from '../edge-proxy/shared-key.ts';
 import { ReplicaRelays, ownAddress } from './replica-relay.ts';
 
-/**
- * A balancer silent for this long, ms, does not count any more: it serves no requests, or none that a drain could wait
- * for.
- */
+/** A balancer silent for this long, ms, does not count: it serves no requests for which a drain must wait. */
 const memberGoneMs = 3_000;
 /** On another machine nothing listens for seconds while a balancer restarts. */
 const reconnectMs = 250;
 /** How often a wait checks whether a balancer has stopped counting, ms. */
 const pollIntervalMs = 100;
 
-/** Dependencies of a fleet of balancers. */
 interface FleetDeps {
   readonly clock: Clock;
   readonly log: Logger;
-  /** Dials a member's balancer of this service. */
   readonly dial: (member: EdgeProxyMember) => DialBalancer;
   /** Rewrites the endpoint set for members that cannot reach a replica at the address that this machine uses. */
   readonly translate?: (command: ReplicasCommand) => ReplicasCommand;
@@ -39,9 +34,9 @@ interface Member {
 }
 
 /**
- * Several balancers of one service behind the interface of one. A set is applied when all counting balancers have
- * applied it. A figure is known when all of them have reported it. A balancer counts from when it is added until it has
- * been silent for a while. No wait blocks on a lost balancer, and the figures of a lost balancer are dropped.
+ * Several balancers of one service behind the interface of one. A set is applied, or a figure known, when all counting
+ * balancers have applied or reported it. A balancer counts from its addition until it has been silent for a while. So
+ * no wait blocks on a lost balancer, and its figures are dropped.
  */
 export class BalancerFleet implements EndpointSink {
   readonly #deps: FleetDeps;
@@ -56,15 +51,11 @@ export class BalancerFleet implements EndpointSink {
     this.#deps = deps;
   }
 
-  /**
-   * Reports to the listeners from now on. The returned function sets the members. A member that stays keeps its
-   * connection; a new one gets the newest set at once.
-   */
+  /** The returned function sets the members. Those that stay keep their connections; new ones get the newest set. */
   open(listeners: BalancerListeners): (members: readonly EdgeProxyMember[]) => void {
     return (members) => this.#setMembers(members, listeners);
   }
 
-  /** Disconnects all members. */
   close(): void {
     for (const { stop } of this.#members.values()) stop.abort();
     this.#members.clear();
@@ -142,7 +133,6 @@ export class BalancerFleet implements EndpointSink {
     void client.run(own, stop.signal);
   }
 
-  /** Updates rounds and waits after a member changed. */
   #update(): void {
     for (const member of this.#members.values()) {
       this.#hellos += member.client.view.hellos - member.hellosSeen;
@@ -161,12 +151,9 @@ export class BalancerFleet implements EndpointSink {
   }
 }
 
-/** Dependencies of reaching a service's balancers on edge proxies. */
 interface OpenFleetDeps {
   readonly edgeProxies: EdgeProxies;
-  /** The file with the current list of edge proxies. */
   readonly membersFile: string;
-  /** Key of the service. */
   readonly key: string;
   /** Term of the controller; 0 where controllers have no rivals. */
   readonly term: number;

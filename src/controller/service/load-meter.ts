@@ -9,7 +9,6 @@ export class LoadMeter {
   readonly #startedAt: number;
   #window: RequestWindow = [];
   #nextDecisionAt = Number.NEGATIVE_INFINITY;
-  /** Whether a decision was requested since the last report. */
   #isAsked = false;
 
   constructor(clock: Clock) {
@@ -17,21 +16,16 @@ export class LoadMeter {
     this.#startedAt = clock.monotonic();
   }
 
-  /** Adds requests that reached the balancer. */
   arrivals(count: number): void {
     this.#window = addArrivals(this.#window, this.#clock.monotonic(), count);
   }
 
-  /** Makes a decision due. */
   decideNow(): void {
     this.#isAsked = true;
     this.#nextDecisionAt = Number.NEGATIVE_INFINITY;
   }
 
-  /**
-   * Call after a decision on the last report was committed. The next one is due after `nextMs`, unless one was
-   * requested meanwhile.
-   */
+  /** Call after a decision was committed. The next is due after `nextMs`, unless one was requested meanwhile. */
   decided(nextMs: number): void {
     if (!this.#isAsked) this.#nextDecisionAt = this.#clock.monotonic() + nextMs;
   }

@@ -14,7 +14,6 @@ export interface SeenMachine {
   readonly loss: Exclude<MachineLoss, { readonly type: 'doubtful' }> | undefined;
 }
 
-/** Receives the providers' answers. */
 interface MachineListener {
   /** Called for each machine of each answer. */
   seen(machine: SeenMachine): Promise<void>;
@@ -28,7 +27,6 @@ interface WatchedMachine {
   readonly offer: OfferRecord;
 }
 
-/** The machine of a living replica; empty when it has none. */
 function machineOf({ id, state, machineId, offer }: ReplicaRecord): readonly WatchedMachine[] {
   if (!isAlive(state) || machineId === null || offer === null) return [];
   assertMachineId(machineId);
@@ -56,26 +54,17 @@ async function inspectProvider(
   }
 }
 
-/**
- * How often providers are asked whether machines still exist, ms. A provider that reports changes is asked as soon as
- * it reports one.
- */
+/** How often providers are asked whether machines still exist, ms; at once when a provider reports changes. */
 const inspectEveryMs = 5_000;
 
 /** A provider that has not answered for this long, ms, is asked again. */
 const answerLimitMs = 60_000;
 const noAnswer = (): Error => new SvcError('SVC_PLACE_FAILED', 'no answer');
 
-/**
- * Changes come in bursts, for example when a Kubernetes node fails with all its pods. They are gathered for this long,
- * ms.
- */
+/** Collects a burst of changes for this long, ms, as when a Kubernetes node fails with all its pods. */
 const gatherMs = 25;
 
-/**
- * Subscribes to the providers of current machines, so that a loss is detected at once. Follows providers that appear,
- * disappear or are reopened.
- */
+/** Subscribes to providers of current machines to detect a loss at once, also to new and reopened providers. */
 class ProviderWatches {
   readonly #context: ServiceContext;
   readonly #wake: () => void;
@@ -87,7 +76,7 @@ class ProviderWatches {
     this.#wake = wake;
   }
 
-  /** Subscribes to exactly these providers from now on. */
+  /** Subscribes to exactly these providers. */
   follow(providers: readonly Provider[], signal: AbortSignal): void {
     for (const [name, { provider, stop }] of this.#watched) {
       if (providers.includes(provider)) continue;

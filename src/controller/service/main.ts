@@ -26,10 +26,7 @@ import { openFleet } from './balancer-fleet.ts';
 import { probeReplica } from './probe-request.ts';
 import { runService } from './run-service.ts';
 
-/**
- * The reconciler process of one service: `node service/main.ts NAME KEY [TERM]`. Adopts existing replicas and keeps the
- * service at its desired state. With a term, it runs only while its controller leads with that term.
- */
+/** The reconciler of a service: `node service/main.ts NAME KEY [TERM]`. Ends when its controller loses TERM. */
 async function main(name: string, key: string, term: number | undefined): Promise<void> {
   const log = createLogger(`reconciler:${name}`);
   const clock = systemClock;
@@ -42,8 +39,7 @@ async function main(name: string, key: string, term: number | undefined): Promis
   try {
     await withReserve(paths, () => writeFileAtomic(files.reconcilerIdentity, JSON.stringify(identifyProcess(process.pid))));
   } catch (error) {
-    // Only a later controller needs the file, to end this process if it hangs. Services must be removable on a full
-    // disk.
+    // Only a later controller needs the file, to end this process if it hangs. A full disk must not block removals.
     log.error({ err: error }, 'the identity of this process could not be written');
   }
   const fence = processFence(paths.fence, term, clock);

@@ -9,16 +9,12 @@ import { compareAndSwap } from '../../store/compare-and-swap.ts';
 import { type ReplicaRecord, type ServiceRecord, newReplica, subjectEvent } from '../../domain/records.ts';
 import type { ServiceContext } from './service-context.ts';
 
-/**
- * How long a provider may take to list machines, ms. Shorter after a restore, because the service's first pass waits
- * for it.
- */
+/** How long a provider may take to list machines, ms; shorter after a restore, when the first pass waits for it. */
 const listMs = 60_000;
 const listFirstMs = 10_000;
 /** How long resolving a machine's address may take, ms: the first pass waits for it as well. */
 const addressMs = 5_000;
 
-/** A provider's machines of a service, or why they could not be listed. */
 interface Found {
   readonly provider: Provider;
   readonly machines?: readonly ListedMachine[];
@@ -41,16 +37,14 @@ async function findAll(context: ServiceContext, timeoutMs: number, signal: Abort
 }
 
 /**
- * Removes machines that carry this service's key but belong to no replica that is alive or ending: nothing leaks after
- * a crash. `all`: no such replicas exist any more. Then the buckets and everything else that providers created for the
- * service are removed as well. Returns a sentence for each provider that could not be searched or cleared, and for
- * remaining buckets.
+ * Removes machines with this service's key that belong to no living or ending replica: a crash leaks none. `all`: no
+ * replicas are left, so buckets and everything else that providers created for the service are removed too. Returns a
+ * sentence for each provider that could not be searched or cleared, and for remaining buckets.
  */
 export async function removeOrphans(context: ServiceContext, signal: AbortSignal, all = false): Promise<readonly string[]> {
   const found = await findAll(context, listMs, signal);
   const adopted = all ? new Set<string>() : await adoptUnknown(context, found, signal);
-  // A lost or replaced state database lacks the service. Its machines may still serve, and `svc controller sweep`
-  // offers to remove them.
+  // A lost or replaced database lacks the service. Its machines may serve; `svc controller sweep` can remove them.
   if (!all && (await context.store.services.get(context.name, context.key)) === undefined) return [];
   // Read after the machines: a replica is recorded before its machine is requested.
   const replicas = all ? [] : await context.store.replicas.list(context.name);
@@ -77,10 +71,7 @@ export async function removeOrphans(context: ServiceContext, signal: AbortSignal
   return [...failures, all ? await removeBuckets(context, signal) : undefined].filter((failure) => failure !== undefined);
 }
 
-/**
- * How long after a restore the controller searches for replicas that the copy lacks, ms. By then they are adopted or
- * gone.
- */
+/** How long after a restore to search for replicas that the copy lacks, ms. By then they are adopted or gone. */
 const restoredMs = 86_400_000;
 
 /** Runs before the first pass over a restored database: otherwise the first endpoint set would lack these replicas. */
@@ -92,9 +83,9 @@ export async function adoptAfterRestore(context: ServiceContext, signal: AbortSi
 }
 
 /**
- * Adopts replicas whose ids this database has never assigned: it was restored from a copy made before their launch. A
- * replica is recorded, with an event, before its machine is requested, so such an id has no other origin. Returns the
- * ids of their machines. The next sweep adopts replicas that could not be recorded.
+ * Adopts replicas whose ids this database has never assigned. A replica is recorded, with an event, before its machine
+ * is requested, so the database must be a restored copy from before their launch. Returns the ids of their machines.
+ * The next sweep adopts replicas that could not be recorded.
  */
 async function adoptUnknown(context: ServiceContext, found: readonly Found[], signal: AbortSignal): Promise<ReadonlySet<string>> {
   const { store, name, key, clock, log } = context;
@@ -131,7 +122,6 @@ interface UnknownReplica {
   readonly machine: ListedMachine;
 }
 
-/** The replicas of machines whose ids this database has never assigned. */
 async function unknownReplicas({ store, name, key }: ServiceContext, found: readonly Found[]): Promise<readonly UnknownReplica[]> {
   const recorded = new Set((await store.replicas.list(name)).map(({ id }) => id));
   const unrecorded = found
@@ -142,8 +132,8 @@ async function unknownReplicas({ store, name, key }: ServiceContext, found: read
 }
 
 /**
- * Its program may already serve, so it is probed. While its machine is unreachable, the replica is launched on that
- * machine again. That keeps the machine's id and does not stop the program.
+ * Probes the replica: its program may already serve. While its machine is unreachable, launches the replica on it
+ * again. That keeps the machine's id and does not stop the program.
  */
 async function adopt(
   context: ServiceContext,
@@ -164,8 +154,8 @@ async function adopt(
       launchedAt: now,
       offer: known ?? { ...unknownOffer, provider: provider.name, region: provider.name },
       machineId: machine.id,
-      // As a formerly ready replica it joins the first endpoint set and is not surplus beside replicas that are gone. A
-      // probe follows at once.
+      // A formerly ready replica joins the first endpoint set and is not surplus beside lost ones. A probe follows at
+      // once.
       ...(address === null
         ? { state: 'PROVISIONING' as const }
         : { state: 'READY' as const, address, startedAt: now, firstReadyAt: now, readySince: now }),
@@ -177,7 +167,6 @@ async function adopt(
   await compareAndSwap(() => store.services.get(name, key), add);
 }
 
-/** An adopted machine's offer is unknown. */
 const unknownOffer = { zone: null, instanceType: 'unknown', resources: 'unknown', gpus: 0, spot: false, hourlyUsd: 0 } as const;
 
 /** Returns undefined when no bucket is left. */
@@ -204,7 +193,6 @@ async function sweptProviders(context: ServiceContext): Promise<readonly Provide
   return [...enabled, ...(await Promise.all([...missing].map((name) => context.provider(name))))];
 }
 
-/** How often providers are searched for machines without a record, ms. */
 const sweepEveryMs = 60_000;
 
 /** Searches in a loop of its own: a slow provider must not delay the detection of lost machines. */

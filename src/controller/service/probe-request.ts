@@ -20,8 +20,8 @@ export interface ProbeAnswer {
 export type ProbedService = Pick<ServiceSpec, 'readinessProbe' | 'protocol'>;
 
 /**
- * Probes a replica: GET, or POST when there is data. Uses HTTP/2 where the replica speaks nothing else. Only status
- * 200, or SERVING for gRPC's health check, means ready. Never throws.
+ * Probes a replica by GET, or by POST with data; over HTTP/2 where the replica speaks nothing else. Only status 200, or
+ * SERVING for gRPC's health check, means ready. Never throws.
  */
 export async function probeReplica(
   address: ReplicaAddress,
@@ -52,8 +52,7 @@ export async function probeReplica(
 }
 
 function describeFailure(path: string, { kind, port }: ReplicaAddress, error: unknown): string {
-  // Behind a tunnel, only an answer says something about the program. When the tunnel itself fails, as for an SSH host
-  // that is off, the program's state is unknown.
+  // Behind a tunnel, a failure of the tunnel itself (an SSH host that is off) says nothing about the program.
   if (error instanceof DialError && kind !== 'tcp' && (error.cause !== undefined || error.code === 'ECONNRESET')) {
     return `${path} could not be asked: there is no connection to the replica's machine`;
   }
@@ -63,7 +62,6 @@ function describeFailure(path: string, { kind, port }: ReplicaAddress, error: un
   return `${path} could not be asked: ${messageOf(error)}`;
 }
 
-/** Opens a connection to the replica; cancelled when the signal aborts. */
 async function open(address: ReplicaAddress, timeoutMs: number, clock: Clock, signal: AbortSignal): Promise<Socket> {
   signal.throwIfAborted();
   const { promise, resolve, reject } = Promise.withResolvers<Socket>();
@@ -78,7 +76,7 @@ async function open(address: ReplicaAddress, timeoutMs: number, clock: Clock, si
   return promise.finally(() => signal.removeEventListener('abort', abort));
 }
 
-/** Sends one request on a fresh connection. Does not read the body, because only the status counts. */
+/** Does not read the body, because only the status counts. */
 async function ask(socket: Socket, probe: ReadinessProbe, signal: AbortSignal): Promise<number> {
   signal.throwIfAborted();
   const { promise, resolve, reject } = Promise.withResolvers<number>();
@@ -111,7 +109,6 @@ async function ask(socket: Socket, probe: ReadinessProbe, signal: AbortSignal): 
   return promise.finally(() => signal.removeEventListener('abort', abort));
 }
 
-/** A replica's answer to a probe. */
 interface H2cAnswer {
   readonly passed: boolean;
   /** The answer as a word or a number. */
@@ -122,15 +119,13 @@ interface H2cAnswer {
 const maxAnswerBytes = 1_024;
 
 /**
- * Sends one request over HTTP/2 without TLS on a fresh connection. Status 200 means ready. For the path of gRPC's
- * health check, status 0 with SERVING does. Rejects when the connection breaks, the peer does not speak HTTP/2, or the
- * signal aborts.
+ * Sends one request over HTTP/2 without TLS. Status 200 means ready; for the path of gRPC's health check, status 0 with
+ * SERVING. Rejects when the connection breaks, the peer does not speak HTTP/2, or the signal aborts.
  */
 async function askH2c(socket: Socket, probe: ReadinessProbe, signal: AbortSignal): Promise<H2cAnswer> {
   signal.throwIfAborted();
   const { promise, resolve, reject } = Promise.withResolvers<H2cAnswer>();
-  // HTTP/2 takes over the socket's handle, which must be reading by then. The socket arrives paused and never read.
-  // This call starts reading and consumes nothing.
+  // HTTP/2 takes over the socket's handle, which must be reading. This starts the paused socket and consumes nothing.
   socket.read(0);
   const session = connect('http://replica', { createConnection: () => socket });
   const abort = (): void => reject(new Error('cancelled'));
@@ -150,7 +145,6 @@ async function askH2c(socket: Socket, probe: ReadinessProbe, signal: AbortSignal
 
 type Resolve = (answer: H2cAnswer) => void;
 
-/** Only the status counts. */
 function askStatus(session: ClientHttp2Session, probe: ReadinessProbe, resolve: Resolve): ClientHttp2Stream {
   const body = probe.postData;
   const stream = session.request({
@@ -197,10 +191,7 @@ function headersOf({ path, headers }: ReadinessProbe): Record<string, string> {
   return { 'user-agent': 'svc-readiness-probe', ...rest, ':path': path, ':authority': host };
 }
 
-/**
- * An empty message with gRPC's prefix: not compressed, no bytes. An empty `HealthCheckRequest` asks for the whole
- * server.
- */
+/** Empty message with gRPC's prefix (not compressed, no bytes): a `HealthCheckRequest` for the whole server. */
 export const noMessage = Buffer.alloc(5);
 
 const prefixBytes = 5;

@@ -26,10 +26,7 @@ const passEveryMs = 1_000;
 /** Backoff of searches for what providers still have of a removed service. */
 const searchBackoff: Backoff = { firstMs: 1_000, longestMs: 60_000 };
 
-/**
- * Brings one service to its desired state, pass by pass. Each pass loads the world, decides, commits, publishes the
- * endpoint set, and leaves the rest to executors.
- */
+/** Brings a service to its desired state in passes: load, decide, commit, publish. Executors do the rest. */
 export class Reconciler implements Loop {
   readonly name = 'reconcile';
   readonly everyMs = passEveryMs;
@@ -61,20 +58,17 @@ export class Reconciler implements Loop {
   /** `count` requests reached the balancer; `queued` requests are in the request queue. */
   arrivals(count: number, queued: number): void {
     this.#load.arrivals(count);
-    // From zero, the first request triggers a decision instead of waiting for the next tick. So do requests from before
-    // this process started.
+    // From zero replicas, a request triggers a decision at once, even one from before this process started.
     if ((count > 0 || queued > 0) && this.#drivers.size === 0) {
       this.#load.decideNow();
       this.#context.wake();
     }
   }
 
-  /** A balancer saw a replica misbehave. */
   suspect(replicaId: number, reason: SuspectReason): void {
     this.#drivers.get(replicaId)?.suspect(reason);
   }
 
-  /** A provider reported on a replica's machine. */
   async machineSeen({ replicaId: id, loss }: SeenMachine): Promise<void> {
     const { reports, clock } = this.#context;
     const driver = this.#drivers.get(id);
@@ -107,7 +101,7 @@ export class Reconciler implements Loop {
     this.#context.wake();
   }
 
-  /** Every provider with machines was asked for the first time. */
+  /** Every provider with machines has answered or failed once. */
   machinesAsked(): void {
     this.#isInventoryKnown = true;
     this.#context.wake();
@@ -193,7 +187,6 @@ export class Reconciler implements Loop {
     }
   }
 
-  /** One handle for each replica that has not ended. */
   #trackHandles(replicas: readonly ReplicaRecord[]): void {
     for (const record of replicas) {
       const handle = this.#handles.get(record.id);
@@ -204,7 +197,6 @@ export class Reconciler implements Loop {
     }
   }
 
-  /** One driver for each replica that has not ended. */
   #drive(replicas: readonly ReplicaRecord[], signal: AbortSignal): void {
     this.#trackHandles(replicas);
     for (const [id, handle] of this.#handles) if (!this.#drivers.has(id)) this.#start(id, handle, signal);
@@ -246,10 +238,7 @@ export class Reconciler implements Loop {
     for (const driver of this.#drivers.values()) driver.retryNow();
   }
 
-  /**
-   * Writes the decision in one transaction. Returns false when a record that it rests on has changed meanwhile; the
-   * next pass then decides again.
-   */
+  /** Writes the decision in one transaction. Returns false when a record that it rests on has changed meanwhile. */
   async #commit(service: ServiceRecord, decision: Decision): Promise<boolean> {
     const { service: change, events, stop, launch, endpoints } = decision;
     const { store, endpoint } = this.#context;
@@ -277,10 +266,7 @@ export class Reconciler implements Loop {
     return true;
   }
 
-  /**
-   * Runs when the decision could not be written, or the database cannot say whether it was. An ended replica may have
-   * recovered by the next pass.
-   */
+  /** Runs when the decision may not have been written. An ended replica may have recovered by the next pass. */
   #refuse({ stop }: Decision): void {
     for (const { replica } of stop) {
       this.#context.reports.withdrawEnd(replica.id);

@@ -22,9 +22,7 @@ const launchAttempts = 3;
 
 const launchBackoff: Backoff = { firstMs: 1_000, longestMs: 10_000 };
 
-/**
- * Executes the actions that a replica's state requires, and reports the results. All decisions are made in `reconcile`.
- */
+/** Executes what a replica's state requires, and reports the results. `reconcile` makes all decisions. */
 export class ReplicaDriver {
   readonly handle: ReplicaHandle;
   readonly #context: ServiceContext;
@@ -43,7 +41,6 @@ export class ReplicaDriver {
     this.#balancer = balancer;
   }
 
-  /** Whether its probes pass. */
   get answers(): boolean {
     return this.handle.state === 'READY' && (this.#watch?.answers ?? true);
   }
@@ -64,12 +61,10 @@ export class ReplicaDriver {
     this.#context.wake();
   }
 
-  /** Probes the replica at once. */
   probeNow(): void {
     this.#watch?.probeNow();
   }
 
-  /** A balancer saw the replica misbehave. */
   suspect(reason: SuspectReason): void {
     this.#watch?.suspect(reason);
   }
@@ -96,10 +91,7 @@ export class ReplicaDriver {
     return this.#context.reports.of(this.handle.id).machine.type === 'silent';
   }
 
-  /**
-   * Reports that the replica must end. Rejects when its record says so. Settles after a pause when the end could not be
-   * written.
-   */
+  /** Reports an end. Rejects when the record says so. Settles after a pause when the end could not be written. */
   async #reportEnd(end: ReplicaEnd, signal: AbortSignal): Promise<void> {
     // The replica leaves the endpoint set before the record says so: requests must not wait for the disk.
     this.#context.reports.report(this.handle.id, { end, ...(!canDrain(end.cause) && { isGone: true }) });

@@ -11,26 +11,19 @@ import { jobName } from './replica-program.ts';
 import type { ReplicaHandle } from './replica-handle.ts';
 import type { ServiceContext } from './service-context.ts';
 
-/**
- * How long the balancer may take to confirm a set, ms. It takes longer than milliseconds only during its restart, when
- * it has no streams to keep.
- */
+/** How long the balancer may take to confirm a set, ms. Only a restarting one takes long; it has no streams to keep. */
 const appliedTimeoutMs = 1_000;
 const drainPollMs = 100;
 const attemptsBeforeFailed = 3;
 /** A removal counts as failed only after this much silence, ms: the machine or the provider may be restarting. */
 const silenceBeforeFailedMs = 60_000;
-/**
- * After a loss of the connection for this long, ms, the balancer's requests count as gone. A handover or a restart
- * takes far less.
- */
+/** After losing the connection for this long, ms, the balancer's requests count as gone. A handover takes far less. */
 const lostLinkMs = 5_000;
 const removalBackoff: Backoff = { firstMs: 1_000, longestMs: 60_000 };
 
 /**
- * Drains requests, then SIGTERM, SIGKILL, destroy, confirm. Ends when nothing is left, however long that takes.
- * `retryNow` cuts the pauses between attempts short. `isSilent`: the machine takes no commands, so only the provider
- * can end the program.
+ * Drain, SIGTERM, SIGKILL, destroy, confirm: ends when nothing is left, however long that takes. `retryNow` cuts the
+ * pauses between attempts short. `isSilent`: the machine takes no commands, so only the provider can end the program.
  */
 export async function endReplica(
   context: ServiceContext,
@@ -78,8 +71,7 @@ async function drain(context: ServiceContext, handle: ReplicaHandle, view: () =>
     lostAt = connected ? undefined : (lostAt ?? context.clock.monotonic());
     if (lostAt !== undefined && context.clock.monotonic() - lostAt > lostLinkMs) return;
     if (connected && hellos !== asked?.hellos) {
-      // Only a report made after the set was applied proves that nothing is in flight. A successor balancer must get
-      // the set first.
+      // Only a report made after the set was applied proves that nothing is in flight; a successor gets the set first.
       const isSettled = await context.endpoint.settled(appliedTimeoutMs);
       asked = { hellos, reports: view().reports + (isSettled ? 0 : 1) };
     } else if (connected && asked !== undefined && reports > asked.reports && (inFlight[String(handle.id)] ?? 0) === 0) return;

@@ -5,7 +5,6 @@ import { SvcError } from '../../shared/errors.ts';
 import { compareAndSwap } from '../../store/compare-and-swap.ts';
 import type { ServiceContext } from './service-context.ts';
 
-/** A change, with or without an event in the history. */
 type ReplicaPatch = Pick<ReplicaChange, 'change'> & { readonly event: NewEvent | undefined };
 
 /** The fields of a record that the endpoint set depends on. */
@@ -38,10 +37,7 @@ export class ReplicaHandle {
     if (record.revision > this.#record.revision) this.#record = record;
   }
 
-  /**
-   * Takes over a record that was read again because this one was outdated. Its revision may be lower, as after a
-   * restore of the database.
-   */
+  /** Takes over a record that replaces an outdated one. Its revision may be lower after a database restore. */
   reset(record: ReplicaRecord): void {
     if (record.key === this.#record.key) this.#record = record;
   }

@@ -18,8 +18,8 @@ import { claimChange, findMachines, offerOf, recoverMachine, replicaTags } from 
 import type { ServiceContext } from './service-context.ts';
 
 /**
- * Takes a replica from its intent to a machine whose program was started. Each step is recorded before it is taken and
- * is safe to repeat. After a crash the same replica therefore continues with the same machine.
+ * Takes a replica from its intent to a machine with a started program. Each step is recorded before it is taken and can
+ * be repeated. After a crash the replica continues with the same machine.
  */
 export async function launchReplica(context: ServiceContext, handle: ReplicaHandle, signal: AbortSignal): Promise<void> {
   const log = fileProvisionLog(context.files.provisionLog(handle.id), context.clock);
@@ -102,7 +102,6 @@ async function findEarlier(
   return found;
 }
 
-/** The requirements of a replica's machine under one alternative of the task's resources. */
 function machineSpec(context: ServiceContext, replicaId: number, task: Task, resources: Resources | undefined): MachineSpec {
   return {
     ...taskMachineSpec(task, resources),
@@ -115,7 +114,6 @@ function machineSpec(context: ServiceContext, replicaId: number, task: Task, res
   };
 }
 
-/** The cause of each recorded step in the history. */
 const stepCauses: Readonly<Record<Exclude<SearchStep['type'], 'detail'>, string>> = {
   asking: 'launch',
   refused: 'launch-refused',
@@ -126,7 +124,6 @@ const stepCauses: Readonly<Record<Exclude<SearchStep['type'], 'detail'>, string>
   waiting: 'waiting-for-capacity',
 };
 
-/** Writes a step of the search into the replica's record and history. */
 async function recordStep(handle: ReplicaHandle, step: SearchStep, nodes: number): Promise<void> {
   if (step.type === 'detail') return;
   const explanation = { cause: stepCauses[step.type], message: describeStep(step) };
@@ -143,11 +140,9 @@ function replicaChange(step: SearchStep, { offer: recorded }: ReplicaRecord): Ch
   return isRefused ? { offer: null } : {};
 }
 
-/**
- * A sentence about a permanently failed launch. It omits the replica's number, so that equal causes have equal texts.
- */
+/** Describes a permanent launch failure without the replica's number: equal causes have equal texts. */
 export function launchFailure(record: ReplicaRecord, error: unknown): string {
-  // The error already names the location, and its hint tells the user the next step.
+  // The error already names the location, and its hint gives the next step.
   if (error instanceof SvcError && error.code === 'SVC_BOOT_FAILED') return `${error.message} ${error.hint}`;
   const location = record.offer === null ? '' : ` at ${locationName(record.offer)}`;
   return `Launching it${location} failed: ${messageOf(error)}`;

@@ -16,7 +16,6 @@ import { SvcError } from '../../shared/errors.ts';
 import type { Task } from '../../domain/task.ts';
 import { redact } from '../../shared/text.ts';
 
-/** The machine of a replica. */
 interface ReplicaMachine {
   readonly provider: Provider;
   readonly offer: OfferRecord;
@@ -27,10 +26,7 @@ interface ReplicaMachine {
 /** Delay before an unreachable machine is asked about its job again, ms. */
 const silentPauseMs = 2_000;
 
-/**
- * Follows a replica's program on all its nodes and keeps its log, until the program ends, the machine is gone, or the
- * signal aborts. Calls `onRun` when the program runs.
- */
+/** Follows a replica's program on all nodes and keeps its log. Returns why it ended; undefined after an abort. */
 export async function followProgram(
   context: ServiceContext,
   handle: ReplicaHandle,
@@ -120,16 +116,10 @@ async function howItEnded({ signal: killedBy, exitCode }: JobStatus, node: Machi
 /** Name of the one job on a replica's machine. */
 export const jobName = 'main';
 
-/**
- * Failures that say nothing about the machine. A missing permission is one: probes continue and decide until it is
- * granted again.
- */
+/** Failures that say nothing about the machine. Without a permission, probes decide until it is granted again. */
 const passing: readonly ErrorKind[] = ['transient', 'unauthenticated'];
 
-/**
- * Returns the result of a call to a machine or its provider; undefined when the call failed transiently. Rethrows other
- * failures.
- */
+/** Calls a machine or its provider. Returns undefined after a transient failure; rethrows others. */
 export async function tolerantly<Found>(
   call: () => Promise<Found | undefined>,
   { log }: Pick<ServiceContext, 'log'>,
@@ -163,17 +153,13 @@ export function redactor(task: Task): (text: string) => string {
   return (text) => redact(text, [...values, ...lines]);
 }
 
-/**
- * How long a provider may take to report whether a replica's machine and program run, ms. A replica stays in the
- * endpoint set when its provider does not answer.
- */
+/** How long a provider may take to report on a replica, ms. Without an answer, it stays in the endpoint set. */
 const askMs = 2_000;
 const noAnswer = (): Error => new Error(`no answer within ${askMs / 1_000} s`);
 
 /**
- * Asks the providers, after a restart of the reconciler, whether the ready replicas still run. The reconciler has
- * published its first endpoint set before. This removes dead replicas from the set and from listings at once. The
- * reconciler decides later what happens to them.
+ * Asks the providers after a restart whether the ready replicas still run. The first endpoint set is already published;
+ * this removes dead replicas from it and from listings at once. The reconciler decides later what happens to them.
  */
 export async function checkReadyReplicas(context: ServiceContext, handles: readonly ReplicaHandle[]): Promise<void> {
   const ready = handles.filter(({ state, record }) => state === 'READY' && record.address !== null);

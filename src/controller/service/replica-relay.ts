@@ -8,10 +8,8 @@ import { messageOf, SvcError } from '../../shared/errors.ts';
 import type { Logger } from '../../shared/log.ts';
 import type { ReplicaAddress } from '../../shared/replica-address.ts';
 
-/** Timeout for connecting to a replica, ms. */
 const dialMs = 5_000;
 
-/** Dependencies of relaying connections. */
 interface RelayDeps {
   readonly clock: Clock;
   readonly log: Logger;
@@ -19,16 +17,14 @@ interface RelayDeps {
   readonly ownAddress: string;
 }
 
-/** One port of this machine whose connections go to a replica. */
 interface Relay {
   readonly server: Server;
   readonly port: number;
 }
 
 /**
- * Relays connections of balancers on other machines to replicas that only this machine can reach. Each such replica
- * gets a local port. The port is open while the replica is in the endpoint set; existing connections may finish after
- * that.
+ * Relays connections of balancers on other machines to replicas that only this machine can reach. Each such replica has
+ * a local port while it is in the endpoint set; connections may finish afterwards.
  */
 export class ReplicaRelays {
   readonly #deps: RelayDeps;
@@ -49,7 +45,6 @@ export class ReplicaRelays {
     return { ...command, replicas: command.replicas.flatMap((replica) => this.#reachable(replica)) };
   }
 
-  /** Closes all ports. */
   close(): void {
     for (const { server } of this.#relays.values()) server.close();
     this.#relays.clear();

@@ -18,7 +18,6 @@ export class ReplicaReports {
     return this.#reports;
   }
 
-  /** Records facts that hold from now on. */
   report(id: number, facts: Partial<ReplicaReport>): void {
     const before = this.of(id);
     const after = { ...before, ...facts, end: before.end ?? facts.end };

@@ -23,9 +23,7 @@ import { type ReplicaAddress, describeAddress } from '../../shared/replica-addre
 
 /** A running replica under watch. */
 export interface ReplicaWatch {
-  /** Probes the replica at once. */
   probeNow(): void;
-  /** A balancer saw the replica misbehave. */
   suspect(reason: SuspectReason): void;
   /** Whether a ready replica still answers: false while a probe waits longer than answers take. */
   readonly answers: boolean;
@@ -33,25 +31,21 @@ export interface ReplicaWatch {
   readonly outcome: Promise<ReplicaEnd | undefined>;
 }
 
-/** Times of the current and the last probe. */
+/** Times are monotonic ms. */
 interface ProbeTimes {
-  /** When the current probe was sent, monotonic ms; undefined between probes. */
+  /** When the current probe was sent; undefined between probes. */
   askedAt: number | undefined;
   lastPassed: boolean;
-  /** Duration of the last passed probe, ms. */
+  /** Duration of the last passed probe. */
   lastTookMs: number;
-  /** When the last probe ended, monotonic ms. */
   endedAt: number;
-  /** When a balancer last reported that the replica is silent, monotonic ms. */
+  /** When a balancer last reported that the replica is silent. */
   silentAt: number;
   /** Set while a probe takes long: a report of silence then decides the probe's result. */
   onSilent: (() => void) | undefined;
 }
 
-/**
- * Follows a replica whose program was started: its processes, log and readiness. `isSilent`: whether its machine is
- * silent or not seen yet.
- */
+/** Follows a started replica: processes, log, readiness. `isSilent`: its machine is silent or not seen yet. */
 export function watchReplica(context: ServiceContext, handle: ReplicaHandle, isSilent: () => boolean, signal: AbortSignal): ReplicaWatch {
   const over = new AbortController();
   const both = AbortSignal.any([signal, over.signal]);
@@ -109,10 +103,7 @@ export function watchReplica(context: ServiceContext, handle: ReplicaHandle, isS
   };
 }
 
-/**
- * How long a state change waits for the balancer to confirm the set, ms. A restarting balancer gets the set when it is
- * back.
- */
+/** How long a state change waits for the balancer to confirm the set, ms. A restarting balancer gets it later. */
 const appliedTimeoutMs = 500;
 
 /** Makes one probe and applies its consequences. Returns the end if one was decided. */
@@ -186,7 +177,6 @@ async function probeOnce(
   return undefined;
 }
 
-/** The probe result of a replica that answers neither its probe nor requests. */
 function unansweredProbe({ readinessProbe: { path } }: ServiceSpec): ProbeAnswer {
   return {
     passed: false,
@@ -209,18 +199,11 @@ async function clearComplaint(handle: ReplicaHandle): Promise<void> {
   if (handle.record.reason !== null && handle.state === 'READY') await handle.patch({ reason: null });
 }
 
-/** The connection by which requests reach a replica. */
 interface ReplicaTunnel {
   readonly address: ReplicaAddress;
-  /**
-   * Switches to the best address once the program listens: before that, an open port cannot be recognized. Keeps the
-   * current address on failure.
-   */
+  /** Switches to the best address or keeps the current one. Works only once the program listens on its port. */
   settle(clock: Clock, signal: AbortSignal): Promise<void>;
-  /**
-   * Where a provider offers several tunnels, switches to a working one, because the current one may have failed. Keeps
-   * the current address when none works.
-   */
+  /** Switches to a working address where a provider offers several tunnels. Without one, keeps the current address. */
   repair(clock: Clock, signal: AbortSignal): Promise<void>;
 }
 

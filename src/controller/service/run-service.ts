@@ -23,7 +23,6 @@ import { ReplicaReports } from './replica-reports.ts';
 import type { ServiceContext } from './service-context.ts';
 import { subjectEvent } from '../../domain/records.ts';
 
-/** External dependencies of controlling one service. */
 interface ServiceDeps {
   readonly name: string;
   readonly key: string;
@@ -32,7 +31,6 @@ interface ServiceDeps {
   readonly clock: Clock;
   readonly log: Logger;
   readonly files: ServicePaths;
-  /** See `ServiceContext`. */
   readonly filesRestored?: Promise<void> | undefined;
   /** Permits calls while the controller leads. */
   readonly fence: Fence;
@@ -43,22 +41,16 @@ interface ServiceDeps {
   readonly balancer: BalancerPort;
 }
 
-/** The running control of one service. */
 interface RunningService {
-  /** Starts a pass now. */
   wake(): void;
   /** Settles when all loops have ended after the stop. */
   readonly ended: Promise<unknown>;
 }
 
-/**
- * Adopts existing replicas and keeps the service at its desired state until `stop` aborts. Aborts `stop` itself when
- * the service is gone.
- */
+/** Adopts existing replicas and keeps the service at its desired state. Aborts `stop` when the service is gone. */
 export async function runService(deps: ServiceDeps, stop: AbortController): Promise<RunningService> {
   const { name, key, store, clock, log, balancer } = deps;
-  // Read before the context exists: from there to `balancer.open` nothing may await. Otherwise a callback could run
-  // before its dependencies exist.
+  // Read before the context exists: an `await` from there to `balancer.open` lets callbacks run without dependencies.
   const remembered = (await store.services.get(name))?.memory.placement;
   let loop: RunningLoop | undefined;
   const tasks = new Map<number, Task>();
@@ -126,10 +118,7 @@ export async function runService(deps: ServiceDeps, stop: AbortController): Prom
   return { wake: () => context.wake(), ended: Promise.all([loop.ended, machines.ended, orphans.ended]) };
 }
 
-/**
- * Saves one value at a time. Of values that arrive meanwhile, only the newest is saved, because each save competes with
- * the reconciler's commits.
- */
+/** Saves one value at a time, of waiting ones only the newest: each save competes with the reconciler's commits. */
 function newestOnly<Value>(save: (value: Value) => Promise<void>, onError: (error: unknown) => void): (value: Value) => void {
   let isSaving = false;
   let newest: { readonly value: Value } | undefined;
@@ -148,10 +137,7 @@ function newestOnly<Value>(save: (value: Value) => Promise<void>, onError: (erro
   };
 }
 
-/**
- * Records in a service's status and history how its balancer reacted to new TLS files. `problem`: see
- * `BalancerListeners.tlsChanged`.
- */
+/** Records in status and history how the balancer reacted to new TLS files. See `BalancerListeners.tlsChanged`. */
 async function recordTlsChange({ name, key, store, clock }: ServiceDeps, problem: string | null): Promise<void> {
   const cause = problem === null ? 'tls-renewed' : 'tls-refused';
   const message = problem ?? 'The endpoint serves with the TLS files that are there now.';

@@ -25,10 +25,7 @@ export interface ServiceContext {
   readonly clock: Clock;
   readonly log: Logger;
   readonly files: ServicePaths;
-  /**
-   * Settles when all files of the service are local. A controller that took over may have to fetch them first. Absent:
-   * they are local.
-   */
+  /** Settles when all files of the service are local: a new leader may have to fetch them. Absent: they are. */
   readonly filesRestored?: Promise<void> | undefined;
   readonly endpoint: EndpointPublisher;
   readonly reports: ReplicaReports;
@@ -37,7 +34,6 @@ export interface ServiceContext {
   readonly deployment: PublishedFiles;
   /** Aborts when the control of the service ends, at the latest with its process. */
   readonly background: AbortSignal;
-  /** All enabled providers. */
   providers(): Promise<readonly Provider[]>;
   /** All providers, with the reason for each disabled one. */
   states(): Promise<readonly ProviderState[]>;
@@ -47,12 +43,8 @@ export interface ServiceContext {
   task(version: number): Promise<Task>;
   /** Probes a replica. Never throws. */
   probe(address: ReplicaAddress, service: ProbedService, signal: AbortSignal): Promise<ProbeAnswer>;
-  /** Locations of living replicas. */
   occupied(): readonly OccupiedLocation[];
-  /**
-   * Reads the service, decides and writes; retries when another writer was faster. Does nothing when the service is
-   * gone.
-   */
+  /** Reads the service, decides and writes. Retries when another writer was faster. Does nothing without a service. */
   changeService(decide: (service: ServiceRecord) => Pick<ServiceRecord, 'memory'>): Promise<void>;
   /** Makes the reconciler decide again now. */
   wake(): void;

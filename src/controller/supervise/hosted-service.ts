@@ -5,10 +5,7 @@ import type { ServicePaths } from '../../shared/paths.ts';
 import type { ServiceRecord } from '../../domain/records.ts';
 import { balancerConfig } from './balancer-config.ts';
 
-/**
- * The configuration of a service for edge proxies, including the contents of its certificate. Rejects when the
- * certificate cannot be read.
- */
+/** Configuration of a service for edge proxies, with its certificate. Rejects when that cannot be read. */
 export async function hostedService(service: ServiceRecord, spec: ServiceSpec, files: ServicePaths): Promise<ProxiedService> {
   const { tls, loadBalancer } = spec;
   const config = balancerConfig(service, spec, files, 1);

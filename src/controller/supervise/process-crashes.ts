@@ -4,7 +4,7 @@ import { endOf } from '../kept-log.ts';
 
 /** Time window of reported crashes, ms. */
 export const crashWindowMs = 600_000;
-/** Crashes kept per process: more than a crash loop at its longest backoff causes within the window. */
+/** More than a crash loop at its longest backoff causes within the window. */
 const keptCrashes = 200;
 /** How much of the end of a log is searched for the error, bytes. */
 const searchedBytes = 65_536;
@@ -15,9 +15,9 @@ const errorLevel = 50;
 /** The crashes of one process within the window. */
 export interface RecentCrashes {
   readonly count: number;
-  /** Time of the last crash; ms since the epoch. */
+  /** Wall time, ms. */
   readonly lastAt: number;
-  /** Why it ended, in one line. */
+  /** In one line. */
   readonly lastError: string;
 }
 
@@ -36,7 +36,6 @@ export class ProcessCrashes {
     this.#lastError = error;
   }
 
-  /** Undefined when there was none within the window. */
   get recent(): RecentCrashes | undefined {
     const times = this.#within();
     const lastAt = times.at(-1);
@@ -49,10 +48,7 @@ export class ProcessCrashes {
   }
 }
 
-/**
- * The last error that a process wrote to its log from `offset` on: an uncaught exception, or a line of pino. Undefined
- * when it wrote none.
- */
+/** The last error in a log from `offset` on: an uncaught exception, or a line of pino. Undefined without one. */
 export function lastErrorInLog(path: string, offset: number): string | undefined {
   const lines = readEnd(path, offset).split('\n');
   for (const line of lines.toReversed()) {

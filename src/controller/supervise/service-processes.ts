@@ -27,7 +27,6 @@ import { endAt, Supervisor, type ProcessEnd, type Supervised } from './superviso
 import { serviceFiles, type ServiceFiles } from '../deploy/service-files.ts';
 import { withOwnTlsFiles } from '../deploy/uploads.ts';
 
-/** How long a process may finish its work when its service is gone, ms. */
 const endGraceMs = 2_000;
 /** How long removing the buckets of a gone service may delay the daemon. */
 const bucketsTimeoutMs = 20_000;
@@ -39,7 +38,6 @@ export interface ProcessCrash extends RecentCrashes {
   readonly process: Kind;
 }
 
-/** Whether both processes have sent their hello. */
 const isUp = ({ balancer, reconciler }: Processes): boolean =>
   reconciler.identity !== undefined && (balancer === undefined || balancer.identity !== undefined);
 
@@ -49,10 +47,7 @@ interface Processes {
   readonly balancer: Supervisor | undefined;
 }
 
-/**
- * The processes of each service: one reconciler and, unless edge proxies serve it, one balancer. They run for as long
- * as the service exists.
- */
+/** The processes of each service while it exists: one reconciler and, unless edge proxies serve it, one balancer. */
 export class ServiceProcesses {
   readonly #context: DaemonContext;
   readonly #files: ServiceFiles;
@@ -117,8 +112,8 @@ export class ServiceProcesses {
   }
 
   /**
-   * Sends the list of all recorded services to the edge proxies, if there are any. A service whose files cannot be read
-   * at the moment keeps its last configuration. Records which services no edge proxy serves.
+   * Sends all recorded services to the edge proxies, if any. A service with unreadable files keeps its last
+   * configuration. Records which services no edge proxy serves.
    */
   async updateEdgeProxies(): Promise<void> {
     if (this.#proxies === undefined) return;
@@ -155,7 +150,7 @@ export class ServiceProcesses {
     return spec;
   }
 
-  /** The edge proxies; undefined where endpoints are served on this machine. */
+  /** Undefined where endpoints are served on this machine. */
   get edgeProxies(): EdgeProxyGroup | undefined {
     return this.#proxies;
   }
@@ -165,13 +160,11 @@ export class ServiceProcesses {
     this.#all.get(key)?.reconciler.send('wake');
   }
 
-  /** Live processes of a service. */
   identities(key: string): { readonly reconciler: ProcessIdentity | undefined; readonly balancer: ProcessIdentity | undefined } {
     const processes = this.#all.get(key);
     return { reconciler: processes?.reconciler.identity, balancer: processes?.balancer?.identity };
   }
 
-  /** Processes of a service that crashed recently. */
   crashes(key: string): readonly ProcessCrash[] {
     const processes = this.#all.get(key);
     return (['reconciler', 'balancer'] as const).flatMap((kind) => {
@@ -202,14 +195,11 @@ export class ServiceProcesses {
     while (this.#context.clock.monotonic() < deadline && ![...this.#all.values()].every(isUp)) await this.#context.clock.sleep(10);
   }
 
-  /**
-   * Ends the processes of removed services and deletes their files, including services that only an earlier daemon
-   * knew.
-   */
+  /** Ends the processes of removed services and deletes their files, also when only an earlier daemon knew them. */
   async removeGone(): Promise<void> {
     const { paths, store, creating } = this.#context;
-    // Folders first, without those of services being deployed: every other folder has its record, if any, by the time
-    // the records are read. A service being deployed may be recorded during that read and be missing from its result.
+    // Folders first, without services being deployed: the record of each folder, if any, exists before the records are
+    // read. A service being deployed may be recorded during that read and be missing from its result.
     const found = [...this.#all.keys(), ...foldersIn(paths.servicesDir)].filter((key) => !creating.has(key));
     const living = new Set((await store.services.list()).map((service) => service.key));
     const gone = [...new Set(found)].filter((key) => !living.has(key) && !this.#kept.has(key));
@@ -249,10 +239,7 @@ export class ServiceProcesses {
     this.#specs.delete(key);
   }
 
-  /**
-   * Removes the buckets of a purged service. While one is left, the folder that names it stays, and the next daemon
-   * retries.
-   */
+  /** Returns false when a bucket is left: the folder that names it then stays, and the next daemon retries. */
   async #removeBuckets(key: string): Promise<boolean> {
     const deployment = serviceDeployment(servicePaths(this.#context.paths, key).dir, { ...this.#context, name: key, key });
     const late = new AbortController();
@@ -269,10 +256,7 @@ export class ServiceProcesses {
     }
   }
 
-  /**
-   * Kills all reconcilers at once, without notice: they may not act any more. The records lead to everything that they
-   * started.
-   */
+  /** Kills all reconcilers at once: they may not act any more. The records lead to everything that they started. */
   killReconcilers(): void {
     for (const { reconciler } of this.#all.values()) reconciler.kill();
   }
@@ -313,7 +297,6 @@ export class ServiceProcesses {
     );
   }
 
-  /** Records the start or end of a process, with an event in the history. */
   async #recordProcess(
     service: ServiceRecord,
     kind: Kind,
@@ -348,10 +331,7 @@ export class ServiceProcesses {
     return `Its ${kind} keeps dying; it is started again. Log: ${kind === 'balancer' ? files.balancerLog : files.reconcilerLog}`;
   }
 
-  /**
-   * Writes the balancer's startup configuration. Returns its fingerprint, which identifies what a balancer was started
-   * with.
-   */
+  /** Returns the fingerprint of the configuration: it identifies what a balancer was started with. */
   async #writeBalancerConfig(service: ServiceRecord): Promise<string | undefined> {
     const files = servicePaths(this.#context.paths, service.key);
     const spec = (await this.#context.store.services.version(service.name, service.version))?.task.service;
@@ -362,8 +342,7 @@ export class ServiceProcesses {
       if (present !== text) writeFileAtomic(files.balancerConfig, text);
     } catch (error) {
       if (present === '' || !hasErrno(error, 'ENOSPC', 'EDQUOT')) throw error;
-      // The balancer continues with its current configuration. On a full disk a service must still have a reconciler,
-      // which can remove it.
+      // The balancer keeps its configuration. Even on a full disk, a service needs a reconciler, which can remove it.
       this.#context.log.error({ err: error, service: service.name }, 'the configuration of a balancer could not be written');
       return undefined;
     }

@@ -39,11 +39,9 @@ export interface Supervised {
 /** How a process ended. */
 export type ProcessEnd = 'died' | 'hung';
 
-/** Dependencies and callbacks of the supervisor. */
 interface SupervisorDeps {
   readonly clock: Clock;
   readonly log: Logger;
-  /** Whether the process must still run; asked before each start. */
   shouldRun(): Promise<boolean>;
   /** A live process, started or found. */
   onUp(identity: ProcessIdentity): void;
@@ -54,21 +52,18 @@ interface SupervisorDeps {
 /** A process that lived for this long was healthy. */
 const healthyMs = 30_000;
 const failingAfterDeaths = 6;
-/** How long a process may take to send its hello, ms. */
 const helloTimeoutMs = 15_000;
 const pollMs = 20;
 /** How long an unknown process may take to send its hello before everything is ended, ms. */
 const lastCheckMs = 2_000;
 /** How long a process may take to start its successor before it is asked again, ms. */
 const handOverMs = 60_000;
-/** How long a process may finish its work before a restart, ms. */
 const restartGraceMs = 2_000;
 
 /**
- * Keeps one process running. The process is started in its own session and outlives this one. A process that a
- * predecessor started is found by its socket and adopted. It is renewed when it runs other code or another
- * configuration. The supervisor notices a death at once, because the connection breaks. If another live process answers
- * on the socket by then, that is the successor, and the end is no death. A hung process is killed.
+ * Keeps one process running. The process has its own session and outlives this one; a later supervisor finds it by its
+ * socket and adopts it. It is renewed when it runs other code or another configuration, and killed when it hangs. A
+ * broken connection means a death, unless another live process answers on the socket: the successor.
  */
 export class Supervisor {
   readonly #what: Supervised;
@@ -81,7 +76,7 @@ export class Supervisor {
   #former: readonly ProcessIdentity[] = [];
   /** A process started by this supervisor runs the current code: only a found process can be old. */
   #mayBeOld = true;
-  /** Settles when the process being restarted is gone: until then it holds what the next one needs. */
+  /** Settles when the process being restarted is gone: it holds what the next one needs. */
   #restart: Promise<void> | undefined;
   #end: ProcessEnd = 'died';
   #deaths = 0;
@@ -89,7 +84,6 @@ export class Supervisor {
   /** How the last started process ended, as text; undefined while it lives, and for a found process. */
   #lastExit: string | undefined;
   readonly #crashes: ProcessCrashes;
-  /** Where the log of the current process begins. */
   #logStart = 0;
   readonly #ended: Promise<void>;
 
@@ -101,7 +95,6 @@ export class Supervisor {
     this.#ended = this.#run();
   }
 
-  /** The live process, or undefined while there is none. */
   get identity(): ProcessIdentity | undefined {
     return this.#greeting?.identity;
   }
@@ -111,12 +104,11 @@ export class Supervisor {
     return this.#lastExitCode;
   }
 
-  /** Recent crashes of the process, as far as this supervisor saw them; undefined when there were none. */
   get recentCrashes(): RecentCrashes | undefined {
     return this.#crashes.recent;
   }
 
-  /** Sends one line to the process. It is lost when there is none, so it must be no more than a hint. */
+  /** Sends a hint to the process, in one line. Without a process it is lost. */
   send(line: string): void {
     this.#greeting?.socket.write(`${line}\n`);
   }
@@ -142,7 +134,7 @@ export class Supervisor {
     // Another process may have been started during the release.
     const all = new Set([...known, this.#silent].filter((one) => one !== undefined));
     const endOther = async (): Promise<void> => {
-      // The process was just being found, or has just replaced the known one: then only its socket identifies it.
+      // A process that was just being found, or just replaced the known one, is identified only by its socket.
       const found = await greet(this.#what.socketPath, { clock, timeoutMs: lastCheckMs });
       found?.socket.destroy();
       // A process that is asked twice does not finish its work.
@@ -164,10 +156,7 @@ export class Supervisor {
     }
   }
 
-  /**
-   * From finding or starting the process to its death and the backoff after it. Returns false when the process is no
-   * longer desired.
-   */
+  /** One life of the process, with the backoff after its death. Returns false when it is no longer desired. */
   async #life(): Promise<boolean> {
     const { clock } = this.#deps;
     const startedAt = clock.monotonic();
@@ -186,7 +175,7 @@ export class Supervisor {
     this.#crashes.add(this.#whyEnded());
     this.#deps.onDown(this.#deaths >= failingAfterDeaths, this.#end);
     this.#end = 'died';
-    // The first death is answered at once; only a process that keeps dying gets a backoff.
+    // No backoff after the first death.
     await clock.sleep(delayMs(restartBackoff, this.#deaths - 1), this.#stop.signal);
     return true;
   }
@@ -240,7 +229,7 @@ export class Supervisor {
     });
   }
 
-  /** Kills a hung process. Its connection breaks, and the usual handling of a death follows. */
+  /** The connection breaks, and the usual handling of a death follows. */
   #killHung(identity: ProcessIdentity): void {
     this.#deps.log.warn({ process: this.#what.name, pid: identity.pid }, 'a process hangs; it is killed');
     this.#end = 'hung';
@@ -268,7 +257,6 @@ export class Supervisor {
     return undefined;
   }
 
-  /** Starts the process. The returned function says whether it has ended already. */
   #spawn(): () => boolean {
     const log = openLog(this.#what.logFile);
     try {
@@ -293,17 +281,12 @@ export class Supervisor {
   }
 }
 
-/** How to find a process that may not answer, and how to end it. */
 interface EndOptions {
   readonly clock: Clock;
-  /** How long it may take to send its hello, ms. */
   readonly greetMs: number;
   /** Between SIGTERM and SIGKILL, ms. */
   readonly graceMs: number;
-  /**
-   * The file with the process's identity: a stopped or hung process sends no hello, and would act again when it
-   * resumes.
-   */
+  /** File with the process's identity: a stopped or hung process sends no hello, and would act after it resumes. */
   readonly identityFile?: string;
 }
 
