@@ -8,9 +8,7 @@ import type { Task } from './task.ts';
 /** One service. Times are ms since the epoch. */
 export interface ServiceRecord {
   readonly name: string;
-  /**
-   * Short unique id (8 hex digits). A service that is removed and deployed again under the same name has another key.
-   */
+  /** 8 hex digits. A service that is deployed again under the same name has another key. */
   readonly key: string;
   readonly state: ServiceState;
   /** Desired state. */
@@ -23,10 +21,7 @@ export interface ServiceRecord {
   readonly version: number;
   readonly createdAt: number;
   readonly firstReadyAt: number | null;
-  /**
-   * Why the service is in a failed state or is still being removed: one or more sentences, with the last log lines when
-   * they help.
-   */
+  /** Why it failed or is still being removed: sentences, with the last log lines when they help. */
   readonly reason: string | null;
   /** Id of the next replica. Ids are never reused within a service. */
   readonly nextReplicaId: number;
@@ -55,10 +50,9 @@ export interface ServiceMemory {
   /** Knowledge about locations; absent in records of older versions. */
   readonly placement?: PlacementMemory;
   /**
-   * Which refusals the reconciler must drop. The reconciler clears this mark.
-   * - `all`: a user asked for a retry, or restarted the controller.
-   * - `early`: the controller started after a crash. Late refusals stay.
-   * - `all-at-start`: the controller was stopped, and changes this to `all` when it starts.
+   * Refusals that the reconciler must drop; it clears this mark. `all`: a user asked for a retry, or restarted the
+   * controller. `early`: the controller started after a crash; late refusals stay. `all-at-start`: the controller was
+   * stopped, and changes this to `all` when it starts.
    */
   readonly retry?: 'all' | 'early' | 'all-at-start' | undefined;
 }
@@ -101,10 +95,7 @@ export interface ReplicaRecord {
   readonly revision: number;
 }
 
-/**
- * Location and machine of a replica: a provider's offer without the fields that only the provider needs. The price is
- * for all nodes, the other fields are per node.
- */
+/** A provider's offer without the provider's own fields. The price is for all nodes, the other fields are per node. */
 export interface OfferRecord {
   readonly provider: string;
   readonly region: string;

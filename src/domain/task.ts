@@ -1,9 +1,6 @@
 import type { LoadBalancerSpec } from './load-balancer.ts';
 
-/**
- * A task or service file after parsing: every form normalised to one, defaults filled in, variables substituted.
- * Times are in seconds, as users wrote them. Everything else in the program uses ms.
- */
+/** A task or service file after parsing: normalised, with defaults and variables. Times in seconds, as users wrote. */
 export interface Task {
   readonly name: string | undefined;
   /** Absolute path on the machine where `svc` was run, or a git source. */
@@ -31,7 +28,6 @@ export interface ProviderConfig {
   readonly kubernetes?: KubernetesOverrides;
 }
 
-/** Settings for the pods of a task. */
 interface KubernetesOverrides {
   /** Partial pod that is merged into the pod. */
   readonly podConfig?: Readonly<Record<string, unknown>>;
@@ -110,7 +106,6 @@ export interface ServiceSpec {
   readonly gracefulTerminationSeconds: number;
   /** Whether the endpoint listens on all addresses rather than on loopback. */
   readonly expose: boolean;
-  /** Settings of the balancer (`load_balancer:`). */
   readonly loadBalancer: LoadBalancerSpec;
 }
 
