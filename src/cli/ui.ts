@@ -25,7 +25,6 @@ export interface Ui {
   readonly outWidth: number;
   /** The same for messages. */
   readonly sayWidth: number;
-  /** Rows of the terminal of the output. */
   readonly outRows: number;
   /** Prints a line of the result. */
   print(line: string): void;
@@ -33,10 +32,7 @@ export interface Ui {
   write(text: string | Uint8Array): void;
   /** Prints the result as one JSON document. */
   json(value: unknown): void;
-  /**
-   * Prints a message of ours that is not part of the result. Its commands become pasteable, and a terminal gets it
-   * wrapped.
-   */
+  /** Prints a message outside the result. Its commands become pasteable, and a terminal gets it wrapped. */
   say(line: string): void;
   /** The same for text from other programs: unchanged. */
   quote(line: string): void;
@@ -46,17 +42,16 @@ export interface Ui {
   /** The same for waits that are mostly short: a short wait shows nothing. */
   waiting(): Progress;
   /**
-   * Asks a question; false for no. `isLikely`: Enter means yes. Throws SVC_CONFIRM_NEEDED when the user cannot be
-   * asked, unless `yes` was given. Throws `Interrupted` at Ctrl-C.
+   * False for no. `isLikely`: Enter means yes. Throws SVC_CONFIRM_NEEDED when the user cannot be asked and `yes` was
+   * not given, and `Interrupted` at Ctrl-C.
    */
   confirm(question: string, yes: boolean, isLikely?: boolean): Promise<boolean>;
   /** Colours a text of the result, if the output supports colours. */
   readonly paint: (tone: Tone, text: string) => string;
-  /** Colours a text for standard error. */
+  /** The same for standard error. */
   readonly paintMessage: (tone: Tone, text: string) => string;
 }
 
-/** Settings for output from the environment. */
 interface UiOptions {
   readonly clock: Clock;
   readonly env: (name: string) => string | undefined;

@@ -1,6 +1,6 @@
 /**
- * One setting of `load_balancer:`. The task file's schema and reference, the type of the parsed setting, its default,
- * and the balancer's configuration follow from its row in the table below.
+ * One setting of `load_balancer:`. Its row in the table gives schema, reference, type, default and the balancer's
+ * field.
  */
 export interface LoadBalancerSetting {
   /** Its name in a parsed and stored task. A row without one has no value of its own: it is the `otherwise` of others. */
@@ -25,14 +25,13 @@ export interface LoadBalancerSetting {
 const mebibyte = 1_048_576;
 
 /**
- * How long a request waits for the first replica of a service scaled to zero, s. Finding a machine and loading a model
- * can take minutes.
+ * How long a request waits for a first replica from zero, s. Finding a machine and loading a model can take minutes.
  */
 export const fromZeroWaitSeconds = 600;
 
 /**
- * How long a request waits after the last replica is lost, s. A replacement on an existing machine takes a few seconds.
- * Clients rarely time out sooner than this.
+ * How long a request waits after the last replica is lost, s. A replacement on an existing machine takes a few seconds,
+ * and clients rarely time out sooner than this.
  */
 export const replacementWaitSeconds = 30;
 

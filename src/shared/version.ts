@@ -11,10 +11,7 @@ function readVersion(): string {
   return version;
 }
 
-/**
- * Whether version `a` (such as `0.9.1`) is older than version `b`. Text after the third number, as in `1.0.0-rc.1`, is
- * ignored.
- */
+/** Whether version `a` is older than `b`. Text after the third number, as in `1.0.0-rc.1`, is ignored. */
 export function isOlderVersion(a: string, b: string): boolean {
   const [left, right] = [numbersOf(a), numbersOf(b)];
   const at = left.findIndex((number, index) => number !== right[index]);
@@ -33,9 +30,8 @@ const runs = /(?<!\.test)\.(ts|mjs|sh)$/;
 let known: string | undefined;
 
 /**
- * The program's version with a fingerprint of its code, such as `0.1.0+3f2a9c01d5e7`. Two processes started from the
- * same files have the same value.
- * It is computed at the first call, so a process calls it at its start. Takes about 20 ms, once.
+ * The program's version with a fingerprint of its code, such as `0.1.0+3f2a9c01d5e7`; equal for processes from the same
+ * files. Computed at the first call (20 ms), so a process calls it at its start.
  */
 export function codeVersion(): string {
   known ??= `${svcVersion}+${isBundled ? bundledFingerprint() : codeFingerprint(programFile('.'))}`;

@@ -23,8 +23,8 @@ const unsaidMs = 120_000;
 const marginMs = 5_000;
 
 /**
- * When an interrupted replica must begin to drain. Draining may take `graceMs`. The replica serves for at least half of
- * the notice, because most replicas drain at once.
+ * When an interrupted replica must begin to drain, which may take `graceMs`. It serves for at least half of the notice,
+ * because most replicas drain at once.
  */
 export function drainsAt({ notice: { noticedAt, reclaimedAt = noticedAt + unsaidMs } }: InterruptedReplica, graceMs: number): number {
   const left = Math.max(0, reclaimedAt - noticedAt);
@@ -32,9 +32,8 @@ export function drainsAt({ notice: { noticedAt, reclaimedAt = noticedAt + unsaid
 }
 
 /**
- * The interrupted replicas that drain now. A replica that is not ready drains at once. A ready one drains when the
- * `desired` replicas are ready without it, or when its drain time has come. `readyOthers`: the number of ready replicas
- * without a notice.
+ * The interrupted replicas that drain now: those that are not ready, and ready ones when the `desired` replicas are
+ * ready without them or their drain time has come. `readyOthers`: ready replicas without a notice.
  */
 export function interruptedToDrain(
   interrupted: readonly InterruptedReplica[],
