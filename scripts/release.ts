@@ -10,8 +10,7 @@ export interface Change {
 }
 
 /**
- * Parses one file of changes/: a `kind:` line, a blank line, one paragraph. Returns a string with the fault of an
- * invalid file.
+ * Parses a file of changes/: a `kind:` line, a blank line, a paragraph. Returns a string with an invalid file's fault.
  */
 export function parseChange(text: string): Change | string {
   const [head = '', ...paragraphs] = text.trim().split(/\n\s*\n/);

@@ -4,8 +4,7 @@ export function isObject(value: unknown): value is Readonly<Record<string, unkno
 }
 
 /**
- * The value of a JSON text; undefined when the text is not valid JSON, such as a truncated one. The parser's message is
- * dropped because it quotes the text.
+ * The value of a JSON text; undefined when it is invalid. The parser's message is dropped because it quotes the text.
  */
 export function parseJson(text: string): unknown {
   try {
@@ -15,7 +14,10 @@ export function parseJson(text: string): unknown {
   }
 }
 
-/** Renames top-level fields of stored JSON that earlier versions named differently: `names` maps former to current names. */
+/**
+ * Renames top-level fields of stored JSON that earlier versions named differently: `names` maps former to current
+ * names.
+ */
 export function withCurrentNames(value: unknown, names: ReadonlyMap<string, string>): unknown {
   if (!isObject(value)) return value;
   return Object.fromEntries(Object.entries(value).map(([name, field]) => [names.get(name) ?? name, field]));

@@ -5,8 +5,8 @@ import { openTask, printableAt, type TaskDocument, type TaskSource } from './tas
 import type { Path } from './yaml/node.ts';
 
 /**
- * Checks that the local files of a task exist: the working directory, sources of file mounts, TLS files. Throws
- * SVC_FILE_NOT_FOUND with a problem for each missing one. `source` is the text that the task was parsed from.
+ * Checks that the working directory, sources of file mounts and TLS files exist. Throws SVC_FILE_NOT_FOUND with a
+ * problem for each missing one. `source`: the text that the task was parsed from.
  */
 export async function checkTaskFiles(task: Task, source: TaskSource): Promise<void> {
   const found = await Promise.all(requiredFiles(task).map(missing));
@@ -33,7 +33,6 @@ export async function checkTaskFiles(task: Task, source: TaskSource): Promise<vo
 
 interface RequiredFile {
   readonly field: 'workdir' | 'keyfile' | 'certfile' | 'mount';
-  /** Of a mount. */
   readonly target?: string;
   readonly path: string;
   readonly kind: 'file' | 'folder' | 'any';

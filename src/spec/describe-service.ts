@@ -7,8 +7,8 @@ import { openTask, printableAt, type TaskSource } from './task-document.ts';
 import { nodeAt, type Path, type YamlNode } from './yaml/node.ts';
 
 /**
- * A service's settings as label and value, printed before anything is deployed. Contains no values of variables: where
- * the file names a variable, its name is shown. `source` is the text that the task was parsed from.
+ * A service's settings as label and value, printed before a deploy. Contains no values of variables: where the file
+ * names a variable, its name is shown. `source`: the text that the task was parsed from.
  */
 export function describeService(
   task: Task & { readonly service: ServiceSpec },

@@ -8,9 +8,8 @@ export interface ProcessLock {
 }
 
 /**
- * Takes a lock named by a file; undefined when another living process has it.
- * It uses SQLite's own file lock, which leaves nothing stale behind. After a crash the owner of a pid file would be
- * uncertain.
+ * Takes a lock named by a file; undefined when another living process has it. It is SQLite's own file lock, which
+ * leaves nothing stale: after a crash the owner of a pid file would be uncertain.
  */
 export function tryProcessLock(path: string): ProcessLock | undefined {
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 });

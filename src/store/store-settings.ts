@@ -9,9 +9,8 @@ export interface StoreSettings {
 }
 
 /**
- * Reads where the state is stored. SVC_DATABASE overrides the configuration.
- * Each process of a controller reads it by itself: the address may contain a password, which must not be a process
- * argument.
+ * Where the state is stored. SVC_DATABASE overrides the configuration. Each process reads it by itself: the address may
+ * contain a password, which must not be a process argument.
  */
 export function storeSettings(paths: HomePaths, config: Config): StoreSettings {
   return { path: paths.database, database: envVar('SVC_DATABASE') ?? config.serve.controller.database };

@@ -15,8 +15,7 @@ interface ManifestArgs {
 }
 
 /**
- * `svc controller manifests`: prints the objects that `svc serve up` would create in the Kubernetes cluster. Changes
- * nothing there.
+ * `svc controller manifests`: prints the Kubernetes objects that `svc serve up` would create. Changes nothing there.
  */
 export async function controllerManifests(args: ManifestArgs, context: CommandContext): Promise<void> {
   const { ui, paths, clock, signal, cwd } = context;

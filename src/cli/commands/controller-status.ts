@@ -88,12 +88,10 @@ function machineState(status: MachineStatus | undefined): string {
   return status.state === 'running' ? 'on' : status.state;
 }
 
-/** A label and a value on one line. */
 function row(label: string, value: string): string {
   return `${label.padEnd(17)}${value}`;
 }
 
-/** The status of a controller in a Kubernetes cluster, as lines. */
 function renderKubernetesController(status: KubernetesControllerStatus): readonly string[] {
   const { context, namespace, state, leader, database, controllers, balancers, checkers, endpoints } = status;
   const hint = outsideHint(status, endpoints.type);

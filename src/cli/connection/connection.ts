@@ -5,8 +5,7 @@ import type { Connection, ControllerConnection, LocalController, OnStep, RemoteC
 import type { Progress } from '../progress.ts';
 
 /**
- * Aborted at the end of this process's command. Background work, such as the check of a slow provider, must not keep
- * the process alive.
+ * Aborted when this process's command ends: background work, as the check of a slow provider, must not keep it alive.
  */
 export const commandEnd = new AbortController();
 

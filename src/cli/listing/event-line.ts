@@ -27,8 +27,7 @@ export function renderLiveEvent(event: EventView, width: number): string {
 }
 
 /**
- * Causes of events that a user who waits for a service does not need: `up` itself, our own processes, and consequences
- * of replica events.
+ * Causes that a user who waits for a service does not need: `up`, our own processes, consequences of replica events.
  */
 const quietCauses: readonly string[] = ['up', 'balancer-up', 'reconciler-up', 'derived'];
 

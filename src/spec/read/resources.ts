@@ -11,9 +11,7 @@ const maxChoices = 1000;
 /** GB; default disk of a machine. */
 const defaultDiskGb = 256;
 
-/**
- * Fields that are accepted and handled in another module, or ignored: kept by name, so that a deploy can refuse them.
- */
+/** Accepted fields that another module handles, or that are ignored. A deploy can refuse them by name. */
 const otherFields = [
   'autostop',
   'job_recovery',
@@ -26,8 +24,8 @@ const otherFields = [
 ] as const;
 
 /**
- * Reads the section `resources` as a list of alternatives, each complete. Reports broken rules over several fields
- * below `path`. Also called for a section whose refused parts were removed.
+ * Reads the section `resources` as complete alternatives. Reports broken rules over several fields below `path`. Also
+ * for a section whose refused parts were removed.
  */
 export function readResources(fields: ResourcesFields, path: Path, report: Report): ResourceAlternatives {
   const { any_of: anyOf, ordered, ...outer } = fields;

@@ -2,8 +2,8 @@ import { sql } from 'kysely';
 import type { Migration } from '../migrate.ts';
 
 /**
- * Distinguishes a database from others and from older copies of itself; see `database-file.ts`. For a database in one
- * file, each write transaction increments `changes`.
+ * Tells a database from others and from its older copies; see `database-file.ts`. In a file, each write transaction
+ * increments `changes`.
  */
 export const databaseIdentity: Migration = {
   version: 3,
