@@ -169,9 +169,7 @@ export interface StreamOptions<Item> {
   readonly signal: AbortSignal;
 }
 
-/**
- * Turns items into a stream of bytes, at the client's pace. Rejects with the error of a first item that fails at once.
- */
+/** Turns items into bytes, at the client's pace. Rejects with the error of a first item that fails at once. */
 export async function toByteStream<Item>(items: AsyncIterable<Item>, options: StreamOptions<Item>): Promise<ReadableStream<Uint8Array>> {
   const { encode, ending, breakOff, clock, signal } = options;
   const iterator = items[Symbol.asyncIterator]();

@@ -22,10 +22,7 @@ interface ServeOptions {
 
 /** A running server of the control API. */
 export interface ApiServer {
-  /**
-   * Removes the socket, ends streams, lets calls finish for up to `closeGraceMs`. It waits for handlers: none may await
-   * it.
-   */
+  /** Removes the socket, ends streams, and waits up to `closeGraceMs` for handlers: a handler must not await it. */
   close(): Promise<void>;
 }
 

@@ -61,7 +61,6 @@ async function claim(own: string, path: string): Promise<void> {
   }
 }
 
-/** Whether a process accepts connections on the socket. */
 function isAnswered(path: string): Promise<boolean> {
   return new Promise((resolve, reject) => {
     const socket = connect(path);
@@ -82,7 +81,6 @@ function statOrNothing(path: string): BigIntStats | undefined {
   return statSync(path, { bigint: true, throwIfNoEntry: false });
 }
 
-/** An unused name in the same folder. */
 function besides(path: string): string {
   return `${path}.${randomHex(6)}`;
 }

@@ -16,10 +16,7 @@ export interface CheckSettings {
   readonly sshPools: readonly SshPool[];
 }
 
-/**
- * Parses providers as users write them, `k8s` or `aws/us-east-2`, each once, in order. One named alone is checked
- * whole.
- */
+/** Parses `k8s` or `aws/us-east-2`: each provider once, in order. One that is named alone is checked as a whole. */
 export function readCheckTargets(words: readonly string[]): readonly CheckTarget[] {
   const targets = new Map<string, CheckTarget & { readonly isWhole: boolean }>();
   for (const word of words) {

@@ -22,9 +22,7 @@ export interface Streams {
   readonly stderr: OutputStream;
 }
 
-/**
- * The process's own streams. When the reader closes the pipe (`svc serve status | head -1`), it ends without an error.
- */
+/** The process's own streams. When the reader closes the pipe (`svc … | head -1`), it ends without an error. */
 export function processStreams(): Streams {
   endWhenReaderIsGone(process.stdout);
   endWhenReaderIsGone(process.stderr);

@@ -30,7 +30,6 @@ export interface Ui {
   print(line: string): void;
   /** Writes a part of the result unchanged. */
   write(text: string | Uint8Array): void;
-  /** Prints the result as one JSON document. */
   json(value: unknown): void;
   /** Prints a message outside the result. Its commands become pasteable, and a terminal gets it wrapped. */
   say(line: string): void;
@@ -41,10 +40,7 @@ export interface Ui {
   progress(): Progress;
   /** The same for waits that are mostly short: a short wait shows nothing. */
   waiting(): Progress;
-  /**
-   * False for no. `isLikely`: Enter means yes. Throws SVC_CONFIRM_NEEDED when the user cannot be asked and `yes` was
-   * not given, and `Interrupted` at Ctrl-C.
-   */
+  /** False for no; Enter is yes if `isLikely`. SVC_CONFIRM_NEEDED: cannot ask, no `yes`. `Interrupted`: Ctrl-C. */
   confirm(question: string, yes: boolean, isLikely?: boolean): Promise<boolean>;
   /** Colours a text of the result, if the output supports colours. */
   readonly paint: (tone: Tone, text: string) => string;

@@ -62,9 +62,8 @@ const idleDecisionIntervalMs = 5_000;
 /** State of the autoscaler between decisions. */
 export interface AutoscalerMemory {
   readonly target: number;
-  /** Consecutive decisions that required more replicas. */
+  /** Consecutive decisions that required more (`upCount`) or fewer (`downCount`) replicas. */
   readonly upCount: number;
-  /** Consecutive decisions that required fewer replicas. */
   readonly downCount: number;
 }
 
@@ -101,7 +100,6 @@ export function nextDecisionMs(memory: AutoscalerMemory): number {
 
 const ticks = (delaySeconds: number): number => Math.floor((delaySeconds * 1_000) / decisionIntervalMs);
 
-/** Number of requests in one report of the balancer. */
 interface ArrivalCount {
   /** Time of the report, ms. */
   readonly at: number;

@@ -29,7 +29,6 @@ export interface BalancerConfig extends PassedSettings {
   /** Protocol of the replicas. `auto`: HTTP/1.1; for gRPC requests HTTP/2 without TLS when a replica supports it. */
   readonly protocol: ReplicaProtocol;
   readonly queue: RequestQueueLimits;
-  /** Value of `Retry-After` sent with 503, s. */
   readonly retryAfterSeconds: number;
 }
 
@@ -38,7 +37,6 @@ export interface RequestQueueLimits {
   readonly maxRequests: number;
   /** Total bytes of the queued bodies. */
   readonly maxBytes: number;
-  /** Total time that one request may be queued. */
   readonly timeoutMs: number;
   /** Queue requests even after a long time without replicas: an arriving request starts one. */
   readonly fromZero: boolean;

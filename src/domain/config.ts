@@ -75,9 +75,7 @@ export interface KubernetesContextConfig {
   /** Labels of every object. */
   readonly labels: Readonly<Record<string, string>>;
   readonly annotations: Readonly<Record<string, string>>;
-  /**
-   * What adds nodes for waiting pods (`gke`, `karpenter`, `generic`), so present room is no limit; undefined: nothing.
-   */
+  /** What adds nodes for waiting pods (`gke`, `karpenter`, `generic`): present room is no limit. undefined: nothing. */
   readonly autoscaler: string | undefined;
   /** How long a pod may wait for room, s; undefined: 10, with an autoscaler 600. */
   readonly provisionTimeoutSeconds: number | undefined;
@@ -109,7 +107,6 @@ export interface LocalConfig {
 export interface LocalRegion {
   readonly name: string;
   readonly state: 'up' | 'refusing' | 'lost';
-  /** Cause that a refusal reports. */
   readonly refuseWith: 'capacity' | 'quota';
   /** Limit of machines; undefined: as many as there is room for. */
   readonly maxMachines: number | undefined;

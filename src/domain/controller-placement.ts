@@ -3,9 +3,7 @@ import type { ResourceAlternatives, Resources } from './task.ts';
 
 const localProvider = 'local';
 
-/**
- * A single pod is lost with its node: in Kubernetes the controller is highly available if configured, otherwise local.
- */
+/** A pod is lost with its node. So in Kubernetes the controller is highly available if configured, otherwise local. */
 const kubernetes = 'kubernetes';
 
 /** The machine of the controller: this one, or the best one of the alternatives. */
@@ -76,9 +74,7 @@ function withDefaults(resources: Resources): Resources {
   return asksForSize ? resources : { ...resources, cpus: smallMachine.cpus };
 }
 
-/**
- * Services of one controller, a formula that users know from similar tools. Each service has two processes of its own.
- */
+/** How many services a controller runs, by a formula from similar tools. Each service has two processes of its own. */
 export function serviceLimit(vcpus: number, memoryGib: number): number {
   return Math.max(1, Math.min(4 * Math.floor(vcpus), Math.floor(memoryGib)));
 }

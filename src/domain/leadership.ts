@@ -31,9 +31,7 @@ export const leaseActMs = leaseDurationMs * 0.75;
 /** Duration in the last renewal, which releases the lease, ms. The next candidate that reads it takes the lease. */
 export const leaseReleaseMs = 1;
 
-/**
- * A lease as one process knows it. Times are from its own monotonic clock; times of two machines are never compared.
- */
+/** A lease as one process knows it, by its own monotonic clock. Times of two machines are never compared. */
 export interface LeaseState {
   /** Name of the process as a holder. */
   readonly self: string;
@@ -54,7 +52,7 @@ type LeaseDecision =
   | { readonly action: 'lost'; readonly why: string };
 
 /**
- * Name of a holder: its host, which shows people and the launcher the leader's pod, and a part unique to the process.
+ * A holder's name: its host, so that people and the launcher find the leader's pod, and a part unique to the process.
  */
 export function holderName(host: string, unique: string): string {
   return `${host}_${unique}`;

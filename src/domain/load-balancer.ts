@@ -1,7 +1,4 @@
-/**
- * One setting of `load_balancer:`. Its row in the table gives schema, reference, type, default and the balancer's
- * field.
- */
+/** A setting of `load_balancer:`. Its row gives schema, reference, type, default and the balancer's configuration. */
 export interface LoadBalancerSetting {
   /** Its name in a parsed and stored task. A row without one has no value of its own: it is the `otherwise` of others. */
   readonly name?: string;
@@ -24,9 +21,7 @@ export interface LoadBalancerSetting {
 /** Upper bound of the configurable limits: a balancer holds a head in memory until it is complete. */
 const mebibyte = 1_048_576;
 
-/**
- * How long a request waits for a first replica from zero, s. Finding a machine and loading a model can take minutes.
- */
+/** How long a request waits for a first replica, s. Finding a machine and loading a model can take minutes. */
 export const fromZeroWaitSeconds = 600;
 
 /**

@@ -28,7 +28,9 @@ export interface World {
   readonly reports: ReadonlyMap<number, ReplicaReport>;
   /** undefined: no autoscaling decision is due. */
   readonly load: LoadReport | undefined;
-  /** Whether every provider's machines were listed since this process began. Before, no replica counts as surplus. */
+  /**
+   * Whether every provider's machines were listed since this process began. Before, it cannot tell surplus replicas.
+   */
   readonly isInventoryKnown: boolean;
   /**
    * For a removed service: what providers still have of it. `unknown`: no search has ended since the last replica ended
@@ -54,13 +56,12 @@ export interface Launch {
   readonly reason: string;
 }
 
-/** A replica to drain and terminate. */
 interface Stop extends ReplicaChange {
   readonly replica: ReplicaRecord;
 }
 
 /**
- * The result of a decision. One transaction commits `stop`, `launch`, `service`, `events`. Repeating it is harmless.
+ * The result of a decision. One transaction commits `stop`, `launch`, `service`, `events`; repeating it is harmless.
  */
 export interface Decision {
   readonly launch: readonly Launch[];
@@ -144,7 +145,6 @@ class Draft {
     return this.#replicas.filter(({ state }) => isAlive(state));
   }
 
-  /** The service with the changes decided so far. */
   get service(): ServiceRecord {
     return { ...this.world.service, ...this.#service };
   }

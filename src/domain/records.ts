@@ -11,7 +11,6 @@ export interface ServiceRecord {
   /** 8 hex digits. A service that is deployed again under the same name has another key. */
   readonly key: string;
   readonly state: ServiceState;
-  /** Desired state. */
   readonly desired: 'up' | 'down';
   /** With `down`: records are removed even when a machine could not be terminated. */
   readonly purge: boolean;
@@ -29,7 +28,6 @@ export interface ServiceRecord {
   readonly memory: ServiceMemory;
   readonly reconciler: ProcessIdentity | null;
   readonly balancer: ProcessIdentity | null;
-  /** Whether its processes keep dying. */
   readonly processesFailed: boolean;
   /** Increases with each change; used for compare-and-set. */
   readonly revision: number;
@@ -186,7 +184,6 @@ export function newReplica(
   };
 }
 
-/** Content of an event about a service or cluster as a whole. */
 interface SubjectChange {
   readonly at: number;
   /** Absent when no state changes. */

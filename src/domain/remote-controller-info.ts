@@ -4,9 +4,7 @@ import { hourlyPrice } from './price.ts';
 
 /** Facts about the machine of a remote controller. A local controller needs none. */
 export interface RemoteControllerInfo {
-  /**
-   * Tag `svc-owner` of all machines that the controller launches: they are found by it after the controller is lost.
-   */
+  /** Tag `svc-owner` of the machines that the controller launches: it finds them after the controller is lost. */
   readonly key: string;
   /** Name or address at which clients reach endpoints. */
   readonly publicHost: string;

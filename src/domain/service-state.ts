@@ -16,7 +16,6 @@ export type ServiceState = (typeof serviceStates)[number];
 /** Facts from which a service's state is derived. */
 export interface ServiceFacts {
   readonly replicas: readonly ReplicaState[];
-  /** Desired now. */
   readonly target: number;
   /** Whether its reconciler has made at least one pass since `up`. */
   readonly initialised: boolean;

@@ -29,9 +29,7 @@ export interface ProviderConfig {
 }
 
 interface KubernetesOverrides {
-  /** Partial pod that is merged into the pod. */
   readonly podConfig?: Readonly<Record<string, unknown>>;
-  /** How long a pod may wait for room, s. */
   readonly provisionTimeoutSeconds?: number;
 }
 
@@ -98,7 +96,6 @@ export interface ServiceSpec {
   readonly readinessProbe: ReadinessProbe;
   readonly replicaPolicy: ReplicaPolicy;
   readonly loadBalancingPolicy: LoadBalancingPolicy;
-  /** The port on which a replica receives requests. */
   readonly replicaPort: number;
   readonly tls: { readonly keyfile: string; readonly certfile: string } | undefined;
   readonly protocol: ReplicaProtocol;

@@ -6,7 +6,6 @@ interface NumericAddress {
 
 /** Addresses with a common prefix: `10.0.0.0/8`, `fd00::/8`, or one address. */
 export interface AddressRange extends NumericAddress {
-  /** Leading bits that must match. */
   readonly prefix: number;
 }
 

@@ -6,9 +6,7 @@ export interface Backoff {
   readonly longestMs: number;
   /** Factor from one delay to the next; 2 when absent. */
   readonly factor?: number;
-  /**
-   * Random share of each delay, 0 (default) to 1: clients that failed together do not retry together. 0.5: half to all.
-   */
+  /** The random share of each delay, 0 (default) to 1: clients that failed together must not retry together. */
   readonly jitter?: number;
 }
 

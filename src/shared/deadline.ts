@@ -21,8 +21,7 @@ export async function withLateness<Result>(
 }
 
 /**
- * Runs work with a time limit, ms. Then its signal aborts and the error of `tooLong` is thrown at once, even if the
- * work ignores its signal.
+ * Runs work with a time limit, ms. Then its signal aborts and `tooLong()` is thrown, even if work ignores the signal.
  */
 export async function withDeadline<Result>(
   clock: Clock,

@@ -10,9 +10,7 @@ export interface ErrorCodeRow {
 
 const row = (kind: ErrorKind, meaning: string, remedy: string): ErrorCodeRow => ({ kind, meaning, remedy });
 
-/**
- * Every error that users can see. Codes are never reused for another meaning, never renamed. A test finds missing ones.
- */
+/** Every error that users can see, which a test checks. Codes are never renamed or used for another meaning. */
 export const errorCodes = {
   // Command line and files
   SVC_USAGE: row('invalid-input', 'The command line could not be understood.', 'Run the command with --help.'),

@@ -17,9 +17,7 @@ export interface HomePaths {
   readonly startError: string;
   /** Short enough for Unix sockets; mode 0700. Below SVC_HOME, or below /tmp if that path is too long. */
   readonly runtimeDir: string;
-  /**
-   * Until when this machine's processes may act beside rival controllers; see `controller/leadership/fence-file.ts`.
-   */
+  /** Until when this machine's processes may act beside rivals; see `controller/leadership/fence-file.ts`. */
   readonly fence: string;
   /** List of the edge proxies for the reconcilers, if any exist. */
   readonly edgeProxies: string;
@@ -34,7 +32,6 @@ export interface HomePaths {
   readonly sshDir: string;
   /** Price tables that are newer than the built-in ones. */
   readonly catalogDir: string;
-  /** Record of a remote controller. */
   readonly controllerRecord: string;
   /** On a remote controller's machine: facts about that machine; see `domain/remote-controller-info.ts`. */
   readonly controllerHost: string;

@@ -18,7 +18,6 @@ export function isOlderVersion(a: string, b: string): boolean {
   return at >= 0 && (left[at] ?? 0) < (right[at] ?? 0);
 }
 
-/** The three numbers of a version; a missing one is 0. */
 function numbersOf(version: string): readonly number[] {
   const [major = 0, minor = 0, patch = 0] = version.split(/[.+-]/).map((part) => Number.parseInt(part, 10) || 0);
   return [major, minor, patch];

@@ -15,9 +15,7 @@ import { nodeAt, toValue, type MapNode } from './yaml/node.ts';
 /** 1 MiB. */
 const maxConfigBytes = 1_048_576;
 
-/**
- * The configuration; without a file, the defaults. Throws SVC_INVALID_CONFIG with all problems, or SVC_FILE_UNREADABLE.
- */
+/** The configuration, or the defaults. Throws SVC_INVALID_CONFIG with all problems, or SVC_FILE_UNREADABLE. */
 export async function loadConfig(path: string): Promise<Config> {
   try {
     const text = readTextFile(path, 'The configuration file', maxConfigBytes, (file) => {

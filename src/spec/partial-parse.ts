@@ -7,9 +7,7 @@ interface PartialParse<Output> {
   readonly issues: readonly z.core.$ZodIssue[];
 }
 
-/**
- * For one file or a few, compiling a parser for each schema takes longer than it saves (about 10 ms for a small file).
- */
+/** For one file or a few, compiling parsers takes longer than it saves (about 10 ms for a small file). */
 const once = { jitless: true } as const;
 
 /**

@@ -62,10 +62,7 @@ function cut(text: string, start: number): string {
   return `${start > 0 ? '…' : ''}${text.slice(start, end)}${text.length > end ? '…' : ''}`;
 }
 
-/**
- * Lines with values of secrets, and the number of characters before the value. Works on lines, not on the parsed
- * document: those of an invalid file must be masked as well.
- */
+/** Lines with secrets, and the characters before the value. By lines, because an invalid file must be masked too. */
 function findSecretLines(lines: readonly string[]): ReadonlyMap<number, number> {
   const found = new Map<number, number>();
   let sectionIndent: number | undefined;

@@ -36,10 +36,7 @@ interface UnsupportedFeature {
   readonly sentence: string;
 }
 
-/**
- * The fields of a valid task that these abilities would ignore. Empty: it can be deployed as written, if a provider
- * offers its machines (the providers check machine requirements).
- */
+/** Fields of a valid task that these abilities would ignore. Empty: deployable, if a provider offers its machines. */
 export function unsupportedFeatures(task: Task, abilities: DeployAbilities = currentAbilities): readonly UnsupportedFeature[] {
   const requested: readonly (UnsupportedFeature & { readonly feature: string; readonly used: boolean })[] = [
     ...serviceFeatures(task),

@@ -147,7 +147,6 @@ export class DatabaseFile {
     if (this.#isArmed) this.#seal(this.#mark);
   }
 
-  /** Whether the file at the path is now another file or another state. */
   get isReplaced(): boolean {
     return this.#finding(true) !== undefined;
   }

@@ -2,10 +2,7 @@ import { leaseDurationMs, type LeaseLock, type LeaseView } from '../domain/leade
 import { unlessAborted } from '../shared/deadline.ts';
 import type { LeadershipRepository, Store } from './store.ts';
 
-/**
- * The lease of controllers that share a database without another lease. A write that arrives after its signal aborted
- * does no harm, because it is a compare-and-set.
- */
+/** Used when no other lease decides. A write that arrives after its signal aborted is harmless: a compare-and-set. */
 export function databaseLease(store: Store): LeaseLock {
   const { leadership } = store;
   return {

@@ -14,9 +14,7 @@ import { delayMs, type Backoff } from '../shared/backoff.ts';
 import type { Clock } from '../shared/clock.ts';
 import { explainSqliteError, isBusy, isNoSpace } from './sqlite-errors.ts';
 
-/**
- * How long to wait for other processes' transactions, ms. Each takes about 1 ms: only a stopped process takes longer.
- */
+/** How long to wait for other processes' transactions, ms. Each takes about 1 ms: only a stopped process takes more. */
 const busyTimeoutMs = 5_000;
 
 const relock: Backoff = { firstMs: 1, longestMs: 16 };

@@ -79,12 +79,10 @@ export async function createStore(driver: Driver, clock: Clock, term?: number): 
   };
 }
 
-/** Name of the only row of `database_identity`. */
 const identityRow = 'state';
 
 /**
- * Replica ids that a restored database skips per service. Machines with ids used after the backup may still run, and a
- * new replica with the same id would have the same tags.
+ * Replica ids skipped per service after a restore: machines that were launched after the backup may still have them.
  */
 export const idsLeftAfterRestore = 1_000;
 

@@ -86,10 +86,7 @@ export function serviceRepository(driver: Driver): ServiceRepository {
   };
 }
 
-/**
- * Compare-and-set in a transaction; undefined when the service has changed or was removed since `seen`. An equal
- * revision means an unchanged row, so the whole row is written.
- */
+/** Compare-and-set; undefined if `seen` is outdated. An equal revision is an unchanged row: all of it is written. */
 export async function updateService(
   writer: Writer,
   seen: ServiceRecord,

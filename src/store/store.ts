@@ -64,9 +64,7 @@ export interface ServiceRepository {
   add(service: ServiceRecord, version: VersionRecord, event: NewEvent, limit: number): Promise<void>;
   /** The changed record; undefined when it has changed or was removed since `seen` was read: read and decide again. */
   update(seen: ServiceRecord, change: Change<ServiceRecord>, event?: NewEvent): Promise<ServiceRecord | undefined>;
-  /**
-   * Commits in one transaction. Undefined, with nothing changed, when the service or a replica is no longer as read.
-   */
+  /** Commits in one transaction. Undefined, with nothing changed, if the service or a replica is no longer as read. */
   commit(seen: ServiceRecord, commit: ServiceCommit): Promise<Committed | undefined>;
   /** Removes the service, its versions and its replicas; its events stay. Succeeds if it is already removed. */
   remove(name: string, key: string, event: NewEvent): Promise<void>;
@@ -106,16 +104,13 @@ export interface ClusterRepository {
   update(seen: ClusterRecord, change: Change<ClusterRecord>, event?: NewEvent): Promise<ClusterRecord | undefined>;
   remove(name: string, key: string, event: NewEvent): Promise<void>;
   jobs(cluster: string): Promise<readonly JobRecord[]>;
-  /** Adds a job with the next id and returns it. */
   addJob(job: Omit<JobRecord, 'id' | 'revision'>): Promise<JobRecord>;
   updateJob(seen: JobRecord, change: Change<JobRecord>): Promise<JobRecord | undefined>;
 }
 
 /** Folders of services and clusters: each is a manifest and the blocks that it lists. */
 export interface FileRepository {
-  /** Keys of all owners that have files in the database. */
   owners(): Promise<readonly string[]>;
-  /** Manifests of an owner by name. */
   trees(owner: string): Promise<ReadonlyMap<string, string>>;
   tree(owner: string, name: string): Promise<string | undefined>;
   /** SHA-256 of the stored blocks. */
@@ -136,7 +131,7 @@ export interface LeadershipRepository {
   /** Takes the lease for another holder, with the next term. */
   take(seen: LeaseView, holder: string, durationMs: number): Promise<LeaseView | undefined>;
   /**
-   * For a leader whose lease is elsewhere: raises the term, which refuses lower ones. False: `from` is not the newest.
+   * For a leader whose lease is elsewhere: raises the term; lower ones are refused. False: `from` is not the newest.
    */
   claim(from: number, term: number): Promise<boolean>;
 }

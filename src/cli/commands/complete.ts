@@ -61,9 +61,7 @@ interface CompletionTable {
 
 const nothing: Completion = { candidates: [], more: undefined };
 
-/**
- * Completions for the last of `words`, which is being typed and may be empty: all words between `svc` and the cursor.
- */
+/** Completions for the last of `words`, which may be empty: all words between `svc` and the cursor. */
 export function completeWords(words: readonly string[], table: CompletionTable): Completion {
   const current = words.at(-1) ?? '';
   // bash splits `--name=x` into three words.

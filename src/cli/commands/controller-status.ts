@@ -48,7 +48,6 @@ export async function controllerStatus(args: StatusArgs, { connection, ui, clock
   return health === undefined ? exitCodes['not-found'] : 0;
 }
 
-/** Where the existing controller differs from the configuration. */
 async function differencesOf(
   remoteController: RemoteController | undefined,
   isRunning: boolean,

@@ -81,9 +81,7 @@ async function waitUntilSilent(remoteController: RemoteController, { clock, sign
   }
 }
 
-/**
- * `svc controller restart`: starts the controller again with the installed code. That renews the services' processes.
- */
+/** `svc controller restart`: starts the controller with the installed code. That renews the services' processes. */
 export async function controllerRestart(args: JsonArgs, context: CommandContext): Promise<void> {
   const { connection, ui } = context;
   const remoteController = await connection.remoteController();

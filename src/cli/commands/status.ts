@@ -126,9 +126,7 @@ const everyMs = 1_000;
 
 const eraseBelow = '\u001B[0J';
 
-/**
- * Shows lines repeatedly until interrupted. A terminal shows the newest, cut to its height; other outputs get changes.
- */
+/** Shows lines until interrupted. A terminal shows the newest, cut to its height; other outputs get each change. */
 async function watch(read: () => Promise<readonly string[]>, context: CommandContext): Promise<void> {
   const { ui, clock, signal } = context;
   let drawn = 0;

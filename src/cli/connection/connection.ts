@@ -4,9 +4,7 @@ import type { HomePaths } from '../../shared/paths.ts';
 import type { Connection, ControllerConnection, LocalController, OnStep, RemoteController } from './controller-connection.ts';
 import type { Progress } from '../progress.ts';
 
-/**
- * Aborted when this process's command ends: background work, as the check of a slow provider, must not keep it alive.
- */
+/** Aborted when this process's command ends: background work, such as a slow check, must not keep it alive. */
 export const commandEnd = new AbortController();
 
 /** The connection for commands of the given version. Modules are loaded when used: `--help` needs few of them. */

@@ -24,9 +24,7 @@ export interface ControllerConnection {
   bring(task: Task, source: string, onStep: OnStep): Promise<string | undefined>;
 }
 
-/**
- * The connection to this home's controller, wherever it is. Throws SVC_HOME_UNUSABLE when the path cannot be a home.
- */
+/** Connects to this home's controller, wherever it is. Throws SVC_HOME_UNUSABLE when the path cannot be a home. */
 export interface Connection extends ControllerConnection {
   /** Deploys a missing controller where the configuration or the providers require it, near the machines of `near`. */
   client(onStep?: OnStep, near?: ResourceAlternatives): Promise<ApiClient>;
@@ -50,20 +48,16 @@ export interface LocalController extends ControllerConnection {
 
 /** A remote controller and its machine. */
 export interface RemoteController extends ControllerConnection {
-  /**
-   * Deploys a remote controller if the configuration or the providers require one; undefined: they require a local one.
-   */
+  /** Deploys a remote controller if configuration or providers require one; undefined if they require a local one. */
   clientIfChosen(onStep: OnStep, near: ResourceAlternatives | undefined): Promise<ApiClient | undefined>;
   /** Throws when the configured controller cannot be made. An existing controller is used unchanged. */
   preflight(): Promise<void>;
-  /** Where the controller is, or would be; undefined when that is this machine. */
   plan(near: ResourceAlternatives, onStep?: OnStep): Promise<ControllerPlan | undefined>;
   /** The plan of a local controller that differs from the configuration; undefined when there is nothing to report. */
   planWhileLocal(): Promise<ControllerPlan | undefined>;
   record(): ControllerRecord | undefined;
   /** State of the controller's machine, from the provider; undefined when no provider has returned a machine yet. */
   machine(): Promise<MachineStatus | undefined>;
-  /** Where the controller differs from the current configuration. */
   differences(): Promise<readonly ControllerDifference[]>;
   upgrade(onStep: OnStep): Promise<{ readonly isNew: boolean }>;
   /** Terminates its machine. `purge`: even if it does not answer; returns that machine, which may still exist. */

@@ -65,7 +65,6 @@ export interface OwnState {
   readonly isReady: boolean;
   /** Each of its balancers has an endpoint set from the reconciler or from disk. The set may be empty. */
   readonly isInformed: boolean;
-  /** Its label says that no other edge proxy serves. */
   readonly isAlone: boolean;
   /** It has passed its readiness probe before. */
   readonly wasAdmitted: boolean;

@@ -51,9 +51,7 @@ export interface EdgeProxyMember {
 /** A service that the leader assigns to an edge proxy. */
 export interface ProxiedService {
   readonly key: string;
-  /**
-   * The edge proxy sets its paths, and `threads` if null. null: keep the configuration with which it already serves.
-   */
+  /** The edge proxy sets its paths, and `threads` if null. null: keep the configuration that it already serves. */
   readonly config: (Omit<BalancerConfig, 'threads'> & { readonly threads: number | null }) | null;
   /** Contents of the PEM files, when the endpoint uses TLS. */
   readonly tls: { readonly key: string; readonly cert: string } | null;

@@ -1,8 +1,6 @@
 import type { ProxiedServiceState } from './edge-proxy.ts';
 
-/**
- * A service at one edge proxy. `state` is undefined while that one does not answer or does not know the service yet.
- */
+/** A service at one edge proxy. `state` is undefined while that does not answer or does not know the service yet. */
 export interface EndpointAtProxy {
   readonly proxy: string;
   readonly state: ProxiedServiceState | undefined;
@@ -11,10 +9,7 @@ export interface EndpointAtProxy {
 /** Whether any edge proxy serves the endpoint, and if not, why. `unknown`: it may be starting. */
 type EndpointVerdict = { readonly served: true } | { readonly served: false; readonly why: string } | { readonly served: 'unknown' };
 
-/**
- * Edge proxies silent for this long count as lost, ms: longer than a leader needs to find them, or a network to
- * recover.
- */
+/** Edge proxies silent for this long count as lost, ms. A leader finds them, and a network recovers, in less time. */
 export const silentProxiesMs = 15_000;
 
 /**

@@ -21,9 +21,7 @@ export interface SearchView<C extends Candidate = Candidate> {
   readonly now: number;
 }
 
-/**
- * Next step of a launch. `wait` without a time: until new information. `none`: no candidate to ask or await is left.
- */
+/** Next step of a launch. `wait` without a time: for new information. `none`: no candidate to ask or await is left. */
 type NextMove<C extends Candidate> =
   | { readonly type: 'ask'; readonly candidate: C; readonly why: AskReason }
   | { readonly type: 'wait'; readonly until: number | undefined }

@@ -189,9 +189,7 @@ const isLateOf = (refusal: Refusal, offer: PlaceableOffer): boolean => refusal.i
 /** How long launches wait for the first launch after a late failure, ms. Nearly all such failures show in a minute. */
 export const trialMs = 90_000;
 
-/**
- * Records that the launch `launch` asks despite late failures. Launches under the same refusals wait for its result.
- */
+/** Records that the launch `launch` asks despite late failures. Launches under the same refusals await its result. */
 export function paceLaunches(refusals: readonly Refusal[], offer: PlaceableOffer, launch: string, now: number): readonly Refusal[] {
   return change(refusals, (one) =>
     isLateOf(one, offer) ? { ...one, until: Math.max(one.until, now + Math.max(trialMs, pauseMs(one))), triedBy: launch } : one,
@@ -224,10 +222,7 @@ export function endRefusals(refusals: readonly Refusal[], isMeant: (refusal: Ref
   });
 }
 
-/**
- * The late refusals, which stay when every provider may be asked again. Asking costs nothing, but without the late ones
- * a process that restarts repeatedly would launch without a pause.
- */
+/** The late refusals. Asking costs nothing, but without these a restarting process would launch without a pause. */
 export function lateRefusals(refusals: readonly Refusal[]): readonly Refusal[] {
   return refusals.filter(({ isLate }) => isLate === true);
 }

@@ -19,7 +19,6 @@ export interface LaunchGate {
   readonly notBefore: number;
   /** Most living replicas for a launch. Keeps the attempts below the number that makes the guard give up. */
   readonly atMost: number;
-  /** Consecutive rounds of failures. */
   readonly rounds: number;
   /** The service never worked: no more launches until the user changes something. */
   readonly gaveUp: boolean;

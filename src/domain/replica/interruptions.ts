@@ -22,10 +22,7 @@ const unsaidMs = 120_000;
 /** Time reserved for terminating the machine, ms. */
 const marginMs = 5_000;
 
-/**
- * When an interrupted replica must begin to drain, which may take `graceMs`. It serves for at least half of the notice,
- * because most replicas drain at once.
- */
+/** When a replica must begin to drain, for up to `graceMs`. Not in the first half of the notice: most drain at once. */
 export function drainsAt({ notice: { noticedAt, reclaimedAt = noticedAt + unsaidMs } }: InterruptedReplica, graceMs: number): number {
   const left = Math.max(0, reclaimedAt - noticedAt);
   return reclaimedAt - Math.min(graceMs + marginMs, left / 2);

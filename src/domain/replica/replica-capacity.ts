@@ -70,7 +70,7 @@ function canonical(name: string): string {
 }
 
 /**
- * The target for a machine with these accelerators, if any. An entry with the count precedes one with the name only.
+ * The target for a machine with these accelerators, if any. An entry with the count has precedence over a bare name.
  */
 export function targetOf(targets: AcceleratorTargets, accelerator: Accelerator | undefined): number | undefined {
   if (accelerator === undefined) return undefined;

@@ -14,9 +14,7 @@ export interface ReplicaReport {
   readonly end: ReplicaEnd | undefined;
 }
 
-/**
- * `unknown`: none has ended. `slow`: other replicas can take the requests. `unanswered`: nor does it answer requests.
- */
+/** `unknown`: none has ended. `slow`: other replicas can take requests. `unanswered`: it answers no requests either. */
 type ProbeReport = 'unknown' | 'passed' | 'slow' | 'failed' | 'unanswered';
 
 /** Why a replica must end. */

@@ -52,13 +52,10 @@ interface ProbePulse {
   readonly lastPassed: boolean;
   /** How long the probe under way has been waiting; undefined when there is none. */
   readonly waitingMs: number | undefined;
-  /** Duration of the last probe that passed. */
   readonly lastTookMs: number;
 }
 
-/**
- * Whether a ready replica still answers: a probe may take twice as long as the last passed one, at least `slowProbeMs`.
- */
+/** Whether a ready replica still answers: a probe may take twice the last passed one, and at least `slowProbeMs`. */
 export function stillAnswers({ lastPassed, waitingMs, lastTookMs }: ProbePulse): boolean {
   if (!lastPassed) return false;
   return waitingMs === undefined || waitingMs < Math.max(slowProbeMs, 2 * lastTookMs);

@@ -34,9 +34,7 @@ export function readIfThere(path: string): string {
   }
 }
 
-/**
- * The value of a JSON file, undefined if invalid. Undefined without a file. Throws Node's error if it cannot be read.
- */
+/** A JSON file's value, undefined if invalid. Undefined without a file. Throws Node's error if it cannot be read. */
 export function readJsonFile(path: string): { readonly value: unknown } | undefined {
   let text: string;
   try {

@@ -90,9 +90,7 @@ interface LineWriter {
   write(line: string): void;
 }
 
-/**
- * The log file that is standard output; undefined when that is no file. A full disk loses lines, but blocks nothing.
- */
+/** The log file at standard output; undefined when that is no file. A full disk loses lines, but blocks nothing. */
 export function outputLog(limit = longestLog): LineWriter | undefined {
   if (!fstatSync(standardOutput).isFile()) return undefined;
   let unchecked = checkEveryBytes;

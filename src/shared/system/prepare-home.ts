@@ -14,7 +14,7 @@ const othersBits = 0o077;
  * write there can run programs as this user. Throws SVC_HOME_UNUSABLE. Several processes may call it, and repeat it.
  */
 export function prepareHome(paths: HomePaths): void {
-  // SVC_HOME may be its user's link. A link in /tmp may be any user's, so the socket folder must not be a link.
+  // SVC_HOME may be a link of its user's. In /tmp any user can make a link, so the socket folder must not be one.
   preparePrivateFolder(paths.home, statSync);
   preparePrivateFolder(paths.runtimeDir, lstatSync);
   listHome(paths.home);

@@ -23,10 +23,7 @@ const otherFields = [
   'volumes',
 ] as const;
 
-/**
- * Reads the section `resources` as complete alternatives. Reports broken rules over several fields below `path`. Also
- * for a section whose refused parts were removed.
- */
+/** Reads `resources` as complete alternatives, also without refused parts. Reports rules broken below `path`. */
 export function readResources(fields: ResourcesFields, path: Path, report: Report): ResourceAlternatives {
   const { any_of: anyOf, ordered, ...outer } = fields;
   const accelerators = checkMachine(outer, path, report);

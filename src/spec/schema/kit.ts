@@ -42,9 +42,7 @@ export function required<Schema extends z.ZodType>(schema: Schema, description: 
   return schema.meta({ description });
 }
 
-/**
- * A map with fixed fields. For an unknown field, the message lists the known ones: a later suggestion uses the list.
- */
+/** A map with fixed fields. The message for an unknown field lists the known ones, for a later suggestion. */
 export function section<Shape extends z.ZodRawShape>(shape: Shape): z.ZodObject<Shape, z.core.$strict> {
   const known = Object.keys(shape).join(' ');
   return z.strictObject(shape, { error: (issue) => (issue.code === 'unrecognized_keys' ? known : undefined) });

@@ -7,10 +7,7 @@ import { resolvePlain } from './plain-scalar.ts';
 /** Limit of values with every alias expanded. Stops a "billion laughs" file; counting does not expand anything. */
 const maxValues = 20_000;
 
-/**
- * Limit with every alias expanded (1 Mi, as the largest file has). A large text behind many aliases would fill the
- * memory.
- */
+/** As many as the largest file has, with every alias expanded: a text behind many aliases would fill the memory. */
 const maxCharacters = 1_048_576;
 
 /** Limit with every alias expanded. */

@@ -120,9 +120,7 @@ function invalid(what: string, hint?: string): SvcError {
   );
 }
 
-/**
- * Second number of the advisory lock that serializes the writers of one schema. All of svc has the same first number.
- */
+/** Second number of the advisory lock that serializes one schema's writers. The first is the same for all of svc. */
 export function lockNumber(schema: string): number {
   return createHash('sha256').update(schema).digest().readInt32BE();
 }

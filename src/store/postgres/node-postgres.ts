@@ -14,10 +14,7 @@ import type { Clock } from '../../shared/clock.ts';
 import type { DatabaseAddress } from './database-url.ts';
 import { explainPostgresError, isWithoutTls, postgresFailure } from './postgres-errors.ts';
 
-/**
- * One connection for the writer, two for readers. A controller has up to twenty processes, a server often 100
- * connections.
- */
+/** One for the writer, two for readers. A controller has up to twenty processes, a server often 100 connections. */
 const connections = 3;
 /** Limit for one attempt to connect, and for the wait for a free connection, ms. */
 const connectTimeoutMs = 3_000;

@@ -13,7 +13,6 @@ const lockClass = 0x73_76_63;
 const reconnectMs = 5_000;
 /** How long to wait for transactions of other writers, ms. */
 const lockTimeoutMs = 5_000;
-/** Limit for one statement of a transaction, ms. */
 const statementTimeoutMs = 7_000;
 /**
  * The server ends a transaction that is idle for this long, ms: its writer was stopped or is lost, and others wait for
@@ -82,7 +81,6 @@ interface WriterOptions {
   readonly lock: number;
 }
 
-/** Progress of a transaction before it failed. */
 interface Attempt<Result> {
   /** The transaction's id on the server; undefined: it had not begun. */
   id?: string;
@@ -128,9 +126,7 @@ class Writers {
     }
   }
 
-  /**
-   * Takes the lock before any read. Poolers such as PgBouncer pass on settings of a transaction, but not of a session.
-   */
+  /** Takes the lock before any read. Poolers such as PgBouncer pass on a transaction's settings, not a session's. */
   async #begin(writer: Writer): Promise<string> {
     const begun = await sql<{ id: string }>`
       select set_config('lock_timeout', ${String(lockTimeoutMs)}, true),

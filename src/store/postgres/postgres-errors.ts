@@ -4,9 +4,7 @@ import { messageOf, SvcError } from '../../shared/errors.ts';
 /** `away`: no connection, so a retry on a new one may succeed. The others are responses of the server. */
 type PostgresFailure = 'away' | 'refused' | 'busy' | 'full' | 'corrupt' | 'bug';
 
-/**
- * By SQLSTATE, https://www.postgresql.org/docs/current/errcodes-appendix.html, or by class: its first two characters.
- */
+/** By SQLSTATE, https://www.postgresql.org/docs/current/errcodes-appendix.html, or its class (two characters). */
 const byCode: Readonly<Record<string, PostgresFailure>> = {
   // Shutting down, crashed, starting, ended because its transaction was idle, ended because it was idle.
   '57P01': 'away',
