@@ -40,7 +40,7 @@ export interface Ui {
   progress(): Progress;
   /** The same for waits that are mostly short: a short wait shows nothing. */
   waiting(): Progress;
-  /** False for no; Enter is yes if `isLikely`. SVC_CONFIRM_NEEDED: cannot ask, no `yes`. `Interrupted`: Ctrl-C. */
+  /** False for no. Enter is yes if `isLikely`. Throws SVC_CONFIRM_NEEDED if it cannot ask, or `Interrupted`. */
   confirm(question: string, yes: boolean, isLikely?: boolean): Promise<boolean>;
   /** Colours a text of the result, if the output supports colours. */
   readonly paint: (tone: Tone, text: string) => string;

@@ -51,9 +51,7 @@ type LeaseDecision =
   | { readonly action: 'wait'; readonly forMs: number }
   | { readonly action: 'lost'; readonly why: string };
 
-/**
- * A holder's name: its host, so that people and the launcher find the leader's pod, and a part unique to the process.
- */
+/** A holder's name: its host, so that people and the launcher find the leader's pod, and a unique part. */
 export function holderName(host: string, unique: string): string {
   return `${host}_${unique}`;
 }

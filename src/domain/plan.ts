@@ -1,5 +1,6 @@
 import { isAlive, type aliveStates, type ReplicaState } from './replica/replica-state.ts';
 
+/** The fields of a replica that planning needs. */
 export interface PlannedReplica {
   readonly id: number;
   readonly version: number;

@@ -28,9 +28,7 @@ export interface World {
   readonly reports: ReadonlyMap<number, ReplicaReport>;
   /** undefined: no autoscaling decision is due. */
   readonly load: LoadReport | undefined;
-  /**
-   * Whether every provider's machines were listed since this process began. Before, it cannot tell surplus replicas.
-   */
+  /** Whether every provider's machines were listed since this process began. Before, surplus replicas are unknown. */
   readonly isInventoryKnown: boolean;
   /**
    * For a removed service: what providers still have of it. `unknown`: no search has ended since the last replica ended
@@ -60,9 +58,7 @@ interface Stop extends ReplicaChange {
   readonly replica: ReplicaRecord;
 }
 
-/**
- * The result of a decision. One transaction commits `stop`, `launch`, `service`, `events`; repeating it is harmless.
- */
+/** The result of a decision. One transaction commits `stop`, `launch`, `service`, `events`. It may be repeated. */
 export interface Decision {
   readonly launch: readonly Launch[];
   readonly stop: readonly Stop[];

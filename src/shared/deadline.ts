@@ -1,9 +1,6 @@
 import type { Clock } from './clock.ts';
 
-/**
- * Runs work with a promise that settles after `ms`: the work then leaves out late answers, rather than failing as a
- * whole. Throws the signal's reason when the signal has aborted.
- */
+/** Runs work that leaves out answers later than `ms`: its promise settles then. Throws an aborted signal's reason. */
 export async function withLateness<Result>(
   clock: Clock,
   ms: number,
@@ -20,9 +17,7 @@ export async function withLateness<Result>(
   }
 }
 
-/**
- * Runs work with a time limit, ms. Then its signal aborts and `tooLong()` is thrown, even if work ignores the signal.
- */
+/** Runs work with a time limit, ms. Then its signal aborts and `tooLong()` is thrown, even if work goes on. */
 export async function withDeadline<Result>(
   clock: Clock,
   ms: number,

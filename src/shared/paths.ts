@@ -26,7 +26,7 @@ export interface HomePaths {
   readonly clustersDir: string;
   /** Used only by the local provider. */
   readonly localDir: string;
-  /** The user's own SSH hosts; see `spec/ssh-pools.ts`. */
+  /** The user's own SSH hosts; see `spec/load-ssh-pools.ts`. */
   readonly sshPools: string;
   /** svc's own SSH key, known host keys, and records of machines reached over SSH; mode 0700. */
   readonly sshDir: string;
@@ -85,7 +85,7 @@ export interface ServicePaths {
   readonly lastReplicas: string;
   readonly balancerSocket: string;
   readonly reconcilerSocket: string;
-  /** Private copies of a version's working directory and mounts, taken at `up`, so that later replicas are identical. */
+  /** Copies of a version's working directory and mounts, taken at `up`, so that later replicas are identical. */
   versionDir(version: number): string;
   readonly replicasDir: string;
   provisionLog(replicaId: number): string;

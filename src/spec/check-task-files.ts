@@ -5,8 +5,7 @@ import { openTask, printableAt, type TaskDocument, type TaskSource } from './tas
 import type { Path } from './yaml/node.ts';
 
 /**
- * Checks that the working directory, sources of file mounts and TLS files exist. Throws SVC_FILE_NOT_FOUND with a
- * problem for each missing one. `source`: the text that the task was parsed from.
+ * Throws SVC_FILE_NOT_FOUND with each missing working directory, mount source or TLS file. `source`: the task's text.
  */
 export async function checkTaskFiles(task: Task, source: TaskSource): Promise<void> {
   const found = await Promise.all(requiredFiles(task).map(missing));

@@ -19,6 +19,7 @@ interface Finding {
 
 type Issue = z.core.$ZodIssue;
 
+/** Context of the findings, besides the issue. */
 export interface FindingContext {
   readonly root: YamlNode;
   /** Sections by the field they know, to suggest the right section for a misplaced field. */

@@ -81,9 +81,7 @@ export async function createStore(driver: Driver, clock: Clock, term?: number): 
 
 const identityRow = 'state';
 
-/**
- * Replica ids skipped per service after a restore: machines that were launched after the backup may still have them.
- */
+/** Replica ids skipped per service after a restore: machines launched after the backup may still have them. */
 export const idsLeftAfterRestore = 1_000;
 
 /** Gives a new database its identity, with which the file is compared. After a restore, also skips replica ids. */

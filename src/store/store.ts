@@ -29,8 +29,7 @@ export interface Store {
   /** When another state of the database, such as an older copy, last replaced the one in use, ms; null if never. */
   restoredAt(): Promise<number | null>;
   /**
-   * Records that this process leads with a term, its fencing token. Its writes use that term from then on. Writes with
-   * a lower term are refused with SVC_NOT_LEADER. So is this call when there is a higher term.
+   * Sets this leader's term, the fencing token of its writes. Throws SVC_NOT_LEADER, as writes do, below a higher one.
    */
   raiseTerm(term: number): Promise<void>;
   /** Reserves space in the database files once, so changes succeed on a full disk. Call it every few seconds. */
@@ -130,8 +129,6 @@ export interface LeadershipRepository {
   renew(seen: LeaseView, durationMs: number): Promise<LeaseView | undefined>;
   /** Takes the lease for another holder, with the next term. */
   take(seen: LeaseView, holder: string, durationMs: number): Promise<LeaseView | undefined>;
-  /**
-   * For a leader whose lease is elsewhere: raises the term; lower ones are refused. False: `from` is not the newest.
-   */
+  /** For a leader whose lease is elsewhere: raises the term; lower ones are refused. False: `from` is outdated. */
   claim(from: number, term: number): Promise<boolean>;
 }

@@ -3,7 +3,7 @@ import { displayWidth, oneLine, padTo, truncate } from './display-text.ts';
 import { formatLatency } from './format-values.ts';
 import type { Tone, Ui } from '../ui.ts';
 
-/** The fields of an access log line that are shown; see balancer/access-line.ts. */
+/** The fields of an access log line that are shown; see `balancer/access-log/access-line.ts`. */
 interface AccessFields {
   readonly at: number;
   readonly method: string;

@@ -69,9 +69,7 @@ function canonical(name: string): string {
     .replaceAll(/[-_ ]/g, '');
 }
 
-/**
- * The target for a machine with these accelerators, if any. An entry with the count has precedence over a bare name.
- */
+/** The target for a machine with these accelerators, if any. An entry with the count overrides a bare name. */
 export function targetOf(targets: AcceleratorTargets, accelerator: Accelerator | undefined): number | undefined {
   if (accelerator === undefined) return undefined;
   const name = canonical(accelerator.name);

@@ -29,7 +29,6 @@ export function readIfThere(path: string): string {
   try {
     return readFileSync(path, 'utf8');
   } catch {
-    // The file was never written, or was removed.
     return '';
   }
 }

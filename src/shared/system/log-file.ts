@@ -70,6 +70,7 @@ function keepOlder(newest: Buffer, target: string): void {
   }
 }
 
+/** Opens the log for a new process's standard output. */
 export function openLog(path: string): number {
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
   rotateLog(path);

@@ -20,10 +20,7 @@ export function prepareHome(paths: HomePaths): void {
   listHome(paths.home);
 }
 
-/**
- * Lists a home in the default one, so that `src/node/confine.sh` hides it from replicas of other homes. Homes in /tmp
- * need no entry: replicas have a /tmp of their own.
- */
+/** Lists a home in the default one, so that `src/node/confine.sh` hides it; replicas have a /tmp of their own. */
 function listHome(path: string): void {
   try {
     const home = realpathSync(path);
@@ -38,10 +35,7 @@ function listHome(path: string): void {
   }
 }
 
-/**
- * Whether there is an SVC_HOME, for commands that only read. Throws SVC_HOME_UNUSABLE when `prepareHome` would refuse
- * the existing one, or when its presence cannot be checked.
- */
+/** Whether there is an SVC_HOME. Throws SVC_HOME_UNUSABLE if it cannot tell, or `prepareHome` would refuse it. */
 export function checkHome(paths: HomePaths): boolean {
   const isThere = checkPrivateFolder(paths.home, statSync);
   if (isThere) checkPrivateFolder(paths.runtimeDir, lstatSync);

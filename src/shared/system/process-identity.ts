@@ -70,7 +70,6 @@ export function identifyProcess(pid: number): ProcessIdentity | undefined {
   try {
     stat = readFileSync(`/proc/${pid}/stat`, 'latin1');
   } catch {
-    // It has ended, or never existed: both mean "no such process".
     return undefined;
   }
   const startTicks = parseStartTicks(stat);

@@ -75,7 +75,6 @@ function readChain(text: string): Chain | TlsFault {
   try {
     return [new X509Certificate(first), ...rest.map((piece) => new X509Certificate(piece))];
   } catch {
-    // As above, OpenSSL's message names no cause.
     return { field, reason: 'has a damaged certificate', hint: copyAgain };
   }
 }

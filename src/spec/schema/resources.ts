@@ -128,6 +128,7 @@ const machine = {
   volumes: field(z.array(z.unknown()), 'Disks to attach.'),
 };
 
+/** One entry of `any_of` or `ordered`. */
 export const machineSection = section(machine);
 
 // More would be a mistake, and each alternative costs planning time.

@@ -34,6 +34,7 @@ export interface MapNode extends NodeBase {
   readonly entries: ReadonlyMap<string, MapEntry>;
 }
 
+/** One value of a map, with its key. */
 export interface MapEntry {
   readonly keyAt: number;
   /** The key as it stands in the file. */
