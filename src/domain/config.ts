@@ -86,7 +86,7 @@ export interface KubernetesContextConfig {
   readonly storageClass: string | undefined;
 }
 
-/** `auto`: the first that reaches the pod of its address, a node port and a port-forward through the API server. */
+/** `auto`: the first of these that reaches the pod: its address, a node port, a port-forward by the API server. */
 export const kubernetesReaches = ['auto', 'pod', 'node-port', 'load-balancer', 'port-forward'] as const;
 export type KubernetesReach = (typeof kubernetesReaches)[number];
 

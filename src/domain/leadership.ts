@@ -26,7 +26,7 @@ export const leaseDurationMs = 6_000;
 export const leaseRenewMs = 1_500;
 /** Interval in which a candidate reads the lease, ms. */
 export const leasePollMs = 250;
-/** How long a leader acts after it *sent* a renewal, ms. The last quarter covers clock speeds and calls in flight. */
+/** How long a leader acts after it *sent* a renewal, ms. The margin covers other clock speeds and calls in flight. */
 export const leaseActMs = leaseDurationMs * 0.75;
 /** Duration in the last renewal, which releases the lease, ms. The next candidate that reads it takes the lease. */
 export const leaseReleaseMs = 1;

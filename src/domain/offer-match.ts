@@ -42,7 +42,7 @@ export function whyNot(resources: Resources, offer: MatchableOffer): string | un
   return firstReason(rules, resources, offer);
 }
 
-/** Like `whyNot`, but checks only the limits of every provider's offers: location, spot or not, and price. */
+/** Like `whyNot`, but checks only what applies whatever offers a provider returns: location, spot or not, price. */
 export function excludedBy(resources: Resources, offer: MatchableOffer): string | undefined {
   return firstReason([wrongLocation, wrongMarket, tooDear], resources, offer);
 }

@@ -4,7 +4,7 @@ import { hourlyPrice } from './price.ts';
 
 /** Facts about the machine of a remote controller. A local controller needs none. */
 export interface RemoteControllerInfo {
-  /** Tag `svc-owner` of the machines that the controller launches: it finds them after the controller is lost. */
+  /** Value of the tag `svc-owner` on the controller's machines, which finds them after the controller is lost. */
   readonly key: string;
   /** Name or address at which clients reach endpoints. */
   readonly publicHost: string;

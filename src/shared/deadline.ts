@@ -1,6 +1,6 @@
 import type { Clock } from './clock.ts';
 
-/** Runs work that leaves out answers later than `ms`: its promise settles then. Throws an aborted signal's reason. */
+/** Runs work with a promise that settles after `ms`: the work leaves out later answers. Throws the signal's reason. */
 export async function withLateness<Result>(
   clock: Clock,
   ms: number,

@@ -28,9 +28,7 @@ export interface Store {
   readonly file: DatabaseFile | undefined;
   /** When another state of the database, such as an older copy, last replaced the one in use, ms; null if never. */
   restoredAt(): Promise<number | null>;
-  /**
-   * Sets this leader's term, the fencing token of its writes. Throws SVC_NOT_LEADER, as writes do, below a higher one.
-   */
+  /** Sets the term, this leader's fencing token. A higher one in the database: SVC_NOT_LEADER, here and for writes. */
   raiseTerm(term: number): Promise<void>;
   /** Reserves space in the database files once, so changes succeed on a full disk. Call it every few seconds. */
   keepOwnSpace(): Promise<void>;

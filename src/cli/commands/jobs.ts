@@ -47,7 +47,7 @@ export async function exec(args: ExecArgs, context: CommandContext): Promise<num
   return submitJob({ ...task, mode: 'exec', cluster: args.cluster }, args, context);
 }
 
-/** SkyPilot users type a command where svc expects a file. A missing cluster, an error in both cases, comes first. */
+/** Users of SkyPilot type a command instead of a file. A missing cluster is reported first: an error in both cases. */
 async function commandMeant(error: unknown, cluster: string, word: string, { connection }: CommandContext): Promise<unknown> {
   if (!(error instanceof SvcError) || error.code !== 'SVC_FILE_NOT_FOUND') return error;
   const { clusters } = (await (await connection.existing())?.call('listClusters')) ?? { clusters: [] };

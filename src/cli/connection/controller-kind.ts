@@ -10,7 +10,9 @@ export async function isInKubernetes(paths: HomePaths): Promise<boolean> {
   return (await loadConfig(paths.config)).serve.controller.highAvailability;
 }
 
-/** Throws SVC_CONTROLLER_KIND when an existing controller has another kind than configured. `isLocal`: one is local. */
+/**
+ * Throws SVC_CONTROLLER_KIND if the existing controller's kind is not the configured. `isLocal`: a local one exists.
+ */
 export async function checkControllerKind(paths: HomePaths, isLocal: () => Promise<boolean>): Promise<void> {
   const config = await loadConfig(paths.config);
   const record = readControllerRecord(paths.controllerRecord);

@@ -72,8 +72,8 @@ export interface OwnState {
 
 /**
  * Whether an edge proxy can forward requests and so gets them. Without an endpoint set it would hold requests that
- * others can forward; when it is alone, holding them is better than failing them. A new service without an endpoint set
- * does not end an admission.
+ * others can forward; when it is alone, holding them is better than failing them. Once admitted, it stays admitted
+ * while a new service has no endpoint set.
  */
 export function passesReadiness({ isReady, isInformed, isAlone, wasAdmitted }: OwnState): boolean {
   return isReady && (isInformed || isAlone || wasAdmitted);

@@ -130,7 +130,7 @@ export function rememberLateRefusal(
 
 /**
  * The narrowest scope of a late failure and the provider's recent ones; undefined when all have one cause and scope. A
- * pause between launches is no failure. If it covers the offer it continues: no machine there has run since.
+ * pause is no failure, but one that covers the offer continues: no machine there has run since.
  */
 function paceScope(refusals: readonly Refusal[], offer: PlaceableOffer, refused: Refused, now: number): RefusalScope | undefined {
   const { provider, region } = offer;
@@ -222,7 +222,7 @@ export function endRefusals(refusals: readonly Refusal[], isMeant: (refusal: Ref
   });
 }
 
-/** The late refusals. Asking costs nothing, but without these a restarting process would launch without a pause. */
+/** The late refusals. They must stay: a process that restarts repeatedly would otherwise launch without a pause. */
 export function lateRefusals(refusals: readonly Refusal[]): readonly Refusal[] {
   return refusals.filter(({ isLate }) => isLate === true);
 }

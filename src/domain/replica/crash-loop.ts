@@ -17,7 +17,7 @@ export interface Failure {
 export interface LaunchGate {
   /** No launch before this time, ms; 0: no delay. */
   readonly notBefore: number;
-  /** Most living replicas for a launch. Keeps the attempts below the number that makes the guard give up. */
+  /** Upper limit of living replicas for a launch. Keeps the attempts below the number that makes the guard give up. */
   readonly atMost: number;
   readonly rounds: number;
   /** The service never worked: no more launches until the user changes something. */
@@ -27,9 +27,9 @@ export interface LaunchGate {
 /** A replica that was ready for this long counts as working, ms: its failure is an accident, not a crash loop. */
 const stableMs = 60_000;
 const roundBackoff: Backoff = { firstMs: 1_000, longestMs: 300_000 };
-/** Rounds of failures until a service that was never ready is given up. Their delays add up to about 15 s. */
+/** After this many rounds the guard gives up a service that was never ready. The delays add up to about 15 s. */
 const roundsToGiveUp = 5;
-/** Replicas that cannot start until the guard gives up. The provider has already tried each one several times. */
+/** After this many replicas that could not start, the guard gives up. The provider has already retried each of them. */
 const startsToGiveUp = 3;
 /** This many once-ready replicas that are killed from outside are replaced at once: one per second for ten minutes. */
 const freeKills = 600;

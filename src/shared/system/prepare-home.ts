@@ -20,7 +20,10 @@ export function prepareHome(paths: HomePaths): void {
   listHome(paths.home);
 }
 
-/** Lists a home in the default one, so that `src/node/confine.sh` hides it; replicas have a /tmp of their own. */
+/**
+ * Lists a home in the default one, so that `src/node/confine.sh` hides it from replicas of other homes. Homes in /tmp
+ * need no entry: replicas have a /tmp of their own.
+ */
 function listHome(path: string): void {
   try {
     const home = realpathSync(path);
