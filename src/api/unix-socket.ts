@@ -13,8 +13,7 @@ interface OwnedSocket {
 /**
  * Makes a server listen on a Unix socket with mode 0600, in place of a dead process's file. SVC_CONTROLLER_RUNNING when
  * a server answers there, even if several processes try at once. The server first listens under a temporary name. A
- * hard link gives it the real name, unless that is taken: the file there always belongs to a listening or a dead
- * server.
+ * hard link gives it the real name, unless that is taken: that file always belongs to a listening or a dead server.
  */
 export async function listenOnUnixSocket(server: Server, path: string): Promise<OwnedSocket> {
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 });

@@ -174,9 +174,8 @@ interface ProviderAbilities {
 }
 
 /**
- * The first requested ability that a provider lacks, for machines of `nodes` nodes: a sentence without its full stop
- * that names the field, or undefined. A single disk tier satisfies `disk_tier: best`; `network_tier: best` needs
- * support.
+ * The first requested ability that a provider lacks, for machines of `nodes` nodes: a sentence that names the field,
+ * no full stop; or undefined. A single disk tier satisfies `disk_tier: best`, but `network_tier: best` needs support.
  */
 export function missingAbility(requested: RequestedAbilities, abilities: ProviderAbilities, nodes = 1): string | undefined {
   const { useSpot, imageId, diskTier, networkTier } = requested;

@@ -1,7 +1,6 @@
 /**
  * Checks whether this process may still act for the controller: of several, only the leader may call a provider. A
- * paused process may have lost the lease without noticing. So call `check` synchronously, immediately before each call
- * is sent.
+ * paused process may have lost the lease without noticing. So call `check` synchronously, right before each call.
  */
 export interface Fence {
   /** Throws SVC_NOT_LEADER when the lease has run out, or may have. */

@@ -4,9 +4,7 @@ import { mountPath } from './read/mounts.ts';
 import { openTask, printableAt, type TaskDocument, type TaskSource } from './task-document.ts';
 import type { Path } from './yaml/node.ts';
 
-/**
- * Throws SVC_FILE_NOT_FOUND with each missing working directory, mount source or TLS file. `source`: the task's text.
- */
+/** Throws SVC_FILE_NOT_FOUND with each missing working directory, mount source, TLS file. `source`: the task's text. */
 export async function checkTaskFiles(task: Task, source: TaskSource): Promise<void> {
   const found = await Promise.all(requiredFiles(task).map(missing));
   const all = found.filter((each) => each !== undefined);

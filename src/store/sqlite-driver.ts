@@ -14,8 +14,7 @@ const pageBytes = 4_096;
 /**
  * Opens or creates the database file at `path`, for its owner only. Any number of processes may have it open. A
  * replaced file must first be opened with `mayAcceptReplacedFile`, while no process has the former file open. Others
- * get SVC_STATE_REPLACED until then. `makeSpace` frees space on a full disk and returns whether it did: the write is
- * repeated.
+ * get SVC_STATE_REPLACED until then. `makeSpace` frees space on a full disk; the write is repeated if it did.
  */
 export async function openSqlite(path: string, clock: Clock, mayAcceptReplacedFile = true, makeSpace = () => false): Promise<Driver> {
   const file = settle(path, clock, mayAcceptReplacedFile);

@@ -139,8 +139,7 @@ const failedStates: readonly string[] = ['FAILED', 'CONTROLLER_FAILED', 'FAILED_
 
 /**
  * Shows a service's events until its first replica is ready; undefined when interrupted. Starts the controller again if
- * it dies meanwhile. Throws SVC_SERVICE_FAILED when it cannot become ready, SVC_SERVICE_NOT_FOUND when it is
- * terminated.
+ * it dies meanwhile. Throws SVC_SERVICE_FAILED when it cannot become ready, SVC_SERVICE_NOT_FOUND when terminated.
  */
 async function followUntilReady(name: string, context: CommandContext): Promise<ServiceView | undefined> {
   const { ui, clock, signal, connection } = context;
