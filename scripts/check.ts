@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import { text } from 'node:stream/consumers';
 
-/** Result of a script of package.json. `output` is its output, empty when it was shown directly. */
+/** `output` is empty when it was shown directly. */
 interface Outcome {
   readonly name: string;
   readonly isOk: boolean;
@@ -18,10 +18,7 @@ async function runScript(name: string, isShown: boolean): Promise<Outcome> {
   return { name, isOk, output: out + errors };
 }
 
-/**
- * `npm test`: runs type check and lint beside the tests, which do not use the processor all the time. The tests' output
- * appears directly, that of the others at the end.
- */
+/** `npm test`: type check and lint beside the tests, which leave processor time. Their output comes at the end. */
 const outcomes = await Promise.all([runScript('test:unit', true), runScript('typecheck', false), runScript('lint', false)]);
 for (const { output } of outcomes) if (output !== '') process.stdout.write(output);
 const failed = outcomes.filter(({ isOk }) => !isOk).map(({ name }) => name);

@@ -2,10 +2,7 @@ import { join } from 'node:path';
 import { messageOf } from '../src/shared/errors.ts';
 import { writeNewProvider } from './new-provider/generate.ts';
 
-/**
- * Generates the files of a new provider: `npm run new:provider -- NAME`. docs/internals/providers.md describes the next
- * steps.
- */
+/** `npm run new:provider -- NAME`: generates a provider's files. docs/internals/providers.md has the next steps. */
 const [name, ...more] = process.argv.slice(2);
 
 if (name === undefined || more.length > 0) {

@@ -9,10 +9,7 @@ export interface Change {
   readonly sentence: string;
 }
 
-/**
- * Parses one file of changes/: a `kind:` line, a blank line, one paragraph. Returns a string with the fault of an
- * invalid file.
- */
+/** Parses a file of changes/: a `kind:` line, a blank line, a paragraph. For an invalid file, its fault as a string. */
 export function parseChange(text: string): Change | string {
   const [head = '', ...paragraphs] = text.trim().split(/\n\s*\n/);
   const word = /^kind: (\w+)$/.exec(head)?.[1];

@@ -1,9 +1,6 @@
 import type { Reporter, TestModule } from 'vitest/node';
 
-/**
- * A vitest reporter that lists skipped tests with the reason. The reason is in the name (`with python3 > …`) or was
- * passed to `skip()`.
- */
+/** A vitest reporter of skipped tests with the reason: in the name (`with python3 > …`), or passed to `skip()`. */
 class SkippedTests implements Reporter {
   onTestRunEnd(modules: readonly TestModule[]): void {
     const lines = modules.flatMap((file) =>

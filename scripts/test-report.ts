@@ -7,7 +7,7 @@ export interface TestReport {
 }
 
 interface TestFile {
-  /** Its absolute path. */
+  /** Absolute path. */
   readonly name: string;
   readonly status: string;
   /** Why the file could not run; empty when it ran. */
@@ -22,14 +22,11 @@ interface TestResult {
   readonly failureMessages?: readonly string[] | null;
 }
 
-/** Limits of a shown failure message: a diff of long texts would bury the other names. */
+/** Of a shown failure message: a diff of long texts would bury the other names. */
 const mostLines = 6;
 const mostCharacters = 300;
 
-/**
- * Lists the failed tests of a suite with the beginning of their messages, and the skipped tests that are not in
- * `passed`. Each test is one line; messages have lines of their own.
- */
+/** Lists a suite's failed tests with the beginning of their messages, and skipped tests that are not in `passed`. */
 export function summarizeTests(
   suite: string,
   { testResults }: TestReport,
@@ -62,10 +59,8 @@ export function passedTests({ testResults }: TestReport): readonly string[] {
 
 const testName = (file: string, { fullName }: TestResult): string => `${fromRoot(file)} > ${fullName}`;
 
-/** Removes the checkout's folder, which carries no information. */
 const fromRoot = (path: string): string => path.replace(/^.*?\/(?=(?:src|test|bench)\/)/, '');
 
-/** The message without the stack, indented. */
 function beginningOf(message: string): readonly string[] {
   const lines = message.split('\n').filter((line) => line.trim() !== '');
   const stackAt = lines.findIndex((line) => /^\s+at /.test(line));
@@ -82,10 +77,7 @@ function readReport(path: string): TestReport {
   }
 }
 
-/**
- * `node scripts/test-report.ts REPORT...`: each report is named after its suite. Prints failed and skipped tests, for
- * the end of a long log.
- */
+/** `node scripts/test-report.ts REPORT...`, named after their suites. Prints failed and skipped tests. */
 if (import.meta.main) {
   const reports = process.argv.slice(2).map((path) => ({ suite: basename(path, '.json'), report: readReport(path) }));
   const passed = new Set(reports.flatMap(({ report }) => passedTests(report)));

@@ -80,7 +80,6 @@ function meaningOf({ description, anyOf = [] }: JsonSchema): string {
   return description ?? anyOf.find((choice) => choice.description !== undefined)?.description ?? '';
 }
 
-/** A schema's type in a few words. */
 function typeOf(schema: JsonSchema): string {
   const name = schema.$ref?.split('/').at(-1);
   if (name !== undefined) return `[${name}](#${name.toLowerCase()})`;

@@ -69,7 +69,6 @@ export function renderConfigPage(): string {
   return page('# Configuration', configIntro, '## Top level', fieldTables(toJsonSchema(configSection, 'Configuration'), '', alike));
 }
 
-/** One field of a documentation page. */
 interface Row {
   readonly name: string;
   readonly schema: JsonSchema;
@@ -77,8 +76,8 @@ interface Row {
 }
 
 /**
- * Tables of all fields below a schema: one for each section, headed by its path. A section whose path is in `alike`
- * equals another one: instead of a table it gets the reference from `alike`.
+ * Tables of all fields below a schema, one per section, headed by its path. A section in `alike` equals another one: it
+ * gets the reference from `alike` instead of a table.
  */
 export function fieldTables(schema: JsonSchema, path: string, alike: Readonly<Record<string, string>> = {}): string {
   const rows: readonly Row[] = Object.entries(schema.properties ?? {}).map(([name, field]) => {

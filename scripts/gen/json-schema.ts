@@ -30,8 +30,7 @@ export function toJsonSchema(schema: z.ZodType, title: string): JsonSchema {
     target: 'draft-07',
     unrepresentable: 'any',
     override({ zodSchema, jsonSchema }) {
-      // The package omits the default of a transformed value. It also adds limits for safe integers, which are noise in
-      // an editor.
+      // The package omits the default of a transformed value, and adds limits for safe integers: noise in an editor.
       const metadata = z.globalRegistry.get(zodSchema);
       if (metadata?.['default'] !== undefined) jsonSchema['default'] = metadata['default'];
       if (jsonSchema.maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum;

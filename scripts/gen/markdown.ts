@@ -1,4 +1,3 @@
-/** The first line of a generated page. */
 const generatedNote = '<!-- Written by `npm run gen`. Change the source it names, not this page. -->';
 
 const line = (cells: readonly string[]): string => `| ${cells.map(escapeCell).join(' | ')} |`;

@@ -1,9 +1,7 @@
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 
-/**
- * A template below scripts/templates/provider and the path of its result. `NAME` stands for the name of the provider.
- */
+/** A template below scripts/templates/provider, and the path of its result. `NAME` stands for the provider's name. */
 const templates: readonly (readonly [template: string, path: string])[] = [
   ['index.ts', 'src/providers/NAME/index.ts'],
   ['client.ts', 'src/providers/NAME/client.ts'],
@@ -24,10 +22,7 @@ export interface NewFile {
   readonly text: string;
 }
 
-/**
- * The first files of a new cloud provider, for the checkout at `root`. Throws an Error for the user when the name is
- * invalid.
- */
+/** The first files of a new cloud provider, for the checkout at `root`. Throws an Error for an invalid name. */
 export function newProviderFiles(root: string, name: string): readonly NewFile[] {
   if (!nameForm.test(name)) throw new Error(`'${name}' is no name for a place: lower case letters and digits, 2 to 20, a letter first.`);
   const made = templates.map(([template, path]) => ({

@@ -22,11 +22,10 @@ import {
 /** Larger than any request: a task file has at most 1 MiB. */
 const maxBodyBytes = 4 * 1024 * 1024;
 
-/** Dependencies of the API besides its handlers. */
 interface ApiDeps {
   readonly log: Pick<Logger, 'error' | 'debug'>;
   readonly clock: Clock;
-  /** Version of svc, for the error that a client of another version gets. */
+  /** For the error that a client of another version gets. */
   readonly version: string;
   /** Aborts when the server closes, which ends streams. */
   readonly closing?: AbortSignal;
@@ -39,10 +38,7 @@ type Env = { readonly Bindings: Partial<HttpBindings> };
 
 const encoder = new TextEncoder();
 
-/**
- * The control API as a web application: one handler for each route of `routes.ts`. Errors are JSON with the HTTP status
- * of their kind.
- */
+/** The control API: one handler for each route of `routes.ts`. Errors are JSON with the HTTP status of their kind. */
 export function createApi(handlers: ApiHandlers, deps: ApiDeps): Hono<Env> {
   const app = new Hono<Env>();
   app.use(async (context, next) => {
@@ -126,7 +122,7 @@ function checkVersion(name: RouteName, given: string | undefined): void {
   throw new SvcError('SVC_VERSION_MISMATCH', `The controller speaks version ${apiVersion} of its API, and this command another one.`);
 }
 
-/** The request as the handler gets it. Throws SVC_BAD_REQUEST with every mismatch with the contract. */
+/** Throws SVC_BAD_REQUEST with every mismatch with the contract. */
 async function readRequest<Name extends RouteName>(name: Name, context: Context, signal: AbortSignal): Promise<RouteRequest<Name>> {
   const schemas: RouteSchemas = contract[name];
   const faults: string[] = [];
@@ -158,32 +154,22 @@ async function readJson(context: Context): Promise<unknown> {
   }
 }
 
-/**
- * How long the head of a stream waits for the first item, ms. A handler that fails within this time can still send an
- * error status.
- */
+/** How long a stream's head waits for the first item, ms: a handler that fails by then can send an error status. */
 const headDelayMs = 1_000;
 
-/**
- * Bytes to send instead of an item that failed. Undefined aborts the connection, so that the client sees that the reply
- * is incomplete.
- */
+/** Bytes instead of a failed item. Undefined aborts the connection, so the client sees an incomplete reply. */
 type Ending = (error: unknown) => Uint8Array | undefined;
 
 /** Options of a stream. */
 export interface StreamOptions<Item> {
   readonly encode: (item: Item) => Uint8Array;
   readonly ending: Ending;
-  /** Aborts the connection. */
   readonly breakOff: () => void;
   readonly clock: Clock;
   readonly signal: AbortSignal;
 }
 
-/**
- * Turns items into a stream of bytes. It requests an item only when the client has taken the earlier ones. Rejects with
- * the error of the first item when that fails at once.
- */
+/** Turns items into bytes, at the client's pace. Rejects with the error of a first item that fails at once. */
 export async function toByteStream<Item>(items: AsyncIterable<Item>, options: StreamOptions<Item>): Promise<ReadableStream<Uint8Array>> {
   const { encode, ending, breakOff, clock, signal } = options;
   const iterator = items[Symbol.asyncIterator]();

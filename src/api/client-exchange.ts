@@ -4,7 +4,6 @@ import { type ErrorReply, SvcError, hasErrno, messageOf } from '../shared/errors
 import { type RouteName, apiVersion, apiVersionHeader, routes, svcVersionHeader, versionlessRoutes } from './routes.ts';
 import { type ErrorCode, errorCodes } from '../shared/error-codes.ts';
 
-/** Parts of a request that are sent as text. */
 type Texts = Readonly<Record<string, string | number | boolean | undefined>>;
 
 /** One API call as the client sends it. */
@@ -24,7 +23,7 @@ export interface Exchange {
   readonly response: IncomingMessage;
   /** Ends the timeout: from here on the reply may take any time. */
   stopTimer(): void;
-  /** Converts an error that occurred while reading the reply into the error to throw. */
+  /** Converts an error while reading the reply into the error to throw. */
   explain(error: unknown): unknown;
 }
 
@@ -32,8 +31,7 @@ export interface Exchange {
 export async function openExchange(call: WireCall): Promise<Exchange> {
   const { name, socketPath, clock, timeoutMs, signal } = call;
   const body = call.body === undefined ? undefined : JSON.stringify(call.body);
-  // Importing node:http as an ES module would read all its exports, one of which loads undici: 45 ms against 5 ms, for
-  // each CLI command.
+  // Importing node:http as an ES module reads all its exports, one of which loads undici: 45 ms against 5 ms.
   const http = process.getBuiltinModule('node:http');
   const request = http.request({
     socketPath,
@@ -114,7 +112,7 @@ async function checkHead(name: RouteName, response: IncomingMessage): Promise<vo
   throw isErrorReply(reply) ? toSvcError(reply) : new Error(`it answered with status ${status} and no reason`);
 }
 
-/** Describes the failure of the controller. The text follows the controller's name in a message. */
+/** The text follows the controller's name in a message. */
 function describe(error: unknown): string {
   if (hasErrno(error, 'ENOENT', 'ECONNREFUSED')) return 'does not run';
   if (hasErrno(error, 'ECONNRESET', 'EPIPE')) return 'went away before its answer was complete';
@@ -128,10 +126,7 @@ export function isErrorReply(value: unknown): value is ErrorReply {
   return typeof error === 'object' && error !== null && 'code' in error && typeof error.code === 'string' && 'message' in error;
 }
 
-/**
- * The error that the controller threw. A newer controller may send a code that this version does not know: it becomes
- * SVC_INTERNAL.
- */
+/** The controller's error. An unknown code, as from a newer controller, becomes SVC_INTERNAL. */
 export function toSvcError({ error }: ErrorReply): SvcError {
   const { message, hint, problems } = error;
   const code: string = error.code;

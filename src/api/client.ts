@@ -3,20 +3,17 @@ import { type Exchange, type WireCall, isErrorReply, openExchange, readText, toS
 import type { RouteInput, RouteReply } from './contract.ts';
 import type { RouteName, RoutesReplying } from './routes.ts';
 
-/** Default timeout of a call, ms, when neither the client nor the call sets one. */
 const defaultTimeoutMs = 30_000;
 
-/** How to reach a controller. */
 interface ClientOptions {
   readonly socketPath: string;
   readonly clock?: Clock;
-  /** Default limit for a whole call, or for the time until a stream begins, ms. */
+  /** For a whole call, or the time until a stream begins. */
   readonly timeoutMs?: number;
   /** Signal for the calls that have none. */
   readonly signal?: AbortSignal;
 }
 
-/** Options of a call besides the input of its route. */
 interface CallOptions {
   /** When it aborts, a call rejects with the signal's reason, and a stream ends. */
   readonly signal?: AbortSignal;
@@ -27,15 +24,13 @@ type Input<Name extends RouteName> = CallOptions & RouteInput<Name>;
 type Arguments<Name extends RouteName> = object extends Input<Name> ? [input?: Input<Name>] : [input: Input<Name>];
 
 /**
- * The control API as functions. A call rejects with:
- *
- * - the error of the controller (`SvcError` with its code, hint and problems);
- * - SVC_CONTROLLER_UNREACHABLE when no controller runs, it ends during the call, or it does not answer in time;
- * - SVC_VERSION_MISMATCH when the controller has another version.
+ * The control API as functions. A call rejects with the controller's error (`SvcError` with its code, hint and
+ * problems); SVC_CONTROLLER_UNREACHABLE when no controller runs, it ends during the call, or it does not answer in
+ * time; SVC_VERSION_MISMATCH when it has another version.
  */
 export interface ApiClient {
   call<Name extends RoutesReplying<'json'>>(name: Name, ...input: Arguments<Name>): Promise<RouteReply<Name>>;
-  /** Yields each line of the reply. A caller that leaves the loop closes the connection. */
+  /** Yields each line. A caller that leaves the loop closes the connection. */
   lines<Name extends RoutesReplying<'lines'>>(name: Name, ...input: Arguments<Name>): AsyncIterable<RouteReply<Name>>;
   /** Yields the reply as it arrives. A caller that leaves the loop closes the connection. */
   text<Name extends RoutesReplying<'text'>>(name: Name, ...input: Arguments<Name>): AsyncIterable<Buffer>;

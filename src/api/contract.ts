@@ -4,7 +4,6 @@ import { refusalKinds, refusalScopes } from '../domain/placement.ts';
 import { serviceStates } from '../domain/service-state.ts';
 import type { RouteName } from './routes.ts';
 
-/** A machine type that the plan considered, with the reason for or against it. */
 const plannedOfferView = z.strictObject({
   provider: z.string(),
   region: z.string(),
@@ -23,7 +22,6 @@ const plannedOfferView = z.strictObject({
   why: z.string(),
 });
 
-/** Where replicas would be deployed now, and why. */
 const planView = z.strictObject({
   replicas: z.int(),
   offers: z.array(plannedOfferView).readonly().describe('Best first'),
@@ -153,10 +151,7 @@ export const clusterView = z.strictObject({
   jobs: z.array(jobView),
 });
 
-/**
- * A task file in a request: its text, and the additions of the command line. The server parses it again with the same
- * code.
- */
+/** The file's text and the additions of the command line. The server parses it again with the same code. */
 const taskSource = {
   source: z.string().max(1_048_576).describe('The file as it is written'),
   file: z.string().describe('Absolute path, for relative paths in it and for messages'),
@@ -184,7 +179,6 @@ export interface RouteSchemas {
   readonly reply: z.ZodType;
 }
 
-/** A disk with little free space. */
 const diskView = z.strictObject({
   folder: z.string(),
   freeBytes: z.number(),

@@ -12,9 +12,8 @@ type HandlerResult<Name extends RouteName> = (typeof routes)[Name]['reply'] exte
     : Streamed<string | Uint8Array>;
 
 /**
- * One handler for every route. The server has validated the request.
- *
- * A handler throws expected failures as `SvcError`, before or during a stream of lines, and the client gets the same
- * error. `request.signal` aborts when the client disconnects or the server closes. Streams must end then.
+ * One handler for every route. The server has validated the request. A client gets the `SvcError` that a handler
+ * throws, before or during a stream of lines. Streams must end when `request.signal` aborts: the client disconnected,
+ * or the server closes.
  */
 export type ApiHandlers = { readonly [Name in RouteName]: (request: RouteRequest<Name>) => HandlerResult<Name> };

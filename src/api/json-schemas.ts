@@ -56,10 +56,7 @@ export function describeRoutes(): readonly DescribedRoute[] {
   });
 }
 
-/**
- * Fields of a part that is sent as text. Each has the type that it is parsed into, and is required when it has no
- * default.
- */
+/** Fields of a part that is sent as text, typed as parsed. Those without a default are required. */
 function fieldsOf(schema: z.ZodType | undefined): readonly Field[] {
   if (schema === undefined) return [];
   const needed = convert(schema, 'input').required ?? [];

@@ -2,7 +2,6 @@ import { errorCodes, httpStatuses } from '../shared/error-codes.ts';
 import { describeObjects, describeRoutes, type DescribedRoute, type JsonSchema } from './json-schemas.ts';
 import { apiVersion } from './routes.ts';
 
-/** Media type of each kind of reply. */
 const mediaTypes: Readonly<Record<DescribedRoute['reply'], string>> = {
   json: 'application/json',
   lines: 'application/x-ndjson',

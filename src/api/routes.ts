@@ -11,19 +11,13 @@ export interface RouteData {
 /** Must rise when a request or reply changes incompatibly. Client and server compare it in each call. */
 export const apiVersion = 1;
 
-/**
- * Header with `apiVersion` in every request and reply. The server also accepts a request without it, such as one made
- * by hand with curl.
- */
+/** Header with `apiVersion` in every request and reply. A request without it, as by hand with curl, is accepted too. */
 export const apiVersionHeader = 'x-svc-api-version';
 
 /** Header with the server's version of svc in every reply. The client shows it in messages. */
 export const svcVersionHeader = 'x-svc-version';
 
-/**
- * Every route. `contract.ts` has the schemas, and a test checks that both list the same routes. docs/reference/api.md
- * is generated from both.
- */
+/** Every route. A test compares them with `contract.ts`; docs/reference/api.md is generated from both. */
 export const routes = {
   health: { method: 'GET', path: '/v1/health', reply: 'json', summary: 'Version, process and load of the controller' },
   stopController: { method: 'POST', path: '/v1/controller/stop', reply: 'json', summary: 'Ends the controller process' },
@@ -81,10 +75,7 @@ const isRouteName = (name: string): name is RouteName => Object.hasOwn(routes, n
 /** The names of all routes, in order. */
 export const routeNames: readonly RouteName[] = Object.keys(routes).filter(isRouteName);
 
-/**
- * Routes that the server answers for clients of any API version. With them, a client detects a controller of another
- * version and replaces it.
- */
+/** Answered for any API version, so that a client can detect a controller of another version and replace it. */
 export const versionlessRoutes: readonly RouteName[] = ['health', 'stopController'];
 
 /** Names of the routes with a given kind of reply. */

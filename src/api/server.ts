@@ -9,14 +9,12 @@ import { listenOnUnixSocket } from './unix-socket.ts';
 /** How long open calls may take when the server closes, ms. Streams end at once. */
 const closeGraceMs = 2_000;
 
-/** Options of the server. */
 interface ServeOptions {
-  /** Only this user can connect: mode 0600, in a folder of mode 0700. The server creates a missing folder. */
+  /** Mode 0600, in a folder of mode 0700, which the server creates when it is missing. */
   readonly socketPath: string;
   readonly handlers: ApiHandlers;
   readonly log: Pick<Logger, 'error' | 'debug'>;
   readonly clock: Clock;
-  /** Version of svc. */
   readonly version: string;
   /** Also checks replies against the contract; for tests. */
   readonly checkReplies?: boolean;
@@ -24,16 +22,11 @@ interface ServeOptions {
 
 /** A running server of the control API. */
 export interface ApiServer {
-  /**
-   * Removes the socket, ends streams, and lets calls finish for up to `closeGraceMs`. A handler must not await it,
-   * because `close` waits for the handlers.
-   */
+  /** Removes the socket, ends streams, and waits up to `closeGraceMs` for handlers: a handler must not await it. */
   close(): Promise<void>;
 }
 
-/**
- * Serves the control API on a Unix socket. Throws SVC_CONTROLLER_RUNNING when another process already serves it there.
- */
+/** Serves the control API on a Unix socket. Throws SVC_CONTROLLER_RUNNING when another process serves it there. */
 export async function serveApi(options: ServeOptions): Promise<ApiServer> {
   const { socketPath, clock } = options;
   const closing = new AbortController();

@@ -5,19 +5,15 @@ import { isSameFile, removeFound } from '../shared/system/claim-socket.ts';
 import { hasErrno, SvcError } from '../shared/errors.ts';
 import { randomHex } from '../shared/hex.ts';
 
-/** A socket file that a server listens on. */
 interface OwnedSocket {
   /** Removes the file, unless another server has replaced it. */
   remove(): void;
 }
 
 /**
- * Makes a server listen on a Unix socket that only this user can reach (mode 0600). It replaces the socket file of a
- * dead process. It never replaces a file on which a server answers, even when several processes try at once:
- * SVC_CONTROLLER_RUNNING.
- *
- * The server first listens under a temporary name. A hard link then gives it the real name, and fails when that name is
- * taken. So the file with the real name always belongs to a listening or a dead server.
+ * Makes a server listen on a Unix socket with mode 0600, in place of a dead process's file. SVC_CONTROLLER_RUNNING when
+ * a server answers there, even if several processes try at once. The server first listens under a temporary name. A
+ * hard link gives it the real name, unless that is taken: that file always belongs to a listening or a dead server.
  */
 export async function listenOnUnixSocket(server: Server, path: string): Promise<OwnedSocket> {
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
@@ -64,7 +60,6 @@ async function claim(own: string, path: string): Promise<void> {
   }
 }
 
-/** Whether a process accepts connections on the socket. */
 function isAnswered(path: string): Promise<boolean> {
   return new Promise((resolve, reject) => {
     const socket = connect(path);
@@ -85,7 +80,6 @@ function statOrNothing(path: string): BigIntStats | undefined {
   return statSync(path, { bigint: true, throwIfNoEntry: false });
 }
 
-/** An unused name in the same folder. */
 function besides(path: string): string {
   return `${path}.${randomHex(6)}`;
 }

@@ -16,10 +16,7 @@ export interface CheckSettings {
   readonly sshPools: readonly SshPool[];
 }
 
-/**
- * Parses providers as users write them, `k8s` or `aws/us-east-2`: each provider once, in the order of first mention. A
- * provider that is named without a part is checked as a whole.
- */
+/** Parses `k8s` or `aws/us-east-2`: each provider once, in order. One that is named alone is checked as a whole. */
 export function readCheckTargets(words: readonly string[]): readonly CheckTarget[] {
   const targets = new Map<string, CheckTarget & { readonly isWhole: boolean }>();
   for (const word of words) {
@@ -35,7 +32,6 @@ export function readCheckTargets(words: readonly string[]): readonly CheckTarget
   return [...targets.values()].map(({ provider, parts }) => ({ provider, parts }));
 }
 
-/** Valid names for the parts of a provider. */
 function partNames(provider: string, { config, sshPools }: CheckSettings, names: readonly string[]): readonly string[] {
   if (provider === 'kubernetes') {
     const { allowedContexts } = config.kubernetes;
@@ -48,8 +44,8 @@ function partNames(provider: string, { config, sshPools }: CheckSettings, names:
 }
 
 /**
- * Settings that restrict a provider to the named parts. `names`: the contexts of the kubeconfig, or the regions of the
- * catalogue. Throws SVC_NO_PLACE for an unknown part, and lists the known ones.
+ * Settings that restrict a provider to the named parts. `names`: the contexts of the kubeconfig, or the catalogue's
+ * regions. Throws SVC_NO_PLACE for an unknown part, and lists the known ones.
  */
 export function narrowTo({ provider, parts }: CheckTarget, settings: CheckSettings, names: readonly string[]): CheckSettings {
   if (parts.length === 0) return settings;

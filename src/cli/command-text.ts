@@ -1,16 +1,14 @@
 import { stripVTControlCharacters } from 'node:util';
 import { displayWidth } from './listing/display-text.ts';
 
-/**
- * Matches `svc` in our messages where one of its commands follows. It does not match a path, or `svc` in running text.
- */
+/** `svc` in our messages where one of its commands follows; not in a path, not in running text. */
 const commandStart =
   /(?<![\w/.-])svc (?=(?:serve|controller|catalog|status|launch|exec|logs|down|check|offers|completion|help)\b|\[|--?[a-z])/g;
 
-/** Matches a whole command, up to the end of its sentence or of its parentheses or quotes. */
+/** A whole command, up to the end of its sentence or of its parentheses or quotes. */
 const wholeCommand = new RegExp(`${commandStart.source}.*?(?=[;,()\`]|[.:?](?: |$)|$)`, 'g');
 
-/** Marks a space at which a line must not be broken. It has the same width as a space. */
+/** A space at which a line must not be broken. */
 const noBreak = '\u00A0';
 
 /** Quotes a text as one word of sh. */
@@ -29,8 +27,8 @@ export function asTyped(text: string, name: string): string {
 }
 
 /**
- * The same for a terminal. Lines break between words, within `width` columns, and never inside a command: a broken
- * command could not be pasted. Further lines are indented by `indent` spaces, by default as many as the first line.
+ * The same for a terminal. Lines of `width` columns never break inside a command: it could not be pasted. Further lines
+ * get `indent` spaces, by default as many as the first line.
  */
 export function wrapText(text: string, width: number, indent = text.length - text.trimStart().length): string {
   if (columnsOf(text) <= width) return text;

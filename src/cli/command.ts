@@ -26,13 +26,11 @@ interface OptionBase<Kind extends string> {
 }
 
 interface ValueOption<Kind extends string> extends OptionBase<Kind> {
-  /** The value's label in help, upper case. */
   readonly label: string;
   readonly completes?: Completes;
 }
 
 interface SwitchOption extends OptionBase<'switch'> {
-  /** Summary of the form with `no-`. */
   readonly offSummary: string;
 }
 
@@ -74,12 +72,10 @@ interface OptionValues {
   readonly integer: number | undefined;
 }
 
-/** Positional arguments in order, by the names that the handler uses. */
 type ArgumentSpecs = Readonly<Record<string, ArgumentSpec>>;
-/** Options by the names that the handler uses. */
 type OptionSpecs = Readonly<Record<string, OptionSpec>>;
 
-/** Arguments of a command's handler: one field per argument and option, typed by its kind. */
+/** One field per argument and option, typed by its kind. */
 type ParsedArgs<Arguments extends ArgumentSpecs, Options extends OptionSpecs> = {
   readonly [Key in keyof Arguments]: ArgumentValues[Arguments[Key]['kind']];
 } & { readonly [Key in keyof Options]: OptionValues[Options[Key]['kind']] };
@@ -97,7 +93,6 @@ interface CommandData<Arguments, Options> {
   readonly examples: readonly string[];
   /** Needs confirmation: asks on a terminal, requires `--yes` otherwise. Has a `yes` flag. */
   readonly destructive?: boolean;
-  /** Omitted from help and docs. */
   readonly hidden?: boolean;
 }
 
@@ -107,7 +102,7 @@ export interface Command extends CommandData<ArgumentSpecs, OptionSpecs> {
   run(args: Readonly<Record<string, ParsedValue>>, context: CommandContext): Promise<number | void>;
 }
 
-/** The definition of a command. The type of its handler's arguments follows from its arguments and options. */
+/** The type of the handler's arguments follows from the command's arguments and options. */
 interface CommandDefinition<Arguments extends ArgumentSpecs, Options extends OptionSpecs> extends CommandData<Arguments, Options> {
   run(args: ParsedArgs<Arguments, Options>, context: CommandContext): Promise<number | void>;
 }

@@ -3,7 +3,6 @@ import { SvcError } from '../shared/errors.ts';
 import { namesOf, notNamed } from '../shared/did-you-mean.ts';
 import { maxNameLength, nameProblem } from '../domain/names.ts';
 
-/** Items selected by names and patterns on a command line. */
 interface Picked<Item> {
   /** In the order of the items, without duplicates. */
   readonly found: readonly Item[];
@@ -11,10 +10,7 @@ interface Picked<Item> {
   readonly missing: readonly string[];
 }
 
-/**
- * The items with one of the names, or that match one of the patterns (`*`, `?`, `[abc]`); all items when no name is
- * given.
- */
+/** The items with one of the names or patterns (`*`, `?`, `[abc]`); all items when no name is given. */
 export function pickByName<Item extends { readonly name: string }>(items: readonly Item[], names: readonly string[]): Picked<Item> {
   if (names.length === 0) return { found: items, missing: [] };
   const found = items.filter((item) => names.some((name) => item.name === name || (isPattern(name) && matchesGlob(item.name, name))));

@@ -2,26 +2,21 @@ import { Command as Parser, CommanderError, InvalidArgumentError, Option } from 
 import { SvcError } from '../shared/errors.ts';
 import { longName, type Command, type CommandGroup, type OptionSpec, type ParsedValue } from './command.ts';
 
-/**
- * A parsed command line: a command with its arguments, an unknown word in place of a command, or a text to show (help,
- * the version).
- */
+/** A parsed command line: a command with arguments, an unknown word instead, or a text to show (help, the version). */
 type Parsed =
   | { readonly type: 'run'; readonly command: Command; readonly args: Readonly<Record<string, ParsedValue>> }
   | { readonly type: 'unknown'; readonly group: readonly string[]; readonly word: string }
   | { readonly type: 'show'; readonly text: string; readonly to: 'stdout' | 'stderr'; readonly exitCode: number };
 
-/** The commands to parse against. */
 interface ProgramData {
   readonly commands: readonly Command[];
   readonly groups: readonly CommandGroup[];
   readonly version: string;
-  /** Columns of the help text. */
   readonly width: number;
 }
 
 /**
- * Parses the words after `svc`. No other file uses the argument parser. Throws SVC_USAGE, with the command that was
+ * Parses the words after `svc`. Only this file uses the argument parser. Throws SVC_USAGE with the command that was
  * probably meant. A bare `svc` or `svc serve` shows help as an error does: on stderr, exit code 2.
  */
 export function parseCommandLine(argv: readonly string[], data: ProgramData): Parsed {

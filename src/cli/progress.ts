@@ -62,9 +62,7 @@ const frames = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '
 const frameMs = 100;
 const clearLine = '\r\u001B[2K';
 
-/**
- * Columns left free at the end of the live line for the terminal's `^C`. A live line that wraps could not be erased.
- */
+/** Columns that stay free for the terminal's `^C`: a live line that wraps could not be erased. */
 const margin = 3;
 
 /** A spinner with the elapsed time, below the permanent lines. */

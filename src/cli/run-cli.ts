@@ -67,15 +67,13 @@ function isJsonRequested(argv: readonly string[]): boolean {
   return (dashes < 0 ? argv : argv.slice(0, dashes)).includes('--json');
 }
 
-/** Options for showing errors. */
 interface ErrorOptions {
-  /** Prints one JSON document on standard output instead of text on standard error. */
+  /** One JSON document on standard output instead of text on standard error. */
   readonly json: boolean;
   /** Adds the stack trace, for bugs (`SVC_DEBUG=1`). */
   readonly debug: boolean;
 }
 
-/** Shows an error. No other code does. */
 function showError(error: unknown, ui: Ui, options: ErrorOptions): void {
   const reply = toErrorReply(error);
   if (options.json) ui.json(reply);

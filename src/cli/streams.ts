@@ -4,7 +4,7 @@ import { hasErrno } from '../shared/errors.ts';
 /** An output: a terminal, a pipe or a file. */
 export type OutputStream = Writable & {
   readonly isTTY?: boolean | undefined;
-  /** Set only for a terminal. */
+  /** Only for a terminal. */
   readonly columns?: number | undefined;
   readonly rows?: number | undefined;
 };
@@ -22,10 +22,7 @@ export interface Streams {
   readonly stderr: OutputStream;
 }
 
-/**
- * The process's own streams. When the reader closes the pipe, as in `svc serve status | head -1`, the process ends
- * without an error.
- */
+/** The process's own streams. When the reader closes the pipe (`svc … | head -1`), it ends without an error. */
 export function processStreams(): Streams {
   endWhenReaderIsGone(process.stdout);
   endWhenReaderIsGone(process.stderr);

@@ -23,7 +23,6 @@ export interface TaskArgs {
 /** Texts of `describeService` about settings that most files omit: not worth a line. */
 const unset: readonly string[] = ['No TLS', 'No spot policy'];
 
-/** The task in a request. The controller parses it again with the same code. */
 type TaskBody = Pick<RouteInput<'createService'>['body'], 'source' | 'file' | 'envs' | 'secrets' | 'workdir'>;
 
 /** A valid service file, with a summary in words. */
@@ -35,8 +34,8 @@ export interface ServiceFile {
 }
 
 /**
- * Reads a service file and finds all its errors on this machine, before a controller is started. Throws the errors of
- * `loadTaskFile`, `collectEnvs`, `refuseUnsupported`, `checkTaskFiles` and `checkTlsFiles`.
+ * Reads a service file and finds all its errors before a controller is started. Throws the errors of `loadTaskFile`,
+ * `collectEnvs`, `refuseUnsupported`, `checkTaskFiles` and `checkTlsFiles`.
  */
 export async function readServiceFile(path: string, args: TaskArgs, context: CommandContext): Promise<ServiceFile> {
   const { task, source } = await load(path, args, context);
@@ -65,7 +64,7 @@ export async function readTaskFile(path: string, args: TaskArgs, context: Comman
   return { task, body: bodyOf(source, context) };
 }
 
-/** The same for a task on the command line instead of in a file. */
+/** The same for a task on the command line. */
 export async function readTaskText(text: string, args: TaskArgs, context: CommandContext): Promise<OnceFile> {
   const source = { source: text, file: '-', ...overridesOf(args, context) };
   const task = parseTask(source);

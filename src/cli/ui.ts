@@ -25,18 +25,13 @@ export interface Ui {
   readonly outWidth: number;
   /** The same for messages. */
   readonly sayWidth: number;
-  /** Rows of the terminal of the output. */
   readonly outRows: number;
   /** Prints a line of the result. */
   print(line: string): void;
   /** Writes a part of the result unchanged. */
   write(text: string | Uint8Array): void;
-  /** Prints the result as one JSON document. */
   json(value: unknown): void;
-  /**
-   * Prints a message of ours that is not part of the result. Its commands become pasteable, and a terminal gets it
-   * wrapped.
-   */
+  /** Prints a message outside the result. Its commands become pasteable, and a terminal gets it wrapped. */
   say(line: string): void;
   /** The same for text from other programs: unchanged. */
   quote(line: string): void;
@@ -45,18 +40,14 @@ export interface Ui {
   progress(): Progress;
   /** The same for waits that are mostly short: a short wait shows nothing. */
   waiting(): Progress;
-  /**
-   * Asks a question; false for no. `isLikely`: Enter means yes. Throws SVC_CONFIRM_NEEDED when the user cannot be
-   * asked, unless `yes` was given. Throws `Interrupted` at Ctrl-C.
-   */
+  /** False for no. Enter is yes if `isLikely`. Throws SVC_CONFIRM_NEEDED if it cannot ask, or `Interrupted`. */
   confirm(question: string, yes: boolean, isLikely?: boolean): Promise<boolean>;
   /** Colours a text of the result, if the output supports colours. */
   readonly paint: (tone: Tone, text: string) => string;
-  /** Colours a text for standard error. */
+  /** The same for standard error. */
   readonly paintMessage: (tone: Tone, text: string) => string;
 }
 
-/** Settings for output from the environment. */
 interface UiOptions {
   readonly clock: Clock;
   readonly env: (name: string) => string | undefined;

@@ -32,10 +32,7 @@ interface CommandTable {
   readonly groups: readonly CommandGroup[];
 }
 
-/**
- * The error for an unknown command of a group (`[]` for the words right after `svc`): SVC_USAGE with the command that
- * was probably meant.
- */
+/** SVC_USAGE for an unknown command of a group (`[]`: right after `svc`), with the command that was probably meant. */
 export function unknownCommand(group: readonly string[], word: string, table: CommandTable): SvcError {
   const help = ['svc', ...group, '--help'].join(' ');
   const paths = table.commands.filter(({ hidden }) => hidden !== true).map(({ path }) => path);
@@ -60,10 +57,7 @@ function changesService([group]: readonly string[], word: string): boolean {
   return group === 'serve' ? [...changingWords, 'upgrade'].includes(word) : group === undefined && changingWords.includes(word);
 }
 
-/**
- * A command of another group with the same name, or one with the same meaning. It is a better suggestion than a similar
- * spelling.
- */
+/** A command of another group with the same name or meaning: a better suggestion than a similar spelling. */
 function sameInOtherGroup(
   group: readonly string[],
   word: string,

@@ -10,8 +10,8 @@ const nvidia = (memoryGb: number): AcceleratorFacts => ({ memoryGb, manufacturer
 const tpu: AcceleratorFacts = { memoryGb: undefined, manufacturer: 'Google' };
 
 /**
- * Names of accelerators as in SkyPilot's catalogue, and the memory of one according to its maker's data sheet.
- * Where that catalogue has two names for one board (`A6000`, `RTXA6000`), one is here and the other is an alias.
+ * Names as in SkyPilot's catalogue, and memory from the makers' data sheets. Where that catalogue has two names for one
+ * board (`A6000`, `RTXA6000`), one is here and the other is an alias.
  */
 const accelerators: Readonly<Record<string, AcceleratorFacts>> = {
   A10: nvidia(24),
@@ -77,10 +77,7 @@ const accelerators: Readonly<Record<string, AcceleratorFacts>> = {
   'tpu-v6e': tpu,
 };
 
-/**
- * Further names in plain form (see `plain`) and their canonical names: names from other catalogues and names that
- * drivers report.
- */
+/** Further names in plain form (see `plain`), from other catalogues and drivers, and their canonical names. */
 const aliases: Readonly<Record<string, string>> = {
   a10040gb: 'A100',
   a100sxm440gb: 'A100',

@@ -8,17 +8,12 @@ export function requestRate({ requestsInWindow }: Pick<ServiceLoad, 'requestsInW
   return requestsInWindow / (rateWindowMs / 1_000);
 }
 
-/**
- * Replicas that the rate requires when all have the same capacity: `ceil(rate / target)`, as in SkyServe's request-rate
- * autoscaler.
- */
+/** Replicas required at equal capacity: `ceil(rate / target)`, as in SkyServe's request-rate autoscaler. */
 export function desiredByRate(targetQps: number, load: Pick<ServiceLoad, 'requestsInWindow'>): number {
   return Math.ceil(requestRate(load) / targetQps);
 }
 
-/**
- * Rules that compute the replicas required by a load, before the bounds of the policy. Each is a small pure function.
- */
+/** The replicas that a load requires, before the bounds of the policy. */
 const rules = {
   fixed: (policy: ReplicaPolicy) => policy.minReplicas,
   requestRate: (policy: ReplicaPolicy, load: ServiceLoad) =>
@@ -31,9 +26,7 @@ function ruleOf({ targetQpsPerReplica }: ReplicaPolicy): keyof typeof rules {
   return typeof targetQpsPerReplica === 'number' ? 'requestRate' : 'instanceAware';
 }
 
-/**
- * Replicas that the load requires now, within the policy's bounds. At least one while a request is queued or under way.
- */
+/** Replicas that the load requires, within the policy's bounds. At least one while a request is queued or under way. */
 export function desiredReplicas(policy: ReplicaPolicy, load: ServiceLoad): number {
   const desired = rules[ruleOf(policy)](policy, load);
   const atLeast = Math.max(policy.minReplicas, load.busy > 0 ? 1 : 0);
@@ -46,11 +39,9 @@ export function decideTarget(memory: AutoscalerMemory, policy: ReplicaPolicy, lo
 }
 
 /**
- * Replicas that the request rate requires when replicas differ in capacity.
- * Counts the fewest living replicas, in `keepOrder`, that together handle the rate. If all of them are not enough, adds
- * new replicas for the rest. With equal targets the result is `ceil(rate / target)`.
- * SkyServe's instance-aware autoscaler has the same intent, but it counts dead replicas as living and does not remove
- * the replicas that its count left out.
+ * Replicas that the rate requires when capacities differ: the fewest living ones, in `keepOrder`, that handle it, and
+ * new ones for the rest. With equal targets: `ceil(rate / target)`. SkyServe's instance-aware autoscaler has the same
+ * intent, but counts dead replicas as living and does not remove the replicas that its count left out.
  */
 export function desiredByCapacity({ fleet, ...load }: Pick<ServiceLoad, 'requestsInWindow' | 'fleet'>): number {
   const rate = requestRate(load);
@@ -65,18 +56,14 @@ export function desiredByCapacity({ fleet, ...load }: Pick<ServiceLoad, 'request
 /** Interval of decisions, ms. Delays are counted in these ticks (SkyServe's constant). */
 const decisionIntervalMs = 20_000;
 
-/**
- * Interval of decisions while no replica is desired, ms. Shorter, so that a first request does not wait (SkyServe's
- * constant).
- */
+/** The same while no replica is desired, ms: shorter, so that a first request does not wait (SkyServe's constant). */
 const idleDecisionIntervalMs = 5_000;
 
 /** State of the autoscaler between decisions. */
 export interface AutoscalerMemory {
   readonly target: number;
-  /** Consecutive decisions that required more replicas. */
+  /** Consecutive decisions that required more (`upCount`) or fewer (`downCount`) replicas. */
   readonly upCount: number;
-  /** Consecutive decisions that required fewer replicas. */
   readonly downCount: number;
 }
 
@@ -86,9 +73,8 @@ export function initialAutoscaler(policy: ReplicaPolicy): AutoscalerMemory {
 }
 
 /**
- * One decision on the number required now, with the same rules as SkyServe's autoscaler with hysteresis.
- * A change is adopted after `floor(delay / 20 s)` consecutive decisions that required it, and at once from zero. A
- * decision that requires no change resets the counters.
+ * One decision, by the rules of SkyServe's autoscaler with hysteresis. A change is adopted after `floor(delay / 20 s)`
+ * consecutive decisions that required it, and at once from zero. A decision for no change resets the counters.
  */
 function adoptDesired(memory: AutoscalerMemory, policy: ReplicaPolicy, desired: number): AutoscalerMemory {
   if (memory.target === 0) return { ...memory, target: desired };
@@ -114,7 +100,6 @@ export function nextDecisionMs(memory: AutoscalerMemory): number {
 
 const ticks = (delaySeconds: number): number => Math.floor((delaySeconds * 1_000) / decisionIntervalMs);
 
-/** Number of requests in one report of the balancer. */
 interface ArrivalCount {
   /** Time of the report, ms. */
   readonly at: number;
@@ -146,10 +131,7 @@ export interface ServiceLoad {
 
 /** Capacity of the replicas, requests per second each. For services with a target for each accelerator. */
 export interface Fleet {
-  /**
-   * Capacities of the living replicas, in the order of `keepOrder` in `domain/plan.ts`: the replica that is kept
-   * longest comes first.
-   */
+  /** Of the living replicas, in the order of `keepOrder` in `domain/plan.ts`: the replica kept longest comes first. */
   readonly living: readonly number[];
   /** Capacity of a replica that is still to start, more than 0. */
   readonly toCome: number;

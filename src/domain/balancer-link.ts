@@ -3,24 +3,15 @@ import type { ReplicaAddress } from '../shared/replica-address.ts';
 import type { PassedSettings } from './load-balancer.ts';
 import type { LoadBalancingPolicy, ReplicaProtocol } from './task.ts';
 
-/**
- * The protocol between reconciler and balancer: one JSON object per line over the balancer's Unix socket.
- * Several clients may be connected. Each gets every report.
- */
+/** Protocol of reconciler and balancer: a JSON object per line over a Unix socket. Every client gets every report. */
 
 /** Exit code of the balancer when its port is taken. */
 export const portBusyExitCode = exitCodes.conflict;
 
-/**
- * Start of the balancer's message that it keeps its TLS key and certificate, because the pair in the files cannot be
- * served.
- */
+/** Start of the balancer's message that it keeps its TLS pair, because the pair in the files cannot be served. */
 export const tlsRefused = 'The new TLS files are not in force, the endpoint goes on with the old pair:';
 
-/**
- * Configuration of the balancer process: a JSON file that the daemon writes, mode 0600. `loadBalancerSettings` documents
- * the settings that it extends.
- */
+/** The balancer's JSON file, mode 0600, written by the daemon. `loadBalancerSettings` documents the other settings. */
 export interface BalancerConfig extends PassedSettings {
   readonly service: string;
   readonly host: string;
@@ -31,67 +22,43 @@ export interface BalancerConfig extends PassedSettings {
   readonly controlSocket: string;
   readonly lastReplicasFile: string;
   readonly accessLog: string;
-  /**
-   * The balancer serves Prometheus metrics over HTTP on this Unix socket, and on `metricsPort` of 127.0.0.1 unless that
-   * is null.
-   */
+  /** Unix socket for Prometheus metrics over HTTP. `metricsPort` of 127.0.0.1 serves them too unless it is null. */
   readonly metricsSocket: string;
   /** PEM files. With them the endpoint accepts TLS only, and HTTP/2 from clients that negotiate it. */
   readonly tls: { readonly keyFile: string; readonly certFile: string } | null;
-  /**
-   * Protocol of the replicas. `auto`: HTTP/1.1, or HTTP/2 without TLS for gRPC requests when a replica turns out to
-   * support it.
-   */
+  /** Protocol of the replicas. `auto`: HTTP/1.1; for gRPC requests HTTP/2 without TLS when a replica supports it. */
   readonly protocol: ReplicaProtocol;
-  /** Limits of the request queue: requests wait in it while there is no replica. */
   readonly queue: RequestQueueLimits;
-  /** Value of `Retry-After` sent with 503, s. */
   readonly retryAfterSeconds: number;
 }
 
-/** Limits of the request queue. The balancer answers requests beyond them with 503 at once. */
+/** Limits of the queue of requests that wait for a replica. The balancer answers requests beyond them with 503. */
 export interface RequestQueueLimits {
   readonly maxRequests: number;
   /** Total bytes of the queued bodies. */
   readonly maxBytes: number;
-  /** Total time that one request may be queued. */
   readonly timeoutMs: number;
-  /**
-   * Whether requests are queued although the service has had no replica for long. True when an arriving request makes
-   * the service start a replica.
-   */
+  /** Queue requests even after a long time without replicas: an arriving request starts one. */
   readonly fromZero: boolean;
 }
 
-/**
- * Why a draining replica may not finish its requests. `hung`: it answers neither probes nor requests. `gone`: its
- * program has ended, or its machine is gone.
- */
+/** Why a draining replica may not finish its requests. `hung`: it answers nothing. `gone`: program or machine ended. */
 export type LostReplica = 'hung' | 'gone';
 
-/**
- * One replica as the balancer knows it. `draining`: it gets no new requests and finishes those under way, unless it is
- * lost.
- */
+/** One replica as the balancer knows it. `draining`: no new requests; those under way finish unless it is lost. */
 export interface BalancerReplica {
   readonly id: number;
   readonly address: ReplicaAddress;
-  /** Its location, such as `local` or `aws/us-east-2`; for the log. */
+  /** Such as `local` or `aws/us-east-2`; for the log. */
   readonly place: string;
   /** Relative capacity, > 0; 1 unless the policy uses weights. */
   readonly weight: number;
   readonly state: 'serving' | 'draining';
-  /**
-   * Set only while draining: the balancer sends requests that the replica has not begun to answer to other replicas, or
-   * fails them.
-   */
+  /** Only while draining: requests whose response has not begun go to other replicas or fail. */
   readonly lost?: LostReplica;
 }
 
-/**
- * Sent by the reconciler. It holds the whole endpoint set, so a lost message does no harm. Within an epoch the balancer
- * ignores revisions lower than the last.
- */
+/** The reconciler's whole endpoint set: a lost message does no harm. Within an epoch, lower revisions are ignored. */
 export interface ReplicasCommand {
   readonly type: 'replicas';
   /** Changes with each start of a reconciler. */
@@ -101,21 +68,18 @@ export interface ReplicasCommand {
 }
 
 /**
- * Sent by the daemon: the process starts its successor and passes it the listening sockets. The successor runs the code
- * and the config file that are on disk now.
+ * From the daemon: start a successor with the code and the config file now on disk, and pass it the listening sockets.
  * The successor takes over the path of the control socket and sends hello there. The old process then closes its
- * control connections, accepts no connections, finishes the requests under way, and exits.
- * If no successor starts, the old process continues as if the command had not come.
+ * control connections, accepts no connections, finishes the requests under way, and exits. If no successor starts, the
+ * old process continues unchanged.
  */
 export interface HandOverCommand {
   readonly type: 'hand-over';
 }
 
 /**
- * Sent by a process that has handed over and still finishes its requests. It sends one as soon as it has connected to
- * its successor, then every 250 ms if anything changed.
- * The successor sends it each endpoint set as a `ReplicasCommand`, starting with the newest. The old process applies
- * them.
+ * From a process that has handed over and finishes its requests: at once, then every 250 ms if anything changed. The
+ * successor sends it each endpoint set as a `ReplicasCommand`, starting with the newest.
  */
 export interface RemainingCommand {
   readonly type: 'remaining';
@@ -137,43 +101,33 @@ export type BalancerReport =
       readonly pid: number;
       readonly port: number;
       readonly startedAt: number;
-      /**
-       * Version of the code that the process runs (`shared/version.ts`). Processes older than this field omit it.
-       */
+      /** `shared/version.ts` of the running code. Older processes omit it. */
       readonly version?: string;
       /** Fingerprint of the config file with which the process started (`shared/hex.ts`). */
       readonly config?: string;
       /** Why the newest TLS files of the endpoint are not in force; absent when they are. */
       readonly tlsProblem?: string;
     }
-  /**
-   * The endpoint set of that revision is in force: no new request goes to a replica that does not serve in this set.
-   */
+  /** In force: no new request goes to a replica that does not serve in this set. */
   | { readonly type: 'applied'; readonly epoch: string; readonly revision: number }
   /** Sent every 250 ms if anything changed, else every second. */
   | {
       readonly type: 'stats';
       /** Wall time, ms. */
       readonly at: number;
-      /** Requests that arrived since this process started, whatever their result. */
+      /** Since this process started, whatever the result. */
       readonly requestsTotal: number;
       readonly errorsTotal: number;
       readonly inFlight: Readonly<Record<string, number>>;
-      /** Requests in the request queue. */
       readonly queued: number;
     }
-  /**
-   * The TLS files of the endpoint changed. `problem`: why the old pair stays in force; null when the new pair is in
-   * force.
-   */
+  /** The TLS files changed. `problem`: why the old pair stays in force; null when the new one is. */
   | { readonly type: 'tls'; readonly problem: string | null }
   /** A replica should be probed at once. The balancer sends at most one per second and replica. */
   | { readonly type: 'suspect'; readonly replicaId: number; readonly reason: SuspectReason };
 
 /**
- * Why a replica should be probed. `timeout`: a request waits for its first byte, and the replica has been silent for a
- * second or the balancer has passed it over for that.
- * `silent`: the replica has also been silent for four times its usual response time. The balancer repeats this every
- * second while it lasts.
+ * Why to probe a replica. `timeout`: a request waits for its first byte, and the replica was silent for a second or was
+ * passed over for that. `silent`: also silent for four times its usual response time; repeated every second.
  */
 export type SuspectReason = 'refused' | 'reset' | 'timeout' | 'silent';

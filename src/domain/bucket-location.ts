@@ -1,6 +1,5 @@
 /**
- * Location of a bucket and how to access it, as plain data. A provider returns it, and the code that copies files opens
- * it.
+ * How to access a bucket, as plain data. A provider returns it, and the code that copies files opens it.
  * - `s3`: Amazon S3 in a region, or with `endpoint` (an `https:` or `http:` address) any S3-compatible service.
  *   `profile` names credentials in the AWS SDK's own files.
  * - `directory`: a folder of this machine that holds one folder for each bucket.

@@ -15,10 +15,7 @@ export interface ControllerConfig {
   /** The machine for the controller; undefined is the default (this machine, or a small on-demand one). */
   readonly resources: ResourceAlternatives | undefined;
   readonly highAvailability: boolean;
-  /**
-   * `postgres://…`: several daemons share the state in that database. undefined: a file below SVC_HOME. Contains a
-   * password: never print it.
-   */
+  /** `postgres://…`, shared by several daemons; undefined: a file below SVC_HOME. Holds a password: never print it. */
   readonly database: string | undefined;
   /** For `highAvailability`: the controller's image, built from the project's Dockerfile. */
   readonly image: string | undefined;
@@ -30,7 +27,6 @@ export interface ControllerConfig {
   readonly autostop: { readonly idleMinutes: number; readonly down: boolean } | undefined;
 }
 
-/** Sections of the configuration for clouds with price tables. Each may limit the regions. */
 const cloudSections = ['aws'] as const satisfies readonly (keyof Config)[];
 
 /** The configuration section of a cloud; undefined for other kinds of provider. */
@@ -79,14 +75,10 @@ export interface KubernetesContextConfig {
   /** Labels of every object. */
   readonly labels: Readonly<Record<string, string>>;
   readonly annotations: Readonly<Record<string, string>>;
-  /**
-   * What adds nodes to the Kubernetes cluster when pods wait for room (`gke`, `karpenter`, `generic`); undefined:
-   * nothing. With it, the room on present nodes is no limit.
-   */
+  /** What adds nodes for waiting pods (`gke`, `karpenter`, `generic`): present room is no limit. undefined: nothing. */
   readonly autoscaler: string | undefined;
   /** How long a pod may wait for room, s; undefined: 10, with an autoscaler 600. */
   readonly provisionTimeoutSeconds: number | undefined;
-  /** How requests reach pods. */
   readonly reach: KubernetesReach;
   /** Prices in US dollars per hour for the resources that a pod requests; an absent price is 0. */
   readonly price: { readonly cpu: number; readonly memoryGb: number; readonly accelerators: Readonly<Record<string, number>> };
@@ -94,10 +86,7 @@ export interface KubernetesContextConfig {
   readonly storageClass: string | undefined;
 }
 
-/**
- * `auto` uses the first route that reaches the pod: its address, then a node port, then a port-forward through the API
- * server.
- */
+/** `auto`: the first of these that reaches the pod: its address, a node port, a port-forward by the API server. */
 export const kubernetesReaches = ['auto', 'pod', 'node-port', 'load-balancer', 'port-forward'] as const;
 export type KubernetesReach = (typeof kubernetesReaches)[number];
 
@@ -118,7 +107,6 @@ export interface LocalConfig {
 export interface LocalRegion {
   readonly name: string;
   readonly state: 'up' | 'refusing' | 'lost';
-  /** Cause that a refusal reports. */
   readonly refuseWith: 'capacity' | 'quota';
   /** Limit of machines; undefined: as many as there is room for. */
   readonly maxMachines: number | undefined;
@@ -164,7 +152,7 @@ export const defaultConfig: Config = {
   allowedClouds: undefined,
 };
 
-/** A pool of the user's own SSH hosts. */
+/** A pool of the user's SSH hosts. */
 export interface SshPool {
   /** Name as in `infra: ssh/NAME`. */
   readonly name: string;
@@ -180,7 +168,6 @@ export interface SshHost {
   readonly host: string;
   readonly user: string | undefined;
   readonly port: number | undefined;
-  /** Path of a private key. */
   readonly identityFile: string | undefined;
   /** Jump host as `user@host:port`, as for `ssh -J`. */
   readonly proxyJump: string | undefined;

@@ -1,22 +1,15 @@
 import { SvcError } from '../shared/errors.ts';
 import type { ResourceAlternatives, Resources } from './task.ts';
 
-/** The provider that rents no machine: the computer on which the command runs. */
 const localProvider = 'local';
 
-/**
- * In Kubernetes, a single pod is lost with its node. So the controller is highly available when the configuration
- * requests it, and local otherwise.
- */
+/** A pod is lost with its node. So in Kubernetes the controller is highly available if configured, otherwise local. */
 const kubernetes = 'kubernetes';
 
 /** The machine of the controller: this one, or the best one of the alternatives. */
 export type ControllerChoice = { readonly kind: 'local' } | { readonly kind: 'remote'; readonly alternatives: ResourceAlternatives };
 
-/**
- * A small machine at any enabled provider: four vCPUs, enough for four services per vCPU, and disk for logs and copies
- * of working directories.
- */
+/** Four vCPUs, enough for four services each, and disk for logs and copies of working directories. */
 const smallMachine: Resources = {
   cloud: undefined,
   region: undefined,
@@ -38,15 +31,12 @@ const smallMachine: Resources = {
 };
 
 /**
- * Chooses where the controller runs.
- * - With a configuration: as configured, with defaults for a controller.
- * - Without one: a small on-demand machine of an enabled provider, or this machine when no other provider is enabled.
+ * Chooses where the controller runs. As configured; otherwise a small on-demand machine of an enabled provider, or this
+ * machine when no other provider is enabled.
  *
- * `enabled`: names of the enabled providers. `near`: the resources of the service that needs the controller. All
- * requests pass through the controller's machine. So without a configuration it goes to the location of the replicas.
- * It stays local when those are local or in Kubernetes.
- *
- * Throws SVC_NOT_SUPPORTED when the configuration asks for a single machine in Kubernetes.
+ * `near`: the resources of the service that needs the controller. All requests pass through the controller's machine,
+ * so without a configuration it goes to the location of the replicas. It stays local when those are local or in
+ * Kubernetes. Throws SVC_NOT_SUPPORTED when the configuration asks for a single machine in Kubernetes.
  */
 export function chooseController(
   configured: ResourceAlternatives | undefined,
@@ -84,10 +74,7 @@ function withDefaults(resources: Resources): Resources {
   return asksForSize ? resources : { ...resources, cpus: smallMachine.cpus };
 }
 
-/**
- * How many services one controller runs: `min(4 × vCPUs, memory in GiB)`, and at least one.
- * Users of this kind of tool know the formula. Each service has two processes of its own.
- */
+/** How many services a controller runs, by a formula from similar tools. Each service has two processes of its own. */
 export function serviceLimit(vcpus: number, memoryGib: number): number {
   return Math.max(1, Math.min(4 * Math.floor(vcpus), Math.floor(memoryGib)));
 }

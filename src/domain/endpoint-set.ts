@@ -19,10 +19,7 @@ export interface EndpointCandidate {
   readonly spec: ServiceSpec | undefined;
 }
 
-/**
- * The replicas that the balancer knows, each with its weight and whether it gets new requests. Pure: depends only on
- * records and reports.
- */
+/** The replicas that the balancer knows, with weights and states. Pure: depends only on records and reports. */
 export function endpointSet(candidates: readonly EndpointCandidate[]): readonly BalancerReplica[] {
   return candidates.flatMap(({ record, report, spec }) => {
     const standing = endpointState(record, report);
@@ -41,8 +38,7 @@ export function endpointSet(candidates: readonly EndpointCandidate[]): readonly 
 /** undefined: the balancer need not know the replica. */
 function endpointState(record: ReplicaRecord, report: ReplicaReport): Pick<BalancerReplica, 'state' | 'lost'> | undefined {
   const { state, firstReadyAt, endCause } = record;
-  // A replica that was never ready has no requests. A replica that passes its probe serves before its record shows it
-  // as ready.
+  // A replica that was never ready has no requests. One that passes its probe serves before its record shows it.
   const mayHaveRequests = firstReadyAt !== null || report.probe === 'passed';
   if (isEnded(state) || !mayHaveRequests) return undefined;
   if (report.isGone) return { state: 'draining', lost: 'gone' };
@@ -66,9 +62,7 @@ function endpointState(record: ReplicaRecord, report: ReplicaReport): Pick<Balan
 const draining = ({ probe }: ReplicaReport): Pick<BalancerReplica, 'state' | 'lost'> =>
   probe === 'unanswered' ? { state: 'draining', lost: 'hung' } : { state: 'draining' };
 
-/**
- * For `judgeSlowProbe`: the replicas that get requests, including this one, and additionally those whose probe is slow.
- */
+/** For `judgeSlowProbe`: replicas that get requests, including this one, and additionally those whose probe is slow. */
 export function servingCapacity(id: number, candidates: readonly EndpointCandidate[]): { readonly serving: number; readonly all: number } {
   const others = candidates.filter(({ record }) => record.id !== id);
   const serving = 1 + endpointSet(others).filter(({ state }) => state === 'serving').length;

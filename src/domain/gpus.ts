@@ -2,9 +2,9 @@ import type { Resources } from './task.ts';
 
 /** One GPU of a machine. */
 export interface Gpu {
-  /** Index as the driver counts and as CUDA_VISIBLE_DEVICES expects it. */
+  /** As the driver counts and CUDA_VISIBLE_DEVICES expects it. */
   readonly index: number;
-  /** Name that the driver reports, such as `NVIDIA A100-SXM4-80GB`. */
+  /** As the driver reports it, such as `NVIDIA A100-SXM4-80GB`. */
   readonly name: string;
   /** undefined when unknown. */
   readonly memoryGb: number | undefined;
@@ -26,8 +26,8 @@ export function parseGpuList(text: string): readonly Gpu[] {
 }
 
 /**
- * Whether a GPU is of the kind that a user wrote. Each part of `A100-80GB` must be a word of the driver's name.
- * Case and the driver's spaces do not matter: `RTX4090` matches `GeForce RTX 4090`, but `L4` does not match `L40S`.
+ * Whether each part of a requested name (`A100-80GB`) is a word of the driver's name. Case and the driver's spaces do
+ * not matter: `RTX4090` matches `GeForce RTX 4090`, but `L4` does not match `L40S`.
  */
 export function isGpuNamed(gpu: Gpu, requested: string): boolean {
   return requested
@@ -42,7 +42,6 @@ export function isGpuNamed(gpu: Gpu, requested: string): boolean {
     });
 }
 
-/** The GPU fields of `resources`. */
 type GpuRequest = Pick<Resources, 'accelerator' | 'acceleratorMemory'>;
 
 /** Number of GPUs requested. A fraction of a GPU occupies a whole one. */

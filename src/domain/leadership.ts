@@ -13,37 +13,27 @@ export interface LeaseView {
 /** Storage of one lease that all candidates share: a database table or a Kubernetes object. */
 export interface LeaseLock {
   read(signal: AbortSignal): Promise<LeaseView>;
-  /**
-   * Compare-and-set: takes or renews the lease if no other process wrote since `seen`, else returns undefined. A change
-   * of the holder increases `term`.
-   */
+  /** Compare-and-set; undefined if another process wrote since `seen`. A change of the holder increases `term`. */
   write(seen: LeaseView, holder: string, durationMs: number, signal: AbortSignal): Promise<LeaseView | undefined>;
 }
 
 /**
- * How long candidates wait for a leader that does not renew. A leader that stops cleanly releases the lease sooner, so
- * only a crash costs this time.
- * With it, another controller has taken over and answers less than ten seconds after a crash.
+ * How long candidates wait for a leader that does not renew. Only a crash costs this: a clean stop releases the lease.
+ * With it, another controller answers less than ten seconds after a crash.
  */
 export const leaseDurationMs = 6_000;
 /** Interval of renewals, ms. One renewal may be lost and a second one late before the leader has to stop. */
 export const leaseRenewMs = 1_500;
 /** Interval in which a candidate reads the lease, ms. */
 export const leasePollMs = 250;
-/**
- * How long a leader may act after it *sent* a renewal, ms. A quarter less than candidates wait: the margin covers
- * different clock speeds and calls in flight.
- */
+/** How long a leader acts after it *sent* a renewal, ms. The margin covers other clock speeds and calls in flight. */
 export const leaseActMs = leaseDurationMs * 0.75;
 /** Duration in the last renewal, which releases the lease, ms. The next candidate that reads it takes the lease. */
 export const leaseReleaseMs = 1;
 
-/**
- * State of a lease as one process knows it. All times are from its own monotonic clock. Times of two machines are never
- * compared.
- */
+/** A lease as one process knows it, by its own monotonic clock. Times of two machines are never compared. */
 export interface LeaseState {
-  /** The name under which the process requests the lease. */
+  /** Name of the process as a holder. */
   readonly self: string;
   /** The last lease read, and when this process first saw its renewal. */
   readonly seen: { readonly view: LeaseView; readonly sinceMs: number } | undefined;
@@ -52,11 +42,8 @@ export interface LeaseState {
 }
 
 /**
- * Next step for a lease.
- * - `look`: read the lease and decide again at once.
- * - `take`, `renew`: write with `seen`, then call `wroteLease`.
- * - `wait`: decide again after `forMs`; a candidate reads first.
- * - `lost`: the process no longer leads. It must not act and has to exit.
+ * `look`: read the lease and decide again at once. `take`, `renew`: write with `seen`, then call `wroteLease`. `wait`:
+ * decide again after `forMs`; a candidate reads first. `lost`: the process must not act and has to exit.
  */
 type LeaseDecision =
   | { readonly action: 'look' }
@@ -64,9 +51,7 @@ type LeaseDecision =
   | { readonly action: 'wait'; readonly forMs: number }
   | { readonly action: 'lost'; readonly why: string };
 
-/**
- * Name of a holder: its host, by which people and the launcher find the leader's pod, and a part unique to the process.
- */
+/** A holder's name: its host, so that people and the launcher find the leader's pod, and a unique part. */
 export function holderName(host: string, unique: string): string {
   return `${host}_${unique}`;
 }
@@ -128,10 +113,7 @@ function decideCandidate({ self, seen }: LeaseState, nowMs: number): LeaseDecisi
   return leftMs > 0 ? { action: 'wait', forMs: Math.min(leftMs, leasePollMs) } : { action: 'take', seen: view };
 }
 
-/**
- * How long a renewal is valid, ms. A leader never requests less than the usual duration, except to release the lease. A
- * leader did not write any other shorter value.
- */
+/** How long a renewal is valid, ms. A leader requests less than the usual duration only to release the lease. */
 function holdsMs({ durationMs }: LeaseView): number {
   return durationMs <= leaseReleaseMs ? durationMs : Math.max(durationMs, leaseDurationMs);
 }

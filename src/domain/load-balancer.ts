@@ -1,9 +1,6 @@
-/**
- * One setting of `load_balancer:`. The task file's schema and reference, the type of the parsed setting, its default,
- * and the balancer's configuration follow from its row in the table below.
- */
+/** A setting of `load_balancer:`. Its row gives schema, reference, type, default and the balancer's configuration. */
 export interface LoadBalancerSetting {
-  /** Its name in a parsed and stored task. A row without one has no value of its own: it is the `otherwise` of others. */
+  /** Its name in a parsed and stored task. Without one a row has no own value: it is the `otherwise` of others. */
   readonly name?: string;
   readonly kind: 'port' | 'count' | 'bytes' | 'seconds' | 'flag' | 'address-ranges';
   /** Bounds of a count or of bytes. */
@@ -24,16 +21,10 @@ export interface LoadBalancerSetting {
 /** Upper bound of the configurable limits: a balancer holds a head in memory until it is complete. */
 const mebibyte = 1_048_576;
 
-/**
- * How long a request waits for the first replica of a service scaled to zero, s. Finding a machine and loading a model
- * can take minutes.
- */
+/** How long a request waits for a first replica, s. Finding a machine and loading a model can take minutes. */
 export const fromZeroWaitSeconds = 600;
 
-/**
- * How long a request waits after the last replica is lost, s. A replacement on an existing machine takes a few seconds.
- * Clients rarely time out sooner than this.
- */
+/** Wait after the last replica is lost, s. A replacement takes seconds, and clients rarely time out sooner. */
 export const replacementWaitSeconds = 30;
 
 /** The settings of `load_balancer:`, in the order of the reference. */

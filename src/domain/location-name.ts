@@ -1,4 +1,3 @@
-/** A location, as far as it is known. */
 interface NamedLocation {
   readonly provider: string;
   readonly region: string;

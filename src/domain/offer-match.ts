@@ -18,7 +18,6 @@ export interface MatchableOffer {
   readonly architecture?: 'x86_64' | 'arm64' | undefined;
 }
 
-/** Returns one reason against an offer. */
 type Rule = (resources: Resources, offer: MatchableOffer) => string | undefined;
 
 /** In the order in which users need the reasons: reasons that cannot be changed first, the price last. */
@@ -36,18 +35,14 @@ const rules: readonly Rule[] = [
 ];
 
 /**
- * Why an offer does not satisfy one alternative of `resources`, as a clause that follows the offer's name (`has 2
- * vCPUs, 4+ requested`); undefined when it does.
- * Counts of accelerators and amounts without `+` are exact, as in SkyPilot.
+ * Why an offer does not satisfy one alternative, as a clause after the offer's name (`has 2 vCPUs, 4+ requested`), or
+ * undefined. Counts of accelerators and amounts without `+` are exact, as in SkyPilot.
  */
 export function whyNot(resources: Resources, offer: MatchableOffer): string | undefined {
   return firstReason(rules, resources, offer);
 }
 
-/**
- * Like `whyNot`, but checks only the limits that apply whatever offers a provider returns: location, spot or not, and
- * price.
- */
+/** Like `whyNot`, but checks only what applies whatever offers a provider returns: location, spot or not, price. */
 export function excludedBy(resources: Resources, offer: MatchableOffer): string | undefined {
   return firstReason([wrongLocation, wrongMarket, tooDear], resources, offer);
 }
@@ -59,16 +54,12 @@ export function countReasons(resources: Resources, offer: MatchableOffer): numbe
 
 /** Minimum vCPUs of a rented machine when the file gives no size: SkyPilot's default. */
 export const defaultCpus: Amount = { value: 8, atLeast: true };
-/**
- * GB per requested vCPU of a rented machine when the file gives no memory. The leanest ratio that clouds sell as a
- * normal machine.
- */
+/** GB per vCPU of a rented machine without a given memory: the leanest ratio that clouds sell as a normal machine. */
 const defaultGbPerCpu = 2;
 
 /**
- * Adds default sizes that files usually omit to the resources of a rented machine:
- * - 8+ vCPUs when no field gives a size (vCPUs, memory, accelerators or instance type).
- * - 2 GB per vCPU when the file gives vCPUs but no memory. Otherwise `cpus: 2+` could match a machine with half a GB.
+ * Adds the usually omitted sizes of a rented machine: 8+ vCPUs when no field gives a size, and 2 GB per vCPU when the
+ * file gives vCPUs but no memory. Otherwise `cpus: 2+` could match a machine with half a GB.
  */
 export function withDefaultSize(resources: Resources): Resources {
   const { accelerator, acceleratorMemory, instanceType, memory } = resources;
@@ -78,7 +69,7 @@ export function withDefaultSize(resources: Resources): Resources {
   return cpus === undefined ? resources : { ...resources, cpus, memory: { value: cpus.value * defaultGbPerCpu, atLeast: true } };
 }
 
-/** An amount as users write it: `4` or `4+`. */
+/** `4` or `4+`, as users write it. */
 function amountText({ value, atLeast }: Amount): string {
   return `${value}${atLeast ? '+' : ''}`;
 }
@@ -172,10 +163,8 @@ function whatItHas({ accelerator }: MatchableOffer): string {
   return accelerator === undefined ? 'has no accelerator' : `has ${accelerator.count}x ${accelerator.name}`;
 }
 
-/** The fields of `resources` that need an ability which not every provider has. */
 type RequestedAbilities = Pick<Resources, 'useSpot' | 'imageId' | 'diskTier' | 'networkTier'>;
 
-/** Abilities of a provider; absent means no. */
 interface ProviderAbilities {
   readonly spot: boolean;
   readonly customImages: boolean;
@@ -185,9 +174,8 @@ interface ProviderAbilities {
 }
 
 /**
- * The first requested ability that a provider lacks, for machines of `nodes` nodes. A sentence without its full stop
- * that names the field; undefined when the provider has all.
- * A provider with a single disk tier satisfies `disk_tier: best`. `network_tier: best` needs real support.
+ * The first requested ability that a provider lacks, for machines of `nodes` nodes: a sentence that names the field,
+ * no full stop; or undefined. A single disk tier satisfies `disk_tier: best`, but `network_tier: best` needs support.
  */
 export function missingAbility(requested: RequestedAbilities, abilities: ProviderAbilities, nodes = 1): string | undefined {
   const { useSpot, imageId, diskTier, networkTier } = requested;

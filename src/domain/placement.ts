@@ -12,10 +12,7 @@ export interface PlaceableOffer {
   readonly room?: number | undefined;
 }
 
-/**
- * An offer with the alternative of `resources` that it is for. Another alternative may set up the same machine
- * differently.
- */
+/** An offer and its alternative of `resources`; another alternative may set up the same machine differently. */
 export interface Candidate<Offer extends PlaceableOffer = PlaceableOffer> {
   readonly offer: Offer;
   /** Index in `choices` of the task's resources. */
@@ -37,17 +34,13 @@ export const refusalKinds = ['capacity', 'quota', 'price', 'permission', 'thrott
 export type RefusalKind = (typeof refusalKinds)[number];
 
 /**
- * Scope of a refusal: the offer's kind of machine in its zone or in its region, everything in the region, or the whole
- * provider.
- * `namespace`: requests of the same size or larger in a Kubernetes namespace. Its quota frees as soon as a pod ends.
+ * Scope of a refusal: its kind of machine in the zone or in the region, the whole region, or the provider. `namespace`:
+ * requests of this size or larger in a Kubernetes namespace, whose quota frees as soon as a pod ends.
  */
 export const refusalScopes = ['zone', 'region', 'namespace', 'whole-region', 'provider'] as const;
 export type RefusalScope = (typeof refusalScopes)[number];
 
-/**
- * A provider's refusal, and until when the search does not ask again within its scope. Plain data: it is stored with
- * the service.
- */
+/** A refusal, and until when the search does not ask again within its scope. Plain data, stored with the service. */
 export interface Refusal {
   /** The offer that was requested. `scope` and `kind` define which other offers the refusal covers. */
   readonly offer: PlaceableOffer;
@@ -61,9 +54,7 @@ export interface Refusal {
   readonly until: number;
   /** The provider's own message. */
   readonly reason: string;
-  /**
-   * Whether the provider refused after it had accepted. Only a running machine then shows that the cause has passed.
-   */
+  /** Refused after acceptance: only a running machine then shows that the cause has passed. */
   readonly isLate?: boolean;
   /** Key of the last launch that was tried despite this late refusal. Other launches wait for its result. */
   readonly triedBy?: string;

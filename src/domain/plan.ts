@@ -7,24 +7,18 @@ export interface PlannedReplica {
   readonly state: ReplicaState;
   /** Capacity in requests per second, where replicas differ. */
   readonly qps?: number;
-  /**
-   * Whether the replica must not be stopped because its machine is silent: nothing would confirm that its program ends.
-   * Another replica is stopped instead.
-   */
+  /** Its machine is silent: nothing would confirm that its program ends, so another replica is stopped instead. */
   readonly mustKeep?: boolean;
   /** Whether its provider has not described its machine since this process started. */
   readonly isUnseen?: boolean;
 }
 
-/** One action; decisions are plain lists of these. */
 type Action = { readonly type: 'launch' } | { readonly type: 'stop'; readonly replicaId: number };
 
 /**
- * Actions that bring a service to `target` living replicas. Pure.
- * Replicas to stop are chosen as in SkyServe: by state (the least serving first), then lower version, then lower
- * capacity, then higher id.
- * A chosen replica that is unseen and NOT_READY is not stopped, because its machine may be silent. No other replica is
- * stopped instead, because that one may serve.
+ * Actions that bring a service to `target` living replicas. Replicas to stop are chosen as in SkyServe: by state (the
+ * least serving first), then lower version, lower capacity, higher id. A chosen replica that is unseen and NOT_READY is
+ * kept, because its machine may be silent. No other one is stopped instead, because that one may serve.
  */
 export function planReplicas(observed: readonly PlannedReplica[], target: number): readonly Action[] {
   const living = observed.filter((replica) => isAlive(replica.state));

@@ -1,10 +1,7 @@
 import { isSameAccelerator } from './accelerators.ts';
 import type { KubernetesContextConfig } from './config.ts';
 
-/**
- * US dollars in readable form: with cents. Below a dollar with three significant digits, which distinguish small
- * machines.
- */
+/** US dollars with cents. Below a dollar with three significant digits, which distinguish small machines. */
 export function dollars(amount: number): string {
   if (amount >= 1) return amount.toFixed(2);
   const digits = String(Number(amount.toPrecision(3)));

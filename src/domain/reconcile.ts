@@ -28,15 +28,11 @@ export interface World {
   readonly reports: ReadonlyMap<number, ReplicaReport>;
   /** undefined: no autoscaling decision is due. */
   readonly load: LoadReport | undefined;
-  /**
-   * Whether this process has listed the machines of every provider since it began. Until then it cannot decide which
-   * replicas are surplus.
-   */
+  /** Whether every provider's machines were listed since this process began. Before, surplus replicas are unknown. */
   readonly isInventoryKnown: boolean;
   /**
-   * For a removed service: whether providers still have machines or other resources of it.
-   * - `unknown`: no search has ended since the last replica ended, or since the user last requested the removal.
-   * - `reason`: why the last search did not complete, as a sentence for users.
+   * For a removed service: what providers still have of it. `unknown`: no search has ended since the last replica ended
+   * or the user last requested the removal. `reason`: why the last search did not complete, as a sentence for users.
    */
   readonly leftovers: 'unknown' | 'none' | { readonly reason: string };
 }
@@ -47,10 +43,7 @@ export interface LoadReport {
   readonly requestsInWindow: number;
   /** Requests that are queued or in flight. */
   readonly busy: number;
-  /**
-   * Whether the balancer is connected and this process has counted a whole window. Otherwise the service is not scaled
-   * down.
-   */
+  /** Whether the balancer is connected and a whole window was counted. Otherwise the service is not scaled down. */
   readonly isComplete: boolean;
 }
 
@@ -61,20 +54,15 @@ export interface Launch {
   readonly reason: string;
 }
 
-/** A replica to drain and terminate. */
 interface Stop extends ReplicaChange {
   readonly replica: ReplicaRecord;
 }
 
-/**
- * The result of a decision. `stop`, `launch`, `service` and `events` are committed in one transaction. Repeating it is
- * harmless.
- */
+/** The result of a decision. One transaction commits `stop`, `launch`, `service`, `events`. It may be repeated. */
 export interface Decision {
   readonly launch: readonly Launch[];
   readonly stop: readonly Stop[];
   readonly endpoints: readonly BalancerReplica[];
-  /** Changed fields of the service. */
   readonly service: Change<ServiceRecord>;
   readonly events: readonly NewEvent[];
   /** When to decide again without a new report, ms since the epoch; undefined when no such time is known. */
@@ -83,10 +71,7 @@ export interface Decision {
   readonly nextLoadMs: number | undefined;
   /** Whether there are more records of ended replicas than `keptEnded`. */
   readonly prune: boolean;
-  /**
-   * `search`: list the providers' remaining resources of the removed service. An event: drop the service's records with
-   * this event, because nothing is left or the user forced the removal.
-   */
+  /** `search`: list what providers still have of the removed service. An event: drop its records with this event. */
   readonly removal: 'search' | NewEvent | undefined;
 }
 
@@ -96,7 +81,6 @@ export const keptEnded = 20;
 /** Causes of ends that do not indicate a fault of the program. */
 const desiredEnds: readonly EndCause[] = ['scale-down', 'user', 'service-down', 'preempted', 'interruption'];
 
-/** Whether an end counts as a failure of the program. */
 const isFailure = (cause: EndCause): boolean => !desiredEnds.includes(cause);
 
 /** Decides the next actions for a service. Pure: the same world gives the same decision. */
@@ -157,7 +141,6 @@ class Draft {
     return this.#replicas.filter(({ state }) => isAlive(state));
   }
 
-  /** The service with the changes decided so far. */
   get service(): ServiceRecord {
     return { ...this.world.service, ...this.#service };
   }
@@ -196,7 +179,6 @@ class Draft {
     this.#service = { ...this.#service, ...change };
   }
 
-  /** Adds an event to the history of the service. */
   event(change: Parameters<typeof subjectEvent>[1]): void {
     this.#events.push(subjectEvent(this.world.service, change));
   }
@@ -310,7 +292,6 @@ function scale(
   if (gate.notBefore > now && actions.length > 0) draft.wakeAt = gate.notBefore;
 }
 
-/** Records the service's state when it has changed. */
 function reportState(draft: Draft, desired: number, gaveUp: boolean): void {
   const { service, now } = draft.world;
   const { replicas, memory } = draft;
@@ -341,9 +322,7 @@ function whyGivenUp(service: string, replicas: readonly ReplicaRecord[]): string
   return last === undefined ? `${what}.` : `${what} (see: svc serve logs ${service} ${last.id}). Replica ${last.id}: ${last.reason}`;
 }
 
-/**
- * Removes a service: terminates its replicas, searches the providers for remaining resources, then drops its records.
- */
+/** Terminates the replicas, searches the providers for remaining resources, then drops the service's records. */
 function removed(draft: Draft): Decision {
   const { service, now, leftovers } = draft.world;
   for (const { id, state } of draft.replicas)

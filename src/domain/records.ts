@@ -8,12 +8,9 @@ import type { Task } from './task.ts';
 /** One service. Times are ms since the epoch. */
 export interface ServiceRecord {
   readonly name: string;
-  /**
-   * Short unique id (8 hex digits). A service that is removed and deployed again under the same name has another key.
-   */
+  /** 8 hex digits. A service that is deployed again under the same name has another key. */
   readonly key: string;
   readonly state: ServiceState;
-  /** Desired state. */
   readonly desired: 'up' | 'down';
   /** With `down`: records are removed even when a machine could not be terminated. */
   readonly purge: boolean;
@@ -23,10 +20,7 @@ export interface ServiceRecord {
   readonly version: number;
   readonly createdAt: number;
   readonly firstReadyAt: number | null;
-  /**
-   * Why the service is in a failed state or is still being removed: one or more sentences, with the last log lines when
-   * they help.
-   */
+  /** Why it failed or is still being removed: sentences, with the last log lines when they help. */
   readonly reason: string | null;
   /** Id of the next replica. Ids are never reused within a service. */
   readonly nextReplicaId: number;
@@ -34,7 +28,6 @@ export interface ServiceRecord {
   readonly memory: ServiceMemory;
   readonly reconciler: ProcessIdentity | null;
   readonly balancer: ProcessIdentity | null;
-  /** Whether its processes keep dying. */
   readonly processesFailed: boolean;
   /** Increases with each change; used for compare-and-set. */
   readonly revision: number;
@@ -55,10 +48,9 @@ export interface ServiceMemory {
   /** Knowledge about locations; absent in records of older versions. */
   readonly placement?: PlacementMemory;
   /**
-   * Which refusals the reconciler must drop. The reconciler clears this mark.
-   * - `all`: a user asked for a retry, or restarted the controller.
-   * - `early`: the controller started after a crash. Late refusals stay.
-   * - `all-at-start`: the controller was stopped, and changes this to `all` when it starts.
+   * Refusals that the reconciler must drop; it clears this mark. `all`: a user asked for a retry, or restarted the
+   * controller. `early`: the controller started after a crash; late refusals stay. `all-at-start`: the controller was
+   * stopped, and changes this to `all` when it starts.
    */
   readonly retry?: 'all' | 'early' | 'all-at-start' | undefined;
 }
@@ -101,10 +93,7 @@ export interface ReplicaRecord {
   readonly revision: number;
 }
 
-/**
- * Location and machine of a replica: a provider's offer without the fields that only the provider needs. The price is
- * for all nodes, the other fields are per node.
- */
+/** A provider's offer without the provider's own fields. The price is for all nodes, the other fields are per node. */
 export interface OfferRecord {
   readonly provider: string;
   readonly region: string;
@@ -195,7 +184,6 @@ export function newReplica(
   };
 }
 
-/** Content of an event about a service or cluster as a whole. */
 interface SubjectChange {
   readonly at: number;
   /** Absent when no state changes. */

@@ -4,16 +4,11 @@ import { hourlyPrice } from './price.ts';
 
 /** Facts about the machine of a remote controller. A local controller needs none. */
 export interface RemoteControllerInfo {
-  /**
-   * Value of the tag `svc-owner` on all machines that the controller launches. Its machines are found by this tag after
-   * the controller is lost.
-   */
+  /** Value of the tag `svc-owner` on the controller's machines, which finds them after the controller is lost. */
   readonly key: string;
   /** Name or address at which clients reach endpoints. */
   readonly publicHost: string;
-  /**
-   * Addresses from which the controller connects to replicas. Machines accept connections from these addresses only.
-   */
+  /** From which the controller connects to replicas. Machines accept connections from these addresses only. */
   readonly addresses: readonly string[];
   readonly machine: ControllerMachineInfo;
   /** Action when the controller has been idle: switch off the machine, or end only the controller. */

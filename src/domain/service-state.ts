@@ -16,7 +16,6 @@ export type ServiceState = (typeof serviceStates)[number];
 /** Facts from which a service's state is derived. */
 export interface ServiceFacts {
   readonly replicas: readonly ReplicaState[];
-  /** Number of replicas desired now. */
   readonly target: number;
   /** Whether its reconciler has made at least one pass since `up`. */
   readonly initialised: boolean;
@@ -24,14 +23,11 @@ export interface ServiceFacts {
   readonly cleanupFailed: boolean;
   /** Whether its reconciler or balancer keeps dying and is not restarted for now. */
   readonly processesFailed: boolean;
-  /** Whether it never had a ready replica and kept failing. No more launches are made. */
+  /** Whether it never had a ready replica and kept failing, so that nothing is launched. */
   readonly gaveUp: boolean;
 }
 
-/**
- * One state for all facts. Pure. Ready replicas outweigh failed ones, because users need to know whether the service
- * answers.
- */
+/** One state for all facts. Ready replicas outweigh failed ones: users need to know whether the service answers. */
 export function serviceState(facts: ServiceFacts): ServiceState {
   if (facts.cleanupFailed) return 'FAILED_CLEANUP';
   if (facts.shuttingDown) return 'SHUTTING_DOWN';

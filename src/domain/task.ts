@@ -1,9 +1,6 @@
 import type { LoadBalancerSpec } from './load-balancer.ts';
 
-/**
- * A task or service file after parsing: every form normalised to one, defaults filled in, variables substituted.
- * Times are in seconds, as users wrote them. Everything else in the program uses ms.
- */
+/** A task or service file after parsing: normalised, with defaults and variables. Times are in s, elsewhere in ms. */
 export interface Task {
   readonly name: string | undefined;
   /** Absolute path on the machine where `svc` was run, or a git source. */
@@ -31,11 +28,8 @@ export interface ProviderConfig {
   readonly kubernetes?: KubernetesOverrides;
 }
 
-/** Settings for the pods of a task. */
 interface KubernetesOverrides {
-  /** Partial pod that is merged into the pod. */
   readonly podConfig?: Readonly<Record<string, unknown>>;
-  /** How long a pod may wait for room, s. */
   readonly provisionTimeoutSeconds?: number;
 }
 
@@ -102,7 +96,6 @@ export interface ServiceSpec {
   readonly readinessProbe: ReadinessProbe;
   readonly replicaPolicy: ReplicaPolicy;
   readonly loadBalancingPolicy: LoadBalancingPolicy;
-  /** The port on which a replica receives requests. */
   readonly replicaPort: number;
   readonly tls: { readonly keyfile: string; readonly certfile: string } | undefined;
   readonly protocol: ReplicaProtocol;
@@ -110,7 +103,6 @@ export interface ServiceSpec {
   readonly gracefulTerminationSeconds: number;
   /** Whether the endpoint listens on all addresses rather than on loopback. */
   readonly expose: boolean;
-  /** Settings of the balancer (`load_balancer:`). */
   readonly loadBalancer: LoadBalancerSpec;
 }
 

@@ -14,10 +14,8 @@ export interface ReplicaChange {
 }
 
 /**
- * Changes the state of a replica; no other code may do so. Returns undefined when the event is stale: then nothing
- * changes.
- * `patch`: fields that change together with the state. `now` is ms since the epoch. `serviceKey` is the key of the
- * replica's service.
+ * Changes the state of a replica; no other code may do so. Undefined when the event is stale: then nothing changes.
+ * `patch`: fields that change together with the state. `now`: ms since the epoch. `serviceKey`: key of its service.
  */
 export function transition(
   record: ReplicaRecord,

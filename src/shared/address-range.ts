@@ -6,7 +6,6 @@ interface NumericAddress {
 
 /** Addresses with a common prefix: `10.0.0.0/8`, `fd00::/8`, or one address. */
 export interface AddressRange extends NumericAddress {
-  /** Number of leading bits that must match. */
   readonly prefix: number;
 }
 
@@ -27,9 +26,7 @@ export function parseAddressRange(text: string): AddressRange | undefined {
   return prefix <= numeric.bits ? { ...numeric, prefix } : undefined;
 }
 
-/**
- * Whether an address lies in one of the ranges; false for text that is no address. IPv4 in IPv6 form counts as IPv4.
- */
+/** Whether an address is in one of the ranges; false for no address. IPv4 in IPv6 form counts as IPv4. */
 export function isInRanges(address: string, ranges: readonly AddressRange[]): boolean {
   if (ranges.length === 0) return false;
   const plain = address.toLowerCase().startsWith(ipv4InIpv6) ? address.slice(ipv4InIpv6.length) : address;

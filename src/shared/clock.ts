@@ -17,10 +17,7 @@ export interface Clock {
   every(ms: number, fire: () => void): CancelTimer;
 }
 
-/**
- * Added to `performance.now()`, which counts from the start of its thread. So all threads and processes of the machine
- * agree on the time, ms.
- */
+/** `performance.now()` counts from its thread's start. With this, all threads and processes agree on the time, ms. */
 const sinceBoot = Number(process.hrtime.bigint()) / 1_000_000 - performance.now();
 
 /** The machine's own clock. */

@@ -1,10 +1,6 @@
 import type { Clock } from './clock.ts';
 
-/**
- * Runs work with a promise that settles after a time limit, ms. The work then leaves out late answers, rather than
- * failing as a whole.
- * Throws the signal's reason when the signal has aborted.
- */
+/** Runs work with a promise that settles after `ms`: the work leaves out later answers. Throws the signal's reason. */
 export async function withLateness<Result>(
   clock: Clock,
   ms: number,
@@ -21,10 +17,7 @@ export async function withLateness<Result>(
   }
 }
 
-/**
- * Runs work with a time limit, ms. After the limit the work's signal aborts and the error of `tooLong` is thrown at
- * once, even if the work ignores its signal.
- */
+/** Runs work with a time limit, ms. Then its signal aborts and `tooLong()` is thrown, even if work goes on. */
 export async function withDeadline<Result>(
   clock: Clock,
   ms: number,

@@ -3,10 +3,7 @@ import { SvcError } from './errors.ts';
 /** Longer words are not compared: users do not mistype a whole sentence, and the cost grows with the square. */
 const longestWord = 64;
 
-/**
- * The known word that the user probably meant, or undefined. Case is ignored. Words that contain the given one come
- * second.
- */
+/** The known word that the user probably meant. Case is ignored; words that contain the given one come second. */
 export function didYouMean(word: string, known: readonly string[]): string | undefined {
   const given = word.toLowerCase();
   if (given === '' || given.length > longestWord) return undefined;
@@ -23,10 +20,7 @@ export function didYouMean(word: string, known: readonly string[]): string | und
   return best?.word ?? known.find((candidate) => candidate.startsWith(`${given}_`) || candidate.endsWith(`_${given}`));
 }
 
-/**
- * The minimum number of insertions, deletions, replacements and swaps of neighbours that turn one word into the other
- * (optimal string alignment distance).
- */
+/** Minimum of insertions, deletions, replacements and swaps of neighbours (optimal string alignment distance). */
 export function editDistance(a: string, b: string): number {
   let beforePrevious: number[] = [];
   let previous = Array.from({ length: b.length + 1 }, (_, index) => index);
@@ -52,7 +46,6 @@ const kinds = {
   cluster: { code: 'SVC_CLUSTER_NOT_FOUND', listCommand: 'svc status' },
 } as const;
 
-/** Limit of names in the message. */
 const shownNames = 5;
 
 /** The error for a name without a service or cluster. It suggests a similar known name or lists the known names. */

@@ -1,10 +1,7 @@
 /** Class of an error by what a caller can do. It decides the exit code, the HTTP status and whether a loop retries. */
 export type ErrorKind = 'invalid-input' | 'not-found' | 'conflict' | 'unauthenticated' | 'capacity' | 'transient' | 'internal';
 
-/**
- * One row of the table of errors: its kind, its meaning, and the user's remedy. docs/reference/errors.md is generated
- * from it.
- */
+/** One row of the table of errors: kind, meaning, remedy. docs/reference/errors.md is generated from it. */
 export interface ErrorCodeRow {
   readonly kind: ErrorKind;
   readonly meaning: string;
@@ -13,10 +10,7 @@ export interface ErrorCodeRow {
 
 const row = (kind: ErrorKind, meaning: string, remedy: string): ErrorCodeRow => ({ kind, meaning, remedy });
 
-/**
- * Every error that users can see. Codes are stable: never reused for another meaning, never renamed.
- * A test fails when the source throws a code that is not in this table.
- */
+/** Every error that users can see, which a test checks. Codes are never renamed or used for another meaning. */
 export const errorCodes = {
   // Command line and files
   SVC_USAGE: row('invalid-input', 'The command line could not be understood.', 'Run the command with --help.'),

@@ -1,8 +1,6 @@
 /**
- * Checks whether this process may still act for the controller. With several controllers, only the holder of the leader
- * lease may call a provider.
- * A process that was paused may have lost the lease without noticing. So call `check` synchronously, immediately before
- * each call is sent.
+ * Checks whether this process may still act for the controller: of several, only the leader may call a provider. A
+ * paused process may have lost the lease without noticing. So call `check` synchronously, right before each call.
  */
 export interface Fence {
   /** Throws SVC_NOT_LEADER when the lease has run out, or may have. */
@@ -12,9 +10,8 @@ export interface Fence {
 /** For a controller without rivals. */
 export const noFence: Fence = { check: () => undefined };
 
-/** Exceptions for some methods of a fenced object. */
 interface FencedMethods<Target> {
-  /** Methods that make no calls to a provider. */
+  /** Methods without calls to a provider. */
   readonly free?: readonly (keyof Target)[];
   /** Methods whose results must be fenced too. */
   readonly wrap?: {

@@ -3,10 +3,7 @@ export function isObject(value: unknown): value is Readonly<Record<string, unkno
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/**
- * The value of a JSON text; undefined when the text is not valid JSON, such as a truncated one. The parser's message is
- * dropped because it quotes the text.
- */
+/** The value of a JSON text; undefined when invalid. The parser's message quotes the text, so it is dropped. */
 export function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);
@@ -15,7 +12,7 @@ export function parseJson(text: string): unknown {
   }
 }
 
-/** Renames top-level fields of stored JSON that earlier versions named differently: `names` maps former to current names. */
+/** Renames top-level fields that earlier versions stored under other names. `names`: current names by former ones. */
 export function withCurrentNames(value: unknown, names: ReadonlyMap<string, string>): unknown {
   if (!isObject(value)) return value;
   return Object.fromEntries(Object.entries(value).map(([name, field]) => [names.get(name) ?? name, field]));

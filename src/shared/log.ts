@@ -3,10 +3,7 @@ import { outputLog } from './system/log-file.ts';
 
 export type { Logger } from 'pino';
 
-/**
- * Logs JSON lines to standard output, which the parent directs to the process's log file. Fields whose names suggest
- * secrets are redacted.
- */
+/** Logs JSON lines to standard output, the process's log file. Fields whose names suggest secrets are redacted. */
 export function createLogger(name: string, level = 'info'): Logger {
   const options = {
     name,

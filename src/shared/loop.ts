@@ -8,7 +8,6 @@ export interface Loop {
   tick(signal: AbortSignal): Promise<void>;
 }
 
-/** Dependencies of a loop. */
 type LoopDeps = { readonly clock: Clock; readonly onError: (loop: string, error: unknown) => void };
 
 /** A running loop. Callers can request its next pass at once. */

@@ -17,10 +17,7 @@ export interface HomePaths {
   readonly startError: string;
   /** Short enough for Unix sockets; mode 0700. Below SVC_HOME, or below /tmp if that path is too long. */
   readonly runtimeDir: string;
-  /**
-   * Until when this machine's processes may act, when controllers have rivals; see
-   * `controller/leadership/fence-file.ts`.
-   */
+  /** Until when this machine's processes may act beside rivals; see `controller/leadership/fence-file.ts`. */
   readonly fence: string;
   /** List of the edge proxies for the reconcilers, if any exist. */
   readonly edgeProxies: string;
@@ -29,13 +26,12 @@ export interface HomePaths {
   readonly clustersDir: string;
   /** Used only by the local provider. */
   readonly localDir: string;
-  /** The user's own SSH hosts; see `spec/ssh-pools.ts`. */
+  /** The user's own SSH hosts; see `spec/load-ssh-pools.ts`. */
   readonly sshPools: string;
   /** svc's own SSH key, known host keys, and records of machines reached over SSH; mode 0700. */
   readonly sshDir: string;
   /** Price tables that are newer than the built-in ones. */
   readonly catalogDir: string;
-  /** Record of a remote controller. */
   readonly controllerRecord: string;
   /** On a remote controller's machine: facts about that machine; see `domain/remote-controller-info.ts`. */
   readonly controllerHost: string;
@@ -75,10 +71,7 @@ export function homePaths(home: string, uid: number): HomePaths {
 export interface ServicePaths {
   readonly dir: string;
   readonly reconcilerLog: string;
-  /**
-   * Locked by the reconciler while it runs, and holds its process identity. So a reconciler that does not answer can be
-   * found.
-   */
+  /** Locked by the running reconciler. Holds its process identity, which finds a reconciler that does not answer. */
   readonly reconcilerLock: string;
   readonly reconcilerIdentity: string;
   readonly balancerLog: string;
@@ -92,19 +85,15 @@ export interface ServicePaths {
   readonly lastReplicas: string;
   readonly balancerSocket: string;
   readonly reconcilerSocket: string;
-  /** Private copies of a version's working directory and mounts, taken at `up`, so that later replicas are identical. */
+  /** Copies of a version's working directory and mounts, taken at `up`, so that later replicas are identical. */
   versionDir(version: number): string;
-  /** Logs of replicas. */
   readonly replicasDir: string;
-  /** Log of one replica's provisioning. */
   provisionLog(replicaId: number): string;
   /** Output of setup and run of one replica. Kept after the machine was terminated. */
   jobLog(replicaId: number): string;
 }
 
-/**
- * Pure. Paths use the key, not the name: a service deployed again under a name shares nothing with the previous one.
- */
+/** Paths use the key, not the name: a service deployed again under a name shares nothing with the previous one. */
 export function servicePaths(paths: HomePaths, key: string): ServicePaths {
   const dir = join(paths.servicesDir, key);
   return {

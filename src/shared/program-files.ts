@@ -2,9 +2,7 @@ import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { envVar } from './env.ts';
 
-/**
- * Whether this program is the bundle for other machines rather than a checkout. In the bundle everything is JavaScript.
- */
+/** Whether this program is the bundle for other machines, which is all JavaScript, rather than a checkout. */
 export const isBundled = !import.meta.url.endsWith('.ts');
 
 /** The folder of this program: a checkout or an unpacked bundle. In both, this module is two levels below it. */
@@ -24,7 +22,6 @@ export const programEntries = [
 ] as const;
 export type ProgramEntry = (typeof programEntries)[number];
 
-/** Folder of the code in a bundle. */
 const bundledFolder = 'src/bundle';
 
 /** Path of an entry below the program's folder, in a checkout or in a bundle. */
@@ -32,15 +29,12 @@ export function entryPath(entry: ProgramEntry, inBundle: boolean): string {
   return inBundle ? `${bundledFolder}/${entry.replaceAll('/', '-')}.js` : `src/${entry}.ts`;
 }
 
-/**
- * File to run for a new process. On machines that receive newer versions, SVC_PROGRAM_ROOT is a link to the program.
- * The file is then from the version to which the link points now.
- */
+/** File for a new process. On machines that receive newer versions, SVC_PROGRAM_ROOT is a link to the present one. */
 export function programEntry(entry: ProgramEntry): string {
   return join(envVar('SVC_PROGRAM_ROOT') ?? ownRoot, entryPath(entry, isBundled));
 }
 
-/** File to run for a new thread. It has this process's version, because both share memory. */
+/** File for a new thread. It has this process's version, because both share memory. */
 export function threadEntry(entry: ProgramEntry): URL {
   return pathToFileURL(join(ownRoot, entryPath(entry, isBundled)));
 }

@@ -4,7 +4,7 @@
  * - `unix`: connect to the socket file, send `PORT\n`, read `OK\n` (then the stream is the replica's) or `ERR
  *   <errno>\n`.
  * - `forward`: connect to the socket file and send. A forwarder such as ssh carries each connection to `port` of the
- *   machine. If no process listens on that port, the connection is accepted and then ends without a byte.
+ *   machine. If no process listens there, the connection is accepted and ends without a byte.
  */
 export type ReplicaAddress = (
   | { readonly kind: 'tcp'; readonly host: string; readonly port: number }

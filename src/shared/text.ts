@@ -1,5 +1,4 @@
-// Control characters, format marks and line separators: on a terminal they could move the cursor, hide text or reorder
-// it.
+// Control characters, format marks, line separators: they could move a terminal's cursor, hide or reorder text.
 const invisible = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu;
 
 /** Makes text from a file or the network safe to print: invisible characters become `·`, a tab becomes a space. */
@@ -13,9 +12,7 @@ export function quote(text: string, limit = 60): string {
   return `'${printable(shown)}'`;
 }
 
-/**
- * Turns a message of another program into a sentence. For example, a Kubernetes API server answers without a full stop.
- */
+/** Turns another program's message into a sentence: a Kubernetes API server, for one, answers without a full stop. */
 export function asSentence(text: string): string {
   const said = text.trim();
   return /[.!?]$/.test(said) ? said : `${said}.`;

@@ -10,11 +10,7 @@ const sizeUnits: ReadonlyMap<string, number> = new Map([
 /** Bytes of one GB, for memory and disks. */
 export const bytesPerGb = 2 ** 30;
 
-/**
- * Parses a size such as `16GB`, `1.5 tb` or `512` as bytes (KB = 1024 bytes, any case). A bare number counts in
- * `bareUnit`.
- * Undefined for invalid text, which includes `GiB` and the like.
- */
+/** Parses `16GB`, `1.5 tb` or `512` (in `bareUnit`) as bytes; KB = 1024. Undefined for other text, such as `1GiB`. */
 export function parseSize(text: string, bareUnit: 'B' | 'GB'): number | undefined {
   const match = /^(\d{1,15}(?:\.\d{1,9})?) ?([kmgtp]?b)?$/i.exec(text.trim());
   const factor = sizeUnits.get((match?.[2] ?? bareUnit).toLowerCase());
@@ -30,10 +26,7 @@ const durationUnits: ReadonlyMap<string, number> = new Map([
   ['w', 604_800],
 ]);
 
-/**
- * Parses a duration such as `90s`, `10m` or `1h30m` as seconds. A bare number counts in `bareUnit`. Undefined for
- * invalid text.
- */
+/** Parses `90s`, `10m` or `1h30m` as seconds. A bare number counts in `bareUnit`. Undefined for invalid text. */
 export function parseDuration(text: string, bareUnit: 's' | 'm'): number | undefined {
   const trimmed = text.trim().toLowerCase();
   if (/^\d{1,12}(\.\d{1,9})?$/.test(trimmed)) return Number(trimmed) * (durationUnits.get(bareUnit) ?? 1);

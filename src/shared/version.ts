@@ -11,17 +11,13 @@ function readVersion(): string {
   return version;
 }
 
-/**
- * Whether version `a` (such as `0.9.1`) is older than version `b`. Text after the third number, as in `1.0.0-rc.1`, is
- * ignored.
- */
+/** Whether version `a` is older than `b`. Text after the third number, as in `1.0.0-rc.1`, is ignored. */
 export function isOlderVersion(a: string, b: string): boolean {
   const [left, right] = [numbersOf(a), numbersOf(b)];
   const at = left.findIndex((number, index) => number !== right[index]);
   return at >= 0 && (left[at] ?? 0) < (right[at] ?? 0);
 }
 
-/** The three numbers of a version; a missing one is 0. */
 function numbersOf(version: string): readonly number[] {
   const [major = 0, minor = 0, patch = 0] = version.split(/[.+-]/).map((part) => Number.parseInt(part, 10) || 0);
   return [major, minor, patch];
@@ -33,9 +29,8 @@ const runs = /(?<!\.test)\.(ts|mjs|sh)$/;
 let known: string | undefined;
 
 /**
- * The program's version with a fingerprint of its code, such as `0.1.0+3f2a9c01d5e7`. Two processes started from the
- * same files have the same value.
- * It is computed at the first call, so a process calls it at its start. Takes about 20 ms, once.
+ * The program's version with a fingerprint of its code, such as `0.1.0+3f2a9c01d5e7`; equal for processes from the same
+ * files. Computed at the first call (20 ms), so a process calls it at its start.
  */
 export function codeVersion(): string {
   known ??= `${svcVersion}+${isBundled ? bundledFingerprint() : codeFingerprint(programFile('.'))}`;

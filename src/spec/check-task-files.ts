@@ -4,10 +4,7 @@ import { mountPath } from './read/mounts.ts';
 import { openTask, printableAt, type TaskDocument, type TaskSource } from './task-document.ts';
 import type { Path } from './yaml/node.ts';
 
-/**
- * Checks that the local files of a task exist: the working directory, sources of file mounts, TLS files. Throws
- * SVC_FILE_NOT_FOUND with a problem for each missing one. `source` is the text that the task was parsed from.
- */
+/** Throws SVC_FILE_NOT_FOUND with each missing working directory, mount source, TLS file. `source`: the task's text. */
 export async function checkTaskFiles(task: Task, source: TaskSource): Promise<void> {
   const found = await Promise.all(requiredFiles(task).map(missing));
   const all = found.filter((each) => each !== undefined);
@@ -33,7 +30,6 @@ export async function checkTaskFiles(task: Task, source: TaskSource): Promise<vo
 
 interface RequiredFile {
   readonly field: 'workdir' | 'keyfile' | 'certfile' | 'mount';
-  /** Of a mount. */
   readonly target?: string;
   readonly path: string;
   readonly kind: 'file' | 'folder' | 'any';

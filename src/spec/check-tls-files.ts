@@ -5,9 +5,9 @@ import { judgeTlsPair } from '../shared/system/tls-pair.ts';
 import { openTask, type TaskSource } from './task-document.ts';
 
 /**
- * Checks that the existing key and certificate of a service can serve its endpoint at the time `now` (ms since the
- * epoch). Throws SVC_BAD_CERTIFICATE with a problem for each file that cannot, and SVC_FILE_UNREADABLE. Returns a
- * warning for users when the certificate expires soon.
+ * Checks that a service's key and certificate can serve its endpoint at `now` (ms since the epoch). Throws
+ * SVC_BAD_CERTIFICATE with a problem for each file that cannot, and SVC_FILE_UNREADABLE. Returns a warning for users
+ * when the certificate expires soon.
  */
 export async function checkTlsFiles({ service }: Task, source: TaskSource, now: number): Promise<string | undefined> {
   if (service?.tls === undefined) return undefined;

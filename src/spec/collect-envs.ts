@@ -11,7 +11,6 @@ export interface EnvFlags {
   readonly secretFile?: string | undefined;
 }
 
-/** Values for `TaskSource`. */
 interface CollectedEnvs {
   readonly envs: Readonly<Record<string, string>>;
   readonly secrets: Readonly<Record<string, string>>;
@@ -21,9 +20,9 @@ interface CollectedEnvs {
 const maxEnvFileBytes = 1_048_576;
 
 /**
- * Collects the variables from flags and files. Flags override files, later ones override earlier ones. `readEnv`
- * returns the value of a local variable for a name without a value, undefined when unset. Throws SVC_USAGE without ever
- * quoting a value, SVC_MISSING_ENV, SVC_FILE_NOT_FOUND, SVC_FILE_UNREADABLE.
+ * Collects variables from flags and files; flags override files, later ones earlier ones. `readEnv` gives the local
+ * variable for a name without a value. Throws SVC_USAGE without ever quoting a value, SVC_MISSING_ENV,
+ * SVC_FILE_NOT_FOUND, SVC_FILE_UNREADABLE.
  */
 export function collectEnvs(flags: EnvFlags, readEnv: (name: string) => string | undefined): CollectedEnvs {
   return {
@@ -87,14 +86,13 @@ function fromFile(path: string | undefined, flag: string, readEnv: ReadEnv): rea
   return entries.map(({ name, value, line }): Pair => [name, value ?? local(name, `${path}:${line}`, readEnv)]);
 }
 
-/** One assignment of an env file. Without a value, the environment provides it. */
+/** Without a value, the environment provides it. */
 interface DotenvEntry {
   readonly name: string;
   readonly value: string | undefined;
   readonly line: number;
 }
 
-/** A line that could not be parsed. */
 interface DotenvProblem {
   readonly line: number;
   readonly message: string;
@@ -103,9 +101,9 @@ interface DotenvProblem {
 const escapes: Readonly<Record<string, string>> = { n: '\n', r: '\r', t: '\t', '"': '"', '\\': '\\', $: '$' };
 
 /**
- * Parses `NAME=VALUE` lines of a dotenv file: `#` comments, an optional `export`, values in single quotes (literal) or
- * double quotes (with `\n` and similar escapes), both of which may span lines. `$` is an ordinary character. A name
- * alone has no value.
+ * Parses the `NAME=VALUE` lines of a dotenv file: `#` comments, an optional `export`, values in single quotes (literal)
+ * or double quotes (with escapes such as `\n`), which may span lines. `$` is an ordinary character. A name alone has no
+ * value.
  *
  * Not `util.parseEnv`: it cuts `pass#word` at the `#` and `"a \"b\""` at the second quote, and takes the next line for
  * the value of `A= `. It also skips names alone and invalid lines silently.
@@ -136,10 +134,7 @@ interface LineResult {
 
 const assignment = /^[ \t]*(?:export[ \t]+)?([^\s=#'"]+)[ \t]*(=[ \t]*)?/;
 
-/**
- * End of the text that may belong to the entry at `at`: the end of its line, or of the closing quote's line when it
- * spans lines.
- */
+/** End of the text that may belong to the entry at `at`: of its line, or of the closing quote's line. */
 function endOfEntry(source: string, at: number): number {
   const lineEnd = source.indexOf('\n', at);
   const end = lineEnd === -1 ? source.length : lineEnd + 1;

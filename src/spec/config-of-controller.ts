@@ -2,17 +2,16 @@ import { parse } from 'yaml';
 import { isObject } from '../shared/json.ts';
 import { printYaml } from './print-yaml.ts';
 
-/** Settings of a controller in a Kubernetes cluster that differ from those of its user's machine. */
 interface ControllerEnvironment {
-  /** The providers for which the controller has credentials. */
+  /** For which the controller has credentials. */
   readonly providers: readonly string[];
-  /** The Kubernetes contexts to which the controller has access; its own first. */
+  /** To which the controller has access; its own first. */
   readonly contexts: readonly string[];
 }
 
 /**
- * Derives the configuration file of a controller in a Kubernetes cluster from its user's. Leaves out the settings for
- * deploying the controller and for the user's machine. Equal files give equal text.
+ * Derives the configuration of a controller in a Kubernetes cluster from its user's, without the settings for deploying
+ * it and for the user's machine. Equal files give equal text.
  */
 export function configOfController(text: string, { providers, contexts }: ControllerEnvironment): string {
   const said: unknown = parse(text);

@@ -6,10 +6,7 @@ import { describeAutoscaling } from './describe.ts';
 import { openTask, printableAt, type TaskSource } from './task-document.ts';
 import { nodeAt, type Path, type YamlNode } from './yaml/node.ts';
 
-/**
- * A service's settings as label and value, printed before anything is deployed. Contains no values of variables: where
- * the file names a variable, its name is shown. `source` is the text that the task was parsed from.
- */
+/** A service's settings as label and value. Shows names of variables, never values. `source`: the task's text. */
 export function describeService(
   task: Task & { readonly service: ServiceSpec },
   source: TaskSource,

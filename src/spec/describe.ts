@@ -2,10 +2,7 @@ import { countReplicas } from '../domain/plan.ts';
 import type { Amount, ResourceAlternatives, Resources, Task } from '../domain/task.ts';
 import { printable } from '../shared/text.ts';
 
-/**
- * The number of replicas in words: `Fixed 2 replicas`, or minimum, maximum and target load. `-` for a task without a
- * service.
- */
+/** `Fixed 2 replicas`, or minimum, maximum and target load; `-` for a task without a service. */
 export function describeAutoscaling(task: Task): string {
   const policy = task.service?.replicaPolicy;
   if (policy === undefined) return '-';
@@ -19,9 +16,7 @@ export function describeAutoscaling(task: Task): string {
 /** Alternatives beyond this are counted, not listed. */
 const shownChoices = 3;
 
-/**
- * Requirements for each machine, in a few words: `aws/us-east-1 L4:2, 4+ CPUs, 16 GB, spot`. `-` without requirements.
- */
+/** Requirements for each machine, in short: `aws/us-east-1 L4:2, 4+ CPUs, 16 GB, spot`; `-` without requirements. */
 export function describeResources(task: Task): string {
   const all = describeAlternatives(task.resources);
   return task.numNodes > 1 ? `${task.numNodes}x[${all}]` : all;

@@ -27,8 +27,8 @@ export interface FindingContext {
 }
 
 /**
- * Converts validation issues to findings: one for each unknown field, and for a union those of the best matching
- * branch. A field that is missing only because it is misspelt is reported once.
+ * Converts validation issues: one finding per unknown field, and for a union those of the best matching branch. A field
+ * that is missing only because it is misspelt is reported once.
  */
 export function findingsOf(issues: readonly Issue[], context: FindingContext): readonly Finding[] {
   const findings = issues.flatMap((issue) => fromIssue(issue, context));
@@ -108,10 +108,7 @@ function unionFindings(issue: Issue & { readonly code: 'invalid_union' }, contex
   return [typeFinding(issue.path, [...new Set(expected)], context)];
 }
 
-/**
- * How far a branch of a union got before it failed. A refused value of the right type got further than a value of the
- * wrong type.
- */
+/** How far a union's branch got before it failed: a refused value of the right type got further than a wrong type. */
 function depthOf(issue: Issue, from: number): number {
   const depth = (issue.path.length - from) * 2;
   return issue.code === 'invalid_type' || issue.code === 'invalid_value' || issue.code === 'invalid_union' ? depth : depth + 1;

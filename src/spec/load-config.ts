@@ -12,13 +12,10 @@ import { composeYaml } from './yaml/compose.ts';
 import { dropNulls } from './yaml/drop-nulls.ts';
 import { nodeAt, toValue, type MapNode } from './yaml/node.ts';
 
-/** Bytes (1 MiB). */
+/** 1 MiB. */
 const maxConfigBytes = 1_048_576;
 
-/**
- * Reads the configuration file; without one, returns the defaults. Throws SVC_INVALID_CONFIG with all problems at once,
- * or SVC_FILE_UNREADABLE.
- */
+/** The configuration, or the defaults. Throws SVC_INVALID_CONFIG with all problems, or SVC_FILE_UNREADABLE. */
 export async function loadConfig(path: string): Promise<Config> {
   try {
     const text = readTextFile(path, 'The configuration file', maxConfigBytes, (file) => {

@@ -13,15 +13,15 @@ import { dropNulls } from './yaml/drop-nulls.ts';
 import { type MapNode, type YamlNode, toValue } from './yaml/node.ts';
 import { anything, field, port, required, section, someText } from './schema/kit.ts';
 
-/** Bytes (1 MiB). */
+/** 1 MiB. */
 const maxPoolsBytes = 1_048_576;
 
 /** SkyPilot's pools file: read when svc has none. */
 const skypilotFile = (): string => join(homeDir(), '.sky', 'ssh_node_pools.yaml');
 
 /**
- * Reads the user's pools of SSH hosts from `path`, or from SkyPilot's file when `path` does not exist. Without either
- * there are no pools. Throws SVC_INVALID_CONFIG with all problems at once, or SVC_FILE_UNREADABLE.
+ * Reads the user's pools of SSH hosts from `path`, or if it does not exist from SkyPilot's file; none without either.
+ * Throws SVC_INVALID_CONFIG with all problems at once, or SVC_FILE_UNREADABLE.
  */
 export async function loadSshPools(path: string, otherwise: string = skypilotFile()): Promise<readonly SshPool[]> {
   for (const file of [path, otherwise]) {
@@ -137,7 +137,6 @@ const access = {
 
 const host = section({ ip: required(hostName, 'Address, host name, or alias of `~/.ssh/config`.'), ...access });
 
-/** One pool of SSH hosts. */
 const poolSection = section({
   ...access,
   hosts: required(

@@ -18,10 +18,7 @@ export interface LoadedTask {
   readonly source: TaskSource;
 }
 
-/**
- * Reads and parses a task file; `-` is standard input. Throws what `parseTask` throws, SVC_FILE_NOT_FOUND and
- * SVC_FILE_UNREADABLE.
- */
+/** Reads a task file; `-` is standard input. Throws as `parseTask`, and SVC_FILE_NOT_FOUND, SVC_FILE_UNREADABLE. */
 export async function loadTaskFile(path: string, overrides: TaskOverrides = {}): Promise<LoadedTask> {
   const file = path === '-' ? '-' : resolve(path);
   const text = path === '-' ? await readStandardInput() : readTextFile(file, 'The file', maxTaskBytes, tooBig);

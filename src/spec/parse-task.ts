@@ -20,9 +20,8 @@ import { openTask, type TaskDocument, type TaskSource } from './task-document.ts
 import { nodeAt, toValue, type MapNode } from './yaml/node.ts';
 
 /**
- * Parses a task or service file. Throws only `SvcError`: SVC_INVALID_TASK with all problems at once, SVC_MISSING_ENV
- * when the only problems are variables without a value, SVC_FILE_TOO_BIG. Does not read the file system: see
- * `checkTaskFiles`.
+ * Parses a task or service file. Throws only SVC_INVALID_TASK with all problems at once, SVC_MISSING_ENV when all are
+ * variables without a value, and SVC_FILE_TOO_BIG. Reads no files: see `checkTaskFiles`.
  */
 export function parseTask(input: TaskSource): Task {
   const reader = new TaskReader(openTask(input));

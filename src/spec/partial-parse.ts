@@ -1,22 +1,18 @@
 import type { z } from 'zod';
 import type { Path } from './yaml/node.ts';
 
-/** Result of validating a value. */
 interface PartialParse<Output> {
   /** The value without the refused parts; undefined when nothing is left. */
   readonly output: Output | undefined;
   readonly issues: readonly z.core.$ZodIssue[];
 }
 
-/**
- * A process reads one file or a few. Compiling a parser for each schema first takes longer than it saves (about 10 ms
- * for a small file).
- */
+/** For one file or a few, compiling parsers takes longer than it saves (about 10 ms for a small file). */
 const once = { jitless: true } as const;
 
 /**
- * Validates. When parts are invalid, continues with the rest: rules over several fields are checked on the valid parts.
- * `retype` may return another value for a part of the wrong type (a number for a variable's text); undefined leaves it.
+ * Validates. Continues without the invalid parts: rules over several fields are checked on the valid ones. `retype` may
+ * replace a part of the wrong type (a number for a variable's text); undefined leaves it.
  */
 export function parsePartly<Schema extends z.ZodType>(
   schema: Schema,

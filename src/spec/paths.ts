@@ -2,7 +2,7 @@ import { dirname, join, resolve } from 'node:path';
 
 /** Base of a file's relative paths. */
 export interface PathBase {
-  /** Folder of the file, absolute. */
+  /** Absolute. */
   readonly folder: string;
   /** What `~` expands to, absolute. */
   readonly home: string;

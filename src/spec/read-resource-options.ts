@@ -16,10 +16,7 @@ export interface ResourceOptions {
   readonly useSpot: boolean;
 }
 
-/**
- * Reads resources from options, without the defaults of task files: no disk, no ports. Throws SVC_USAGE with the name
- * of the wrong option.
- */
+/** Resources from options, without the defaults of task files: no disk, no ports. SVC_USAGE names the wrong option. */
 export function readResourceOptions(options: ResourceOptions): Resources {
   const gpus = optional(options.gpus, (text) => unwrap('--gpus', text, readAccelerator(text)));
   const location = optional(options.infra, (text) => parse('--infra', text, infra));

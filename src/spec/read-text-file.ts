@@ -3,8 +3,7 @@ import { hasErrno, messageOf, SvcError } from '../shared/errors.ts';
 
 /**
  * Reads a small text file that a user named. `what` describes it (`Task file`). Throws SVC_FILE_NOT_FOUND,
- * SVC_FILE_UNREADABLE (a folder, no permission, not UTF-8), or the error of `tooBig` when it has more than `maxBytes`,
- * without reading it.
+ * SVC_FILE_UNREADABLE (a folder, no permission, not UTF-8), or the error of `tooBig` for more than `maxBytes`, unread.
  */
 export function readTextFile(path: string, what: string, maxBytes: number, tooBig: (path: string) => SvcError): string {
   try {

@@ -69,7 +69,6 @@ export class Report {
     }));
   }
 
-  /** The error with all reported problems. */
   toError(code: ErrorCode, what: string, details: { readonly hint?: string; readonly message?: string } = {}): SvcError {
     const problems = this.problems();
     const count = this.#found.size;

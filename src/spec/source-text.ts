@@ -6,7 +6,7 @@ const excerptWidth = 100;
 /** A file's text with its lines. Converts offsets into positions and excerpts. */
 export class SourceText {
   readonly text: string;
-  /** File name in messages. */
+  /** For messages. */
   readonly file: string;
   readonly #lineStarts: readonly number[];
   #secretLines: ReadonlyMap<number, number> | undefined;
@@ -62,10 +62,7 @@ function cut(text: string, start: number): string {
   return `${start > 0 ? '…' : ''}${text.slice(start, end)}${text.length > end ? '…' : ''}`;
 }
 
-/**
- * Lines that contain values of secrets, with the number of characters before the value. Works on the lines, not on the
- * parsed document: the lines of an invalid file must be masked as well.
- */
+/** Lines with secrets, and the characters before the value. By lines, because an invalid file must be masked too. */
 function findSecretLines(lines: readonly string[]): ReadonlyMap<number, number> {
   const found = new Map<number, number>();
   let sectionIndent: number | undefined;

@@ -10,10 +10,9 @@ export interface Variables {
 const reference = /\$(?:\{([A-Za-z_]\w*)\}|([A-Za-z_]\w*))/g;
 
 /**
- * Substitutes variables in the texts and keys of a document. Only declared names are replaced: other `$` may mean
- * something to the program. Each text is handled by itself, so no value can change the structure around it. All
- * resulting texts share one limit. Otherwise a few names of a large value, or one text behind many aliases, would fill
- * the memory.
+ * Substitutes variables in a document's texts and keys. Only declared names are replaced: other `$` may mean something
+ * to the program. Each text is handled by itself, so no value can change the structure around it. All results share one
+ * limit: a few names of a large value, or one text behind many aliases, would fill the memory.
  */
 export class Substitution {
   readonly #variables: Variables;
@@ -21,13 +20,12 @@ export class Substitution {
   /** Offset of the text that exceeded the limit. From there on values are left out, and the result must not be used. */
   tooLongAt: number | undefined;
 
-  /** `maxCharacters`: limit for all substituted texts together. */
+  /** Limit for all substituted texts together. */
   constructor(variables: Variables, maxCharacters: number) {
     this.#variables = variables;
     this.#charactersLeft = maxCharacters;
   }
 
-  /** Returns a part of a document with its variables substituted. */
   of(node: YamlNode): YamlNode {
     if (node.kind === 'list') return { ...node, items: node.items.map((item) => this.of(item)) };
     if (node.kind === 'scalar') return this.#scalar(node, (text) => this.#replaced(text, node.at));
@@ -90,10 +88,7 @@ export class Substitution {
 
 const escapeForJson = (value: string): string => JSON.stringify(value).slice(1, -1);
 
-/**
- * The value of a variable's text at a path, read as an unquoted scalar, when that is not text: `replicas: $N` with N=2
- * is a number.
- */
+/** A variable's text at a path as an unquoted scalar, unless that is text: `replicas: $N` with N=2 is a number. */
 export function retyped(root: YamlNode, path: Path): number | boolean | undefined {
   const node = nodeAt(root, path);
   if (node?.kind !== 'scalar' || node.origin !== 'substituted' || typeof node.value !== 'string') return undefined;

@@ -67,8 +67,8 @@ const tooLong = 'with the values of its variables put in, the file is larger tha
 const tooLongHint = 'Name large values only in run and setup, which see them as environment variables.';
 
 /**
- * The printable form of a value: the value itself when the file contains it, else the text with `$NAME` in it. Values
- * of variables are never shown: short secrets cannot be masked reliably in a text.
+ * A value for messages: itself when the file contains it, else the text with `$NAME`. Values of variables are never
+ * shown: short secrets cannot be masked reliably in a text.
  */
 export function printableAt(root: YamlNode, path: Path, value: string): string {
   const node = nodeAt(root, path);
@@ -104,7 +104,6 @@ function substituteService(service: MapEntry['value'], substitution: Substitutio
   return body === undefined ? result : withPostData(result, substitution.ofJson(body));
 }
 
-/** A service with another value in its existing `readiness_probe.post_data`. */
 function withPostData(service: MapEntry['value'], body: MapEntry['value']): MapEntry['value'] {
   const probe = nodeAt(service, ['readiness_probe']);
   if (service.kind !== 'map' || probe?.kind !== 'map') return service;

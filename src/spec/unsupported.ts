@@ -31,18 +31,12 @@ const currentAbilities: DeployAbilities = { can: new Set(['tls', 'target_qps_per
 /** The same with edge proxies, which serve endpoints behind a Service with exactly the endpoints' ports. */
 export const edgeProxyAbilities: DeployAbilities = { can: new Set([...currentAbilities.can].filter((name) => name !== 'metrics_port')) };
 
-/** A requested feature that is not supported yet. */
 interface UnsupportedFeature {
-  /** The field, as the file writes it. */
   readonly field: string;
-  /** The unsupported feature and its alternative. */
   readonly sentence: string;
 }
 
-/**
- * Every field of a valid task that would have to be ignored, given the supported features. Empty means that the task
- * can be deployed as written, if a provider offers its machines: the providers check machine requirements.
- */
+/** Fields of a valid task that these abilities would ignore. Empty: deployable, if a provider offers its machines. */
 export function unsupportedFeatures(task: Task, abilities: DeployAbilities = currentAbilities): readonly UnsupportedFeature[] {
   const requested: readonly (UnsupportedFeature & { readonly feature: string; readonly used: boolean })[] = [
     ...serviceFeatures(task),
@@ -53,10 +47,7 @@ export function unsupportedFeatures(task: Task, abilities: DeployAbilities = cur
   return requested.filter(({ used, feature }) => used && !abilities.can.has(feature)).map(({ field, sentence }) => ({ field, sentence }));
 }
 
-/**
- * Throws SVC_NOT_SUPPORTED with every such field; each occurrence in the file is a problem. `source` is the text that
- * the task was parsed from.
- */
+/** Throws SVC_NOT_SUPPORTED with each occurrence of such a field. `source`: the text that the task was parsed from. */
 export function refuseUnsupported(task: Task, source: TaskSource, abilities: DeployAbilities = currentAbilities): void {
   const found = unsupportedFeatures(task, abilities);
   if (found.length === 0) return;

@@ -1,8 +1,6 @@
 /**
- * Reads a record and writes a change derived from it. Repeats while another process writes in between.
- * `write` returns a promise of the written value, which is undefined after such a conflict. It returns no promise when
- * nothing is to change.
- * Returns the written value; undefined when there is no record or nothing was to change.
+ * Reads a record and writes a change derived from it. Repeats while another process writes in between: then the promise
+ * of `write` gives undefined. `write` returns no promise when nothing is to change. Returns the written value, if any.
  */
 export async function compareAndSwap<Seen, Written>(
   read: () => Promise<Seen | undefined>,

@@ -9,10 +9,7 @@ import { explainSqliteError, isNoDatabase } from './sqlite-errors.ts';
 
 /** Interval of comparisons between the open database and the file at its path, ms. */
 const checkEveryMs = 1_000;
-/**
- * Consecutive checks with a finding until the file counts as replaced. One finding may come from a checkpoint that is
- * writing the page being read.
- */
+/** Consecutive findings until the file counts as replaced: one may come from a checkpoint that is writing the page. */
 const findingsNeeded = 2;
 
 /** Identifies one state of a database: its id, and its number of changes. */
@@ -21,10 +18,7 @@ interface Mark {
   readonly changes: number;
 }
 
-/**
- * The last known state of the file, stored beside it. The next process that opens the file compares. `place` and `log`
- * identify files by device and inode.
- */
+/** The last known state, stored beside the file; the next process compares. `place`, `log`: device and inode. */
 interface Seal extends Mark {
   readonly place: string;
   readonly log: string | null;
@@ -34,10 +28,9 @@ const logOf = (path: string): string => `${path}-wal`;
 const sealOf = (path: string): string => `${path}.seal`;
 
 /**
- * The mark in the main file alone, without its write-ahead log. So a file that was copied over the database in place is
- * read as it is now.
- * `none`: a database without a mark; undefined: no database, or not readable now.
- * SQLite opens the file, because closing it by other means would drop this process's locks on it.
+ * The mark in the main file alone, without its write-ahead log, so a file copied over it in place is read as it is now.
+ * `none`: a database without a mark; undefined: no database, or not readable now. SQLite opens the file: closing it by
+ * other means would drop this process's locks on it.
  */
 function readMark(path: string): Mark | 'none' | undefined {
   try {
@@ -83,10 +76,7 @@ function fileIdOf(path: string): string | undefined {
 
 const sizeOf = (path: string): number => statSync(path, { throwIfNoEntry: false })?.size ?? 0;
 
-/**
- * How the file at the path differs from the one last used; undefined when it does not differ, or the last one is
- * unknown.
- */
+/** How the file differs from the one last used; undefined: it does not differ, or the last one is unknown. */
 export function whyReplaced(path: string): string | undefined {
   const seal = readSeal(path);
   if (sizeOf(path) === 0) {
@@ -106,10 +96,8 @@ function compare(mark: Mark | 'none', last: Mark): string | undefined {
 }
 
 /**
- * Moves aside the write-ahead log of a database that no longer exists. SQLite would replay it into the file that
- * replaced the database. Nothing is deleted.
- * A log that arrived together with the new file stays. Call it while no process has the database open. Returns the
- * moved files.
+ * Moves aside the write-ahead log of a database that is gone: SQLite would replay it into the file that replaced it. A
+ * log that came with the new file stays. Call it while no process has the database open. Returns the moved files.
  */
 export function setAsideForeignLog(path: string, now: number): readonly string[] {
   const seal = readSeal(path);
@@ -125,9 +113,7 @@ export function setAsideForeignLog(path: string, now: number): readonly string[]
   });
 }
 
-/**
- * An open database file. Detects that the file at its path is now another file, or another state of the same database.
- */
+/** An open database file. Detects that another file, or another state of the database, is now at its path. */
 export class DatabaseFile {
   readonly path: string;
   /** How the opened file differed from the one used before; undefined when it did not. */
@@ -150,9 +136,7 @@ export class DatabaseFile {
     this.replaced = replaced;
   }
 
-  /**
-   * Call it when the database is open. `checkpoint` writes the log to the main file, as far as other processes allow.
-   */
+  /** Call it on the open database. `checkpoint` writes the log to the main file, as far as other processes allow. */
   async begin(id: string, checkpoint: () => Promise<unknown>): Promise<void> {
     this.#checkpoint = checkpoint;
     await checkpoint();
@@ -163,7 +147,6 @@ export class DatabaseFile {
     if (this.#isArmed) this.#seal(this.#mark);
   }
 
-  /** Whether the file at the path is now another file or another state. */
   get isReplaced(): boolean {
     return this.#finding(true) !== undefined;
   }
@@ -193,10 +176,7 @@ export class DatabaseFile {
     return cancel;
   }
 
-  /**
-   * Checkpoints soon after a write. A copy over the main file is recognised as older only if the main file was up to
-   * date.
-   */
+  /** Checkpoints soon after a write: an older copy over the main file shows only if that was up to date. */
   #keepMainFileNew(): void {
     if (!this.#hasWritten) return;
     this.#hasWritten = false;

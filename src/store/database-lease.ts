@@ -2,10 +2,7 @@ import { leaseDurationMs, type LeaseLock, type LeaseView } from '../domain/leade
 import { unlessAborted } from '../shared/deadline.ts';
 import type { LeadershipRepository, Store } from './store.ts';
 
-/**
- * The lease of the controllers that share one database, used when no other lease decides the leader.
- * A write sent before a signal aborted may still arrive. It does no harm, because it is a compare-and-set.
- */
+/** Used when no other lease decides. A write that arrives after its signal aborted is harmless: a compare-and-set. */
 export function databaseLease(store: Store): LeaseLock {
   const { leadership } = store;
   return {
@@ -16,10 +13,9 @@ export function databaseLease(store: Store): LeaseLock {
 }
 
 /**
- * A lease stored outside the database, with terms from the database. A process that takes the lease claims a term in
- * the database above all earlier ones, whatever term the lease shows.
- * A user may edit the lease, or delete it so that it starts again with 1. A repeated term would let a former leader's
- * writes pass. A lower one would be refused forever.
+ * A lease stored elsewhere, with terms from the database: its taker claims a term above all earlier ones. A user may
+ * edit the lease, or delete it so that it starts again with 1. A repeated term would let a former leader's writes pass;
+ * a lower one would be refused forever.
  */
 export function leaseAbove(lock: LeaseLock, leadership: Pick<LeadershipRepository, 'read' | 'claim'>): LeaseLock {
   /** The holder and term with which this process leads; undefined while it does not lead. */
@@ -39,8 +35,7 @@ export function leaseAbove(lock: LeaseLock, leadership: Pick<LeadershipRepositor
         const renewed = await lock.write(seen, holder, durationMs, signal);
         return renewed === undefined ? undefined : withOwnTerm(renewed);
       }
-      // Read this before taking the lease. A process that claims late, after the next leader has taken the lease, must
-      // not claim a higher term than that leader.
+      // Read before taking the lease. A process that claims late must not claim a higher term than the next leader.
       const { term: newest } = await unlessAborted(leadership.read(), signal);
       const taken = await lock.write({ ...seen, term: Math.max(seen.term, newest) }, holder, durationMs, signal);
       if (taken === undefined) return undefined;

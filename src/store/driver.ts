@@ -6,15 +6,10 @@ import type { Schema } from './schema.ts';
 export type Writer = Transaction<Schema>;
 
 /**
- * The interface between repositories and a database. All databases run the same queries, written with kysely. The
- * differences are here, mostly as data.
- *
- * Methods that run a query may throw `SvcError`:
- * - SVC_STATE_BUSY: other processes kept the database locked for too long.
- * - SVC_NO_SPACE, SVC_STATE_CORRUPT, SVC_HOME_UNUSABLE.
- * - over a network SVC_DATABASE (the server is unreachable, even after waiting) and SVC_DATABASE_REFUSED.
- *
- * Integers are returned as numbers, which is exact up to 2^53.
+ * The interface between repositories and a database. All databases run the same queries, written with kysely. Methods
+ * that run a query may throw SVC_STATE_BUSY (other processes kept the lock for too long), SVC_NO_SPACE,
+ * SVC_STATE_CORRUPT, SVC_HOME_UNUSABLE; over a network SVC_DATABASE (unreachable, even after waiting) and
+ * SVC_DATABASE_REFUSED. Integers are numbers, exact up to 2^53.
  */
 export interface Driver {
   readonly name: 'sqlite' | 'postgres';
@@ -23,17 +18,14 @@ export interface Driver {
   /** For single statements and reads. Each sees only committed data. */
   readonly db: Kysely<Schema>;
   /**
-   * Runs `work` in one transaction, as if no other writer existed: the data it reads stays valid until the commit. If
-   * `work` throws, or the process crashes at any point, the database stays unchanged. After the promise has resolved,
-   * the change survives a loss of power.
+   * Runs `work` in one transaction, as if no other writer existed: its reads stay valid until the commit. If `work`
+   * throws, or the process crashes, the database stays unchanged. A resolved change survives a loss of power.
    *
-   * Inside `work`, await only the writer's queries, because all other writers wait. Cause no other effects, because
-   * `work` runs again when the database was lost before the commit.
+   * Inside `work`, await only the writer's queries: all other writers wait. Cause no other effects: `work` runs again
+   * when the database was lost before the commit.
    */
   write<Result>(work: (writer: Writer) => Promise<Result>): Promise<Result>;
-  /** The type of columns created by `selfCounting`. */
   readonly counterType: 'integer' | 'bigint';
-  /** The type of columns for bytes. */
   readonly binaryType: 'blob' | 'bytea';
   /** Makes a column an auto-increment primary key that never reuses a number. */
   selfCounting(column: ColumnDefinitionBuilder): ColumnDefinitionBuilder;

@@ -5,7 +5,6 @@ import { SvcError } from '../shared/errors.ts';
 import { parseJson, withCurrentNames, isObject } from '../shared/json.ts';
 import type { ReplicaAddress } from '../shared/replica-address.ts';
 
-/** Checks whether parsed JSON has the type of a column. */
 type Guard<Value> = (value: unknown) => value is Value;
 
 /** JSON text for a column; null stays null. */
@@ -15,10 +14,7 @@ export function toJson(value: object | null): string | null {
   return value === null ? null : JSON.stringify(value);
 }
 
-/**
- * The value of a JSON column. Throws SVC_STATE_CORRUPT with the name of the column when the text is no JSON or has
- * another type.
- */
+/** Throws SVC_STATE_CORRUPT with the name of the column when the text is no JSON or has another type. */
 export function fromJson<Value>(text: string, column: string, isValue: Guard<Value>): Value {
   // Invalid JSON becomes undefined, which no column holds.
   return checked(parseJson(text), column, isValue);
@@ -78,7 +74,6 @@ export function isServiceMemory(value: unknown): value is ServiceMemory {
   );
 }
 
-/** Whether a value is a task. */
 function isTask(value: unknown): value is Task {
   return (
     isObject(value) &&

@@ -5,7 +5,6 @@ import type { Driver, Writer } from './driver.ts';
 import type { LeadershipTable } from './schema.ts';
 import type { LeadershipRepository } from './store.ts';
 
-/** Name of the only row of the table `leadership`. */
 const controllerLease = 'controller';
 
 const unheldLease: LeaseView = { holder: null, term: 0, renewal: '0', durationMs: 0 };
@@ -20,8 +19,8 @@ export function leadershipRepository(driver: Driver): LeadershipRepository {
     },
 
     async renew(seen, durationMs) {
-      // A single statement instead of a transaction, so it does not wait for writers. If it is repeated after a lost
-      // response, it finds its own renewal and reports a conflict. The caller then reads the lease.
+      // A single statement, so it does not wait for writers. Repeated after a lost response, it finds its own renewal
+      // and reports a conflict. The caller then reads the lease.
       const renewed = { ...seen, renewal: String(Number(seen.renewal) + 1), durationMs };
       const { numUpdatedRows } = await db
         .updateTable('leadership')
@@ -35,8 +34,7 @@ export function leadershipRepository(driver: Driver): LeadershipRepository {
     },
 
     take: (seen, holder, durationMs) =>
-      // In a write transaction: the former leader's last transaction is then complete, and its next one sees the new
-      // term.
+      // In a write transaction: the former leader's last one is then complete, and its next one sees the new term.
       driver.write(async (writer) => {
         const row = await writer.selectFrom('leadership').selectAll().where('name', '=', controllerLease).executeTakeFirst();
         const now = row === undefined ? unheldLease : toView(row);
@@ -64,10 +62,9 @@ function toView(row: Selectable<LeadershipTable>): LeaseView {
 }
 
 /**
- * Fencing: a controller may write only while the database has no later term.
- *
- * A new leader raises the term in a write transaction of its own. A transaction of the former leader either commits
- * before that or is refused. This holds even if the former leader was paused in the middle.
+ * Fencing: a controller may write only while the database has no later term. A new leader raises the term in a
+ * transaction of its own. The former leader's transactions commit before that or are refused, even if it was paused in
+ * the middle.
  */
 export class TermGuard {
   /** undefined: no check, because no other controller uses the database or this process does not lead yet. */

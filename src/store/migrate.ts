@@ -2,27 +2,24 @@ import type { Clock } from '../shared/clock.ts';
 import { SvcError } from '../shared/errors.ts';
 import type { Driver, Writer } from './driver.ts';
 
-/** Column types that a step needs to know. */
 type ColumnTypes = Pick<Driver, 'selfCounting' | 'counterType' | 'binaryType'>;
 
 /** One step of the schema, never changed once released. There are no downgrades. */
 export interface Migration {
-  /** Counts from 1 without gaps. */
+  /** From 1 without gaps. */
   readonly version: number;
   readonly name: string;
   /**
-   * Runs in the transaction that also records the step. It must not remove or retype what processes
-   * of the previous version read: they may be using the database.
-   * The writer's types are those of the newest schema. So a step uses `schema`, raw SQL, and columns that existed before
-   * it.
+   * Runs in the transaction that records the step. It must not remove or retype what processes of the previous version
+   * read: they may use the database. The writer's types are the newest schema's. So a step uses `schema`, raw SQL, and
+   * columns that existed before it.
    */
   up(writer: Writer, driver: ColumnTypes): Promise<void>;
 }
 
 /**
- * Brings the schema to the newest of `migrations`. Any number of processes may call it at once: one does the work, and
- * the others find it done.
- * Throws SVC_VERSION_MISMATCH when a newer version of svc has used the database.
+ * Brings the schema to the newest of `migrations`. Of several processes that call it at once, one does the work. Throws
+ * SVC_VERSION_MISMATCH when a newer version of svc has used the database.
  */
 export async function migrate(driver: Driver, migrations: readonly Migration[], clock: Clock): Promise<void> {
   await driver.write(async (writer) => {

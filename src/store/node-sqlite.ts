@@ -14,13 +14,9 @@ import { delayMs, type Backoff } from '../shared/backoff.ts';
 import type { Clock } from '../shared/clock.ts';
 import { explainSqliteError, isBusy, isNoSpace } from './sqlite-errors.ts';
 
-/**
- * How long to wait for transactions of other processes, ms. Each takes about a millisecond, so only a stopped process
- * reaches this limit.
- */
+/** How long to wait for other processes' transactions, ms. Each takes about 1 ms: only a stopped process takes more. */
 const busyTimeoutMs = 5_000;
 
-/** Backoff between attempts to get the lock. */
 const relock: Backoff = { firstMs: 1, longestMs: 16 };
 
 /** Connects kysely to SQLite through Node's built-in module, so no native package is needed. */
@@ -67,8 +63,8 @@ class NodeSqliteDriver implements Driver {
     }
     const connection = new NodeSqliteConnection(database, this.#path, this.#clock);
     try {
-      // WAL: readers never wait for the writer. Synchronous full: a commit is on the disk when it returns, because the
-      // next step may create a machine that costs money. Measured at 0.6 ms each, for a few per second.
+      // WAL: readers never wait for the writer. Synchronous full: a returned commit is on the disk, because the next
+      // step may create a machine that costs money. Measured at 0.6 ms each, for a few per second.
       await connection.run('pragma journal_mode = wal');
       await connection.run('pragma synchronous = full');
       // Deleted data may have been secret, so SQLite overwrites it.
@@ -125,9 +121,8 @@ class NodeSqliteConnection implements DatabaseConnection {
   }
 
   /**
-   * Waits for locks in this process rather than in SQLite, which would block the event loop.
-   * A statement that found the database locked has had no effect, so repeating it is safe. Inside a transaction this
-   * does not occur, because the transaction began with the lock.
+   * Waits for locks here, because SQLite would block the event loop. A statement that found the database locked had no
+   * effect, so it is repeated. Inside a transaction this does not occur: the transaction began with the lock.
    */
   async executeQuery<Row>(query: CompiledQuery): Promise<QueryResult<Row>> {
     const deadline = this.#clock.monotonic() + busyTimeoutMs;

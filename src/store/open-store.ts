@@ -15,18 +15,12 @@ import type { Store } from './store.ts';
 
 /** Options for opening a store. */
 export interface StoreOptions {
-  /**
-   * Absolute path of the database file. The file and its folder are created when missing, with access for this user
-   * only. Not used with `database`.
-   */
+  /** Absolute path. File and folder are created when missing, for this user only. Not used with `database`. */
   readonly path: string;
   /** `postgres://…`: keeps the state in that database instead. */
   readonly database?: string | undefined;
   readonly clock: Clock;
-  /**
-   * The fencing token (term) of the leader for which this process works. The store refuses this process's writes once
-   * the database has a later term. undefined: the store compares no terms until `raiseTerm`.
-   */
+  /** The leader's term (fencing token): writes fail once a later one exists. undefined: no check until `raiseTerm`. */
   readonly term?: number | undefined;
   /** Whether this process may accept a database file that replaced the former one; see `openSqlite`. Default: true. */
   readonly mayAcceptReplacedFile?: boolean;
@@ -35,12 +29,9 @@ export interface StoreOptions {
 }
 
 /**
- * Opens the state database and brings its schema up to date. Errors:
- * - SVC_HOME_UNUSABLE, SVC_STATE_CORRUPT, SVC_STATE_BUSY, SVC_STATE_REPLACED, SVC_NO_SPACE.
- * - SVC_VERSION_MISMATCH when a newer version of svc has used it.
- * - for PostgreSQL also SVC_INVALID_CONFIG, SVC_DATABASE and SVC_DATABASE_REFUSED.
- *
- * The methods of the repositories throw the same errors, and SVC_NOT_LEADER.
+ * Opens the state database and updates its schema. Throws SVC_HOME_UNUSABLE, SVC_STATE_CORRUPT, SVC_STATE_BUSY,
+ * SVC_STATE_REPLACED, SVC_NO_SPACE, SVC_VERSION_MISMATCH (a newer svc has used it); for PostgreSQL also
+ * SVC_INVALID_CONFIG, SVC_DATABASE and SVC_DATABASE_REFUSED. Methods of the repositories also throw SVC_NOT_LEADER.
  */
 export async function openStore({ path, database, clock, term, mayAcceptReplacedFile, makeSpace }: StoreOptions): Promise<Store> {
   if (database === undefined) return createStore(await openSqlite(path, clock, mayAcceptReplacedFile, makeSpace), clock, term);
@@ -49,10 +40,7 @@ export async function openStore({ path, database, clock, term, mayAcceptReplaced
   return createStore(await openPostgres(database, clock), clock, term);
 }
 
-/**
- * Makes a store on an open driver and brings the schema up to date. The store owns the driver: `close` closes it, and
- * so does a failure of this function.
- */
+/** Makes a store on an open driver and updates the schema. `close`, or a failure here, closes the driver. */
 export async function createStore(driver: Driver, clock: Clock, term?: number): Promise<Store> {
   try {
     await migrate(driver, migrations, clock);
@@ -91,19 +79,12 @@ export async function createStore(driver: Driver, clock: Clock, term?: number): 
   };
 }
 
-/** Name of the only row of `database_identity`. */
 const identityRow = 'state';
 
-/**
- * Number of replica ids that a restored database skips per service. The services may have used these ids after the
- * backup, and machines with these ids may still run. A new replica with the same id would have the same tags.
- */
+/** Replica ids skipped per service after a restore: machines launched after the backup may still have them. */
 export const idsLeftAfterRestore = 1_000;
 
-/**
- * Gives a new database its identity. If an older state replaced the former database, it records the restore and skips
- * replica ids. Starts to compare the file with this identity.
- */
+/** Gives a new database its identity, with which the file is compared. After a restore, also skips replica ids. */
 async function identify(driver: Driver, clock: Clock): Promise<void> {
   const { db, file } = driver;
   if (file === undefined) return;

@@ -7,11 +7,7 @@ export interface ProcessLock {
   release(): void;
 }
 
-/**
- * Takes a lock named by a file; undefined when another living process has it.
- * It uses SQLite's own file lock, which leaves nothing stale behind. After a crash the owner of a pid file would be
- * uncertain.
- */
+/** Takes a lock named by a file; undefined when it is taken. SQLite's file lock leaves nothing stale after a crash. */
 export function tryProcessLock(path: string): ProcessLock | undefined {
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
   const database = new DatabaseSync(path);

@@ -3,13 +3,10 @@ import type { EndCause, ReplicaState } from '../domain/replica/replica-state.ts'
 import type { ServiceState } from '../domain/service-state.ts';
 import type { ClusterRecord, JobRecord, ServiceRecord } from '../domain/records.ts';
 
-/**
- * A column with JSON text; `json-column.ts` reads and writes it. It is text rather than a JSON type, because all
- * databases store text alike.
- */
+/** JSON text of `json-column.ts`, not a JSON type: all databases store text alike. */
 type Json = string;
 
-/** A column that holds 0 or 1, as SQLite has no booleans. */
+/** 0 or 1, as SQLite has no booleans. */
 type Flag = number;
 
 /** Columns of `services`. Times are ms since the epoch here and below. */
@@ -33,7 +30,6 @@ export interface ServiceTable {
   revision: number;
 }
 
-/** Columns of `versions`. */
 interface VersionTable {
   service: string;
   version: number;
@@ -122,20 +118,20 @@ export interface LeadershipTable {
 
 /** Columns of `file_trees`: folders on the disk of the present leader that the next leader needs. */
 interface FileTreeTable {
-  /** The key of a service or a cluster. */
+  /** Key of a service or a cluster. */
   owner: string;
   name: string;
   manifest: string;
 }
 
-/** Columns of `file_blocks`: the content of one owner's trees, each block once. */
+/** The content of one owner's trees, each block once. */
 interface FileBlockTable {
   owner: string;
   sha256: string;
   content: Uint8Array;
 }
 
-/** Columns of `database_identity`. One row, named `state`. */
+/** One row, named `state`. */
 interface DatabaseIdentityTable {
   name: string;
   id: string;

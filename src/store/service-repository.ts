@@ -86,10 +86,7 @@ export function serviceRepository(driver: Driver): ServiceRepository {
   };
 }
 
-/**
- * Compare-and-set in a transaction; undefined when the service has changed or was removed since `seen` was read.
- * An equal revision means an unchanged row, so the whole row is written.
- */
+/** Compare-and-set; undefined if `seen` is outdated. An equal revision is an unchanged row: all of it is written. */
 export async function updateService(
   writer: Writer,
   seen: ServiceRecord,
@@ -166,7 +163,6 @@ function toRecord(row: Selectable<ServiceTable>): ServiceRecord {
   };
 }
 
-/** One version of a service. */
 async function findVersion(db: Kysely<Schema>, service: string, version: number): Promise<VersionRecord | undefined> {
   const row = await db.selectFrom('versions').selectAll().where('service', '=', service).where('version', '=', version).executeTakeFirst();
   if (row === undefined) return undefined;
@@ -179,7 +175,6 @@ async function findVersion(db: Kysely<Schema>, service: string, version: number)
   };
 }
 
-/** Adds a version in a transaction. */
 async function insertVersion(writer: Writer, version: VersionRecord): Promise<void> {
   await writer
     .insertInto('versions')

@@ -12,10 +12,9 @@ import { isNoSpace } from './sqlite-errors.ts';
 const pageBytes = 4_096;
 
 /**
- * Opens or creates the database file at `path`, readable by its owner only. Any number of processes may have it open.
- * If the file was replaced since its last use, a caller with `mayAcceptReplacedFile` must open it first. Such a caller
- * ensures that no process has the former file open. Others get SVC_STATE_REPLACED until then.
- * `makeSpace` frees some space when the disk is full and returns whether it did. Then the failed write is repeated.
+ * Opens or creates the database file at `path`, for its owner only. Any number of processes may have it open. A
+ * replaced file must first be opened with `mayAcceptReplacedFile`, while no process has the former file open. Others
+ * get SVC_STATE_REPLACED until then. `makeSpace` frees space on a full disk; the write is repeated if it did.
  */
 export async function openSqlite(path: string, clock: Clock, mayAcceptReplacedFile = true, makeSpace = () => false): Promise<Driver> {
   const file = settle(path, clock, mayAcceptReplacedFile);
@@ -71,10 +70,9 @@ function settle(path: string, clock: Clock, mayAcceptReplacedFile: boolean): Dat
 }
 
 /**
- * SQLite would create the file with the permissions that the umask leaves. SQLite copies the permissions of the
- * database to the files beside it (-wal, -shm).
- * This function never opens an existing file. Closing it would drop this process's own locks on it, because POSIX locks
- * belong to the process (https://www.sqlite.org/howtocorrupt.html, section 2.2).
+ * SQLite would create the file as the umask says, and gives the files beside it (-wal, -shm) the same permissions.
+ * Never opens an existing file: closing it would drop this process's own locks on it, because POSIX locks belong to the
+ * process (https://www.sqlite.org/howtocorrupt.html, section 2.2).
  */
 function makePrivateFile(path: string): void {
   try {

@@ -4,14 +4,10 @@ import { SvcError } from '../shared/errors.ts';
 /** Primary result codes, https://www.sqlite.org/rescode.html: the low byte of an extended code. */
 const codes = { perm: 3, busy: 5, locked: 6, readonly: 8, ioError: 10, corrupt: 11, full: 13, cannotOpen: 14, notADatabase: 26 } as const;
 
-/**
- * SQLITE_IOERR_SHMSIZE: the file shared between processes could not grow. A full disk causes this error during opening.
- */
+/** SQLITE_IOERR_SHMSIZE: the shared file could not grow. A full disk causes this during opening. */
 const sharedMemorySizeError = 4874;
 
-/** The fields of node:sqlite's errors that identify the cause. */
 interface SqliteError extends Error {
-  /** Extended result code. */
   readonly errcode: number;
 }
 
@@ -34,10 +30,7 @@ export function isNoDatabase(error: unknown): boolean {
   return isSqliteError(error) && (error.errcode & 0xff) === codes.notADatabase;
 }
 
-/**
- * The error to show for a failure that SQLite reported about the database at `path`. Other errors are returned
- * unchanged.
- */
+/** The error to show for a failure that SQLite reported about the database at `path`. Others stay unchanged. */
 export function explainSqliteError(error: unknown, path: string): unknown {
   if (!isSqliteError(error)) return error;
   if (isBusy(error)) {

@@ -8,11 +8,7 @@ export interface StoreSettings {
   readonly database: string | undefined;
 }
 
-/**
- * Reads where the state is stored. SVC_DATABASE overrides the configuration.
- * Each process of a controller reads it by itself: the address may contain a password, which must not be a process
- * argument.
- */
+/** Location of the state; SVC_DATABASE overrides it. Each process reads it: an argument would show the password. */
 export function storeSettings(paths: HomePaths, config: Config): StoreSettings {
   return { path: paths.database, database: envVar('SVC_DATABASE') ?? config.serve.controller.database };
 }

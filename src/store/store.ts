@@ -13,12 +13,10 @@ import type {
 
 /**
  * The persistent state. The daemon and each service's reconciler use one database at once. So every change checks the
- * revision that was read (compare-and-set), and is written with its event in one transaction.
+ * revision that was read (compare-and-set), and one transaction writes it with its event.
  */
 export interface Store {
-  /**
-   * Whether controllers on other machines may have it open too. The files that they need are then also kept in `files`.
-   */
+  /** Whether controllers on other machines may have it open. Then `files` also holds the files that they need. */
   readonly isShared: boolean;
   readonly services: ServiceRepository;
   readonly replicas: ReplicaRepository;
@@ -26,25 +24,17 @@ export interface Store {
   readonly clusters: ClusterRepository;
   readonly files: FileRepository;
   readonly leadership: LeadershipRepository;
-  /** The database file on this machine; it detects its replacement. Absent for a server. */
+  /** The file on this machine, which detects its replacement; undefined for a database server. */
   readonly file: DatabaseFile | undefined;
   /** When another state of the database, such as an older copy, last replaced the one in use, ms; null if never. */
   restoredAt(): Promise<number | null>;
-  /**
-   * Records that this process leads with a term, its fencing token. Its writes use that term from then on.
-   * Writes with a lower term are refused with SVC_NOT_LEADER. So is this call when there is a higher term.
-   */
+  /** Sets the term, this leader's fencing token. A higher one in the database: SVC_NOT_LEADER, here and for writes. */
   raiseTerm(term: number): Promise<void>;
-  /**
-   * Reserves space within the database files, unless that has been done. Changes then succeed on a full disk, and no
-   * other program can take that space.
-   * Call it every few seconds while there is space.
-   */
+  /** Reserves space in the database files once, so changes succeed on a full disk. Call it every few seconds. */
   keepOwnSpace(): Promise<void>;
   close(): Promise<void>;
 }
 
-/** Changes from a decision about a service. */
 interface ServiceCommit {
   readonly change: Change<ServiceRecord>;
   readonly events: readonly NewEvent[];
@@ -65,19 +55,13 @@ export interface ServiceRepository {
   /** With a key: undefined when the name now belongs to another service. */
   get(name: string, key?: string): Promise<ServiceRecord | undefined>;
   /**
-   * Adds a service with its first version and event, in one transaction, so that two concurrent calls cannot both pass.
-   * Refused when:
-   * - `limit` services exist already (SVC_TOO_MANY_SERVICES);
-   * - the name is taken (SVC_NAME_IN_USE);
-   * - another service has the port (SVC_PORT_BUSY).
+   * Adds a service with its first version and event in one transaction, so two concurrent calls cannot both pass.
+   * Throws SVC_TOO_MANY_SERVICES (`limit` exist), SVC_NAME_IN_USE, or SVC_PORT_BUSY (another service has the port).
    */
   add(service: ServiceRecord, version: VersionRecord, event: NewEvent, limit: number): Promise<void>;
   /** The changed record; undefined when it has changed or was removed since `seen` was read: read and decide again. */
   update(seen: ServiceRecord, change: Change<ServiceRecord>, event?: NewEvent): Promise<ServiceRecord | undefined>;
-  /**
-   * Commits a decision about a service in one transaction. Returns undefined and changes nothing when the service or
-   * one of the changed replicas has changed or was removed since it was read.
-   */
+  /** Commits in one transaction. Undefined, with nothing changed, if the service or a replica is no longer as read. */
   commit(seen: ServiceRecord, commit: ServiceCommit): Promise<Committed | undefined>;
   /** Removes the service, its versions and its replicas; its events stay. Succeeds if it is already removed. */
   remove(name: string, key: string, event: NewEvent): Promise<void>;
@@ -87,27 +71,17 @@ export interface ServiceRepository {
 /** Replicas of all services; ids count within a service. */
 export interface ReplicaRepository {
   list(service: string): Promise<readonly ReplicaRecord[]>;
-  /**
-   * Adds a replica and keeps the service's `nextReplicaId` above it; undefined when the service has changed since
-   * `seen`.
-   * Throws when this database has ever had a replica with that id.
-   */
+  /** Also raises `nextReplicaId`. Undefined when the service has changed. Throws when the id was ever used. */
   add(seen: ServiceRecord, replica: ReplicaRecord, event: NewEvent): Promise<ServiceRecord | undefined>;
   update(seen: ReplicaRecord, change: Change<ReplicaRecord>, event?: NewEvent): Promise<ReplicaRecord | undefined>;
-  /**
-   * Removes records of ended replicas beyond the newest `keep` of a service. Otherwise a long crash loop would grow the
-   * database without bound.
-   */
+  /** Removes ended replicas beyond the newest `keep`: a crash loop must not grow the database without bound. */
   prune(service: string, keep: number): Promise<void>;
 }
 
 /** The history of events; append-only. */
 export interface EventRepository {
   append(event: NewEvent): Promise<void>;
-  /**
-   * Whether there is an event of the subject with that key, or of that replica of it. Every subject and replica that
-   * was ever recorded in this database has one.
-   */
+  /** Whether the subject, or that replica of it, was ever recorded in this database: each has an event. */
   knows(subjectKey: string, replicaId?: number): Promise<boolean>;
   /** Events, oldest first. Without `subjectKey`: of the newest subject with that name. `after` is an event id. */
   list(query: {
@@ -127,20 +101,16 @@ export interface ClusterRepository {
   update(seen: ClusterRecord, change: Change<ClusterRecord>, event?: NewEvent): Promise<ClusterRecord | undefined>;
   remove(name: string, key: string, event: NewEvent): Promise<void>;
   jobs(cluster: string): Promise<readonly JobRecord[]>;
-  /** Adds a job with the next id and returns it. */
   addJob(job: Omit<JobRecord, 'id' | 'revision'>): Promise<JobRecord>;
   updateJob(seen: JobRecord, change: Change<JobRecord>): Promise<JobRecord | undefined>;
 }
 
 /** Folders of services and clusters: each is a manifest and the blocks that it lists. */
 export interface FileRepository {
-  /** Keys of all owners that have files in the database. */
   owners(): Promise<readonly string[]>;
-  /** Manifests of an owner by name. */
   trees(owner: string): Promise<ReadonlyMap<string, string>>;
-  /** One manifest. */
   tree(owner: string, name: string): Promise<string | undefined>;
-  /** The blocks that are stored, by the SHA-256 of their content. */
+  /** SHA-256 of the stored blocks. */
   blocks(owner: string): Promise<ReadonlySet<string>>;
   block(owner: string, sha256: string): Promise<Uint8Array | undefined>;
   /** Succeeds if the block is already stored. */
@@ -157,9 +127,6 @@ export interface LeadershipRepository {
   renew(seen: LeaseView, durationMs: number): Promise<LeaseView | undefined>;
   /** Takes the lease for another holder, with the next term. */
   take(seen: LeaseView, holder: string, durationMs: number): Promise<LeaseView | undefined>;
-  /**
-   * Raises the term for a leader with a lease outside this database; false when `from` is no longer the newest term.
-   * Lower terms are refused from then on.
-   */
+  /** For a leader whose lease is elsewhere: raises the term; lower ones are refused. False: `from` is outdated. */
   claim(from: number, term: number): Promise<boolean>;
 }

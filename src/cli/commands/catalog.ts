@@ -20,10 +20,7 @@ interface OffersArgs {
   readonly json: boolean;
 }
 
-/**
- * `svc offers`: lists the price tables, and the offers of providers without one. It calls no cloud and needs no
- * credentials.
- */
+/** `svc offers`: lists price tables, and offers of providers without one. Calls no cloud, needs no credentials. */
 export async function offers(args: OffersArgs, context: CommandContext): Promise<void> {
   const { listMachines } = await import('../../catalog/list-machines.ts');
   const { PriceTables } = await import('../../catalog/price-tables.ts');
@@ -144,7 +141,6 @@ const columns: readonly Column<ListedType>[] = [
   { title: 'REGION', value: ({ region }) => region, shrinksTo: 8 },
 ];
 
-/** The table of `svc offers`: machine types with their prices per hour. */
 function renderOffers(listed: readonly ListedType[], width: number): readonly string[] {
   return renderTable(columns, listed, width);
 }

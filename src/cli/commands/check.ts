@@ -81,7 +81,6 @@ async function wholeContext({ paths, clock }: CommandContext): Promise<ProviderC
   };
 }
 
-/** The context of a provider, restricted to the named parts. */
 async function narrowed(target: CheckTarget, whole: ProviderContext): Promise<ProviderContext> {
   if (target.parts.length === 0) return whole;
   const sshPools = target.provider === 'ssh' ? await whole.sshPools() : [];

@@ -15,10 +15,7 @@ interface CompleteArgs {
   readonly words: readonly string[];
 }
 
-/**
- * `svc complete`: answers the completion scripts. It never starts a controller and never fails: on an error it offers
- * nothing.
- */
+/** `svc complete`: answers the completion scripts. Never starts a controller, never fails: errors offer nothing. */
 export async function complete(args: CompleteArgs, context: CommandContext): Promise<void> {
   const { ui } = context;
   const { candidates, more } = completeWords(args.words, { commands, groups: commandGroups });
@@ -46,7 +43,6 @@ async function candidatesOf(kind: Completes, { connection }: CommandContext): Pr
   }
 }
 
-/** One candidate for the word at the cursor. */
 interface Candidate {
   readonly value: string;
   readonly summary: string;
@@ -58,7 +54,6 @@ export interface Completion {
   readonly more: Completes | undefined;
 }
 
-/** The commands to complete from. */
 interface CompletionTable {
   readonly commands: readonly Command[];
   readonly groups: readonly CommandGroup[];
@@ -66,10 +61,7 @@ interface CompletionTable {
 
 const nothing: Completion = { candidates: [], more: undefined };
 
-/**
- * Completions for the last word. `words` is everything between `svc` and the cursor; the last one is being typed, and
- * may be empty.
- */
+/** Completions for the last of `words`, which may be empty: all words between `svc` and the cursor. */
 export function completeWords(words: readonly string[], table: CompletionTable): Completion {
   const current = words.at(-1) ?? '';
   // bash splits `--name=x` into three words.
@@ -99,7 +91,6 @@ function findCommand(
   return { command, rest: command === undefined ? words : words.slice(command.path.length) };
 }
 
-/** Names of the subcommands of the words so far. */
 function subcommands(words: readonly string[], { commands: all, groups }: CompletionTable): readonly Candidate[] {
   const visible = all.filter(({ hidden }) => hidden !== true);
   const [group] = words;

@@ -19,7 +19,7 @@ export const shells = ['bash', 'zsh', 'fish'] as const;
 type Shell = (typeof shells)[number];
 
 // Each script passes the words up to the cursor to `svc complete` as arguments: the shell evaluates nothing that was
-// typed. It runs the program by the name that was typed, so that ./svc of a checkout also completes. Answer lines are
+// typed. It runs the program by its typed name, so that ./svc of a checkout also completes. Answer lines are
 // `value<Tab>summary`; `:files`, `:folders` or `:none` is the kind of value that the shell adds itself.
 
 const bash = `# Completion of svc for bash: source <(svc completion bash)

@@ -14,10 +14,7 @@ interface ManifestArgs {
   readonly json: boolean;
 }
 
-/**
- * `svc controller manifests`: prints the objects that `svc serve up` would create in the Kubernetes cluster. Changes
- * nothing there.
- */
+/** `svc controller manifests`: prints the Kubernetes objects that `svc serve up` would create; changes nothing. */
 export async function controllerManifests(args: ManifestArgs, context: CommandContext): Promise<void> {
   const { ui, paths, clock, signal, cwd } = context;
   const deps = {

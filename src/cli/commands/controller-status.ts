@@ -48,7 +48,6 @@ export async function controllerStatus(args: StatusArgs, { connection, ui, clock
   return health === undefined ? exitCodes['not-found'] : 0;
 }
 
-/** Where the existing controller differs from the configuration. */
 async function differencesOf(
   remoteController: RemoteController | undefined,
   isRunning: boolean,
@@ -88,12 +87,10 @@ function machineState(status: MachineStatus | undefined): string {
   return status.state === 'running' ? 'on' : status.state;
 }
 
-/** A label and a value on one line. */
 function row(label: string, value: string): string {
   return `${label.padEnd(17)}${value}`;
 }
 
-/** The status of a controller in a Kubernetes cluster, as lines. */
 function renderKubernetesController(status: KubernetesControllerStatus): readonly string[] {
   const { context, namespace, state, leader, database, controllers, balancers, checkers, endpoints } = status;
   const hint = outsideHint(status, endpoints.type);

@@ -9,7 +9,6 @@ import type { CommandContext } from '../command.ts';
 import { logCommand } from './controller-status.ts';
 import { describeLeftover } from '../listing/service-listing.ts';
 
-/** Arguments of commands whose only option is `--json`. */
 interface JsonArgs {
   readonly json: boolean;
 }
@@ -41,8 +40,7 @@ export async function controllerStop(args: StopArgs, context: CommandContext): P
   const remoteController = await connection.remoteController();
   if (remoteController?.inCluster !== undefined) return stopInCluster(args, remoteController, remoteController.inCluster, api, context);
   const { pid } = await api.call('health');
-  // The process of a remote controller cannot be watched from this machine. It counts as ended when it no longer
-  // answers.
+  // A remote process cannot be watched from this machine. It counts as ended when it no longer answers.
   const daemon = remoteController === undefined ? identifyProcess(pid) : undefined;
   await api.call('stopController', { body: { keepServices: args.keepServices } });
   if (daemon !== undefined) await waitUntilControllerGone(daemon, context);
@@ -83,10 +81,7 @@ async function waitUntilSilent(remoteController: RemoteController, { clock, sign
   }
 }
 
-/**
- * `svc controller restart`: ends the controller, if it runs, and starts one with the installed code. That renews the
- * processes of services.
- */
+/** `svc controller restart`: starts the controller with the installed code. That renews the services' processes. */
 export async function controllerRestart(args: JsonArgs, context: CommandContext): Promise<void> {
   const { connection, ui } = context;
   const remoteController = await connection.remoteController();
@@ -190,8 +185,7 @@ async function refuseWhileNeeded(remoteController: RemoteController): Promise<vo
       hint: 'Try again. To remove it with everything it launched: svc controller down --purge',
     });
   });
-  // The machine was never set up, or was stopped by hand without services: no controller answers, and nothing would be
-  // lost.
+  // The machine was never set up, or was stopped by hand without services: nothing would be lost.
   if (api === undefined) return;
   await refuseWithServices(api);
 }
@@ -201,10 +195,7 @@ interface SweepArgs {
   readonly json: boolean;
 }
 
-/**
- * `svc controller sweep`: asks, then removes the resources of services and clusters that the state database does not
- * know.
- */
+/** `svc controller sweep`: asks, then removes resources of services and clusters that the database does not know. */
 export async function controllerSweep(args: SweepArgs, { connection, ui }: CommandContext): Promise<void> {
   const api = await connection.existing();
   const leftovers = api === undefined ? [] : ((await api.call('listServices')).leftovers ?? []);

@@ -47,10 +47,7 @@ export async function exec(args: ExecArgs, context: CommandContext): Promise<num
   return submitJob({ ...task, mode: 'exec', cluster: args.cluster }, args, context);
 }
 
-/**
- * SkyPilot users type a command where svc expects a file. A cluster that does not exist is reported first: it is an
- * error in both cases.
- */
+/** Users of SkyPilot type a command instead of a file. A missing cluster is reported first: an error in both cases. */
 async function commandMeant(error: unknown, cluster: string, word: string, { connection }: CommandContext): Promise<unknown> {
   if (!(error instanceof SvcError) || error.code !== 'SVC_FILE_NOT_FOUND') return error;
   const { clusters } = (await (await connection.existing())?.call('listClusters')) ?? { clusters: [] };
@@ -70,14 +67,13 @@ export function shellLine(words: readonly string[]): string {
 /** Timeout, ms: a new machine and the copy of a large workdir take minutes. */
 const launchTimeoutMs = 600_000;
 
-/** A job for a cluster. */
 interface Job extends OnceFile {
   readonly mode: 'launch' | 'exec';
   /** A generated name when absent. */
   readonly cluster: string | undefined;
 }
 
-/** Submits a job to the controller, and follows it to its end unless `options` say otherwise. Returns the exit code. */
+/** Follows the job to its end unless `options` say otherwise. Returns the exit code. */
 async function submitJob(
   { task, body, mode, cluster: requestedCluster }: Job,
   options: { readonly detach: boolean; readonly json: boolean },
@@ -133,7 +129,6 @@ export async function logs(args: LogsArgs, context: CommandContext): Promise<num
   return follow && job !== undefined && !signal.aborted ? reportJob(api, args.cluster, job, context) : 0;
 }
 
-/** Shows a job's output until the job ends, and reports how it ended. Returns the exit code. */
 async function followJob(api: ApiClient, cluster: string, job: number, context: CommandContext): Promise<number> {
   const { ui, signal } = context;
   for await (const chunk of api.text('clusterLogs', { params: { name: cluster }, query: { job, follow: true } })) ui.write(chunk);
@@ -144,7 +139,7 @@ async function followJob(api: ApiClient, cluster: string, job: number, context: 
   return reportJob(api, cluster, job, context);
 }
 
-/** Reports how a job ended, and returns its exit code. */
+/** Returns the job's exit code. */
 async function reportJob(api: ApiClient, cluster: string, job: number, { ui }: CommandContext): Promise<number> {
   const found = (await api.call('listClusters')).clusters.find(({ name }) => name === cluster);
   const result = found?.jobs.find(({ id }) => id === job);

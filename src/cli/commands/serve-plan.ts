@@ -32,7 +32,7 @@ export async function servePlan(args: PlanArgs, context: CommandContext): Promis
   }
 }
 
-/** Plans the locations of a service's minimum number of replicas, as seen from this machine. Starts nothing. */
+/** The locations of a service's minimum number of replicas, as seen from this machine. Starts nothing. */
 export async function planService(task: Task, explain: boolean, { providers, clock, signal, ui }: CommandContext): Promise<PlacementPlan> {
   const [{ planPlacement, hasChoice }, { taskMachineSpec }, { askProviders, whyOut }] = await Promise.all([
     import('../../provision/placement-plan.ts'),
@@ -70,10 +70,7 @@ export async function planService(task: Task, explain: boolean, { providers, clo
   }
 }
 
-/**
- * Throws SVC_NO_PLACE, SVC_NO_GPU or SVC_REFUSED_THERE when no offer can be chosen. The error has each provider's
- * answer.
- */
+/** Throws SVC_NO_PLACE, SVC_NO_GPU or SVC_REFUSED_THERE with each provider's answer when no offer can be chosen. */
 export async function refuseEmpty(plan: PlacementPlan, task: Task, { providers, paths }: CommandContext): Promise<void> {
   const { hasChoice } = await import('../../provision/placement-plan.ts');
   if (hasChoice(plan)) return;
@@ -85,10 +82,7 @@ export async function refuseEmpty(plan: PlacementPlan, task: Task, { providers, 
   throw nothingOffered(task.resources, plan.notes, { providers: await opened.states(), tables: await acceleratorsOfTables(paths) });
 }
 
-/**
- * Names of accelerators in all price tables, also those of clouds without a provider. Problems with a table have
- * already been reported.
- */
+/** From all price tables, also those of clouds without a provider. Problems with a table are already reported. */
 async function acceleratorsOfTables({ catalogDir }: HomePaths): Promise<readonly string[]> {
   const { PriceTables } = await import('../../catalog/price-tables.ts');
   const tables = new PriceTables(catalogDir);

@@ -22,15 +22,12 @@ interface UpArgs extends TaskArgs {
   readonly json: boolean;
 }
 
-/** Note for an endpoint that listens on all addresses. */
 const exposedNote = ' (exposed: other machines reach it)';
 
 /** Timeout, ms: copying a large workdir takes minutes. */
 const createTimeoutMs = 600_000;
 
-/**
- * `svc serve up`: checks the file on this machine, has the controller deploy the service, and follows it on a terminal.
- */
+/** `svc serve up`: checks the file here, has the controller deploy the service, and follows it on a terminal. */
 export async function serveUp(args: UpArgs, context: CommandContext): Promise<void> {
   const { ui } = context;
   if (args.name !== undefined) checkName(args.name);
@@ -57,15 +54,14 @@ export async function serveUp(args: UpArgs, context: CommandContext): Promise<vo
   else showInPipe(service, follow, ui);
 }
 
-/** Shows the price and asks for confirmation when the service costs money. Does not ask when it is free. */
+/** Shows the price and asks for confirmation, unless the service is free. */
 async function agreesToCost(task: Task, yes: boolean, context: CommandContext): Promise<boolean> {
   const { ui, connection } = context;
   const plan = await planService(task, false, context);
   await refuseEmpty(plan, task, context);
   const controller = await connection.plan(task.resources);
   const added = plan.hourlyUsd + (controller?.isNew === true ? controller.hourlyUsd : 0);
-  // Shown even without extra cost: credentials may leave this machine, or the controller may differ from the
-  // configuration.
+  // Shown even without extra cost: credentials may leave this machine, or the controller differ from the configuration.
   if (controller !== undefined && (added > 0 || controller.isNew || controller.note !== null)) {
     for (const line of renderController(controller)) ui.say(line);
   }
@@ -111,7 +107,6 @@ async function create(
   }
 }
 
-/** Commands that users often need next. */
 function nextSteps({ name }: ServiceView): readonly string[] {
   return [`  See status    svc serve status ${name}`, `  Read logs     svc serve logs ${name}`, `  Take it down  svc serve down ${name}`];
 }
@@ -139,16 +134,12 @@ const retryMs = 500;
 /** Consecutive connection failures until the command gives up. A controller that died is started again before that. */
 const maxFailures = 5;
 
-/**
- * States in which the service cannot become ready: no replica is launched, or no process would launch it. In other
- * states failed replicas are replaced.
- */
+/** The service cannot become ready: nothing launches replicas. In other states failed replicas are replaced. */
 const failedStates: readonly string[] = ['FAILED', 'CONTROLLER_FAILED', 'FAILED_CLEANUP'];
 
 /**
- * Shows the events of a service until its first replica is ready, and returns the service; undefined when interrupted.
- * Starts the controller again if it dies meanwhile. Throws SVC_SERVICE_FAILED when the service cannot become ready, and
- * SVC_SERVICE_NOT_FOUND when it is terminated.
+ * Shows a service's events until its first replica is ready; undefined when interrupted. Starts the controller again if
+ * it dies meanwhile. Throws SVC_SERVICE_FAILED when it cannot become ready, SVC_SERVICE_NOT_FOUND when terminated.
  */
 async function followUntilReady(name: string, context: CommandContext): Promise<ServiceView | undefined> {
   const { ui, clock, signal, connection } = context;

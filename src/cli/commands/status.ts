@@ -124,13 +124,9 @@ async function listAll({ connection }: CommandContext): Promise<RouteReply<'list
 
 const everyMs = 1_000;
 
-/** Erases from the cursor's line to the end of the screen. */
 const eraseBelow = '\u001B[0J';
 
-/**
- * Shows lines repeatedly until interrupted. On a terminal the new lines replace the old ones, cut to its height. Other
- * outputs get them whenever they change.
- */
+/** Shows lines until interrupted. A terminal shows the newest, cut to its height; other outputs get each change. */
 async function watch(read: () => Promise<readonly string[]>, context: CommandContext): Promise<void> {
   const { ui, clock, signal } = context;
   let drawn = 0;

@@ -49,7 +49,6 @@ function asTerminating({ name, status, createdAt, reason, replicas }: ServiceVie
   return { name, status, createdAt, reason, left: `${left} replica${left === 1 ? '' : 's'} left` };
 }
 
-/** Arguments of both `svc serve down` and `svc down`. */
 interface TerminateArgs {
   readonly names: readonly string[];
   readonly all: boolean;
@@ -59,7 +58,6 @@ interface TerminateArgs {
   readonly json: boolean;
 }
 
-/** A kind of thing that can be terminated: services or clusters. */
 interface Removable {
   readonly noun: 'service' | 'cluster';
   /** The command that lists them. `purgeCommand` forgets NAME. */
@@ -70,10 +68,7 @@ interface Removable {
   readonly terminate: (name: string) => Promise<unknown>;
 }
 
-/**
- * Asks, then terminates the named items, and waits until they are gone unless `args` say otherwise. Throws for an
- * unknown name before it terminates anything.
- */
+/** Asks, terminates, and waits until the items are gone unless `args` say otherwise. Unknown names fail first. */
 async function terminateNamed(args: TerminateArgs, kind: Removable, context: CommandContext): Promise<void> {
   const { ui, signal } = context;
   if (args.all === args.names.length > 0) {
@@ -96,7 +91,6 @@ async function terminateNamed(args: TerminateArgs, kind: Removable, context: Com
 
 const everyMs = 250;
 
-/** A service or cluster that is being terminated, as a listing shows it. */
 interface TerminatingItem {
   readonly name: string;
   readonly status: string;
@@ -111,8 +105,8 @@ interface TerminatingItem {
 const stuckStates: readonly string[] = ['FAILED_CLEANUP'];
 
 /**
- * Waits until no item of `terminating` is listed, and prints a line for each that disappears. Ctrl-C ends the wait, not
- * the termination. Throws when something could not be removed; the hint is `purge`, the command that forgets it.
+ * Waits until no item is listed, and prints a line for each that disappears. Ctrl-C ends the wait, not the termination.
+ * Throws when something could not be removed; the hint is `purge`, the command that forgets it.
  */
 async function waitUntilGone(
   terminating: readonly TerminatingItem[],

@@ -4,10 +4,7 @@ import type { HomePaths } from '../../shared/paths.ts';
 import type { Connection, ControllerConnection, LocalController, OnStep, RemoteController } from './controller-connection.ts';
 import type { Progress } from '../progress.ts';
 
-/**
- * Aborted at the end of this process's command. Background work, such as the check of a slow provider, must not keep
- * the process alive.
- */
+/** Aborted when this process's command ends: background work, such as a slow check, must not keep it alive. */
 export const commandEnd = new AbortController();
 
 /** The connection for commands of the given version. Modules are loaded when used: `--help` needs few of them. */

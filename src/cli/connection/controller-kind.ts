@@ -10,10 +10,7 @@ export async function isInKubernetes(paths: HomePaths): Promise<boolean> {
   return (await loadConfig(paths.config)).serve.controller.highAvailability;
 }
 
-/**
- * Throws SVC_CONTROLLER_KIND when the existing controller has another kind than the configured one. `isLocal` reports
- * whether a local controller exists.
- */
+/** Throws SVC_CONTROLLER_KIND if the existing controller is not of the configured kind. `isLocal`: one is local. */
 export async function checkControllerKind(paths: HomePaths, isLocal: () => Promise<boolean>): Promise<void> {
   const config = await loadConfig(paths.config);
   const record = readControllerRecord(paths.controllerRecord);

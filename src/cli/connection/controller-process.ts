@@ -7,16 +7,15 @@ import type { ApiClient } from '../../api/client.ts';
 const endTimeoutMs = 30_000;
 const pollMs = 50;
 
-/** Dependencies of a wait for a controller's end. */
 interface EndDeps {
   readonly clock: Clock;
   readonly signal: AbortSignal;
 }
 
 /**
- * Ends the process of a controller and waits until it has ended; services continue. Does nothing when it has already
- * ended. The signal goes to that exact process: when several commands find an old controller, none of them ends the new
- * one. Throws SVC_CONTROLLER_UNREACHABLE when it does not end.
+ * Ends a controller's process, if it still runs, and waits for its end; services continue. The signal goes to that
+ * exact process: of several commands that find an old controller, none ends the new one. Throws
+ * SVC_CONTROLLER_UNREACHABLE when it does not end.
  */
 export async function retireController(pid: number, deps: EndDeps): Promise<void> {
   const daemon = identifyProcess(pid);
@@ -26,9 +25,7 @@ export async function retireController(pid: number, deps: EndDeps): Promise<void
   await waitUntilControllerGone(daemon, deps);
 }
 
-/**
- * Resolves when a controller that was asked to end has ended. Throws SVC_CONTROLLER_UNREACHABLE when it does not end.
- */
+/** Waits for the end of a controller that was asked to end. Throws SVC_CONTROLLER_UNREACHABLE when it does not end. */
 export async function waitUntilControllerGone(daemon: ProcessIdentity, { clock, signal }: EndDeps): Promise<void> {
   const deadline = clock.monotonic() + endTimeoutMs;
   while (isAlive(daemon)) {

@@ -11,19 +11,14 @@ import type { HomePaths } from '../../shared/paths.ts';
 import { prepareHome } from '../../shared/system/prepare-home.ts';
 import { programEntry } from '../../shared/program-files.ts';
 
-/**
- * Timeout for a controller to answer, ms: it may wait 20 s for a predecessor that is ending, and starts the processes
- * of services first.
- */
+/** The controller may wait 20 s for a predecessor that is ending, and starts the processes of services first. */
 const startTimeoutMs = 60_000;
 /** How long to wait for a controller that reports another leader, ms: a dead leader keeps the lease for 10 s more. */
 const standByMs = 15_000;
 const pollMs = 25;
 
-/** Lines of the controller's log that are shown when it does not start. */
 const shownLogLines = 20;
 
-/** Dependencies of starting the controller. */
 interface DaemonDeps<Health> {
   readonly clock: Clock;
   readonly signal: AbortSignal;
@@ -34,10 +29,9 @@ interface DaemonDeps<Health> {
 }
 
 /**
- * The health of this home's controller. Starts a controller when none runs. Any number of processes may do this at
- * once: one of the started controllers remains, and the others end with exit code 0. If that one ends before it has
- * answered, another one is started. Throws the error with which the controller ended, if it recorded one; otherwise
- * SVC_CONTROLLER_START with the end of its log.
+ * The health of this home's controller; starts one when none runs. Any number of processes may do so at once: one of
+ * the controllers remains, the others exit with 0. If that one ends before it answers, another is started. Throws the
+ * error that the controller recorded at its end, otherwise SVC_CONTROLLER_START with the end of its log.
  */
 export async function ensureController<Health>(paths: HomePaths, deps: DaemonDeps<Health>): Promise<Health> {
   const running = await deps.probe();
@@ -68,8 +62,7 @@ export async function ensureController<Health>(paths: HomePaths, deps: DaemonDep
     const passedMs = deps.clock.monotonic() - startedAt;
     if (passedMs >= startTimeoutMs) failure ??= `it did not answer within ${startTimeoutMs / 1_000} s`;
     const own = failure !== undefined || passedMs >= standByMs ? ownError(paths) : undefined;
-    // A standby may have recorded this error long ago, so its age does not matter. Other errors count only when this
-    // start recorded them.
+    // A standby may have recorded this error long ago. Other errors count only when this start recorded them.
     if (own?.code === 'SVC_NOT_LEADER') throw own;
     if (failure !== undefined) throw (changeOf(paths.startError) === earlier ? undefined : own) ?? startError(paths, failure, logStart);
     await deps.clock.sleep(pollMs, deps.signal);

@@ -95,9 +95,7 @@ const answerTimeoutMs = 120_000;
 const attemptMs = 8_000;
 const pollMs = 500;
 
-/**
- * Connects to the API of a controller in a Kubernetes cluster: to the current leader, which may change between calls.
- */
+/** The API of the current leader in a Kubernetes cluster, which may change between calls. */
 class KubernetesControllerClient {
   readonly #depsWith: (onStep: OnStep) => HighAvailabilityDeps;
   readonly #silent: HighAvailabilityDeps;
@@ -118,7 +116,6 @@ class KubernetesControllerClient {
     return this.#untilUp(site, onStep);
   }
 
-  /** Deploys a controller. */
   async bringUp(onStep: OnStep): Promise<ApiClient> {
     return this.#untilUp(await ensureInCluster(this.#depsWith(onStep)), onStep);
   }
@@ -147,7 +144,6 @@ class KubernetesControllerClient {
     return leader === undefined ? undefined : this.#ask(site, leader);
   }
 
-  /** A `Remote` for the leader's pod. */
   async leadersRemote(site: KubernetesSite): Promise<Remote> {
     const leader = await this.#leader(site);
     if (leader === undefined) throw unreachable(site, 'has no leader at the moment');

@@ -7,7 +7,6 @@ import { hasErrno, SvcError } from '../../shared/errors.ts';
 import type { HomePaths } from '../../shared/paths.ts';
 import type { LocalController } from './controller-connection.ts';
 
-/** Timeout of a probe of the controller, ms. */
 const probeTimeoutMs = 10_000;
 
 /** For commands of the given version. Modules are loaded when used: `--help` needs few of them. */

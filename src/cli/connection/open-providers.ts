@@ -9,10 +9,7 @@ import { commandEnd } from './connection.ts';
 
 const opened = new WeakMap<HomePaths, Providers>();
 
-/**
- * The providers as this command sees them. All parts of the command share them, so that it waits for a slow provider
- * only once.
- */
+/** The providers as this command sees them. All its parts share them, so that a slow provider delays it only once. */
 export function openProviders(paths: HomePaths, clock: Clock): Providers {
   const known = opened.get(paths);
   if (known !== undefined) return known;

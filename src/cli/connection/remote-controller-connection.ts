@@ -63,7 +63,7 @@ export function connectRemoteController(paths: HomePaths, clock: Clock, signal: 
 const answerTimeoutMs = 60_000;
 const pollMs = 250;
 
-/** Connects to the API of a remote controller, by the quickest method that works; the last one deploys a controller. */
+/** Connects to a remote controller's API by the quickest method that works; the last one deploys a controller. */
 export class RemoteControllerClient {
   readonly #depsWith: (onStep: OnStep) => LauncherDeps;
   readonly #silent: LauncherDeps;

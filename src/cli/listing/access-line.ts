@@ -3,7 +3,7 @@ import { displayWidth, oneLine, padTo, truncate } from './display-text.ts';
 import { formatLatency } from './format-values.ts';
 import type { Tone, Ui } from '../ui.ts';
 
-/** The fields of an access log line that are shown; see balancer/access-line.ts. */
+/** The fields of an access log line that are shown; see `balancer/access-log/access-line.ts`. */
 interface AccessFields {
   readonly at: number;
   readonly method: string;
@@ -46,11 +46,9 @@ export function isAccessLine(line: string): boolean {
 
 /**
  * One line of the balancer's logs for people. For a request it has:
- *
  * - when it arrived (UTC), its status, the time to the first byte and to the last;
  * - its replica, the replica's location, why the balancer chose it, and how many requests it had;
  * - method and path, and anything unusual.
- *
  * A line that cannot be parsed, perhaps from another version, is shown unchanged.
  */
 export function renderAccessLine(line: string, ui: Pick<Ui, 'paint' | 'outWidth'>): string {
@@ -90,7 +88,6 @@ const outcomes: ReadonlyMap<string, string> = new Map([
   ['truncated', 'the replica broke off'],
 ]);
 
-/** Everything unusual about a request. */
 function notesOn({ outcome, code, fault, protocol, queued_ms: queuedMs = 0, attempts = 1, failed = [] }: AccessFields): readonly string[] {
   const notes: string[] = [];
   if (outcome !== 'ok') notes.push(oneLine([outcomes.get(outcome) ?? code ?? outcome, fault].filter(Boolean).join(', ')));
@@ -132,10 +129,7 @@ const levels: ReadonlyMap<number, readonly [string, Tone]> = new Map([
   [60, ['fatal', 'bad']],
 ]);
 
-/**
- * A log line of one of our processes, for people: time (UTC), level, message, and the error's message. Undefined when
- * it is not a log line.
- */
+/** A log line of our processes for people: time (UTC), level, message, error. Undefined when it is not a log line. */
 function renderProcessLine(line: string, ui: Pick<Ui, 'paint'>): string | undefined {
   const fields = readFields(line);
   const level = levels.get(Number(fields?.get('level')));

@@ -3,17 +3,14 @@ import { stripVTControlCharacters } from 'node:util';
 const wide = /[\u1100-\u115F\u2E80-\uA4CF\uAC00-\uD7A3\uF900-\uFAFF\uFE30-\uFE6F\uFF00-\uFF60\uFFE0-\uFFE6]|\p{Emoji_Presentation}/u;
 const zeroWidth = /^[\p{Mark}\p{Format}]$/u;
 
-/**
- * One line that is safe to print: no escape sequences or control characters, whitespace folded. For any text from a
- * program or provider.
- */
+/** Any text as one safe line: no escape sequences or control characters, whitespace folded. */
 export function oneLine(text: string): string {
   return stripVTControlCharacters(text)
     .replaceAll(/[\s\p{Control}]+/gu, ' ')
     .trim();
 }
 
-/** Lines that are safe to print: as `oneLine`, but with line ends and indentation kept. */
+/** Like `oneLine`, but with line ends and indentation. */
 export function safeLines(text: string): readonly string[] {
   return stripVTControlCharacters(text)
     .split('\n')
@@ -53,10 +50,7 @@ export function truncate(text: string, width: number): string {
   return `${kept}…`;
 }
 
-/**
- * Share of the width for the beginning of a text that is too long. The beginning says what happened, and the end mostly
- * says why.
- */
+/** Share for the beginning of a text that is too long: it says what happened, and the end mostly says why. */
 const shareOfBeginning = 0.6;
 
 /** The same with the middle cut out. In nested error messages of programs the cause is at the end. */

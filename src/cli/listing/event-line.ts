@@ -26,10 +26,7 @@ export function renderLiveEvent(event: EventView, width: number): string {
   return wrapText(truncateMiddle(`  ${subject}  ${oneLine(event.message)}`, reasonRows * width), width, subjectWidth + 4);
 }
 
-/**
- * Causes of events that a user who waits for a service does not need: `up` itself, our own processes, and consequences
- * of replica events.
- */
+/** Causes that do not matter to a user who waits: `up`, our own processes, consequences of replica events. */
 const quietCauses: readonly string[] = ['up', 'balancer-up', 'reconciler-up', 'derived'];
 
 /** Whether an event deserves a line while a service starts. */

@@ -24,9 +24,7 @@ const ages = [
   { name: 'sec', seconds: 1 },
 ] as const;
 
-/**
- * Formats an age in its largest unit: `30 secs ago`, `1 hr ago`; `-` for null. `at` is an ISO string, `now` is in ms.
- */
+/** Formats an age in its largest unit: `30 secs ago`, `1 hr ago`; `-` for null. `at` is an ISO string, `now` in ms. */
 export function formatAge(at: string | null, now: number): string {
   if (at === null) return '-';
   const seconds = Math.floor((now - Date.parse(at)) / 1_000);
@@ -52,9 +50,7 @@ export function formatPrice(hourlyUsd: number | null): string {
 
 const two = (count: number): string => String(count).padStart(2, '0');
 
-/**
- * Formats a latency in ms in at most six columns below a hundred hours: `8.1ms`, `812ms`, `12.3s`, `5m03s`, `2h05m`.
- */
+/** Formats ms in at most six columns (below a hundred hours): `8.1ms`, `812ms`, `12.3s`, `5m03s`, `2h05m`. */
 export function formatLatency(ms: number): string {
   if (ms < 99.95) return `${ms.toFixed(1)}ms`;
   if (ms < 999.5) return `${ms.toFixed(0)}ms`;

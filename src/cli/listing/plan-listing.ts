@@ -6,14 +6,13 @@ import { oneLine } from './display-text.ts';
 import { ranges } from './format-values.ts';
 import { renderTable, type Column } from './table.ts';
 
-/** Options for showing a plan. */
 interface PlanListing {
-  /** Shows every candidate with the reason for or against it, not only the best. */
+  /** Every candidate with the reason for or against it, not only the best. */
   readonly all: boolean;
   readonly width: number;
 }
 
-/** Number of offers that were not chosen but are shown. */
+/** Offers that are shown although they were not chosen. */
 const shownNext = 5;
 
 const columns: readonly Column<PlannedOffer>[] = [
@@ -48,7 +47,6 @@ export function renderPlan(plan: PlacementPlan, { all, width }: PlanListing): re
   ];
 }
 
-/** The total cost of the replicas that have a location. */
 function renderCost({ offers, hourlyUsd, monthlyUsd }: PlacementPlan): string {
   const placedCount = offers.reduce((sum, { replicas }) => sum + replicas.length, 0);
   const what = placedCount === 1 ? '1 replica' : `${placedCount} replicas`;

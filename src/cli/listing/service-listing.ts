@@ -20,15 +20,10 @@ export interface ListingOptions {
 
 type ReplicaRow = ReplicaView & { readonly service: string };
 
-/**
- * Replicas shown per service unless all are requested. Otherwise a crash loop would push everything else off the
- * screen.
- */
+/** Replicas shown per service by default. Otherwise a crash loop would push everything else off the screen. */
 const shownReplicas = 10;
 
-/**
- * Lines of `svc serve status`: a table of services, a table of replicas, and the reasons of everything unhealthy.
- */
+/** Lines of `svc serve status`: tables of services and replicas, and the reasons of everything unhealthy. */
 export function renderServices(services: readonly ServiceView[], options: ListingOptions): readonly string[] {
   if (services.length === 0) return ['No live services.'];
   const { lines, hidden } = pickReplicas(services, options.verbose);
@@ -74,7 +69,6 @@ function crashLines({ name, processCrashes = [] }: ServiceView, { now, width, pa
   });
 }
 
-/** Blockers shown per service unless all are requested. */
 const shownBlockers = 3;
 
 /** Which provider refuses machines to a service, in the provider's own words, and when it is asked again. */
@@ -94,7 +88,6 @@ function blockerLines({ name, blockers = [] }: ServiceView, options: ListingOpti
 /** Terminal lines of a reason, unless the whole reason is requested. */
 export const reasonRows = 3;
 
-/** The reason of a problem: short, with the program's last output, or complete. */
 function reasonLines(label: string, reason: string | null, { verbose, width, paint }: ListingOptions): readonly string[] {
   if (reason === null) return [];
   const lines = verbose
@@ -113,9 +106,7 @@ function replicaReasons(rows: readonly ReplicaRow[], options: ListingOptions): r
   });
 }
 
-/**
- * The first line of a reason says what happened. The last line of the program's output often says why. Returns both.
- */
+/** The first line says what happened, the last line of the program's output often says why: returns both. */
 export function shortReason(reason: string): string {
   const [first = '', ...output] = safeLines(reason);
   const said = output.map((line) => line.trim()).findLast((line) => line !== '' && !line.startsWith('[svc '));
@@ -123,7 +114,6 @@ export function shortReason(reason: string): string {
   return `${oneLine(first).replace(/[.:]?( Its last output)?:?$/, '')}: ${oneLine(said)}`;
 }
 
-/** Whether a column has the same value in every row. Then omitting it loses nothing. */
 function isConstant<Row>(rows: readonly Row[], value: (row: Row) => unknown): boolean {
   return new Set(rows.map(value)).size <= 1;
 }
@@ -143,10 +133,7 @@ function pickReplicas(services: readonly ServiceView[], all: boolean): { readonl
 
 const versions = ({ activeVersions }: ServiceView): string => activeVersions.join(',');
 
-/**
- * The number of replicas. Before the first ones are recorded it is the desired number: a new service must not look like
- * one without replicas.
- */
+/** Before replicas are recorded, the desired number: a new service must not look like one without replicas. */
 function replicasMeant({ status, replicas, replicasTotal, targetReplicas }: ServiceView): number {
   const begins = replicas.length === 0 && (status === 'CONTROLLER_INIT' || status === 'REPLICA_INIT');
   return begins ? targetReplicas : replicasTotal;
@@ -185,10 +172,7 @@ function replicaColumns(rows: readonly ReplicaRow[], options: ListingOptions): r
   ];
 }
 
-/**
- * Where a replica listens. A replica with its own network has a Unix socket, whose path does not help users: its port
- * is shown.
- */
+/** Where a replica listens: the port instead of a Unix socket, whose path does not help users. */
 function shortEndpoint(endpoint: string | null): string {
   const port = endpoint === null ? undefined : /^unix:.*:(\d+)$/s.exec(endpoint)?.[1];
   return port === undefined ? (endpoint ?? '-') : `:${port} (isolated)`;
@@ -222,10 +206,7 @@ export function describeLeftover({ kind, key, name, port, balancerPid, machines,
   return oneLine(`${title} (${key}): ${kind === 'cluster' ? '' : balancer}${running}${silent.join('')}`);
 }
 
-/**
- * Lines that `svc status` and `svc serve status` print below the services. Empty when the state database knows all
- * existing resources.
- */
+/** Shown below the services by `svc status` and `svc serve status`. Empty when the database knows all resources. */
 export function leftoverLines(
   leftovers: readonly LeftoverView[],
   { paint, asTyped }: Pick<ListingOptions, 'paint' | 'asTyped'>,
@@ -241,10 +222,7 @@ export function leftoverLines(
 
 const mebibyte = 1_048_576;
 
-/**
- * Lines that `svc status` and `svc serve status` print below the services when the disk of SVC_HOME is full or nearly
- * full. Otherwise empty.
- */
+/** Shown below the services by `svc status` and `svc serve status` when the disk of SVC_HOME is full or nearly full. */
 export function diskLines(disk: DiskView | undefined, { paint, asTyped }: Pick<ListingOptions, 'paint' | 'asTyped'>): readonly string[] {
   if (disk === undefined) return [];
   const { folder, freeBytes, freeInodes } = disk;

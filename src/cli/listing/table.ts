@@ -10,11 +10,9 @@ export interface Column<Row> {
   readonly cutLast?: boolean;
   /** The column is dropped when cutting is not enough, lowest number first. */
   readonly dropOrder?: number;
-  /** Adds colour to a finished cell. */
   readonly paint?: (cell: string, row: Row) => string;
 }
 
-/** A column with the texts of its cells and their width. */
 interface Fitted<Row> {
   readonly column: Column<Row>;
   readonly cells: readonly string[];
@@ -25,9 +23,8 @@ interface Fitted<Row> {
 const gap = 2;
 
 /**
- * Left-aligned columns two spaces apart, a title line first, no trailing spaces. Never wider than `width`: optional
- * columns are dropped, then the widest are cut, and a line that is still too long is truncated. Control characters in
- * cells are removed.
+ * Left-aligned columns two spaces apart, a title line, no trailing spaces. To fit `width`, optional columns are
+ * dropped, then the widest are cut, and longer lines are truncated. Control characters in cells are removed.
  */
 export function renderTable<Row>(columns: readonly Column<Row>[], rows: readonly Row[], width: number): readonly string[] {
   const all = columns.map((column) => measure(column, rows));
@@ -66,10 +63,7 @@ function drop<Row>(columns: readonly Fitted<Row>[], width: number): readonly Fit
   );
 }
 
-/**
- * Cuts the widest column that can shrink, by one column at a time, until the line fits. Columns with `cutLast` are cut
- * last.
- */
+/** Cuts the widest column, by one at a time, until the line fits. Columns with `cutLast` are cut last. */
 function shrink<Row>(columns: readonly Fitted<Row>[], width: number): readonly Fitted<Row>[] {
   let excess = columns.reduce((sum, each) => sum + each.width, gap * (columns.length - 1)) - width;
   for (; excess > 0; excess -= 1) {

@@ -5,7 +5,6 @@ export interface SeenProxy {
   readonly isServing: boolean;
   /** Whether its label says that no other edge proxy serves. */
   readonly isAlone: boolean;
-  /** The edge proxy is about to end. */
   readonly isGoing: boolean;
   /** Consecutive checks in which the edge proxy did not report that it can serve. */
   readonly failures: number;
@@ -26,16 +25,14 @@ export interface ProxyLabels {
 export const silentAfter = 3;
 
 /**
- * Wait before an edge proxy that was removed is added again, ms. Without it, an edge proxy that only some checkers
- * reach would change its label constantly.
- * When no edge proxy has served for this long, edge proxies may serve without an endpoint set.
+ * Wait before a removed edge proxy is added again, ms. Without it, an edge proxy that only some checkers reach would
+ * change its label constantly. After this time without a serving one, edge proxies may serve without an endpoint set.
  */
 export const backAfterMs = 2_000;
 
 /**
- * Decides which labels change now. Pure.
- * The Service selects pods by these labels alone. Kubernetes marks a pod as not ready as soon as its node is silent,
- * although the pod still serves.
+ * Decides which labels change now. The Service selects pods by them alone: Kubernetes marks a pod as not ready as soon
+ * as its node is silent, although the pod still serves.
  * - An edge proxy that fails its checks or is about to end is removed, but only while another one serves. So at least
  *   one always serves, whatever the checker reaches.
  * - An edge proxy that passes its checks is added.
@@ -68,17 +65,15 @@ export interface OwnState {
   readonly isReady: boolean;
   /** Each of its balancers has an endpoint set from the reconciler or from disk. The set may be empty. */
   readonly isInformed: boolean;
-  /** Its label says that no other edge proxy serves. */
   readonly isAlone: boolean;
   /** It has passed its readiness probe before. */
   readonly wasAdmitted: boolean;
 }
 
 /**
- * Whether an edge proxy passes its readiness probe and so gets requests. It passes when it can forward them. Pure.
- * Without an endpoint set it would hold requests that other edge proxies can forward. When it is alone, holding them is
- * better than failing them.
- * An edge proxy that was admitted stays admitted while a new service has no endpoint set yet.
+ * Whether an edge proxy can forward requests and so gets them. Without an endpoint set it would hold requests that
+ * others can forward; when it is alone, holding them is better than failing them. Once admitted, it stays admitted
+ * while a new service has no endpoint set.
  */
 export function passesReadiness({ isReady, isInformed, isAlone, wasAdmitted }: OwnState): boolean {
   return isReady && (isInformed || isAlone || wasAdmitted);

@@ -2,22 +2,19 @@ import type { BalancerConfig } from '../balancer-link.ts';
 
 /**
  * The protocol between the leading controller and its edge proxies: one JSON object per line, over TLS with the token
- * as the shared key.
- * Edge proxies run on machines of their own, so an endpoint survives the loss of the controller's machine. An edge
- * proxy runs one balancer for each service that the leader assigns.
+ * as the shared key. Edge proxies run on machines of their own, so an endpoint survives the loss of the controller's
+ * machine. An edge proxy runs one balancer for each assigned service.
  *
- * An edge proxy (`controller/edge-proxy/main`) reads these environment variables:
+ * It (`controller/edge-proxy/main`) reads these environment variables:
  * - SVC_HOME: a folder of its own.
  * - SVC_BALANCER_TOKEN_FILE: the file with the token.
  * - SVC_BALANCER_PORT: default 30000.
- * - SVC_BALANCER_ADDRESS: the address on which it and its endpoints listen, default 0.0.0.0.
- * - SVC_BALANCER_LABELS_FILE, in a pod: the labels of the pod as written by Kubernetes' downward API.
+ * - SVC_BALANCER_ADDRESS: where it and its endpoints listen, default 0.0.0.0.
+ * - SVC_BALANCER_LABELS_FILE, in a pod: its labels as written by Kubernetes' downward API.
  *
- * An edge proxy has no rights in its Kubernetes cluster. `controller/edge-proxy/health-checker` checks all edge
- * proxies of a namespace and may change their labels.
- *
- * The command port also answers `GET /healthz` and `GET /readyz`. `/healthz` is for a liveness probe: the process runs
- * and is not stuck. `/readyz`: it serves all assigned services.
+ * It has no rights in its Kubernetes cluster: `controller/edge-proxy/health-checker` checks all edge proxies of a
+ * namespace and may change their labels. The command port also answers `GET /healthz` (liveness: the process is not
+ * stuck) and `GET /readyz` (it serves all assigned services).
  */
 
 /** Default port on which an edge proxy accepts commands. */
@@ -54,23 +51,16 @@ export interface EdgeProxyMember {
 /** A service that the leader assigns to an edge proxy. */
 export interface ProxiedService {
   readonly key: string;
-  /**
-   * The edge proxy chooses the paths in it, and the threads when they are null. null: keep the present configuration,
-   * if it serves the service already.
-   */
+  /** The edge proxy sets its paths, and `threads` if null. null: keep the configuration that it already serves. */
   readonly config: (Omit<BalancerConfig, 'threads'> & { readonly threads: number | null }) | null;
   /** Contents of the PEM files, when the endpoint uses TLS. */
   readonly tls: { readonly key: string; readonly cert: string } | null;
 }
 
-/**
- * State of a service at an edge proxy. `port-busy`: another program has its port. `failing`: its process keeps dying.
- */
+/** `port-busy`: another program has its port. `failing`: its process keeps dying. */
 export type ProxiedServiceState = 'starting' | 'listening' | 'port-busy' | 'failing';
 
-/**
- * First line that a client sends. The edge proxy refuses a controller with an older term than the newest it has seen.
- */
+/** First line of a client. The edge proxy refuses a lower term than the highest it has seen. */
 export interface EdgeProxyGreeting {
   readonly type: 'greeting';
   readonly term: number;
@@ -78,15 +68,9 @@ export interface EdgeProxyGreeting {
 
 /** Second line: the purpose of the connection. */
 export type EdgeProxyCommand =
-  /**
-   * The complete set of services, sent again on each change. The edge proxy answers with `EdgeProxyReport`s from then
-   * on.
-   */
+  /** All services, again on each change. The edge proxy then answers with `EdgeProxyReport`s. */
   | { readonly type: 'services'; readonly services: readonly ProxiedService[] }
-  /**
-   * After the answer `ok`, the connection carries the control socket of that service's balancer; see
-   * `balancer-link.ts`.
-   */
+  /** After the answer `ok`, this is the control socket of the service's balancer; see `balancer-link.ts`. */
   | { readonly type: 'attach'; readonly key: string }
   /** After the answer, the edge proxy sends the metrics as text and closes the connection. */
   | { readonly type: 'metrics'; readonly key: string }

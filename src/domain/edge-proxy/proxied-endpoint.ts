@@ -1,9 +1,6 @@
 import type { ProxiedServiceState } from './edge-proxy.ts';
 
-/**
- * State of a service at one edge proxy. `state` is undefined while the edge proxy does not answer or does not know the
- * service yet.
- */
+/** A service at one edge proxy. `state` is undefined while that does not answer or does not know the service yet. */
 export interface EndpointAtProxy {
   readonly proxy: string;
   readonly state: ProxiedServiceState | undefined;
@@ -12,16 +9,12 @@ export interface EndpointAtProxy {
 /** Whether any edge proxy serves the endpoint, and if not, why. `unknown`: it may be starting. */
 type EndpointVerdict = { readonly served: true } | { readonly served: false; readonly why: string } | { readonly served: 'unknown' };
 
-/**
- * Edge proxies that do not answer for this long count as lost, ms. Longer than a leader needs to find them and a
- * network to recover.
- */
+/** Edge proxies silent for this long count as lost, ms. A leader finds them, and a network recovers, in less time. */
 export const silentProxiesMs = 15_000;
 
 /**
- * Whether any edge proxy serves a service. Pure. `silentForMs`: how long no edge proxy has reported on it.
- * A starting edge proxy keeps the verdict at `unknown`. Otherwise a service would count as failed while its edge
- * proxies are being replaced.
+ * Whether any edge proxy serves a service. `silentForMs`: how long none has reported on it. A starting edge proxy keeps
+ * it `unknown`: otherwise a service would count as failed while its edge proxies are being replaced.
  */
 export function judgeEndpoint(proxies: readonly EndpointAtProxy[], port: number, silentForMs: number): EndpointVerdict {
   if (proxies.some(({ state }) => state === 'listening')) return { served: true };

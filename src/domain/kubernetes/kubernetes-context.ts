@@ -6,10 +6,7 @@ export function kubernetesContextConfig(config: KubernetesConfig, context: strin
   return { ...common, ...contexts[context] };
 }
 
-/**
- * The contexts of the kubeconfig that may be used. Without a setting, these are the current context and `named`, the
- * context that the caller names.
- */
+/** The usable contexts of the kubeconfig: as configured, otherwise the current one and `named` (by the caller). */
 export function usableContexts(
   config: Pick<KubernetesConfig, 'allowedContexts'>,
   kubeconfig: { readonly names: readonly string[]; readonly current: string | undefined },

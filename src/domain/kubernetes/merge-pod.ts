@@ -3,7 +3,7 @@ import { mainContainer } from './pod-config.ts';
 
 type Map = Readonly<Record<string, unknown>>;
 
-/** Lists whose entries are identified by one field. An entry that exists is merged; other entries are appended. */
+/** Lists with named entries: an existing entry is merged, others are appended. */
 const keyed: Readonly<Record<string, string>> = {
   containers: 'name',
   initContainers: 'name',
@@ -15,17 +15,13 @@ const keyed: Readonly<Record<string, string>> = {
   resourceClaims: 'name',
 };
 
-/** Lists to which new entries are appended. */
 const added = new Set(['tolerations', 'envFrom', 'hostAliases', 'topologySpreadConstraints', 'readinessGates', 'schedulingGates']);
 
 /**
  * Merges a partial pod into a pod, by the rules of Kubernetes' own patches:
  * - Maps are merged field by field, and `null` removes a field.
- * - Lists with named entries are merged entry by entry.
- * - Tolerations and similar lists are appended.
- * - Any other list is replaced.
- *
- * A container without a name is the main container.
+ * - Lists with named entries are merged entry by entry; a container without a name is the main container.
+ * - Tolerations and similar lists are appended. Any other list is replaced.
  */
 export function mergePod(base: Map, patch: Map): Map {
   const merged: Record<string, unknown> = { ...base };

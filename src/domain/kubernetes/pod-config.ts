@@ -10,10 +10,9 @@ export const ownVolumes = { work: 'svc', sharedMemory: 'svc-shm' } as const;
 /** Mount path of the replica's own volume. Everything else may be read-only. */
 export const workFolder = '/svc';
 
-/** An invalid part of `pod_config`, and its position. */
 interface PodConfigProblem {
   readonly path: readonly (string | number)[];
-  /** Whether the problem is the field itself rather than its value. */
+  /** Whether the field itself is wrong, rather than its value. */
   readonly isKey: boolean;
   readonly message: string;
   readonly hint?: string;

@@ -9,37 +9,30 @@ export interface PendingAsk {
   readonly at: number;
 }
 
-/** Knowledge about the search that the launches of a service share. */
+/** What the launches of a service know about their common search. */
 export interface SearchView<C extends Candidate = Candidate> {
   readonly pending: readonly PendingAsk[];
   /** How many machines each kind has returned since its last refusal; absent: none lately. */
   readonly given: ReadonlyMap<string, number>;
-  /** Candidates that may be asked again soon, when their backoff ends; monotonic ms. */
+  /** Candidates whose backoff ends soon; monotonic ms. */
   readonly reopening: readonly { readonly candidate: C; readonly at: number }[];
   readonly order: PlacementFacts['order'];
   /** Monotonic ms. */
   readonly now: number;
 }
 
-/**
- * Next step of a launch. `wait` without a time: until new information arrives. `none`: no candidate is left to ask or
- * to wait for.
- */
+/** Next step of a launch. `wait` without a time: for new information. `none`: no candidate to ask or await is left. */
 type NextMove<C extends Candidate> =
   | { readonly type: 'ask'; readonly candidate: C; readonly why: AskReason }
   | { readonly type: 'wait'; readonly until: number | undefined }
   | { readonly type: 'none' };
 
-/**
- * Why a candidate is asked: it is the best allowed; another launch is asking a better one; or an earlier request is
- * slow.
- */
+/** Why a candidate is asked: it is the best; another launch asks a better one; or an earlier request is slow. */
 export type AskReason = 'best' | 'better-busy' | 'slow-answer';
 
 /**
- * Time after which an unanswered request counts as slow, ms. A slow request no longer keeps a launch from also asking a
- * dearer candidate.
- * Most clouds report within seconds whether they have a machine; some take a minute.
+ * An unanswered request is slow after this time, ms: a launch may then also ask a dearer candidate. Most clouds report
+ * within seconds whether they have a machine; some take a minute.
  */
 export const patienceMs = 3_000;
 
@@ -53,16 +46,13 @@ const crowdAtSlow = 4;
 export const mostAsksOfLaunch = 5;
 
 /**
- * The next step in the search of one launch, given the candidates that may be asked, best first. Launches of a service
- * search together:
- *
- * - One launch at a time asks for a kind of machine until that kind has returned one. Then twice as many may ask as it
- *   has returned since. So launches do not flood an exhausted location, and a good one serves all of them within a few
- *   rounds.
- * - A launch waits for the answer to a request for a better candidate, at most `patienceMs`. Among equal candidates it
- *   does not wait.
+ * The next step in the search of one launch. `ranked`: the candidates that may be asked, best first. Launches of a
+ * service search together:
+ * - One launch at a time asks for a kind until it has returned a machine, then twice as many as it has returned since.
+ *   So launches do not flood an exhausted location, and a good one serves all of them within a few rounds.
+ * - A launch waits up to `patienceMs` for an answer about a better candidate, or for the end of that one's backoff. It
+ *   does not wait among equal candidates.
  * - When all candidates are being asked and answers are slow, more launches join in instead of idling.
- * - A launch also waits for a better candidate whose backoff ends within `patienceMs`.
  * - A launch may try as many further candidates as there are slow ones, and at least one. The search widens by
  *   doubling, only while answers are slow.
  */
@@ -82,7 +72,7 @@ export function nextMove<C extends Candidate>(ranked: readonly C[], launch: stri
   const index = ranked.findIndex(hasRoom);
   const next = ranked[index];
   if (next === undefined) {
-    // All candidates are being asked. A launch without a request of its own joins a slow one instead of idling.
+    // A launch without a request of its own joins a slow one instead of idling.
     if (own.length > 0) return { type: 'wait', until: undefined };
     const slowOnes = ranked.filter(({ offer }) => {
       const asks = asksOf.get(kindOf(offer)) ?? [];

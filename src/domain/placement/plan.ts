@@ -19,10 +19,7 @@ export type Verdict =
   /** The replicas of the plan use all its room, or it has none. */
   | { readonly type: 'full' };
 
-/**
- * Why a candidate is chosen: it is the only one; it is the best; replicas are spread over equals; or better ones are
- * full.
- */
+/** Why a candidate is chosen. `spread`: replicas are spread over equals. `better-full`: better ones have no room. */
 export type ChoiceReason = 'only' | 'best' | 'spread' | 'better-full';
 
 /** A candidate and its verdict in the plan. */
@@ -32,9 +29,8 @@ export interface JudgedCandidate<C extends Candidate> {
 }
 
 /**
- * The placement of this many replicas if they were launched now, and why the other candidates are not chosen. Returns
- * all candidates, best first, each kind of machine at a location once.
- * A launch starts its search at the first candidate. The answers of providers are not known in advance.
+ * The placement of `replicas` if they were launched now, and why other candidates are not chosen. All candidates, best
+ * first, each kind at a location once. A launch starts its search at the first; the providers' answers are not known.
  * No location gets more replicas than the room it reports. Replicas that fit nowhere are not placed.
  */
 export function planReplicaPlacement<C extends Candidate>(
@@ -88,13 +84,12 @@ function choose<C extends Candidate>(
   return chosen;
 }
 
-/** The best candidate, and those that are equally good. */
 function bestOf<C extends Candidate>(ranked: readonly C[], facts: PlacementFacts): readonly C[] {
   const [best] = ranked;
   return best === undefined ? [] : ranked.filter((one) => !isWorse(one, best, facts));
 }
 
-/** One machine may satisfy two alternatives. It then counts for the better, or the first, of them. */
+/** One machine may satisfy two alternatives: it counts for the better, or the first, of them. */
 function onceEach<C extends Candidate>(ordered: readonly C[]): readonly C[] {
   const seen = new Set<string>();
   return ordered.filter(({ offer }) => {
@@ -120,19 +115,16 @@ function comparedTo(best: Candidate, one: Candidate, { order, starts }: Placemen
 const tolerance = 1e-9;
 
 /**
- * Room that remains at each location after the replicas of a plan. Locations without a reported room are unlimited.
- * Machines of several sizes on the same nodes share the room. A machine of which three fit takes a third of it, also
- * from machines of other sizes.
+ * Room that remains at each location; unlimited where none is reported. Machines of several sizes on the same nodes
+ * share it: a machine of which three fit takes a third, also from other sizes.
  */
 class RoomLeft {
   readonly #taken = new Map<string, number>();
 
-  /** Whether one more machine of this kind fits. */
   has({ offer }: Candidate): boolean {
     return offer.room === undefined || this.#takenOf(offer) + 1 / offer.room <= 1 + tolerance;
   }
 
-  /** Counts one machine of this kind as placed. */
   take({ offer }: Candidate): void {
     if (offer.room !== undefined) this.#taken.set(nodesOf(offer), this.#takenOf(offer) + 1 / offer.room);
   }

@@ -1,13 +1,10 @@
 import { kindOf, type Candidate, type PlacementFacts, type PlaceableOffer, type StartTimes } from '../placement.ts';
 import { refusalOf } from './refusals.ts';
 
-/**
- * Smaller price differences count as equal: a millionth of a dollar, far above the rounding error of floating-point
- * sums.
- */
+/** Smaller price differences count as equal: far above the rounding error of floating-point sums. */
 const priceUnitsPerUsd = 1_000_000;
 
-/** Sort keys of one candidate, most important first; see `rankCandidates`. */
+/** Most important first; see `orderCandidates`. */
 type Rank = readonly number[];
 
 /**
@@ -87,9 +84,8 @@ export function medianOf(took: readonly number[]): number | undefined {
 }
 
 /**
- * Class of a start time: 0 up to 15 s, 1 up to 30 s, 2 up to a minute and so on.
- * The classes are coarse: locations that differ by seconds count as equal, and replicas spread over them. An unmeasured
- * kind counts as fast, so that it gets measured.
+ * Class of a start time: 0 up to 15 s, 1 up to 30 s, 2 up to a minute and so on. Locations that differ by seconds are
+ * equal, and replicas spread over them. An unmeasured kind counts as fast, so that it gets measured.
  */
 export function startClass(medianMs: number | undefined): number {
   return medianMs === undefined || medianMs <= finestMs ? 0 : Math.ceil(Math.log2(medianMs / finestMs));

@@ -24,15 +24,10 @@ const backoffs: Readonly<Record<RefusalKind, Backoff>> = {
 /** The quota of a namespace frees with each pod that ends, such as the pod that a replica replaces. */
 const namespaceQuota: Backoff = { firstMs: 5_000, longestMs: 60_000 };
 
-/**
- * Backoff between launches whose late failures have no scope in common. Without it the search would try ever dearer
- * offers in a burst.
- */
+/** Backoff after late failures without a common scope. Without it the search would burst into ever dearer offers. */
 export const launchPace: Backoff = { firstMs: 10_000, longestMs: 900_000 };
 
-/**
- * Whether a refusal is the pause between launches after late failures of several scopes, not the cause of one of them.
- */
+/** Whether it is the pause between launches after late failures of several scopes, not one of these failures. */
 const isPace = ({ kind, scope }: Pick<Refusal, 'kind' | 'scope'>): boolean =>
   kind === 'failed-launch' && (scope === 'whole-region' || scope === 'provider');
 
@@ -47,7 +42,7 @@ function pauseMs(refusal: Pick<Refusal, 'kind' | 'scope' | 'count'>, random?: Ra
   return delayMs(backoffOf(refusal), refusal.count, random);
 }
 
-/** Refusals that ended this long ago are dropped, ms. Until then a further one counts as consecutive. */
+/** Refusals are remembered for this long after their end, ms: a further one counts as consecutive. */
 const memoryMs = 900_000;
 const isRemembered = ({ until }: Refusal, now: number): boolean => until > now - memoryMs;
 
@@ -72,9 +67,8 @@ const effectiveScope = ({ kind, scope }: Pick<Refusal, 'kind' | 'scope'>): Refus
   kind === 'throttled' && (scope === 'zone' || scope === 'region') ? 'whole-region' : scope;
 
 /**
- * Whether a refusal also applies to an offer.
- * A quota counts vCPUs or accelerators of a family over a region. So a quota that refuses one machine also refuses
- * machines with the same accelerators that are as large or larger.
+ * Whether a refusal also applies to an offer. A quota counts vCPUs or accelerators of a family over a region: it also
+ * refuses machines with the same accelerators that are as large or larger.
  */
 export function covers(refusal: Pick<Refusal, 'offer' | 'kind' | 'scope'>, offer: PlaceableOffer): boolean {
   const { offer: refused, kind } = refusal;
@@ -99,7 +93,7 @@ export function refusalOf(offer: PlaceableOffer, refusals: readonly Refusal[], n
   return longest;
 }
 
-/** Whether a refusal has the same cause and covers the same as a new one. The offers may differ. */
+/** Whether a refusal has the cause and the scope of a new one. The offers may differ. */
 const isSame = (refusal: Refusal, offer: PlaceableOffer, { kind, scope }: Refused): boolean =>
   refusal.kind === kind && refusal.scope === scope && covers(refusal, offer) && covers({ offer, kind, scope }, refusal.offer);
 
@@ -116,9 +110,8 @@ export function rememberRefusal(
 }
 
 /**
- * Records that a provider refused after it had accepted at `askedAt`. Only the scope of the refusal is paused.
- * A late failure outside the scope of an earlier one shows that the fault is larger than both scopes. Then the
- * narrowest scope that includes both is paused too, until a machine there runs.
+ * Records a refusal after acceptance at `askedAt`; only its scope is paused. A late failure outside an earlier one's
+ * scope shows a larger fault: the narrowest scope that includes both is then paused too, until a machine there runs.
  */
 export function rememberLateRefusal(
   refusals: readonly Refusal[],
@@ -136,10 +129,8 @@ export function rememberLateRefusal(
 }
 
 /**
- * The narrowest scope that includes a late failure and the recent ones of its provider; undefined when all have the
- * same cause and scope.
- * A pause between launches does not count as a failure. A pause that covers the offer continues while it is remembered,
- * because no machine there has run since.
+ * The narrowest scope of a late failure and the provider's recent ones; undefined when all have one cause and scope. A
+ * pause is no failure, but one that covers the offer continues: no machine there has run since.
  */
 function paceScope(refusals: readonly Refusal[], offer: PlaceableOffer, refused: Refused, now: number): RefusalScope | undefined {
   const { provider, region } = offer;
@@ -158,7 +149,7 @@ interface Remembering {
   readonly now: number;
   readonly chance: number;
   readonly isLate?: boolean;
-  /** Whether this refusal counts as consecutive to the remembered one. */
+  /** Whether this refusal is consecutive to the remembered one. */
   readonly isNext: (before: Refusal) => boolean;
 }
 
@@ -195,16 +186,10 @@ function remember(
 
 const isLateOf = (refusal: Refusal, offer: PlaceableOffer): boolean => refusal.isLate === true && covers(refusal, offer);
 
-/**
- * How long other launches wait for the result of the first launch after a late failure, ms. Nearly all such failures
- * show within a minute.
- */
+/** How long launches wait for the first launch after a late failure, ms. Nearly all such failures show in a minute. */
 export const trialMs = 90_000;
 
-/**
- * Records that the launch with the key `launch` asks although the last ones failed late. Launches covered by the same
- * refusals wait for its result.
- */
+/** Records that the launch `launch` asks despite late failures. Launches under the same refusals await its result. */
 export function paceLaunches(refusals: readonly Refusal[], offer: PlaceableOffer, launch: string, now: number): readonly Refusal[] {
   return change(refusals, (one) =>
     isLateOf(one, offer) ? { ...one, until: Math.max(one.until, now + Math.max(trialMs, pauseMs(one))), triedBy: launch } : one,
@@ -212,9 +197,8 @@ export function paceLaunches(refusals: readonly Refusal[], offer: PlaceableOffer
 }
 
 /**
- * Records that the launch with the key `launch` ended without a running machine. If others waited for it, the next one
- * may ask when the delay after the last late failure is over.
- * The end of a launch that asked before that failure does not end the wait.
+ * Records that the launch `launch` ended without a running machine. If others waited for it, the next may ask when the
+ * delay after the last late failure is over. A launch that asked before that failure does not end the wait.
  */
 export function resumeLaunches(refusals: readonly Refusal[], offer: PlaceableOffer, launch: string, now: number): readonly Refusal[] {
   return change(refusals, (one) => {
@@ -224,10 +208,7 @@ export function resumeLaunches(refusals: readonly Refusal[], offer: PlaceableOff
   });
 }
 
-/**
- * Drops the refusals for an offer that the provider has accepted: their cause has passed or never existed.
- * A late refusal is dropped only when the machine runs.
- */
+/** Drops the refusals of an accepted offer: their cause has passed. A late one goes only when the machine runs. */
 export function forgetRefusals(refusals: readonly Refusal[], offer: PlaceableOffer, runs = false): readonly Refusal[] {
   const left = refusals.filter((one) => (one.isLate === true && !runs) || !covers(one, offer));
   return left.length === refusals.length ? refusals : left;
@@ -241,19 +222,12 @@ export function endRefusals(refusals: readonly Refusal[], isMeant: (refusal: Ref
   });
 }
 
-/**
- * The refusals that remain when every provider may be asked again: the late ones. Refusals before acceptance are
- * dropped, because asking again costs nothing.
- * Without the late ones, a process that restarts repeatedly would launch without a pause.
- */
+/** The late refusals. They must stay: a process that restarts repeatedly would otherwise launch without a pause. */
 export function lateRefusals(refusals: readonly Refusal[]): readonly Refusal[] {
   return refusals.filter(({ isLate }) => isLate === true);
 }
 
-/**
- * Causes that pass by themselves. The others mostly need manual action, and the user may have restarted the process to
- * retry.
- */
+/** Causes that pass by themselves. After the others, the user may have restarted the process to retry. */
 const passing: readonly RefusalKind[] = ['capacity', 'price', 'throttled', 'failed-launch'];
 
 /** The stored refusals of an earlier process that still apply. None lasts longer than its backoff allows now. */
@@ -274,7 +248,6 @@ export function nextAttemptAt(offers: readonly PlaceableOffer[], refusals: reado
   return times.length === 0 ? undefined : times.reduce((first, time) => Math.min(first, time));
 }
 
-/** A refusal in force, as shown to users. */
 interface Blocker {
   readonly refusal: Refusal;
   /** When its offer may be asked for again, ms since the epoch. Another refusal may last longer. */

@@ -22,19 +22,15 @@ const unsaidMs = 120_000;
 /** Time reserved for terminating the machine, ms. */
 const marginMs = 5_000;
 
-/**
- * When an interrupted replica must begin to drain. Draining may take `graceMs`. The replica serves for at least half of
- * the notice, because most replicas drain at once.
- */
+/** When a replica must begin to drain, for up to `graceMs`. Not in the first half of the notice: most drain at once. */
 export function drainsAt({ notice: { noticedAt, reclaimedAt = noticedAt + unsaidMs } }: InterruptedReplica, graceMs: number): number {
   const left = Math.max(0, reclaimedAt - noticedAt);
   return reclaimedAt - Math.min(graceMs + marginMs, left / 2);
 }
 
 /**
- * The interrupted replicas that drain now. A replica that is not ready drains at once. A ready one drains when the
- * `desired` replicas are ready without it, or when its drain time has come. `readyOthers`: the number of ready replicas
- * without a notice.
+ * The interrupted replicas that drain now: those that are not ready, and ready ones when the `desired` replicas are
+ * ready without them or their drain time has come. `readyOthers`: ready replicas without a notice.
  */
 export function interruptedToDrain(
   interrupted: readonly InterruptedReplica[],

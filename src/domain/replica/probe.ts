@@ -2,28 +2,22 @@ import type { SuspectReason } from '../balancer-link.ts';
 import type { ReplicaEvent, ReplicaState } from './replica-state.ts';
 import type { ReadinessProbe } from '../task.ts';
 
-/** The fields of a replica that decide the verdict on a probe. */
 interface ProbedReplica {
   readonly state: ReplicaState;
   /** Time of the first of the consecutive failures, ms; null when the last probe passed or there was none. */
   readonly firstProbeFailureAt: number | null;
-  /**
-   * Whether its machine is silent; absent means no. A silent replica is first replaced, and failed probes do not end
-   * it.
-   */
+  /** Absent: no. A silent replica is first replaced; failed probes do not end it. */
   readonly isSilent?: boolean;
 }
 
-/** Changes that follow from a probe's result. */
 interface ProbeVerdict {
   readonly event: ReplicaEvent | undefined;
   readonly firstProbeFailureAt: number | null;
 }
 
 /**
- * Verdict on one probe's result. Pure.
- * A starting replica may fail for the initial delay. A replica that was ready may fail for the failure threshold. Both
- * count from the first consecutive failure.
+ * Verdict on a probe. A starting replica may fail for the initial delay, one that was ready for the failure threshold.
+ * Both count from the first consecutive failure.
  */
 export function judgeProbe(replica: ProbedReplica, passed: boolean, probe: ReadinessProbe, now: number): ProbeVerdict {
   if (passed) return { event: { type: 'probe-passed' }, firstProbeFailureAt: null };
@@ -39,10 +33,7 @@ export function judgeProbe(replica: ProbedReplica, passed: boolean, probe: Readi
   return { event: { type: 'stop-requested', cause: state === 'STARTING' ? 'initial-delay' : 'probing' }, firstProbeFailureAt: since };
 }
 
-/**
- * Starting replicas are probed often, so that they serve within a second of being able to. The interval grows with
- * time.
- */
+/** Starting replicas are probed often, so that they serve within a second of being able to. */
 const startingIntervals = [
   { untilMs: 10_000, everyMs: 250 },
   { untilMs: 60_000, everyMs: 500 },
@@ -62,9 +53,8 @@ export function nextProbeMs(state: ReplicaState, sinceStartMs: number, probe: Re
 export const slowProbeMs = 2_000;
 
 /**
- * Whether a slow replica may leave the endpoint set. At most half of the replicas may, otherwise the rest would be
- * overloaded next.
- * `serving`: replicas that get requests now, including the slow one. `all`: also those that have stepped aside.
+ * Whether a slow replica may leave the endpoint set. At most half may, otherwise the rest would be overloaded next.
+ * `serving`: replicas that get requests now, including this one. `all`: also those that have stepped aside.
  */
 export function mayStepAside(serving: number, all: number): boolean {
   return serving - 1 >= Math.ceil(all / 2);
@@ -80,9 +70,7 @@ export const hungProbeMs = 3_000;
 interface SlowReplica {
   readonly state: ReplicaState;
   readonly waitedMs: number;
-  /**
-   * Whether a balancer reports that requests have waited for their first byte there longer than responses usually take.
-   */
+  /** Whether a balancer reports that requests there wait longer for their first byte than responses usually take. */
   readonly isSilent: boolean;
   /** See `mayStepAside`. */
   readonly serving: number;
@@ -90,9 +78,8 @@ interface SlowReplica {
 }
 
 /**
- * Verdict on a slow replica.
- * - `step-aside`: it gets no new requests until the probe's result is known, and finishes its requests under way.
- * - `hung`: it answers neither the probe nor requests. The probe counts as failed, even before its timeout.
+ * `step-aside`: no new requests until the probe's result is known; requests under way finish. `hung`: it answers
+ * neither the probe nor requests, so the probe counts as failed even before its timeout.
  */
 export function judgeSlowProbe({ state, waitedMs, isSilent, serving, all }: SlowReplica): 'await' | 'step-aside' | 'hung' {
   if (state !== 'READY') return 'await';
@@ -103,10 +90,7 @@ export function judgeSlowProbe({ state, waitedMs, isSilent, serving, all }: Slow
 /** A balancer reports a silent replica every second. An older report no longer describes the present, ms. */
 export const silenceReportMs = 2_000;
 
-/**
- * After a passed probe, `timeout` and `silent` suspicions are ignored for this long, ms: requests there may simply take
- * long.
- */
+/** For this long after a passed probe, `timeout` and `silent` are ignored, ms: requests there may just take long. */
 const suspicionPauseMs = 2_000;
 
 /** Whether a balancer's suspicion triggers a probe at once. `sinceProbeMs`: time since the end of the last probe. */

@@ -15,10 +15,7 @@ function acceleratorAt(offer: OfferRecord): Accelerator | undefined {
 const capacityOf = (targets: AcceleratorTargets, accelerator: Accelerator | undefined): number =>
   targetOf(targets, accelerator) ?? smallestTarget(targets);
 
-/**
- * Weight of a replica relative to others: its target in requests per second when the file has targets by accelerator,
- * else 1.
- */
+/** Relative weight of a replica: its target (requests per second) when the file has targets by accelerator, else 1. */
 export function replicaWeight(spec: ServiceSpec, offer: OfferRecord | null): number {
   const targets = targetsIn(spec);
   return targets === undefined || offer === null ? 1 : capacityOf(targets, acceleratorAt(offer));
@@ -53,18 +50,15 @@ export function fleetOf(task: Task, replicas: readonly ReplicaRecord[]): Fleet {
 }
 
 /**
- * Capacity to expect from a new replica: that of the preferred accelerator, or the largest when the file has no
- * preference. SkyServe does the same.
- * If the actual replicas have less capacity, the next decision requests more of them.
+ * Expected capacity of a new replica: of the preferred accelerator, or the largest without a preference, as in
+ * SkyServe. If replicas turn out to have less, the next decision requests more of them.
  */
 function capacityToCome({ resources }: Task, targets: AcceleratorTargets): number {
   const all = resources.choices.map(({ accelerator }) => capacityOf(targets, accelerator));
   return resources.order === 'ordered' ? (all[0] ?? smallestTarget(targets)) : Math.max(...all);
 }
 
-/**
- * Target in requests per second for each kind of accelerator. Keys are `NAME` or `NAME:COUNT`, as in the service file.
- */
+/** Requests per second for each kind of accelerator. Keys are `NAME` or `NAME:COUNT`, as in the service file. */
 type AcceleratorTargets = Readonly<Record<string, number>>;
 
 /** Ignores case, separators and the maker's name: `NVIDIA RTX 4090` equals `RTX_4090` and `rtx-4090`. */
@@ -75,10 +69,7 @@ function canonical(name: string): string {
     .replaceAll(/[-_ ]/g, '');
 }
 
-/**
- * The target for a machine with these accelerators; undefined when there is none. An entry with the count takes
- * precedence over one with the name only.
- */
+/** The target for a machine with these accelerators, if any. An entry with the count overrides a bare name. */
 export function targetOf(targets: AcceleratorTargets, accelerator: Accelerator | undefined): number | undefined {
   if (accelerator === undefined) return undefined;
   const name = canonical(accelerator.name);
@@ -90,10 +81,7 @@ export function targetOf(targets: AcceleratorTargets, accelerator: Accelerator |
   return (ofName.find(({ count }) => count === accelerator.count) ?? ofName.find(({ count }) => count === undefined))?.qps;
 }
 
-/**
- * Target for a machine whose accelerators have no entry: the smallest target that the file has, so the replica is not
- * overloaded.
- */
+/** For a machine whose accelerators have no entry: the file's smallest target, so the replica is not overloaded. */
 export function smallestTarget(targets: AcceleratorTargets): number {
   return Math.min(...Object.values(targets));
 }

@@ -1,10 +1,7 @@
 import type { InterruptionNotice } from './interruptions.ts';
 import { isAlive, type EndCause, type ReplicaState } from './replica-state.ts';
 
-/**
- * The last reports about a replica since this process began. They are not stored: after a restart they are reported
- * again. Each field is a fact; `reconcile` and `endpointSet` draw the conclusions.
- */
+/** The last reports about a replica. Not stored: a restart gets them again. `reconcile` and `endpointSet` conclude. */
 export interface ReplicaReport {
   readonly probe: ProbeReport;
   /** Whether its program has ended or its machine is gone. A later passed probe resets it. */
@@ -17,12 +14,7 @@ export interface ReplicaReport {
   readonly end: ReplicaEnd | undefined;
 }
 
-/**
- * The result of the last probe.
- * - `unknown`: no probe has ended yet.
- * - `slow`: the probe is slow, and other replicas can take the requests.
- * - `unanswered`: the replica answers neither probes nor requests.
- */
+/** `unknown`: none has ended. `slow`: other replicas can take requests. `unanswered`: it answers no requests either. */
 type ProbeReport = 'unknown' | 'passed' | 'slow' | 'failed' | 'unanswered';
 
 /** Why a replica must end. */
@@ -48,10 +40,8 @@ interface MachineSilence {
 }
 
 /**
- * The provider's last report about the machine.
- * - `unseen`: no report since this process began.
- * - `back`: the machine reports again since `since` (monotonic ms), but its replica has not answered yet. The
- *   replacement may already be launched.
+ * The provider's last report about the machine. `unseen`: none since this process began. `back`: it reports again since
+ * `since` (monotonic ms), but its replica has not answered yet; the replacement may already be launched.
  */
 export type MachineReport =
   | { readonly type: 'unseen' }
@@ -69,10 +59,7 @@ export const noReport: ReplicaReport = {
   end: undefined,
 };
 
-/**
- * The machine's report after its provider was polled. `silence`: the provider cannot report whether the machine runs.
- * `now` is monotonic ms.
- */
+/** The report after a poll. `silence`: the provider cannot report whether the machine runs. `now`: monotonic ms. */
 export function nextMachineReport(before: MachineReport, silence: MachineSilence | undefined, now: number): MachineReport {
   if (silence !== undefined) return { ...silence, type: 'silent' };
   if (before.type === 'silent') return { ...before, type: 'back', isEnding: false, isWidespread: false, since: now };
@@ -84,7 +71,5 @@ export function withoutPastSilence({ machine, answers }: ReplicaReport, state: R
   return machine.type === 'back' && (!isAlive(state) || (state === 'READY' && answers)) ? { type: 'reporting' } : machine;
 }
 
-/**
- * Whether the machine is silent, or may be. Failed probes end no replica before its provider has described its machine.
- */
+/** Whether the machine is or may be silent: failed probes end no replica before its provider has described it. */
 export const isSilentOrUnseen = ({ machine }: ReplicaReport): boolean => machine.type === 'silent' || machine.type === 'unseen';

@@ -1,7 +1,4 @@
-/**
- * A replica's states, as `svc serve status` prints them. docs/reference/states.md has the diagram, generated from
- * `transitions`.
- */
+/** States as `svc serve status` prints them. docs/reference/states.md has the diagram, generated from `transitions`. */
 export const replicaStates = [
   'PENDING',
   'PROVISIONING',
@@ -37,7 +34,6 @@ export type EndCause = (typeof endCauses)[number];
 
 /** Events of a replica. */
 export type ReplicaEvent =
-  /** The reconciler requested a machine. */
   | { readonly type: 'launch-started' }
   /** The machine runs, its files are complete, and the program was started. */
   | { readonly type: 'machine-up' }
@@ -70,9 +66,8 @@ export const finalStates: Readonly<Record<EndCause, ReplicaState>> = {
 type Target = ReplicaState | 'by-cause';
 
 /**
- * The whole table. A missing entry means that the event is stale for that state and changes nothing.
- * Stale events are normal: controllers restart and providers repeat themselves. For example, a late "probe-passed" may
- * reach a replica that is shutting down.
+ * The whole table. A missing entry: the event is stale for that state and changes nothing. That is normal: controllers
+ * restart and providers repeat themselves, so a late "probe-passed" may reach a replica that is shutting down.
  */
 export const transitions: Readonly<Record<ReplicaState, Readonly<Partial<Record<ReplicaEvent['type'], Target>>>>> = {
   PENDING: { 'launch-started': 'PROVISIONING', 'stop-requested': 'SHUTTING_DOWN', 'record-inconsistent': 'UNKNOWN' },

@@ -2,10 +2,9 @@ import { slowProbeMs } from './probe.ts';
 import type { ReplicaState } from './replica-state.ts';
 
 /**
- * From this share of silent nodes on, the likelier fault is the network or the control plane. Then no machine is
- * removed.
- * Kubernetes uses the same number (`--unhealthy-zone-threshold`), but not below three nodes of a zone. svc also applies
- * it to smaller zones, because a removal would be a guess too.
+ * From this share of silent nodes on, the network or the control plane is the likelier fault, and no machine is
+ * removed. Kubernetes uses the same number (`--unhealthy-zone-threshold`), from three nodes of a zone on. svc applies
+ * it to smaller zones too, because a removal would be a guess.
  */
 const widespreadPercent = 55;
 
@@ -19,9 +18,8 @@ export function isSilenceWidespread(silentNodes: number, allNodes: number): bool
 export interface SilentReplica {
   readonly id: number;
   readonly state: ReplicaState;
-  /** Whether its probes pass. */
   readonly answers: boolean;
-  /** Whether the provider was asked to terminate the machine. It will do so when the machine reports again. */
+  /** Whether the provider was asked to terminate the machine. It does so when the machine reports again. */
   readonly isEnding: boolean;
   /** See `isSilenceWidespread`. */
   readonly isWidespread: boolean;
@@ -32,18 +30,14 @@ export interface SilentReplica {
 /** Time for a machine that reports again to answer, ms. After that its replica ends in favour of the replacement. */
 export const secondChanceMs = 10_000;
 
-/**
- * Whether a silent replica needs a replacement. Silence alone is no reason: a replica that answers counts, unless its
- * machine is being terminated.
- */
+/** Whether a silent replica needs a replacement. One that answers does not, unless its machine is being terminated. */
 export function needsReplacement({ answers, isEnding }: Pick<SilentReplica, 'answers' | 'isEnding'>): boolean {
   return !answers || isEnding;
 }
 
 /**
- * Silent replicas with a replacement that should end now. Of the `desired` replicas, `readyOthers` are ready without
- * them, so only the surplus ends.
- * Replicas that do not answer end first. No replica ends while the silence is widespread, or has only just ended.
+ * Silent replicas with a replacement that should end now, those that do not answer first. Of the `desired` replicas,
+ * `readyOthers` are ready without them. None ends while the silence is widespread, or has only just ended.
  */
 export function silentToEnd(replaced: readonly SilentReplica[], readyOthers: number, desired: number): readonly SilentReplica[] {
   const missing = Math.max(0, desired - readyOthers);
@@ -53,20 +47,15 @@ export function silentToEnd(replaced: readonly SilentReplica[], readyOthers: num
     .slice(0, Math.max(0, replaced.length - missing));
 }
 
-/** State of a replica's probes. Times are ms. */
 interface ProbePulse {
   /** Whether the last completed probe passed; true before the first one has completed. */
   readonly lastPassed: boolean;
   /** How long the probe under way has been waiting; undefined when there is none. */
   readonly waitingMs: number | undefined;
-  /** Duration of the last probe that passed. */
   readonly lastTookMs: number;
 }
 
-/**
- * Whether a ready replica still counts as answering. The probe under way may take twice as long as the last one that
- * passed, and at least `slowProbeMs`.
- */
+/** Whether a ready replica still answers: a probe may take twice the last passed one, and at least `slowProbeMs`. */
 export function stillAnswers({ lastPassed, waitingMs, lastTookMs }: ProbePulse): boolean {
   if (!lastPassed) return false;
   return waitingMs === undefined || waitingMs < Math.max(slowProbeMs, 2 * lastTookMs);

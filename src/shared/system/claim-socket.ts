@@ -4,8 +4,8 @@ import { hasErrno } from '../errors.ts';
 import { randomHex } from '../hex.ts';
 
 /**
- * Publishes a listening socket under the name that clients use: a hard link, which only one process can create.
- * False when another process already listens under that name. A name without a listener is taken over.
+ * Publishes a listening socket under its clients' name: a hard link, which only one process can create. Takes over a
+ * name without a listener; false when another process listens there.
  */
 export async function claimSocket(own: string, name: string): Promise<boolean> {
   for (;;) {
@@ -23,9 +23,8 @@ export async function claimSocket(own: string, name: string): Promise<boolean> {
 }
 
 /**
- * Removes the file that was found at a name, and no other file. If another process has created a file at that name
- * since, that file is restored, unless there is a newer one by then.
- * Returns whether no other process had replaced the file.
+ * Removes the file that was found at a name. A file that another process has created there since is restored, unless
+ * there is a newer one by then; the result is then false.
  */
 export function removeFound(name: string, found: BigIntStats): boolean {
   const aside = `${name}.${randomHex(6)}`;
@@ -46,10 +45,7 @@ export function removeFound(name: string, found: BigIntStats): boolean {
   return false;
 }
 
-/**
- * Whether two stats are of the same file, whatever its name. The inode alone is not enough: a removed file's inode is
- * reused for the next file.
- */
+/** Whether two stats are of the same file, whatever its name. A removed file's inode is reused for the next file. */
 export function isSameFile(one: BigIntStats | undefined, other: BigIntStats): boolean {
   return one?.ino === other.ino && one.mtimeNs === other.mtimeNs;
 }

@@ -6,10 +6,7 @@ import type { ReplicaAddress } from '../replica-address.ts';
 /** The connection was not made. Nothing of the request reached the replica, so it is safe to send it to another one. */
 export class DialError extends Error {
   override readonly name = 'DialError';
-  /**
-   * A system error such as `ECONNREFUSED`. `ETIMEDOUT`: the time limit was reached. `EPROTO`: the peer sent an invalid
-   * handshake.
-   */
+  /** Such as `ECONNREFUSED`. `ETIMEDOUT`: the time limit was reached. `EPROTO`: the peer's handshake was invalid. */
   readonly code: string;
 
   constructor(code: string, message: string, cause?: unknown) {
@@ -18,9 +15,8 @@ export class DialError extends Error {
   }
 }
 
-/** Options of `dial`. */
 interface DialOptions {
-  /** Time limit for the connection including the handshake, ms. */
+  /** For the connection with its handshake. */
   readonly timeoutMs: number;
   readonly clock?: Clock;
 }
@@ -33,10 +29,7 @@ export type CancelDial = () => void;
 
 const maxHandshakeBytes = 64;
 
-/**
- * Opens a stream to a replica and calls `done` once, always after `dial` has returned. The socket has none of svc's
- * listeners.
- */
+/** Opens a stream to a replica. Calls `done` once, always after `dial` has returned. svc leaves no listeners on it. */
 export function dial(address: ReplicaAddress, { timeoutMs, clock = systemClock }: DialOptions, done: DialDone): CancelDial {
   const socket =
     address.kind === 'tcp' ? connect({ host: address.host, port: address.port, noDelay: true }) : connect({ path: address.path });

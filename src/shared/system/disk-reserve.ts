@@ -5,10 +5,7 @@ import type { HomePaths } from '../paths.ts';
 
 const mebibyte = 1_048_576;
 
-/**
- * Number of files in the reserve. A start of the controller needs 32 KiB that SQLite's processes share, and some small
- * files.
- */
+/** A start of the controller needs 32 KiB that SQLite's processes share, and some small files. */
 const reserveFiles = 16;
 const reserveFileBytes = mebibyte / 2;
 
@@ -18,7 +15,6 @@ const fullBelow = { bytes: mebibyte / 4, inodes: 4 } as const;
 /** Limits below which svc warns users. The reserve is made only above them. */
 const spareAbove = { bytes: 128 * mebibyte, inodes: 256 } as const;
 
-/** Space on a disk that is free for this user. */
 interface DiskSpace {
   readonly bytes: number;
   /** Infinity for a file system that does not count inodes. */
@@ -47,9 +43,9 @@ export function keepReserve(paths: HomePaths): void {
 }
 
 /**
- * Frees a part of the reserve and returns whether it did. Use it only for a write that has just failed for lack of
- * space and is repeated at once. A program that fills the disk takes free space within milliseconds.
- * It does not check the free space, because that does not show a user's quota.
+ * Frees a part of the reserve; false when none is left. Only for a write that just failed for lack of space and is
+ * repeated at once: a program that fills the disk takes free space within milliseconds. Does not check the free space,
+ * which does not show a user's quota.
  */
 export function releaseReserve(paths: HomePaths): boolean {
   const files = filesOf(paths).slice(0, reserveFiles / 4);

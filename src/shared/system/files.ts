@@ -29,15 +29,11 @@ export function readIfThere(path: string): string {
   try {
     return readFileSync(path, 'utf8');
   } catch {
-    // The file was never written, or was removed.
     return '';
   }
 }
 
-/**
- * The value of a JSON file; `value` is undefined for invalid JSON. Returns undefined when there is no file. Throws
- * Node's error when it cannot be read.
- */
+/** A JSON file's value, undefined if invalid. Undefined without a file. Throws Node's error if it cannot be read. */
 export function readJsonFile(path: string): { readonly value: unknown } | undefined {
   let text: string;
   try {
@@ -49,10 +45,7 @@ export function readJsonFile(path: string): { readonly value: unknown } | undefi
   return { value: parseJson(text) };
 }
 
-/**
- * The stats of a path, without following links; undefined when it does not exist. Throws Node's error when access is
- * denied.
- */
+/** Stats without following links; undefined when the path does not exist. Throws Node's error when access is denied. */
 export async function lstatIfThere(path: string): Promise<Stats | undefined> {
   try {
     return await lstat(path);

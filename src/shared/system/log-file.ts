@@ -20,7 +20,6 @@ import { hasErrno } from '../errors.ts';
 
 const mebibyte = 1_048_576;
 
-/** Size at which the log of a process is rotated. */
 const longestLog = 16 * mebibyte;
 
 /** The size is checked after this many bytes, so that most lines need only one system call. */
@@ -29,10 +28,9 @@ const checkEveryBytes = 65_536;
 const standardOutput = 1;
 
 /**
- * Rotates a log that has reached its limit: its newest part becomes PATH.1, and the file itself is emptied. The file
- * keeps its inode, because processes have it open as their standard output.
- * Threads and processes that share a log may rotate it at the same moment; one of them empties it. On a full disk the
- * older part is lost.
+ * Rotates a log at its limit: its newest part becomes PATH.1, and the file is emptied. It keeps its inode, because it
+ * is open as processes' standard output. If several threads or processes rotate a log at once, one empties it. On a
+ * full disk the older part is lost.
  */
 export function rotateLog(path: string, limit = longestLog): void {
   if (sizeOf(path) < limit) return;
@@ -89,15 +87,11 @@ export function appendToLog(path: string, text: string, limit: number): void {
   }
 }
 
-/** Writes lines to the log of a process. */
 interface LineWriter {
   write(line: string): void;
 }
 
-/**
- * The log file that is this process's standard output; undefined when standard output is no file. A full disk loses
- * lines, but never blocks or ends the process.
- */
+/** The log file at standard output; undefined when that is no file. A full disk loses lines, but blocks nothing. */
 export function outputLog(limit = longestLog): LineWriter | undefined {
   if (!fstatSync(standardOutput).isFile()) return undefined;
   let unchecked = checkEveryBytes;

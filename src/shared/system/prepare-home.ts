@@ -7,17 +7,14 @@ import { defaultHome } from '../env.ts';
 import { hasErrno, messageOf, SvcError } from '../errors.ts';
 import type { HomePaths } from '../paths.ts';
 
-/** Permission bits of all users except the owner. */
 const othersBits = 0o077;
 
 /**
- * Creates SVC_HOME and the folder of its sockets, private to this user (mode 0700), and checks that they are private.
- * The folder holds secrets, and a user who can write there can run programs as this user.
- * Throws SVC_HOME_UNUSABLE. Safe to repeat, and to call from several processes.
+ * Creates SVC_HOME and the folder of its sockets with mode 0700, and checks it: they hold secrets, and a user who can
+ * write there can run programs as this user. Throws SVC_HOME_UNUSABLE. Several processes may call it, and repeat it.
  */
 export function prepareHome(paths: HomePaths): void {
-  // SVC_HOME may be a link that its user made. A link in /tmp may belong to any user, so the socket folder must not be
-  // a link.
+  // SVC_HOME may be a link of its user's. In /tmp any user can make a link, so the socket folder must not be one.
   preparePrivateFolder(paths.home, statSync);
   preparePrivateFolder(paths.runtimeDir, lstatSync);
   listHome(paths.home);
@@ -41,10 +38,7 @@ function listHome(path: string): void {
   }
 }
 
-/**
- * Like `prepareHome`, but only checks: for commands that only read. Returns whether there is an SVC_HOME.
- * Throws SVC_HOME_UNUSABLE when `prepareHome` would refuse the existing one, or when its presence cannot be checked.
- */
+/** Whether there is an SVC_HOME. Throws SVC_HOME_UNUSABLE if it cannot tell, or `prepareHome` would refuse it. */
 export function checkHome(paths: HomePaths): boolean {
   const isThere = checkPrivateFolder(paths.home, statSync);
   if (isThere) checkPrivateFolder(paths.runtimeDir, lstatSync);

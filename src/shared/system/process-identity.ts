@@ -8,10 +8,7 @@ export interface ProcessIdentity {
   /** Clock ticks since boot, field 22 of /proc/PID/stat (proc(5)). */
   readonly startTicks: number;
   readonly bootId: string;
-  /**
-   * The pid namespace in which the pid is valid; absent in older records. Containers of one machine share its boot but
-   * have separate pids.
-   */
+  /** The pid namespace; absent in older records. Containers of one machine share its boot but have separate pids. */
   readonly space?: string;
 }
 
@@ -48,8 +45,7 @@ function readPidNamespace(): string {
 
 /** The start time from the text of /proc/PID/stat, in clock ticks since boot; undefined when only a zombie is left. */
 export function parseStartTicks(stat: string): number | undefined {
-  // The command name is in parentheses and may contain spaces and parentheses. So fields are counted after the last
-  // one.
+  // The command name in parentheses may contain spaces and parentheses: fields count after the last one.
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
   const [state] = fields;
   // The first thread may be a zombie while other threads still end and hold ports and memory.
@@ -74,7 +70,6 @@ export function identifyProcess(pid: number): ProcessIdentity | undefined {
   try {
     stat = readFileSync(`/proc/${pid}/stat`, 'latin1');
   } catch {
-    // It has ended, or never existed: both mean "no such process".
     return undefined;
   }
   const startTicks = parseStartTicks(stat);
@@ -106,9 +101,8 @@ export function signalProcess(identity: ProcessIdentity, signal: NodeJS.Signals)
 }
 
 /**
- * How long the main thread of a process has been ready to run but had no processor, ms since its start. This is the
- * second field of /proc/PID/schedstat (Documentation/scheduler/sched-stats.rst of Linux).
- * 0 where the system does not report it.
+ * How long the main thread was ready to run but had no processor, ms since its start; 0 where not reported. Second
+ * field of /proc/PID/schedstat (Documentation/scheduler/sched-stats.rst of Linux).
  */
 export function cpuWaitMs(pid: number): number {
   try {

@@ -10,9 +10,8 @@ export interface TlsFault {
   readonly hint: string;
 }
 
-/** Result of the check of a key and a certificate. */
 interface TlsPairVerdict {
-  /** Every handshake would fail with these files. */
+  /** Each would fail every handshake. */
   readonly faults: readonly TlsFault[];
   /** Handshakes succeed, but clients refuse the certificate: it has expired or is not valid yet. */
   readonly notInForce: TlsFault | undefined;
@@ -28,16 +27,13 @@ const certificateBegin = '-----BEGIN CERTIFICATE-----';
 const pemCertificate = /-----BEGIN (?<label>(?:X509 |TRUSTED )?CERTIFICATE)-----[^-]+-----END \k<label>-----/g;
 const pemBegin = /-----BEGIN (?:X509 |TRUSTED )?CERTIFICATE-----/g;
 
-/**
- * Whether a key and a certificate chain (the text of their files) can be served at the time `now` (ms since the epoch).
- */
+/** Whether a key and a certificate chain (file contents) can be served at the time `now` (ms since the epoch). */
 export function judgeTlsPair(keyText: string, chainText: string, now: number): TlsPairVerdict {
   const key = readKey(keyText);
   const chain = readChain(chainText);
   if ('reason' in key || 'reason' in chain) return refused([key, chain].filter((each) => 'reason' in each));
   const [leaf] = chain;
-  // OpenSSL compares a certificate and a key only if both have the same type. A pair of two types would fail at each
-  // handshake.
+  // OpenSSL compares a certificate and a key only if both have one type. Other pairs would fail at each handshake.
   const fault = mismatch(key.key, leaf, chain) ?? refusedByOpenssl(keyText, chainText);
   if (fault !== undefined) return refused([fault]);
   const ends = endOf(leaf);
@@ -79,7 +75,6 @@ function readChain(text: string): Chain | TlsFault {
   try {
     return [new X509Certificate(first), ...rest.map((piece) => new X509Certificate(piece))];
   } catch {
-    // As above, OpenSSL's message names no cause.
     return { field, reason: 'has a damaged certificate', hint: copyAgain };
   }
 }

@@ -11,9 +11,7 @@ const maxChoices = 1000;
 /** GB; default disk of a machine. */
 const defaultDiskGb = 256;
 
-/**
- * Fields that are accepted and handled in another module, or ignored: kept by name, so that a deploy can refuse them.
- */
+/** Accepted fields that another module handles, or that are ignored. A deploy can refuse them by name. */
 const otherFields = [
   'autostop',
   'job_recovery',
@@ -25,10 +23,7 @@ const otherFields = [
   'volumes',
 ] as const;
 
-/**
- * Reads the section `resources` as a list of alternatives, each complete. Reports broken rules over several fields
- * below `path`. Also called for a section whose refused parts were removed.
- */
+/** Reads `resources` as complete alternatives, also without refused parts. Reports rules broken below `path`. */
 export function readResources(fields: ResourcesFields, path: Path, report: Report): ResourceAlternatives {
   const { any_of: anyOf, ordered, ...outer } = fields;
   const accelerators = checkMachine(outer, path, report);

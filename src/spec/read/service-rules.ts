@@ -7,10 +7,7 @@ import { nodeAt, type Path, type YamlNode } from '../yaml/node.ts';
 const service = (...path: Path): Path => ['service', ...path];
 const policyPath = (...path: Path): Path => service('replica_policy', ...path);
 
-/**
- * Checks rules over several fields of `service`. `fields` may lack refused parts; the document shows whether a field
- * was given at all.
- */
+/** Checks rules over several fields of `service`. `fields` may lack refused parts; the document has all given ones. */
 export function checkService(fields: ServiceFields, root: YamlNode, report: Report): void {
   const has = (...path: Path): boolean => nodeAt(root, path) !== undefined;
   for (const [one, other, hint] of exclusive) {

@@ -18,9 +18,7 @@ export interface TaskVariables extends Variables {
   readonly hasManagedSecrets: boolean;
 }
 
-/**
- * Reads both sections from the document itself: values are passed on exactly as written, `1.50` and `yes` unchanged.
- */
+/** Reads both sections from the document itself, so that `1.50` and `yes` are passed on exactly as written. */
 export function readVariables(root: MapNode, given: GivenVariables): TaskVariables {
   const secretsNode = root.entries.get('secrets')?.value;
   const envs = new Map<string, string>();

@@ -1,19 +1,16 @@
 import { z } from 'zod';
 import { parseDuration, parseSize } from '../../shared/units.ts';
 
-/** A value as JSON Schema prints it. */
 type Json = string | number | boolean | readonly Json[];
 
-/** A default that is no fixed value, described in words. */
 interface DefaultInWords {
   readonly words: string;
 }
 
-/** Metadata of `field` for a schema, in addition to JSON Schema. */
 interface FieldMetadata {
   readonly description: string;
   readonly default?: Json;
-  /** For the documentation; not part of the JSON Schema. */
+  /** Not part of the JSON Schema. */
   readonly defaultWords?: string;
 }
 
@@ -45,10 +42,7 @@ export function required<Schema extends z.ZodType>(schema: Schema, description: 
   return schema.meta({ description });
 }
 
-/**
- * A map with fixed fields. The message for an unknown field lists the known ones; the later suggestion is made from
- * that list.
- */
+/** A map with fixed fields. The message for an unknown field lists the known ones, for a later suggestion. */
 export function section<Shape extends z.ZodRawShape>(shape: Shape): z.ZodObject<Shape, z.core.$strict> {
   const known = Object.keys(shape).join(' ');
   return z.strictObject(shape, { error: (issue) => (issue.code === 'unrecognized_keys' ? known : undefined) });

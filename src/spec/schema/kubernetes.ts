@@ -30,7 +30,6 @@ const toleration = section({
 /** Longer than any Kubernetes cluster takes to grow, s. SkyPilot's -1 means no limit. */
 const longestTimeout = 86_400;
 
-/** How long a pod may wait for free capacity, s. */
 const provisionTimeout = reading(wholeNumber.min(-1).max(longestTimeout), (given): Reading<number> => ({
   ok: given === -1 ? longestTimeout : given,
 }));

@@ -21,7 +21,6 @@ import {
   wholeNumber,
 } from './kit.ts';
 
-/** A path of an HTTP request. */
 const probePath = z
   .string()
   .regex(/^\//, 'must start with "/"\nWrite for instance: /health')

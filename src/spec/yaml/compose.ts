@@ -6,10 +6,7 @@ import { findIndentationFaults } from './indentation.ts';
 import type { YamlNode } from './node.ts';
 import { printable } from '../../shared/text.ts';
 
-/**
- * Lexical tokens in one file; a real service file has a few thousand. Keeps hostile files below half a second on a slow
- * machine.
- */
+/** Tokens in one file; a real one has a few thousand. Hostile files stay below half a second on a slow machine. */
 const maxTokens = 60_000;
 
 /** Levels on the parser's stack. The later stages are recursive; this limit keeps them from overflowing the stack. */
@@ -18,10 +15,8 @@ const maxDepth = 100;
 /** Reported syntax errors, besides wrong indentation: later errors are mostly consequences of the first. */
 const maxSyntaxFaults = 3;
 
-/** Reported lines with wrong indentation. */
 const maxIndentationFaults = 20;
 
-/** A parsed file: its root, or its faults. */
 type Composed =
   | { readonly root: YamlNode; readonly faults: readonly [] }
   | { readonly root: undefined; readonly faults: readonly [Fault, ...Fault[]] };
@@ -118,9 +113,7 @@ function canBeIndentation({ code, message }: YAMLParseError): boolean {
   return indentationCodes.has(code) && !message.startsWith('Missing closing') && !message.startsWith('Flow ');
 }
 
-/**
- * A key that is indented too far turns the line above into the start of a key. Its own `:` is then the first of two.
- */
+/** A key that is indented too far turns the line above into the start of a key, so its own `:` is the first of two. */
 function isSecondColonOfNextLine({ code, pos: [at] }: YAMLParseError, text: string): boolean {
   if (code !== 'BLOCK_AS_IMPLICIT_KEY' || text[at] === '\n') return false;
   const [line = ''] = text.slice(at).split('\n', 1);

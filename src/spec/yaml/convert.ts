@@ -4,22 +4,15 @@ import type { Fault } from './fault.ts';
 import type { ListNode, MapEntry, MapNode, ScalarNode, YamlNode } from './node.ts';
 import { resolvePlain } from './plain-scalar.ts';
 
-/**
- * Limit of values in a document with every alias expanded. Stops a "billion laughs" file; counting does not expand
- * anything.
- */
+/** Limit of values with every alias expanded. Stops a "billion laughs" file; counting does not expand anything. */
 const maxValues = 20_000;
 
-/**
- * Limit of characters in a document with every alias expanded (1 Mi): as many as the largest file has. A large text
- * behind many aliases would fill the memory.
- */
+/** As many as the largest file has, with every alias expanded: a text behind many aliases would fill the memory. */
 const maxCharacters = 1_048_576;
 
-/** Limit of nesting levels in a document with every alias expanded. */
+/** Limit with every alias expanded. */
 const maxDepth = 100;
 
-/** Reported faults at most, such as unknown aliases. */
 const maxFaults = 100;
 
 const coreTag = 'tag:yaml.org,2002:';

@@ -13,13 +13,13 @@ interface Level {
   readonly isWrong: boolean;
 }
 
-/** The fault of a line's indentation, or a mark that the line only follows a wrong one. */
+/** `consequence`: the line only follows a wrong one. */
 type LineFault = Fault | 'consequence';
 
 /**
- * Lines whose indentation matches no line above, and the comments before them, by line number from 1. Works on the
- * lines, not on a parsed document. Use it only for texts that are known not to be YAML, and for lines where the parser
- * failed. Bracketed lists and maps, and quoted text over several lines, are not checked.
+ * Lines whose indentation matches no line above, and the comments before them, by line number from 1. Works on lines,
+ * not on a parsed document: use it only for texts that are not YAML, and lines where the parser failed. Does not check
+ * bracketed lists and maps, and quoted text over several lines.
  */
 export function findIndentationFaults(text: string): ReadonlyMap<number, LineFault> {
   const found = new Map<number, LineFault>();

@@ -1,7 +1,4 @@
-/**
- * A YAML document after aliases and merge keys: a tree whose parts may be shared. It hides how the YAML package
- * represents a document, so only this folder depends on the package.
- */
+/** A YAML document after aliases and merge keys; parts may be shared. Only this folder depends on the YAML package. */
 export type YamlNode = ScalarNode | ListNode | MapNode;
 
 interface NodeBase {
@@ -21,9 +18,7 @@ export interface ScalarNode extends NodeBase {
   readonly value: string | number | boolean | null;
   /** The text in the file, quotes resolved: `yes`, `0x10`, `hello`. Never the value of a variable. */
   readonly text: string;
-  /**
-   * `substituted`: the value contains a variable's value. `withheld`: it names a declared variable that has no value.
-   */
+  /** `substituted`: contains a variable's value. `withheld`: names a declared variable that has no value. */
   readonly origin: 'file' | 'substituted' | 'withheld';
 }
 
@@ -41,7 +36,6 @@ export interface MapNode extends NodeBase {
 
 /** One value of a map, with its key. */
 export interface MapEntry {
-  /** Offset of the key in the file. */
   readonly keyAt: number;
   /** The key as it stands in the file. */
   readonly keyText: string;
@@ -72,10 +66,7 @@ export function entryAt(root: YamlNode, path: Path): MapEntry | undefined {
   return parent?.kind === 'map' ? parent.entries.get(String(last)) : undefined;
 }
 
-/**
- * Plain data for validation. Only own properties, so a key such as `constructor` is a key like any other. `__proto__`
- * is refused earlier.
- */
+/** Plain data for validation. Own properties only: `constructor` is a normal key. `__proto__` is refused earlier. */
 export function toValue(node: YamlNode): unknown {
   if (node.kind === 'scalar') return node.value;
   if (node.kind === 'list') return node.items.map(toValue);

@@ -1,6 +1,6 @@
 /**
- * Resolves unquoted scalars as PyYAML does, because users of similar tools write for it. PyYAML follows YAML 1.1 with
- * rules of its own: `yes` and `on` are true, `010` is 8, `1:30` is 90, and `1e3`, having no dot, is text. Source:
+ * Resolves unquoted scalars as PyYAML does, because users of similar tools write for it: YAML 1.1 with rules of its
+ * own. `yes` and `on` are true, `010` is 8, `1:30` is 90, and `1e3`, having no dot, is text. Source:
  * https://github.com/yaml/pyyaml, lib/yaml/resolver.py and constructor.py, version 6.
  */
 

@@ -1,10 +1,7 @@
 import { sql } from 'kysely';
 import type { Migration } from '../migrate.ts';
 
-/**
- * The lease of several controllers, and the files that the next leader needs. Both are used only when controllers share
- * a database.
- */
+/** The lease of several controllers, and files for the next leader. Used only when controllers share a database. */
 export const leadershipAndFiles: Migration = {
   version: 2,
   name: 'leadership and files',

@@ -1,10 +1,7 @@
 import { sql } from 'kysely';
 import type { Migration } from '../migrate.ts';
 
-/**
- * Distinguishes a database from others and from older copies of itself; see `database-file.ts`. For a database in one
- * file, each write transaction increments `changes`.
- */
+/** Tells a database from its older copies; see `database-file.ts`. A file's write transactions increment `changes`. */
 export const databaseIdentity: Migration = {
   version: 3,
   name: 'database identity',

@@ -26,10 +26,9 @@ const sslModes = ['disable', 'prefer', 'require', 'verify-ca', 'verify-full'];
 const standardPort = 5432;
 
 /**
- * Parses `postgres://USER:PASSWORD@HOST:PORT/DATABASE?PARAMETERS`.
- * Names and meanings of the parameters are those of libpq (https://www.postgresql.org/docs/current/libpq-connect.html),
- * plus `schema`.
- * Throws SVC_INVALID_CONFIG without quoting the text, because it contains a password.
+ * Parses `postgres://USER:PASSWORD@HOST:PORT/DATABASE?PARAMETERS`. Parameters are those of libpq
+ * (https://www.postgresql.org/docs/current/libpq-connect.html), plus `schema`. Throws SVC_INVALID_CONFIG without
+ * quoting the text, because it contains a password.
  */
 export function readDatabaseUrl(text: string): DatabaseAddress {
   const url = parse(text);
@@ -121,10 +120,7 @@ function invalid(what: string, hint?: string): SvcError {
   );
 }
 
-/**
- * The second number of the advisory lock that serializes all writers of one schema. The first number is the same for
- * all of svc.
- */
+/** Second number of the advisory lock that serializes one schema's writers. The first is the same for all of svc. */
 export function lockNumber(schema: string): number {
   return createHash('sha256').update(schema).digest().readInt32BE();
 }

@@ -14,18 +14,13 @@ import type { Clock } from '../../shared/clock.ts';
 import type { DatabaseAddress } from './database-url.ts';
 import { explainPostgresError, isWithoutTls, postgresFailure } from './postgres-errors.ts';
 
-/**
- * Pool size: one connection for the writer and two for readers. A controller has up to twenty processes, and a server
- * usually allows a hundred connections.
- */
+/** One for the writer, two for readers. A controller has up to twenty processes, a server often 100 connections. */
 const connections = 3;
 /** Limit for one attempt to connect, and for the wait for a free connection, ms. */
 const connectTimeoutMs = 3_000;
-/** A connection that is unused for this long is closed, ms. */
 const idleMs = 10_000;
 /** Without an answer for this long, the route to the server counts as dead, ms. */
 const answerTimeoutMs = 8_000;
-/** Backoff between attempts to reach an unreachable server. */
 const reconnect: Backoff = { firstMs: 10, longestMs: 250 };
 
 /** Type number of PostgreSQL's `int8`, which pg would return as text. */
@@ -147,18 +142,15 @@ function newPool(address: DatabaseAddress, ssl: false | Extract<DatabaseAddress[
     keepAliveInitialDelayMillis: answerTimeoutMs,
     types: { getTypeParser: (id: number, format?: 'text' | 'binary') => (id === int8 ? Number : types.getTypeParser(id, format)) },
   });
-  // The pool drops an idle connection that breaks, and a connection in use fails its statement. This handler only keeps
-  // the process from ending.
+  // The pool drops a broken idle connection; one in use fails its statement. This only keeps the process alive.
   pool.on('error', () => undefined);
   pool.on('connect', (client) => client.on('error', () => undefined));
   return pool;
 }
 
 /**
- * A connection as kysely sees it.
- * Outside of a transaction each statement uses any free connection. It only reads, so it is repeated when the server
- * was unreachable.
- * A transaction has its own connection. This class never repeats it.
+ * A connection as kysely sees it. A statement outside of a transaction uses any free connection. It only reads, so it
+ * is repeated when the server was unreachable. A transaction has its own connection and is never repeated here.
  */
 class Session implements DatabaseConnection {
   readonly #connect: () => Promise<PoolClient>;
@@ -238,14 +230,11 @@ interface Reply {
   readonly rowCount: number | null;
 }
 
-/** The error that makes a connection unusable, if it does. */
 function brokenBy(error: unknown): Error | undefined {
   return postgresFailure(error) === 'away' && error instanceof Error ? error : undefined;
 }
 
-/**
- * Converts a value to a type that columns accept. PostgreSQL text cannot hold the character 0, which logs may contain.
- */
+/** Converts a value to a type of columns. PostgreSQL text cannot hold the character 0, which logs may contain. */
 function toInput(value: unknown): string | number | bigint | Uint8Array | null {
   if (typeof value === 'string') return value.replaceAll('\0', '�');
   if (value === null || typeof value === 'number' || typeof value === 'bigint' || value instanceof Uint8Array) return value;

@@ -7,21 +7,16 @@ import { lockNumber, readDatabaseUrl } from './database-url.ts';
 import { postgresLink, type PostgresLink } from './node-postgres.ts';
 import { postgresFailure } from './postgres-errors.ts';
 
-/**
- * The first number of the advisory lock of all writers: the letters s, v, c. Other programs in the same database use
- * other numbers.
- */
+/** First number of the writers' advisory lock: the letters s, v, c. Other programs use other numbers. */
 const lockClass = 0x73_76_63;
 /** How long to wait for an unreachable server, ms: as long as for SQLite's lock. */
 const reconnectMs = 5_000;
 /** How long to wait for transactions of other writers, ms. */
 const lockTimeoutMs = 5_000;
-/** Limit for one statement of a transaction, ms. */
 const statementTimeoutMs = 7_000;
 /**
- * Limit for an idle transaction, ms. The server then ends it: the writer was stopped or its machine is gone, and all
- * other writers wait for its lock.
- * It is shorter than their wait, and much shorter than a lease.
+ * The server ends a transaction that is idle for this long, ms: its writer was stopped or is lost, and others wait for
+ * its lock. Shorter than their wait, and much shorter than a lease.
  */
 const idleInTransactionMs = 3_000;
 
@@ -79,7 +74,6 @@ async function prepare(
   });
 }
 
-/** Dependencies of `Writers`. */
 interface WriterOptions {
   readonly link: PostgresLink;
   readonly clock: Clock;
@@ -87,7 +81,6 @@ interface WriterOptions {
   readonly lock: number;
 }
 
-/** Progress of a transaction before it failed. */
 interface Attempt<Result> {
   /** The transaction's id on the server; undefined: it had not begun. */
   id?: string;
@@ -96,16 +89,13 @@ interface Attempt<Result> {
 }
 
 /**
- * Write transactions, one at a time over all processes: each first takes one lock of the whole schema.
- * Its reads see everything that earlier transactions committed, and this stays valid until its commit. So no
- * transaction has to be repeated because of others, and event ids follow the order in which events became visible.
+ * Write transactions, one at a time over all processes: each first locks the whole schema. What it reads stays valid
+ * until its commit. So no transaction is repeated because of others, and event ids follow the order of visibility.
  */
 class Writers {
   readonly #db: Kysely<Schema>;
   readonly #options: WriterOptions;
-  /**
-   * Settles when this process's earlier writers are done. So they need not wait for the lock on separate connections.
-   */
+  /** Settles when this process's earlier writers are done, so that they do not wait for the lock on own connections. */
   #last: Promise<unknown> = Promise.resolve();
 
   constructor(db: Kysely<Schema>, options: WriterOptions) {
@@ -136,9 +126,7 @@ class Writers {
     }
   }
 
-  /**
-   * Takes the lock before any read. Poolers such as PgBouncer pass on settings of a transaction, but not of a session.
-   */
+  /** Takes the lock before any read. Poolers such as PgBouncer pass on a transaction's settings, not a session's. */
   async #begin(writer: Writer): Promise<string> {
     const begun = await sql<{ id: string }>`
       select set_config('lock_timeout', ${String(lockTimeoutMs)}, true),
@@ -153,9 +141,8 @@ class Writers {
   }
 
   /**
-   * Whether a transaction was committed when the response to its commit was lost. The server knows this even after a
-   * restart.
-   * If it does not know (another server has replaced it), the result is unknown and this throws.
+   * Whether a transaction was committed when the response to its commit was lost. The server knows even after a
+   * restart. If it does not know (another server has replaced it), this throws.
    */
   async #wasCommitted(id: string, deadline: number): Promise<boolean> {
     const { link, clock, shown } = this.#options;

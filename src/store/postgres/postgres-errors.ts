@@ -1,19 +1,12 @@
 import { DatabaseError } from 'pg';
 import { messageOf, SvcError } from '../../shared/errors.ts';
 
-/**
- * Kind of a statement's failure. `away`: the connection is lost or was never made, so a retry on a new one may succeed.
- * The other kinds are responses of the server.
- */
+/** `away`: no connection, so a retry on a new one may succeed. The others are responses of the server. */
 type PostgresFailure = 'away' | 'refused' | 'busy' | 'full' | 'corrupt' | 'bug';
 
-/**
- * By SQLSTATE, https://www.postgresql.org/docs/current/errcodes-appendix.html. Codes that are not listed go by their
- * class, the first two characters.
- */
+/** By SQLSTATE, https://www.postgresql.org/docs/current/errcodes-appendix.html, or its class (two characters). */
 const byCode: Readonly<Record<string, PostgresFailure>> = {
-  // Shutting down, crashed, starting, session ended because its transaction was idle, session ended because it was
-  // idle.
+  // Shutting down, crashed, starting, ended because its transaction was idle, ended because it was idle.
   '57P01': 'away',
   '57P02': 'away',
   '57P03': 'away',
@@ -68,9 +61,8 @@ export function isWithoutTls(error: unknown): boolean {
 }
 
 /**
- * The error to show for a failure that PostgreSQL at `shown` reported. Other errors are returned unchanged.
- * Details beside the server's message are omitted because they may quote columns. For a bug in svc the message itself
- * may too, so it is omitted as well.
+ * The error to show for a failure of PostgreSQL at `shown`; other errors stay unchanged. Details beside the server's
+ * message may quote columns, so they are omitted. For a bug in svc, so is the message.
  */
 export function explainPostgresError(error: unknown, shown: string): unknown {
   const failure = postgresFailure(error);
