@@ -18,55 +18,45 @@ import type { LabelAlphabet, Tags } from './tags.ts';
 
 /**
  * The operations that a cloud with virtual machines must implement; `VmProvider` turns it into a provider. Methods
- * throw the cloud's own errors, which `errors` translates. Optional members are abilities that not every cloud has; a
- * cloud without the ability omits the member.
+ * throw the cloud's own errors, which `errors` translates. A cloud omits the optional members that it cannot do.
  */
 export interface VmDriver<Image = unknown> {
-  /**
-   * As users write it in `infra:`. It also names the price table, the section of the configuration and the folder below
-   * SVC_HOME.
-   */
+  /** As in `infra:`. Also names the price table, the section of the configuration and the folder below SVC_HOME. */
   readonly name: string;
   /** In messages: `AWS`. */
   readonly title: string;
   readonly abilities: VmAbilities;
   readonly traits: VmTraits;
   readonly errors: CloudErrors;
-  /** Reports the account of the credentials and whether they work. Never throws for reasons that a user can fix. */
+  /** The account of the credentials and whether they work. Never throws for reasons that a user can fix. */
   account(options: CheckOptions): Promise<ProviderCheck>;
-  /** Its section of the configuration, read at each call. */
+  /** Read from the configuration at each call. */
   settings(): Promise<VmSettings>;
-  /** The image for an offer; or why there is none, as a clause that follows the machine's name. Makes no call. */
+  /** The image for an offer, or why there is none: a clause that follows the machine's name. Makes no call. */
   chooseImage(imageId: Resources['imageId'], offer: Pick<Offer, 'region' | 'instanceType' | 'accelerator'>): Image | string;
-  /**
-   * Requests a machine and returns when the cloud has accepted. With `once: 'cloud'` the same key yields the same
-   * machine.
-   */
+  /** Returns when the cloud has accepted the machine. With `once: 'cloud'` the same key yields the same machine. */
   launch(order: VmLaunchOrder<Image>): Promise<Launched>;
   /**
-   * All machines of a region that match the query, from all pages. The result may contain more, such as ended machines
-   * or those of others. Throws if it cannot get all of them.
+   * All matching machines of a region, from all pages. May include others, such as ended machines or those of other
+   * homes. Throws if it cannot get all.
    */
   list(region: string, query: VmQuery, signal: AbortSignal | undefined): Promise<readonly VmMachine[]>;
-  /**
-   * Removes a machine with its disk and addresses; succeeds when it is already gone. `isJustMade`: the cloud may not
-   * know it yet.
-   */
+  /** Also removes its disk and addresses. Succeeds when it is gone. `isJustMade`: the cloud may not know it yet. */
   remove(ref: VmRef, options: { readonly isJustMade: boolean; readonly signal: AbortSignal | undefined }): Promise<void>;
   /**
-   * Removes an owner's resources in a region beside machines (undefined: any owner of the home): firewall groups, keys,
-   * disks. Throws SVC_PLACE_FAILED while an ending machine still uses one of them.
+   * Removes an owner's firewall groups, keys and disks in a region (undefined: any owner of the home). Throws
+   * SVC_PLACE_FAILED while an ending machine still uses one of them.
    */
   releaseShared(
     region: string,
     whose: { readonly home: string; readonly owner: string | undefined },
     signal: AbortSignal | undefined,
   ): Promise<void>;
-  /** Removes an owner's resources outside regions, such as a role. Absent: there are none. */
+  /** Removes an owner's resources outside regions, such as a role. */
   releaseGlobal?(owner: string, signal: AbortSignal | undefined): Promise<void>;
   /**
-   * Waits for the cloud's decision about an accepted machine, for clouds that refuse in an operation. Throws the
-   * refusal; the caller then removes the machine. Absent: `list` shows the refusal as the machine's status.
+   * For clouds that refuse an accepted machine later: waits for the decision and throws the refusal. The caller then
+   * removes the machine. Absent: `list` shows the refusal as the machine's status.
    */
   settle?(ref: VmRef, signal: AbortSignal | undefined): Promise<void>;
   /** Absent: machines cannot be stopped, only removed. */
@@ -82,34 +72,33 @@ export interface VmDriver<Image = unknown> {
   bucketLocation?(region: string): Promise<BucketLocation | undefined>;
 }
 
-/** The abilities by which the planner filters; the driver's members determine the rest of `Capabilities`. */
+/** The driver's members determine the rest of `Capabilities`. */
 type VmAbilities = Pick<Capabilities, 'spot' | 'customImages' | 'openPorts' | 'gpus' | 'diskTiers'>;
 
-/** How the cloud differs from others, as data. */
+/** Differences between clouds, as data. */
 export interface VmTraits {
-  /** Global calls, and those for credentials, go to this region. */
+  /** Receives global calls and those for credentials. */
   readonly mainRegion: string;
-  /** The login user of the default images. */
+  /** Login user of the default images. */
   readonly usualUser: string;
-  /** The form of an instance's id. */
   readonly instanceForm: RegExp;
   readonly labels: LabelAlphabet;
   /**
-   * `cloud`: the same key yields the same machine, by a token of the request or by unique names. `lock`: it does not.
-   * Launches of a home are then sequential, each after an intent on disk and a search for the key's machine.
+   * `cloud`: a token or unique names make the same key yield the same machine. `lock`: a home's launches are
+   * sequential, each after an intent on disk and a search for the key's machine.
    */
   readonly once: 'cloud' | 'lock';
-  /** With `once: 'lock'`: the minimum time between two launches, ms. */
+  /** With `once: 'lock'`: minimum between two launches, ms. */
   readonly paceMs?: number;
   /** Scope of one `list`. `account`: all regions; it is called for `mainRegion` only. */
   readonly listCovers: 'region' | 'account';
 }
 
-/** Settings that every VM cloud may have, under their names in the configuration. */
+/** Settings of every VM cloud, under their names in the configuration. */
 export interface VmSettings {
-  /** The only regions to use; undefined: all of the price table. */
+  /** Regions to use; undefined: all of the price table. */
   readonly regions: readonly string[] | undefined;
-  /** Whether machines are reached at their private addresses. */
+  /** Reach machines at their private addresses. */
   readonly useInternalIps: boolean;
   /** Source ranges of this machine's SSH connections; undefined: detected. */
   readonly sshFrom: readonly string[] | undefined;
@@ -122,15 +111,13 @@ export interface VmRef {
   readonly user: string;
 }
 
-/** A machine that the cloud returned. */
+/** A machine that the cloud accepted. */
 export interface Launched {
   readonly instanceId: string;
   readonly user: string;
 }
 
-/**
- * Machines by their ids, with interruption notices; or those with all of the tags, in the form that the cloud stores.
- */
+/** Machines by ids, with interruption notices; or machines with all of the tags, in the form that the cloud stores. */
 export type VmQuery =
   | { readonly ids: readonly string[] }
   /** `isLiving`: ended machines may be omitted. */
@@ -146,45 +133,43 @@ export interface VmMachine {
   readonly publicHost: string | undefined;
   readonly privateHost: string | undefined;
   readonly notice?: MachineNotice | undefined;
-  /** The idempotency token of its request, where the cloud keeps it. */
+  /** Idempotency token of its request, where the cloud keeps it. */
   readonly requestToken?: string | undefined;
 }
 
-/** A status as far as the cloud knows it: only a login shows whether a running machine can be used. */
+/** Whether a `running` machine can be used, only a login shows. */
 export type VmStatus = Exclude<MachineStatus, { state: 'running' }> | { readonly state: 'running' };
 
 /** A machine to be launched. */
 export interface VmLaunchOrder<Image> {
   readonly offer: Offer;
   readonly spec: MachineSpec;
-  /** The idempotency key. */
+  /** Idempotency key. */
   readonly key: string;
   /** The owner with which the machine is released. */
   readonly owner: string;
   readonly image: Image;
   readonly identity: HomeIdentity;
   readonly settings: VmSettings;
-  /** The script for cloud-init: it installs the host key by which this home knows the machine. */
+  /** cloud-init script that installs the host key by which this home recognizes the machine. */
   readonly userData: string;
   readonly diskKind: DiskKind | undefined;
-  /** Former machines of the key, which are gone. */
+  /** Machines of the key that are gone. */
   readonly former: readonly VmMachine[];
   readonly signal: AbortSignal | undefined;
-  /** The machine's tags, in the form that the cloud stores; `user` is the login user. */
+  /** In the form that the cloud stores. */
   tags(user: string): Tags;
 }
 
-/**
- * Stops a machine so that it costs no more than its disk, and starts it again. Succeeds when there is nothing to do.
- */
+/** A stopped machine costs no more than its disk. Both succeed when there is nothing to do. */
 export interface VmPower {
   stop(ref: VmRef, signal: AbortSignal | undefined): Promise<void>;
   start(ref: VmRef, signal: AbortSignal | undefined): Promise<void>;
 }
 
-/** How to poll a spot machine for notices, when the cloud notifies only the machine. */
+/** Polls a spot machine for notices, for a cloud that notifies only the machine. */
 export interface NoticeProbe {
-  /** A shell script that prints the input of `parse`; nothing while there is no notice. */
+  /** Prints the input of `parse`; nothing without a notice. */
   readonly script: string;
   readonly args: readonly string[];
   readonly everyMs: number;
