@@ -11,49 +11,47 @@ import {
 } from '../provider.ts';
 import { FakeMachine, type JobBehaviour } from './fake-machine.ts';
 
-/** Reply to a request for a machine. */
 interface FakeAnswer {
-  /** Delay of the reply, ms; infinity: never. At once when absent. */
+  /** Delay, ms; infinity: never. Absent: at once. */
   readonly afterMs?: number;
-  /** Thrown instead of creating a machine. */
+  /** Thrown instead. */
   readonly refusal?: Error | undefined;
 }
 
-/** How the provider behaves. Tests may change all of it during use. */
+/** Tests may change all of it during use. */
 interface FakeConduct {
-  /** Duration of each call, ms. */
+  /** Of each call, ms. */
   callMs: number;
   /** From accepting to running, ms. */
   bootMs: number;
-  /** Maximum number of machines. */
+  /** Maximum of machines. */
   capacity: number;
-  /** Why the provider refuses new machines although it has capacity. */
+  /** Refuses new machines although it has capacity. */
   refuseWith: 'capacity' | 'quota' | undefined;
-  /** Reply per offer, for tests where offers behave differently. It applies in addition to the settings above. */
+  /** In addition to the settings above. */
   answerTo: (offer: Offer) => FakeAnswer;
-  /** Called before and after each call takes effect. The caller gets the error that it throws. */
+  /** Called before and after a call takes effect. The caller gets the error that it throws. */
   onCall: (when: 'before' | 'after') => void;
-  /** Whether the provider pushes changes to watchers; otherwise callers find them by polling. */
+  /** If not, callers find changes by polling. */
   pushesChanges: boolean;
-  /** Share of the calls, from 0 to 1, that take effect but lose their reply. */
+  /** Share of calls, 0 to 1, that take effect but lose their reply. */
   lostReplies: number;
-  /** Behaviour of jobs on each node of the machine with the given number, counting from 1. */
+  /** `machineNumber` counts from 1. */
   jobOf: (machineNumber: number, rank: number) => JobBehaviour;
-  /** Why a machine does not run in time; empty: it does. */
+  /** Why a machine does not run in time. */
   bootOf: (machineNumber: number, offer: Offer) => FakeBoot;
 }
 
-/** How a machine boots. An empty object means that it runs in time. */
+/** Empty: it runs in time. */
 interface FakeBoot {
-  /** Shown while it boots. */
   readonly message?: string;
-  /** It never runs, and an identical machine would not either. */
+  /** It never runs, nor would an identical machine. */
   readonly hopeless?: string;
-  /** The provider refuses it after it had accepted. */
+  /** A refusal after the provider had accepted. */
   readonly refused?: LateRefusal & { readonly message: string };
 }
 
-/** The state of a provider in memory, shared by every `FakeProvider` that is opened on it. */
+/** A provider in memory. Every `FakeProvider` that is opened on it shares its state. */
 export class FakeCloud {
   readonly clock: Clock;
   readonly random: Random;
@@ -70,11 +68,10 @@ export class FakeCloud {
     jobOf: () => ({}),
     bootOf: () => ({}),
   };
-  /** All machines ever created, including gone ones. Tests find duplicates and leftovers in it. */
+  /** All machines ever created. Tests find duplicates and leftovers in it. */
   readonly machines = new Map<MachineId, FakeMachine>();
-  /** Callbacks for changes. */
   readonly watchers = new Set<() => void>();
-  /** Owners for which `release` was called. */
+  /** Arguments of `release`. */
   readonly releases: string[] = [];
 
   constructor(clock: Clock, random: Random, offers: readonly Offer[]) {
@@ -83,7 +80,6 @@ export class FakeCloud {
     this.offers = offers;
   }
 
-  /** Machines that cost money now. */
   get living(): readonly FakeMachine[] {
     return [...this.machines.values()].filter((machine) => machine.goneReason === undefined);
   }
@@ -118,26 +114,25 @@ export class FakeCloud {
     return machine;
   }
 
-  /** Reclaims a machine, as providers do with spot machines. */
   preempt(id: MachineId, message?: string): void {
     this.machines.get(id)?.end('preempted', message);
   }
 
-  /** Announces that a machine will be reclaimed, or may be. */
+  /** The provider will reclaim the machine, or may. */
   announce(id: MachineId, notice: MachineNotice): void {
     const machine = this.machines.get(id);
     if (machine !== undefined) machine.notice = notice;
     for (const notify of this.watchers) notify();
   }
 
-  /** The provider loses sight of a machine's state; undefined: it knows the state again. */
+  /** The provider does not know the machine's state; undefined: it knows again. */
   silence(id: MachineId, silence: MachineSilence | undefined): void {
     const machine = this.machines.get(id);
     if (machine !== undefined) machine.silence = silence;
     for (const notify of this.watchers) notify();
   }
 
-  /** Whether a program answers at an address that a machine's remote returned. */
+  /** By an address from a machine's remote. */
   isServing(host: string): boolean {
     return this.living.some((machine) => machine.host === host && machine.isServing());
   }

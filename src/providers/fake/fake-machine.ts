@@ -3,23 +3,22 @@ import type { MemoryKills } from '../../remote/remote.ts';
 import type { CancelTimer, Clock } from '../../shared/clock.ts';
 import type { LateRefusal, MachineId, MachineNotice, MachineSilence, MachineSpec, Offer } from '../provider.ts';
 
-/** Behaviour of a machine's jobs. Times are ms. */
+/** A machine's jobs. Times are ms. */
 export interface JobBehaviour {
   readonly setupMs?: number;
-  /** 0 when absent. */
+  /** Absent: 0. */
   readonly setupExitCode?: number;
-  /** From the start of `run` until it ends by itself; absent: it does not end. */
+  /** Until `run` ends by itself; absent: never. */
   readonly runMs?: number;
   readonly exitCode?: number;
-  /** From the start of run until its program answers; at once when absent. */
+  /** From the start of run until its program answers; absent: at once. */
   readonly readyAfterMs?: number;
-  /** The kills of its processes that the machine's own memory limit reports. */
+  /** Kills that the machine's own memory limit reports. */
   readonly memoryKills?: MemoryKills;
-  /** From SIGTERM until its program ends by itself; at once when absent. */
+  /** From SIGTERM until its program ends; absent: at once. */
   readonly stopMs?: number;
 }
 
-/** Settings of a fake machine. */
 interface FakeMachineSettings {
   readonly id: MachineId;
   readonly key: string;
@@ -28,18 +27,17 @@ interface FakeMachineSettings {
   readonly clock: Clock;
   /** Monotonic ms. */
   readonly runsAt: number;
-  /** Behaviour of the jobs on each of its nodes. */
   readonly behaviourOf: (rank: number) => JobBehaviour;
   readonly onChange: () => void;
 }
 
-/** The only boot id of fake machines. */
+/** Of all fake machines. */
 export const fakeBootId = 'fake-boot';
 
 const sigkill = 137;
 const sigterm = 143;
 
-/** One machine in memory, with its files and one job at a time. Of a multi-node machine it is the first node. */
+/** A machine in memory, with files and one job at a time. With several nodes, it is the first one. */
 export class FakeMachine {
   readonly id: MachineId;
   readonly key: string;
@@ -50,20 +48,17 @@ export class FakeMachine {
   readonly files = new Map<string, string>();
   readonly living = new Set<number>();
   readonly rank: number;
-  /** All nodes of the machine, including this one, by rank. */
+  /** All nodes of the machine by rank, including this one. */
   readonly nodes: readonly FakeMachine[];
   goneReason: 'preempted' | 'deleted' | 'unknown' | undefined;
-  /** The provider's message while it boots, or when it is gone. */
+  /** While it boots, or when it is gone. */
   message: string | undefined;
-  /** An identical machine would not run either. */
+  /** Nor would an identical machine run. */
   isHopeless = false;
-  /** Why its provider ended it before it ran. */
+  /** Its provider ended it before it ran. */
   refusal: LateRefusal | undefined;
-  /** The provider's interruption notice or rebalance recommendation. */
   notice: MachineNotice | undefined;
-  /** Why the provider does not know its state. */
   silence: MachineSilence | undefined;
-  /** Requests to it are lost. */
   isCutOff = false;
   readonly #clock: Clock;
   readonly #runsAt: number;
@@ -102,7 +97,6 @@ export class FakeMachine {
     return this.isRunning && !this.isCutOff && this.#job?.record.phase === 'run' && this.#clock.monotonic() >= (this.#job.servesAt ?? 0);
   }
 
-  /** Ends the machine with everything on it. */
   end(reason: 'preempted' | 'deleted' | 'unknown', message?: string): void {
     if (this.goneReason === undefined) this.message = message;
     this.goneReason ??= reason;
@@ -113,7 +107,7 @@ export class FakeMachine {
     this.#onChange();
   }
 
-  /** Sets the reason why it does not run yet. */
+  /** Why it does not run yet. */
   say(message: string): void {
     this.message = message;
     this.#onChange();
@@ -132,7 +126,7 @@ export class FakeMachine {
     signal.addEventListener('abort', () => watchers.delete(onChange), { once: true });
   }
 
-  /** Starts a job as the runner would; leaves a job that was already started alone. */
+  /** As the runner; a job that was already started is left alone. */
   startJob(dir: string): void {
     if (this.files.has(`${dir}/status`)) return;
     const record = { bootId: fakeBootId, runner: this.#spawn(), program: this.#spawn(), ...noEnd } as const;
@@ -144,7 +138,7 @@ export class FakeMachine {
     return undefined;
   }
 
-  /** Asks the job to end; settles when it has. */
+  /** Settles when the job has ended. */
   async stopJob(dir: string, graceMs: number): Promise<void> {
     if (this.#job?.dir !== dir || this.#job.record.phase === 'ended') return;
     const { stopMs = 0 } = this.#behaviour;
@@ -152,12 +146,11 @@ export class FakeMachine {
     this.#endJob(stopMs <= graceMs ? sigterm : sigkill, 'run');
   }
 
-  /** Kills the program, as an outside process may. */
   killProgram(): void {
     this.#endJob(sigkill, 'run');
   }
 
-  /** Removes every process without a record, as when the kernel kills the runner too for lack of memory. */
+  /** Leaves no record, as when the kernel kills the runner too for lack of memory. */
   loseProcesses(): void {
     this.#cancelTimer?.();
     this.living.clear();
@@ -204,7 +197,7 @@ export class FakeMachine {
 
 const noEnd = { startedAt: undefined, endedAt: undefined, exitCode: undefined, signal: undefined, failedPhase: undefined } as const;
 
-/** The base folder of a fake machine. */
+/** Base folder of a fake machine. */
 export function fakeBaseDir({ id, rank }: FakeMachine): string {
   return rank === 0 ? `/fake/${id}` : `/fake/${id}-${rank}`;
 }

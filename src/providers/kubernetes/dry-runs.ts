@@ -9,16 +9,14 @@ import { anchorManifest, podManifest } from './manifest.ts';
 import { firstPod } from './names.ts';
 import { isObject } from '../../shared/json.ts';
 
-/** Maximum number of remembered accepted pod descriptions. */
 const rememberedDescriptions = 100;
 
 /**
- * Preflight: sends pods as a dry run (`dryRun`), so that the Kubernetes cluster refuses them early. It finds missing
- * classes, unknown fields, quotas, webhooks and missing rights. Separate requests check the references that a dry run
- * skips.
+ * Preflight: dry runs of pods (`dryRun`) find missing classes, unknown fields, quotas, webhooks and missing rights.
+ * Separate requests check the references that a dry run skips.
  */
 export class DryRuns {
-  /** Descriptions accepted in this process, the least recently used first. */
+  /** Accepted descriptions, the least recently used first. */
   readonly #taken = new Set<string>();
 
   /**
@@ -34,7 +32,7 @@ export class DryRuns {
     }
   }
 
-  /** Checks the pod alone, once per description, under an unused name. */
+  /** Checks only the pod, once per description. `name` must be unused. */
   async once(creation: Creation, plan: MachinePlan, name: string): Promise<void> {
     const { cluster, ref } = creation;
     const id = fingerprint(JSON.stringify([cluster.context, ref.namespace, draftOf(plan, name)['spec']]));
@@ -54,7 +52,7 @@ async function pod(creation: Creation, draft: KubeDraft): Promise<void> {
   await firstFailure([tried(creation, draft), ...referencesOf(draft).map((reference) => checkReference(creation, reference))]);
 }
 
-/** Waits for all, and throws the failure of the first in order: the message must not depend on which answers faster. */
+/** Throws the first failure in order: the message must not depend on which answers faster. */
 async function firstFailure(parts: readonly Promise<void>[]): Promise<void> {
   for (const result of await Promise.allSettled(parts)) if (result.status === 'rejected') throw result.reason;
 }
@@ -67,7 +65,7 @@ async function tried({ cluster, signal }: Creation, draft: KubeDraft): Promise<v
   }
 }
 
-/** A webhook with side effects accepts no dry runs: only a real create shows its answer. */
+/** For a webhook with side effects, only a real create shows its answer. */
 function isUntriable(error: unknown): boolean {
   return kubeStatusOf(error)?.message.includes('does not support dry run') === true;
 }
@@ -88,8 +86,8 @@ async function checkReference({ cluster, ref, offer, signal }: Creation, referen
 }
 
 /**
- * Whether a referenced object exists; true also when the Kubernetes cluster does not say. Users may have the right to
- * change ConfigMaps but not to read them: an empty change as a dry run finds them too.
+ * True also when the Kubernetes cluster does not say. An empty change as a dry run also finds ConfigMaps that a user
+ * may change but not read.
  */
 async function referenceExists(
   api: KubeApi,
@@ -107,16 +105,14 @@ async function referenceExists(
   }
 }
 
-/** An object that a pod cannot start without. */
 interface Reference {
   readonly kind: 'PersistentVolumeClaim' | 'ConfigMap';
   readonly name: string;
 }
 
 /**
- * The claims and ConfigMaps that a pod names, each once. Kubernetes accepts pods whose claims and ConfigMaps do not
- * exist, and then never starts them. Secrets are left out: only the Kubernetes cluster should read them. Service
- * accounts and classes are left out: it checks them itself.
+ * Claims and ConfigMaps of a pod, each once: Kubernetes accepts a pod without them and never starts it. Not secrets,
+ * which only the Kubernetes cluster should read; not service accounts and classes, which it checks itself.
  */
 export function referencesOf(draft: KubeDraft): readonly Reference[] {
   const spec = isObject(draft['spec']) ? draft['spec'] : {};
@@ -143,7 +139,7 @@ function itemsOf(holder: Readonly<Record<string, unknown>>, field: string): read
   return Array.isArray(items) ? items.filter((item) => isObject(item)) : [];
 }
 
-/** The name in a reference; empty where pods start without the named object. */
+/** Empty where pods start without the named object. */
 function nameIn(reference: unknown, field = 'name'): readonly string[] {
   if (!isObject(reference) || reference['optional'] === true) return [];
   const name = reference[field];

@@ -15,41 +15,37 @@ import { writeEnterFiles, filesIn } from './machine-store.ts';
 import { readIfThere } from '../../shared/system/files.ts';
 import { removeTree } from './remove-tree.ts';
 
-/** The isolation of new machines, and why there is no better one. */
+/** For new machines, and why there is no better one. */
 export interface IsolationChoice extends FoundIsolation {
-  /** Whether the user set it. */
   readonly isForced: boolean;
   readonly remedies: readonly string[];
 }
 
-/** Dependencies of a try. */
+/** For a try. */
 export interface IsolationContext {
   readonly paths: HomePaths;
   readonly clock: Clock;
 }
 
 /**
- * A longer try counts as hanging. A good one takes 10 to 100 ms, and seconds on a busy computer. A premature abort
- * would leave this process with weaker isolation until it ends.
+ * A good try takes 10 to 100 ms, on a busy computer seconds. A premature abort would leave this process with weaker
+ * isolation until it ends.
  */
 const tryTimeoutMs = 20_000;
 
-/** Names that users may configure but that this version does not support. */
+/** Configurable, but not supported by this version. */
 const notBuiltIn = new Set<string>(['podman', 'container']);
 
 const choices = new Map<string, Promise<IsolationChoice>>();
 
-/**
- * The best isolation that works on this machine, or the configured one; tried once per process. Throws SVC_ISOLATION
- * when the configured one does not work.
- */
+/** The best isolation that works here, tried once per process. Throws SVC_ISOLATION when a configured one does not. */
 export function chooseIsolation(context: IsolationContext, configured: LocalIsolation): Promise<IsolationChoice> {
   const requested = envVar('SVC_LOCAL_ISOLATION') ?? configured;
   const known = choices.get(requested);
   if (known !== undefined) return known;
   const choice = choose(context, requested);
   choices.set(requested, choice);
-  // A refusal is final only for the callers that wait now: the user may fix the cause.
+  // Not final for later callers: the user may fix the cause.
   choice.catch(() => choices.delete(requested));
   return choice;
 }
@@ -79,7 +75,7 @@ function doesNotWork(forced: IsolationKind, { refused }: FoundIsolation): SvcErr
   });
 }
 
-/** Runs a command, and removes the try's folder itself when the trying process was killed meanwhile. */
+/** If the trying process was killed meanwhile, removes the try's folder. */
 const thenTidy = `
 "$@"
 code=$?
@@ -88,7 +84,7 @@ trier=
 [ -n "$trier" ] || rm -rf -- "$0"
 exit "$code"`;
 
-/** Enters the isolation and runs a command there. Undefined when it exited with 0, else why not. */
+/** Runs a command inside. Undefined when it exited with 0, else why not. */
 async function whyNot(
   context: IsolationContext,
   kind: IsolationKind,
@@ -115,12 +111,12 @@ async function whyNot(
       `it ended with exit code ${result.exitCode}`
     );
   } finally {
-    // A plain `rm` fails: for each overlay the kernel creates a folder that its owner may not read.
+    // `rm` fails: for each overlay the kernel creates a folder that its owner may not read.
     await removeTree(dir, context.clock);
   }
 }
 
-/** Removes folders of processes that were killed during a try. */
+/** Of processes that were killed during a try. */
 async function removeAbandonedTries({ paths: { runtimeDir }, clock }: IsolationContext): Promise<void> {
   mkdirSync(runtimeDir, { recursive: true, mode: 0o700 });
   for (const name of readdirSync(runtimeDir)) {
@@ -129,7 +125,7 @@ async function removeAbandonedTries({ paths: { runtimeDir }, clock }: IsolationC
   }
 }
 
-/** Whether this computer can reach any other: it has a route that is not over loopback. */
+/** Whether there is a route that is not over loopback. */
 function hasRoute(): boolean {
   const ipv4 = readIfThere('/proc/net/route').split('\n').slice(1);
   const ipv6 = readIfThere('/proc/net/ipv6_route').split('\n');
@@ -144,14 +140,12 @@ function setting(path: string): string | undefined {
   try {
     return readFileSync(path, 'utf8').trim();
   } catch {
-    // This kernel does not have the setting.
+    // This kernel lacks the setting.
     return undefined;
   }
 }
 
-/**
- * Remedies for better isolation than the one in use; one sentence or command each, empty when there is nothing better.
- */
+/** One sentence or command each; empty: there is nothing better. */
 function remediesFor(kind: IsolationKind, outbound: OutboundKind): readonly string[] {
   return [...isolationRemedies(kind), ...outboundRemedies(outbound)];
 }
@@ -177,13 +171,13 @@ function outboundRemedies(outbound: OutboundKind): readonly string[] {
   return canUseTun() ? [install] : [`${install}; and let users open its device: sudo modprobe tun && sudo chmod 666 /dev/net/tun`];
 }
 
-/** Whether this user may open the device that creates a network. */
+/** The device creates a network. */
 function canUseTun(): boolean {
   try {
     accessSync('/dev/net/tun', constants.R_OK | constants.W_OK);
     return true;
   } catch {
-    // Missing, or only root may use it.
+    // Missing, or only for root.
     return false;
   }
 }

@@ -33,25 +33,21 @@ import { sshOffers, type OfferingHost } from './offers.ts';
 import { type OpenRemote, goneRemote, machineRemote, openSshRemotes } from './remotes.ts';
 import { portablePools } from './portable-credentials.ts';
 
-/** Limit of a search for offers, ms. SSH hosts that have not answered by then are left out of this search. */
+/** ms. A search for offers leaves out SSH hosts that have not answered by then. */
 const offersMs = 8_000;
 
-/**
- * An SSH host that has been unreachable for this long, ms, counts as lost with its machines. Until then its machines
- * count as running.
- */
+/** ms. After this long, an unreachable SSH host's machines count as lost; until then as running. */
 const lostAfterMs = 180_000;
 
-/** A requested machine that does not exist this long after the request, ms, was never created. */
+/** ms. A machine that does not exist this long after its request was never created. */
 const intentAgeMs = 600_000;
 
-/** Time from the kill to the end of the last process, s; and the limit of the whole removal, ms. */
+/** From the kill to the end of the last process, s; and for the whole removal, ms. */
 const endSeconds = 30;
 const destroyTimeoutMs = 120_000;
 
 /**
- * The user's own machines, reached over SSH. Each SSH host of a pool is a zone. Machines are folders on it, with
- * isolated programs.
+ * The user's own machines, over SSH. A pool's SSH hosts are its zones. A machine is a folder with isolated programs.
  */
 export class SshProvider implements Provider {
   readonly name = 'ssh';
@@ -152,14 +148,14 @@ export class SshProvider implements Provider {
   }
 
   /**
-   * Lists the machines of the reachable SSH hosts that are in a pool or that this home created machines on. Throws when
-   * an SSH host that may have a machine with these tags cannot be asked: callers must not conclude that there is none.
+   * Lists machines of the reachable SSH hosts in pools, or with machines of this home. Throws when an SSH host that may
+   * have a machine with these tags cannot be asked: callers must not conclude that there is none.
    */
   async list(tags: Readonly<Record<string, string>>, { signal }: CallOptions): Promise<readonly ListedMachine[]> {
     const entries = this.#inventory.list().filter((entry) => hasTags(entry.tags, tags));
     const all = await this.#hosts.all();
     const owes = (host: Host): boolean => entries.some(({ pool, host: { host: name } }) => pool === host.pool && name === host.config.host);
-    // The index has every SSH host with a request for a machine of the replica: no other SSH host needs to be asked.
+    // The inventory has every SSH host with a request for the replica's machine; the others need not be asked.
     const isOfOne = tags['svc-key'] !== undefined || tags['svc-replica'] !== undefined;
     const asked = isOfOne && entries.length > 0 ? all.filter(owes) : all;
     const lists = await Promise.all(asked.map((host) => this.#listHost(host, tags, owes(host))));
@@ -173,7 +169,7 @@ export class SshProvider implements Provider {
     return entry?.record === undefined ? goneRemote(id) : machineRemote(this.#open, entry.host, entry.record);
   }
 
-  /** The provider creates nothing beside machines. */
+  /** The provider creates nothing else. */
   release(): Promise<void> {
     return Promise.resolve();
   }
@@ -182,7 +178,7 @@ export class SshProvider implements Provider {
     return portablePools(await this.#hosts.pools(), target, this.#context.clock);
   }
 
-  /** A machine of this name that was requested from another SSH host: one key must never yield two machines. */
+  /** A machine of this name on another SSH host: one key must never yield two machines. */
   async #existingOnOtherHost(name: string, offer: Offer): Promise<MachineId | undefined> {
     const others = this.#inventory
       .list()
@@ -202,19 +198,19 @@ export class SshProvider implements Provider {
     try {
       const state = await host.poll();
       const record = state.machines.find(({ name }) => name === ref.name);
-      // A controller's state is on its disk, so it runs again after the SSH host reboots. Programs of replicas do not.
+      // A controller's state is on its disk: it runs again after a reboot. Replicas' programs do not.
       if (record?.tags['svc-controller'] !== undefined) return { state: 'running', host: await this.#publicHost(host) };
       if (record !== undefined) return record.bootId === state.bootId ? { state: 'running' } : { state: 'gone', reason: 'preempted' };
       const { askedAt, record: made } = this.#inventory.get(ref.pool, ref.host, ref.name) ?? {};
-      // A create whose reply was lost may still complete.
+      // A create without a reply may still complete.
       return { state: 'gone', reason: made === undefined && askedAt === undefined ? 'unknown' : 'deleted' };
     } catch {
-      // Programs continue without a connection: an SSH host that is unreachable for a minute has lost nothing.
+      // Programs continue without a connection: a short outage loses nothing.
       return (host.unreachableMs ?? 0) < lostAfterMs ? { state: 'running' } : { state: 'gone', reason: 'unknown' };
     }
   }
 
-  /** The address at which others reach an SSH host's ports. */
+  /** The address for others. */
   async #publicHost({ config: host }: Host): Promise<string> {
     return (await effectiveConfig(host.host, this.#context.clock))?.hostName ?? host.host;
   }
@@ -237,10 +233,7 @@ export class SshProvider implements Provider {
     return found.map((machine) => ({ id: machineId({ pool: host.pool, host: host.config.host, name: machine.name }), tags: machine.tags }));
   }
 
-  /**
-   * Updates the index to the SSH host's state. Adds only machines that the caller requested: others may belong to
-   * another home.
-   */
+  /** Updates the inventory to the SSH host's state. Adds only requested machines: others may belong to another home. */
   #remember(host: Host, found: readonly MachineRecord[], all: readonly MachineRecord[]): void {
     const now = this.#context.clock.now();
     for (const record of found) {

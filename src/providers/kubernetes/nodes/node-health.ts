@@ -6,52 +6,48 @@ import { isDenied } from '../errors.ts';
 import { isSpotNode } from './gpu-labels.ts';
 import { countedNode, isNodeReady, type Node } from './node-facts.ts';
 
-/** A node that cannot report its pods' state. `message` is a sentence. */
+/** Why a node cannot report its pods' state. `message` is a sentence. */
 export type NodeTrouble =
   | { readonly kind: 'removed'; readonly message: string }
   | {
       readonly kind: 'silent';
       readonly message: string;
-      /** Whether its cloud reclaims it. */
+      /** Its cloud reclaims it. */
       readonly isTaken: boolean;
-      /**
-       * Whether its kubelet sends no heartbeat. A kubelet that only reports trouble still ends pods; a silent one does
-       * not.
-       */
+      /** A kubelet without heartbeats does not end pods. A kubelet that only reports trouble does. */
       readonly hasNoHeartbeat: boolean;
-      /** Whether it has lasted long enough to act on: shorter lapses pass by themselves. */
+      /** Long enough to act on: shorter lapses pass by themselves. */
       readonly isLasting: boolean;
       /** See `isSilenceWidespread`. */
       readonly isWidespread: boolean;
     };
 
-/** Whether a pod of such a node may be deleted without the node's confirmation: its kubelet would never confirm. */
+/** Such a node's kubelet would never confirm a deletion. */
 export function needsForcedDeletion(trouble: NodeTrouble | undefined): boolean {
   return trouble?.kind === 'removed' || (trouble?.kind === 'silent' && trouble.isLasting && !trouble.isWidespread);
 }
 
-/** Whether a pod may still run although it was deleted: only its kubelet could end it. */
+/** A deleted pod may still run: only its kubelet could end it. */
 export function isDeletionIdle(trouble: NodeTrouble | undefined): boolean {
   return trouble?.kind === 'silent' && trouble.hasNoHeartbeat;
 }
 
-/** svc acts on a node that is not ready for this long, ms: shorter lapses pass by themselves. */
+/** svc acts on a node that is not ready for this long, ms. */
 export const lastingMs = 5_000;
-/** How long a node's state stays valid, ms. */
+/** Validity of a node's state, ms. */
 const seenMs = 1_500;
-/** Backoff after a user was denied reading nodes, ms. */
+/** Backoff after reading nodes was denied, ms. */
 const deniedMs = 60_000;
 
-/** Labels and taints of nodes that the cloud or an autoscaler is about to remove. */
+/** Of nodes that the cloud or an autoscaler is about to remove. */
 const takingTaints = /preempt|spot|impending-node-termination|ToBeDeleted|karpenter\.sh\/disrupt|node-termination|shutdown/i;
 
-/** Finds the nodes in trouble, from the Kubernetes cluster's reports over time. */
+/** Finds nodes in trouble, by the Kubernetes cluster's reports over time. */
 export class NodeHealth {
   readonly #clock: Clock;
   readonly #seen = new Map<string, { readonly node: Node | undefined; readonly at: number }>();
   /**
-   * Since when each node is not ready, monotonic ms. A node that this process never saw ready may have been down for
-   * long: it counts as lasting at once.
+   * Monotonic ms. A node that this process never saw ready may have been down for long: it counts as lasting at once.
    */
   readonly #downSince = new Map<string, number>();
   readonly #wasReady = new Set<string>();
@@ -62,10 +58,7 @@ export class NodeHealth {
     this.#clock = clock;
   }
 
-  /**
-   * The trouble of the named nodes; undefined where the user may not read nodes. `watched`: all nodes by name, where
-   * they are watched; others are read from the API server.
-   */
+  /** Undefined: the user may not read nodes. Nodes that are not in `watched` are read from the API server. */
   async troubles(
     api: KubeApi,
     names: ReadonlySet<string>,
@@ -76,7 +69,7 @@ export class NodeHealth {
     if (watched === undefined && this.#deniedAt !== undefined && now - this.#deniedAt < deniedMs) return undefined;
     try {
       const found = await Promise.all(
-        // A node that the watch does not show may be newer than its last report.
+        // A node that the watch lacks may be newer than its last report.
         [...names].map(async (name) => [name, watched?.get(name) ?? (await this.#ask(api, name, signal))] as const),
       );
       const isDown = found.some(([, node]) => node !== undefined && !isNodeReady(node));
