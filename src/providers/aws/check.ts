@@ -12,16 +12,13 @@ const off = (summary: string, ...remedies: readonly string[]): ProviderCheck => 
   sharedPorts: undefined,
 });
 
-/** The result without credentials. No request is sent. */
+/** Without credentials, svc sends no request. */
 export const withoutCredentials: ProviderCheck = off(
   'No credentials were found: neither in the environment nor in ~/.aws.',
   'Run: aws configure sso (or: aws configure); docs/clouds/aws.md lists the rights they need.',
 );
 
-/**
- * Asks AWS for the account of the credentials. `quotasOf` returns the account's quotas, which are only displayed.
- * Throws only when cancelled.
- */
+/** `quotasOf` returns the account's quotas, which are only displayed. Throws only when cancelled. */
 export async function checkCredentials(
   clients: Pick<AwsClients, 'callerIdentity'>,
   region: string,
@@ -45,7 +42,7 @@ export async function checkCredentials(
   }
 }
 
-/** Explains an error of AWS or its SDK: why the credentials are unusable, and the remedy. */
+/** Why the credentials are unusable, and the remedy. */
 function explain(error: unknown, source: CredentialSource): ProviderCheck {
   const code = awsCode(error) ?? (error instanceof Error ? error.name : '');
   const text = messageOf(error);
@@ -63,7 +60,7 @@ function explain(error: unknown, source: CredentialSource): ProviderCheck {
     }
     return off('No credentials were found.', `Run: aws configure sso${named} (or: aws configure${named})`);
   }
-  // While these variables are set, the SDK ignores ~/.aws.
+  // The SDK ignores ~/.aws while these variables are set.
   const newKeys = 'Set AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN again, or unset them to use those in ~/.aws.';
   if (code.startsWith('ExpiredToken') || code === 'RequestExpired')
     return off(

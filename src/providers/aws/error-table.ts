@@ -1,7 +1,7 @@
 import type { RefusalKind, RefusalScope } from '../../domain/placement.ts';
 import type { ErrorMeaning } from '../vm/errors.ts';
 
-/** `offer`: the machine type in the requested zone, or in its region when no zone was requested. */
+/** `offer`: the machine type in the requested zone, else in its region. */
 const refusal = (
   kind: RefusalKind,
   about: RefusalScope | 'offer',
@@ -11,8 +11,8 @@ const failure = (kind: 'credentials' | 'failed', codes: readonly string[]): read
   codes.map((code) => [code, { kind }]);
 
 /**
- * Error codes of EC2, and of related services where they share a code. Source:
- * https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html and each service's "common errors".
+ * Of EC2, and of related services where they share a code. Source: each service's "common errors" and
+ * https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html
  */
 const meanings: ReadonlyMap<string, ErrorMeaning> = new Map<string, ErrorMeaning>([
   ...refusal('capacity', 'offer', [
@@ -28,7 +28,7 @@ const meanings: ReadonlyMap<string, ErrorMeaning> = new Map<string, ErrorMeaning
   ]),
   ...refusal('capacity', 'whole-region', ['InsufficientAddressCapacity']),
   ...refusal('price', 'offer', ['SpotMaxPriceTooLow']),
-  // Machine quotas are counted per family; quotas of other resources per region.
+  // AWS counts machine quotas per family, others per region.
   ...refusal('quota', 'region', ['InstanceLimitExceeded', 'VcpuLimitExceeded', 'MaxSpotInstanceCountExceeded', 'HostLimitExceeded']),
   ...refusal('quota', 'whole-region', [
     'VolumeLimitExceeded',
@@ -76,7 +76,7 @@ const meanings: ReadonlyMap<string, ErrorMeaning> = new Map<string, ErrorMeaning
     'VPCResourceNotSpecified',
     'MissingInput',
   ]),
-  // In a region that the account has not enabled, AWS answers AuthFailure even to valid credentials.
+  // AWS's answer to valid credentials in a region that the account has not enabled.
   ['AuthFailure', { kind: 'permission', about: 'whole-region', isCredentialsError: true }],
   ...refusal('permission', 'whole-region', [
     'UnauthorizedOperation',
@@ -115,7 +115,7 @@ const meanings: ReadonlyMap<string, ErrorMeaning> = new Map<string, ErrorMeaning
     'MissingAuthenticationToken',
     'MissingAuthenticationTokenException',
     'UnauthorizedException',
-    // An error of the SDK, before any request is sent.
+    // From the SDK, before any request.
     'CredentialsProviderError',
     'TokenProviderError',
   ]),
@@ -136,8 +136,8 @@ const meanings: ReadonlyMap<string, ErrorMeaning> = new Map<string, ErrorMeaning
 ]);
 
 /**
- * The meaning of a code. An unknown code with status 400 to 499 refuses this one offer. Any other unknown code is a
- * failure that the caller retries. A new code must neither stop the search nor cause endless retries.
+ * An unknown code must neither stop the search nor cause endless retries: with status 400 to 499 it refuses this one
+ * offer, else it is a failure that the caller retries.
  */
 export function meaningOf(code: string, httpStatus: number | undefined): ErrorMeaning {
   const known = meanings.get(code);
@@ -147,5 +147,5 @@ export function meaningOf(code: string, httpStatus: number | undefined): ErrorMe
   return isCallersFault ? { kind: 'unsupported', about: 'offer' } : { kind: 'failed' };
 }
 
-/** Every code with its own row. */
+/** Codes with their own row. */
 export const knownCodes: readonly string[] = [...meanings.keys()];

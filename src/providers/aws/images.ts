@@ -4,7 +4,6 @@ import type { AwsClients, AwsImage, Ec2 } from './client.ts';
 import { awsCode } from './errors.ts';
 import { type Image, type ImageChoice, architectureOf, userOfImage, usualUser } from './image-choice.ts';
 
-/** Input of an image lookup. */
 interface ImageLookup {
   readonly clients: Pick<AwsClients, 'parameters'>;
   readonly ec2: Ec2;
@@ -12,7 +11,7 @@ interface ImageLookup {
   readonly signal: AbortSignal | undefined;
 }
 
-/** Finds an image and its properties. Throws a refusal when the region has no suitable one. */
+/** Throws a refusal when the region has no suitable image. */
 export async function findImage(choice: ImageChoice, lookup: ImageLookup): Promise<Image> {
   const { offer } = lookup;
   const image = choice.kind === 'given' ? await describe(lookup.ec2, choice.id) : await usual(choice, lookup);
@@ -21,7 +20,7 @@ export async function findImage(choice: ImageChoice, lookup: ImageLookup): Promi
     throw refusal(offer, `there is not ${what} in ${offer.region}`);
   }
   const architecture = architectureOf(offer.instanceType);
-  // AWS's names for the architectures of Macs begin with the usual names.
+  // Macs' architectures begin with the usual names.
   if (image.Architecture !== undefined && !image.Architecture.startsWith(architecture))
     throw refusal(offer, `the image ${image.ImageId} is for ${image.Architecture}, and the machine is ${architecture}`);
   const rootDevice = image.RootDeviceName ?? '/dev/sda1';
@@ -60,7 +59,7 @@ async function usual(choice: ImageChoice & { kind: 'usual' }, { clients, ec2, of
   return undefined;
 }
 
-/** Image ids from public parameters, in the order of the names; none in a region without such parameters. */
+/** From public parameters, in the order of the names; none where a region has no such parameters. */
 async function published(
   clients: Pick<AwsClients, 'parameters'>,
   region: string,
@@ -76,7 +75,7 @@ async function published(
   }
 }
 
-/** Error codes of services without this action or these parameters. */
+/** Codes of services without this action or these parameters. */
 const noParameters: ReadonlySet<string> = new Set(['UnknownOperationException', 'InvalidAction', 'NotImplemented', 'ParameterNotFound']);
 
 function refusal(offer: Offer, why: string): ProviderRefusal {

@@ -1,16 +1,15 @@
 import { ProviderRefusal } from '../provider-refusal.ts';
 import type { Ec2, Filter, Subnet, Vpc } from './client.ts';
 
-/** The network for machines of a region. */
+/** For machines of a region. */
 export interface Network {
   readonly vpcId: string;
   /** Its private address ranges. */
   readonly cidrs: readonly string[];
-  /** The subnets to choose from; undefined in the default VPC, where AWS makes the better choice. */
+  /** Undefined in the default VPC, where AWS chooses better. */
   readonly subnets: readonly NetworkSubnet[] | undefined;
 }
 
-/** A subnet, in one zone. */
 interface NetworkSubnet {
   readonly id: string;
   readonly zone: string;
@@ -18,8 +17,8 @@ interface NetworkSubnet {
 }
 
 /**
- * The VPC that the configuration names by id or `Name` tag, or the default one. If there is none, throws a refusal for
- * the whole region, so that another region is tried.
+ * The VPC with the requested id or `Name` tag, or the default VPC. Without one, throws a refusal for the whole region,
+ * so that another region is tried.
  */
 export async function findNetwork(ec2: Ec2, region: string, requested: string | undefined, isPublic: boolean): Promise<Network> {
   const vpcs = await ec2.vpcs([vpcFilter(requested)]);
@@ -39,8 +38,7 @@ export async function findNetwork(ec2: Ec2, region: string, requested: string | 
 }
 
 /**
- * Subnets to try in turn: one per zone, or only those in the requested zone. The start differs between machines, so
- * that they spread.
+ * One subnet per zone, or only those in the requested zone. Machines start with different ones, so that they spread.
  */
 export function subnetsToTry(subnets: readonly NetworkSubnet[], zone: string | undefined, spread: number): readonly NetworkSubnet[] {
   const fitting = subnets.filter((subnet, index) =>
@@ -57,13 +55,10 @@ function vpcFilter(requested: string | undefined): Filter {
   return /^vpc-[0-9a-z]+$/.test(requested) ? { Name: 'vpc-id', Values: [requested] } : { Name: 'tag:Name', Values: [requested] };
 }
 
-/**
- * Subnets with free IPv4 addresses. If the default of some agrees with the desired kind of address, only those are
- * returned.
- */
+/** Subnets with free IPv4 addresses; only those whose default fits `isPublic`, if there are any. */
 function usable(subnets: readonly Subnet[], isPublic: boolean): readonly NetworkSubnet[] {
   const free = subnets.filter(
-    // Machines are reached over IPv4.
+    // svc connects over IPv4.
     ({ State, AvailableIpAddressCount, Ipv6Native }) => State !== 'pending' && AvailableIpAddressCount !== 0 && Ipv6Native !== true,
   );
   const meant = free.filter(({ MapPublicIpOnLaunch }) => (MapPublicIpOnLaunch ?? false) === isPublic);

@@ -2,7 +2,7 @@ import type { Clock } from '../../shared/clock.ts';
 import { withLateness } from '../../shared/deadline.ts';
 import type { AwsClients } from './client.ts';
 
-/** Quotas of running vCPUs: https://docs.aws.amazon.com/ec2/latest/instancetypes/ec2-instance-quotas.html */
+/** Of running vCPUs: https://docs.aws.amazon.com/ec2/latest/instancetypes/ec2-instance-quotas.html */
 const quotas = [
   { name: 'standard', code: 'L-1216C47A' },
   { name: 'G', code: 'L-DB2E81BA' },
@@ -11,10 +11,10 @@ const quotas = [
   { name: 'P on spot', code: 'L-7212CCBC' },
 ] as const;
 
-/** A quota that arrived too late for its check is used for this time, ms. */
+/** ms. A quota that is too late for its check serves later ones. */
 const rememberedMs = 600_000;
 
-/** Quotas are only displayed, so a check waits for them at most `waitMs`. A late answer serves the next check. */
+/** A check waits at most `waitMs` for quotas, because they are only displayed. A late answer serves the next check. */
 export class QuotaLines {
   readonly #clock: Clock;
   readonly #asked = new Map<string, { readonly at: number; readonly line: Promise<string | undefined> }>();
@@ -24,8 +24,7 @@ export class QuotaLines {
   }
 
   /**
-   * As `quotaLine`; reports "not known yet" after `waitMs`. `account` is part of the cache key. Throws only when
-   * cancelled.
+   * As `quotaLine`; after `waitMs`, "not known yet". `account` is a part of the cache key. Throws only when cancelled.
    */
   async find(
     clients: Pick<AwsClients, 'quota'>,
@@ -49,9 +48,8 @@ export class QuotaLines {
 }
 
 /**
- * The account's limit of running vCPUs in a region, by family, such as `64 standard, 0 G, 0 P`. New accounts have none
- * for GPUs, and users often notice that late. undefined when the credentials may not read quotas: the line is only a
- * help.
+ * Limits of running vCPUs by family: `64 standard, 0 G, 0 P`. New accounts have none for GPUs, which users notice late.
+ * Undefined: the credentials may not read quotas.
  */
 async function quotaLine(clients: Pick<AwsClients, 'quota'>, region: string, signal: AbortSignal | undefined): Promise<string | undefined> {
   const answers = await Promise.allSettled(quotas.map(({ code }) => clients.quota(region, code, signal)));

@@ -5,9 +5,9 @@ import { removeGroups } from './security-group.ts';
 import { ofHome } from './tags.ts';
 
 /**
- * Removes an owner's resources in a region beside machines (undefined: any owner). Volumes of former machines come
- * first, because they may still use a group. The groups come next. The home's key follows when the home has no machine
- * there. Throws SVC_PLACE_FAILED while an ending machine still uses one of them.
+ * Removes an owner's resources in a region (undefined: any owner). Volumes come first, because they may use a group;
+ * then the groups; then the home's key if it has no machine there. Throws SVC_PLACE_FAILED while an ending machine
+ * still uses one.
  */
 export async function releaseRegion(
   ec2: Ec2,

@@ -7,7 +7,7 @@ import { fakeBaseDir, fakeBootId, type FakeMachine } from './fake-machine.ts';
 const followPollMs = 100;
 const done: ExecResult = { exitCode: 0, stdout: '', stderr: '' };
 
-/** Works on a machine in memory. It supports the commands that start and stop a job, and no others. */
+/** Supports only the commands that start and stop a job. */
 export class FakeRemote implements Remote {
   readonly baseDir: string;
   readonly enter: readonly string[] = [];
@@ -49,7 +49,7 @@ export class FakeRemote implements Remote {
     if (remotePath === '/proc/sys/kernel/random/boot_id') return `${fakeBootId}\n`;
     const pid = /^\/proc\/(\d+)\/stat$/.exec(remotePath)?.[1];
     if (pid === undefined) return this.#machine.files.get(remotePath);
-    // State is field 3 and the start time field 22; on these machines it is the pid.
+    // State is field 3, the start time field 22; here that is the pid.
     return this.#machine.living.has(Number(pid)) ? `${pid} (fake) S ${'0 '.repeat(18)}${pid} 0` : undefined;
   }
 

@@ -14,7 +14,7 @@ import { podNames, type MachineRef } from './names.ts';
 import { nodeDemands } from './nodes/node-demands.ts';
 import { chooseImage, forTask } from './pod-settings.ts';
 
-/** Input for creating a machine, or for its dry run. */
+/** For creating a machine, or for its dry run. */
 export interface Creation {
   readonly cluster: KubernetesCluster;
   readonly config: KubernetesContextConfig;
@@ -27,13 +27,13 @@ export interface Creation {
   readonly signal: AbortSignal | undefined;
 }
 
-/** The part of the plan that all pods of a machine share. */
+/** What a machine's pods share. */
 export type MachinePlan = Omit<PodPlan, 'name' | 'rank' | 'anchor'>;
 
-/** Asks the Kubernetes cluster whether it would accept a pod; throws its refusal. */
+/** Throws the Kubernetes cluster's refusal of a pod. */
 type TryPod = (plan: MachinePlan, name: string) => Promise<void>;
 
-/** Plans the pods of a machine. Throws a `ProviderRefusal` when there is no image for the context. */
+/** Throws a `ProviderRefusal` when there is no image for the context. */
 export async function planMachine({ cluster, config, offer, spec, ref, command, signal }: Creation): Promise<MachinePlan> {
   const image = chooseImage(spec.imageId, offer.region, config.image);
   if ('why' in image) throw new ProviderRefusal('unsupported', 'whole-region', `The cluster ${offer.region} ${image.why}.`);
@@ -51,19 +51,19 @@ export async function planMachine({ cluster, config, offer, spec, ref, command, 
   };
 }
 
-/** Callers wait at most this long, ms. `inspect` reports pods that wait longer for room. */
+/** ms. `inspect` reports pods that wait longer for room. */
 const longestWaitMs = 150_000;
 
 /**
- * Creates the pods of a machine and waits until each has a node. Idempotent across calls and processes. Throws a
- * `ProviderRefusal` with the Kubernetes cluster's message when it refuses the pods or has no room; then no pods remain.
+ * Creates a machine's pods and waits until each has a node. Idempotent across calls and processes. Throws a
+ * `ProviderRefusal` when the Kubernetes cluster refuses them or has no room; then no pods remain.
  */
 export async function createMachine(creation: Creation, tryPod: TryPod): Promise<void> {
   const { cluster, ref, signal } = creation;
   const names = podNames(ref.base);
   try {
     const before = (await cluster.pods(ref.namespace, [ref.base], signal)).get(ref.base) ?? [];
-    // Pods that have ended, or are being removed, cannot serve a new request: they are removed first.
+    // They cannot serve a new request.
     if (before.some((pod) => isOver(pod))) await removeMachine(cluster, ref, creation.clock, signal);
     const existing = new Set(before.some((pod) => isOver(pod)) ? [] : before.map(({ metadata }) => metadata.name));
     const missing = names.filter((name) => !existing.has(name));
@@ -77,10 +77,7 @@ export async function createMachine(creation: Creation, tryPod: TryPod): Promise
   }
 }
 
-/**
- * A user who lost the right to create pods may have lost the right to remove them. The refusal stands nevertheless: the
- * same key finds the pods later.
- */
+/** A user without the right to remove pods still gets the refusal. The same key finds the pods later. */
 async function removeIfAllowed({ cluster, ref, clock, signal }: Creation): Promise<void> {
   try {
     await removeMachine(cluster, ref, clock, signal);
@@ -91,7 +88,7 @@ async function removeIfAllowed({ cluster, ref, clock, signal }: Creation): Promi
 
 const isLoginFault = (error: unknown): error is SvcError => error instanceof SvcError && error.code === 'SVC_CREDENTIALS';
 
-/** A login belongs to one context. Without a scope the refusal would pause all contexts. */
+/** A login is for one context: a refusal without a scope would pause all contexts. */
 function loginRefusal(error: SvcError): ProviderRefusal {
   return new ProviderRefusal('permission', 'whole-region', error.message, { hint: error.hint, cause: error });
 }
@@ -103,7 +100,7 @@ function isOver(pod: Pod): boolean {
 async function applyPods(creation: Creation, tryPod: TryPod, names: readonly string[], missing: readonly string[]): Promise<void> {
   const { cluster, ref, signal } = creation;
   const plan = await planMachine(creation);
-  // A dry run first: a refusal then comes before anything is created.
+  // Refuses before anything is created.
   await tryPod(plan, missing[0] ?? ref.base);
   const anchor = anchorManifest(plan);
   const made = await cluster.api.apply(pathOf(anchor), anchor, { signal });
@@ -142,7 +139,7 @@ function hasNode(pod: Pod): boolean {
 function noRoom(waiting: readonly Pod[], offer: Offer, patienceMs: number): ProviderRefusal {
   const condition = waiting.flatMap(({ status }) => status?.conditions ?? []).find(({ type }) => type === 'PodScheduled');
   const said = condition?.message ?? 'the scheduler says nothing of it';
-  // The volume claim does not exist, so waiting longer cannot help: this is no lack of room.
+  // Waiting longer cannot help: the volume claim does not exist.
   const volume = /persistentvolumeclaim "([^"]*)" not found/i.exec(said)?.[1];
   if (volume !== undefined) {
     const namespace = waiting[0]?.metadata.namespace ?? 'default';

@@ -7,22 +7,18 @@ import { anchorName, ownLabels, tagLabel, type MachineRef } from './names.ts';
 import { runsNothing, type Pod } from '../../kubernetes/pod.ts';
 import { pathOfAll, pathOfOne } from '../../kubernetes/paths.ts';
 
-/** Time for a pod's programs to end, s. Replicas that had to drain have drained before. */
+/** For a pod's programs to end, s. Replicas that had to drain have drained before. */
 const graceSeconds = 10;
-/** A pod that still exists after this time, ms, is left to its ready node. */
+/** After this time, ms, a ready node ends its pod alone. */
 const goneMs = (graceSeconds + 15) * 1_000;
 
-/**
- * Backoff between polls of a machine's pods while it is created or removed. The first is early, as schedulers and nodes
- * mostly take milliseconds.
- */
+/** Polls of a machine's pods while it is created or removed. Schedulers and nodes mostly take milliseconds. */
 export const podPoll: Backoff = { firstMs: 60, longestMs: 1_000, factor: 1.5 };
 
 /**
- * Removes the pods of a machine and waits until they are gone: until then they occupy their room. A pod of a silent
- * node is deleted without the node's confirmation. Exception: when the silence is widespread, the node ends the pod
- * when it reports again. Succeeds when there is no pod. Returns whether the Kubernetes cluster has no pod of the
- * machine any more.
+ * Removes a machine's pods and waits until they are gone, because they occupy their room until then. A pod of a silent
+ * node is deleted without the node's confirmation, unless the silence is widespread: then the node ends the pod when it
+ * reports again. Returns whether the Kubernetes cluster has no pod of the machine any more.
  */
 export async function removeMachine(
   cluster: KubernetesCluster,
@@ -30,8 +26,7 @@ export async function removeMachine(
   clock: Clock,
   signal: AbortSignal | undefined,
 ): Promise<boolean> {
-  // A machine without an owner has an anchor of its own name. Removing the anchor removes the machine's other
-  // resources.
+  // The anchor of a machine without an owner has the machine's name. Its removal removes the other resources.
   const anchor = cluster.api.remove(pathOfOne('ConfigMap', ref.namespace, ref.base), { signal });
   const [areGone] = await Promise.all([removePods(cluster, ref, clock, signal), anchor]);
   cluster.changed();
@@ -51,8 +46,8 @@ async function removePods(cluster: KubernetesCluster, ref: MachineRef, clock: Cl
 }
 
 /**
- * Requests the removal of pods that are not being removed yet. Forces it where the node cannot end the pod or has ended
- * it: some nodes report the end up to a minute late.
+ * Requests the removal of pods. Forces it where the node cannot end the pod or has ended it: some nodes report the end
+ * up to a minute late.
  */
 export async function removeEach(
   cluster: Pick<KubernetesCluster, 'api' | 'troubles'>,
@@ -64,7 +59,7 @@ export async function removeEach(
     pods.map(async (pod) => {
       const { name, namespace = '', uid, deletionTimestamp } = pod.metadata;
       const node = pod.spec?.nodeName;
-      // A pod without a node runs nothing yet.
+      // It runs nothing yet.
       const isForced =
         node === undefined || needsForcedDeletion(troubles.get(node)) || (deletionTimestamp !== undefined && runsNothing(pod));
       if (deletionTimestamp !== undefined && !isForced) return;
@@ -73,10 +68,7 @@ export async function removeEach(
   );
 }
 
-/**
- * Removes an owner's resources in a namespace beside its machines. Throws while there are pods, after it has requested
- * their removal.
- */
+/** Removes an owner's resources beside machines. While there are pods, requests their removal and throws. */
 export async function removeOwned(
   cluster: KubernetesCluster,
   namespace: string,

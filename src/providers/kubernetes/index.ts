@@ -36,14 +36,14 @@ import { DryRuns } from './dry-runs.ts';
 import { NamespaceInventory } from './namespace-inventory.ts';
 import { portableKubeconfig } from '../../kubernetes/portable-kubeconfig.ts';
 
-/** Limit of a search for offers, ms. A Kubernetes cluster that has not answered by then is left out of this search. */
+/** ms. A search for offers leaves out Kubernetes clusters that have not answered by then. */
 const offersMs = 8_000;
-/** Part of the name of a dry run's pod, which is never created. */
+/** For the name of a dry run's pod. */
 const dryRunKey = 'rehearsal';
 
 const late = (): Error => new SvcError('SVC_KUBERNETES', `it has not answered within ${offersMs / 1_000} s`);
 
-/** Kubernetes clusters: a context is a region. A machine is a pod, or a group of pods that start together. */
+/** A context is a region. A machine is a pod, or a group of pods that start together. */
 export class KubernetesProvider implements Provider {
   readonly name = 'kubernetes';
   readonly capabilities = {
@@ -83,10 +83,7 @@ export class KubernetesProvider implements Provider {
     return kubernetesOffers(resources, known, ofTask, explain);
   }
 
-  /**
-   * `offers` has left out Kubernetes clusters that do not answer. A context that does not answer now causes an error
-   * that is not a refusal.
-   */
+  /** Throws an error that is not a refusal when the context does not answer. `offers` leaves out such contexts. */
   async preflight(offer: Offer, spec: MachineSpec, { signal }: CallOptions): Promise<void> {
     await this.#dryRuns.everything(await this.#creation(offer, spec, dryRunKey, signal));
   }
@@ -111,15 +108,14 @@ export class KubernetesProvider implements Provider {
     signal?.throwIfAborted();
     const cluster = await this.#clusters.cluster(ref.context);
     const isGone = await removeMachine(cluster, ref, this.#context.clock, signal);
-    // Closes this process's connections to the pods, such as port-forwards: none may outlive its pod.
+    // Port-forwards and other connections of this process must not outlive the pods.
     for (const name of podNames(ref.base)) await this.#remote(ref, name).close();
     this.#states.removed(id, isGone);
   }
 
   /**
-   * Lists machines in every Kubernetes cluster where this home created something, or may create something. Throws when
-   * a Kubernetes cluster that may have a machine with these tags cannot be asked: callers must not conclude that there
-   * is none.
+   * Lists machines in every Kubernetes cluster where this home created something, or may. Throws when a Kubernetes
+   * cluster that may have a machine with these tags cannot be asked: callers must not conclude that there is none.
    */
   async list(tags: Readonly<Record<string, string>>, { signal }: CallOptions): Promise<readonly ListedMachine[]> {
     signal?.throwIfAborted();
@@ -157,7 +153,7 @@ export class KubernetesProvider implements Provider {
       const namespace = await this.#clusters.namespaceOf(region);
       this.#clusters.quotas.listen({ context: region, namespace }, onFreed, signal);
     };
-    // Ignored: while the Kubernetes cluster cannot be opened, only the backoff ends its refusals.
+    // While the Kubernetes cluster cannot be opened, only the backoff ends its refusals.
     listen().catch(() => undefined);
   }
 
@@ -169,7 +165,7 @@ export class KubernetesProvider implements Provider {
     this.#namespaces.forget(ownerKey);
   }
 
-  /** For a controller in a Kubernetes cluster, the launcher provides the credentials. */
+  /** The launcher provides credentials for a controller in a Kubernetes cluster. */
   async credentials(target: ControllerTarget, { signal }: CallOptions): Promise<PortableCredentials | undefined> {
     signal?.throwIfAborted();
     return target.provider === this.name ? undefined : portableLogin(this.#clusters, this.#namespaces, target);
@@ -214,15 +210,15 @@ export class KubernetesProvider implements Provider {
   }
 }
 
-/** The tags that all of an owner's machines have; for a machine without an owner, all of its tags. */
+/** The owner's tags; all of its own for a machine without an owner. */
 function intentTags(tags: MachineSpec['tags']): Readonly<Record<string, string>> {
   return ownerOf(tags) === undefined ? tags : sharedTags(tags);
 }
 
-/** Path of a remote controller's kubeconfig, below its home. */
+/** Below a remote controller's home. */
 const kubeconfigFile = 'kubernetes/kubeconfig';
 
-/** A kubeconfig of the usable contexts, for a remote controller; undefined when there is none. */
+/** A kubeconfig of the usable contexts; undefined: there is none. */
 async function portableLogin(
   clusters: KubernetesClusters,
   namespaces: NamespaceInventory,
@@ -231,7 +227,7 @@ async function portableLogin(
   const { usable } = await clusters.known();
   if (usable.length === 0) return undefined;
   const { text, contexts, leftOut } = portableKubeconfig(usable);
-  // If that controller is lost, this home must find its machines.
+  // This home must find the controller's machines if the controller is lost.
   if (key !== undefined)
     for (const context of contexts) {
       const namespace = (await clusters.configOf(context)).namespace ?? clusters.contexts().cluster(context).namespace;

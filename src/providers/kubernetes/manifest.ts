@@ -16,17 +16,16 @@ export interface PodPlan {
   readonly demands: NodeDemands;
   readonly namespace: string;
   readonly base: string;
-  /** The pod's own name, which includes its rank in a group. */
+  /** Includes the rank in a group. */
   readonly name: string;
   readonly rank: number;
   readonly image: string;
-  /** Process 1 of its container. */
   readonly command: readonly string[];
-  /** The object that owns the pod, once it exists. */
+  /** The pod's owner, once it exists. */
   readonly anchor: { readonly name: string; readonly uid: string };
 }
 
-/** The object that owns all other objects of a service or controller. It holds no data. */
+/** The object that owns all others of a service or controller. It holds no data. */
 export function anchorManifest(plan: Pick<PodPlan, 'config' | 'spec' | 'namespace' | 'base'>): KubeDraft {
   const { config, spec, namespace, base } = plan;
   const owner = ownerOf(spec.tags);
@@ -42,7 +41,7 @@ export function anchorManifest(plan: Pick<PodPlan, 'config' | 'spec' | 'namespac
   };
 }
 
-/** One pod of a machine, with the partial pods of configuration and task merged in. */
+/** A machine's pod, with the partial pods of configuration and task merged in. */
 export function podManifest(plan: PodPlan): KubeDraft {
   const { config, spec, namespace, name, anchor, base, rank } = plan;
   const { metadata: patchedMetadata, ...patched } = withPodConfig(plan);
@@ -52,7 +51,7 @@ export function podManifest(plan: PodPlan): KubeDraft {
     ...patched,
     apiVersion: 'v1',
     kind: 'Pod',
-    // These override all merged parts: svc finds the pod by them.
+    // Overrides the merged parts: svc finds the pod by these.
     metadata: {
       ...metadata,
       name,
@@ -75,7 +74,7 @@ export function podManifest(plan: PodPlan): KubeDraft {
   };
 }
 
-/** How long a pod may wait for room, s. */
+/** Maximum wait for room, s. */
 export function provisionTimeoutSeconds(config: KubernetesContextConfig, spec: Pick<MachineSpec, 'providerConfig'>): number {
   const said = spec.providerConfig.kubernetes?.provisionTimeoutSeconds ?? config.provisionTimeoutSeconds;
   return said ?? (config.autoscaler === undefined ? 10 : 600);
@@ -90,9 +89,7 @@ function withPodConfig(plan: PodPlan): Readonly<Record<string, unknown>> {
   return { ...pod, spec: withOwnGroup(onNodes(podSpec, nodeTerms(demands))) };
 }
 
-/**
- * The merged patches may only choose among the offered nodes: their affinity alone would admit nodes with other GPUs.
- */
+/** The patches' own affinity would admit nodes with other GPUs, so each of its terms gets the offer's terms. */
 function onNodes(podSpec: PodPart, terms: readonly NodeTerm[]): PodPart {
   if (terms.length === 0) return podSpec;
   const affinity = partOf(podSpec, 'affinity');
@@ -103,7 +100,7 @@ function onNodes(podSpec: PodPart, terms: readonly NodeTerm[]): PodPart {
   return { ...podSpec, affinity: { ...affinity, nodeAffinity: { ...nodeAffinity, [field]: required } } };
 }
 
-/** Volumes belong to root; a container that runs as another user needs a group to write to them. */
+/** Volumes belong to root: another user needs a group to write to them. */
 function withOwnGroup(podSpec: PodPart): PodPart {
   const securityContext = partOf(podSpec, 'securityContext');
   const { runAsUser, runAsGroup, fsGroup } = securityContext;
@@ -125,7 +122,7 @@ function plainPod(plan: PodPlan): Readonly<Record<string, unknown>> {
   const apart = spread(spec.tags, plan.base);
   const { labels, annotations } = labelsOf(spec.labels);
   const volumes = volumesOf(spec, gpus > 0);
-  // `podTolerations` would add those of the patch too, and the merge would then repeat them.
+  // Without the patch's tolerations, which the merge would repeat.
   const tolerations = podTolerations({ ...config, podConfig: {} }, gpus, offer.spot);
   return {
     metadata: {
@@ -134,15 +131,15 @@ function plainPod(plan: PodPlan): Readonly<Record<string, unknown>> {
     },
     spec: {
       restartPolicy: 'Never',
-      // A program gets no credentials for the Kubernetes API unless the configuration names a service account.
+      // Without a configured service account, programs get no credentials for the Kubernetes API.
       ...(config.serviceAccount === undefined ? { automountServiceAccountToken: false } : { serviceAccountName: config.serviceAccount }),
       enableServiceLinks: false,
       securityContext: { seccompProfile: { type: 'RuntimeDefault' } },
       ...(config.imagePullSecrets.length > 0 && { imagePullSecrets: config.imagePullSecrets.map((name) => ({ name })) }),
       ...(Object.keys(config.nodeSelector).length > 0 && { nodeSelector: config.nodeSelector }),
       tolerations: [
-        // No end time: otherwise the Kubernetes cluster would evict a replica that still answers when its node does not
-        // report. Health probes decide about the replica.
+        // No end time: the Kubernetes cluster must not evict a replica that answers on a silent node. Health probes
+        // decide.
         ...['node.kubernetes.io/not-ready', 'node.kubernetes.io/unreachable'].map((key) => ({
           key,
           operator: 'Exists',
@@ -170,7 +167,7 @@ function plainPod(plan: PodPlan): Readonly<Record<string, unknown>> {
   };
 }
 
-/** On different nodes where possible, so that the loss of a node affects as few pods as possible. */
+/** Prefers different nodes, so that the loss of a node affects few pods. */
 function spread(tags: MachineSpec['tags'], base: string): Readonly<Record<string, unknown>> {
   const service = tags['svc-service-key'];
   const matchLabels = service === undefined ? { [ownLabels.machine]: base } : { 'svc-service-key': tagLabel(service) };
@@ -187,7 +184,7 @@ function resourcesOf({ offer, demands }: PodPlan): Readonly<Record<string, unkno
   const gpu = demands.gpu === undefined ? {} : { [demands.gpu.resource]: String(offer.accelerator?.count ?? 0) };
   return {
     requests: { cpu: `${Math.round(size.cpus * 1_000)}m`, memory, ...gpu },
-    // A container may use idle CPUs beyond its request, but not more memory than requested.
+    // Idle CPUs may be used beyond the request; memory may not.
     ...((!size.isMemorySoft || demands.gpu !== undefined) && { limits: { ...(!size.isMemorySoft && { memory }), ...gpu } }),
   };
 }
@@ -201,7 +198,7 @@ interface PodVolume {
 function volumesOf(spec: MachineSpec, hasGpus: boolean): readonly PodVolume[] {
   return [
     { name: ownVolumes.work, mountPath: workFolder, source: { emptyDir: {} } },
-    // Processes that share GPUs communicate through it, and the usual 64 MB are too small.
+    // Shared GPUs communicate through it, and the usual 64 MB are too small.
     ...(hasGpus ? [{ name: ownVolumes.sharedMemory, mountPath: '/dev/shm', source: { emptyDir: { medium: 'Memory' } } }] : []),
     ...Object.entries(spec.volumes).map(([mountPath, claimName], index) => ({
       name: `volume-${index}`,
@@ -215,10 +212,7 @@ function tagLabels(tags: MachineSpec['tags']): Readonly<Record<string, string>> 
   return Object.fromEntries(Object.entries(tags).map(([name, value]) => [name, tagLabel(value)]));
 }
 
-/**
- * The user's labels. An invalid Kubernetes label becomes an annotation, under its own name where that is valid. Names
- * like svc's own only end up in a list.
- */
+/** An invalid label becomes an annotation, if its name allows that. Names like svc's own only end up in a list. */
 function labelsOf(given: Readonly<Record<string, string>>): {
   readonly labels: Readonly<Record<string, string>>;
   readonly annotations: Readonly<Record<string, string>>;

@@ -32,12 +32,12 @@ import { endProcesses, tearDown } from './teardown.ts';
 import { isolationNames, outboundNames } from '../../remote/isolation/kinds.ts';
 import type { Random } from '../../shared/random.ts';
 
-/** With less free space, a program that logs, or a copy of a workdir, would fill the disk. */
+/** With less, a program that logs, or a copy of a workdir, would fill the disk. */
 const minFreeBytes = 100 * 1_048_576;
 
 const bytesPerGb = 1_073_741_824;
 
-/** Digits of a machine's id: few enough for socket paths, enough to avoid collisions. */
+/** Few enough for socket paths, enough to avoid collisions. */
 const idDigits = 16;
 
 /** This machine as a provider: its machines are folders whose programs the kernel isolates. */
@@ -136,7 +136,7 @@ export class LocalProvider implements Provider {
     });
   }
 
-  /** The provider creates nothing beside machines. */
+  /** The provider creates nothing else. */
   release(): Promise<void> {
     return Promise.resolve();
   }
@@ -148,8 +148,7 @@ export class LocalProvider implements Provider {
     if (record.preempted) return { state: 'gone', reason: 'preempted' };
     if (regions.find(({ name }) => name === record.region)?.state !== 'lost') return { state: 'running' };
     await endProcesses({ files: home.files(id), record, clock: this.#context.clock, signal });
-    // Another process may have removed the machine meanwhile: `replace` must not recreate its folder with only this
-    // record.
+    // If another process has removed the machine, `replace` must not recreate its folder.
     if (home.read(id) !== undefined) home.replace({ ...record, preempted: true });
     return { state: 'gone', reason: 'preempted' };
   }
@@ -158,7 +157,7 @@ export class LocalProvider implements Provider {
     return [this.#machines, ...this.#peers].flatMap((home) => home.list());
   }
 
-  /** The home that has a machine; this one when none has it. */
+  /** This home when no home has the machine. */
   #homeOf(id: MachineId): MachineStore {
     return this.#peers.find((peer) => peer.read(id) !== undefined) ?? this.#machines;
   }
@@ -168,14 +167,14 @@ export class LocalProvider implements Provider {
   }
 
   async #facts(settings: LocalConfig): Promise<LocalFacts> {
-    // Inside a container the memory limit can be lower than the computer's memory.
+    // In a container the limit can be lower than the computer's memory.
     const bytes = Math.min(totalmem(), process.constrainedMemory() || Number.POSITIVE_INFINITY);
     const memoryGb = Math.round((bytes / bytesPerGb) * 10) / 10;
     return { cpus: availableParallelism(), memoryGb, gpus: await findGpus(this.#context.clock, settings.gpus) };
   }
 }
 
-/** The same key always gives the same id: this makes a repeated create harmless. */
+/** Same key, same id: this makes a repeated create harmless. */
 function idOf(key: string): MachineId {
   const id = createHash('sha256').update(key).digest('hex').slice(0, idDigits);
   if (!isMachineId(id)) throw new SvcError('SVC_INTERNAL', 'A digest was empty.');
@@ -200,7 +199,7 @@ function refuseWithoutSpace(dir: string): void {
   if (free < minFreeBytes) throw new SvcError('SVC_NO_SPACE', `There are ${Math.floor(free / 1_048_576)} MB left on the disk of ${dir}.`);
 }
 
-/** GPUs that no other machine has; null where this computer has none. */
+/** Null: this computer has no GPUs. */
 function allotGpus(gpus: readonly Gpu[], { accelerator }: Offer, machines: readonly MachineRecord[]): readonly number[] | null {
   if (gpus.length === 0) return null;
   if (accelerator === undefined) return [];
@@ -216,7 +215,6 @@ function allotGpus(gpus: readonly Gpu[], { accelerator }: Offer, machines: reado
   return free.slice(0, accelerator.count).map(({ index }) => index);
 }
 
-/** The findings for this machine, for `svc check`. */
 async function checkLocal(context: IsolationContext, settings: LocalConfig): Promise<ProviderCheck> {
   const gpus = await findGpus(context.clock, settings.gpus);
   const regions = settings.regions.map(({ name, state }) => (state === 'up' ? name : `${name} (${state})`)).join(', ');
@@ -250,15 +248,12 @@ function whyNotIsolated({ isForced, refused }: IsolationChoice): string {
   return isForced || why === undefined ? 'isolation is turned off on this computer' : `this computer cannot isolate them (${why})`;
 }
 
-/** Below the ranges that systems use for ephemeral ports and svc uses for endpoints. */
+/** Below the usual ephemeral ports and those of svc's endpoints. */
 const firstPort = 20_000;
 const portCount = 9_000;
 const attempts = 100;
 
-/**
- * A port that no process listens on and that no other machine has. Another process may take it before the program does;
- * then the program reports that.
- */
+/** A port that is free now. If another process takes it before the program does, the program reports that. */
 async function chooseOwnPort(random: Random, taken: readonly number[]): Promise<number> {
   for (let attempt = 0; attempt < attempts; attempt += 1) {
     const port = firstPort + Math.floor(random() * portCount);

@@ -11,26 +11,23 @@ import { whyUnfit } from './host-facts.ts';
 import { freeShare } from './host-share.ts';
 import { isolationRemedies } from './isolation.ts';
 
-/**
- * Limit of a check, ms. An SSH host that has not answered by then is reported as late. Callers wait for five seconds.
- */
+/** ms. An SSH host that has not answered by then is late. Callers wait for five seconds. */
 const checkMs = 4_000;
 
-/** Input of a check. */
 interface SshCheck {
   readonly hosts: readonly Host[];
-  /** The pools file in use; undefined when there is none. */
+  /** Undefined: there is no pools file. */
   readonly file: string | undefined;
-  /** Path of svc's own pools file, which may not exist. */
+  /** May not exist. */
   readonly ownFile: string;
-  /** Whether this home has machines on any SSH host. */
+  /** On any SSH host. */
   readonly hasMachines: boolean;
   readonly isolation: (host: Host, state: HostState) => Promise<FoundIsolation>;
   readonly clock: Clock;
   readonly signal: AbortSignal | undefined;
 }
 
-/** The findings for the pools, for `svc check`. */
+/** Checks the pools, for `svc check`. */
 export async function checkHosts({ hosts, file, ownFile, hasMachines, isolation, clock, signal }: SshCheck): Promise<ProviderCheck> {
   if (hosts.length === 0) {
     const remedy = `To use hosts of your own, list them in ${ownFile}: docs/clouds/ssh.md`;
@@ -42,7 +39,7 @@ export async function checkHosts({ hosts, file, ownFile, hasMachines, isolation,
   const pools = new Set(hosts.map(({ pool }) => pool)).size;
   const counted = `${usable} of ${hosts.length} host${hosts.length === 1 ? '' : 's'} in ${pools} pool${pools === 1 ? '' : 's'} can be used`;
   return {
-    // Machines on unreachable SSH hosts still belong to this home, so callers must go on polling this provider.
+    // Callers must poll on: machines on unreachable SSH hosts still belong to this home.
     enabled: usable > 0 || hasMachines,
     summary: file === undefined || file === ownFile ? counted : `${counted}; from ${file}`,
     sharedPorts: undefined,

@@ -2,10 +2,10 @@ import { parseGpuList, type Gpu } from '../../domain/gpus.ts';
 import { isOlderVersion } from '../../shared/version.ts';
 import { valueOf, type HostReply } from './host-link.ts';
 
-/** Facts that an SSH host reported about itself. */
+/** An SSH host's report about itself. */
 export interface HostFacts {
   readonly system: string;
-  /** As `uname -m` reports it: `x86_64`, `aarch64`. */
+  /** As in `uname -m`: `x86_64`, `aarch64`. */
   readonly arch: string;
   /** `glibc 2.36`, `musl` or `unknown`. */
   readonly libc: string;
@@ -20,22 +20,21 @@ export interface HostFacts {
   readonly freeBytes: number;
   readonly isWritable: boolean;
   readonly gpus: readonly Gpu[];
-  /** Commands that `look` searched for and found. */
+  /** Those that `look` searched for and found. */
   readonly tools: ReadonlySet<string>;
-  /** The SSH host's own Node.js. */
   readonly node: { readonly path: string; readonly version: string } | undefined;
-  /** Whether it can reach any other computer. */
+  /** It can reach another computer. */
   readonly hasRoute: boolean;
-  /** Kernel settings that can keep users from creating namespaces. */
+  /** These can keep users from creating namespaces. */
   readonly apparmorRestricts: boolean;
   readonly maxUserNamespaces: number | undefined;
-  /** How the SSH host completes short names: lines of /etc/resolv.conf. */
+  /** Lines of /etc/resolv.conf that complete short names. */
   readonly resolvConf: string;
 }
 
 const kibPerGb = 1_048_576;
 
-/** Parses the reply to `look facts`. */
+/** Reads the reply to `look facts`. */
 export function readFacts(reply: HostReply): HostFacts {
   const text = (name: string): string => valueOf(reply, name) ?? '';
   const number = (name: string): number => Number(valueOf(reply, name) ?? 0) || 0;
@@ -61,25 +60,25 @@ export function readFacts(reply: HostReply): HostFacts {
   };
 }
 
-/** The disk's state. Every reply to `look` has it, because it changes often. */
+/** Changes often, so every reply to `look` has it. */
 export function readDisk(reply: HostReply): Pick<HostFacts, 'freeBytes' | 'isWritable'> {
   return { freeBytes: (Number(valueOf(reply, 'free_kb') ?? 0) || 0) * 1_024, isWritable: valueOf(reply, 'writable') === 'yes' };
 }
 
-/** The oldest glibc that the pinned Node.js runs on (its BUILDING.md). */
+/** For the pinned Node.js (its BUILDING.md). */
 const oldestGlibc = '2.28';
 
-/** With less free space, a program that logs, or a copy of a workdir, would fill the disk. */
+/** With less, a program that logs, or a copy of a workdir, would fill the disk. */
 export const minFreeBytes = 100 * 1_048_576;
 
-/** Commands that every machine needs, with the package to install. */
+/** Commands for every machine, with their packages. */
 const needed = [
   ['flock', 'util-linux'],
   ['setsid', 'util-linux'],
   ['timeout', 'coreutils'],
 ] as const;
 
-/** Why an SSH host cannot take replicas, and the remedy; undefined when it can. */
+/** Why an SSH host cannot take replicas, and the remedy. */
 export function whyUnfit(facts: HostFacts): { readonly why: string; readonly remedy: string } | undefined {
   if (facts.system !== 'Linux') return { why: `it runs ${facts.system || 'an unknown system'}, not Linux`, remedy: 'Use a Linux host' };
   const glibc = /^glibc (\d+(?:\.\d+)*)/.exec(facts.libc)?.[1];

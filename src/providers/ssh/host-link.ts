@@ -3,15 +3,15 @@ import type { Remote } from '../../remote/remote.ts';
 import { SvcError } from '../../shared/errors.ts';
 import { programFile } from '../../shared/program-files.ts';
 
-/** A file that is sent to an SSH host together with a request. */
+/** A file beside a request. */
 export interface SentFile {
   readonly name: string;
   readonly content: string;
-  /** Octal digits. */
+  /** Octal. */
   readonly mode: string;
 }
 
-/** One request to `src/node/host.sh`. */
+/** For `src/node/host.sh`. */
 export interface HostRequest {
   readonly argv: readonly [command: 'look' | 'create' | 'destroy' | 'try', ...args: string[]];
   readonly files?: readonly SentFile[];
@@ -19,18 +19,17 @@ export interface HostRequest {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** Reads the script from its input and executes it; the rest of the input is the script's input. */
+/** Executes the script that its input begins with; the rest is the script's input. */
 const starter = 'script=$(head -c "$1"); shift; exec sh -c "$script" host.sh "$@"';
 
 let script: Promise<string> | undefined;
 
-/** Exit code of timeout(1); remotes use it too. */
+/** Exit code of timeout(1), also from remotes. */
 const timedOut = 124;
 
 /**
- * Sends a request to an SSH host. Throws the remote's error when it cannot reach the SSH host, such as SVC_SSH or
- * SVC_HOST_KEY. Throws SVC_SSH when no answer comes in time. Throws SVC_HOST_UNFIT when anything but a POSIX shell
- * answers.
+ * Throws the remote's error when it cannot reach the SSH host, such as SVC_SSH or SVC_HOST_KEY; SVC_SSH when no answer
+ * comes in time; and SVC_HOST_UNFIT when anything but a POSIX shell answers.
  */
 export async function askHost(remote: Remote, name: string, request: HostRequest): Promise<HostReply> {
   script ??= readFile(programFile('src/node/host.sh'), 'utf8');
@@ -56,16 +55,13 @@ export async function askHost(remote: Remote, name: string, request: HostRequest
   );
 }
 
-/** An SSH host's reply: the values of each name, in order. */
+/** Values by name, in order. */
 export type HostReply = ReadonlyMap<string, readonly string[]>;
 
-/** First line of a reply; the user's login scripts may print lines above it. */
+/** A reply's first line. Login scripts may print others above it. */
 const begin = 'svc-host=1';
 
-/**
- * Parses the reply in the output of `src/node/host.sh`; undefined when there is none. A reply that was cut short has no
- * `result`.
- */
+/** Reads the output of `src/node/host.sh`; undefined without a reply. A reply that was cut short has no `result`. */
 export function parseHostReply(output: string): HostReply | undefined {
   const lines = output.split('\n');
   const start = lines.lastIndexOf(begin);
@@ -82,7 +78,7 @@ export function parseHostReply(output: string): HostReply | undefined {
   return reply;
 }
 
-/** The only value of a name; undefined when it is missing or empty. */
+/** A name's only value; undefined: missing or empty. */
 export function valueOf(reply: HostReply, name: string): string | undefined {
   const value = reply.get(name)?.[0]?.trim();
   return value === '' ? undefined : value;

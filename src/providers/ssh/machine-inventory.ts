@@ -6,21 +6,21 @@ import type { HomePaths } from '../../shared/paths.ts';
 import { IntentLog } from '../intent-log.ts';
 import { isMachineRecord, type MachineRecord } from './machine-record.ts';
 
-/** A machine that this home requested, and how to reach its SSH host even when its pool is gone. */
+/** `host` reaches the SSH host even when its pool is gone. */
 interface InventoryEntry {
   readonly pool: string;
   readonly host: SshHost;
   readonly name: string;
   readonly tags: Readonly<Record<string, string>>;
-  /** Time of the request, ms since the epoch. */
+  /** Of the request, ms since the epoch. */
   readonly askedAt: number;
-  /** The created machine; undefined while it is unknown whether the SSH host created it. */
+  /** Undefined: the SSH host may have created it. */
   readonly record: MachineRecord | undefined;
 }
 
 /**
- * Intent log of the machines that this home requested. It shows which unreachable SSH hosts may have a machine; an SSH
- * host without entries blocks nothing. The authoritative record of a machine is on its SSH host.
+ * Intents of this home's machines: which unreachable SSH hosts may have one. SSH hosts without entries block nothing.
+ * The authoritative record of a machine is on its SSH host.
  */
 export class MachineInventory {
   readonly #intents: IntentLog<InventoryEntry>;
@@ -41,13 +41,12 @@ export class MachineInventory {
     this.#intents.record(intentName(entry.pool, entry.host.host, entry.name), entry);
   }
 
-  /** Succeeds when the entry is already gone. */
   remove(pool: string, host: string, name: string): void {
     this.#intents.forget(intentName(pool, host, name));
   }
 }
 
-/** Names of pools and SSH hosts can be too long for a file's name. */
+/** Pools' and SSH hosts' names can be too long for a file's name. */
 function intentName(pool: string, host: string, name: string): string {
   return `${name}-${createHash('sha256').update(`${pool}\n${host}`).digest('hex').slice(0, 8)}`;
 }

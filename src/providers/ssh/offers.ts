@@ -9,19 +9,19 @@ import { shareName, requestedShare, whyNoShare } from './host-share.ts';
 import { whyUnfit, type HostFacts } from './host-facts.ts';
 import type { MachineRecord } from './machine-record.ts';
 
-/** An SSH host as the input of offers. */
+/** What offers need of an SSH host. */
 export interface OfferingHost {
   readonly pool: string;
   readonly host: string;
   readonly hourlyUsd: number;
-  /** Its reported state, or why it does not answer, as a clause. */
+  /** `why`: why it does not answer, as a clause. */
   readonly state: { readonly facts: HostFacts; readonly machines: readonly MachineRecord[] } | { readonly why: string };
 }
 
-/** Maximum of SSH hosts whose reasons one sentence lists. */
+/** Limits the SSH hosts in one sentence. */
 const shownHosts = 5;
 
-/** One offer for each SSH host where the requested resources are free, cheapest first, or why there is none. */
+/** One offer per SSH host where the requested resources are free, cheapest first, or why there is none. */
 export function sshOffers(resources: Resources, pools: readonly SshPool[], hosts: readonly OfferingHost[], explain: boolean): OfferList {
   const { region, zone } = resources;
   if (pools.length === 0) return { offers: [], whyNone: 'There are no pools of hosts.' };
@@ -47,9 +47,9 @@ export function sshOffers(resources: Resources, pools: readonly SshPool[], hosts
 }
 
 interface Judgement {
-  /** Undefined where the SSH host's state is unknown. */
+  /** Undefined: its state is unknown. */
   readonly offer: Offer | undefined;
-  /** A clause that follows the SSH host's name; undefined when the offer is valid. */
+  /** Follows the SSH host's name; undefined: the offer is valid. */
   readonly why: string | undefined;
 }
 
@@ -75,8 +75,7 @@ function judge(resources: Resources, { pool, host, hourlyUsd, state }: OfferingH
   if (count > matching.length) return { offer, why: `has ${describeGpus(facts.gpus)} as GPUs, ${gpuText(resources)} requested` };
   if (count > free.length)
     return { offer, why: `has ${free.length} of ${matching.length} ${named?.name ?? 'GPU'} free, ${count} requested` };
-  // The share is made for the request, so only a request by instance type can mismatch. GPUs are checked above, by the
-  // driver's names.
+  // Only a request by instance type can mismatch the share. GPUs are checked above, by the driver's names.
   const rest = { ...resources, accelerator: undefined, acceleratorMemory: undefined };
   const why =
     whyNoShare(share, { cpus: facts.cpus, memoryGb: facts.memoryGb }, machines) ?? whyNot(rest, { ...offer, accelerator: undefined });
@@ -85,15 +84,12 @@ function judge(resources: Resources, { pool, host, hourlyUsd, state }: OfferingH
 
 interface FoundGpus {
   readonly named: { readonly name: string; readonly memoryGb: number | undefined } | undefined;
-  /** All GPUs of that name that satisfy the request, and those of them that no machine has. */
+  /** GPUs of that name that satisfy the request; `free`: without a machine. */
   readonly matching: readonly Gpu[];
   readonly free: readonly Gpu[];
 }
 
-/**
- * The GPUs of one name, by which a create requests them. Of several suitable kinds it is the one with the most free
- * GPUs.
- */
+/** GPUs of one name, by which a create requests them: the suitable kind with the most free GPUs. */
 function findGpus(resources: Resources, gpus: readonly Gpu[], machines: readonly MachineRecord[]): FoundGpus {
   const taken = new Set(machines.flatMap((machine) => machine.gpus ?? []));
   const { accelerator } = resources;

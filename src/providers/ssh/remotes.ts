@@ -7,34 +7,30 @@ import { SshRemote, type SshTarget } from '../../remote/ssh/index.ts';
 import type { Clock } from '../../shared/clock.ts';
 import type { HomePaths } from '../../shared/paths.ts';
 
-/** How to work on an SSH host: folder, environment, isolation, and route to a machine's ports. */
 interface RemoteSettings {
   readonly pool: string;
   readonly host: SshHost;
   readonly baseDir: string;
   readonly enter: readonly string[];
   readonly environment: Readonly<Record<string, string>>;
-  /**
-   * How a machine's port is reached on the SSH host: a port there, or a socket where the client names the port
-   * (`src/node/forwarder.mjs`).
-   */
+  /** A port on the SSH host, or a socket where the client names the port (`src/node/forwarder.mjs`). */
   readonly ingress: (port: number) => { readonly hostPort: number } | { readonly socket: string };
 }
 
-/** A remote that can close what it opened in this process; the connection to the SSH host stays for others. */
+/** `close` ends this process's use; the connection to the SSH host stays for others. */
 export interface WorkableRemote extends Remote {
   close?(): Promise<void>;
 }
 
-/** Opens a remote on an SSH host. Cheap: makes no call. */
+/** Makes no call. */
 export type OpenRemote = (settings: RemoteSettings) => WorkableRemote;
 
-/** A remote to the SSH host itself. */
+/** For the SSH host itself. */
 export function hostRemote(open: OpenRemote, pool: string, host: SshHost): WorkableRemote {
   return open({ pool, host, baseDir: '/', enter: [], environment: {}, ingress: (hostPort) => ({ hostPort }) });
 }
 
-/** A remote to one of its machines. */
+/** For one of its machines. */
 export function machineRemote(open: OpenRemote, host: SshHost, record: MachineRecord): WorkableRemote {
   const { dir, isolation, socket, ownPort } = record;
   return open({
@@ -47,7 +43,7 @@ export function machineRemote(open: OpenRemote, host: SshHost, record: MachineRe
   });
 }
 
-/** For an unknown machine: every call reports that it is gone. */
+/** Every call reports that the machine is gone. */
 export function goneRemote(id: string): Remote {
   const gone = (): Promise<never> => Promise.reject(new SvcError('SVC_MACHINE_LOST', `The provider ssh has no machine ${id}.`));
   return {
@@ -66,7 +62,7 @@ export function goneRemote(id: string): Remote {
   };
 }
 
-/** Opens remotes on SSH hosts over SSH. */
+/** Opens remotes over SSH. */
 export function openSshRemotes(paths: HomePaths, clock: Clock): OpenRemote {
   return ({ pool, host, baseDir, enter, environment, ingress }) => {
     const target = sshTarget(pool, host);
@@ -74,7 +70,7 @@ export function openSshRemotes(paths: HomePaths, clock: Clock): OpenRemote {
   };
 }
 
-/** The user's own `~/.ssh/config` supplies the settings that the pools file omits. */
+/** `~/.ssh/config` supplies what the pools file omits. */
 function sshTarget(pool: string, { host, port, user, identityFile, proxyJump }: SshHost): SshTarget {
   return {
     name: `${host} of the pool ${pool}`,

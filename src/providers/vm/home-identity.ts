@@ -9,24 +9,21 @@ import type { PortableFile } from '../provider.ts';
 import { cloudDir, namedIntents, type NamedIntents } from '../intent-log.ts';
 import { sshKeyFromSeed, type SshKey } from './ssh-key.ts';
 
-/** The identity of this SVC_HOME at a cloud. */
+/** This SVC_HOME at a cloud. */
 export interface HomeIdentity {
-  /** The value of the tag `svc.home`. */
+  /** Value of the tag `svc.home`. */
   readonly id: string;
   readonly key: SshKey;
-  /** The private key's file. */
   readonly keyFile: string;
-  /**
-   * The host key of the machine with an idempotency key. Every process of the home knows it before the machine exists.
-   */
+  /** The host key of a key's machine. Every process of the home knows it before the machine exists. */
   hostKey(machineKey: string): SshKey;
 }
 
-/** The identity of a home at one cloud. All of it derives from one secret, `ssh/CLOUD/secret` below SVC_HOME. */
+/** A home's identity at one cloud. All of it derives from one secret, `ssh/CLOUD/secret` below SVC_HOME. */
 export class HomeIdentities {
   readonly #cloud: string;
   readonly #dir: string;
-  /** The controllers that received a secret. */
+  /** Controllers that received a secret. */
   readonly #controllers: NamedIntents;
   #identity: HomeIdentity | undefined;
 
@@ -36,19 +33,19 @@ export class HomeIdentities {
     this.#controllers = namedIntents(paths, cloud, 'controllers');
   }
 
-  /** Undefined while this home has never sent a request to the cloud: then it owns nothing there. */
+  /** Undefined while this home has sent no request to the cloud: then it owns nothing there. */
   existing(): HomeIdentity | undefined {
     if (this.#identity !== undefined) return this.#identity;
     if (!existsSync(this.#secretFile)) return undefined;
     const identity = identityOf(readSecret(this.#secretFile), join(this.#dir, 'id_ed25519'));
     const { key, keyFile } = identity;
-    // Restores a key file that a user changed or lost.
+    // A user changed or lost the key file.
     if (!existsSync(keyFile) || readFileSync(keyFile, 'utf8') !== key.privateFile) writeFileAtomic(keyFile, key.privateFile);
     this.#identity = identity;
     return identity;
   }
 
-  /** Creates the identity if there is none. Concurrent processes all get the same one. */
+  /** Creates the identity if needed. All processes get the same one. */
   identity(): HomeIdentity {
     const existing = this.existing();
     if (existing !== undefined) return existing;
@@ -66,9 +63,8 @@ export class HomeIdentities {
   }
 
   /**
-   * The secret for the home of a remote controller, with an intent that records it. With the secret this home finds the
-   * controller's machines even after the controller's own machine is lost. The controller learns nothing about this
-   * home.
+   * The secret of a remote controller's home; records an intent. With it, this home finds the controller's machines
+   * even when the controller is lost. The controller learns nothing about this home.
    */
   secretForController(controllerKey: string): PortableFile {
     this.identity();
@@ -77,12 +73,12 @@ export class HomeIdentities {
     return { path: `ssh/${this.#cloud}/secret`, content, once: true };
   }
 
-  /** The identity of a controller that got its secret from this home; undefined for any other. */
+  /** Undefined for a controller without a secret from this home. */
   controllerIdentity(controllerKey: string): Pick<HomeIdentity, 'id'> | undefined {
     return this.#controllers.get(controllerKey) === undefined ? undefined : identityOf(this.#controllerSecret(controllerKey), '');
   }
 
-  /** Called when the controller has no resources left. */
+  /** The controller has no resources left. */
   forgetController(controllerKey: string): void {
     this.#controllers.forget(controllerKey);
   }
@@ -110,10 +106,7 @@ function identityOf(secret: Buffer, keyFile: string): HomeIdentity {
   };
 }
 
-/**
- * Derives an independent secret for each use (RFC 5869 in its short form: one block, because the secret itself is
- * uniform).
- */
+/** Derives an independent secret for each use. RFC 5869 in its short form: one block, as the secret is uniform. */
 function derive(secret: Buffer, use: string): Buffer {
   return createHmac('sha256', secret).update(use).digest();
 }

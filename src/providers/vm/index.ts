@@ -34,19 +34,16 @@ import type { ReadinessCheck } from './readiness.ts';
 import { userData } from './ssh-key.ts';
 import { machineTags, ownerOf, ownTags, readTags, sharedTags, writeTags } from './tags.ts';
 
-/** Lets tests replace the login. */
+/** For tests: replaces the login. */
 export interface VmProviderOptions {
   readonly isReady?: ReadinessCheck;
 }
 
-/**
- * A provider for any cloud with virtual machines and SSH. It holds all that such clouds share; the driver does the
- * rest.
- */
+/** What all clouds with virtual machines and SSH share; a driver does the rest. */
 export class VmProvider<Image = unknown> implements Provider {
   readonly name: string;
   readonly capabilities: Capabilities;
-  /** Present where the cloud has power control. */
+  /** Absent without power control. */
   readonly stop?: NonNullable<Provider['stop']>;
   readonly start?: NonNullable<Provider['start']>;
   readonly #context: ProviderContext;
@@ -140,7 +137,7 @@ export class VmProvider<Image = unknown> implements Provider {
     return secret.length === 0 ? undefined : { summary: 'a secret of its own', files: secret, environment: {} };
   }
 
-  /** The machine of a key: the existing one, or a new one. */
+  /** The key's existing machine, or a new one. */
   async #launch(offer: Offer, spec: MachineSpec, key: string, signal: AbortSignal | undefined): Promise<Launched> {
     const { name, title, traits } = this.#driver;
     const settings = await this.#driver.settings();
@@ -167,8 +164,8 @@ export class VmProvider<Image = unknown> implements Provider {
       signal,
       find: async () => {
         const machines = await this.#machinesOf(offer.region, key, identity.id, signal);
-        // The intent is recorded only after the region has answered. A region that refuses access has no resources of
-        // the home, and an intent for it would make `list` fail for ever.
+        // Recorded only after the region's answer: an intent in a region that refuses access would make `list` fail for
+        // ever.
         this.#regions.record(offer.region, true);
         return machines;
       },
@@ -181,7 +178,7 @@ export class VmProvider<Image = unknown> implements Provider {
     return living === undefined ? launch.send(former) : launch.toLaunched(living);
   }
 
-  /** All machines of a key that the cloud shows, also those that ended. */
+  /** Also those that ended. */
   async #machinesOf(region: string, key: string, home: string, signal: AbortSignal | undefined): Promise<readonly VmMachine[]> {
     const { labels } = this.#driver.traits;
     const requiredTags = { ...sharedTags(home, undefined), [ownTags.key]: key };
@@ -190,7 +187,7 @@ export class VmProvider<Image = unknown> implements Provider {
     return machines.filter((machine) => machine.region === region && hasTags(readTags(machine.tags, labels), requiredTags));
   }
 
-  /** A cloud that refuses late may leave the refused machine behind. */
+  /** A late refusal may leave the machine behind. */
   async #settle(id: MachineId, ref: VmRef, offer: Offer, signal: AbortSignal | undefined): Promise<void> {
     try {
       await this.#refusing(offer, signal, async () => this.#driver.settle?.(ref, signal));

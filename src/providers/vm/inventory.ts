@@ -9,17 +9,16 @@ import type { MachineIds } from './machine-id.ts';
 import type { MachineView } from './machine-view.ts';
 import { callersTags, ownTags, readTags, sharedTags, writeTags, type Tags } from './tags.ts';
 
-/** The region to list for a machine of a region: the main one, if one list covers the account. */
+/** The region to list for a region's machines. */
 export function areaOf({ traits }: Pick<VmDriver, 'traits'>, region: string): string {
   return traits.listCovers === 'account' ? traits.mainRegion : region;
 }
 
-/** Dependencies of the inventory. */
 interface InventoryParts {
   readonly driver: VmDriver;
   readonly ids: MachineIds;
   readonly identities: HomeIdentities;
-  /** The regions in which this home may have machines. */
+  /** Where this home may have machines. */
   readonly regions: NamedIntents;
   readonly view: MachineView;
   readonly tables: PriceTables;
@@ -28,8 +27,8 @@ interface InventoryParts {
 type RegionWork<T> = (region: string) => Promise<T>;
 
 /**
- * A home's resources at a cloud. They are found by the home's tag, in every region with a recorded intent. Resources of
- * a lost controller may be in any region.
+ * A home's resources at a cloud, by the home's tag, in every region with an intent. Those of a lost controller may be
+ * in any region.
  */
 export class Inventory {
   readonly #parts: InventoryParts;
@@ -38,12 +37,11 @@ export class Inventory {
     this.#parts = parts;
   }
 
-  /** The machines with all of the tags. */
   async list(tags: Tags, signal: AbortSignal | undefined): Promise<readonly ListedMachine[]> {
     const { identities, regions, view } = this.#parts;
     const controller = this.#controller(tags['svc-owner']);
     const identity = controller ?? identities.existing();
-    // A home without an identity has never sent a request.
+    // Then it has never sent a request.
     if (identity === undefined) return [];
     const list: RegionWork<readonly ListedMachine[]> = (region) => this.#listRegion(region, identity, tags, signal);
     const found =
@@ -55,7 +53,7 @@ export class Inventory {
     return [...listed.values()].filter(({ id }) => !view.isRemoved(id));
   }
 
-  /** Removes an owner's resources beside machines, and all resources of a controller with this key. */
+  /** Also removes all resources of a controller with this key. */
   async release(ownerKey: string, signal: AbortSignal | undefined): Promise<void> {
     const { driver, identities, regions } = this.#parts;
     const identity = identities.existing();
@@ -89,13 +87,12 @@ export class Inventory {
     const machines = await driver.list(region, { tags: writeTags(requiredTags, labels), isLiving: true }, signal);
     return machines.flatMap((machine): ListedMachine[] => {
       const its = readTags(machine.tags, labels);
-      // Not every cloud filters by tags and states.
       if (machine.status.state === 'gone' || !hasTags(its, requiredTags)) return [];
       return [{ id: ids.of({ ...machine, user: its[ownTags.user] ?? usualUser }), tags: callersTags(its) }];
     });
   }
 
-  /** Runs work in each region at once; throws the first failure after all have ended. */
+  /** Works in all regions at once. Throws the first failure after all have ended. */
   async #inRegions<T>(
     regions: readonly string[],
     doing: string,
@@ -110,9 +107,8 @@ export class Inventory {
   }
 
   /**
-   * Runs work in all regions, because a lost controller may have launched in any of them. A region that denies access
-   * is skipped, as a launch was denied there too. Throws when all regions deny, because then the credentials are bad;
-   * otherwise throws the first other failure.
+   * A lost controller may have launched in any region. Skips regions that deny access, because they denied a launch
+   * too. Throws when all deny, because then the credentials are bad; else throws the first other failure.
    */
   async #inAllRegions<T>(doing: string, signal: AbortSignal | undefined, work: RegionWork<T>): Promise<readonly T[]> {
     const { driver, tables } = this.#parts;
@@ -137,7 +133,7 @@ export class Inventory {
   }
 }
 
-/** Whether a cloud's error means that the account has not enabled the region, or that its organisation denies it. */
+/** The account has not enabled the region, or its organisation denies it. */
 function isDenied(error: unknown): boolean {
   return error instanceof SvcError && (error.code === 'SVC_DENIED' || error.code === 'SVC_CREDENTIALS');
 }

@@ -5,25 +5,25 @@ import { withDeadline } from '../../shared/deadline.ts';
 import { messageOf, SvcError } from '../../shared/errors.ts';
 import { Remembered } from './remembered.ts';
 
-/** A service that reports the source address of this machine's connections. */
+/** Reports the source address of this machine's connections. */
 export interface AddressService {
   /** The cloud, in messages. */
   readonly title: string;
   /** Answers with the address, as plain text. */
   readonly url: string;
-  /** The setting that overrides the address: `aws.ssh_from`. */
+  /** Overrides the address: `aws.ssh_from`. */
   readonly setting: string;
-  /** The cloud's API endpoint, if it is a custom one. The address is then that of a connection to it. */
+  /** A custom endpoint of the cloud's API. The address is then that of a connection to it. */
   endpoint(): string | undefined;
 }
 
 const timeoutMs = 5_000;
 const tooLong = (): Error => new Error(`no answer within ${timeoutMs / 1_000} s`);
 
-/** A laptop that moves gets its new address within this time, ms. */
+/** ms until a laptop that moves gets its new address. */
 const rememberedMs = 600_000;
 
-/** The address from which this machine's connections arrive at a cloud. */
+/** The source address of this machine's connections to a cloud. */
 export class OwnAddress {
   readonly #known: Remembered<string>;
   readonly #clock: Clock;

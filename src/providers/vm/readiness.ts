@@ -1,11 +1,9 @@
 import type { MachineId } from '../provider.ts';
 
-/** Whether a login to a machine works; returns false, and never throws, for a machine that is not ready. */
+/** Whether a login works. Never throws for a machine that is not ready. */
 export type ReadinessCheck = (id: MachineId) => Promise<boolean>;
 
-/**
- * Remembers which machines have answered. A login works about ten seconds after the cloud reports a machine as running.
- */
+/** Machines that have answered. A login works about ten seconds after the cloud reports a machine as running. */
 export class Readiness {
   readonly #check: ReadinessCheck;
   readonly #ready = new Set<MachineId>();
@@ -15,20 +13,20 @@ export class Readiness {
     this.#check = check;
   }
 
-  /** Whether the machine has answered. If not, a check runs in the background, and a later call returns its result. */
+  /** If the machine has not answered yet, checks in the background: a later call returns the result. */
   isReady(id: MachineId): boolean {
     if (this.#ready.has(id)) return true;
     if (!this.#asking.has(id)) this.#asking.set(id, this.#ask(id));
     return false;
   }
 
-  /** The machine has to answer again, as after a stop; earlier and pending checks no longer count. */
+  /** The machine must answer again, as after a stop. Earlier and pending checks no longer count. */
   forget(id: MachineId): void {
     this.#ready.delete(id);
     this.#asking.delete(id);
   }
 
-  /** Settles when no check is running. */
+  /** No check is running. */
   async settled(): Promise<void> {
     await Promise.all(this.#asking.values());
   }
@@ -49,7 +47,7 @@ export class Readiness {
     try {
       return await this.#check(id);
     } catch {
-      // The result has no waiting caller; the next call starts a new check.
+      // No caller waits. The next call starts a new check.
       return false;
     }
   }

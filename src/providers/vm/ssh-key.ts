@@ -1,28 +1,28 @@
 import { createHash, createPrivateKey, createPublicKey } from 'node:crypto';
 
-/** An SSH key in the forms that OpenSSH reads. */
+/** A key in OpenSSH's forms. */
 export interface SshKey {
-  /** One line: type, key, comment. */
+  /** Type, key, comment. */
   readonly publicLine: string;
-  /** The private key file. A secret. */
+  /** Secret. */
   readonly privateFile: string;
 }
 
-/** The prefix of the 32 bytes of an Ed25519 key in PKCS #8 (RFC 8410, section 7). */
+/** Precedes the 32 bytes of an Ed25519 key in PKCS #8 (RFC 8410, section 7). */
 const pkcs8Prefix = Buffer.from('302e020100300506032b657004220420', 'hex');
 const keyType = 'ssh-ed25519';
 const blockSize = 8;
 const lineLength = 70;
 
 /**
- * The Ed25519 key of 32 secret bytes. The same bytes always give the same text, unlike a key pair made by a tool.
- * Format: https://github.com/openssh/openssh-portable/blob/master/PROTOCOL.key
+ * An Ed25519 key from 32 secret bytes. Equal bytes give equal text, unlike a key pair of a tool. Format:
+ * https://github.com/openssh/openssh-portable/blob/master/PROTOCOL.key
  */
 export function sshKeyFromSeed(seed: Buffer, comment: string): SshKey {
   const privateKey = createPrivateKey({ key: Buffer.concat([pkcs8Prefix, seed]), format: 'der', type: 'pkcs8' });
   const point = createPublicKey(privateKey).export({ format: 'der', type: 'spki' }).subarray(-32);
   const publicBlob = Buffer.concat([text(keyType), bytes(point)]);
-  // Both halves must be equal: readers check the decryption by them.
+  // Readers compare both halves to check the decryption.
   const check = createHash('sha256').update('check').update(seed).digest().subarray(0, 4);
   const secret = Buffer.concat([check, check, publicBlob, bytes(Buffer.concat([seed, point])), text(comment)]);
   const padding = Buffer.from(Array.from({ length: (blockSize - (secret.length % blockSize)) % blockSize }, (_, index) => index + 1));
@@ -55,9 +55,9 @@ const text = (content: string): Buffer => bytes(Buffer.from(content));
 const keyPath = '/etc/ssh/ssh_host_ed25519_key';
 
 /**
- * A machine's first-boot script for cloud-init. It installs a host key that its creator already knows. The first
- * connection then reaches the right machine or fails. Readers of the script (the account's administrators, and programs
- * on the machine through its metadata) can impersonate only this machine.
+ * A cloud-init script that installs a host key known to the machine's creator: the first connection reaches the right
+ * machine or fails. Readers of the script (administrators of the account, and programs on the machine through its
+ * metadata) can impersonate only this machine.
  */
 export function userData(hostKey: SshKey): string {
   return `#!/bin/sh
